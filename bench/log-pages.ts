@@ -114,7 +114,7 @@ const waysTo = async (app: App, filter: LogFilter, page: number) => {
   const before = await findLogs(reader, tenantId, { filter, page: page - 1, size: SIZE });
   const last = before.rows.at(-1);
   if (last === undefined) return {};
-  const older = { olderThan: last.position, olderNumber: numberIn(filter, last) };
+  const older = { olderThan: { id: last.id, number: numberIn(filter, last) } };
   return { byPage, byCursor: () => findLogs(reader, tenantId, { filter, page: 1, size: SIZE, ...older }) };
 };
 

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { MongoClient, type Db } from 'mongodb';
 import { projections } from '../projections/projections';
 import { openApp } from '../src/app/app';
 import { projectingWorkers } from '../src/app/projecting-workers';
@@ -8,17 +9,16 @@ import { rebuildInWorkers } from '../src/app/replay-workers';
 import { readConfiguration } from '../src/configuration';
 import { messageOf } from '../src/fault';
 import { databaseUrl } from '../test/support/mongodb/database-url';
-import { hasGo, startFerretDb } from '../test/support/mongodb/ferretdb';
-import { startMongoProcess } from '../test/support/mongodb/own-process';
+import { findMongod, HOW_TO_GET_IT } from '../test/support/mongodb/mongod';
+import { startReplicaSet } from '../test/support/mongodb/replica-set';
 import { appendFacts, seconds } from './facts';
 
 /**
- * How fast are events projected live and rebuilt into all read models, on SQLite and on each available MongoDB: the
- * stand-in of the tests, FerretDB if Go is installed, and the server at MONGODB_URL?
- * `npm run bench:mongodb [EVENTS] [EVENTS ON FERRETDB]`; 0 skips FerretDB
+ * How fast are events projected live and rebuilt into all read models, on SQLite and on MongoDB: the server that
+ * MONGODB_URL names, or a replica set of one on this machine?
+ * `npm run bench:mongodb [EVENTS]`
  */
 const EVENTS = Number(process.argv[2] ?? 10_000);
-const FERRETDB_EVENTS = Number(process.argv[3] ?? 100);
 const TIMEOUT_MS = 120_000;
 
 interface Store {
@@ -30,12 +30,39 @@ interface Store {
 
 const onError = (what: string, error: unknown): void => console.error(`${what} ${messageOf(error)}`);
 
+interface Sizes {
+  readonly oplog: number;
+  /** Of the largest collection, the rows of the log. */
+  readonly rows: number;
+  readonly data: number;
+  readonly indexes: number;
+}
+
+const sizesOf = async (url: string): Promise<Sizes> => {
+  const client = new MongoClient(url);
+  const statsOf = async (db: Db, name: string) => {
+    const { count, size, totalIndexSize } = await db.command({ collStats: name });
+    return { rows: Number(count), data: Number(size), indexes: Number(totalIndexSize) };
+  };
+  const names = await client.db().listCollections({}, { nameOnly: true }).toArray();
+  const all = [];
+  for (const { name } of names) all.push(await statsOf(client.db(), name));
+  const [largest = { rows: 0, data: 0, indexes: 0 }] = all.toSorted((a, b) => b.data - a.data);
+  const { data: oplog } = await statsOf(client.db('local'), 'oplog.rs');
+  await client.close();
+  return { oplog, ...largest };
+};
+
+const NO_SIZES: Sizes = { oplog: 0, rows: 1, data: 0, indexes: 0 };
+
 const measure = async ({ name, url, events }: Store, folder: string) => {
   const MONGODB_URL = url === '' ? '' : databaseUrl(url, folder);
   const configuration = readConfiguration({ DATA_DIR: folder, MONGODB_URL });
   const app = await openApp(configuration, onError, { workers: projectingWorkers(configuration, onError) });
   await appendFacts(app, events);
   const head = (await app.log.head())?.position ?? '';
+  const sizes = (): Promise<Sizes> | Sizes => (MONGODB_URL === '' ? NO_SIZES : sizesOf(MONGODB_URL));
+  const before = await sizes();
   const projecting = await seconds(async () => {
     await app.projecting.start();
     const end = performance.now() + TIMEOUT_MS;
@@ -44,6 +71,7 @@ const measure = async ({ name, url, events }: Store, folder: string) => {
       if (performance.now() > end)
         throw new Error(`${events} events were not projected within ${TIMEOUT_MS / 1_000} s.`);
   });
+  const after = await sizes();
   const rebuilding = await seconds(async () => {
     const options = { ifEqual: true, acceptParked: false };
     const outcomes = await rebuildInWorkers(configuration, projections, options, { onError });
@@ -55,23 +83,22 @@ const measure = async ({ name, url, events }: Store, folder: string) => {
     events,
     'projected, events/s': Math.round(events / projecting),
     'rebuilt and compared, events/s': Math.round(events / rebuilding),
+    'bytes a log row': Math.round(after.data / after.rows),
+    'of its indexes': Math.round(after.indexes / after.rows),
+    'oplog bytes an event': Math.round((after.oplog - before.oplog) / events),
   };
 };
 
 const nothing = async (): Promise<void> => undefined;
 
 const openStores = async (): Promise<readonly Store[]> => {
-  const standIn = await startMongoProcess();
-  const ferretDb = FERRETDB_EVENTS > 0 && (await hasGo()) ? await startFerretDb() : undefined;
-  const configuredUrl = process.env['MONGODB_URL'] ?? '';
-  return [
-    { name: 'SQLite', url: '', events: EVENTS, close: nothing },
-    { name: 'the stand-in', url: standIn.url, events: EVENTS, close: standIn.close },
-    ...(ferretDb === undefined ? [] : [{ name: 'FerretDB', events: FERRETDB_EVENTS, ...ferretDb }]),
-    ...(configuredUrl === ''
-      ? []
-      : [{ name: 'MONGODB_URL', url: configuredUrl, events: EVENTS, close: nothing }]),
-  ];
+  const sqlite = { name: 'SQLite', url: '', events: EVENTS, close: nothing };
+  const named = process.env['MONGODB_URL'] ?? '';
+  if (named !== '') return [sqlite, { name: 'MONGODB_URL', url: named, events: EVENTS, close: nothing }];
+  const mongod = await findMongod();
+  if (mongod === undefined) throw new Error(`There is no MongoDB to measure. ${HOW_TO_GET_IT}`);
+  const set = await startReplicaSet(mongod, 1);
+  return [sqlite, { name: 'MongoDB, a replica set of one', url: set.url, events: EVENTS, close: set.close }];
 };
 
 const main = async (): Promise<void> => {

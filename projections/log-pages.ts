@@ -26,12 +26,17 @@ export interface LogPage {
   readonly last?: LogRow;
 }
 
+/** A row that a page showed before, possibly in another generation. */
+export interface SeenRow {
+  readonly id: string;
+  /** The number that it had in the line of the filter (`numberIn`). */
+  readonly number: number;
+}
+
 export interface LogQuestion {
   readonly filter: LogFilter;
-  /** Only rows older than the row at this log position. */
-  readonly olderThan?: string;
-  /** The number that this row had when it was seen (`numberIn`). Only a hint that saves a search, and may be wrong. */
-  readonly olderNumber?: number;
+  /** Only rows older than this one. */
+  readonly olderThan?: SeenRow;
   readonly page: number;
   readonly size: number;
 }
@@ -41,8 +46,8 @@ interface LogLine {
   readonly last: number;
   /** Oldest first. */
   readonly range: (from: number, upTo: number) => Promise<readonly LogRow[]>;
-  /** How many of its rows come before a moment, or before a position. */
-  readonly countBefore: (border: 'created_at' | 'position', value: string) => Promise<number>;
+  /** How many of its rows come before a moment. */
+  readonly countBefore: (moment: string) => Promise<number>;
 }
 
 type Part = Required<Omit<LinePart, 'border'>>;
@@ -120,13 +125,14 @@ const lineOf = async (reader: Reader, tenantId: string, filter: LogFilter): Prom
       const found = parts.map(async ({ line: index, equal, first, last }) => {
         const [low, high] = [Math.max(from, first), Math.min(upTo, last)];
         if (low > high) return [];
-        return reader.find(tenantId, 'rows', { index, equal, from: low, upTo: high, limit: high - low + 1 });
+        const numbers = { from: low, upTo: high, limit: high - low + 1, areAllThere: true };
+        return reader.find(tenantId, 'rows', { index, equal, ...numbers });
       });
       return (await Promise.all(found)).flat() as unknown as readonly LogRow[];
     },
-    countBefore: async (border, value) => {
+    countBefore: async (moment) => {
       const counts = await Promise.all(
-        parts.map((part) => reader.countBefore(tenantId, 'rows', { ...part, border }, value)),
+        parts.map((part) => reader.countBefore(tenantId, 'rows', { ...part, border: 'created_at' }, moment)),
       );
       const at = counts.findIndex((count, i) => count < (parts[i] as Part).last);
       return counts.at(at) ?? 0;
@@ -140,23 +146,32 @@ const numbersOf = async (
   { start, end }: LogFilter,
 ): Promise<{ first: number; last: number }> => {
   const [before, last] = await Promise.all([
-    start === undefined ? 0 : line.countBefore('created_at', start),
-    end === undefined ? line.last : line.countBefore('created_at', end),
+    start === undefined ? 0 : line.countBefore(start),
+    end === undefined ? line.last : line.countBefore(end),
   ]);
   return { first: before + 1, last };
 };
 
-/** How many rows of a line come before a position. Tries the row's presumed number first. */
-const countOlder = async (line: LogLine, position: string, presumed: number): Promise<number> => {
-  const [seen] = await line.range(presumed, presumed);
-  return seen?.position === position ? presumed - 1 : line.countBefore('position', position);
+/**
+ * How many rows of the filter's line come before one that was seen. In another generation it may have another number, or
+ * be missing: older rows have the same numbers then, unless some of those are missing, too.
+ */
+const countOlder = async (
+  reader: Reader,
+  tenantId: string,
+  filter: LogFilter,
+  { id, number }: SeenRow,
+): Promise<number> => {
+  const row = (await reader.get(tenantId, 'rows', id)) as unknown as LogRow | undefined;
+  return (row === undefined ? number : numberIn(filter, row)) - 1;
 };
 
 /** The range of numbers that a query covers, and where its page starts. */
-const spanOf = async (line: LogLine, { filter, olderThan, olderNumber = 0 }: LogQuestion) => {
+const spanOf = async (reader: Reader, tenantId: string, line: LogLine, question: LogQuestion) => {
+  const { filter, olderThan } = question;
   const [{ first, last }, older] = await Promise.all([
     numbersOf(line, filter),
-    olderThan === undefined ? Infinity : countOlder(line, olderThan, olderNumber),
+    olderThan === undefined ? Infinity : countOlder(reader, tenantId, filter, olderThan),
   ]);
   return { first, last, top: Math.min(last, older) };
 };
@@ -164,7 +179,7 @@ const spanOf = async (line: LogLine, { filter, olderThan, olderNumber = 0 }: Log
 const pageByNumber = async (reader: Reader, tenantId: string, question: LogQuestion): Promise<LogPage> => {
   const { filter, page, size } = question;
   const line = await lineOf(reader, tenantId, filter);
-  const { first, last, top: newest } = await spanOf(line, question);
+  const { first, last, top: newest } = await spanOf(reader, tenantId, line, question);
   const total = Math.max(0, last - first + 1);
   const top = newest - (page - 1) * size;
   if (top < first) return { rows: [], total };
@@ -212,7 +227,7 @@ const pageByScanning = async (reader: Reader, tenantId: string, question: LogQue
   const { filter, size } = question;
   const { traceId } = filter;
   const line = await lineOf(reader, tenantId, traceId === undefined ? filter : {});
-  const { first, top } = await spanOf(line, question);
+  const { first, top } = await spanOf(reader, tenantId, line, question);
   const newest = traceId === undefined ? ofLine(line, first) : ofTrace(reader, tenantId, traceId, first);
   const found: LogRow[] = [];
   let seen: LogRow | undefined;
@@ -254,27 +269,10 @@ export const walkLogs = async (
   const from =
     after === undefined
       ? (await numbersOf(line, filter)).first
-      : (await countOlder(line, after.position, numberIn(filter, after))) + 1;
+      : (await countOlder(reader, tenantId, filter, { id: after.id, number: numberIn(filter, after) })) + 1;
   const rows = await line.range(from, from + limit);
   const { end } = filter;
   return rows
-    .filter((row) => after === undefined || row.position > after.position)
-    .filter((row) => end === undefined || row.created_at < end)
+    .filter((row) => row.id !== after?.id && (end === undefined || row.created_at < end))
     .slice(0, limit);
-};
-
-/** Where to look for an event in the log: after the row before its own, or after the last row if it has none yet. */
-export const findLogPosition = async (
-  reader: Reader,
-  tenantId: string,
-  eventId: string,
-): Promise<{ readonly after?: string; readonly upTo?: string }> => {
-  const row = (await reader.get(tenantId, 'rows', eventId)) as unknown as LogRow | undefined;
-  const line = await lineOf(reader, tenantId, {});
-  const before = row === undefined ? line.last : row.number - 1;
-  const [last] = before < 1 ? [] : await line.range(before, before);
-  return {
-    ...(last === undefined ? {} : { after: last.position }),
-    ...(row === undefined ? {} : { upTo: row.position }),
-  };
 };

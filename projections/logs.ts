@@ -1,7 +1,8 @@
 import { auditLine, displayName, knownEntityTypes } from '../src/domain/audit-wording';
 import { eventSchemas } from '../src/domain/event-schemas';
 import type { Recorded } from '../src/domain/events';
-import { changeTogether, type Change, type Document, type Projector, type Reader } from './projector';
+import { keyUsed } from './key-days';
+import { change, changeTogether, type Change, type Document, type Projector, type Reader } from './projector';
 
 /**
  * The audit log of a tenant. Rows are numbered as they are projected: per tenant, entity type, entity, actor and
@@ -80,6 +81,8 @@ export const headOf = {
 };
 
 const TYPES = 'tenant';
+/** Where the events are that have no row because the operator has set them aside, by id. */
+const SET_ASIDE = 'set_aside';
 const isKnown: ReadonlySet<string> = new Set(knownEntityTypes);
 /** Entity types listed besides `knownEntityTypes`. */
 export const MAX_TYPES = 1_000;
@@ -168,12 +171,12 @@ const logged = (event: Recorded): readonly Change[] => {
 const line = (number: string, ...equal: readonly string[]) => ({
   equal,
   number,
-  borders: ['created_at', 'position'],
+  borders: ['created_at'],
 });
 
 export const logs: Projector = {
   name: 'logs',
-  version: 2,
+  version: 3,
   streams: ['tenant', 'activity'],
   collections: [
     {
@@ -191,13 +194,29 @@ export const logs: Projector = {
     { name: 'entity_types', indexes: {} },
     { name: 'entities', indexes: {} },
     { name: 'heads', indexes: {} },
+    { name: SET_ASIDE, indexes: {} },
   ],
-  on: Object.fromEntries(Object.keys(eventSchemas).map((type) => [type, logged])),
+  onSetAside: ({ id, position }) => [change(SET_ASIDE, id, () => ({ position }))],
+  on: {
+    ...Object.fromEntries(Object.keys(eventSchemas).map((type) => [type, logged])),
+    KeyUsed: (event) => [...logged(event), keyUsed(event)],
+  },
 };
 
 /** Whether this event has a row. */
 export const hasLog = async (reader: Reader, tenantId: string, eventId: string): Promise<boolean> =>
   (await reader.get(tenantId, 'rows', eventId)) !== undefined;
+
+/** Where in the log an event is that has a row or was set aside. Undefined: it is not applied yet, or does not exist. */
+export const findLogPosition = async (
+  reader: Pick<Reader, 'get'>,
+  tenantId: string,
+  eventId: string,
+): Promise<string | undefined> => {
+  const found =
+    (await reader.get(tenantId, 'rows', eventId)) ?? (await reader.get(tenantId, SET_ASIDE, eventId));
+  return (found as { readonly position: string } | undefined)?.position;
+};
 
 export interface EntityType {
   readonly display_name: string;

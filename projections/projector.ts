@@ -12,6 +12,13 @@ export interface Projector {
   readonly streams: readonly StreamKind[];
   readonly collections: readonly Collection[];
   readonly on: Reducers;
+  /** The changes for an event that the operator has set aside, which may be unreadable. Omitted: none. */
+  readonly onSetAside?: (event: SetAsideEvent) => readonly Change[];
+}
+
+export interface SetAsideEvent {
+  readonly id: string;
+  readonly position: string;
 }
 
 export interface Collection {
@@ -149,4 +156,6 @@ export interface Selection {
 export interface Query extends Selection {
   readonly descending?: boolean;
   readonly limit: number;
+  /** There are as many documents as the limit. If fewer are found, the read model is damaged, and the query rejects. */
+  readonly areAllThere?: boolean;
 }

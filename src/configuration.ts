@@ -149,6 +149,13 @@ export const settings = {
     example: 'https://app.example.com,https://admin.example.com',
     read: (text) => (readOrigins(text) === undefined ? undefined : text),
   }),
+  MAX_CONNECTIONS: setting({
+    meaning:
+      'The maximum number of connections to the API; further ones are closed at once. 0: as many as the limit on open files leaves, at most 10000.',
+    fallback: '0',
+    example: '2000',
+    read: wholeNumber(0, 1_000_000),
+  }),
   MAX_APPLICATIONS: setting({
     meaning: 'The maximum number of Applications per tenant.',
     fallback: '1000',

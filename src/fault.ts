@@ -3,6 +3,7 @@ import type { ProblemCode } from './problems';
 /** Codes that never leave the process: each is caught and turned into a problem that a caller may see. */
 type InternalCode =
   | 'commit_failed'
+  | 'contents_lost'
   | 'event_invalid'
   | 'expired'
   | 'failed'

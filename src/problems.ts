@@ -290,7 +290,7 @@ const eventLog = {
   log_incomplete: {
     title: 'The event log is not complete.',
     meaning:
-      'The folder holds only parts of an event log: `events.db` is missing, empty or without its tables. Restore `events.db` from a backup, together with its `-wal` file if the backup has one. To start with an empty log instead, move the remains of the old one and the folder `read-models` out of `DATA_DIR`. Nothing was changed.',
+      'There are only parts of an event log: `events.db` is missing, empty or without its tables, or a restore or a `log copy` is in progress or was interrupted. The message says what to do: run the interrupted command again, or restore `events.db` from a backup, together with its `-wal` file if the backup has one. To start with an empty log instead, move the remains of the old one and the folder `read-models` out of `DATA_DIR`. Nothing was changed.',
   },
   log_of_newer_program: {
     title: 'The event log may hold events that this program cannot read.',
@@ -367,10 +367,10 @@ const startAndCommands = {
   backup_unusable: {
     title: 'The backup cannot be used.',
     meaning:
-      'The message says what is wrong with it. A modified or damaged backup is never continued or restored: use another one, or start a new one in an empty folder.',
+      'The message says what is wrong with it. A modified or damaged backup is never continued or restored: use another one, or start a new one in an empty folder. One that is in use is left alone: try again later.',
   },
   restore_refused: {
-    title: 'The folder is not empty.',
+    title: 'The backup cannot be restored into this folder.',
     meaning: 'A backup is only restored into an empty `DATA_DIR`, so that nothing is ever overwritten.',
   },
   code_unknown: {

@@ -1,6 +1,6 @@
 import { threadMs } from './clock';
 
-/** Once a turn of the event loop has taken this long, queued work is left for a later turn. */
+/** Once the queued work of a turn of the event loop has taken this long, the rest is left for a later turn. */
 const TURN_MS = 3;
 
 /** How many of the deferred pieces of work each turn tries again. */
@@ -8,7 +8,8 @@ const MAX_RETRIED = 100;
 
 const waiting: (() => void)[] = [];
 let number = 0;
-let startedAt = 0;
+/** When the first queued work of this turn was started. Undefined: none was yet. */
+let workingSince: number | undefined;
 let isOpen = false;
 let deferred = 0;
 
@@ -24,14 +25,16 @@ export const currentTurn = (): number => {
   if (isOpen) return number;
   isOpen = true;
   number += 1;
-  startedAt = threadMs();
+  workingSince = undefined;
   setImmediate(endTurn);
   return number;
 };
 
+/** Other work of the turn does not count: each turn starts at least the work that has waited longest. */
 const runNext = (): void => {
   currentTurn();
-  if (threadMs() - startedAt < TURN_MS) waiting.shift()?.();
+  workingSince ??= threadMs();
+  if (threadMs() - workingSince < TURN_MS) waiting.shift()?.();
   else deferred += 1;
 };
 

@@ -29,6 +29,13 @@ const ports: Samples = {
 
 const samples: Readonly<Record<SettingName, Samples>> = {
   HOST: hosts,
+  MAX_CONNECTIONS: {
+    good: [
+      ['0', 0],
+      ['1000000', 1_000_000],
+    ],
+    bad: ['1000001', '-1', 'many'],
+  },
   MAX_APPLICATIONS: {
     good: [
       ['1', 1],
@@ -239,6 +246,7 @@ describe('the configuration', () => {
       STREAM_PREFIX: '',
       PUBLIC_URL: '',
       MAX_APPLICATIONS: 1_000,
+      MAX_CONNECTIONS: 0,
       MAX_KEYS: 100,
       BODY_LIMIT: 65_536,
       RATE_LIMITS: '',

@@ -56,6 +56,32 @@ describe('turns of the event loop', () => {
     expect(seen[1]).toBeGreaterThan(seen[0]!);
   });
 
+  it('start whoever waits first, however long other work takes in every turn', async () => {
+    let [isOver, others] = [false, 0];
+    const hold = (): void => {
+      currentTurn();
+      work(5);
+      others += 1;
+      if (!isOver) setImmediate(hold);
+    };
+    hold();
+    const passedBy = await Promise.race([
+      Promise.all(
+        numbers(5).map(
+          (n) =>
+            new Promise<number>((resolve) => {
+              const since = others;
+              inLaterTurn(() => resolve(others - since - n));
+            }),
+        ),
+      ),
+      new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 2_000)),
+    ]);
+    isOver = true;
+    expect(passedBy).toHaveLength(5);
+    expect(Math.max(...(passedBy ?? []))).toBeLessThanOrEqual(1);
+  });
+
   it('end on their own', async () => {
     const turn = currentTurn();
     expect(currentTurn()).toBe(turn);

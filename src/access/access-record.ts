@@ -22,8 +22,8 @@ export interface Refused {
   readonly applicationId: string;
   readonly keyId: string;
   readonly fault: AccessFault;
-  /** The missing one. */
-  readonly permission?: string;
+  /** The missing ones. */
+  readonly permissions?: readonly string[];
   readonly address: string;
   /** ISO 8601. */
   readonly at: string;
@@ -73,11 +73,11 @@ const tallyOf = ({ tenantId, applicationId, keyId, at }: Refused): Tally => ({
   count: 0,
 });
 
-const count = (tally: Tally, { fault, permission, address, at }: Refused): void => {
+const count = (tally: Tally, { fault, permissions = [], address, at }: Refused): void => {
   tally.count += 1;
   tally.lastAt = at;
   tally.faults.add(fault);
-  if (permission !== undefined) tally.permissions.add(permission);
+  for (const permission of permissions) tally.permissions.add(permission);
   if (tally.addresses.size < COUNTED_ADDRESSES) tally.addresses.add(address);
 };
 

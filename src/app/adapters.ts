@@ -23,7 +23,7 @@ import type { ReadModels } from '../read-models/read-models';
 import { isGone } from '../read-models/sqlite/lease-holder';
 import { sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
 import { writerInPlace } from '../read-models/sqlite/writer-in-place';
-import { isFolder, storedSecret, mustBeUsable, mustHaveRoom } from './data-folder';
+import { isFolder, noLogFound, storedSecret, mustBeUsable, mustHaveRoom } from './data-folder';
 import { folderOf, readModelStoreOf, storeOf, withoutSecrets } from './log-address';
 import { openAll } from './open-all';
 
@@ -123,7 +123,8 @@ export const openStores = (configuration: Configuration, options: StoreOptions):
       mongo === undefined ? holdsFiles(DATA_DIR) : await holdsReadModels(mongo.db, mongo.place);
     const ifMissing = hasReadModels ? noLogHere(configuration) : options.ifMissing;
     const log = closeLater(await openLogOf(configuration, streams, { ...options, ifMissing }));
-    const writerOptions = options.use === 'server' ? {} : { startWriter: writerInPlace };
+    const { use, report } = options;
+    const writerOptions = { report, ...(use === 'server' ? {} : { startWriter: writerInPlace }) };
     const readModels = await (mongo === undefined
       ? sqliteReadModels(readModelsIn(DATA_DIR), writerOptions)
       : mongodbReadModels(mongo, { log: await log.identity() }));
@@ -131,17 +132,29 @@ export const openStores = (configuration: Configuration, options: StoreOptions):
     return { log, streams, readModels, mongo };
   });
 
+/** The log alone, for a thread that only reads events. It must exist. */
+export const openLogForReading = async (
+  configuration: Configuration,
+  report: Report,
+): Promise<LedgerLog & { close(): Promise<void> }> => {
+  const streams = streamNames(configuration.STREAM_PREFIX);
+  const ifMissing = noLogFound(configuration);
+  const log = await openLogOf(configuration, streams, { use: 'worker', report, ifMissing });
+  return { log, streams, close: log.close };
+};
+
 /** Read models in files need no entry of their own: the embedded log uses the same SQLite. */
 export const softwareOf = async ({ log, mongo }: Stores): Promise<readonly string[]> =>
   Promise.all([log.software(), ...(mongo === undefined ? [] : [mongo.software()])]);
 
-/** Stores that only the main thread opens: snapshots, which are a local cache, and last uses of keys. */
+/** Stores that only the main thread opens: snapshots, which are a local cache, and uses of keys. */
 export const openMainThreadStores = async (
   { DATA_DIR }: Configuration,
   { log, mongo }: Stores,
+  report: Report,
 ): Promise<{ readonly snapshots: Snapshots; readonly keyUses: KeyUses }> => ({
-  snapshots: sqliteSnapshots(DATA_DIR, await log.identity()),
-  keyUses: mongo === undefined ? sqliteKeyUses(DATA_DIR) : mongoKeyUses(mongo),
+  snapshots: sqliteSnapshots(DATA_DIR, await log.identity(), report),
+  keyUses: mongo === undefined ? sqliteKeyUses(DATA_DIR, { report }) : mongoKeyUses(mongo, { report }),
 });
 
 /** What only a server needs. */
@@ -206,9 +219,9 @@ export const openLog = async (
       'log_not_found',
       `${withoutSecrets(address)} is not the address of an event log. Name a data folder by its path or as sqlite:PATH, or an event store as esdb://HOST:PORT.`,
     );
-  if (role === 'source' && !existsSync(join(folder, 'events.db')))
+  if (role === 'target') mustBeUsable(folder, `The folder ${folder}`);
+  else if (!existsSync(join(folder, 'events.db')))
     throw fault('log_not_found', `There is no event log in the folder ${folder}.`);
-  mustBeUsable(folder, `The folder ${folder}`);
   return sqliteEventLog(folder, streams, { opening: role === 'source' ? 'reads' : 'makes', format });
 };
 
@@ -218,18 +231,21 @@ export interface Scratch {
   remove(): Promise<void>;
 }
 
-/** Cleans up after replays that were killed. */
+/** Process ids mean something on their own machine only, and containers may share a volume. */
+const scratchPrefix = (pid: number | string): string => `scratch-${encodeURIComponent(hostname())}-${pid}-`;
+
+/** Cleans up after replays that were killed on this machine. */
 const removeAbandoned = (folder: string): void => {
   for (const name of readdirSync(folder)) {
-    const owner = /^scratch-([0-9]+)-/.exec(name)?.[1];
-    if (owner !== undefined && isGone(`${hostname()} ${owner}`))
+    const [, prefix, pid = ''] = /^(scratch-.+-([0-9]+)-)[^-]+$/.exec(name) ?? [];
+    if (prefix === scratchPrefix(pid) && isGone(`${hostname()} ${pid}`))
       rmSync(join(folder, name), { recursive: true, force: true });
   }
 };
 
 export const openScratch = async ({ DATA_DIR }: Configuration): Promise<Scratch> => {
   removeAbandoned(DATA_DIR);
-  const folder = mkdtempSync(join(DATA_DIR, `scratch-${process.pid}-`));
+  const folder = mkdtempSync(join(DATA_DIR, scratchPrefix(process.pid)));
   const readModels = await sqliteReadModels(folder, { startWriter: writerInPlace });
   return {
     readModels,

@@ -2,7 +2,7 @@ import { projections } from '../../projections/projections';
 import { accessRecord, type AccessRecord } from '../access/access-record';
 import { keyCheck } from '../access/key-check';
 import type { Configuration } from '../configuration';
-import { NEWEST_FORMAT } from '../domain/formats';
+import { NEWEST_FORMAT, UNFINISHED_COPY } from '../domain/formats';
 import { appendToEnd } from '../event-log/append-to-end';
 import type { EventLog, NewEvent } from '../event-log/event-log';
 import { holdingBack } from '../event-log/holding-back';
@@ -57,7 +57,12 @@ export interface App {
 const RECORD_MS = 10_000;
 
 /** Checked before anything is projected, since tenants would be parked at events that this program does not know. */
-const mustKnow = (format: number): void => {
+const mustKnow = (format: number, store: string): void => {
+  if (format === UNFINISHED_COPY)
+    throw fault(
+      'log_incomplete',
+      `The event log in ${store} is a copy that was not completed. Run the same \`tenant-ledger log copy\` again: it resumes where it stopped.`,
+    );
   if (format > NEWEST_FORMAT)
     throw fault(
       'log_of_newer_program',
@@ -76,12 +81,13 @@ const openParts = (
       createsData || configuration.EVENTSTORE_URL === '' ? undefined : noLogFound(configuration);
     const stores = closeLater(await openStores(configuration, { use, report, ifMissing }));
     const { log, streams, readModels, mongo } = stores;
-    mustKnow(await log.format());
+    mustKnow(await log.format(), storeOf(configuration));
     const parts = { log, streams, readModels, program: programVersion(), onError: report };
-    const projecting = await openProjecting({ ...parts, projectors: projections, workers });
+    const replacesDamaged = use === 'server';
+    const projecting = await openProjecting({ ...parts, projectors: projections, workers, replacesDamaged });
     closeLater({ close: projecting.stop });
     // After the check that the read models belong to this log, so that nothing is written to another log's database.
-    const { snapshots, keyUses } = await openMainThreadStores(configuration, stores);
+    const { snapshots, keyUses } = await openMainThreadStores(configuration, stores, report);
     closeLater(snapshots);
     closeLater(keyUses);
     const watch = logWatch({

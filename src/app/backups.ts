@@ -1,12 +1,12 @@
 import type { Configuration } from '../configuration';
 import {
   createBackup as createSqliteBackup,
-  restoreBackup as restoreSqliteBackup,
   type BackedUp,
   type OnProgress,
 } from '../event-log/sqlite/backup';
+import { restoreBackup as restoreSqliteBackup } from '../event-log/sqlite/restore';
 import { fault } from '../fault';
-import { mustBeUsable } from './data-folder';
+import { mustBeUsable, mustHaveRoom } from './data-folder';
 import { storeOf } from './log-address';
 
 export { verifyBackup, type BackedUp, type OnProgress } from '../event-log/sqlite/backup';
@@ -30,12 +30,17 @@ export const createBackup = (
   return createSqliteBackup(source, folder, onProgress);
 };
 
-export const restoreBackup = (
+export const restoreBackup = async (
   configuration: Configuration,
   folder: string,
   onProgress: OnProgress,
 ): Promise<BackedUp> => {
   const target = embeddedFolder(configuration);
   mustBeUsable(target);
-  return restoreSqliteBackup(folder, target, onProgress);
+  try {
+    return await restoreSqliteBackup(folder, target, onProgress);
+  } catch (error) {
+    mustHaveRoom(target, error);
+    throw error;
+  }
 };

@@ -13,6 +13,7 @@ import {
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Configuration } from '../configuration';
+import { findLog } from '../event-log/sqlite/log-file';
 import { codeOf, fault, messageOf, type Fault } from '../fault';
 import { storeOf } from './log-address';
 
@@ -84,6 +85,7 @@ export const mustHoldData = ({ DATA_DIR, EVENTSTORE_URL, MONGODB_URL }: Configur
   const isEmbedded = EVENTSTORE_URL === '';
   if (!isEmbedded && MONGODB_URL !== '') return;
   if (holdsAny(folder, isEmbedded ? ['events.db', 'read-models'] : ['read-models', 'secret'])) return;
+  if (isEmbedded) findLog(join(folder, 'events.db'));
   const what = isEmbedded ? 'There is no event log' : 'No service has kept its read models';
   throw notFound(`${what} in the folder ${folder}. Name the folder of your service with DATA_DIR=PATH`);
 };

@@ -4,6 +4,7 @@ import { orUndefined, threadMs } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import type { ObservedRequest, RequestMetrics } from '../http/answer/request-metrics';
+import type { Connections } from '../http/listener';
 import type { RateLimits, RateLimitsStatus } from '../limits/rate-limits';
 import { sharedRuns } from '../shared-runs';
 import { programVersion } from '../version';
@@ -30,6 +31,8 @@ export interface MetricsParts {
   /** Undefined until the stores are open. */
   readonly app: () => App | undefined;
   readonly limits: () => RateLimits | undefined;
+  /** Undefined until the API listens. */
+  readonly connections: () => Promise<Connections | undefined>;
   readonly isReady: () => boolean;
   readonly folder: string;
 }
@@ -140,6 +143,7 @@ interface Snapshot {
   readonly isReady: boolean;
   readonly folder: string;
   readonly limits: RateLimitsStatus | undefined;
+  readonly connections: Connections | undefined;
   /** Undefined: the stores are not open yet. */
   readonly app: App | undefined;
   /** Undefined: the stores did not answer. */
@@ -203,6 +207,12 @@ const readings: readonly Reading[] = [
     read: ({ ledger }) => (ledger === undefined ? [] : flag(ledger.status.projector !== null)),
   },
   {
+    name: 'projection_up',
+    help: '1 when the live generation can be read, 0 when it is damaged and must be rebuilt.',
+    labels: ['projection'],
+    read: perProjection(({ damage }) => (damage === undefined ? 1 : 0)),
+  },
+  {
     name: 'projection_position',
     help: 'Events of the log up to the position that the live generation shows.',
     labels: ['projection'],
@@ -237,6 +247,16 @@ const readings: readonly Reading[] = [
     labels: ['projection'],
     read: ({ ledger }) =>
       (ledger?.rebuilds ?? []).map(({ projection, progress }) => [progress, { projection }]),
+  },
+  {
+    name: 'http_connections',
+    help: 'Open connections to the API.',
+    read: ({ connections }) => (connections === undefined ? [] : [[connections.open]]),
+  },
+  {
+    name: 'http_connections_max',
+    help: 'How many connections to the API may be open.',
+    read: ({ connections }) => (connections === undefined ? [] : [[connections.max]]),
   },
   {
     name: 'rate_limit_counters',
@@ -288,7 +308,7 @@ const ledgerSnapshot = async (app: App): Promise<LedgerSnapshot> => {
 /** How long a scrape waits for a store that does not respond. */
 const LOOK_MS = 800;
 
-export const makeMetrics = ({ app, limits, isReady, folder }: MetricsParts): Metrics => {
+export const makeMetrics = ({ app, limits, connections, isReady, folder }: MetricsParts): Metrics => {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -297,6 +317,11 @@ export const makeMetrics = ({ app, limits, isReady, folder }: MetricsParts): Met
   const reconnects = new Counter({
     name: `${PREFIX}event_log_reconnects_total`,
     help: 'How often the event log came back after it had been out of reach.',
+    registers,
+  });
+  const refused = new Counter({
+    name: `${PREFIX}http_connections_refused_total`,
+    help: 'Connections to the API that were one too many.',
     registers,
   });
   const set = readingMetrics(registers);
@@ -311,7 +336,11 @@ export const makeMetrics = ({ app, limits, isReady, folder }: MetricsParts): Met
       const ledger = app() === undefined ? undefined : await orUndefined(snapshots.current().done, LOOK_MS);
       reconnects.reset();
       reconnects.inc(app()?.watch.reconnects() ?? 0);
-      set({ isReady: isReady(), folder, limits: limits()?.status(), app: app(), ledger });
+      const current = await connections();
+      refused.reset();
+      refused.inc(current?.refused ?? 0);
+      const state = { isReady: isReady(), folder, limits: limits()?.status(), connections: current };
+      set({ ...state, app: app(), ledger });
       return registry.metrics();
     },
   };

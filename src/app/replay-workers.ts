@@ -1,4 +1,4 @@
-import { availableParallelism, constants, setPriority } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Projector } from '../../projections/projector';
@@ -7,15 +7,6 @@ import { reportedFault } from '../fault';
 import type { Difference } from '../projecting/compare';
 import type { Rebuilt, RebuildOptions, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
-
-/** For long work next to a server, whose requests come first. Threads inherit the priority of their parent. */
-export const lowerPriority = (): void => {
-  try {
-    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-  } catch {
-    // Not allowed here: the work runs at normal priority.
-  }
-};
 
 /** The work of one worker (`replay-worker.ts`). */
 export type ReplayWork =

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
-import { liveTail } from '../audit/live-tail';
+import { keyUseRecord, type KeyUseRecord } from '../access/key-use-record';
 import { openStreams } from '../audit/open-streams';
-import { orUndefined } from '../clock';
+import { monotonicMs, orUndefined } from '../clock';
 import { readOrigins, type Configuration } from '../configuration';
 import { compileTenantSchemas } from '../event-log/codec';
 import type { EventLog, Position } from '../event-log/event-log';
@@ -16,14 +16,18 @@ import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { readTrustedProxies } from '../limits/trusted-proxies';
 import { remembering } from '../read-models/remembering';
+import { signal, type Signal } from '../signal';
 import { programVersion } from '../version';
 import { openApp, type App } from './app';
+import { connectionLimit, OPERATIONS_CONNECTIONS } from './connection-limit';
 import { openToOthers } from './data-folder';
 import { firstKey } from './first-tenant';
 import { readModelStoreOf, storeOf } from './log-address';
 import { makeMetrics, type Metrics } from './metrics';
+import { ANSWER_MS } from '../ledger/ledger';
 import { parkedNotices, type ParkedNotices } from './parked-notices';
 import { projectingWorkers } from './projecting-workers';
+import { readingThread, type ReadingThread } from './reading-thread';
 import { reporter } from './reporter';
 import { checkBriefly, ledgerStatus } from './status';
 import { openTraces, type Traces } from './tracing';
@@ -39,32 +43,59 @@ interface Running {
   readonly listeners: Listener[];
   /** Ends event streams, which otherwise last until the client disconnects. */
   readonly stopping: AbortController;
+  readonly reading: ReadingThread;
   readonly metrics: Metrics;
   readonly traces: Traces | undefined;
   app?: App;
+  keyUse?: KeyUseRecord;
+  api?: Listener;
   limits?: RateLimits;
   phase: 'starting' | 'ready' | 'stopping';
   /** Unlike `phase`, still says during shutdown whether reads may be answered. */
   wasReady: boolean;
+  readonly becameReady: Signal;
   progress: StartProgress;
 }
 
-const eventSource = ({ log, streams }: App, stopping: AbortSignal): EventSource => ({
+const eventSource = ({ reading, stopping }: Running, { log, streams }: App): EventSource => ({
   ledgerLog: { log, streams },
-  tail: liveTail(log, streams),
+  reading,
   open: openStreams().open,
-  stopping,
+  stopping: stopping.signal,
 });
+
+const acceptFailures = (logger: Logger) => {
+  const report = reporter(logger);
+  return (error: Error): void =>
+    report(
+      'A connection could not be accepted. If file descriptors ran out, raise the limit of open files.',
+      error,
+    );
+};
+
+const TOO_MANY = 'A connection was refused. Raise MAX_CONNECTIONS, or the limit of open files.';
+
+/** Most starts take less: then the first reads wait for it. A longer one is answered with its progress. */
+const BRIEF_START_MS = 2_000;
+
+const whenReady = async (server: Running, until: number): Promise<boolean> => {
+  const withinMs = until - ANSWER_MS - monotonicMs();
+  if (!server.wasReady && withinMs > 0) await server.becameReady.wait({ withinMs });
+  return server.wasReady;
+};
 
 const openApi = async (server: Running, app: App): Promise<Listener> => {
   const { configuration, logger } = server;
   const { secret, limiterOf } = await app.openServing();
   const policies = readPolicies(configuration.RATE_LIMITS) ?? [];
-  const limits = rateLimits(policies, { shared: limiterOf, report: reporter(logger) });
+  const report = reporter(logger);
+  const limits = rateLimits(policies, { shared: limiterOf, report });
   server.limits = limits;
   const { HOST: host, PORT: port, PUBLIC_URL: publicUrl, BODY_LIMIT: bodyLimit } = configuration;
   const headers = headerNames(configuration.HEADER_PREFIX);
+  const maxConnections = connectionLimit(configuration);
   const { ledger, projecting } = app;
+  const openedMs = monotonicMs();
   const koa = api({
     headers,
     publicUrl,
@@ -81,7 +112,7 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
     metrics: server.metrics.requests,
     tracing: server.traces?.requests,
     cursors: signedCursors(secret),
-    events: eventSource(app, server.stopping.signal),
+    events: eventSource(server, app),
     reader: remembering(projecting.reader).reader,
     // A store that does not respond must not delay responses that do not need it.
     upToDate: async () =>
@@ -89,6 +120,7 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
     reached: projecting.reached,
     isParked: projecting.isParked,
     isReady: () => server.wasReady,
+    whenReady: (deadline) => whenReady(server, Math.min(deadline, openedMs + BRIEF_START_MS)),
     mustBeWhole: app.watch.mustBeWhole,
     startProgress: () => server.progress,
     isOpen: () => server.phase !== 'stopping',
@@ -100,6 +132,9 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
     publicUrl,
     traceHeader: headers.traceId,
     onRefused: (code, traceId) => logger.info({ trace_id: traceId, code }, 'refused by the HTTP parser'),
+    onError: acceptFailures(logger),
+    maxConnections,
+    onTooMany: () => report(TOO_MANY, new Error(`${maxConnections} connections are open.`)),
   });
 };
 
@@ -128,7 +163,9 @@ const openOperations = (server: Running): Promise<Listener> => {
     limits: () => server.limits?.status(),
     metrics: server.metrics,
   });
-  return openListener(listener, { host, port, publicUrl, traceHeader });
+  const onError = acceptFailures(server.logger);
+  const maxConnections = OPERATIONS_CONNECTIONS;
+  return openListener(listener, { host, port, publicUrl, traceHeader, onError, maxConnections });
 };
 
 const openAppOf = async (server: Running): Promise<App> => {
@@ -157,7 +194,7 @@ const progressTo = async ({ log, projecting }: App, head: Position): Promise<Sta
   const [slowest = ''] = controls.map(({ applied = '' }) => applied).toSorted();
   const total = await log.distance(undefined, head);
   const done = slowest === '' ? 0 : await log.distance(undefined, slowest);
-  return { events_done: Math.min(done, total), events_total: total };
+  return { percent: total === 0 ? 0 : Math.floor((Math.min(done, total) / total) * 100) };
 };
 
 /** Waits until the read models have applied the events that the log had at the start. No read is answered before. */
@@ -168,6 +205,13 @@ const catchUp = async (server: Running, app: App): Promise<void> => {
     if (await app.projecting.reached(head.position, CATCH_UP_SLICE_MS)) return;
     app.mustHaveRoom();
   }
+};
+
+const recordKeyUse = ({ keyUses, log, streams, projecting }: App, logger: Logger): KeyUseRecord => {
+  const logs = () => projecting.reader('logs');
+  const record = keyUseRecord({ keyUses, log, streams, logs, warn: reporter(logger) });
+  record.start();
+  return record;
 };
 
 /** The result of a successful start: the read models are up to date and requests are answered. */
@@ -185,6 +229,7 @@ const start = async (server: Running): Promise<Started | undefined> => {
   const app = await openAppOf(server);
   const listener = await openApi(server, app);
   listeners.push(listener);
+  server.api = listener;
   app.watch.start();
   await app.projecting.start();
   const key = await firstKey(app, configuration);
@@ -192,6 +237,8 @@ const start = async (server: Running): Promise<Started | undefined> => {
   if (server.phase === 'stopping') return undefined;
   server.phase = 'ready';
   server.wasReady = true;
+  server.keyUse = recordKeyUse(app, logger);
+  server.becameReady.notify();
   const { url } = listener;
   logger.info({ url, operations: ops.url, version: programVersion(), store: app.store }, 'ready');
   return { app, url, key };
@@ -202,6 +249,8 @@ const stop = async (server: Running): Promise<void> => {
   server.stopping.abort();
   const withinMs = server.configuration.SHUTDOWN_SECONDS * 1_000;
   await Promise.all(server.listeners.map((listener) => listener.close(withinMs)));
+  await server.reading.close();
+  await server.keyUse?.close();
   await server.app?.close();
   server.notices.close();
 };
@@ -220,16 +269,19 @@ export const makeServer = (configuration: Configuration, logger: Logger): Server
     notices: parkedNotices(logger),
     listeners: [],
     stopping: new AbortController(),
+    reading: readingThread(configuration, reporter(logger)),
     traces: openTraces(),
     metrics: makeMetrics({
       app: () => server.app,
       limits: () => server.limits,
+      connections: async () => server.api?.connections(),
       isReady: () => server.phase === 'ready',
       folder: configuration.DATA_DIR,
     }),
     phase: 'starting',
     wasReady: false,
-    progress: { events_done: 0, events_total: 0 },
+    becameReady: signal(),
+    progress: { percent: 0 },
   };
   return {
     start: () =>

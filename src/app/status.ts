@@ -5,7 +5,8 @@ import { firstOf } from '../event-log/reading';
 import { projections } from '../../projections/projections';
 import { rebuildLease } from '../projecting/lease';
 import type { RebuildStep } from '../projecting/rebuild';
-import { generationName, type ReadModels } from '../read-models/read-models';
+import { damaged, damageIn } from '../read-models/damage';
+import { generationName, type GenerationId, type ReadModels } from '../read-models/read-models';
 import type { UnreadableTenant } from '../ledger/fold';
 import type { LiveGeneration } from '../projecting/live-generations';
 import { firstParked, type ParkedTenant } from '../projecting/parking';
@@ -19,6 +20,8 @@ export interface ProjectionStatus {
   /** The age of the oldest event in the log that was not applied yet. */
   readonly lag_seconds: number;
   readonly parked: readonly ParkedTenant[];
+  /** Why the live generation cannot be read, and what to do. */
+  readonly damage?: string;
 }
 
 export interface LedgerStatus {
@@ -99,22 +102,40 @@ const lags = (log: EventLog, head: Promise<Position | undefined>) => {
   };
 };
 
+/** Why a generation cannot be read, as marked in the store or found just now. */
+const damageOf = async (
+  readModels: ReadModels,
+  id: GenerationId,
+  error?: unknown,
+): Promise<string | undefined> => {
+  const why = (await readModels.damageOf(id)) ?? damageIn(error)?.why;
+  return why === undefined ? undefined : damaged(id, why).message;
+};
+
 const statusOf = async (
-  live: LiveGeneration,
+  { projector, generation }: LiveGeneration,
   lagAt: (position: Position | undefined) => Promise<Lag>,
+  readModels: ReadModels,
 ): Promise<ProjectionStatus> => {
-  const { projector, generation } = live;
-  const [[applied, lag], parked] = await Promise.all([
-    generation.reader.applied().then(async (at) => [at, await lagAt(at)] as const),
-    firstParked(generation, MAX_SHOWN),
-  ]);
-  return {
-    projection: projector.name,
-    generation: generationName(generation.id),
-    position: applied ?? null,
-    ...lag,
-    parked,
-  };
+  const names = { projection: projector.name, generation: generationName(generation.id) };
+  try {
+    const [[applied, lag], parked, damage] = await Promise.all([
+      generation.reader.applied().then(async (at) => [at, await lagAt(at)] as const),
+      firstParked(generation, MAX_SHOWN),
+      damageOf(readModels, generation.id),
+    ]);
+    return {
+      ...names,
+      position: applied ?? null,
+      ...lag,
+      parked,
+      ...(damage === undefined ? {} : { damage }),
+    };
+  } catch (error) {
+    const damage = await damageOf(readModels, generation.id, error);
+    if (damage === undefined) throw error;
+    return { ...names, position: null, ...(await lagAt(undefined)), parked: [], damage };
+  }
 };
 
 /** Tries to read the stream of each tenant. Those that fail are then listed by `unreadable`. */
@@ -137,11 +158,12 @@ export const checkBriefly = (): CheckTenants => {
 };
 
 type Subject = Pick<App, 'log' | 'ledger' | 'projecting' | 'store'> & {
+  replay: Pick<App['replay'], 'readModels'>;
   watch: Pick<App['watch'], 'missing'>;
 };
 
 export const ledgerStatus = async (
-  { log, ledger, projecting, store, watch }: Subject,
+  { log, ledger, projecting, store, replay, watch }: Subject,
   check: CheckTenants = checkAll,
 ): Promise<LedgerStatus> => {
   // In parallel, because under load each of them takes a while.
@@ -151,7 +173,7 @@ export const ledgerStatus = async (
     headPosition,
     log.identity(),
     projecting.holder(),
-    Promise.all(projecting.live.map((live) => statusOf(live, lagAt))),
+    Promise.all(projecting.live.map((live) => statusOf(live, lagAt, replay.readModels))),
   ]);
   const suspects = new Set(shown.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
   await check(ledger, suspects);

@@ -1,17 +1,18 @@
 import {
   context,
-  ROOT_CONTEXT,
+  createContextKey,
   SpanKind,
   SpanStatusCode,
   trace,
   type Context,
+  type Span,
   type Tracer,
 } from '@opentelemetry/api';
 import type { EventLog } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import type { ObservedRequest } from '../http/answer/request-metrics';
 import type { TraceParent } from '../http/request/trace-parent';
-import type { Tracing } from '../http/request/tracing';
+import type { RequestSpan, Tracing } from '../http/request/tracing';
 import { programVersion } from '../version';
 
 /**
@@ -31,13 +32,18 @@ const isRegistered = (): boolean => {
 
 const contextOf = (parent: TraceParent | undefined): Context =>
   parent === undefined
-    ? ROOT_CONTEXT
-    : trace.setSpanContext(ROOT_CONTEXT, {
+    ? context.active()
+    : trace.setSpanContext(context.active(), {
         traceId: parent.traceId,
         spanId: parent.spanId,
         traceFlags: Number.parseInt(parent.flags, 16),
         isRemote: true,
       });
+
+const placeOf = (span: Span): TraceParent => {
+  const { traceId, spanId, traceFlags } = span.spanContext();
+  return { traceId, spanId, flags: traceFlags.toString(16).padStart(2, '0') };
+};
 
 const FAILED = 500;
 
@@ -48,21 +54,44 @@ const attributesOf = ({ method, route, status, problem }: ObservedRequest) => ({
   ...(problem === undefined ? {} : { 'error.type': problem }),
 });
 
+const describe = (span: Span, request: ObservedRequest): void => {
+  span.updateName([request.method, request.route].filter((part) => part !== undefined).join(' '));
+  span.setAttributes(attributesOf(request));
+};
+
+/** Where the instrumentation of HTTP servers keeps its span for those of frameworks, whose own spans are then active. */
+const RPC_METADATA = createContextKey('OpenTelemetry SDK Context Key RPC_METADATA');
+
+const instrumentedSpan = (active: Context): Span | undefined => {
+  const metadata = active.getValue(RPC_METADATA) as { readonly span?: Span } | undefined;
+  const span = metadata?.span ?? trace.getSpan(active);
+  return span !== undefined && trace.isSpanContextValid(span.spanContext()) ? span : undefined;
+};
+
+/** The instrumentation ends it, and records the status. */
+const existingSpan = (span: Span): RequestSpan => ({
+  place: placeOf(span),
+  run: (work) => work(),
+  answered: (request) => describe(span, request),
+  end: () => undefined,
+});
+
+const newSpan = (span: Span): RequestSpan => ({
+  place: placeOf(span),
+  run: (work) => context.with(trace.setSpan(context.active(), span), work),
+  answered: () => undefined,
+  end: (request) => {
+    describe(span, request);
+    if ((request.status ?? 0) >= FAILED) span.setStatus({ code: SpanStatusCode.ERROR });
+    span.end();
+  },
+});
+
 const requestSpans = (tracer: Tracer): Tracing => ({
   begin: (parent) => {
-    const span = tracer.startSpan('HTTP', { kind: SpanKind.SERVER }, contextOf(parent));
-    const { traceId, spanId, traceFlags } = span.spanContext();
-    const within = trace.setSpan(ROOT_CONTEXT, span);
-    return {
-      place: { traceId, spanId, flags: traceFlags.toString(16).padStart(2, '0') },
-      run: (work) => context.with(within, work),
-      end: (request) => {
-        span.updateName([request.method, request.route].filter((part) => part !== undefined).join(' '));
-        span.setAttributes(attributesOf(request));
-        if ((request.status ?? 0) >= FAILED) span.setStatus({ code: SpanStatusCode.ERROR });
-        span.end();
-      },
-    };
+    const instrumented = instrumentedSpan(context.active());
+    if (instrumented !== undefined) return existingSpan(instrumented);
+    return newSpan(tracer.startSpan('HTTP', { kind: SpanKind.SERVER }, contextOf(parent)));
   },
 });
 

@@ -1,110 +1,20 @@
-import Ajv from 'ajv';
-import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
+import type { Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
-import { fault, messageOf } from '../fault';
-import { parsedJson } from '../json';
+import { fault } from '../fault';
 import { UUID_PATTERN } from '../uuid';
-import { eventFormats, eventLines } from './event-lines';
-import { exportEvents, trailerBuilder, type ExportedChunk, type Trailer } from './export';
+import { findEvents } from './event-filter';
+import { eventLines, tenantLines } from './event-lines';
+import { exportEvents, trailerBuilder, type ExportedChunk, type ExportRange, type Trailer } from './export';
+import { fileFrom, linesOf, openExport, type ExportedFile } from './exported-file';
+import { findPlace, revisionsUpTo, type Revisions } from './tenant-view';
 
 export interface CheckedExport {
   readonly trailer: Trailer;
-  /** The first difference. Undefined: the file is complete and unaltered. */
-  readonly difference?: { readonly line: number; readonly what: string };
-}
-
-const text = { type: 'string' };
-const texts = { type: 'array', items: text };
-const number = { type: 'integer', minimum: 0 };
-
-const isTrailer = new Ajv().compile<{ trailer: Trailer }>({
-  type: 'object',
-  required: ['trailer'],
-  properties: {
-    trailer: {
-      type: 'object',
-      required: ['log', 'format', 'filter', 'events', 'sha256'],
-      additionalProperties: false,
-      properties: {
-        log: text,
-        format: { enum: eventFormats },
-        filter: {
-          type: 'object',
-          additionalProperties: false,
-          properties: {
-            tenants: texts,
-            types: texts,
-            actor: text,
-            entity: { type: 'object', required: ['type', 'id'], properties: { type: text, id: text } },
-            operation: text,
-            trace: text,
-            key: text,
-            since: text,
-            until: text,
-          },
-        },
-        after: text,
-        up_to: text,
-        limit: number,
-        events: number,
-        first_position: text,
-        last_position: text,
-        sha256: text,
-      },
-    },
-  },
-});
-
-const LINE_FEED = 0x0a;
-const MAX_TRAILER_BYTES = 1_048_576;
-
-const unusable = (file: string, what: string) => fault('file_unreadable', `The file ${file} ${what}`);
-
-const lastLineOf = async (file: string): Promise<{ readonly line: Buffer; readonly startsAt: number }> => {
-  const handle = await open(file);
-  try {
-    const { size } = await handle.stat();
-    const start = Math.max(0, size - MAX_TRAILER_BYTES);
-    const end = Buffer.alloc(size - start);
-    await handle.read(end, 0, end.length, start);
-    const whole = end.at(-1) === LINE_FEED ? end.subarray(0, -1) : Buffer.alloc(0);
-    const before = whole.lastIndexOf(LINE_FEED);
-    return { line: whole.subarray(before + 1), startsAt: start + before + 1 };
-  } finally {
-    await handle.close();
-  }
-};
-
-const trailerOf = async (file: string): Promise<{ readonly trailer: Trailer; readonly startsAt: number }> => {
-  const { line, startsAt } = await lastLineOf(file).catch((error: unknown) => {
-    throw unusable(file, `cannot be read: ${messageOf(error)}`);
-  });
-  const value = parsedJson(line.toString());
-  if (!isTrailer(value))
-    throw unusable(
-      file,
-      'does not end with the trailer of an export: it is not complete, or was not written by tenant-ledger audit --output.',
-    );
-  return { trailer: value.trailer, startsAt };
-};
-
-/** Lines as bytes, since decoding could hide a difference. */
-async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, undefined> {
-  let rest: Buffer = Buffer.alloc(0);
-  for await (const chunk of chunks) {
-    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    for (let end = rest.indexOf(LINE_FEED); end >= 0; end = rest.indexOf(LINE_FEED)) {
-      yield rest.subarray(0, end);
-      rest = rest.subarray(end + 1);
-    }
-  }
-  if (rest.length > 0) yield rest;
-}
-
-async function* fileFrom(file: string, start: number, end: number): AsyncGenerator<Buffer> {
-  if (start < end)
-    yield* createReadStream(file, { start, end: end - 1 }) as AsyncIterable<unknown> as AsyncIterable<Buffer>;
+  /** The first difference. Undefined: the file is unaltered, and complete up to where its trailer says. */
+  readonly difference?: { readonly line?: number; readonly what: string };
+  /** How many events after that meet the conditions: recorded later, or left out by a limit or by whoever cut the file. */
+  readonly later?: number;
 }
 
 async function* logFrom(first: Buffer, rest: AsyncIterable<ExportedChunk>): AsyncGenerator<Buffer> {
@@ -149,10 +59,13 @@ const whatDiffers = async ({ inFile, inLog, restOfFile, restOfLog }: Unequal): P
   return `${expected} was replaced by ${found}.`;
 };
 
+const altered = (names: readonly string[]): string => `the trailer was altered: ${names.join(', ')}.`;
+
 const trailerDifference = (given: Trailer, expected: Trailer): string | undefined => {
-  const names = ['events', 'first_position', 'last_position', 'sha256'] as const;
-  const different = names.filter((name) => given[name] !== expected[name]);
-  return different.length === 0 ? undefined : `the trailer was altered: ${different.join(', ')}.`;
+  const names = ['complete', 'events', 'first_position', 'last_position', 'sha256'] as const;
+  const different: string[] = names.filter((name) => given[name] !== expected[name]);
+  if (given.events > (given.limit ?? Infinity)) different.push('limit');
+  return different.length === 0 ? undefined : altered(different);
 };
 
 async function* withProgress(
@@ -218,24 +131,81 @@ const compare = async (
   }
 };
 
+/** Where a tenant's revisions are in the log. Undefined: no state of the log had these last revisions. */
+const cutAt = async (
+  ledgerLog: LedgerLog,
+  tenantId: string,
+  upTo: Revisions,
+): Promise<Position | undefined> => {
+  const named = (['tenant', 'activity'] as const).filter((kind) => upTo[kind] !== undefined);
+  const places = await Promise.all(
+    named.map((kind) => findPlace(ledgerLog, tenantId, `${kind}:${upTo[kind]}`)),
+  );
+  const [cut] = places
+    .map((place) => place?.position ?? '')
+    .toSorted()
+    .toReversed();
+  if (cut === undefined || places.includes(undefined)) return undefined;
+  const { tenant, activity } = await revisionsUpTo(ledgerLog, tenantId, cut);
+  return tenant === upTo.tenant && activity === upTo.activity ? cut : undefined;
+};
+
+/** The part of the log that a trailer names, or the member of the trailer that names none. */
+const rangeOf = async (
+  ledgerLog: LedgerLog,
+  { filter, after, up_to }: Trailer,
+): Promise<{ readonly range: ExportRange } | { readonly wrong: string }> => {
+  if (typeof up_to !== 'object') return { range: { filter, after, upTo: up_to } };
+  const [tenantId = ''] = filter.tenants ?? [];
+  const upTo = await cutAt(ledgerLog, tenantId, up_to);
+  if (upTo === undefined) return { wrong: 'up_to' };
+  if (after === undefined) return { range: { filter, upTo } };
+  const place = await findPlace(ledgerLog, tenantId, after);
+  return place === undefined ? { wrong: 'after' } : { range: { filter, after: place.position, upTo } };
+};
+
+const countLater = async (
+  ledgerLog: LedgerLog,
+  { filter, upTo }: ExportRange,
+  onProgress: (read: number) => void,
+): Promise<number> => {
+  let [found, total] = [0, 0];
+  for await (const { events, read } of findEvents(ledgerLog, filter, { after: upTo }, () => undefined)) {
+    found += events.length;
+    onProgress((total += read));
+  }
+  return found;
+};
+
+const mustBeOfLog = async ({ log }: LedgerLog, { file, trailer }: ExportedFile): Promise<void> => {
+  const identity = await log.identity();
+  if (trailer.log !== identity)
+    throw fault(
+      'file_unreadable',
+      `The file ${file} was exported from the log ${trailer.log}, and this is the log ${identity}. Check it against the log that it came from.`,
+    );
+};
+
 /** Repeats an export from the log and compares its lines with those of the file. */
 export const checkExport = async (
   ledgerLog: LedgerLog,
   file: string,
   onProgress: (read: number) => void = () => undefined,
 ): Promise<CheckedExport> => {
-  const { trailer, startsAt } = await trailerOf(file);
-  const identity = await ledgerLog.log.identity();
-  if (trailer.log !== identity)
-    throw fault(
-      'file_unreadable',
-      `The file ${file} was exported from the log ${trailer.log}, and this is the log ${identity}. Check it against the log that it came from.`,
-    );
+  const exported = await openExport(file);
+  const { trailer, startsAt } = exported;
+  await mustBeOfLog(ledgerLog, exported);
+  const found = await rangeOf(ledgerLog, trailer);
+  if ('wrong' in found) return { trailer, difference: { what: altered([found.wrong]) } };
+  const { range } = found;
   const trail = trailerBuilder();
-  const exporting = { lines: eventLines(trailer.format, ledgerLog.streams), onUnreadable: () => undefined };
-  const chunks = withProgress(exportEvents(ledgerLog, trailer, exporting, trail), onProgress);
-  const { lines, difference } = await compare(file, startsAt, chunks);
+  const { streams } = ledgerLog;
+  const lines = trailer.view === 'tenant' ? tenantLines(streams) : eventLines(trailer.format, streams);
+  const exporting = { lines, onUnreadable: () => undefined };
+  const chunks = withProgress(exportEvents(ledgerLog, range, exporting, trail), onProgress);
+  const { lines: count, difference } = await compare(file, startsAt, chunks);
   if (difference !== undefined) return { trailer, difference };
-  const what = trailerDifference(trailer, trail.trailer(trailer, identity));
-  return what === undefined ? { trailer } : { trailer, difference: { line: lines + 1, what } };
+  const what = trailerDifference(trailer, trail.trailer(trailer, trailer));
+  if (what !== undefined) return { trailer, difference: { line: count + 1, what } };
+  return { trailer, later: await countLater(ledgerLog, range, onProgress) };
 };

@@ -1,11 +1,12 @@
 import { auditLine } from '../domain/audit-wording';
 import { decode } from '../event-log/codec';
-import type { EventLog, Head, LoggedEvent, Position, ReadFrom } from '../event-log/event-log';
+import type { EventLog, LoggedEvent, Position, ReadFrom } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { upTo } from '../event-log/reading';
 import type { Streams } from '../event-log/streams';
 import { isJsonObject } from '../json';
 import { timeOf } from './raw-event';
+import type { Place } from './tenant-view';
 
 /** Selects events that meet every condition. A condition with several values needs one of them. */
 export interface EventFilter {
@@ -77,14 +78,13 @@ export interface EventRange extends ReadFrom {
   readonly upTo?: Position | undefined;
 }
 
-/** One batch of the log: the events that match, and the position reached. */
+/** One batch of the log: the events that match, and how far it was read. */
 export interface ReadEvents {
   readonly events: readonly LoggedEvent[];
   /** The number of events read, matching or not. */
   readonly read: number;
-  readonly position: Position;
   /** The last event read, matching or not. */
-  readonly last: Head;
+  readonly last: LoggedEvent;
 }
 
 async function* batchesOf(log: EventLog, { tenants, since }: EventFilter, from: ReadFrom) {
@@ -119,28 +119,27 @@ export async function* findEvents(
 ): AsyncIterable<ReadEvents> {
   const isWanted = wantedBy(filter, { streams }, onUnreadable);
   for await (const batch of upTo(batchesOf(log, filter, range), range.upTo)) {
-    const { position, id: eventId } = batch.at(-1) as LoggedEvent;
-    yield { events: batch.filter(isWanted), read: batch.length, position, last: { position, eventId } };
+    yield { events: batch.filter(isWanted), read: batch.length, last: batch.at(-1) as LoggedEvent };
   }
 }
 
 /** How far a reader has read, and how many more events it wants. */
 export interface Reached {
-  position: Position | undefined;
+  place: Place | undefined;
   remaining: number;
 }
 
 /** Passes batches on until the reader has as many events as it wants. Updates `reached`. */
-export async function* upToLimit<Step extends Pick<ReadEvents, 'events' | 'position'>>(
+export async function* upToLimit<Step extends Pick<ReadEvents, 'events' | 'last'>>(
   steps: AsyncIterable<Step>,
   reached: Reached,
 ): AsyncGenerator<Step> {
   for await (const step of steps) {
     const events = step.events.slice(0, reached.remaining);
     reached.remaining -= events.length;
-    const position = (reached.remaining > 0 ? undefined : events.at(-1)?.position) ?? step.position;
-    reached.position = position;
-    yield { ...step, events, position };
+    const last = (reached.remaining > 0 ? undefined : events.at(-1)) ?? step.last;
+    reached.place = last;
+    yield { ...step, events, last };
     if (reached.remaining === 0) return;
   }
 }

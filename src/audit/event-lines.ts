@@ -1,6 +1,7 @@
 import type { LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { rawEvent, type RawEvent } from './raw-event';
+import { tenantEvent, tenantPosition } from './tenant-view';
 
 export const eventFormats = ['ndjson', 'csv'] as const;
 export type EventFormat = (typeof eventFormats)[number];
@@ -10,6 +11,8 @@ export interface EventLines {
   /** A line before all events. */
   readonly heading?: string;
   linesOf(events: readonly LoggedEvent[]): Promise<readonly string[]>;
+  /** The position of an event as its line shows it. */
+  positionOf(event: LoggedEvent): string;
 }
 
 type Column = readonly [name: string, value: (event: RawEvent) => unknown];
@@ -45,16 +48,26 @@ const cell = (value: unknown): string => {
 
 const csvOf = (event: RawEvent): string => columns.map(([, value]) => cell(value(event))).join(',');
 
+const positionOf = ({ position }: LoggedEvent): string => position;
+
 export const eventLines = (format: EventFormat, streams: Streams): EventLines => {
   switch (format) {
     case 'ndjson':
       return {
+        positionOf,
         linesOf: async (events) => events.map((event) => JSON.stringify(rawEvent(event, streams))),
       };
     case 'csv':
       return {
+        positionOf,
         heading: columns.map(([name]) => name).join(','),
         linesOf: async (events) => events.map((event) => csvOf(rawEvent(event, streams))),
       };
   }
 };
+
+/** The lines of `GET /events`. */
+export const tenantLines = (streams: Streams): EventLines => ({
+  positionOf: (event) => tenantPosition(event, streams),
+  linesOf: async (events) => events.map((event) => JSON.stringify(tenantEvent(event, streams))),
+});

@@ -14,8 +14,8 @@ export interface Follower {
   changes(): number;
   /** The next events of the tenant after a position. Followers at the same position share the read. */
   read(after: Position | undefined): Promise<Batch>;
-  /** Waits until `changes` differs from this, the time is up, or the signal is aborted. */
-  wait(since: number, withinMs: number, abort: AbortSignal): Promise<void>;
+  /** Waits until `changes` differs from this, or the signal is aborted. */
+  wait(since: number, abort: AbortSignal): Promise<void>;
   stop(): void;
 }
 
@@ -83,8 +83,8 @@ const followerOf = (
       read.then(() => setTimeout(forget, SHARED_MS).unref(), forget);
       return read;
     },
-    wait: async (since, withinMs, abort) => {
-      if (followed.changes === since) await followed.changed.wait({ withinMs, abort });
+    wait: async (since, abort) => {
+      if (followed.changes === since) await followed.changed.wait({ abort });
     },
     stop: () => {
       if (isFollowing) leave();

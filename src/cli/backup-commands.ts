@@ -14,8 +14,8 @@ const view = (backup: string, { identity, events, lastPosition, lastRecordedAt, 
   digest,
 });
 
-const withReadProgress = <T>(title: string, work: (onProgress: OnProgress) => Promise<T>): Promise<T> =>
-  withProgress(title, ({ showStep }) => work((done, total) => showStep('reading', done, total)));
+const withSteps = <T>(title: string, work: (onProgress: OnProgress) => Promise<T>): Promise<T> =>
+  withProgress(title, ({ showStep }) => work(showStep));
 
 const create = (): Command =>
   new Command('create')
@@ -30,7 +30,7 @@ again at any time. Read models are not part of a backup: they are built again fr
     )
     .action(async (folder: string, options: JsonOption) => {
       const configuration = readConfiguration(process.env);
-      const { added, ...backedUp } = await withReadProgress('Backing up:', (onProgress) =>
+      const { added, ...backedUp } = await withSteps('Backing up:', (onProgress) =>
         createBackup(configuration, folder, onProgress),
       );
       printOne({ ...view(folder, backedUp), events_added: added }, options);
@@ -42,7 +42,7 @@ const verify = (): Command =>
     .argument('<folder>', 'the backup')
     .addOption(jsonOption())
     .action(async (folder: string, options: JsonOption) => {
-      const backedUp = await withReadProgress('Verifying:', (onProgress) => verifyBackup(folder, onProgress));
+      const backedUp = await withSteps('Verifying:', (onProgress) => verifyBackup(folder, onProgress));
       printOne(view(folder, backedUp), options);
     });
 
@@ -59,7 +59,7 @@ the output says up to when it reaches.`,
     )
     .action(async (folder: string, options: JsonOption) => {
       const configuration = readConfiguration(process.env);
-      const restored = await withReadProgress('Restoring:', (onProgress) =>
+      const restored = await withSteps('Restoring:', (onProgress) =>
         restoreBackup(configuration, folder, onProgress),
       );
       printOne({ data_dir: configuration.DATA_DIR, ...view(folder, restored) }, options);

@@ -1,10 +1,16 @@
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { hasLog } from '../../projections/logs';
+import type { Reader } from '../../projections/projector';
 import { isoNow } from '../clock';
+import type { Position } from '../event-log/event-log';
 import { codeOf, fault, messageOf } from '../fault';
-import { ingest, type Ingested } from '../ingest/ingest';
-import type { JsonOption } from './arguments';
+import { ingest, type Ingested, type ShownActivity } from '../ingest/ingest';
+import { patience } from '../ingest/patience';
+import { isDamage } from '../read-models/damage';
+import { readSetAside, type SetAside } from '../projecting/parking';
+import { lastRevision } from '../projecting/stream-revisions';
+import { wholeNumber, type JsonOption } from './arguments';
 import { BEHIND, sessionCommand, type OperatorSession } from './operator-session';
 import { notice, printJson, printOne } from './output';
 import { withProgress, type ProgressLine } from './progress';
@@ -17,6 +23,7 @@ const CHUNK_BYTES = 131_072;
 
 interface Options extends JsonOption {
   readonly dryRun?: boolean;
+  readonly wait: number;
 }
 
 const reasons: Readonly<Record<string, string>> = {
@@ -44,48 +51,73 @@ const progressIn = (line: ProgressLine) => {
   };
 };
 
+/** Reads the revision first, so that `has` sees at least the events up to it. An event that was set aside has no row. */
+const shownActivity = async (
+  reader: Reader,
+  setAside: SetAside,
+  tenantId: string,
+): Promise<ShownActivity> => ({
+  revision: await lastRevision(reader, tenantId, 'activity'),
+  has: async (eventId) => setAside.event('logs', eventId) || hasLog(reader, tenantId, eventId),
+});
+
+/** A damaged read model shows nothing any more. */
+const unlessDamaged = (error: unknown): false => {
+  if (!isDamage(error)) throw error;
+  return false;
+};
+
 const run = async (session: OperatorSession, file: string, options: Options): Promise<void> => {
-  const { log, ledger, streams, projecting } = session.app;
+  const { log, ledger, streams, projecting, watch } = session.app;
   const errors: { line: number; reason: string }[] = [];
   const onRefused = (line: number, reason: string): void => {
     if (errors.length >= MAX_SHOWN) return;
     errors.push({ line, reason });
     notice(`line ${line}: ${reason}`);
   };
-  await session.upToDate();
+  const patiently = patience(options.wait * 1_000, (error) =>
+    notice(`${messageOf(error)} Waiting up to ${options.wait} s for it.`),
+  );
+  watch.start();
+  await patiently(session.upToDate);
   if (options.dryRun !== true) await projecting.start();
+  const setAside = await readSetAside(session.app);
   const parts = {
     log,
     ledger,
     streams,
-    reached: projecting.reached,
-    isShown: (tenantId: string, eventId: string) => hasLog(projecting.reader('logs'), tenantId, eventId),
+    reached: (position: Position, withinMs: number) =>
+      patiently(() => projecting.reached(position, withinMs).catch(unlessDamaged)),
+    shown: (tenantId: string) => shownActivity(projecting.reader('logs'), setAside, tenantId),
     now: isoNow,
   };
-  const { shown, accepted, alreadyThere, refused } = await withProgress('Ingesting:', (line) =>
+  const { shown, accepted, alreadyThere, refused, failure } = await withProgress('Ingesting:', (line) =>
     ingest(inputOf(file), parts, {
       dryRun: options.dryRun === true,
       onRefused,
       onProgress: progressIn(line),
+      patiently,
     }),
   );
   if (refused > MAX_SHOWN) notice(`… and ${refused - MAX_SHOWN} more refused lines.`);
-  if (!shown) notice(BEHIND);
+  if (!shown && failure === undefined) notice(BEHIND);
   if (refused > 0) process.exitCode = 1;
   const totals = { accepted, already_there: alreadyThere, refused };
   if (options.json === true) printJson({ ...totals, errors });
   else printOne(totals, options);
+  if (failure !== undefined) throw failure;
 };
 
 export const ingestCommand = (): Command =>
   sessionCommand('ingest', 'ingest facts that other services report: NDJSON, one JSON object per line', run)
     .argument('[file]', 'the file, or - for stdin', '-')
     .option('--dry-run', 'only report what would be refused')
+    .option('--wait <seconds>', 'how long to wait for a store that is away', wholeNumber, 60)
     .addHelpText(
       'after',
       `
 A line: {"id": UUID, "tenant_id": UUID, "type": "TokenCreated", "data": {"entityId": "tok_1", "occurredAt": TIME}}
 Optional members: version, actor {type, id}, trace_id. Types and data: docs/events.md.
 Valid lines are accepted even if others are refused; then the exit code is 1. The same file may be ingested again: an
-id counts once, and is reported as already there.`,
+id counts once, and is reported as already there. The totals are printed even if it has to stop half way.`,
     );

@@ -1,4 +1,6 @@
 import { Command, Option } from 'commander';
+import { lastDaysOf } from '../access/key-days';
+import { isoNow } from '../clock';
 import { addKey, revokeKey } from '../domain/application-keys';
 import { keyBy } from '../domain/keys';
 import type { Key, Tenant } from '../domain/tenant';
@@ -10,7 +12,7 @@ import { keyViewsOf, statusOf } from './key-views';
 import { knownApplication } from './lookups';
 import { writeAndWarn } from './managing-keys';
 import { sessionCommand, type OperatorSession } from './operator-session';
-import { printMany, printOne } from './output';
+import { notice, printJson, printMany, printOne, printRecord, printTable } from './output';
 
 interface CreateOptions extends TenantOptions {
   readonly application: string;
@@ -52,6 +54,32 @@ const list = (): Command =>
   )
     .addOption(tenantOption())
     .option('--application <uuid>', 'only those of this Application', uuid);
+
+/** `getTenant 12, listEvents 2`. */
+const operationsText = (operations: Readonly<Record<string, number>>): string =>
+  Object.entries(operations)
+    .map(([operation, count]) => `${operation} ${count}`)
+    .join(', ');
+
+const show = (): Command =>
+  sessionCommand(
+    'show',
+    'show a key and what it was used for on each of the last 30 days (UTC), to about a minute',
+    async (session, keyId: string, options: TenantOptions) => {
+      await session.upToDate();
+      const { tenant } = options;
+      const key = (await keyViewsOf(session, tenant)).find(({ key_id }) => key_id === keyId);
+      if (key === undefined) throw fault('key_not_found', `Tenant ${tenant} has no key ${keyId}.`);
+      const { keyUses, projecting } = session.app;
+      const uses = await lastDaysOf({ logs: projecting.reader('logs'), keyUses }, tenant, keyId, isoNow());
+      if (options.json === true) return printJson({ ...key, uses });
+      printRecord(key);
+      printTable(uses.map((day) => ({ ...day, operations: operationsText(day.operations) })));
+      if (uses.length === 0) notice('It was not used in the last 30 days, as far as that was recorded.');
+    },
+  )
+    .argument('<key-id>', 'the id of the key', uuid)
+    .addOption(tenantOption());
 
 /** A key and its tenant, according to the tenant's own stream. */
 interface TenantKey {
@@ -126,9 +154,10 @@ const revoke = (): Command =>
     .addOption(actorOption());
 
 export const keyCommands = (): Command =>
-  commandGroup('key', 'create, list, find and revoke the keys of Applications', [
+  commandGroup('key', 'create, list, show, find and revoke the keys of Applications', [
     create(),
     list(),
+    show(),
     find(),
     revoke(),
   ]);

@@ -6,6 +6,7 @@ import { readConfiguration, type Configuration } from '../configuration';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
 import { messageOf } from '../fault';
+import { isDamage } from '../read-models/damage';
 import { jsonOption } from './arguments';
 import { notice } from './output';
 import { withProgress } from './progress';
@@ -18,7 +19,7 @@ export interface OperatorSession {
   write(tenantId: string, decide: Decide, actor?: string): Promise<Tenant>;
   /** The current state of the tenant, read from its stream. */
   stateOf(tenantId: string): Promise<Tenant>;
-  /** Waits until the read models have caught up with the log, or for a while. */
+  /** Waits until the read models have caught up with the log, or for a while. Tells which of them cannot. */
   upToDate(): Promise<void>;
 }
 
@@ -59,7 +60,12 @@ const sessionOf = (app: App, configuration: Configuration): OperatorSession => (
   stateOf: (tenantId) => app.ledger.stateOf(tenantId, monotonicMs() + WRITE_MS),
   upToDate: async () => {
     const head = await app.log.head();
-    if (head !== undefined) await catchUp(app, head.position);
+    if (head === undefined) return;
+    await catchUp(app, head.position).catch((error: unknown) => {
+      if (!isDamage(error)) throw error;
+      // A command fails only if it needs this one.
+      notice(messageOf(error));
+    });
   },
 });
 

@@ -3,14 +3,7 @@ import { NEWEST_FORMAT } from '../domain/formats';
 import { ledgerStatus, type LedgerStatus } from '../app/status';
 import type { JsonOption } from './arguments';
 import { sessionCommand, type OperatorSession } from './operator-session';
-import { notice, printJson, printRecord, printTable } from './output';
-
-const reportMissingEvents = async ({ app }: OperatorSession): Promise<void> => {
-  for (const { stream, events, lastRevision } of (await app.log.incompleteStreams?.()) ?? [])
-    notice(
-      `Events are missing from the log: the stream ${stream} has ${events} of the ${lastRevision + 1} events up to its last one. "tenant-ledger log verify" says which are missing.`,
-    );
-};
+import { printJson, printRecord, printTable } from './output';
 
 const parkedRows = ({ decisions, projections }: LedgerStatus) => [
   ...decisions.parked.map((tenant) => ({ in: 'decisions', ...tenant })),
@@ -35,12 +28,17 @@ const print = (status: LedgerStatus, format: number): void => {
   printRecord({ store, log: identity, format: formatText(format), head, projector: status.projector });
   process.stdout.write('\n');
   printTable(
-    status.projections.map(({ parked, lag_seconds, ...row }) => ({
-      ...row,
+    status.projections.map(({ projection, generation, position, lag_events, lag_seconds, parked }) => ({
+      projection,
+      generation,
+      position,
+      lag_events,
       lag_seconds: lag_seconds.toFixed(1),
       parked: parked.length,
     })),
   );
+  for (const { damage } of status.projections)
+    if (damage !== undefined) process.stdout.write(`\n${damage}\n`);
   const parked = parkedRows(status);
   if (parked.length === 0) return;
   process.stdout.write('\nParked:\n');
@@ -49,8 +47,8 @@ const print = (status: LedgerStatus, format: number): void => {
 
 const run = async (session: OperatorSession, options: JsonOption): Promise<void> => {
   const status = await ledgerStatus(session.app);
-  await reportMissingEvents(session);
-  if (parkedRows(status).length > 0) process.exitCode = 1;
+  const isDamaged = status.projections.some(({ damage }) => damage !== undefined);
+  if (isDamaged || parkedRows(status).length > 0) process.exitCode = 1;
   const format = await session.app.log.format();
   if (options.json === true)
     printJson({ ...status, log: { ...status.log, format, newest_format: NEWEST_FORMAT } });
@@ -60,6 +58,6 @@ const run = async (session: OperatorSession, options: JsonOption): Promise<void>
 export const statusCommand = (): Command =>
   sessionCommand(
     'status',
-    'show the event log, how far the read models are, and what is parked; exit code 1 if a tenant is parked or unreadable',
+    'show the event log, how far the read models are, and what is parked; exit code 1 if a tenant is parked or unreadable, or a read model is damaged',
     run,
   );

@@ -1,6 +1,7 @@
 import { refusedMessage } from './access';
 import type { EventType, Recorded } from './events';
 import { factTypes, partsOf, type EntityFactType } from './facts';
+import { keyUsedMessage } from './key-use';
 
 /** An event as the tenant's owner sees it: one line of the audit log. */
 export interface AuditLine {
@@ -72,6 +73,7 @@ const wording: Wording = {
       data.message ?? `${data.entityType} ${data.operation}`,
     ),
   AccessRefused: ({ data }) => line('application', data.applicationId, 'deny', refusedMessage(data)),
+  KeyUsed: ({ data }) => line('key', data.keyId, 'use', keyUsedMessage(data)),
 };
 
 export const auditLine = (event: Recorded): AuditLine =>

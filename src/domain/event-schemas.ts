@@ -104,6 +104,21 @@ export const eventSchemas: Readonly<Record<EventType, readonly EventVersion[]>> 
       ),
     ),
   ],
+  KeyUsed: [
+    since(
+      3,
+      data({
+        applicationId: uuid,
+        keyId: uuid,
+        date: { type: 'string', format: 'date' },
+        operations: { type: 'object', additionalProperties: wholeNumber },
+        failed: wholeNumber,
+        eventsGivenOut: wholeNumber,
+        firstAt: moment,
+        lastAt: moment,
+      }),
+    ),
+  ],
 };
 
 const parkedEvent = since(
@@ -125,6 +140,6 @@ export const isEventType = (text: string): text is EventType => Object.hasOwn(ev
 
 /** The kind of stream that a type belongs in; in any other stream it is a bad event. */
 export const streamKindOf = (type: EventType): StreamKind =>
-  isFactType(type) || type === 'AccessRefused' ? 'activity' : 'tenant';
+  isFactType(type) || type === 'AccessRefused' || type === 'KeyUsed' ? 'activity' : 'tenant';
 
 export const currentVersion = (type: EventType): number => eventSchemas[type].length;

@@ -1,5 +1,6 @@
 import type { AccessEvent } from './access';
 import type { FactEvent } from './facts';
+import type { KeyUseEvent } from './key-use';
 import type { ApplicationType } from './permissions';
 
 export interface TenantSettings {
@@ -79,7 +80,7 @@ export interface OperatorEvent {
 }
 
 /** The stream `activity-<tenantId>`. */
-export type ActivityEvent = FactEvent | AccessEvent;
+export type ActivityEvent = FactEvent | AccessEvent | KeyUseEvent;
 
 export type LedgerEvent = TenantEvent | ActivityEvent;
 

@@ -1,7 +1,8 @@
 import { monotonicMs, pause } from '../clock';
+import { UNFINISHED_COPY } from '../domain/formats';
 import { codeOf, fault, messageOf, type Fault } from '../fault';
 import { isJsonObject } from '../json';
-import { MAX_APPEND_BYTES, type NewEvent, type Position } from './event-log';
+import { bytesOf, MAX_APPEND_BYTES, type NewEvent, type Position } from './event-log';
 import { gapBefore } from './gap';
 import type { LedgerLog } from './ledger-log';
 import { differenceOf, ownOf, runningDigest, type Own } from './own-events';
@@ -188,7 +189,7 @@ async function* runsOf(events: AsyncIterable<Own>): AsyncGenerator<Run> {
   let run: { role: string; first: Own; events: NewEvent[] } | undefined;
   let bytes = 0;
   for await (const own of events) {
-    const size = Buffer.byteLength(own.text.data);
+    const size = bytesOf(own.event);
     const fits =
       run?.role === own.role && run.events.length < MAX_RUN_EVENTS && bytes + size <= MAX_APPEND_BYTES;
     if (run !== undefined && !fits) yield run;
@@ -247,6 +248,8 @@ const firstHead = async (source: LedgerLog, { quietMs, follow }: CopyOptions): P
   const head = await source.log.head();
   if (head === undefined)
     throw fault('copy_refused', 'The source contains no events. Check its address and the stream prefix.');
+  if ((await source.log.format()) === UNFINISHED_COPY)
+    throw fault('copy_refused', 'The source is an unfinished copy itself. Complete that copy first.');
   if (!follow) {
     await pause(quietMs);
     await mustBeQuiet(source, head.position);
@@ -287,11 +290,16 @@ export const copyLog = async (from: LedgerLog, to: LedgerLog, options: CopyOptio
     return state;
   };
 
+  /** Read after the head, so this format allows every event up to it. A log that is created here gets it at the end. */
+  const raiseFormat = async (isComplete: boolean): Promise<void> => {
+    if (((await to.log.format()) === UNFINISHED_COPY) === isComplete)
+      await to.log.raiseFormat(await from.log.format());
+  };
+
   /** Makes the target equal to the source up to `upTo`, and verifies it. */
   const copyUp = async (): Promise<void> => {
     const total = await from.log.distance(undefined, upTo);
-    // Read after the head, so this format allows every event up to it.
-    await to.log.raiseFormat(await from.log.format());
+    await raiseFormat(false);
     if ((await compareUp(total)) === 'complete') return;
     let done = source.count();
     for await (const run of runsOf(source.events(upTo))) {
@@ -311,6 +319,7 @@ export const copyLog = async (from: LedgerLog, to: LedgerLog, options: CopyOptio
     if (options.follow) upTo = await whileUnreachable(() => headAfter(from, end, options.quietMs));
     else await whileUnreachable(() => mustBeQuiet(from, end));
   }
+  await whileUnreachable(() => raiseFormat(true));
   return {
     events: source.count(),
     copied: source.count() - (found ?? 0),

@@ -27,7 +27,7 @@ export interface EventLog {
    * an append (same event ids, same `expected`) returns the same result and writes nothing. Always settles within
    * `withinMs`. Faults:
    * - `stream_changed`: the stream is at another revision (`more.actual`, or -1 if there is none); nothing was written.
-   * - `event_too_large`: more than MAX_APPEND_BYTES of data; nothing was written.
+   * - `event_too_large`: more than MAX_APPEND_BYTES; nothing was written.
    * - `log_unavailable`: nothing was written, for certain.
    * - `outcome_unknown`: it may have been written. The adapter retried once to find out, and could not.
    * - `history_missing`: the stream was permanently removed from the store; nothing was written.
@@ -46,6 +46,9 @@ export interface EventLog {
    */
   readStream(stream: string, after?: number): AsyncIterable<Batch>;
 
+  /** The last revision of a stream at or before a position, or -1 if there is none. The cost does not grow with the stream. */
+  revisionAt(stream: string, position: Position): Promise<number>;
+
   /**
    * The events of all streams of one tenant after a position, in log order. The cost does not depend on other tenants.
    * With `follow` it waits for new events.
@@ -61,8 +64,11 @@ export interface EventLog {
   /** The position and id of the last event, or undefined while the log is empty. */
   head(): Promise<Head | undefined>;
 
-  /** The streams with events missing before their last one. Adapters that would have to read the whole log omit it. */
-  readonly incompleteStreams?: () => Promise<readonly IncompleteStream[]>;
+  /**
+   * The latest time at which one of the last thousand events was recorded; undefined while the log is empty. Adapters
+   * whose store stamps events with its own clock omit it.
+   */
+  readonly latestTime?: () => Promise<string | undefined>;
 
   /**
    * A position before everything recorded at this time or later; undefined: the start of the log. Clocks may have gone
@@ -78,6 +84,12 @@ export interface EventLog {
    * before the call. Always asks the store, never a cache.
    */
   continuity(known?: Head): Promise<Continuity>;
+
+  /**
+   * For how long a cluster that replaces its leader may show an older state, as if it had been set back. Adapters that
+   * always show the newest state omit it.
+   */
+  readonly olderForMs?: number;
 
   /** Ends all followers, and leaves nothing that keeps the process alive. Idempotent. */
   close(): Promise<void>;
@@ -101,12 +113,6 @@ export interface Head {
  * - `replaced`: the log that was opened is gone, and another one or none is in its place.
  */
 export type Continuity = 'whole' | 'missing' | 'set_back' | 'replaced';
-
-interface IncompleteStream {
-  readonly stream: string;
-  readonly events: number;
-  readonly lastRevision: number;
-}
 
 export interface ReadFrom {
   readonly after?: Position | undefined;
@@ -154,6 +160,19 @@ export interface Appended {
 
 export const MAX_APPEND_BYTES = 1_048_576;
 
+const lengthOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value ?? {}));
+
+/** What an event counts towards MAX_APPEND_BYTES, as an event store counts it since version 24.10. */
+export const bytesOf = ({
+  type,
+  data,
+  metadata,
+}: {
+  readonly type: string;
+  readonly data: unknown;
+  readonly metadata?: unknown;
+}): number => lengthOf(data) + lengthOf(metadata) + 2 * type.length;
+
 /** Long enough for a slow disk, short enough for a waiting caller. */
 export const APPEND_MS = 1_800;
 
@@ -180,10 +199,10 @@ export const mustBeAppendable = (events: readonly NewEvent[]): void => {
   for (const { recordedAt } of events)
     if (recordedAt !== undefined && !isRecordedTime(recordedAt))
       throw new TypeError(`${recordedAt} is not a time as a log writes it.`);
-  const size = events.reduce((sum, event) => sum + Buffer.byteLength(JSON.stringify(event.data)), 0);
+  const size = events.reduce((sum, event) => sum + bytesOf(event), 0);
   if (size > MAX_APPEND_BYTES)
     throw logFault(
       'event_too_large',
-      `One append can hold at most ${MAX_APPEND_BYTES} bytes of data; this one has ${size}.`,
+      `One append can hold at most ${MAX_APPEND_BYTES} bytes; this one has ${size}.`,
     );
 };

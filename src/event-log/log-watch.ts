@@ -72,6 +72,16 @@ export const whatIsWrong = (found: Continuity, known: Head | undefined): string 
   }
 };
 
+/** The answer of `continuity` that remains when a cluster had time to replace its leader. */
+export const lastingContinuity = async (log: EventLog, known: Head): Promise<Continuity> => {
+  const end = monotonicMs() + (log.olderForMs ?? 0);
+  for (;;) {
+    const found = await log.continuity(known);
+    if (found !== 'set_back' || monotonicMs() >= end) return found;
+    await pause(SOON_MS);
+  }
+};
+
 const stopped = (what: string): Fault =>
   logFault(
     'log_set_back',

@@ -1,16 +1,22 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { OperatorEvent } from '../domain/events';
 import { keyFilter } from '../key-filter';
 import { decode, operatorEventOf } from './codec';
 import type { EventLog, LoggedEvent, Position } from './event-log';
 import { gapBefore } from './gap';
 import type { LedgerLog } from './ledger-log';
 import { ownOf, runningDigest } from './own-events';
+import { operatorEvents } from './operator-events';
 import { upTo } from './reading';
 import type { Streams } from './streams';
 
 type FindingKind = 'gap' | 'order' | 'bad_event' | 'duplicate_id';
 
-interface Finding {
-  readonly kind: FindingKind;
+/** What is known and harmless: a second copy of an event with equal content, and what the operator has set aside. */
+type NoteKind = 'copy' | 'set_aside';
+
+interface Finding<Kind = FindingKind> {
+  readonly kind: Kind;
   readonly stream: string;
   readonly revision: number;
   readonly event_id: string;
@@ -35,6 +41,10 @@ export interface VerifiedLog {
   readonly found: number;
   /** At most MAX_LISTED. */
   readonly findings: readonly Finding[];
+  /** The number of notes of each kind. */
+  readonly noted: Readonly<Record<NoteKind, number>>;
+  /** At most MAX_LISTED. */
+  readonly notes: readonly Finding<NoteKind>[];
   /** Whether this log still starts with the earlier history. `cut`: there are fewer events now. */
   readonly earlier?: 'unchanged' | 'changed' | 'cut';
 }
@@ -46,19 +56,22 @@ interface Verification {
 
 const MAX_LISTED = 100;
 
-const findingsOf = () => {
-  const listed: Finding[] = [];
-  let found = 0;
+const listOf = <Kind extends string>() => {
+  const listed: Finding<Kind>[] = [];
+  const counts = new Map<Kind, number>();
   return {
     listed,
-    found: () => found,
-    add: (kind: FindingKind, { stream, revision, id }: LoggedEvent, detail: string): void => {
-      found += 1;
+    count: (kind: Kind): number => counts.get(kind) ?? 0,
+    total: (): number => [...counts.values()].reduce((sum, count) => sum + count, 0),
+    add: (kind: Kind, { stream, revision, id }: LoggedEvent, detail: string): void => {
+      counts.set(kind, (counts.get(kind) ?? 0) + 1);
       if (listed.length < MAX_LISTED) listed.push({ kind, stream, revision, event_id: id, detail });
     },
   };
 };
-type Findings = ReturnType<typeof findingsOf>;
+
+const resultsOf = () => ({ findings: listOf<FindingKind>(), notes: listOf<NoteKind>() });
+type Results = ReturnType<typeof resultsOf>;
 
 const faultOf = (event: LoggedEvent, streams: Streams): string | undefined => {
   const decoded = decode(event, streams);
@@ -73,20 +86,44 @@ const scopeOf = (stream: string, streams: Streams): string => streams.parse(stre
 const eventsIn = (scope: string, { log, streams }: LedgerLog): ReturnType<EventLog['readStream']> =>
   streams.holds(scope) ? log.readStream(scope) : log.readTenant(scope);
 
+/** Whether the operator has set an event aside, or accepted the gap before it, in any projection. */
+type SetAside = (type: OperatorEvent['type'], scope: string, eventId: string) => boolean;
+
+const readSetAside = async (ledgerLog: LedgerLog): Promise<SetAside> => {
+  const entries = new Set<string>();
+  for await (const { type, data } of operatorEvents(ledgerLog))
+    entries.add(`${type} ${data.eventTenantId} ${data.eventId}`);
+  return (type, scope, eventId) => entries.has(`${type} ${scope} ${eventId}`);
+};
+
+/** Without what says when and by which run of `ingest` it was appended. */
+const contentOf = ({ type, data, metadata }: LoggedEvent): unknown => {
+  if (Buffer.isBuffer(metadata)) return { type, data, metadata };
+  const { at: _at, ingestId: _ingestId, ...rest } = (metadata ?? {}) as Record<string, unknown>;
+  return { type, data, metadata: { version: 1, ...rest } };
+};
+
 /** The filter may report false positives, so compare the suspects themselves. */
 const findDuplicates = async (
   scope: string,
   suspects: ReadonlySet<string>,
   ledgerLog: LedgerLog,
   last: Position,
-  findings: Findings,
+  { findings, notes }: Results,
 ): Promise<void> => {
   const first = new Map<string, LoggedEvent>();
   const compare = (event: LoggedEvent): void => {
     const other = first.get(event.id);
     if (other === undefined) return void first.set(event.id, event);
-    const detail = `The same event id is also that of revision ${other.revision} of ${other.stream}.`;
-    findings.add('duplicate_id', event, detail);
+    const place = `revision ${other.revision} of ${other.stream}`;
+    if (isDeepStrictEqual(contentOf(event), contentOf(other)))
+      notes.add('copy', event, `It is a second copy of ${place}. It counts once.`);
+    else
+      findings.add(
+        'duplicate_id',
+        event,
+        `The same event id is also that of ${place}, which has another content.`,
+      );
   };
   for await (const batch of upTo(eventsIn(scope, ledgerLog), last))
     batch.filter(({ id }) => suspects.has(id)).forEach(compare);
@@ -103,7 +140,12 @@ const wordsFor = (ids: number): number => {
 };
 
 /** Checks each event against those before it. */
-const checking = ({ streams }: LedgerLog, expected: number, findings: Findings) => {
+const checking = (
+  { streams }: LedgerLog,
+  isSetAside: SetAside,
+  expected: number,
+  { findings, notes }: Results,
+) => {
   const revisions = new Map<string, number>();
   const seen = keyFilter(wordsFor(expected));
   const suspects = new Map<string, Set<string>>();
@@ -114,6 +156,19 @@ const checking = ({ streams }: LedgerLog, expected: number, findings: Findings) 
     suspects.set(scope, ids.add(id));
   };
 
+  /** A fault of an event, unless the operator has set it aside. */
+  const report = (
+    kind: 'gap' | 'bad_event',
+    event: LoggedEvent,
+    scope: string,
+    detail: string | undefined,
+  ): void => {
+    if (detail === undefined) return;
+    if (isSetAside(kind === 'gap' ? 'GapAccepted' : 'EventSetAside', scope, event.id))
+      notes.add('set_aside', event, detail);
+    else findings.add(kind, event, detail);
+  };
+
   return {
     streams: () => revisions.size,
     suspects,
@@ -122,12 +177,10 @@ const checking = ({ streams }: LedgerLog, expected: number, findings: Findings) 
       if (position <= last)
         findings.add('order', event, `Its position ${position} does not come after ${last}.`);
       last = position;
-      const gap = gapBefore(event, revisions.get(stream) ?? -1);
-      if (gap !== undefined) findings.add('gap', event, gap);
-      revisions.set(stream, revision);
-      const fault = faultOf(event, streams);
-      if (fault !== undefined) findings.add('bad_event', event, fault);
       const scope = scopeOf(stream, streams);
+      report('gap', event, scope, gapBefore(event, revisions.get(stream) ?? -1));
+      revisions.set(stream, revision);
+      report('bad_event', event, scope, faultOf(event, streams));
       if (!seen.add({ tenantId: scope, collection: '', key: id })) suspect(scope, id);
     },
   };
@@ -162,8 +215,9 @@ export const verifyLog = async (
   const { log, streams } = ledgerLog;
   const head = (await log.head())?.position;
   const total = head === undefined ? 0 : await log.distance(undefined, head);
-  const findings = findingsOf();
-  const { check, suspects, ...checked } = checking(ledgerLog, total, findings);
+  const results = resultsOf();
+  const setAside = await readSetAside(ledgerLog);
+  const { check, suspects, ...checked } = checking(ledgerLog, setAside, total, results);
   const history = comparing(earlier);
   let foreign = 0;
   let lastPosition: Position | undefined;
@@ -185,8 +239,9 @@ export const verifyLog = async (
       onProgress(history.events() + foreign, total);
     }
   for (const [scope, ids] of suspects)
-    await findDuplicates(scope, ids, ledgerLog, lastPosition ?? '', findings);
+    await findDuplicates(scope, ids, ledgerLog, lastPosition ?? '', results);
 
+  const { findings, notes } = results;
   return {
     identity: await log.identity(),
     events: history.events(),
@@ -194,8 +249,10 @@ export const verifyLog = async (
     foreign,
     lastPosition,
     digest: history.digest(),
-    found: findings.found(),
+    found: findings.total(),
     findings: findings.listed,
+    noted: { copy: notes.count('copy'), set_aside: notes.count('set_aside') },
+    notes: notes.listed,
     ...history.outcome(),
   };
 };

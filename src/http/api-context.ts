@@ -12,10 +12,9 @@ import type { TraceParent } from './request/trace-parent';
 import type { Tracing } from './request/tracing';
 import type { RouteParts } from './routes/route';
 
-/** As shown in a response body. */
+/** As shown in a response body. Not the number of events: that is nobody's business but the operator's. */
 export interface StartProgress {
-  readonly events_done: number;
-  readonly events_total: number;
+  readonly percent: number;
 }
 
 /** The dependencies of the API. */
@@ -35,6 +34,8 @@ export interface ApiParts extends RouteParts {
   readonly upToDate: () => Promise<boolean>;
   /** False until the read models have reached the head that this process found when it started. */
   readonly isReady: () => boolean;
+  /** The same, after waiting for it until the deadline if this process has just started. */
+  readonly whenReady: (deadline: number) => Promise<boolean>;
   /** Their progress until then. */
   readonly startProgress: () => StartProgress;
   /** False once the process is stopping: connections are then no longer kept alive. */
@@ -71,6 +72,8 @@ export interface ApiState {
   identity?: Identity;
   /** The declared path of the route, for the log. */
   route?: string;
+  /** Its operation id. */
+  operation?: string;
   /** The code of the problem in the response. */
   problem?: HttpProblemCode;
   /** The rate limit that refused it. */

@@ -9,8 +9,16 @@ import { openApiDocument } from './openapi/document';
 import { arrive, requireTarget } from './request/arrival';
 import { authenticate, finalError } from './request/authentication';
 import { clientAddress } from './request/client-address';
+import { countUse } from './request/key-use';
 import { countRequest } from './request/limiting';
-import { removeKey, getKey, createKey, listKeys, regenerateKeys } from './routes/application-keys';
+import {
+  removeKey,
+  getKey,
+  createKey,
+  listKeyUses,
+  listKeys,
+  regenerateKeys,
+} from './routes/application-keys';
 import {
   createNewApplication,
   removeApplication,
@@ -51,6 +59,7 @@ export const routes: readonly Route[] = [
   createKey,
   getKey,
   removeKey,
+  listKeyUses,
   listLimits,
 ];
 
@@ -62,13 +71,10 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
   const logRequest = accessLog(parts);
   const setClientAddress = clientAddress(parts);
   const cors = crossOrigin(parts);
-  const recordKeyUse = ({ state: { identity, at } }: ApiContext): void => {
-    if (identity !== undefined) parts.keyUses.used(identity.tenantId, identity.keyId, at);
-  };
 
   const refuse = async (ctx: ApiContext, thrown: unknown): Promise<void> => {
     const error = await finalError(ctx, thrown, parts);
-    if (codeOf(error) !== 'key_refused') recordKeyUse(ctx);
+    if (codeOf(error) !== 'key_refused') countUse(ctx.state, ctx.state.at, 'failed', parts);
     answerProblem(ctx, error, parts);
   };
 
@@ -84,7 +90,8 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
       await countRequest(ctx, parts);
       requireTarget(ctx);
       if (!cors.preflight(ctx)) await next();
-      recordKeyUse(ctx);
+      const { at, operation = ctx.method.toLowerCase() } = ctx.state;
+      countUse(ctx.state, at, { operation }, parts);
     } catch (thrown) {
       await refuse(ctx, thrown).catch((error: unknown) => answerProblem(ctx, error, parts));
     }

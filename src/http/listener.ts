@@ -34,10 +34,25 @@ export interface ListenerOptions {
   readonly timeouts?: Timeouts;
   /** Called for a request that could not be parsed: no other log line has its trace id. */
   readonly onRefused?: (code: HttpProblemCode, traceId: string) => void;
+  /** Called if a connection could not be accepted. It affects no others. */
+  readonly onError?: (error: Error) => void;
+  /** More connections than this are closed at once. */
+  readonly maxConnections: number;
+  /** Called for a connection that was one too many. */
+  readonly onTooMany?: () => void;
+}
+
+/** The connections of a listener. */
+export interface Connections {
+  readonly open: number;
+  readonly max: number;
+  /** Since the start. */
+  readonly refused: number;
 }
 
 export interface Listener {
   readonly url: string;
+  connections(): Promise<Connections>;
   /** Stops accepting connections, lets requests in flight finish within this time, then closes all that remain. */
   close(withinMs: number): Promise<void>;
 }
@@ -118,9 +133,13 @@ const listenFault = (error: NodeJS.ErrnoException, { host, port }: ListenerOptio
 const listen = (server: Server, options: ListenerOptions): Promise<AddressInfo> =>
   new Promise((resolve, reject) => {
     const { host, port } = options;
-    // Stays registered: a later failure to accept, such as for lack of file descriptors, affects that connection only.
-    server.on('error', (error) => reject(listenFault(error, options)));
-    server.listen({ host, port }, () => resolve(server.address() as AddressInfo));
+    const refuseToStart = (error: Error): void => reject(listenFault(error, options));
+    server.once('error', refuseToStart);
+    server.listen({ host, port }, () => {
+      server.off('error', refuseToStart);
+      server.on('error', (error) => options.onError?.(error));
+      resolve(server.address() as AddressInfo);
+    });
   });
 
 export const openListener = async (handle: RequestListener, options: ListenerOptions): Promise<Listener> => {
@@ -136,6 +155,13 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
   const handleInTurn = inSequence(server, handle);
   server.on('request', handleInTurn);
   server.setTimeout(silenceMs);
+  const max = options.maxConnections;
+  server.maxConnections = max;
+  let refusedConnections = 0;
+  server.on('drop', () => {
+    refusedConnections += 1;
+    options.onTooMany?.();
+  });
   const refused = new WeakSet<Duplex>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET') socket.destroy();
@@ -157,6 +183,10 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
 
   return {
     url: `http://${host}:${port}`,
+    connections: () =>
+      new Promise((resolve) =>
+        server.getConnections((_, open) => resolve({ open, max, refused: refusedConnections })),
+      ),
     close: (withinMs) =>
       new Promise((resolve) => {
         const forceClose = setTimeout(() => server.closeAllConnections(), withinMs);

@@ -5,13 +5,17 @@ import type { RateLimitsStatus } from '../limits/rate-limits';
 import { sharedRuns } from '../shared-runs';
 import { securityHeaders } from './answer/security-headers';
 
+interface Status {
+  readonly projections: readonly { readonly damage?: string }[];
+}
+
 /** The dependencies of the operations listener, which serves operators on a port of its own. */
 export interface OperationsParts {
   readonly phase: () => 'starting' | 'ready' | 'stopping';
   /** What startup is waiting for, as long as there is no status. */
   readonly waitingFor: () => string | undefined;
   /** The status as shown to operators. */
-  readonly status: () => Promise<object>;
+  readonly status: () => Promise<Status>;
   /** Why reads and writes have stopped, if the log was set back. */
   readonly setBack: () => Fault | undefined;
   /** Of this process only; undefined before it serves requests. */
@@ -41,13 +45,13 @@ interface Readiness {
 const late = (): Error =>
   new Error(`The event log or the read models have not answered within ${RESPOND_MS} ms.`);
 
-/** Ready: the log and the read models respond, and the read models have caught up once since startup. */
+/** Ready: the log and the read models respond, no read model is damaged, and the read models have caught up once since startup. */
 const readinessOf = ({ phase, waitingFor, status, setBack, limits }: OperationsParts) => {
   /** Concurrent probes share one query, so they do not pile up on an unresponsive store. */
   const statuses = sharedRuns(status);
-  let lastKnown: { readonly at: string; readonly status: object } | undefined;
+  let lastKnown: { readonly at: string; readonly status: Status } | undefined;
 
-  const fetchStatus = async (): Promise<object> => {
+  const fetchStatus = async (): Promise<Status> => {
     const latest = await beforeDeadline(statuses.current().done, monotonicMs() + RESPOND_MS, late);
     lastKnown = { at: isoNow(), status: latest };
     return latest;
@@ -61,6 +65,12 @@ const readinessOf = ({ phase, waitingFor, status, setBack, limits }: OperationsP
     try {
       const detail = await fetchStatus();
       const current = phase();
+      const damage = detail.projections.flatMap((projection) => projection.damage ?? []);
+      if (damage.length > 0)
+        return {
+          code: 503,
+          body: { status: 'unavailable', reason: damage.join(' '), ...detail, limits: limits() },
+        };
       return {
         code: current === 'ready' ? 200 : 503,
         body: { status: current, ...detail, limits: limits() },

@@ -3,7 +3,8 @@ import type { Actor } from '../domain/events';
 import { isFactType, type FactEvent, type FactType } from '../domain/facts';
 import { isTraceId } from '../domain/trace-id';
 import { encode, namesAnother } from '../event-log/codec';
-import { MAX_APPEND_BYTES, type NewEvent } from '../event-log/event-log';
+import { bytesOf, MAX_APPEND_BYTES, type NewEvent } from '../event-log/event-log';
+import { INGEST_ID_BYTES } from './append-once';
 import { codeOf, moreOf } from '../fault';
 import { isJsonObject, parsedJson } from '../json';
 import { uuidFrom } from '../uuid';
@@ -23,7 +24,7 @@ export type ReadFact =
       readonly status: 'good';
       readonly tenantId: string;
       readonly event: NewEvent;
-      /** The size of its data as stored. */
+      /** Its size as stored. */
       readonly bytes: number;
     }
   | { readonly status: 'refused'; readonly reason: string };
@@ -58,9 +59,9 @@ const faultOf = (line: unknown): string | undefined => {
 };
 
 /** Data can be larger than its line (`1e20` is written in full). Undefined: it is nested too deep. */
-const sizeOf = (data: object): number | undefined => {
+const sizeOf = (event: NewEvent): number | undefined => {
   try {
-    return Buffer.byteLength(JSON.stringify(data));
+    return bytesOf(event) + INGEST_ID_BYTES;
   } catch {
     return undefined;
   }
@@ -88,8 +89,8 @@ export const readFact = (text: string, at: string): ReadFact => {
   const event = eventOf(fact, at);
   if (typeof event === 'string') return refused(`"data" does not fit ${fact.type}: ${event}`);
   if (namesAnother(fact.data, fact.tenant_id)) return refused('"data" names another tenant');
-  const bytes = sizeOf(fact.data);
+  const bytes = sizeOf(event);
   if (bytes === undefined) return refused('"data" is nested too deep');
-  if (bytes > MAX_APPEND_BYTES) return refused(`"data" is larger than ${MAX_APPEND_BYTES} bytes`);
+  if (bytes > MAX_APPEND_BYTES) return refused(`the event is larger than ${MAX_APPEND_BYTES} bytes`);
   return { status: 'good', tenantId: fact.tenant_id.toLowerCase(), event, bytes };
 };

@@ -1,22 +1,31 @@
 import { boundedCache, type BoundedCache } from '../bounded-cache';
 import { monotonicMs } from '../clock';
-import { appendToEnd } from '../event-log/append-to-end';
 import { MAX_APPEND_BYTES, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { groupedBy } from '../grouping';
 import type { Ledger } from '../ledger/ledger';
+import { together } from '../together';
+import { onceAppender } from './append-once';
 import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';
-import { pace } from './pace';
+import { pace, type Pace } from './pace';
+import { impatience, type Patience } from './patience';
 
 /** What `ingest` needs to append reported facts, as NDJSON, to the activity streams of their tenants. */
 export interface IngestParts extends LedgerLog {
   readonly ledger: Ledger;
   /** Whether the read models have applied this position. Waits for a while. */
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
-  /** Whether the read models contain this event of the tenant. */
-  readonly isShown: (tenantId: string, eventId: string) => Promise<boolean>;
+  /** What the read models show of the activity stream of a tenant. */
+  readonly shown: (tenantId: string) => Promise<ShownActivity>;
   readonly now: () => string;
+}
+
+export interface ShownActivity {
+  /** The last revision that they contain, or -1. */
+  readonly revision: number;
+  /** Whether they contain this event. Sees at least everything up to that revision. */
+  readonly has: (eventId: string) => Promise<boolean>;
 }
 
 export interface IngestOptions {
@@ -24,6 +33,7 @@ export interface IngestOptions {
   /** Called in the order of the lines. */
   readonly onRefused: (line: number, reason: string) => void;
   readonly onProgress: (soFar: Ingested) => void;
+  readonly patiently?: Patience;
 }
 
 export interface Ingested {
@@ -37,11 +47,12 @@ export interface Ingested {
 export interface Finished extends Ingested {
   /** Whether the read models contain every accepted fact. */
   readonly shown: boolean;
+  /** Why the rest of the input was not ingested. */
+  readonly failure?: Error;
 }
 
 /** Limits how long an append holds the write lock of the log, since others write too. */
 const MAX_APPEND_EVENTS = 500;
-const APPEND_MS = 10_000;
 const STATE_MS = 10_000;
 
 interface ValidFact {
@@ -52,21 +63,10 @@ interface ValidFact {
 }
 
 /** Why a tenant cannot take facts. Not cached: it may be deleted while a long file is read. */
-const tenantFault = async ({ ledger }: IngestParts, tenantId: string): Promise<string | undefined> => {
-  const { status } = await ledger.stateOf(tenantId, monotonicMs() + STATE_MS);
+const tenantFault = async ({ ledger, patiently }: Run, tenantId: string): Promise<string | undefined> => {
+  const { status } = await patiently(() => ledger.stateOf(tenantId, monotonicMs() + STATE_MS));
   if (status === 'active') return undefined;
   return status === 'absent' ? `tenant ${tenantId} is unknown` : `tenant ${tenantId} is deleted`;
-};
-
-/** Appends to activity streams, and caches their last revisions. A duplicate is harmless: events count once by id. */
-const appender = ({ log, streams }: IngestParts) => {
-  const ends = new Map<string, number>();
-  return async (tenantId: string, events: readonly NewEvent[]): Promise<Position> => {
-    const stream = streams.activity(tenantId);
-    const { revision, position } = await appendToEnd(log, stream, events, ends.get(stream), APPEND_MS);
-    ends.set(stream, revision);
-    return position;
-  };
 };
 
 /** Splits the facts of one tenant, in order, into appends of the maximum size. */
@@ -94,14 +94,21 @@ const later = (a: Position, b: Position): Position => (a > b ? a : b);
 
 /** One run over the input, with its results so far. */
 interface Run extends IngestParts, IngestOptions {
-  readonly append: ReturnType<typeof appender>;
-  /** The ids that this process appended recently, which the read models may not contain yet. */
+  readonly patiently: Patience;
+  readonly appendOnce: ReturnType<typeof onceAppender>;
+  /** The newest ids of the input, which a dry run finds nowhere else. */
   readonly recent: BoundedCache<true>;
   refusals: { readonly line: number; readonly reason: string }[];
   accepted: number;
   alreadyThere: number;
   refused: number;
 }
+
+const totalsOf = ({ accepted, alreadyThere, refused }: Run): Ingested => ({
+  accepted,
+  alreadyThere,
+  refused,
+});
 
 /** Sorted by line, because the refusals of a batch are found in two passes. */
 const reportRefusals = (run: Run): void => {
@@ -135,63 +142,89 @@ const admitted = async (
   return [];
 };
 
-/** The facts not in the log yet, as far as known. A duplicate that gets through is harmless. */
-const onlyNew = async (run: Run, facts: readonly ValidFact[]): Promise<readonly ValidFact[]> => {
-  const fresh: ValidFact[] = [];
+/** The facts of one tenant that the read models did not show when they showed everything up to a revision. */
+interface Unshown {
+  readonly facts: readonly ValidFact[];
+  readonly shown: number;
+}
+
+const unshownOf = async (run: Run, tenantId: string, facts: readonly ValidFact[]): Promise<Unshown> => {
+  const { revision, has } = await run.patiently(() => run.shown(tenantId));
+  const unshown: ValidFact[] = [];
   for (const fact of facts) {
-    const id = `${fact.tenantId} ${fact.event.id}`;
-    if (run.recent.get(id) === undefined && !(await run.isShown(fact.tenantId, fact.event.id)))
-      fresh.push(fact);
+    const id = `${tenantId} ${fact.event.id}`;
+    if (run.recent.get(id) === undefined && !(await run.patiently(() => has(fact.event.id))))
+      unshown.push(fact);
     run.recent.put(id, true);
   }
-  run.alreadyThere += facts.length - fresh.length;
-  return fresh;
+  run.alreadyThere += facts.length - unshown.length;
+  return { facts: unshown, shown: revision };
 };
 
-const appendTenant = async (run: Run, facts: readonly ValidFact[]): Promise<Position> => {
-  let position = '';
+const appendTenant = async (run: Run, { facts, shown }: Unshown): Promise<Position> => {
+  let last = '';
   for (const { tenantId, events } of appendsOf(facts)) {
-    if (!run.dryRun) position = await run.append(tenantId, events);
-    run.accepted += events.length;
+    const { accepted, position } = run.dryRun
+      ? { accepted: events.length, position: '' }
+      : await run.appendOnce(run.streams.activity(tenantId), events, shown);
+    run.accepted += accepted;
+    run.alreadyThere += events.length - accepted;
+    last = later(last, position);
   }
-  return position;
+  return last;
 };
 
 /** Checks all tenants before appending to any, so that the log can commit the appends as one group. */
 const appendBatch = async (run: Run, batch: readonly ValidFact[]): Promise<Position> => {
   const byTenant = groupedBy(batch, ({ tenantId }) => tenantId);
-  const groups = await Promise.all(
-    Array.from(byTenant, ([tenantId, facts]) => admitted(run, tenantId, facts)),
+  const unshown = await together(
+    Array.from(byTenant, async ([tenantId, facts]) =>
+      unshownOf(run, tenantId, await admitted(run, tenantId, facts)),
+    ),
   );
-  const fresh = await Promise.all(groups.map((facts) => onlyNew(run, facts)));
-  const ends = await Promise.all(fresh.map((facts) => appendTenant(run, facts)));
+  const ends = await together(unshown.map((facts) => appendTenant(run, facts)));
   return ends.reduce(later, '');
 };
 
+const ingestAll = async (
+  run: Run,
+  input: AsyncIterable<Buffer | string>,
+  { appended }: Pace,
+): Promise<void> => {
+  for await (const lines of linesOf(input)) {
+    const at = run.now();
+    const batch = lines.flatMap((line) => validate(run, line, at));
+    const end = await appendBatch(run, batch);
+    reportRefusals(run);
+    if (end !== '') await appended(end, batch.length);
+    run.onProgress(totalsOf(run));
+  }
+};
+
+/** Never rejects: what was ingested is reported whatever happens. */
 export const ingest = async (
   input: AsyncIterable<Buffer | string>,
   parts: IngestParts,
   options: IngestOptions,
 ): Promise<Finished> => {
-  const { appended, finished } = pace(parts.reached);
-  const none = { refusals: [], accepted: 0, alreadyThere: 0, refused: 0 };
+  const { patiently = impatience } = options;
   const run: Run = {
     ...parts,
     ...options,
-    ...none,
-    append: appender(parts),
+    refusals: [],
+    accepted: 0,
+    alreadyThere: 0,
+    refused: 0,
+    patiently,
+    appendOnce: onceAppender(parts.log, patiently),
     recent: boundedCache(MAX_RECENT),
   };
-  for await (const lines of linesOf(input)) {
-    const at = parts.now();
-    const batch = lines.flatMap((line) => validate(run, line, at));
-    const end = await appendBatch(run, batch);
+  const paced = pace(parts.reached);
+  try {
+    await ingestAll(run, input, paced);
+    return { ...totalsOf(run), shown: await paced.finished() };
+  } catch (failure) {
     reportRefusals(run);
-    if (end !== '') await appended(end, batch.length);
-    const { accepted, alreadyThere, refused } = run;
-    options.onProgress({ accepted, alreadyThere, refused });
+    return { ...totalsOf(run), shown: false, failure: failure as Error };
   }
-  const shown = await finished();
-  const { accepted, alreadyThere, refused } = run;
-  return { accepted, alreadyThere, refused, shown };
 };

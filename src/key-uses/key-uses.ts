@@ -1,15 +1,41 @@
+import type { KeyUse } from '../domain/key-use';
+
+/** What a key of this tenant was used for on one day, with the address of its latest use where clients are recorded. */
+export interface KeyDay extends KeyUse {
+  readonly tenantId: string;
+  readonly address?: string | undefined;
+}
+
+/** One request with a key, or events that a request is being answered with. */
+export interface RequestWithKey {
+  readonly tenantId: string;
+  readonly applicationId: string;
+  readonly keyId: string;
+  /** ISO 8601. */
+  readonly at: string;
+  /** Undefined: it is not recorded. */
+  readonly address?: string | undefined;
+  readonly what: { readonly operation: string } | 'failed' | { readonly eventsGivenOut: number };
+}
+
 /**
- * When each key was last accepted. This is operational data, not history: it is stored outside the log and the read
- * models, and losing it is harmless.
+ * When each key was last accepted, and what it was used for on the days that the log does not have yet. This is
+ * operational data: it is stored outside the log and the read models, and losing it loses at most a day of counts.
  */
 export interface KeyUses {
-  /** Never throws or blocks. A key is written at most once a minute. */
-  used(tenantId: string, keyId: string, at: string): void;
+  /** Never throws or blocks. A key is written at most once a minute, unless there are very many. */
+  used(request: RequestWithKey): void;
   /**
    * By key id: for these keys, at a cost that grows with their number, or for all keys of the tenant. Keys that were
    * never used are omitted.
    */
   lastUses(tenantId: string, keyIds?: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /** What is stored about a key on these days. */
+  days(tenantId: string, keyId: string, dates: readonly string[]): Promise<readonly KeyDay[]>;
+  /** Of all keys, what is stored about days before this one; in order, from just after the given one. */
+  daysBefore(date: string, limit: number, after?: KeyDay): Promise<readonly KeyDay[]>;
+  /** Removes what the log has. */
+  remove(days: readonly KeyDay[]): Promise<void>;
   /** Writes what is pending. */
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
-import type { Collection } from 'mongodb';
+import type { AnyBulkWriteOperation } from 'mongodb';
 import type { MongoConnection } from '../mongodb/connection';
-import { gatheredUses, type KeyUse, type KeyUsesOptions } from './gathered-uses';
-import type { KeyUses } from './key-uses';
+import { gatheredUses, type KeyUsesOptions } from './gathered-uses';
+import type { KeyDay, KeyUses } from './key-uses';
 
 interface StoredUse {
   /** `<tenant id>/<key id>`: the keys of a tenant form a range. */
@@ -9,7 +9,15 @@ interface StoredUse {
   readonly used_at: string;
 }
 
-const COLLECTION = 'key_uses';
+interface StoredDay extends Omit<KeyDay, 'operations'> {
+  /** `<date>/<tenant id>/<key id>`: the days before another one form a range. */
+  readonly _id: string;
+  /** Left out: none. */
+  readonly operations?: KeyDay['operations'];
+}
+
+const USES = 'key_uses';
+const DAYS = 'key_days';
 
 /** Losing a few uses in a failover is harmless. */
 const UNSAFE = { writeConcern: { w: 1, journal: false }, readConcern: { level: 'local' } } as const;
@@ -18,29 +26,62 @@ const UNSAFE = { writeConcern: { w: 1, journal: false }, readConcern: { level: '
 const AFTER_SLASH = '0';
 
 /** Keeps the latest use, in whatever order they are written. */
-const write = (collection: Collection<StoredUse>, uses: readonly KeyUse[]): Promise<unknown> =>
-  collection.bulkWrite(
-    uses.map(({ tenantId, keyId, at }) => ({
-      updateOne: {
-        filter: { _id: `${tenantId}/${keyId}` },
-        update: { $max: { used_at: at } },
-        upsert: true,
+const latestUse = ({ tenantId, keyId, lastAt }: KeyDay): AnyBulkWriteOperation<StoredUse> => ({
+  updateOne: {
+    filter: { _id: `${tenantId}/${keyId}` },
+    update: { $max: { used_at: lastAt } },
+    upsert: true,
+  },
+});
+
+const idOf = ({ date, tenantId, keyId }: Pick<KeyDay, 'date' | 'tenantId' | 'keyId'>): string =>
+  `${date}/${tenantId}/${keyId}`;
+
+const addition = (day: KeyDay): AnyBulkWriteOperation<StoredDay> => {
+  const { tenantId, applicationId, keyId, date, operations, failed, eventsGivenOut } = day;
+  const counts = Object.entries(operations).map(([name, count]) => [`operations.${name}`, count] as const);
+  return {
+    updateOne: {
+      filter: { _id: idOf(day) },
+      update: {
+        $setOnInsert: { tenantId, applicationId, keyId, date },
+        $inc: { failed, eventsGivenOut, ...Object.fromEntries(counts) },
+        $min: { firstAt: day.firstAt },
+        $max: { lastAt: day.lastAt },
+        ...(day.address === undefined ? {} : { $set: { address: day.address } }),
       },
-    })),
-    { ordered: false },
-  );
+      upsert: true,
+    },
+  };
+};
+
+const dayOf = ({ _id, operations = {}, ...day }: StoredDay): KeyDay => ({ ...day, operations });
 
 export const mongoKeyUses = ({ db, run }: MongoConnection, options: KeyUsesOptions = {}): KeyUses => {
-  const collection = db.collection<StoredUse>(COLLECTION, UNSAFE);
+  const uses = db.collection<StoredUse>(USES, UNSAFE);
+  const days = db.collection<StoredDay>(DAYS, UNSAFE);
+  const write = async (added: readonly KeyDay[]): Promise<void> => {
+    await uses.bulkWrite(added.map(latestUse), { ordered: false });
+    await days.bulkWrite(added.map(addition), { ordered: false });
+  };
   return {
-    ...gatheredUses((uses) => write(collection, uses), options),
+    ...gatheredUses(write, options),
     lastUses: async (tenantId, keyIds) => {
       const ids =
         keyIds === undefined
           ? { $gte: `${tenantId}/`, $lt: `${tenantId}${AFTER_SLASH}` }
           : { $in: keyIds.map((keyId) => `${tenantId}/${keyId}`) };
-      const stored = await run(collection.find({ _id: ids }).toArray());
+      const stored = await run(uses.find({ _id: ids }).toArray());
       return new Map(stored.map(({ _id, used_at }) => [_id.slice(tenantId.length + 1), used_at] as const));
     },
+    days: async (tenantId, keyId, dates) => {
+      const ids = dates.map((date) => idOf({ date, tenantId, keyId }));
+      return (await run(days.find({ _id: { $in: ids } }).toArray())).map(dayOf);
+    },
+    daysBefore: async (date, limit, after) => {
+      const range = { $gt: after === undefined ? '' : idOf(after), $lt: date };
+      return (await run(days.find({ _id: range }).sort({ _id: 1 }).limit(limit).toArray())).map(dayOf);
+    },
+    remove: async (removed) => void (await run(days.deleteMany({ _id: { $in: removed.map(idOf) } }))),
   };
 };

@@ -1,46 +1,73 @@
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fault, messageOf } from '../fault';
-import { openForReading, type Database } from '../sqlite/database';
+import type { Database } from '../sqlite/database';
+import { disposableFile } from '../sqlite/disposable-file';
 import { startThread } from '../sqlite/thread';
 import { gatheredUses, type KeyUsesOptions } from './gathered-uses';
-import type { KeyUses } from './key-uses';
+import type { KeyDay, KeyUses } from './key-uses';
+import type { ChangedDays } from './sqlite-key-uses-thread';
 
 const WRITE_MS = 10_000;
+
+interface DayRow {
+  readonly day: string;
+}
+
+const dayOf = ({ day }: DayRow): KeyDay => JSON.parse(day) as KeyDay;
+
+const lastUses = (
+  db: Database,
+  tenantId: string,
+  keyIds?: readonly string[],
+): ReadonlyMap<string, string> => {
+  const all = 'SELECT key_id, used_at FROM key_uses WHERE tenant_id = ?';
+  const single = keyIds === undefined ? undefined : db.prepare(`${all} AND key_id = ?`);
+  const rows =
+    keyIds?.flatMap((keyId) => single?.get(tenantId, keyId) ?? []) ?? db.prepare(all).all(tenantId);
+  return new Map((rows as { key_id: string; used_at: string }[]).map((row) => [row.key_id, row.used_at]));
+};
+
+const days = (db: Database, tenantId: string, keyId: string, dates: readonly string[]): readonly KeyDay[] => {
+  const one = db.prepare('SELECT day FROM key_days WHERE date = ? AND tenant_id = ? AND key_id = ?');
+  return dates.flatMap((date) => (one.get(date, tenantId, keyId) as DayRow | undefined) ?? []).map(dayOf);
+};
+
+const daysBefore = (db: Database, date: string, limit: number, after?: KeyDay): readonly KeyDay[] => {
+  const rows = db
+    .prepare(
+      `SELECT day FROM key_days WHERE date < ? AND (date, tenant_id, key_id) > (?, ?, ?)
+       ORDER BY date, tenant_id, key_id LIMIT ?`,
+    )
+    .all(date, after?.date ?? '', after?.tenantId ?? '', after?.keyId ?? '', limit);
+  return (rows as unknown as DayRow[]).map(dayOf);
+};
 
 /** Stored in `key-uses.db`. The writer thread starts with the first use, so commands never start it. */
 export const sqliteKeyUses = (folder: string, options: KeyUsesOptions = {}): KeyUses => {
   const path = join(folder, 'key-uses.db');
   const thread = startThread(join(__dirname, 'sqlite-key-uses-thread.js'), { path });
-  const { used, close } = gatheredUses((uses) => thread.call(uses, WRITE_MS), options);
-  let db: Database | undefined;
+  const file = disposableFile(path, options.report ?? (() => undefined));
+  const change = (changes: ChangedDays): Promise<unknown> => file.write(() => thread.call(changes, WRITE_MS));
+  const { used, close } = gatheredUses((added) => change({ added }), options);
 
-  const rowsOf = (tenantId: string, keyIds?: readonly string[]): unknown => {
+  const read = <T>(query: (db: Database) => T, none: NoInfer<T>): T => {
     try {
-      db ??= openForReading(path);
-      const all = 'SELECT key_id, used_at FROM key_uses WHERE tenant_id = ?';
-      if (keyIds === undefined) return db.prepare(all).all(tenantId);
-      const single = db.prepare(`${all} AND key_id = ?`);
-      return keyIds.flatMap((keyId) => single.get(tenantId, keyId) ?? []);
+      return file.read(query) ?? none;
     } catch (error) {
-      // The writer thread is about to create it.
-      if (messageOf(error).includes('no such table')) return [];
-      const what = `The last uses of keys in ${path} cannot be read (${messageOf(error)}).`;
-      throw fault('data_dir_unusable', `${what} Delete the file: another one is made.`);
+      throw fault('data_dir_unusable', `The uses of keys in ${path} cannot be read: ${messageOf(error)}`);
     }
   };
 
   return {
     used,
-    lastUses: async (tenantId, keyIds) => {
-      if (!existsSync(path)) return new Map();
-      const rows = rowsOf(tenantId, keyIds);
-      return new Map((rows as { key_id: string; used_at: string }[]).map((row) => [row.key_id, row.used_at]));
-    },
+    lastUses: async (tenantId, keyIds) => read((db) => lastUses(db, tenantId, keyIds), new Map()),
+    days: async (tenantId, keyId, dates) => read((db) => days(db, tenantId, keyId, dates), []),
+    daysBefore: async (date, limit, after) => read((db) => daysBefore(db, date, limit, after), []),
+    remove: async (removed) => void (await change({ removed })),
     close: async () => {
       await close();
       await thread.close();
-      if (db?.isOpen === true) db.close();
+      file.close();
     },
   };
 };

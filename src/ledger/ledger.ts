@@ -24,9 +24,9 @@ import { streamQueue } from './stream-queue';
 /** `If-Match`: the resource must still be as the caller saw it. */
 export interface Precondition {
   readonly of: 'Tenant' | 'Application';
-  /** The current revision of the resource. */
-  readonly revision: (tenant: ActiveTenant) => number;
-  readonly isMet: (revision: number) => boolean;
+  /** The current entity tag of the resource. */
+  readonly tag: (tenant: ActiveTenant) => string;
+  readonly isMet: (tag: string) => boolean;
 }
 
 /** A request to change one tenant. */
@@ -82,11 +82,9 @@ const earlierReply = (
 
 const mustMeet = ({ precondition }: Command, now: Tenant): void => {
   if (precondition === undefined) return;
-  const revision = precondition.revision(mustBeActive(now));
-  if (precondition.isMet(revision)) return;
-  throw fault('precondition_failed', `The ${precondition.of} has changed: If-Match does not match.`, {
-    revision,
-  });
+  const tag = precondition.tag(mustBeActive(now));
+  if (precondition.isMet(tag)) return;
+  throw fault('precondition_failed', `The ${precondition.of} has changed: If-Match does not match.`, { tag });
 };
 
 type Plan =

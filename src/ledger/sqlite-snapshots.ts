@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { yieldToEventLoop } from '../clock';
-import { openForReading, type Database } from '../sqlite/database';
+import type { Database } from '../sqlite/database';
+import { disposableFile, type DisposableFile } from '../sqlite/disposable-file';
 import { startThread } from '../sqlite/thread';
 import { FOLD_VERSION, type Fold } from './fold';
 import { assembleFold, partsOf } from './fold-parts';
@@ -76,42 +76,35 @@ const statementsOf = (db: Database) => ({
 type Statements = ReturnType<typeof statementsOf>;
 
 /** Runs a query; undefined if the file cannot be read. */
-interface SnapshotReader {
+interface Reading {
   <T>(read: (from: Statements) => T): T | undefined;
-  isDamaged(): boolean;
-  close(): void;
+  /** Whether it failed for a reason other than damage. Then it is not tried again. */
+  hasFailed(): boolean;
 }
 
-const snapshotReader = (path: string): SnapshotReader => {
-  let db: Database | undefined;
-  let prepared: Statements | undefined;
-  let isDamaged = false;
+/** Prepares the statements once for each connection. */
+const readingFrom = ({ read }: DisposableFile): Reading => {
+  const prepared = new WeakMap<Database, Statements>();
+  let hasFailed = false;
 
-  /** Undefined: there is no file yet, or it is from an earlier program. */
-  const statements = (): Statements | undefined => {
+  const reading = <T>(ask: (from: Statements) => T): T | undefined => {
     try {
-      if (prepared === undefined && existsSync(path)) prepared = statementsOf((db ??= openForReading(path)));
+      if (hasFailed) return undefined;
+      return read((db) => {
+        const statements = prepared.get(db) ?? statementsOf(db);
+        prepared.set(db, statements);
+        return ask(statements);
+      });
     } catch {
-      return undefined;
-    }
-    return prepared;
-  };
-
-  /** A damaged file is not tried again. */
-  const reading = <T>(read: (from: Statements) => T): T | undefined => {
-    try {
-      const from = isDamaged ? undefined : statements();
-      return from === undefined ? undefined : read(from);
-    } catch {
-      isDamaged = true;
+      hasFailed = true;
       return undefined;
     }
   };
-  return Object.assign(reading, { isDamaged: () => isDamaged, close: () => db?.close() });
+  return Object.assign(reading, { hasFailed: () => hasFailed });
 };
 
 /** Undefined also if a concurrent save by another process deletes the parts: then there is no snapshot. */
-const loadParts = async (reading: SnapshotReader, stream: string, log: string): Promise<Fold | undefined> => {
+const loadParts = async (reading: Reading, stream: string, log: string): Promise<Fold | undefined> => {
   const head = reading(({ head: find }) => find.get(stream, log, FOLD_VERSION) as HeadRow | undefined);
   if (head === undefined) return undefined;
   const assembly = assembleFold();
@@ -135,7 +128,7 @@ const saveParts = async (call: Call, stream: string, log: string, fold: Fold): P
   await call({ kind: 'fold', stream, log, version: FOLD_VERSION, save, parts });
 };
 
-const keptReplies = (reading: SnapshotReader, call: Call, log: string): KeptReplies => ({
+const keptReplies = (reading: Reading, call: Call, log: string): KeptReplies => ({
   mark: (stream) => reading(({ mark }) => mark.get(stream, log) as KeptMark | undefined),
   find: (stream, key) => {
     const row = reading(({ reply }) => reply.get(key, stream, log) as MarkAndReply | undefined);
@@ -147,7 +140,7 @@ const keptReplies = (reading: SnapshotReader, call: Call, log: string): KeptRepl
     return { mark, reply: keyId === null ? reply : { ...reply, keyId } };
   },
   add: async (stream, from, to, replies) => {
-    if (reading.isDamaged()) throw new Error('The remembered requests cannot be read.');
+    if (reading.hasFailed()) throw new Error('The remembered requests cannot be read.');
     const added = await call<KeptMark | null>({ kind: 'replies', stream, log, from, to, replies });
     return added ?? undefined;
   },
@@ -157,17 +150,22 @@ const keptReplies = (reading: SnapshotReader, call: Call, log: string): KeptRepl
  * Snapshots and remembered requests of one log in `snapshots.db`. The writer thread starts with the first save, which
  * most short commands never reach.
  */
-export const sqliteSnapshots = (folder: string, log: string): Snapshots => {
+export const sqliteSnapshots = (
+  folder: string,
+  log: string,
+  report: (what: string, error: unknown) => void,
+): Snapshots => {
   const path = join(folder, 'snapshots.db');
   const thread = startThread(join(__dirname, 'sqlite-snapshots-thread.js'), { path });
-  const reading = snapshotReader(path);
+  const file = disposableFile(path, report);
+  const reading = readingFrom(file);
   const saving = new Set<Promise<unknown>>();
 
   const tracked = <T>(work: Promise<T>): Promise<T> => {
     saving.add(work);
     return work.finally(() => saving.delete(work));
   };
-  const call: Call = (request) => thread.call(request, SAVE_MS);
+  const call: Call = (request) => file.write(() => thread.call(request, SAVE_MS));
 
   return {
     load: (stream) => loadParts(reading, stream, log),
@@ -179,7 +177,7 @@ export const sqliteSnapshots = (folder: string, log: string): Snapshots => {
         await yieldToEventLoop();
       }
       await thread.close();
-      reading.close();
+      file.close();
     },
   };
 };

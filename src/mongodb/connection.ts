@@ -1,9 +1,10 @@
 import type { Db, MongoClient, MongoClientOptions } from 'mongodb';
+import os from 'node:os';
 import { beforeDeadline, monotonicMs } from '../clock';
 import { fault, messageOf, type Fault } from '../fault';
 import { whenReachable, type AwaitedStore, type WaitingForStore } from '../reachable-store';
 import { programVersion } from '../version';
-import { addressOf, invalidAddress } from './address';
+import { addressOf, invalidAddress, optionsIn } from './address';
 
 export interface MongoConnection {
   readonly db: Db;
@@ -24,7 +25,10 @@ const OPTIONS = {
   appName: 'tenant-ledger',
   readPreference: 'primary',
   readConcernLevel: 'majority',
-  writeConcern: { w: 'majority', journal: true },
+  // Not as `writeConcern`, of which the URL could override parts.
+  w: 'majority',
+  journal: true,
+  wtimeoutMS: 0,
   ignoreUndefined: true,
   serverSelectionTimeoutMS: 800,
   // Applies to heartbeats too: a late one, because this thread is busy, would abort every command in progress.
@@ -36,6 +40,9 @@ const OPTIONS = {
   minHeartbeatFrequencyMS: 100,
 } as const satisfies MongoClientOptions;
 
+/** Unless the URL says otherwise. */
+const DEFAULTS = { maxPoolSize: 20, maxIdleTimeMS: 60_000 } as const satisfies MongoClientOptions;
+
 /** Connecting takes several round trips, each with its own timeout that a slow server can use up. */
 const CONNECT_MS = 5_000;
 
@@ -44,10 +51,19 @@ const UNAUTHORIZED = 13;
 
 const driver = (): typeof import('mongodb') => require('mongodb') as typeof import('mongodb');
 
+/** The options that the URL does not set. */
+const unset = (options: MongoClientOptions, url: string): MongoClientOptions => {
+  const set = new Set(optionsIn(url).map((name) => name.toLowerCase()));
+  return Object.fromEntries(Object.entries(options).filter(([name]) => !set.has(name.toLowerCase())));
+};
+
 const clientFor = (url: string): MongoClient => {
   const { MongoClient: Client } = driver();
   try {
-    return new Client(url.trim(), { ...OPTIONS, driverInfo: { version: programVersion() } });
+    // Where a program may not import at run time, as in Jest, the driver would not find it and send an invalid handshake.
+    const runtimeAdapters = { os };
+    const driverInfo = { version: programVersion() };
+    return new Client(url.trim(), { ...unset(DEFAULTS, url), ...OPTIONS, runtimeAdapters, driverInfo });
   } catch {
     throw invalidAddress('the driver cannot parse it, or does not know one of its options');
   }
@@ -80,7 +96,7 @@ const finalFault = (error: unknown, place: string): Fault | undefined => {
   if (code === AUTHENTICATION_FAILED || code === UNAUTHORIZED)
     return fault(
       'read_models_unavailable',
-      `MongoDB at ${place} refuses this user. Check the user, the password and authSource in MONGODB_URL, and that the user may read and write the database.`,
+      `MongoDB at ${place} refuses this user. Check the user, the password and authSource in MONGODB_URL (without a user, it is refused by a server with authentication), and that the user may read and write the database.`,
     );
   if (name === 'MongoCompatibilityError')
     return fault(
@@ -102,10 +118,12 @@ const unavailable = (error: unknown, place: string): Error => {
   return finalFault(error, place) ?? fault('read_models_unavailable', text);
 };
 
-/** Sends a ping, because without a user the driver's `connect` sends no command of its own. */
+/** Lists collections, because `connect` sends no command without a user, and a ping needs no permission. */
 const reach = async (client: MongoClient, database: string): Promise<void> => {
   const late = (): Error => new Error('It does not answer.');
-  const connecting = client.connect().then(() => client.db(database).command({ ping: 1 }));
+  const connecting = client
+    .connect()
+    .then(() => client.db(database).listCollections({}, { nameOnly: true }).toArray());
   await beforeDeadline(connecting, monotonicMs() + CONNECT_MS, late);
 };
 

@@ -1,10 +1,22 @@
 import type { Projector } from '../../projections/projector';
 import { monotonicMs, pause } from '../clock';
-import type { EventLog } from '../event-log/event-log';
+import type { EventLog, Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
-import type { Generation, ReadModels } from '../read-models/read-models';
+import { damaged, isDamage, unreadable } from '../read-models/damage';
+import {
+  generationName,
+  type Generation,
+  type GenerationId,
+  type ReadModels,
+} from '../read-models/read-models';
 import { sharedRuns } from '../shared-runs';
-import { isMismatch, mustMatchLog, openLiveGenerations, type LiveGeneration } from './live-generations';
+import {
+  isMismatch,
+  mustMatchLog,
+  openLiveGenerations,
+  type LiveGeneration,
+  type Report,
+} from './live-generations';
 
 /**
  * The generations in use, according to the pointers. They guarantee that a write reported as visible is visible in every
@@ -50,9 +62,14 @@ interface Active {
   readonly open: Map<number, Generation>;
   /** The numbers of generations that cannot be used. Numbers are never reused, so they are not tried again. */
   readonly unusable: Set<number>;
+  /** The numbers of damaged generations that `onDamage` was called with. */
+  readonly reported: Set<number>;
+  readonly onDamage: Report;
   live: Generation;
   /** The generation pointed at, while it is still behind the live one: reads must not go back in time. */
   next?: Generation | undefined;
+  /** The head of the log after the pointer moved there, if the live one is damaged. */
+  headBefore?: Position | undefined;
   previous?: Generation | undefined;
   /** Generations that were live until recently and may still be read, or are still projected. */
   recent: { readonly read: readonly Generation[]; readonly projected: readonly Generation[] };
@@ -67,32 +84,61 @@ const present = <T>(all: readonly (T | undefined)[]): readonly T[] => [
 const projectedOf = ({ live, previous, next, recent }: Active): readonly Generation[] =>
   present([live, previous, next, ...recent.projected]);
 
-/** Asks the next generation first: it never goes back, so it still shows at least as much when the answer is used. */
+/** Undefined: it is damaged or gone. */
+const appliedBy = async ({ reader }: Generation): Promise<Position | undefined> => {
+  try {
+    return (await reader.applied()) ?? '';
+  } catch (error) {
+    if (codeOf(error) !== 'generation_removed' && !isDamage(error)) throw error;
+    return undefined;
+  }
+};
+
+/**
+ * Asks the next generation first: it never goes back, so it still shows at least as much when the answer is used. If the
+ * live one is damaged, the next one must show all that was in the log when that was noticed.
+ */
 const advance = async (active: Active): Promise<void> => {
   if (active.next === undefined) return;
-  const ahead = (await active.next.reader.applied()) ?? '';
-  const shown = (await active.live.reader.applied()) ?? '';
+  const ahead = await appliedBy(active.next);
+  if (ahead === undefined) return;
+  const shown =
+    (await appliedBy(active.live)) ?? (active.headBefore ??= (await active.log.head())?.position ?? '');
   if (ahead < shown) return;
   active.live = active.next;
   active.next = undefined;
 };
 
+const idOf = ({ projector }: Active, generation: number): GenerationId => ({
+  projection: projector.name,
+  version: projector.version,
+  generation,
+});
+
 const open = async (active: Active, number: number): Promise<Generation> => {
   const known = active.open.get(number);
   if (known !== undefined) return known;
-  const { name: projection, version, collections } = active.projector;
-  const id = { projection, version, generation: number };
-  const generation = await active.readModels.open(id, collections, await active.log.identity());
-  await mustMatchLog(generation, active.log, active.readModels);
+  const { projector, readModels, log } = active;
+  const generation = await readModels.open(idOf(active, number), projector.collections, await log.identity());
+  await mustMatchLog(generation, log, readModels);
   active.open.set(number, generation);
   return generation;
 };
 
-/** Removed generations, and those that do not match the log since it was set back, are not read by anyone. */
+/** A damaged generation must not keep the others from being followed. */
+const openPointedAt = (active: Active, number: number): Promise<Generation> =>
+  open(active, number).catch((error: unknown) => {
+    if (!isDamage(error)) throw error;
+    const generation = unreadable(idOf(active, number), error);
+    active.open.set(number, generation);
+    return generation;
+  });
+
+/** Removed and damaged generations, and those that do not match the log since it was set back, are not read by anyone. */
 const openIfUsable = async (active: Active, number: number): Promise<Generation | undefined> => {
   if (active.unusable.has(number)) return undefined;
   return open(active, number).catch((error: unknown) => {
-    if (codeOf(error) !== 'generation_removed' && !isMismatch(error)) throw error;
+    if (codeOf(error) !== 'generation_removed' && !isMismatch(error) && !isDamage(error)) throw error;
     active.unusable.add(number);
     return undefined;
   });
@@ -113,13 +159,24 @@ const catchUpAfterSuspension = async (next: Generation, log: EventLog): Promise<
   while (((await next.reader.applied()) ?? '') < head && monotonicMs() < end) await pause(POLL_MS);
 };
 
+/** Whichever process found it. */
+const reportDamage = async ({ live, readModels, reported, onDamage }: Active): Promise<void> => {
+  const { id } = live;
+  const why = reported.has(id.generation) ? undefined : await readModels.damageOf(id);
+  if (why === undefined) return;
+  reported.add(id.generation);
+  onDamage(`The read model ${generationName(id)} cannot be read.`, damaged(id, why));
+};
+
 const follow = async (active: Active, wasSuspended: boolean): Promise<void> => {
   const { name, version } = active.projector;
   const pointer = await active.readModels.pointer(name, version);
   if (pointer === undefined) return;
   // The one that is ahead now contains everything reported as visible before the pointer moved on.
   if (active.next !== undefined && active.next.id.generation !== pointer.live) await advance(active);
-  const pointed = await open(active, pointer.live);
+  await reportDamage(active);
+  const pointed = await openPointedAt(active, pointer.live);
+  if (pointed !== active.next) active.headBefore = undefined;
   active.next = pointed === active.live ? undefined : pointed;
   if (wasSuspended && active.next !== undefined) await catchUpAfterSuspension(active.next, active.log);
   await advance(active);
@@ -141,19 +198,29 @@ const look = async (active: Active): Promise<void> => {
   active.lookedAt = began;
 };
 
+export interface ActiveOptions {
+  /** Called once when a live generation is found to be damaged. */
+  readonly onDamage?: Report;
+  /** Called when a damaged generation is replaced. Omitted: it stays live, and cannot be read. */
+  readonly onReplaced?: Report | undefined;
+}
+
 export const openActiveGenerations = async (
   projectors: readonly Projector[],
   readModels: ReadModels,
   log: EventLog,
+  { onDamage = () => undefined, onReplaced }: ActiveOptions = {},
 ): Promise<ActiveGenerations> => {
   const lookedAt = monotonicMs();
-  const opened = await openLiveGenerations(projectors, readModels, log);
+  const opened = await openLiveGenerations(projectors, readModels, log, onReplaced);
   const all: readonly Active[] = opened.map(({ projector, generation }) => ({
     projector,
     readModels,
     log,
     open: new Map([[generation.id.generation, generation]]),
     unusable: new Set(),
+    reported: new Set(),
+    onDamage,
     live: generation,
     recent: { read: [], projected: [] },
     lookedAt,

@@ -47,11 +47,19 @@ export const parkedKey = (tenantId: string): DocumentKey => ({
 
 type AnyReducer = (event: Recorded) => readonly Change[];
 
-const workOf = (projector: Projector, event: Recorded, cache: DocumentCache): Work => {
-  const reducer = projector.on[event.type] as AnyReducer | undefined;
-  const slotOf = ({ collection, key }: Reference): Slot => cache.slot(event.tenantId, collection, key);
+/** The changes of an event. One that is set aside is not applied, whether it is readable or not. */
+const changesOf = ({ projector, setAside }: Folding, { logged, decoded }: BatchEvent): readonly Change[] => {
+  if (setAside.event(projector.name, logged.id)) return projector.onSetAside?.(logged) ?? [];
+  if (decoded.status === 'bad') throw new Error(decoded.reason);
+  if (decoded.status === 'foreign') return [];
+  const reducer = projector.on[decoded.event.type] as AnyReducer | undefined;
+  return reducer?.(decoded.event) ?? [];
+};
+
+const workOf = (run: Folding, entry: BatchEvent, tenantId: string, cache: DocumentCache): Work => {
+  const slotOf = ({ collection, key }: Reference): Slot => cache.slot(tenantId, collection, key);
   try {
-    const changes = reducer === undefined ? [] : reducer(event);
+    const changes = changesOf(run, entry);
     return { changes, slots: changes.map(({ touches }) => touches.map(slotOf)) };
   } catch (error) {
     return badWork(messageOf(error));
@@ -59,23 +67,23 @@ const workOf = (projector: Projector, event: Recorded, cache: DocumentCache): Wo
 };
 
 const stepOf = (
-  projector: Projector,
+  run: Folding,
   entry: BatchEvent,
   after: string | undefined,
   cache: DocumentCache,
 ): Step | undefined => {
-  if (entry.owner === undefined || !projector.streams.includes(entry.owner.kind)) return undefined;
+  if (entry.owner === undefined || !run.projector.streams.includes(entry.owner.kind)) return undefined;
   const { decoded } = entry;
   if (decoded.status === 'foreign') return undefined;
   const tenantId = decoded.status === 'bad' ? decoded.tenantId : decoded.event.tenantId;
   const parking = cache.slot(tenantId, PARKED, PARKED_KEY);
-  const work = decoded.status === 'bad' ? badWork(decoded.reason) : workOf(projector, decoded.event, cache);
+  const work = workOf(run, entry, tenantId, cache);
   const progress = cache.slot(tenantId, STREAMS, entry.owner.kind);
   return { entry, tenantId, after, parking, progress, work };
 };
 
 const stepsOf = (
-  projector: Projector,
+  run: Folding,
   batch: Batch,
   after: string | undefined,
   cache: DocumentCache,
@@ -83,7 +91,7 @@ const stepsOf = (
   const steps: Step[] = [];
   let before = after;
   for (const entry of batch) {
-    const step = stepOf(projector, entry, before, cache);
+    const step = stepOf(run, entry, before, cache);
     if (step !== undefined) steps.push(step);
     before = entry.logged.position;
   }
@@ -140,14 +148,12 @@ const gapAt = ({ entry: { logged }, progress }: Step, run: Folding): string | un
 
 /** An event that is set aside is skipped but counts as applied, so its stream continues after it. */
 const take = (step: Step, run: Folding): void => {
-  const { id, revision } = step.entry.logged;
+  const { revision } = step.entry.logged;
   const gap = gapAt(step, run);
   if (gap !== undefined) return park(step, { cause: 'missing_events', reason: gap }, run);
   try {
-    if (!run.setAside.event(run.projector.name, id)) {
-      if (step.work.bad !== undefined) throw new Error(step.work.bad);
-      apply(step.work);
-    }
+    if (step.work.bad !== undefined) throw new Error(step.work.bad);
+    apply(step.work);
     write(step.progress, { revision });
   } catch (error) {
     park(step, { cause: 'bad_event', reason: messageOf(error) }, run);
@@ -172,7 +178,7 @@ export const foldBatch = async (
   let before = after;
   for (let at = 0; at < batch.length; at += MAX_STEPS) {
     const part = batch.slice(at, at + MAX_STEPS);
-    const steps = stepsOf(run.projector, part, before, cache);
+    const steps = stepsOf(run, part, before, cache);
     await cache.load();
     for (const step of steps) {
       if (step.parking.document !== undefined) continue;
@@ -204,7 +210,7 @@ export const foldWaiting = async (
   const cache = documentCache(run.generation);
   cache.begin();
   const parking = cache.slot(tenant.tenant_id, PARKED, PARKED_KEY);
-  const steps = stepsOf(run.projector, batch, tenant.after, cache);
+  const steps = stepsOf(run, batch, tenant.after, cache);
   await cache.load();
   parking.document = undefined;
   const retrying = { ...run, now: () => tenant.since };

@@ -1,8 +1,9 @@
 import type { Reader } from '../../projections/projector';
 import type { Actor, OperatorEvent } from '../domain/events';
 import { appendToEnd } from '../event-log/append-to-end';
-import { encode, operatorEventOf } from '../event-log/codec';
-import type { LoggedEvent, NewEvent } from '../event-log/event-log';
+import { encode } from '../event-log/codec';
+import type { NewEvent } from '../event-log/event-log';
+import { operatorEvents } from '../event-log/operator-events';
 import { upTo } from '../event-log/reading';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf, fault } from '../fault';
@@ -141,17 +142,10 @@ type OperatorEventType = OperatorEvent['type'];
 const entryOf = (type: OperatorEventType, projection: string, eventId: string): string =>
   `${type} ${projection} ${eventId}`;
 
-/** An unreadable event sets nothing aside: the tenant visibly stays parked. */
-const entriesOf = (logged: LoggedEvent): readonly string[] => {
-  const event = operatorEventOf(logged);
-  if (event === undefined) return [];
-  return event.data.projections.map((projection) => entryOf(event.type, projection, event.data.eventId));
-};
-
-export const readSetAside = async ({ log, streams }: LedgerLog): Promise<SetAside> => {
+export const readSetAside = async (ledgerLog: LedgerLog): Promise<SetAside> => {
   const entries = new Set<string>();
-  for await (const batch of log.readStream(streams.operator()))
-    for (const event of batch) for (const entry of entriesOf(event)) entries.add(entry);
+  for await (const { type, data } of operatorEvents(ledgerLog))
+    for (const projection of data.projections) entries.add(entryOf(type, projection, data.eventId));
   const has = (type: OperatorEventType) => (projection: string, eventId: string) =>
     entries.size > 0 && entries.has(entryOf(type, projection, eventId));
   return { event: has('EventSetAside'), gapBefore: has('GapAccepted') };

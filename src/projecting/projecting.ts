@@ -50,6 +50,8 @@ export interface ProjectingParts extends LedgerLog {
   readonly onMoved?: Progress['moved'];
   /** Called with the tenants parked in what this process projects, at first and whenever they change. */
   readonly onParked?: (report: ParkedReport) => void;
+  /** Whether live generations that are damaged are replaced at the start. */
+  readonly replacesDamaged?: boolean;
   /** The holder name for its leases. */
   readonly holder?: string;
   /** If given, they project instead of this thread. */
@@ -229,8 +231,11 @@ const retryParked = async (engine: Engine, tenantId?: string): Promise<'done' | 
 };
 
 export const openProjecting = async (parts: ProjectingParts): Promise<Projecting> => {
-  const { log, readModels, projectors, onError, workers } = parts;
-  const active = await openActiveGenerations(projectors, readModels, log);
+  const { log, readModels, projectors, onError, workers, replacesDamaged = false } = parts;
+  const active = await openActiveGenerations(projectors, readModels, log, {
+    onDamage: onError,
+    onReplaced: replacesDamaged ? onError : undefined,
+  });
   const ending = new AbortController();
   const engine: Engine = {
     ...parts,

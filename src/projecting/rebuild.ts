@@ -11,6 +11,7 @@ import {
   type ReadModels,
   type Target,
 } from '../read-models/read-models';
+import { damageIn, isDamage, rebuildCommand } from '../read-models/damage';
 import { barrier } from './barrier';
 import { compare, type Comparison } from './compare';
 import type { Consumer } from './consumer';
@@ -74,6 +75,13 @@ const idOf = ({ name, version }: Projector, generation: number): GenerationId =>
   generation,
 });
 
+/** Undefined: it is damaged. */
+const unlessDamaged = <T>(work: Promise<T>): Promise<T | undefined> =>
+  work.catch((error: unknown) => {
+    if (!isDamage(error)) throw error;
+    return undefined;
+  });
+
 /** The number of a generation that a killed rebuild left behind, to resume. */
 const unfinishedBuild = async (readModels: ReadModels, projector: Projector): Promise<number | undefined> => {
   const { name, version } = projector;
@@ -82,21 +90,26 @@ const unfinishedBuild = async (readModels: ReadModels, projector: Projector): Pr
   );
   const pointer = await readModels.pointer(name, version);
   const last = Math.max(0, pointer?.live ?? 0, pointer?.previous ?? 0);
-  for (const id of all.toSorted((a, b) => b.generation - a.generation))
-    if (id.generation > last && !(await readModels.isRemoved(id))) return id.generation;
+  for (const id of all.toSorted((a, b) => b.generation - a.generation)) {
+    const isUsable = !(await readModels.isRemoved(id)) && (await readModels.damageOf(id)) === undefined;
+    if (id.generation > last && isUsable) return id.generation;
+  }
   return undefined;
 };
 
 /** Resumes the build of a killed rebuild, or starts one. The rebuild's lease protects it from removal. */
 const beginBuild = async ({ readModels, log }: ReplayParts, projector: Projector): Promise<Build> => {
   const { name, version, collections } = projector;
+  const begin = async (number: number) =>
+    readModels.build(idOf(projector, number), collections, await log.identity());
+  const begun = async (): Promise<Build> => begin(await readModels.nextNumber(name, version));
   const left = await unfinishedBuild(readModels, projector);
-  const id = idOf(projector, left ?? (await readModels.nextNumber(name, version)));
-  const begin = async () => readModels.build(id, collections, await log.identity());
-  const found = await begin();
+  if (left === undefined) return begun();
+  const found = await unlessDamaged(begin(left));
+  if (found === undefined) return begun();
   if (await matchesLog(found, log)) return found;
-  await readModels.drop(id);
-  return begin();
+  await readModels.drop(found.id);
+  return begin(left);
 };
 
 /** Retries parked tenants first: a killed rebuild may have left some that can resume now. */
@@ -139,6 +152,30 @@ const compareWith = async (rebuild: Rebuild, live: Generation, rebuilt: Generati
   const { to } = await rebuilt.control();
   if (to !== undefined) await follow(live)(to.position);
   return compare(projector, live, rebuilt, { follow: follow(rebuilt), onDifference: () => undefined });
+};
+
+interface Compared {
+  readonly live: Generation;
+  readonly comparison: Comparison;
+}
+
+/** Undefined: there is no live generation, or it is damaged, which is the same to a rebuild. */
+const comparedWithLive = async (
+  rebuild: Rebuild,
+  number: number | undefined,
+  rebuilt: Generation,
+): Promise<Compared | undefined> => {
+  try {
+    const live = await openBuiltLive(rebuild, number);
+    return live === undefined ? undefined : { live, comparison: await compareWith(rebuild, live, rebuilt) };
+  } catch (error) {
+    if (damageIn(error)?.generation !== generationName(idOf(rebuild.projector, number ?? 0))) throw error;
+    rebuild.onError(
+      `${rebuild.projector.name}: the live generation cannot be read, so the new one was not compared with it.`,
+      error,
+    );
+    return undefined;
+  }
 };
 
 const parkedOnlyIn = async (
@@ -190,8 +227,7 @@ const rebuildWithLease = async (
   await projectNearlyAll(rebuild, rebuilt);
   const pointer = await readModels.pointer(name, version);
   if (pointer?.live === rebuilt.id.generation) throw switchedByOther(name);
-  const live = await openBuiltLive(rebuild, pointer?.live);
-  const comparison = live === undefined ? undefined : await compareWith(rebuild, live, rebuilt);
+  const { live, comparison } = (await comparedWithLive(rebuild, pointer?.live, rebuilt)) ?? {};
   const newlyParked = await parkedOnlyIn(rebuilt, live);
   const refused = refusalOf(rebuild, comparison, newlyParked);
   if (refused !== undefined) {
@@ -297,7 +333,8 @@ export const planRebuild = async (
   const left = await unfinishedBuild(readModels, projector);
   const pointer = await readModels.pointer(name, version);
   const unfinished = left === undefined ? undefined : await readModels.peek(idOf(projector, left));
-  const after = (await unfinished?.control())?.to?.position;
+  const control = unfinished === undefined ? undefined : await unlessDamaged(unfinished.control());
+  const after = control?.to?.position;
   const head = await log.head();
   return {
     projection: name,
@@ -309,6 +346,12 @@ export const planRebuild = async (
   };
 };
 
+const isReadable = async (readModels: ReadModels, id: GenerationId): Promise<boolean> => {
+  const generation = await readModels.peek(id);
+  if (generation === undefined || (await readModels.damageOf(id)) !== undefined) return false;
+  return (await unlessDamaged(generation.control())) !== undefined;
+};
+
 /** Switches back to the generation from before the last switch. */
 export const rollback = async (readModels: ReadModels, projector: Projector): Promise<string> => {
   const { name, version } = projector;
@@ -318,6 +361,11 @@ export const rollback = async (readModels: ReadModels, projector: Projector): Pr
   const back = { live: pointer.previous, previous: pointer.live };
   if (await readModels.isRemoved(idOf(projector, back.live)))
     throw fault('nothing_to_roll_back_to', `The previous generation of ${name} is being removed.`);
+  if (!(await isReadable(readModels, idOf(projector, back.live))))
+    throw fault(
+      'nothing_to_roll_back_to',
+      `The previous generation of ${name} cannot be read. Rebuild it from the log: ${rebuildCommand(name)}`,
+    );
   if (!(await readModels.point(name, version, back, pointer))) throw switchedByOther(name);
   return generationName(idOf(projector, back.live));
 };

@@ -12,12 +12,14 @@ import { fault, type Fault } from '../fault';
  * A document is any JSON object and is returned exactly as written. A NUL and a lone surrogate are text like any other,
  * in documents, keys and indexed values. Distinct texts are never treated as equal.
  *
- * A store that cannot be reached or written to rejects with `read_models_unavailable`; the message says where it is.
+ * A store that cannot be reached or written to rejects with `read_models_unavailable`; the message says where it is. So
+ * does a generation whose contents are lost, in whole or in part (`isDamage`), and from then on it is marked as damaged.
  */
 export interface ReadModels extends Registry {
   /**
    * Opens a generation. If it does not exist, creates it, empty and bound to this log; an unfinished build is finished
-   * first. A removed generation is never created again: `generation_removed`.
+   * first. A removed generation is never created again: `generation_removed`. Nor is one that a pointer names: it is
+   * damaged, like one that is marked as such.
    */
   open(id: GenerationId, collections: readonly Collection[], log: string): Promise<Generation>;
 
@@ -69,6 +71,9 @@ export interface Registry extends Leases {
    * while.
    */
   drop(id: GenerationId): Promise<void>;
+
+  /** Why a generation is damaged, as found by any process. Undefined: it is not known to be. */
+  damageOf(id: GenerationId): Promise<string | undefined>;
 
   /** Asks the process that projects to retry one parked tenant, or all. */
   requestRetry(tenantId?: string): Promise<void>;

@@ -1,4 +1,6 @@
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
 import { monotonicMs } from '../clock';
 import { fault, messageOf } from '../fault';
 
@@ -8,11 +10,35 @@ export type Database = DatabaseSyncInstance;
 const BUSY_MS = 1_000;
 
 const SQLITE_BUSY = 5;
+const SQLITE_CANTOPEN = 14;
+const SQLITE_IOERR_SHORT_READ = 522;
 const RETRY_MS = 5;
 
 /** Another connection holds the lock. */
 export const isBusy = (error: unknown): boolean =>
   (error as { errcode?: number } | undefined)?.errcode === SQLITE_BUSY;
+
+/** The file is missing, cut off or overwritten, or lacks a table. Errors of the disk as such do not count. */
+export const isDamagedFile = (error: unknown, path: string): boolean => {
+  const { errcode, sqliteExtendedCode } = error as { errcode?: number; sqliteExtendedCode?: number };
+  if (errcode === SQLITE_CANTOPEN) return !existsSync(path);
+  // By their texts, because the driver does not give the code of an error in the middle of a result.
+  const isDamage = /no such (table|column|index)|malformed|not a database/.test(messageOf(error));
+  return isDamage || sqliteExtendedCode === SQLITE_IOERR_SHORT_READ;
+};
+
+/** The size of a file that lacks pages, by its own header. It may be growing: a checkpoint writes the header first. */
+export const sizeIfTooShort = (path: string): number | undefined => {
+  const header = Buffer.alloc(32);
+  const file = openSync(path, 'r');
+  try {
+    readSync(file, header, 0, header.length, 0);
+    const { size } = fstatSync(file);
+    return size < header.readUInt16BE(16) * header.readUInt32BE(28) ? size : undefined;
+  } finally {
+    closeSync(file);
+  }
+};
 
 /** If several processes open a new file at once, SQLite fails all but one at once instead of waiting for the lock. */
 const switchToWal = (db: Database): void => {
@@ -44,6 +70,40 @@ export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Da
 
 export const openForReading = (path: string): Database =>
   new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+
+/**
+ * Opens a file that nobody else can read or write until it is closed with `closeAlone`, or this process ends, however
+ * that happens. Fails at once if it is in use (`isBusy`). With a rollback journal, so that the file can be read on
+ * read-only media. Opening the same file by other means would free the lock: POSIX locks end with any close.
+ */
+export const openAlone = (path: string): Database => {
+  const db = new DatabaseSync(path, { timeout: 0 });
+  try {
+    db.exec(`PRAGMA main.locking_mode = EXCLUSIVE; PRAGMA main.journal_mode = DELETE;
+      PRAGMA main.synchronous = FULL; BEGIN EXCLUSIVE; COMMIT; PRAGMA busy_timeout = ${BUSY_MS}`);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+};
+
+/** Frees the lock first: the driver keeps a connection until its statements are garbage-collected. */
+export const closeAlone = (db: Database): void => {
+  try {
+    db.exec('PRAGMA main.locking_mode = NORMAL; SELECT count(*) FROM main.sqlite_master');
+  } finally {
+    db.close();
+  }
+};
+
+/** Makes another file readable through a connection. `immutable`: nobody writes it, so it needs no locks. */
+export const attach = (
+  db: Database,
+  path: string,
+  name: string,
+  how: 'mode=ro' | 'mode=rw' | 'immutable=1',
+) => db.exec(`ATTACH '${pathToFileURL(path).href.replaceAll("'", '%27')}?${how}' AS ${name}`);
 
 /** For a writer thread, which retries itself: short waits let it answer expired requests sooner. */
 export const waitBriefly = (db: Database): void => db.exec('PRAGMA busy_timeout = 20');

@@ -5,7 +5,7 @@ import { yieldToEventLoop } from '../../src/clock';
 import { fault } from '../../src/fault';
 import { encode } from '../../src/event-log/codec';
 import type { NewEvent } from '../../src/event-log/event-log';
-import { until } from '../support/waiting';
+import { deferred, until } from '../support/waiting';
 
 const TENANT = randomUUID();
 const PERIOD_MS = 50;
@@ -53,7 +53,7 @@ describe('the record of refused access', () => {
     for (let i = 0; i < 10_000; i += 1)
       record.refused({
         ...refusal,
-        permission: i % 2 === 0 ? 'tenant:read' : 'tenant:update',
+        permissions: [i % 2 === 0 ? 'tenant:read' : 'tenant:update'],
         fault: i === 7 ? 'expired' : 'permission_missing',
         address: `192.0.2.${i % 7}`,
         at: time(i % 60),
@@ -125,6 +125,70 @@ describe('the record of refused access', () => {
     expect(warnings).toEqual(['Some refused access was not recorded.']);
   });
 
+  it('has room for other tenants, however many keys of one are refused', async () => {
+    const { record, appended, warnings } = given({ maxKeys: 150 });
+    for (let i = 0; i < 200; i += 1) record.refused(refused());
+    const other = refused({ tenantId: randomUUID() });
+    record.refused(other);
+    await record.close();
+    const ofOther = appended.filter(({ tenantId }) => tenantId === other.tenantId);
+    expect(ofOther.map(({ events }) => events[0]?.data)).toEqual([
+      expect.objectContaining({ keyId: other.keyId }),
+    ]);
+    expect(warnings).toEqual(['Some refused access was not recorded.']);
+  });
+
+  /** A log that is away when it is asked for the first time, and answers that only when it is told to. */
+  const slowlyAway = () => {
+    const [isAsked, answer] = [deferred(), deferred()];
+    const appended: NewEvent[] = [];
+    let isThere = false;
+    const append = async (_: string, events: readonly NewEvent[]): Promise<void> => {
+      isAsked.resolve();
+      await answer.promise;
+      if (isThere) return void appended.push(...events);
+      isThere = true;
+      throw fault('log_unavailable', 'Not now.');
+    };
+    return { append, appended, isAsked: isAsked.promise, answer: answer.resolve };
+  };
+
+  it('adds refusals that come while the log is asked', async () => {
+    const { append, appended, isAsked, answer } = slowlyAway();
+    const { record } = given({ append, everyMs: PERIOD_MS });
+    const refusal = refused({ permissions: ['tenant:read'] });
+    record.refused(refusal);
+    await isAsked;
+    record.refused({ ...refusal, permissions: ['log:read'], address: 'b', fault: 'expired', at: time(9) });
+    answer();
+    await until(() => appended.length > 0);
+    expect(appended.map(({ data }) => data)).toEqual([
+      expect.objectContaining({
+        count: 2,
+        faults: ['revoked', 'expired'],
+        permissions: ['tenant:read', 'log:read'],
+        addresses: ['192.0.2.1', 'b'],
+        firstAt: time(0),
+        lastAt: time(9),
+      }),
+    ]);
+    await record.close();
+  });
+
+  it('keeps no more keys than its maximum while the log is away, and says so', async () => {
+    const { append, appended, isAsked, answer } = slowlyAway();
+    const { record, warnings } = given({ append, everyMs: PERIOD_MS, maxKeys: 1 });
+    record.refused(refused());
+    await isAsked;
+    const later = refused();
+    record.refused(later);
+    answer();
+    await until(() => appended.length > 0);
+    expect(appended.map(({ data }) => data['keyId'])).toEqual([later.keyId]);
+    expect(warnings.at(-1)).toBe('Some refused access was not recorded.');
+    await record.close();
+  });
+
   it('keeps what the log did not accept, and adds later refusals', async () => {
     let isThere = false;
     const appended: NewEvent[] = [];
@@ -150,16 +214,19 @@ describe('the record of refused access', () => {
   });
 
   it('does not repeat what the log may have accepted', async () => {
-    let asked = 0;
-    const append = async (): Promise<void> => {
-      asked += 1;
+    const asked: (readonly unknown[])[] = [];
+    const append = async (_: string, events: readonly NewEvent[]): Promise<void> => {
+      asked.push(events.map(({ data }) => data['keyId']));
       throw fault('outcome_unknown', 'Perhaps.');
     };
-    const { record } = given({ append });
-    record.refused(refused());
+    const { record } = given({ append, everyMs: PERIOD_MS });
+    const [first, second] = [refused(), refused()];
+    record.refused(first);
+    await until(() => asked.length === 1);
+    record.refused(second);
+    await until(() => asked.length === 2);
     await record.close();
-    await record.close();
-    expect(asked).toBe(1);
+    expect(asked).toEqual([[first.keyId], [second.keyId]]);
   });
 
   it('writes nothing that does not match its schema, since it would park the tenant', async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { keyCheck } from '../../src/access/key-check';
 import type { App } from '../../src/app/app';
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs, pause } from '../../src/clock';
 import { addKey, revokeKey } from '../../src/domain/application-keys';
 import { createApplication, deleteApplication, updateApplication } from '../../src/domain/applications';
 import { isRefusal } from '../../src/domain/refusal';
@@ -100,7 +100,7 @@ const keyCheckHarness = async (
       withoutLogMs: options.withoutLogMs ?? 60_000,
     }),
   );
-  const snapshots = closing(sqliteSnapshots(folder, await here.log.identity()));
+  const snapshots = closing(sqliteSnapshots(folder, await here.log.identity(), () => undefined));
   const folds = cachedFolds(here.log, snapshots, here.streams);
   const own = ledger({ log: here.log, folds, streams: here.streams, keys, bounds: BOUNDS });
   const check = {
@@ -229,6 +229,31 @@ describe('a key in the read model', () => {
     expect((await reading(key)).status).toBe('revoked');
     await project();
     expect((await reading(key)).status).toBe('revoked');
+  });
+
+  it('is not proven by a head of the log that took longer to arrive than a proof counts', async () => {
+    let held: ReturnType<typeof deferred<void>> | undefined;
+    const around = (log: EventLog): EventLog => ({
+      ...log,
+      head: async () => {
+        const head = await log.head();
+        await held?.promise;
+        return head;
+      },
+    });
+    const { customer, project, reading, write, elsewhere } = await keyCheckHarness({ around });
+    const key = await customer();
+    await project();
+    held = deferred();
+    const asked = monotonicMs();
+    const early = reading(key);
+    await write(elsewhere, key.tenantId, revokeKey(key.keyId));
+    await early;
+    await until(() => monotonicMs() - asked > 450);
+    held.resolve();
+    held = undefined;
+    await pause(0);
+    expect(await reading(key)).toEqual({ status: 'revoked' });
   });
 
   it('has the current permissions of its Application, even if the read model never moves', async () => {

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { openLog, openScratch } from '../../src/app/adapters';
@@ -17,14 +18,20 @@ describe('a scratch store', () => {
   it('is deleted when it is removed, and so are leftovers of killed processes; others stay', async () => {
     const folder = freshFolder();
     const { pid: dead } = spawnSync(process.execPath, ['-e', '']);
-    for (const owner of [dead, process.ppid])
-      mkdirSync(join(folder, `scratch-${owner}-abc`, 'deep'), { recursive: true });
-    const configuration = readConfiguration({ DATA_DIR: folder });
-    const scratch = await openScratch(configuration);
-    expect(scratchIn(folder)).toHaveLength(2);
-    expect(scratchIn(folder)).toContain(`scratch-${process.ppid}-abc`);
+    const here = hostname();
+    const left = `scratch-${here}-${dead}-abc`;
+    const others = [
+      `scratch-${here}-${process.ppid}-abc`,
+      `scratch-elsewhere-${dead}-abc`,
+      `scratch-${here}-1-${dead}-abc`,
+      `scratch-${dead}-abc`, // of an earlier program, on any machine
+    ];
+    for (const name of [left, ...others]) mkdirSync(join(folder, name, 'deep'), { recursive: true });
+    const scratch = await openScratch(readConfiguration({ DATA_DIR: folder }));
+    const [own, ...more] = scratchIn(folder).filter((name) => !others.includes(name));
+    expect([own, more]).toEqual([expect.stringContaining(`scratch-${here}-${process.pid}-`), []]);
     await scratch.remove();
-    expect(scratchIn(folder)).toEqual([`scratch-${process.ppid}-abc`]);
+    expect(scratchIn(folder).toSorted()).toEqual(others.toSorted());
   });
 });
 

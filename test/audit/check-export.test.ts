@@ -1,11 +1,18 @@
 import * as fc from 'fast-check';
 import { execFileSync } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkExport } from '../../src/audit/check-export';
+import { checkOffline } from '../../src/audit/check-offline';
 import { eventFormats, eventLines, type EventFormat } from '../../src/audit/event-lines';
-import { exportEvents, trailerBuilder, type ExportRequest } from '../../src/audit/export';
+import {
+  exportEvents,
+  trailerBuilder,
+  trailerLine,
+  type ExportRange,
+  type Trailer,
+} from '../../src/audit/export';
 import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { fillBusyLog } from '../support/busy-log';
 import { eventsOf } from '../support/events';
@@ -15,15 +22,27 @@ import { seed, seeded } from '../support/property';
 
 const EVENTS = 120;
 
+type ExportRequest = ExportRange & { readonly format: EventFormat };
+
 const exported = async (ledgerLog: LedgerLog, request: ExportRequest): Promise<string> => {
   const file = join(freshFolder(), 'export');
   const trail = trailerBuilder();
   const lines = eventLines(request.format, ledgerLog.streams);
   let text = '';
-  for await (const chunk of exportEvents(ledgerLog, request, { lines, onUnreadable: () => undefined }, trail))
+  let last: string | undefined;
+  for await (const chunk of exportEvents(
+    ledgerLog,
+    request,
+    { lines, onUnreadable: () => undefined },
+    trail,
+  )) {
     text += chunk.bytes.toString();
-  const trailer = trail.trailer(request, await ledgerLog.log.identity());
-  writeFileSync(file, `${text}${JSON.stringify({ trailer })}\n`);
+    last = chunk.last?.position;
+  }
+  const { upTo, ...asked } = request;
+  const conditions = { view: 'operator', ...asked } as const;
+  const extent = { log: await ledgerLog.log.identity(), up_to: trail.isFull(conditions) ? last : upTo };
+  writeFileSync(file, `${text}${trailerLine(trail.trailer(conditions, extent))}\n`);
   return file;
 };
 
@@ -55,7 +74,7 @@ describe('an exported file', () => {
   const requestIn = (format: EventFormat, more: Partial<ExportRequest> = {}): ExportRequest => ({
     format,
     filter: {},
-    up_to: head,
+    upTo: head,
     ...more,
   });
 
@@ -155,5 +174,107 @@ describe('an exported file', () => {
         .find((text) => text.includes('ActivityReported')) ?? '';
     expect(line).toContain(",'-1,");
     expect(line).not.toMatch(/(^|,)"?[=+\-@]/);
+  });
+
+  const withTrailer = (file: string, change: (line: string) => string): string =>
+    altered(file, (lines) => [...lines.slice(0, -1), change(lines.at(-1) ?? '')]);
+
+  const forms: readonly (readonly [string, (line: string) => string])[] = [
+    ['a repeated member', (line) => line.replace('"complete"', '"events":1,"complete"')],
+    ['a repeated trailer', (line) => line.replace('{"trailer"', '{"trailer":{},"trailer"')],
+    ['an additional member', (line) => line.replace('"complete"', '"approved":true,"complete"')],
+    ['an additional member beside it', (line) => line.replace(/}$/, ',"approved":true}')],
+    ['an additional condition', (line) => line.replace('"filter":{', '"filter":{"reviewed":"yes"')],
+    ['other whitespace', (line) => line.replace('"complete":', '"complete": ')],
+    ['whitespace at its end', (line) => `${line} `],
+    ['another order', (line) => line.replace(/("log":"[^"]+"),("view":"[^"]+")/, '$2,$1')],
+    ['a number written differently', (line) => line.replace(/"events":(\d+)/, '"events":$1.0')],
+    ['an escaped character', (line) => line.replace('operator', '\\u006fperator')],
+    ['__proto__', (line) => line.replace('"complete"', '"__proto__":{},"complete"')],
+  ];
+  it.each(forms)('is refused if its trailer has %s', async (_, change) => {
+    const file = await exported(ledgerLog, requestIn('ndjson'));
+    const other = withTrailer(file, change);
+    expect(readFileSync(other, 'utf8')).not.toBe(readFileSync(file, 'utf8'));
+    const refused = { code: 'file_unreadable' };
+    await expect(checkExport(ledgerLog, other)).rejects.toMatchObject(refused);
+    await expect(checkOffline(other)).rejects.toMatchObject(refused);
+  });
+
+  it('that was shortened, with a new trailer, shows that later events match', async () => {
+    const file = await exported(ledgerLog, requestIn('ndjson', { filter: { types: ['TokenCreated'] } }));
+    const all = readFileSync(file, 'utf8').split('\n').slice(0, -2);
+    const kept = all.slice(0, -3);
+    const last = JSON.parse(kept.at(-1) ?? '') as { position: string };
+    const sha256 = createHash('sha256')
+      .update(`${kept.join('\n')}\n`)
+      .digest('hex');
+    const shortened = altered(file, (lines) => {
+      const { trailer } = JSON.parse(lines.at(-1) ?? '') as { trailer: Trailer };
+      const made = { ...trailer, up_to: last.position, events: kept.length, last_position: last.position };
+      return [...kept, trailerLine({ ...made, sha256 })];
+    });
+    const { later = 0 } = await checkExport(ledgerLog, file);
+    expect(await checkExport(ledgerLog, shortened)).toMatchObject({ later: later + 3 });
+    expect((await checkOffline(shortened)).difference).toBeUndefined();
+  });
+
+  it('with a limit says that it is limited, and how many later events match', async () => {
+    const checked = await checkExport(
+      ledgerLog,
+      await exported(ledgerLog, requestIn('ndjson', { limit: 2 })),
+    );
+    const count = (await eventsOf(ledgerLog.log.readAll())).length;
+    expect(checked).toMatchObject({ trailer: { complete: false, limit: 2, events: 2 }, later: count - 2 });
+    expect(checked.difference).toBeUndefined();
+    const file = await exported(ledgerLog, requestIn('ndjson', { limit: 2 }));
+    const claims = withTrailer(file, (line) => line.replace('"complete":false', '"complete":true'));
+    expect((await checkExport(ledgerLog, claims)).difference?.what).toBe(
+      'the trailer was altered: complete.',
+    );
+  });
+
+  describe('without its log', () => {
+    const tampered: readonly (readonly [string, (lines: string[]) => string[], RegExp])[] = [
+      ['a changed byte', (lines) => lines.with(1, (lines[1] ?? '').replace('tok_', 'TOK_')), /SHA-256/],
+      ['a line that is no event', (lines) => lines.with(1, '{}'), /not an event/],
+      ['an event missing at the end', (lines) => lines.toSpliced(-2, 1), /SHA-256/],
+      ['a repeated event', (lines) => lines.toSpliced(1, 0, lines[1] ?? ''), /comes after/],
+      ['events in another order', (lines) => [lines[1] ?? '', lines[0] ?? '', ...lines.slice(2)], /./],
+    ];
+    it.each(tampered)('shows %s', async (_, change, what) => {
+      const file = await exported(ledgerLog, requestIn('ndjson'));
+      expect((await checkOffline(file)).difference).toBeUndefined();
+      expect((await checkOffline(altered(file, change))).difference?.what).toMatch(what);
+    });
+
+    it('shows a gap in the revisions, even with a new digest', async () => {
+      const file = await exported(ledgerLog, requestIn('ndjson'));
+      const cut = altered(file, (lines) => {
+        const repeated = lines.findLastIndex(
+          (line, at) => at < lines.length - 2 && /"revision":1,/.test(line),
+        );
+        const kept = lines.toSpliced(repeated, 1).slice(0, -1);
+        const { trailer } = JSON.parse(lines.at(-1) ?? '') as { trailer: Trailer };
+        const sha256 = createHash('sha256')
+          .update(`${kept.join('\n')}\n`)
+          .digest('hex');
+        return [...kept, trailerLine({ ...trailer, events: kept.length, sha256 })];
+      });
+      expect((await checkOffline(cut)).difference?.what).toMatch(
+        /^revision 1 of .* is missing before revision 2\.$/,
+      );
+    });
+
+    it('is known to lack gaps only if its conditions select whole streams', async () => {
+      const whole = await exported(ledgerLog, requestIn('ndjson'));
+      const some = await exported(ledgerLog, requestIn('ndjson', { filter: { types: ['TokenCreated'] } }));
+      const csv = await exported(ledgerLog, requestIn('csv'));
+      expect(await checkOffline(whole)).toMatchObject({ isGapless: true });
+      for (const file of [some, csv]) {
+        const checked = await checkOffline(file);
+        expect([checked.isGapless, checked.difference]).toEqual([false, undefined]);
+      }
+    });
   });
 });

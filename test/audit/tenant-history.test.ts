@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { differencesBetween } from '../../src/audit/entity-fields';
+import * as entityFields from '../../src/audit/entity-fields';
 import { accessTo, tenantAt, updateChanges, type HistoryEntry } from '../../src/audit/tenant-history';
 import type { TenantEvent } from '../../src/domain/events';
 import { decode } from '../../src/event-log/codec';
@@ -52,6 +52,15 @@ describe('the history of a tenant', () => {
 
   const on = (day: number) => tenantAt(ledgerLog, tenantId, { time: at(day) });
 
+  it('compares states only for a caller who asks what changed', async () => {
+    const compared = jest.spyOn(entityFields, 'changesBetween');
+    await on(9);
+    expect(compared).not.toHaveBeenCalled();
+    await tenantAt(ledgerLog, tenantId, { time: at(9) }, () => undefined);
+    expect(compared).toHaveBeenCalled();
+    compared.mockRestore();
+  });
+
   it('returns the state at a time: everything recorded up to it', async () => {
     expect(await tenantAt(ledgerLog, tenantId, { time: '2023-12-31T23:59:59.999Z' })).toEqual({
       status: 'absent',
@@ -97,8 +106,8 @@ describe('the history of a tenant', () => {
   });
 
   it('compares two moments, entity by entity', async () => {
-    expect(differencesBetween(await on(5), await on(5))).toEqual([]);
-    expect(differencesBetween(await on(3), await on(7))).toEqual([
+    expect(entityFields.differencesBetween(await on(5), await on(5))).toEqual([]);
+    expect(entityFields.differencesBetween(await on(3), await on(7))).toEqual([
       {
         entity: `tenant ${tenantId}`,
         changes: [

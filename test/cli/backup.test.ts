@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { ask } from '../support/http';
+import { makeReadOnly, onDisk, whyNoDisks } from '../support/disks';
 import { freshFolder } from '../support/folders';
-import { operatorAt } from '../support/operator';
+import { itIf } from '../support/it-if';
+import { operatorAt, type Operator } from '../support/operator';
 import { startService } from '../support/service';
 
 describe('tenant-ledger backup', () => {
@@ -35,6 +37,25 @@ describe('tenant-ledger backup', () => {
     expect(json.name).toBe('Between');
     await copy.stop();
   });
+
+  itIf(whyNoDisks === '', whyNoDisks)('is verified and restored from a read-only disk', () =>
+    onDisk('size=16m', async (disk) => {
+      const [source, target] = [freshFolder(), freshFolder()].map((folder) =>
+        operatorAt(folder, { EVENTSTORE_URL: '', MONGODB_URL: '' }),
+      ) as [Operator, Operator];
+      await source.json('tenant create --name Acme');
+      const { digest } = await source.json('backup create', disk);
+      makeReadOnly(disk);
+      expect(await target.json('backup verify', disk)).toMatchObject({ events: 1, digest });
+      expect(await target.json('log verify', disk)).toMatchObject({ events: 1, findings_total: 0 });
+      expect(await target.json('backup restore', disk)).toMatchObject({ events: 1, digest });
+      expect(await target.json('tenant list')).toMatchObject([{ name: 'Acme' }]);
+      expect(await source.run('backup create', disk)).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('is on a read-only disk'),
+      });
+    }),
+  );
 
   it('says what to do if there is nothing to back up, or another kind of log', async () => {
     const folder = freshFolder();

@@ -84,11 +84,6 @@ describe('tenant-ledger doctor', () => {
       { check: 'stores', finding: expect.stringContaining('There is no event log in the folder') },
     ],
     [
-      'a missing event',
-      () => [broken('DELETE FROM events WHERE position = 2')],
-      { check: 'streams', fix: expect.stringContaining('tenant-ledger log verify') },
-    ],
-    [
       'an event ahead of the clock',
       () => [broken(`UPDATE events SET recorded_at = ${Date.now() + 3_600_000} WHERE position = 5`)],
       { check: 'clock', fix: expect.stringContaining('Clock jumps') },

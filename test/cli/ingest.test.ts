@@ -1,11 +1,14 @@
+import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pause } from '../../src/clock';
 import { permissionsOf } from '../../src/domain/permissions';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { beside } from '../support/beside';
 import { aFact, countedUsage, fileOf, manyFacts, textOf, type Fact } from '../support/facts';
+import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
 import { eventsIn, operatorAt, type Operator } from '../support/operator';
@@ -23,22 +26,39 @@ interface Done {
 
 const ROOT = join(__dirname, '..', '..', '..');
 
-/** Runs one command with this input on stdin. */
-const fed = async (args: readonly string[], folder: string, input: string): Promise<Finished> => {
-  const child = spawnProgram(args, { DATA_DIR: folder });
+const outputOf = async (child: ChildProcess): Promise<Finished> => {
   let stdout = '';
   let stderr = '';
   child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
   child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  child.stdin?.end(input);
   const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
   return { code, stdout, stderr };
+};
+
+/** Runs one command with this input on stdin. */
+const fed = (args: readonly string[], folder: string, input: string): Promise<Finished> => {
+  const child = spawnProgram(args, { DATA_DIR: folder });
+  child.stdin?.end(input);
+  return outputOf(child);
 };
 
 const factRowIds = (rows: readonly { readonly id: string; readonly entity_type: string }[]) =>
   rows.filter((row) => row.entity_type !== 'tenant').map((row) => row.id);
 
 const idsOf = (facts: readonly Fact[]): readonly string[] => facts.map(({ id }) => id).toSorted();
+
+/** Each fact was accepted by one of the runs, and found by all others. */
+const mustCountOnce = (runs: readonly Done[], facts: readonly Fact[]): void => {
+  for (const { accepted, already_there, refused } of runs)
+    expect({ all: accepted + already_there, refused }).toEqual({ all: facts.length, refused: 0 });
+  expect(runs.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(facts.length);
+};
+
+const storedFacts = async (folder: string): Promise<readonly string[]> =>
+  (await eventsIn(folder))
+    .filter(({ stream }) => stream.includes('activity-'))
+    .map(({ id }) => id)
+    .toSorted();
 
 describe('ingest without a server', () => {
   let folder = '';
@@ -94,13 +114,14 @@ describe('ingest without a server', () => {
     await mustShow(facts);
   });
 
-  it(seeded('can run twice at the same time'), async () => {
+  it(seeded('can run twice at the same time, and stores and counts each fact once'), async () => {
     const facts = manyFacts(tenants, 2_000, seed);
     const file = fileOf(facts);
     const runs = [operator.json<Done>('ingest', file), operator.json<Done>('ingest', file)];
-    for (const { accepted, already_there, refused } of await Promise.all(runs))
-      expect({ all: accepted + already_there, refused }).toEqual({ all: 2_000, refused: 0 });
+    mustCountOnce(await Promise.all(runs), facts);
+    expect(await storedFacts(folder)).toEqual(idsOf(facts));
     await mustShow(facts);
+    expect(await operator.json('log verify')).toMatchObject({ findings_total: 0 });
   });
 
   it('refuses bad lines by number with exit code 1, and takes the others', async () => {
@@ -173,12 +194,12 @@ describe('ingest without a server', () => {
     const missing = join(aFolder, 'missing.ndjson');
     expect(await operator.run('ingest', missing)).toEqual({
       code: 1,
-      stdout: '',
+      stdout: 'accepted:      0\nalready_there: 0\nrefused:       0\n',
       stderr: `tenant-ledger: The file ${missing} does not exist. [file_unreadable]\n`,
     });
     expect(await operator.run('ingest --dry-run --json', aFolder)).toEqual({
       code: 1,
-      stdout: '',
+      stdout: expect.stringContaining('"accepted": 0'),
       stderr: `{"error":{"code":"file_unreadable","message":"The file ${aFolder} is a folder."}}\n`,
     });
   });
@@ -227,6 +248,81 @@ describe('ingest without a server', () => {
     const { code, stderr } = await operator.run('ingest', file);
     expect({ code, stderr }).toEqual({ code: 1, stderr: 'line 2: it is longer than 262144 bytes\n' });
     await mustShow([fact]);
+  });
+});
+
+describe('ingest into an event store', () => {
+  let store: StandIn;
+  beforeAll(async () => {
+    store = await startStandIn();
+  });
+  afterAll(() => store.stop());
+
+  it.each([
+    ['with the same read models', 1],
+    ['with read models of their own', 2],
+  ])(seeded('can run twice at the same time, %s'), async (_, folders) => {
+    const env = { EVENTSTORE_URL: store.url, STREAM_PREFIX: `twice-${folders}.` };
+    const operators = Array.from({ length: folders }, () => operatorAt(freshFolder(), env));
+    const [first, second = first] = operators as [Operator, Operator?];
+    const tenants = await Promise.all(
+      operators.map((operator) => operator.json('tenant create --name Twice')),
+    );
+    const { tenant_id = '' } = tenants[0]!;
+    const facts = manyFacts([tenant_id], 1_500, seed);
+    const file = fileOf(facts);
+    mustCountOnce(
+      await Promise.all([first.json<Done>('ingest', file), second.json<Done>('ingest', file)]),
+      facts,
+    );
+    const stored = store.log.ofStream(`twice-${folders}.activity-${tenant_id}`);
+    expect(stored.map(({ id }) => id).toSorted()).toEqual(idsOf(facts));
+  });
+});
+
+describe('ingest while the event store is away', () => {
+  let store: StandIn;
+  let env: Record<string, string>;
+  let tenantId = '';
+  beforeEach(async () => {
+    store = await startStandIn();
+    env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder() };
+    const { tenant_id = '' } = await operatorAt(env['DATA_DIR']!, env).json('tenant create --name Away');
+    tenantId = tenant_id;
+  });
+  afterEach(() => store.stop());
+
+  /** Sends the second half of the facts once the first is stored and the store was killed. */
+  const interrupted = async (wait: string, comeBack: () => Promise<void>) => {
+    const facts = manyFacts([tenantId], 1_000, seed);
+    const child = spawnProgram(['ingest', '--json', '--wait', wait], env);
+    const ended = outputOf(child);
+    child.stdin?.write(textOf(facts.slice(0, 500)));
+    await until(() => store.log.ofStream(`activity-${tenantId}`).length === 500);
+    await store.kill();
+    child.stdin?.end(textOf(facts.slice(500)));
+    await comeBack();
+    return { facts, ...(await ended) };
+  };
+
+  it(seeded('waits until it is back'), async () => {
+    const { facts, code, stdout, stderr } = await interrupted('60', async () => {
+      await pause(2_000);
+      await store.restart();
+    });
+    expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 0, accepted: 1_000, refused: 0 });
+    expect(stderr).toMatch(/Waiting up to 60 s for it\./);
+    const stored = store.log.ofStream(`activity-${tenantId}`);
+    expect(stored.map(({ id }) => id).toSorted()).toEqual(idsOf(facts));
+  });
+
+  it(seeded('prints the totals if it does not come back'), async () => {
+    const { code, stdout, stderr } = await interrupted('1', async () => undefined);
+    const { accepted } = JSON.parse(stdout) as Done;
+    expect(code).toBe(1);
+    expect(accepted).toBeGreaterThan(0);
+    expect(accepted).toBeLessThanOrEqual(500);
+    expect(stderr.trim().split('\n').at(-1)).toMatch(/"log_unavailable","message":"The event store /);
   });
 });
 

@@ -37,3 +37,22 @@ describe('the links', () => {
     expect(lost).toEqual([]);
   });
 });
+
+describe('the commands', () => {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    readonly scripts: Readonly<Record<string, string>>;
+  };
+
+  it.each(pages)('in %s exist', (page) => {
+    const text = readFileSync(join(ROOT, page), 'utf8');
+    const named = Array.from(text.matchAll(/npm run ([a-z][a-z:-]*)/g), ([, name = '']) => name);
+    expect(named.filter((name) => !Object.hasOwn(scripts, name))).toEqual([]);
+  });
+
+  it('of the proofs name tests that exist', () => {
+    const text = readFileSync(join(ROOT, 'docs', 'proofs.md'), 'utf8');
+    const named = Array.from(text.matchAll(/`([a-z-]+\/[a-z-]+)`/g), ([, name = '']) => name);
+    expect(named.length).toBeGreaterThan(8);
+    expect(named.filter((name) => !existsSync(join(ROOT, 'test', `${name}.test.ts`)))).toEqual([]);
+  });
+});

@@ -55,6 +55,7 @@ describe('the files in docs/monitoring', () => {
     const { text } = makeMetrics({
       app: () => undefined,
       limits: () => undefined,
+      connections: async () => undefined,
       isReady: () => false,
       folder: __dirname,
     });

@@ -81,7 +81,13 @@ interface Described {
 const metrics = (): string =>
   table(
     ['Metric', 'Labels', 'Meaning'],
-    makeMetrics({ app: () => undefined, limits: () => undefined, isReady: () => false, folder: '' })
+    makeMetrics({
+      app: () => undefined,
+      limits: () => undefined,
+      connections: async () => undefined,
+      isReady: () => false,
+      folder: '',
+    })
       .registry.getMetricsAsArray()
       .map((metric) => metric as unknown as Described)
       .filter(({ name }) => name.startsWith('tenant_ledger_'))

@@ -29,6 +29,7 @@ const lines: Readonly<Record<string, readonly [string, string, string]>> = {
     'deny',
     'Access refused 12 times from 3 addresses: lacks tenant:update; expired key',
   ],
+  KeyUsed: ['key', 'use', 'Key used 12 times on 2026-01-31, 2 of them failed, 500 events given out'],
 };
 const verbs = { Created: 'create', Read: 'read', Used: 'use', Updated: 'update', Deleted: 'delete' };
 

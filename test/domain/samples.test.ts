@@ -87,6 +87,7 @@ describe('the frozen samples', () => {
     expect(later).toEqual([
       ['KeyAdded', 2, 2],
       ['KeyExpirySet', 1, 2],
+      ['KeyUsed', 1, 3],
     ]);
     expect(formats.map(({ format }) => format)).toEqual(
       Array.from({ length: NEWEST_FORMAT }, (_, i) => i + 1),

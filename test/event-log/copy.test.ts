@@ -6,6 +6,7 @@ import { copyLog, type Copied, type CopyStep } from '../../src/event-log/copy';
 import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { decode } from '../../src/event-log/codec';
 import { logFault, type EventLog, type NewEvent } from '../../src/event-log/event-log';
+import { UNFINISHED_COPY } from '../../src/domain/formats';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { anEvent, eventsOf } from '../support/events';
@@ -92,9 +93,10 @@ const withAppend = (place: Place, append: EventLog['append']): Place => ({
 });
 
 describe('a copy of an event log', () => {
-  it('gets the format of the source before any events, even if it was raised since the last copy', async () => {
+  it('gets the format of the source before any events, even if it was raised since the last copy; when it is created, at the end', async () => {
     const [from, to] = [await open(), await open()];
     const calls: string[] = [];
+    let unfinished = false;
     const target: Place = {
       ...to,
       log: {
@@ -103,6 +105,7 @@ describe('a copy of an event log', () => {
           calls.push('append');
           return to.log.append(...append);
         },
+        format: () => (unfinished ? Promise.resolve(UNFINISHED_COPY) : to.log.format()),
         raiseFormat: async (format) => void calls.push(`format ${format}`),
       },
     };
@@ -112,6 +115,11 @@ describe('a copy of an event log', () => {
     await fill(from, 1);
     await copy(source(2), target);
     expect(calls).toEqual(['format 1', 'append', 'format 2', 'append']);
+    calls.length = 0;
+    unfinished = true;
+    await fill(from, 1);
+    await copy(source(2), target);
+    expect(calls).toEqual(['append', 'format 2']);
   });
 
   it(seeded('holds the same events in the same order, whatever they are'), async () => {

@@ -6,49 +6,102 @@ import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstor
 import { streamNames } from '../../src/event-log/streams';
 import { codeOf } from '../../src/fault';
 import { startStandIn } from '../support/event-store/stand-in';
+import { startCluster } from '../support/event-store/stand-in-cluster';
 import { anEvent } from '../support/events';
 
 /**
  * `npm run campaign:eventstore [ROUNDS]`: writers and a follower while the server is frozen and killed, round by round.
  * Every acknowledged event must be there exactly once, an unknown outcome is settled by repeating the same append, and
- * the follower must see everything exactly once, in order. Runs against the stand-in, or EVENTSTORE_URL with shell
- * commands that act on the server: STORE_FREEZE, STORE_THAW, STORE_KILL, STORE_START.
+ * the follower must see everything exactly once, in order. Runs against the stand-in and a cluster of three of them, or
+ * against EVENTSTORE_URL with shell commands that act on the server: STORE_FREEZE, STORE_THAW, STORE_KILL, STORE_START,
+ * and for a cluster STORE_FREEZE_LEADER (ended by STORE_THAW), STORE_KILL_LEADER (ended by STORE_START) and
+ * STORE_RESIGN_LEADER. Faults whose commands are not set are left out.
  */
 const WRITERS = 16;
-const FROZEN_MS = 4_000;
+const FAULT_MS = 4_000;
 const BUSY_MS = 1_500;
 
+interface Fault {
+  readonly name: string;
+  readonly begin: () => unknown;
+  /** Called after a while. */
+  readonly end: () => unknown;
+}
+
 interface Victim {
+  readonly name: string;
   readonly url: string;
-  freeze(): unknown;
-  thaw(): unknown;
-  kill(): unknown;
-  start(): unknown;
+  readonly faults: readonly Fault[];
   stop(): unknown;
 }
 
 const shell = (name: string) => (): void => {
-  const command = process.env[`STORE_${name}`] ?? '';
-  if (command === '') throw new Error(`STORE_${name} is not set.`);
   // The server reads every variable that starts with EVENTSTORE_ as its own, and does not start with ours.
   const { EVENTSTORE_URL: _, ...env } = process.env;
-  execSync(command, { stdio: 'ignore', shell: '/bin/sh', env });
+  execSync(process.env[name] ?? '', { stdio: 'ignore', shell: '/bin/sh', env });
 };
 
-const victim = async (): Promise<Victim> => {
-  const url = process.env['EVENTSTORE_URL'] ?? '';
-  if (url !== '')
-    return {
-      url,
-      freeze: shell('FREEZE'),
-      thaw: shell('THAW'),
-      kill: shell('KILL'),
-      start: shell('START'),
-      stop: () => undefined,
-    };
-  const server = await startStandIn();
-  const { gate, kill, restart, stop } = server;
-  return { url: server.url, freeze: gate.freeze, thaw: gate.thaw, kill, start: restart, stop };
+const named = (url: string): Victim => {
+  const fault = (name: string, begin: string, end?: string): readonly Fault[] =>
+    [begin, end ?? begin].every((command) => (process.env[command] ?? '') !== '')
+      ? [{ name, begin: shell(begin), end: end === undefined ? () => undefined : shell(end) }]
+      : [];
+  const faults = [
+    ...fault('frozen', 'STORE_FREEZE', 'STORE_THAW'),
+    ...fault('killed and started again', 'STORE_KILL', 'STORE_START'),
+    ...fault('leader frozen', 'STORE_FREEZE_LEADER', 'STORE_THAW'),
+    ...fault('leader killed and started again', 'STORE_KILL_LEADER', 'STORE_START'),
+    ...fault('leader resigned', 'STORE_RESIGN_LEADER'),
+  ];
+  if (faults.length === 0)
+    throw new Error('Set STORE_FREEZE and STORE_THAW, or other commands that act on the server.');
+  return { name: 'EVENTSTORE_URL', url, faults, stop: () => undefined };
+};
+
+const oneStandIn = async (): Promise<Victim> => {
+  const { url, gate, kill, restart, stop } = await startStandIn();
+  const faults = [
+    { name: 'frozen', begin: gate.freeze, end: gate.thaw },
+    { name: 'killed and started again', begin: kill, end: restart },
+  ];
+  return { name: 'the stand-in', url, faults, stop };
+};
+
+const standInCluster = async (): Promise<Victim> => {
+  const { url, members, leader, elect, stop } = await startCluster();
+  let fallen = leader();
+  const fault = (name: string, happen: () => unknown, end: () => unknown): Fault => ({
+    name,
+    begin: async () => {
+      fallen = leader();
+      await happen();
+      elect();
+    },
+    end,
+  });
+  const faults = [
+    fault(
+      'leader frozen',
+      () => fallen.gate.freeze(),
+      () => fallen.gate.thaw(),
+    ),
+    fault(
+      'leader killed',
+      () => fallen.kill(),
+      () => fallen.restart(),
+    ),
+    fault(
+      'leader resigned',
+      () => undefined,
+      () => undefined,
+    ),
+    fault(
+      'all killed',
+      () => Promise.all(members.map((member) => member.kill())),
+      () => Promise.all(members.map((member) => member.restart())),
+    ),
+  ];
+  return { name: 'a cluster of three stand-ins', url, faults, stop };
 };
 
 const counts = new Map<string, number>();
@@ -78,7 +131,7 @@ const writer = async (log: EventLog, stream: string, over: () => boolean): Promi
   return acknowledged;
 };
 
-const rounds = async (server: Victim, log: EventLog, number: number): Promise<void> => {
+const suffer = async (server: Victim, log: EventLog, number: number): Promise<void> => {
   const recovered = async (): Promise<void> => {
     const startedAt = performance.now();
     while (
@@ -90,25 +143,21 @@ const rounds = async (server: Victim, log: EventLog, number: number): Promise<vo
       await pause(20);
     console.log(`  works again after ${Math.round(performance.now() - startedAt)} ms`);
   };
-  for (let round = 0; round < number; round += 1) {
-    await pause(BUSY_MS);
-    console.log(`round ${round + 1}: frozen for ${FROZEN_MS} ms`);
-    server.freeze();
-    await pause(FROZEN_MS);
-    server.thaw();
-    await recovered();
-    await pause(BUSY_MS);
-    console.log(`round ${round + 1}: killed and started again`);
-    await server.kill();
-    await pause(300);
-    await server.start();
-    await recovered();
-  }
+  for (let round = 0; round < number; round += 1)
+    for (const { name, begin, end } of server.faults) {
+      await pause(BUSY_MS);
+      console.log(`round ${round + 1}: ${name}`);
+      await begin();
+      await pause(FAULT_MS);
+      await end();
+      await recovered();
+    }
   await pause(BUSY_MS);
 };
 
-const campaign = async (number: number): Promise<void> => {
-  const server = await victim();
+const campaign = async (server: Victim, number: number): Promise<void> => {
+  console.log(`On ${server.name}:`);
+  counts.clear();
   const streams = streamNames(`campaign-${randomUUID()}.`);
   const onError = (): void => count('reports that the log is away');
   const log = await eventStoreDbEventLog(server.url, streams, { waitMs: 30_000, onError });
@@ -121,7 +170,7 @@ const campaign = async (number: number): Promise<void> => {
   let over = false;
   const names = Array.from({ length: WRITERS }, () => streams.tenant(randomUUID()));
   const writing = Promise.all(names.map((name) => writer(log, name, () => over)));
-  await rounds(server, log, number);
+  await suffer(server, log, number);
   over = true;
   const written = await writing;
 
@@ -147,4 +196,12 @@ const campaign = async (number: number): Promise<void> => {
   if (Object.values(wrong).some((many) => many > 0)) process.exitCode = 1;
 };
 
-void campaign(Number(process.argv[2] ?? 2));
+const main = async (): Promise<void> => {
+  const rounds = Number(process.argv[2] ?? 2);
+  const url = process.env['EVENTSTORE_URL'] ?? '';
+  if (url !== '') return campaign(named(url), rounds);
+  await campaign(await oneStandIn(), rounds);
+  await campaign(await standInCluster(), rounds);
+};
+
+void main();

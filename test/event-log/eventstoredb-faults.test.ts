@@ -135,6 +135,14 @@ describe('an append to the event store', () => {
     await untilWorking(log, aStream());
   });
 
+  it('has an unknown outcome if the named leader is down: the server that stepped down may have written it', async () => {
+    const { log, server, aStream } = await onStandIn();
+    const leader = await standIn();
+    await leader.kill();
+    server.notLeader({ host: '127.0.0.1', port: leader.port });
+    expect(await refusedWith(log.append(aStream(), someEvents(1), 'no_stream'))).toBe('outcome_unknown');
+  });
+
   it('is reported as not written by a server that is not ready', async () => {
     const { log, server, aStream } = await onStandIn();
     server.refuseAll({ code: status.UNAVAILABLE, details: 'Server Is Not Ready' });

@@ -1,14 +1,34 @@
 import { DatabaseSync } from '@photostructure/sqlite';
-import { randomUUID } from 'node:crypto';
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import type { EventLog } from '../../src/event-log/event-log';
-import { createBackup, restoreBackup, verifyBackup } from '../../src/event-log/sqlite/backup';
+import { createBackup, verifyBackup } from '../../src/event-log/sqlite/backup';
+import { restoreBackup } from '../../src/event-log/sqlite/restore';
+import { openForAppending } from '../../src/event-log/sqlite/log-file';
+import { positionOf } from '../../src/event-log/sqlite/reader';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { verifyLog } from '../../src/event-log/verify-log';
 import { fillBusyLog } from '../support/busy-log';
+import { makeReadOnly, onDisk, whyNoDisks } from '../support/disks';
+import { someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
+import { itIf } from '../support/it-if';
 
 /** `npm run campaign:backup` makes twenty. */
 const BACKUPS = Number(process.env['BACKUPS'] ?? 3);
@@ -47,6 +67,8 @@ const verified = async (folder: string, earlier?: { events: number; digest: stri
     await log.close();
   }
 };
+
+const RESTORING = 'events.db.restoring';
 
 const edit = (folder: string, sql: string): void => {
   const db = new DatabaseSync(join(folder, 'events.db'));
@@ -88,6 +110,202 @@ const writerTo = (log: EventLog) => {
 };
 
 const refusal = (code: string) => expect.objectContaining({ code });
+
+/** Everything that a log stores of an event. */
+const columns = (() => {
+  const db = openForAppending(':memory:', '');
+  const found = db.prepare(`SELECT name, type FROM pragma_table_info('events')`).all();
+  db.close();
+  return found as unknown as readonly { readonly name: string; readonly type: string }[];
+})();
+
+/** The names of all files in a folder, and their bytes. */
+const contentsOf = (folder: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    readdirSync(folder).map((name) => [
+      name,
+      createHash('sha256')
+        .update(readFileSync(join(folder, name)))
+        .digest('hex'),
+    ]),
+  );
+
+/** A backup as earlier programs made it, in WAL mode and with one digest for each of two runs of events. */
+const oldBackup = async (wal: 'with a -wal' | 'complete'): Promise<string> => {
+  const [source, backup] = [await withLog(30), freshFolder()];
+  const db = new DatabaseSync(join(source, 'events.db'));
+  const rows = db.prepare('SELECT * FROM events ORDER BY position').all() as Record<
+    string,
+    string | number
+  >[];
+  const bytesOf = (row: Record<string, string | number>): Buffer => {
+    const texts = ['stream', 'id', 'type', 'data', 'metadata'].map((name) => Buffer.from(String(row[name])));
+    const numbers = [row['position'], row['revision'], row['recorded_at'], row['stored_at']].map(String);
+    const line = [...numbers, ...texts.map(({ length }) => length)].join(' ');
+    return Buffer.concat([Buffer.from(`${line}\n`), ...texts]);
+  };
+  const segments = [rows.slice(0, 10), rows.slice(10)].map((run) => ({
+    first: positionOf(Number(run[0]?.['position'])),
+    last: positionOf(Number(run.at(-1)?.['position'])),
+    events: run.length,
+    sha256: createHash('sha256')
+      .update(Buffer.concat(run.map(bytesOf)))
+      .digest('hex'),
+  }));
+  const { value: identity } = db.prepare(`SELECT value FROM meta WHERE name = 'identity'`).get() as {
+    value: string;
+  };
+  writeFileSync(join(backup, 'manifest.json'), JSON.stringify({ format: 1, identity, segments }));
+  if (wal === 'with a -wal') {
+    db.exec(`CREATE TEMP TABLE later AS SELECT * FROM events WHERE position > 10;
+      DELETE FROM events WHERE position > 10; PRAGMA wal_checkpoint(TRUNCATE);
+      INSERT INTO events SELECT * FROM later`);
+  }
+  for (const end of ['', '-wal'])
+    if (existsSync(join(source, `events.db${end}`)))
+      copyFileSync(join(source, `events.db${end}`), join(backup, `events.db${end}`));
+  db.close();
+  return backup;
+};
+
+/** A backup of 30 events whose next run was killed while it was writing. */
+const killedBackup = async (): Promise<string> => {
+  const [source, backup] = [await withLog(30), freshFolder()];
+  await createBackup(source, backup, silent);
+  const program = `
+    const { DatabaseSync } = require(${JSON.stringify(require.resolve('@photostructure/sqlite'))});
+    const db = new DatabaseSync(${JSON.stringify(join(backup, 'events.db'))});
+    db.exec(\`PRAGMA cache_size = 5; BEGIN; UPDATE events SET data = hex(zeroblob(4000))\`);
+    process.kill(process.pid, 'SIGKILL');`;
+  spawnSync(process.execPath, ['-e', program]);
+  expect(readdirSync(backup)).toContain('events.db-journal');
+  return backup;
+};
+
+/** A disk that does not keep what was written. */
+const spoil = (path: string): void => {
+  const bytes = readFileSync(path);
+  const file = openSync(path, 'r+');
+  for (let at = bytes.indexOf('TokenCreated'); at >= 0; at = bytes.indexOf('TokenCreated', at + 1))
+    writeSync(file, 'X', at);
+  closeSync(file);
+};
+
+const newBackup = async (): Promise<string> => {
+  const [source, backup] = [await withLog(30), freshFolder()];
+  await createBackup(source, backup, silent);
+  return backup;
+};
+
+const readable: readonly (readonly [string, () => Promise<string>])[] = [
+  ['as it is made', newBackup],
+  ['whose next run was killed', killedBackup],
+  ['of an earlier program', () => oldBackup('complete')],
+  ['of an earlier program that was killed', () => oldBackup('with a -wal')],
+];
+
+describe('a finished backup', () => {
+  const expectWhole = async (backup: string): Promise<void> => {
+    const before = contentsOf(backup);
+    const target = freshFolder();
+    expect(await verifyBackup(backup, silent)).toMatchObject({ events: 30 });
+    const restored = await restoreBackup(backup, target, silent);
+    expect(contentsOf(backup)).toEqual(before);
+    expect(Object.keys(contentsOf(target))).toEqual(['events.db']);
+    const { events, found, identity } = await verified(target);
+    expect({ events, found, identity }).toEqual({ events: 30, found: 0, identity: restored.identity });
+  };
+
+  it.each(readable)('%s is verified and restored, and nothing is written into its folder', async (_, make) =>
+    expectWhole(await make()),
+  );
+
+  for (const [name, make] of readable)
+    itIf(whyNoDisks === '', whyNoDisks)(`${name} is verified and restored from a read-only disk`, () =>
+      onDisk('size=16m', async (disk) => {
+        cpSync(await make(), disk, { recursive: true });
+        makeReadOnly(disk);
+        expect(() => writeFileSync(join(disk, 'x'), '')).toThrow('EROFS');
+        await expectWhole(disk);
+      }),
+    );
+
+  it('of an earlier program is refused if an event was altered, and is not continued', async () => {
+    const [altered, backup] = [await oldBackup('complete'), await oldBackup('with a -wal')];
+    edit(altered, `UPDATE events SET type = 'X' WHERE position = 7`);
+    await expect(verifyBackup(altered, silent)).rejects.toEqual(refusal('backup_unusable'));
+    const before = contentsOf(backup);
+    await expect(createBackup(await withLog(3), backup, silent)).rejects.toThrow('name an empty folder');
+    expect(contentsOf(backup)).toEqual(before);
+  });
+});
+
+describe('a restore', () => {
+  it.each(['events.db', 'events.db-wal', 'events.db-shm', 'secret'])(
+    'overwrites nothing if %s appears in the folder meanwhile',
+    async (name) => {
+      const [backup, target] = [await newBackup(), freshFolder()];
+      const restoring = restoreBackup(backup, target, () => writeFileSync(join(target, name), 'mine'));
+      await expect(restoring).rejects.toThrow(`contains ${name}`);
+      expect(readdirSync(target)).toEqual([name]);
+      expect(readFileSync(join(target, name), 'utf8')).toBe('mine');
+    },
+  );
+
+  it('is refused while another one into the same folder is in progress, and does not disturb it', async () => {
+    const [backup, target] = [await newBackup(), freshFolder()];
+    let second: Promise<unknown> | undefined;
+    const first = restoreBackup(backup, target, () => {
+      second ??= restoreBackup(backup, target, silent).catch((error: unknown) => error);
+    });
+    expect(await first).toMatchObject({ events: 30 });
+    expect(await second).toEqual(refusal('restore_refused'));
+    expect(await verified(target)).toMatchObject({ events: 30, found: 0 });
+  });
+
+  it('is verified in the file that it wrote', async () => {
+    const [backup, target] = [await newBackup(), freshFolder()];
+    const restoring = restoreBackup(backup, target, (step) => {
+      if (step === 'copying') spoil(join(target, RESTORING));
+    });
+    await expect(restoring).rejects.toThrow(`${RESTORING} are not those that were backed up`);
+    expect(readdirSync(target)).toEqual([]);
+  });
+
+  it('killed at its very end, when the log has both names, is complete and never repeated', async () => {
+    const [backup, target] = [await newBackup(), freshFolder()];
+    await restoreBackup(backup, target, silent);
+    linkSync(join(target, 'events.db'), join(target, RESTORING));
+    await expect(restoreBackup(backup, target, silent)).rejects.toThrow('contains events.db');
+    expect(await verified(target)).toMatchObject({ events: 30, found: 0 });
+  });
+
+  it('leaves a log alone that was moved away after such a kill', async () => {
+    const [backup, target, elsewhere] = [await newBackup(), freshFolder(), freshFolder()];
+    await restoreBackup(backup, target, silent);
+    linkSync(join(target, 'events.db'), join(target, RESTORING));
+    const log = await open(target);
+    await log.append(streams.tenant(randomUUID()), someEvents(5), 'no_stream');
+    await log.close();
+    for (const name of readdirSync(target).filter((one) => one !== RESTORING))
+      renameSync(join(target, name), join(elsewhere, name));
+    expect(await restoreBackup(backup, target, silent)).toMatchObject({ events: 30 });
+    expect(await verified(target)).toMatchObject({ events: 30 });
+    expect(await verified(elsewhere)).toMatchObject({ events: 35 });
+  });
+
+  it('continues over the remains of an interrupted one, and says which of them it cannot use', async () => {
+    const [backup, target] = [await newBackup(), freshFolder()];
+    cpSync(join(await withLog(5), 'events.db'), join(target, RESTORING));
+    expect(await restoreBackup(backup, target, silent)).toMatchObject({ events: 30 });
+    expect(await verified(target)).toMatchObject({ events: 30, found: 0 });
+    const damaged = freshFolder();
+    writeFileSync(join(damaged, RESTORING), 'x'.repeat(8_192));
+    await expect(restoreBackup(backup, damaged, silent)).rejects.toThrow(
+      `Remove ${join(damaged, RESTORING)}`,
+    );
+  });
+});
 
 describe('a backup of a log in a folder', () => {
   it(
@@ -134,19 +352,54 @@ describe('a backup of a log in a folder', () => {
     const log = await open(source);
     await fillBusyLog({ log, streams }, 2_500);
     await log.close();
-    const killed = createBackup(source, backup, (done) => {
-      if (done > 1_000) throw new Error('killed');
+    const killed = createBackup(source, backup, (step) => {
+      if (step === 'verifying') throw new Error('killed');
     });
     await expect(killed).rejects.toThrow('killed');
 
     const target = freshFolder();
     expect(await restoreBackup(backup, target, silent)).toMatchObject({ events: 300 });
     expect(await verified(target)).toMatchObject({ events: 300, found: 0 });
-    expect(await createBackup(source, backup, silent)).toMatchObject({ events: 2_800, added: 2_500 });
-    expect(await createBackup(source, backup, silent)).toMatchObject({ events: 2_800, added: 0 });
+    let copiedAgain = 0;
+    const resumed = createBackup(source, backup, (step, done) => {
+      if (step === 'copying') copiedAgain += done;
+    });
+    expect(await resumed).toMatchObject({ events: 2_800, added: 2_500 });
+    expect(copiedAgain).toBe(0);
+    const { lastRecordedAt } = await resumed;
+    expect(await createBackup(source, backup, silent)).toMatchObject({
+      events: 2_800,
+      added: 0,
+      lastRecordedAt,
+    });
     const whole = freshFolder();
     await restoreBackup(backup, whole, silent);
     expect((await verified(whole)).digest).toBe((await verified(source)).digest);
+  });
+
+  it('is not finished unless the disk has what was written, and the next one copies it again', async () => {
+    const [source, backup] = [await withLog(20), freshFolder()];
+    const spoiled = createBackup(source, backup, (step) => {
+      if (step === 'copying') spoil(join(backup, 'events.db'));
+    });
+    await expect(spoiled).rejects.toThrow('not written as they are in the log');
+    await expect(verifyBackup(backup, silent)).rejects.toThrow('was not finished');
+    expect(await createBackup(source, backup, silent)).toMatchObject({ events: 20, added: 20 });
+    expect(await verifyBackup(backup, silent)).toMatchObject({ events: 20 });
+  });
+
+  it('is not continued while it is being verified', async () => {
+    const [source, backup] = [await withLog(20), freshFolder()];
+    await createBackup(source, backup, silent);
+    let beside: Promise<unknown> | undefined;
+    await verifyBackup(backup, () => {
+      beside ??= createBackup(source, backup, silent).catch((error: unknown) => error);
+    });
+    expect(await beside).toMatchObject({
+      code: 'backup_unusable',
+      message: expect.stringContaining('in use'),
+    });
+    expect(await createBackup(source, backup, silent)).toMatchObject({ events: 20 });
   });
 
   it('that has lost its events is not continued', async () => {
@@ -156,22 +409,35 @@ describe('a backup of a log in a folder', () => {
     await expect(createBackup(source, backup, silent)).rejects.toEqual(refusal('backup_unusable'));
   });
 
-  it('made twice into the same folder at the same time is refused once with a message, or complete both times', async () => {
-    const [source, backup] = [await withLog(5_000), freshFolder()];
-    let second: Promise<unknown> | undefined;
-    const first = createBackup(source, backup, (done) => {
-      if (done > 2_000) second ??= createBackup(source, backup, silent).catch((error: unknown) => error);
-    }).catch((error: unknown) => error);
-    for (const ended of [await first, await second])
-      if (ended instanceof Error) expect(ended).toEqual(refusal('backup_unusable'));
-      else expect(ended).toMatchObject({ events: 5_000 });
+  it('is written by one at a time: a second one, a verification and a restore are refused meanwhile', async () => {
+    const [source, backup] = [await withLog(20), freshFolder()];
     await createBackup(source, backup, silent);
-    expect(await verifyBackup(backup, silent)).toMatchObject({ events: 5_000 });
+    await fillBusyLog({ log: await open(source), streams }, 20);
+    const others: Promise<unknown>[] = [];
+    const made = await createBackup(source, backup, () => {
+      if (others.length > 0) return;
+      for (const other of [
+        createBackup(source, backup, silent),
+        verifyBackup(backup, silent),
+        restoreBackup(backup, freshFolder(), silent),
+      ])
+        others.push(other.catch((error: unknown) => error));
+    });
+    expect(made).toMatchObject({ events: 40, added: 20 });
+    for (const refused of await Promise.all(others))
+      expect(refused).toMatchObject({
+        code: 'backup_unusable',
+        message: expect.stringContaining('is in use'),
+      });
+    expect(await verifyBackup(backup, silent)).toMatchObject({ events: 40 });
   });
 
-  it.each([
-    ['an altered event', `UPDATE events SET data = '{}' WHERE position = 7`],
-    ['an altered time', 'UPDATE events SET recorded_at = recorded_at + 1 WHERE position = 7'],
+  it.each<readonly [string, string]>([
+    ...columns.map(({ name, type }): readonly [string, string] => [
+      `another ${name} of an event`,
+      `UPDATE events SET ${name} = ${type === 'TEXT' ? `${name} || ' '` : `ifnull(${name}, 0) + 1000`} WHERE position = 7`,
+    ]),
+    ['another event', `UPDATE events SET data = '{}' WHERE position = 7`],
     ['a removed event', 'DELETE FROM events WHERE position = 7'],
     ['a removed last event', 'DELETE FROM events WHERE position = (SELECT max(position) FROM events)'],
     [
@@ -194,7 +460,7 @@ describe('a backup of a log in a folder', () => {
     const manifest = join(backup, 'manifest.json');
     const text = readFileSync(manifest, 'utf8');
     for (const altered of [
-      text.replace(/"sha256": "./, '"sha256": "z'),
+      text.replace(/"digest": "./, '"digest": "z'),
       text.replace('"events": 20', '"events": 19'),
       '{}',
       'x',

@@ -5,6 +5,7 @@ import {
   existsSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -162,6 +163,23 @@ describe('the place of a SQLite log', () => {
   it.each<readonly [string, (folder: string) => void, string]>([
     ['a log without its -wal', (folder) => rmSync(`${fileIn(folder)}-wal`), 'has no tables'],
     ['a log whose file is missing', (folder) => rmSync(fileIn(folder)), 'is missing, but '],
+    [
+      'nothing of a log but its -shm',
+      (folder) => {
+        rmSync(fileIn(folder));
+        rmSync(`${fileIn(folder)}-wal`);
+        writeFileSync(`${fileIn(folder)}-shm`, '');
+      },
+      'is missing, but ',
+    ],
+    [
+      'nothing but a restore that was interrupted',
+      (folder) => {
+        rmSync(`${fileIn(folder)}-wal`);
+        renameSync(fileIn(folder), `${fileIn(folder)}.restoring`);
+      },
+      'run `tenant-ledger backup restore` again',
+    ],
     ['a log that was emptied', (folder) => writeFileSync(fileIn(folder), ''), 'is empty'],
     [
       'a -wal of another log',

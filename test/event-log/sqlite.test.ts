@@ -2,11 +2,11 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { fork, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { monotonicMs } from '../../src/clock';
-import { APPEND_MS, type EventLog } from '../../src/event-log/event-log';
+import { APPEND_MS, type EventLog, type NewEvent } from '../../src/event-log/event-log';
 import { openAppender } from '../../src/event-log/sqlite/appender';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';
@@ -95,6 +95,21 @@ describe('the SQLite event log', () => {
       { value: { revision: 2 } },
     ]);
     expect(outcomes[3]).toEqual(outcomes[2]);
+  });
+
+  it('fails only the append that cannot be stored, and stores the others of its group', async () => {
+    const log = await openLog(freshFolder());
+    const unstorable = anEvent({}, { metadata: undefined as unknown as NewEvent['metadata'] });
+    const appends = Array.from({ length: 20 }, (_, at) =>
+      log.append(`s${at}`, at === 7 ? [anEvent(), unstorable] : someEvents(2), 'no_stream'),
+    );
+    const outcomes = await Promise.allSettled(appends);
+    expect(outcomes.map(({ status }) => status)).toEqual(
+      appends.map((_, at) => (at === 7 ? 'rejected' : 'fulfilled')),
+    );
+    expect(outcomes[7]).toMatchObject({ reason: { code: 'log_unavailable' } });
+    for (const at of appends.keys())
+      expect(await eventsOf(log.readStream(`s${at}`))).toHaveLength(at === 7 ? 0 : 2);
   });
 
   it('reads a page as one text exactly as row by row, whatever was put into the file', async () => {
@@ -341,6 +356,41 @@ describe('the SQLite event log', () => {
       const after = String(position).padStart(16, '0');
       const expected = all.filter((event) => event.position > after);
       expect(await eventsOf(log.readTenant(tenantId, { after }))).toEqual(expected);
+    }
+  });
+
+  it('reports damage of the file as log_unavailable, whatever is read', async () => {
+    const folder = freshFolder();
+    const { log, streams } = await openIn(folder, streamNames());
+    closing.push(log.close);
+    const tenantId = randomUUID();
+    const [stream, other] = [streams.activity(tenantId), streams.tenant(tenantId)];
+    await log.append(other, someEvents(300), 'no_stream');
+    const { position } = await log.append(stream, someEvents(300), 'no_stream');
+    const [first] = await eventsOf(log.readTenant(tenantId));
+    // Pages in memory are read again only after another connection has written.
+    await log.append(stream, someEvents(1), 299);
+    for (const name of ['events.db', 'events.db-wal']) {
+      const file = join(folder, name);
+      writeFileSync(file, Buffer.concat([readFileSync(file).subarray(0, 100), Buffer.alloc(1_000_000, 7)]));
+    }
+    const reads: Readonly<Record<string, () => Promise<unknown>>> = {
+      head: () => log.head(),
+      readAll: () => eventsOf(log.readAll()),
+      readStream: () => eventsOf(log.readStream(stream)),
+      readTenant: () => eventsOf(log.readTenant(tenantId)),
+      'readTenant after a position': () => eventsOf(log.readTenant(tenantId, { after: first!.position })),
+      revisionAt: () => log.revisionAt(stream, position),
+      positionBefore: () => log.positionBefore!('2020-01-01T00:00:00.000Z'),
+      latestTime: () => log.latestTime!(),
+      identity: () => log.identity(),
+    };
+    for (const [name, read] of Object.entries(reads)) {
+      const outcome = await (async () => read())().then(
+        () => 'no error',
+        (error: unknown) => (error as { code?: string }).code,
+      );
+      expect([name, outcome]).toEqual([name, 'log_unavailable']);
     }
   });
 

@@ -3,6 +3,7 @@ import { permissionsOf } from '../../src/domain/permissions';
 import { beside, type Beside } from '../support/beside';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
 
 const UUID = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
@@ -102,10 +103,6 @@ describe('creating an Application', () => {
     expect(answer).toEqual(problem(400, 'validation_failed'));
     expect(Object.keys(answer.json.errors)).toEqual([field]);
     expect(await by.count()).toBe(before);
-  });
-
-  it('ignores unknown members', async () => {
-    expect(await created({ ...shop, rules: [], x: 1 })).toMatchObject(shop);
   });
 
   it('is refused beyond the maximum number', async () => {
@@ -208,6 +205,67 @@ describe('updating an Application', () => {
     );
     const wrong = await put(`/applications/${id}`, { name: 'A', permissions: ['log:read'] });
     expect(wrong).toEqual(problem(400, 'validation_failed'));
+  });
+});
+
+describe('the entity tag of an Application', () => {
+  const tagOf = (answer: ApiResponse): string => answer.headers.get('etag') ?? '';
+  const ifChanged = (path: string, tag: string, key = owner.key) =>
+    to(path, { key, headers: { 'If-None-Match': tag } });
+
+  it('is the same in the responses to reads and writes', async () => {
+    const answer = await post('/applications', shop);
+    const path = `/applications/${answer.json.id}`;
+    expect(tagOf(await to(path))).toBe(tagOf(answer));
+    const steps = [
+      () => put(path, { name: 'A' }),
+      () => post(`${path}/regenerate`, { grace_seconds: 60 }),
+      () => post(`${path}/regenerate`),
+    ];
+    for (const step of steps) expect(tagOf(await step())).toBe(tagOf(await to(path)));
+  });
+
+  it('gives 304 while the Application has not changed, whenever its keys were used', async () => {
+    const { id, key } = await created();
+    const path = `/applications/${id}`;
+    const shown = await to(path);
+    await to('/permissions', { key });
+    const isUsed = async () => (await to(path)).json.keys[0].last_used_at !== undefined;
+    await until(isUsed, 5_000);
+    for (const at of [path, '/applications/key']) {
+      const unchanged = await ifChanged(at, tagOf(shown), at === path ? owner.key : key);
+      expect([unchanged.status, unchanged.text, tagOf(unchanged)]).toEqual([304, '', tagOf(shown)]);
+    }
+  });
+
+  it.each<[string, (path: string, keyId: string) => Promise<unknown>]>([
+    ['it is renamed', (path) => put(path, { name: 'A' })],
+    ['its permissions are set', (path) => put(path, { name: 'Shop', permissions: [] })],
+    ['a key is added', (path) => post(`${path}/keys`)],
+    ['a key is revoked', (path, keyId) => remove(`${path}/keys/${keyId}`)],
+    ['its key is replaced', (path) => post(`${path}/regenerate`)],
+    [
+      'its key gets an expiry',
+      async (path, keyId) => {
+        const { keys } = (await post(`${path}/regenerate`, { grace_seconds: 60 })).json;
+        const added = keys.find(({ id }: { id: string }) => id !== keyId);
+        await remove(`${path}/keys/${added.id}`);
+      },
+    ],
+  ])('changes when %s', async (_, change) => {
+    const { id, keys } = await created();
+    const path = `/applications/${id}`;
+    const before = tagOf(await to(path));
+    await change(path, keys[0].id);
+    expect((await ifChanged(path, before)).status).toBe(200);
+  });
+
+  it('changes when a key expires', async () => {
+    const { id } = await created({ ...shop, expires_at: new Date(Date.now() + 1_500).toISOString() });
+    const path = `/applications/${id}`;
+    const before = tagOf(await to(path));
+    await until(async () => (await to(path)).json.keys.length === 0, 5_000);
+    expect((await ifChanged(path, before)).status).toBe(200);
   });
 });
 
@@ -336,6 +394,15 @@ describe('keys', () => {
   });
 });
 
+describe('/applications/key', () => {
+  it.each(['PUT', 'DELETE', 'POST'])('does not support %s', async (method) => {
+    const answer = await to('/applications/key', { method, ...(method === 'DELETE' ? {} : { body: shop }) });
+    expect(answer).toEqual(problem(405, 'method_not_allowed'));
+    const options = await to('/applications/key', { method: 'OPTIONS' });
+    expect(answer.headers.get('allow')).toBe(options.headers.get('allow'));
+  });
+});
+
 describe('the list of Applications', () => {
   /** All ids in the order of their creation; two existed before. */
   const seven = async (): Promise<readonly string[]> => {
@@ -431,6 +498,20 @@ describe('the list of Applications', () => {
       await to(`/logs?${start}`),
     ])
       expect(answer).toEqual(problem(400, 'validation_failed'));
+  });
+
+  it('accepts a cursor for exactly the filters that it was made for', async () => {
+    const [a, b, c] = await seven();
+    const types = ['type=public', 'type=private', 'type=management', 'type=public&type=private'];
+    const filters = ['', ...types, `id=${a}&id=${b}`, `id=${a}&id=${c}`, `id=${a}&id=${b}&type=management`];
+    for (const made of filters) {
+      const { after } = (await to(`/applications?size=1&${made}`)).json.pagination;
+      if (after === undefined) throw new Error(`There is one page only with ${made}.`);
+      for (const used of filters) {
+        const { status } = await to(`/applications?start=${encodeURIComponent(after)}&${used}`);
+        expect([made, used, status]).toEqual([made, used, made === used ? 200 : 400]);
+      }
+    }
   });
 });
 

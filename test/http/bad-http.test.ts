@@ -84,10 +84,13 @@ describe('bad HTTP', () => {
       expectProblem(response, { status: 400, code: 'malformed_request', instance: '/permissions' });
     });
 
-    it.each(['a://b', 'http://[::1/', 'http://[/permissions'])('the target %s', async (target) => {
-      const response = await only(`GET ${target} HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
-      expectProblem(response, { status: 400, code: 'malformed_request', instance: '/' });
-    });
+    it.each(['a://b', 'http://[::1/', 'http://[/permissions', 'http://x:port/', '*x'])(
+      'the target %s',
+      async (target) => {
+        const response = await only(`GET ${target} HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
+        expectProblem(response, { status: 400, code: 'malformed_request', instance: '/' });
+      },
+    );
 
     it.each([
       ['a size that is not a number', 'zz\r\n{"name":"A"}\r\n0\r\n\r\n'],
@@ -259,9 +262,15 @@ describe('bad HTTP', () => {
       expect(response.json).toHaveLength(30);
     });
 
-    it('an absolute URL as the target', async () => {
-      const response = await only(`GET http://localhost/permissions HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
+    it.each([
+      'http://localhost/permissions?application_type=public',
+      'http://user@localhost:1/permissions/?application_type=public#x',
+      '/permissions?application_type=public#x?y',
+    ])('the target %s', async (target) => {
+      const response = await only(`GET ${target} HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
       expect(response.status).toBe(200);
+      const types = response.json.map((row: { application_types: string[] }) => row.application_types);
+      expect(types.every((of: string[]) => of.includes('public'))).toBe(true);
     });
 
     it('an Expect header with an unknown expectation', async () => {

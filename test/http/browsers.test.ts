@@ -1,5 +1,7 @@
 import { request } from 'node:http';
 import { gunzipSync } from 'node:zlib';
+import { permissionsOf } from '../../src/domain/permissions';
+import { beside } from '../support/beside';
 import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { startService, type Service } from '../support/service';
@@ -11,6 +13,11 @@ interface Whole {
   readonly status: number | undefined;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer;
+}
+
+interface Described {
+  readonly parameters?: readonly { readonly in: string; readonly name: string }[];
+  readonly responses: Readonly<Record<string, { readonly headers?: object }>>;
 }
 
 /** Without the headers that `fetch` adds, and the encoding that it undoes. */
@@ -60,6 +67,45 @@ describe('the API, called by browsers', () => {
       expect(headers['access-control-allow-credentials']).toBeUndefined();
     });
 
+    it('exposes every header that a response may have, and allows every header that a request may have', async () => {
+      const { json } = await ask(`${service.url}/openapi.json`);
+      const listed = async (name: string, answer: Promise<Whole>): Promise<readonly string[]> =>
+        String((await answer).headers[name])
+          .toLowerCase()
+          .split(', ');
+      // Browsers expose these anyway, and set them themselves.
+      const safelisted = ['cache-control', 'content-type', 'vary'];
+      const operations: readonly Described[] = Object.values(json.paths).flatMap((path) =>
+        Object.values(path as Record<string, Described>),
+      );
+      const names = (all: readonly string[]) => [...new Set(all.map((name) => name.toLowerCase()))];
+      const inResponses = operations
+        .flatMap(({ responses }) => Object.values(responses))
+        .flatMap(({ headers = {} }) => Object.keys(headers));
+      const exposed = await listed('access-control-expose-headers', from(OURS));
+      expect(names(inResponses)).toEqual(expect.arrayContaining(['etag', 'retry-after', 'svc-trace-id']));
+      expect(names(inResponses).filter((name) => ![...exposed, ...safelisted].includes(name))).toEqual([]);
+      const inRequests = operations
+        .flatMap(({ parameters = [] }) => parameters)
+        .filter((parameter) => parameter.in === 'header')
+        .map(({ name }) => name);
+      const allowed = await listed('access-control-allow-headers', preflight(OURS));
+      expect(names(inRequests)).toEqual(expect.arrayContaining(['if-match', 'svc-idempotency-key']));
+      expect(
+        names([...inRequests, 'SVC-API-KEY', 'Content-Type', 'Last-Event-ID']).filter(
+          (name) => !allowed.includes(name),
+        ),
+      ).toEqual([]);
+    });
+
+    it('allows every method of the API', async () => {
+      const { json } = await ask(`${service.url}/openapi.json`);
+      const methods = Object.values(json.paths).flatMap((path) => Object.keys(path as object));
+      const { headers } = await preflight(OURS);
+      const allowed = String(headers['access-control-allow-methods']).toLowerCase().split(', ');
+      expect([...new Set(methods)].filter((method) => !allowed.includes(method))).toEqual([]);
+    });
+
     it('exposes errors as well', async () => {
       const { status, headers } = await from(OURS, { 'SVC-API-KEY': 'key_wrong' });
       expect([status, headers['access-control-allow-origin']]).toEqual([401, OURS]);
@@ -80,6 +126,17 @@ describe('the API, called by browsers', () => {
       expect(headers['access-control-allow-headers']?.toString().toLowerCase()).toContain('svc-api-key');
       expect(headers['ratelimit']).toBeDefined();
       expect((await preflight(FOREIGN)).status).toBe(401);
+    });
+
+    it('lets pages take part in traces', async () => {
+      const { headers } = await preflight(OURS);
+      const allowed = String(headers['access-control-allow-headers']).split(', ');
+      expect(allowed).toEqual(expect.arrayContaining(['traceparent', 'tracestate']));
+      const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+      const answer = await from(OURS, { traceparent });
+      expect(answer.headers['traceparent']).toMatch(/^00-a{32}-/);
+      const exposed = String(answer.headers['access-control-expose-headers']).split(', ');
+      expect(exposed).toContain('traceparent');
     });
 
     it('sends no CORS headers, and answers preflights with 401, where no origin is allowed', async () => {
@@ -140,7 +197,38 @@ describe('the API, called by browsers', () => {
       }
     });
 
-    it('leaves entity tags and HEAD unchanged', async () => {
+    it('has an entity tag of its own, which is as good as the other one', async () => {
+      const by = await beside(service);
+      const { tenantId } = await by.newTenant();
+      const managing = permissionsOf('management').map(({ type }) => type);
+      const owner = await by.newApplication(tenantId, 'management', ...managing);
+      const url = `${service.url}/applications/${owner.id}`;
+      const get = (headers: Record<string, string>) => plain(url, { 'SVC-API-KEY': owner.key, ...headers });
+      for (let i = 0; i < 8; i += 1)
+        await ask(`${url}/keys`, { method: 'POST', key: owner.key, body: { name: `Key ${i}` } });
+      const GZIP = { 'Accept-Encoding': 'gzip' };
+      const [plainly, zipped] = [await get({}), await get(GZIP)];
+      expect([plainly.headers['content-encoding'], zipped.headers['content-encoding']]).toEqual([
+        undefined,
+        'gzip',
+      ]);
+      const tags = [plainly, zipped].map(({ headers }) => String(headers['etag']));
+      expect(tags).toEqual([expect.stringMatching(/^"[^"]+"$/), tags[0]!.replace(/"$/, '-gzip"')]);
+      for (const tag of tags)
+        for (const accepted of [{}, GZIP])
+          for (const sent of [tag, `W/${tag}`]) {
+            const { status, headers } = await get({ ...accepted, 'If-None-Match': sent });
+            expect([status, headers['etag']]).toEqual([304, tag]);
+            expect(headers['vary']).toMatch(/Accept-Encoding/);
+          }
+      const renamed = (name: string, tag: string) =>
+        ask(url, { method: 'PUT', key: owner.key, body: { name }, headers: { 'If-Match': tag } });
+      expect((await renamed('A', `W/${tags[1]}`)).status).toBe(412);
+      expect((await renamed('A', tags[1]!)).status).toBe(200);
+      expect((await renamed('B', tags[1]!)).status).toBe(412);
+    });
+
+    it('leaves HEAD unchanged', async () => {
       const head = await plain(`${service.url}/permissions`, { ...key(), 'Accept-Encoding': 'gzip' }, 'HEAD');
       expect([head.status, head.headers['content-encoding'], head.body.length]).toEqual([200, 'gzip', 0]);
     });

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { newKey } from '../../src/ledger/new-key';
 import { deleteTenant } from '../../src/domain/tenant';
 import { addKey, revokeKey } from '../../src/domain/application-keys';
@@ -6,10 +8,11 @@ import { updateApplication } from '../../src/domain/applications';
 import { MAX_STREAMS_PER_TENANT } from '../../src/audit/open-streams';
 import { beside, type Beside } from '../support/beside';
 import { eventsOf } from '../support/events';
+import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { fact, reportFacts } from '../support/reported-facts';
-import { startService, type Service } from '../support/service';
+import { command, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 type Owner = Awaited<ReturnType<Beside['newApplication']>> & { readonly tenantId: string };
@@ -101,6 +104,15 @@ describe('raw events over HTTP', () => {
     const body = `${lines.slice(0, -2).join('\n')}\n`;
     expect(JSON.parse(lines.at(-2) ?? '')).toEqual({
       trailer: {
+        log: await by.log.identity(),
+        view: 'tenant',
+        format: 'ndjson',
+        filter: { tenants: [owner.tenantId] },
+        up_to: {
+          tenant: stored.filter(({ stream }) => stream.includes('tenant-')).length - 1,
+          activity: 1,
+        },
+        complete: true,
         events: stored.length,
         first_position: eventsIn(text)[0]?.position,
         last_position: eventsIn(text).at(-1)?.position,
@@ -157,6 +169,24 @@ describe('raw events over HTTP', () => {
     expect(eventsIn((await get(query)).text).map(({ type }) => type)).toEqual(types);
   });
 
+  it.each([
+    ['text/event-stream', 'text/event-stream'],
+    ['text/event-stream, */*', 'text/event-stream'],
+    ['application/x-ndjson;q=0.5, TEXT/event-stream', 'text/event-stream'],
+    ['text/*', 'text/event-stream'],
+    ['text/event-stream;q=0.5, application/x-ndjson', 'application/x-ndjson'],
+    ['text/event-stream;q=0.1, */*', 'application/x-ndjson'],
+    ['text/event-stream;q=0', 'application/x-ndjson'],
+    ['text/event-stream;q=0, */*', 'application/x-ndjson'],
+    ['text/event-stream-like', 'application/x-ndjson'],
+    ['application/json', 'application/x-ndjson'],
+    ['*/*', 'application/x-ndjson'],
+  ])('are sent to a client that accepts %s as %s', async (accept, type) => {
+    const { status, headers } = await get('?limit=1', owner.key, { Accept: accept });
+    expect([status, headers.get('content-type')?.split(';')[0]]).toEqual([200, type]);
+    expect(headers.get('vary')).toMatch(/\bAccept(,|$)/);
+  });
+
   it('are resumed after any position, without a gap or a repeat', async () => {
     const all = eventsIn((await get()).text);
     for (const [at, { position }] of all.entries()) {
@@ -165,11 +195,124 @@ describe('raw events over HTTP', () => {
       const byHeader = await get('', owner.key, { 'Last-Event-ID': position });
       expect(eventsIn(byHeader.text).map(({ id }) => id)).toEqual(rest);
     }
-    const [{ position } = { position: '' }] = all;
-    const refused = { status: 400, code: 'validation_failed', fields: ['after'] };
-    expectProblem(await get(`?after=${position}`, stranger.key), refused);
-    expectProblem(await get(`?after=${position.replace(/.$/, '_')}`), refused);
-    expectProblem(await get('?after=0000000000000001'), refused);
+  });
+
+  it('have positions that name their stream and revision, and no others are accepted', async () => {
+    for (const { position, revision, stream } of linesOf((await get()).text).filter((line) => 'id' in line))
+      expect(position).toBe(`${/(tenant|activity)-/.exec(String(stream))?.[1]}:${revision}`);
+    const signed = `MDAwMDAwMDAwMDAwMDAzMg.${'x'.repeat(43)}`;
+    const wrong = ['tenant:999', 'tenant:-1', 'tenant:00', 'tenant:1e0', 'log:0', 'operator:0', signed];
+    for (const position of [...wrong, '0000000000000001', 'tenant:9999999999999999', 'tenant', 'x'])
+      for (const answer of [
+        await get(`?after=${position}`),
+        await get('', owner.key, { 'Last-Event-ID': position }),
+      ]) {
+        const field = 'after' in answer.json.errors ? 'after' : 'Last-Event-ID';
+        expectProblem(answer, { status: 400, code: 'validation_failed', fields: [field] });
+        expect(answer.json.errors[field][0]).toContain(
+          position === signed ? 'is a position of an earlier version' : 'for example tenant:12',
+        );
+      }
+    // A stranger's position is one of the caller's own events, or of none.
+    expectProblem(await get('?after=activity:0', stranger.key), {
+      status: 400,
+      code: 'validation_failed',
+      fields: ['after'],
+    });
+  });
+
+  it('tell where an end by the limit was, and what was asked', async () => {
+    const trailerOf = ({ text }: { text: string }) => linesOf(text).at(-1)?.['trailer'];
+    expect(trailerOf(await get('?limit=2&operation=create&after=tenant:0'))).toMatchObject({
+      filter: { tenants: [owner.tenantId], operation: 'create' },
+      after: 'tenant:0',
+      limit: 2,
+      up_to: { tenant: 2 },
+      complete: false,
+      events: 2,
+    });
+    const followed = trailerOf(await get('?follow=true&limit=3')) as Record<string, unknown> | undefined;
+    expect(followed).toMatchObject({ follow: true, limit: 3, up_to: { tenant: 2 }, complete: false });
+  });
+
+  describe('that were saved', () => {
+    const saved = (text: string): string => {
+      const file = join(freshFolder(), 'events.ndjson');
+      writeFileSync(file, text);
+      return file;
+    };
+    const check = (file: string, ...options: readonly string[]) =>
+      by.run<{ unaltered: boolean; consistent: boolean; later: number; difference?: { what: string } }>(
+        'audit',
+        'check',
+        file,
+        ...options,
+      );
+
+    it.each(['', '?limit=2', '?after=tenant:1', '?operation=read', '?after=tenant:0&limit=3'])(
+      'with %s are confirmed by audit check, beside the log and without it',
+      async (query) => {
+        const { text } = await get(query);
+        const count = (matching: string) => get(matching).then((answer) => eventsIn(answer.text).length);
+        const without = query.replace(/[?&]limit=\d/, '').replace(/^&/, '?');
+        const later = (await count(without)) - eventsIn(text).length;
+        const file = saved(text);
+        expect(await check(file)).toMatchObject({ unaltered: true, later });
+        expect(await check(file, '--offline')).toMatchObject({ consistent: true });
+      },
+    );
+
+    it('as Server-Sent Events are the same lines after "data: "', async () => {
+      const { text } = await get('', owner.key, { Accept: 'text/event-stream' });
+      const data = text.split('\n').filter((line) => line.startsWith('data: '));
+      const lines = data.map((line) => `${line.slice('data: '.length)}\n`).join('');
+      expect(await check(saved(lines))).toMatchObject({ unaltered: true });
+    });
+
+    it('are not confirmed if they were altered, or if the trailer names what never was', async () => {
+      const { text } = await get();
+      const outcomeOf = async (changed: string): Promise<string> => {
+        const { code, stdout, stderr } = await command(['audit', 'check', saved(changed)], {
+          DATA_DIR: service.folder,
+        });
+        expect([code, stdout]).toEqual([1, '']);
+        return stderr;
+      };
+      expect(await outcomeOf(text.replace('"name":"Renamed"', '"name":"Other"'))).toContain('was altered.');
+      expect(await outcomeOf(text.replace(/"up_to":\{"tenant":\d+/, '"up_to":{"tenant":999'))).toContain(
+        'the trailer was altered: up_to.',
+      );
+      // The events of activity came last: no moment had all of these but only the first of the tenant's.
+      expect(await outcomeOf(text.replace(/"up_to":\{"tenant":\d+/, '"up_to":{"tenant":1'))).toContain(
+        'the trailer was altered: up_to.',
+      );
+      expect(await outcomeOf(text.replace('"complete":true', '"complete":true,"note":1'))).toContain(
+        'not written as an export writes it',
+      );
+    });
+
+    it('say on a terminal what is in them, and what nobody can know without the log', async () => {
+      const file = saved((await get('?limit=2')).text);
+      const printed = async (...options: readonly string[]) =>
+        (await command(['audit', 'check', file, ...options], { DATA_DIR: service.folder })).stdout;
+      expect(await printed()).toMatch(
+        /is unaltered: 2 events, .* up to tenant:1\.\nIt is limited to 2 events: \d+ later events of the log match/,
+      );
+      expect(await printed('--offline')).toMatch(
+        /agrees with its trailer: 2 events, [^]*Not known without the log:\n- whether these are events of the log [^]*- what comes after the first 2 events/,
+      );
+    });
+  });
+
+  it('do not show who the operator is on the own machine', async () => {
+    const stored = (await own()).filter(({ metadata }) => JSON.stringify(metadata).includes('"osUser"'));
+    expect(stored.length).toBeGreaterThan(0);
+    const { text } = await get();
+    expect(text).not.toContain('osUser');
+    const [{ id } = { id: '' }] = stored;
+    const { json } = await ask(`${service.url}/events/${id}`, { key: owner.key });
+    expect(json.actor).toEqual({ type: 'user', id: expect.any(String) });
+    expect(json.metadata.actor).toEqual(json.actor);
   });
 
   it('are sent as Server-Sent Events to clients that accept them', async () => {
@@ -322,9 +465,8 @@ describe('raw events over HTTP', () => {
     expect((await as('2099-01-01')).json).toEqual(
       (await ask(`${service.url}/tenants/self`, { key: owner.key })).json,
     );
-    const foreign = eventsIn((await get('', stranger.key)).text)[0]?.position ?? '';
-    expectProblem(await as(foreign), { status: 400, code: 'validation_failed', fields: ['as_of'] });
-    expectProblem(await as('soon'), { status: 400, code: 'validation_failed', fields: ['as_of'] });
+    for (const wrong of ['tenant:999', 'soon'])
+      expectProblem(await as(wrong), { status: 400, code: 'validation_failed', fields: ['as_of'] });
     const { key } = await by.newApplication(owner.tenantId, 'management', 'tenant:read');
     const without = await ask(`${service.url}/tenants/self?as_of=2099-01-01`, { key });
     expect([without.status, without.json.required_permission]).toEqual([403, 'log:read']);

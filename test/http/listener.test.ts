@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { openListener, type Listener } from '../../src/http/listener';
 import { isNotTheApi } from '../support/described';
@@ -14,6 +14,7 @@ describe('a connection', () => {
   const LATEST_MS = 5_000;
   let listener: Listener;
   let sockets: Socket[] = [];
+  const errors: Error[] = [];
 
   const handle = (request: IncomingMessage, response: ServerResponse): void => {
     sockets.push(request.socket);
@@ -22,8 +23,9 @@ describe('a connection', () => {
   };
 
   beforeAll(async () => {
-    const names = { traceHeader: 'SVC-TRACE-ID', publicUrl: '' };
-    listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names, timeouts });
+    const names = { traceHeader: 'SVC-TRACE-ID', publicUrl: '', maxConnections: 1_000 };
+    const onError = (error: Error): void => void errors.push(error);
+    listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names, timeouts, onError });
     isNotTheApi(listener.url);
   });
   beforeEach(() => (sockets = []));
@@ -92,6 +94,14 @@ describe('a connection', () => {
     socket.destroy();
   });
 
+  it('that cannot be accepted is reported', async () => {
+    await ask(`${listener.url}/`);
+    const { server } = sockets[0] as Socket & { readonly server: Server };
+    const error = Object.assign(new Error('accept EMFILE'), { code: 'EMFILE' });
+    server.emit('error', error);
+    expect(errors).toEqual([error]);
+  });
+
   it('is served among many that send nothing', async () => {
     const silent = Array.from({ length: 300 }, () => converse(listener.url));
     await Promise.all(silent.map(({ socket }) => once(socket, 'connect')));
@@ -126,7 +136,7 @@ describe('pipelined requests', () => {
   };
 
   beforeAll(async () => {
-    const names = { traceHeader: 'SVC-TRACE-ID', publicUrl: '' };
+    const names = { traceHeader: 'SVC-TRACE-ID', publicUrl: '', maxConnections: 1_000 };
     listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names });
     isNotTheApi(listener.url);
   });

@@ -7,6 +7,7 @@ import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { ask, type ApiResponse } from '../support/http';
 import { SQLITE_LOG } from '../support/log-under-test';
+import { found, scrape } from '../support/metrics';
 import { expectProblem } from '../support/problem';
 import { command, spawnProgram, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -117,6 +118,7 @@ const expectStopped = async (service: Service, key = service.key): Promise<void>
   }
   expectProblem(await rename(service, key, 'Never'), { status: 503, code: 'log_set_back' });
   expect((await ask(`${service.operationsUrl}/livez`)).status).toBe(200);
+  expect(found(await scrape(service), 'tenant_ledger_event_log_up')).toBe(0);
   const errors = service
     .stderr()
     .split('\n')
@@ -161,27 +163,33 @@ describe.each(kinds)('a running service on %s', (_, open, commands) => {
 
   it('stops reading and writing, is not ready, and ends open event streams', async () => {
     const { body } = await fetch(`${service.url}/events?follow=true`, { headers: { 'SVC-API-KEY': key } });
-    const streamed = text(body!);
+    let streamed = '';
+    const ended = (async () => {
+      for await (const chunk of body!.pipeThrough(new TextDecoderStream())) streamed += chunk;
+    })();
     const { id } = (await ask(`${service.url}/tenants/self`, { key })).json as { id: string };
     const following = await Promise.all(
       commands.map((name) => followingCommand([name, '--tenant', id], place.env)),
     );
     expect((await rename(service, key, 'Kept')).status).toBe(200);
+    expect(found(await scrape(service), 'tenant_ledger_event_log_up')).toBe(1);
     place.keep();
     expect((await rename(service, key, 'Lost')).status).toBe(200);
+    await until(() => streamed.includes('Lost'));
     await until(() =>
       following.every(({ printed }) => /Lost|Tenant updated[^]*Tenant updated/.test(printed())),
     );
     await place.setBack();
     await expectStopped(service, key);
-    const last = (await streamed).trimEnd().split('\n').at(-1) ?? '';
+    await ended;
+    const last = streamed.trimEnd().split('\n').at(-1) ?? '';
     // On a busy machine, a restarted store may have been away for longer than a stream waits for it.
     const reason = expect.stringMatching(
       open === inStandIn ? /^log_(set_back|unavailable)$/ : /^log_set_back$/,
     );
     expect(JSON.parse(last)).toEqual({ end: { reason, position: expect.any(String) } });
-    for (const { ended } of following)
-      expect(await ended).toEqual({
+    for (const follower of following)
+      expect(await follower.ended).toEqual({
         code: 1,
         stderr: expect.stringMatching(/The event log was set back.*\[log_set_back\]/s),
       });

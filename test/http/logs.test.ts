@@ -492,6 +492,8 @@ describe('audit logs', () => {
   describe('a cursor of GET /logs', () => {
     let customer: Customer;
     let other: Customer;
+    const ACTOR = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
+    const metadata = { actor: { type: 'user', id: ACTOR }, traceId: 'trace-1' };
     const cursorOf = async (of: Customer, query = ''): Promise<string> =>
       (await of.get(`?size=2${query}`)).json.pagination.after;
     const refused = async (of: Customer, start: string, query = '') =>
@@ -503,7 +505,7 @@ describe('audit logs', () => {
     beforeAll(async () => {
       [customer, other] = [await newCustomer(), await newCustomer()];
       for (const owner of [customer, other])
-        await owner.report(...['a', 'a', 'b', 'b', 'a'].map((id) => fact('TokenRead', id)));
+        await owner.report(...['a', 'a', 'b', 'b', 'a'].map((id) => fact('TokenRead', id, { metadata })));
     });
 
     it('is opaque and URL-safe', async () => {
@@ -518,24 +520,43 @@ describe('audit logs', () => {
         expect((await customer.get(`?size=2&start_date=${form}&start=${cursor}`)).status).toBe(200);
     });
 
-    it.each([
-      '&entity_type=token',
-      '&entity_id=a',
-      '&start_date=2020-01-01',
-      '&end_date=2099-01-01',
-      '&entity_type=token&entity_id=a',
-    ])('made for %s is valid for no other filter', async (filter) => {
-      const cursor = await cursorOf(customer, filter);
-      expect((await customer.get(`?size=2${filter}&start=${cursor}`)).status).toBe(200);
-      await refused(customer, cursor);
-      await refused(customer, cursor, '&entity_type=card');
-      await refused(
-        customer,
-        cursor,
-        `${filter}&${filter.includes('entity_id') ? 'end_date=2098-01-01' : 'entity_id=b'}`,
-      );
-      await refused(customer, await cursorOf(customer), filter);
+    /** A value of every filter that selects the reported facts, and another one. */
+    const filters: Readonly<Record<string, readonly [string, string]>> = {
+      entity_type: ['token', 'card'],
+      entity_id: ['a', 'b'],
+      start_date: ['2020-01-01', '2020-01-02'],
+      end_date: ['2099-01-01', '2099-01-02'],
+      actor_id: [ACTOR, randomUUID()],
+      operation: ['read', 'use'],
+      trace_id: ['trace-1', 'trace-2'],
+    };
+    const queryOf = (name: string, which: 0 | 1 = 0): string => `&${name}=${filters[name]![which]}`;
+
+    it('depends on every parameter except those of pages', async () => {
+      const { json } = await ask(`${service.url}/openapi.json`);
+      const names = json.paths['/logs'].get.parameters
+        .filter((parameter: { in: string }) => parameter.in === 'query')
+        .map(({ name }: { name: string }) => name);
+      expect(names.toSorted()).toEqual([...Object.keys(filters), 'page', 'size', 'start'].toSorted());
     });
+
+    it.each([...Object.keys(filters), 'entity_type entity_id'])(
+      'made for %s is valid for no other filter',
+      async (given) => {
+        const names = given.split(' ');
+        const own = names.map((name) => queryOf(name)).join('');
+        const cursor = await cursorOf(customer, own);
+        expect((await customer.get(`?size=2${own}&start=${cursor}`)).status).toBe(200);
+        await refused(customer, cursor);
+        await refused(customer, await cursorOf(customer), own);
+        for (const name of names) {
+          const rest = names.filter((one) => one !== name).map((one) => queryOf(one));
+          await refused(customer, cursor, [...rest, queryOf(name, 1)].join(''));
+        }
+        for (const name of Object.keys(filters))
+          if (!names.includes(name)) await refused(customer, cursor, `${own}${queryOf(name)}`);
+      },
+    );
 
     it('of another tenant is refused', async () => {
       await refused(other, await cursorOf(customer));

@@ -77,6 +77,7 @@ describe('the OpenAPI document', () => {
       'getService',
       'getTenant',
       'getTenantUsageReport',
+      'listApplicationKeyUses',
       'listApplicationKeys',
       'listApplications',
       'listEvents',
@@ -107,7 +108,13 @@ describe('the OpenAPI document', () => {
           ...Object.entries(value).flatMap(([name, one]) => inside(one, `${path}/${name}`)),
         ];
   const schemas = Object.entries(document['components']?.['schemas'] ?? {});
-  const asked = new Set(['TenantUpdate']);
+  const asked = new Set([
+    'TenantUpdate',
+    'ApplicationCreation',
+    'ApplicationUpdate',
+    'ApplicationKeyCreation',
+    'KeyRegeneration',
+  ]);
 
   it('describes every member, and declares counts as 64-bit', () => {
     const members = schemas.flatMap(([name, schema]) =>

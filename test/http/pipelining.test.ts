@@ -1,6 +1,11 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
+import { createServer } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { monotonicMs } from '../../src/clock';
+import { arrivalOf, inSequence } from '../../src/http/request/pipelining';
+import { inLaterTurn } from '../../src/turns';
 import { aFact, fileOf } from '../support/facts';
 import { ask } from '../support/http';
 import { command, serviceProcess, type Service } from '../support/service';
@@ -87,5 +92,67 @@ describe('pipelined requests whose responses nobody reads', () => {
     console.log(`pipelining: rss ${before.toFixed(0)} MB at most before, ${peakMb().toFixed(0)} MB after`);
     for (const client of clients) client.destroy();
     expect(await isServed()).toBe(true);
+  });
+});
+
+describe('a request that waits for the thread', () => {
+  it('arrived before it waited', async () => {
+    const HELD_MS = 100;
+    const hold = (): void => {
+      const end = performance.now() + HELD_MS;
+      while (performance.now() < end);
+    };
+    let waited = 0;
+    const server = createServer();
+    const handle = inSequence(server, (request, response) => {
+      waited = monotonicMs() - arrivalOf(request);
+      response.end();
+    });
+    server.on('request', (request, response) => {
+      inLaterTurn(hold);
+      handle(request, response);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    expect((await fetch(`http://127.0.0.1:${port}`)).status).toBe(200);
+    server.close();
+    server.closeAllConnections();
+    expect(waited).toBeGreaterThanOrEqual(HELD_MS - 1);
+  });
+});
+
+describe('a request of a client that has left before it was accepted', () => {
+  const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+  const CLIENTS = 20;
+  const server = createServer();
+  afterAll(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+
+  it('is not handled', async () => {
+    let handled = 0;
+    server.on(
+      'request',
+      inSequence(server, (_, response) => {
+        handled += 1;
+        response.end();
+      }),
+    );
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    // In a process of its own: this one, which has to accept them, is kept busy until they have left.
+    const script = `const { connect } = require('node:net');
+      for (let i = 0; i < ${CLIENTS}; i += 1)
+        connect(${port}, '127.0.0.1', function () { this.end(${JSON.stringify(REQUEST)}); this.destroySoon(); });`;
+    spawnSync(process.execPath, ['-e', script], { timeout: 10_000 });
+    const client = connect(port, '127.0.0.1');
+    client.on('error', () => undefined).write(REQUEST);
+    await once(client, 'data');
+    client.destroy();
+    await until(() => new Promise((resolve) => server.getConnections((_, open) => resolve(open === 0))));
+    expect(handled).toBe(1);
   });
 });

@@ -84,7 +84,7 @@ describe('GET /tenants/self/reports/usage', () => {
     writeFileSync(file, lines.map((line) => JSON.stringify(line)).join('\n'));
     const ingest = () => command(['ingest', file], { DATA_DIR: service.folder });
     expect(await ingest()).toMatchObject({ code: 0, stdout: expect.stringMatching(/accepted: +300/) });
-    await until(async () => (await get()).json.pagination.total_items === 305, 60_000); // FerretDB is slow
+    await until(async () => (await get()).json.pagination.total_items === 305, 60_000);
     await allProjected(service);
     const once = await usageOf(key);
     expect(once.json.token_report).toMatchObject({

@@ -27,7 +27,7 @@ const behindFolder = async () => {
 };
 
 interface StartingBody {
-  readonly progress: { readonly events_done: number; readonly events_total: number };
+  readonly progress: { readonly percent: number };
 }
 
 describe('a server whose read models have not caught up', () => {
@@ -53,9 +53,10 @@ describe('a server whose read models have not caught up', () => {
     const { folder, key, stuck, child, ended, url, operations } = await begin();
     const read = await ask(`${url}/tenants/self`, { key });
     expectProblem(read, { status: 503, code: 'starting', more: ['progress'] });
-    const { events_done: done, events_total: total } = (read.json as unknown as StartingBody).progress;
-    expect(total).toBe((await eventsIn(folder)).length);
-    expect(done).toBe(total - 1);
+    const total = (await eventsIn(folder)).length;
+    expect((read.json as unknown as StartingBody).progress).toEqual({
+      percent: Math.floor((100 * (total - 1)) / total),
+    });
     expect(read.headers.get('retry-after')).toBe('1');
     expect((await ask(`${operations}/readyz`)).status).toBe(503);
     // A malformed key is refused without a look-up, which works before anything is ready.
@@ -69,6 +70,15 @@ describe('a server whose read models have not caught up', () => {
     stuck.release();
     await until(async () => (await ask(`${operations}/readyz`)).status === 200);
     expect((await ask(`${url}/tenants/self`, { key })).json).toMatchObject({ name: 'Early' });
+    child.kill('SIGTERM');
+    expect(await ended).toBe(0);
+  });
+
+  it('makes the first reads wait if it has caught up within two seconds', async () => {
+    const { key, stuck, child, ended, url } = await begin();
+    const reading = ask(`${url}/tenants/self`, { key });
+    stuck.release();
+    expect((await reading).status).toBe(200);
     child.kill('SIGTERM');
     expect(await ended).toBe(0);
   });

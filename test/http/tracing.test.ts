@@ -6,8 +6,10 @@ import {
   traceParentText,
   type TraceParent,
 } from '../../src/http/request/trace-parent';
+import { SpanKind } from '@opentelemetry/api';
 import { ask } from '../support/http';
 import { freshFolder } from '../support/folders';
+import { answersIn, converse } from '../support/raw';
 import { serviceProcess, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
@@ -66,11 +68,12 @@ describe('a service that takes part in a trace', () => {
     }
   });
 
-  it('exports spans of requests and appends if a collector is configured', async () => {
+  const collecting = async (env: Record<string, string> = {}) => {
     const file = join(freshFolder(), 'spans');
     const service = await serviceProcess({
       SPANS: file,
       NODE_OPTIONS: `--require ${join(__dirname, '..', 'support', 'collected-spans.js')}`,
+      ...env,
     });
     const spans = () =>
       (existsSync(file) ? readFileSync(file, 'utf8') : '')
@@ -78,6 +81,11 @@ describe('a service that takes part in a trace', () => {
         .split('\n')
         .filter((line) => line !== '')
         .map((line) => JSON.parse(line) as Record<string, unknown> & { name: string });
+    return { service, spans };
+  };
+
+  it('exports spans of requests and appends if a collector is configured', async () => {
+    const { service, spans } = await collecting();
     try {
       const put = await ask(`${service.url}/tenants/self`, {
         method: 'PUT',
@@ -107,6 +115,47 @@ describe('a service that takes part in a trace', () => {
         attributes: { 'http.response.status_code': 404, 'error.type': 'not_found' },
       });
       expect(JSON.stringify(spans())).not.toContain(service.key);
+    } finally {
+      await service.stop();
+    }
+  });
+
+  it('describes the span of an instrumented HTTP server instead of creating another one', async () => {
+    const { service, spans } = await collecting({ SERVER_SPANS: 'true' });
+    const traces = ['a', 'b', 'c'].map((digit) => digit.repeat(32));
+    try {
+      const conversation = converse(service.url);
+      const requests = traces.map((traceId, at) => {
+        const body = JSON.stringify({ name: `Name ${at}` });
+        const last = at === traces.length - 1 ? 'Connection: close\r\n' : '';
+        return `PUT /tenants/self HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${service.key}\r\nContent-Type: application/json\r\ntraceparent: 00-${traceId}-00f067aa0ba902b7-01\r\nContent-Length: ${body.length}\r\n${last}\r\n${body}`;
+      });
+      // Sent at once, so that they wait for each other: each must keep its own trace.
+      conversation.socket.write(requests.join(''));
+      await conversation.closed;
+      const answers = answersIn(conversation.received());
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+      await ask(`${service.url}/nowhere`, { key: service.key, headers: { traceparent: PARENT } });
+      const server = (traceId: string) =>
+        spans().filter((span) => span['kind'] === SpanKind.SERVER && span['traceId'] === traceId);
+      await until(() => [...traces, TRACE].every((traceId) => server(traceId).length > 0));
+      for (const [at, traceId] of traces.entries()) {
+        const own = readTraceParent(answers[at]?.headers.get('traceparent') ?? undefined);
+        expect(server(traceId)).toEqual([
+          expect.objectContaining({
+            name: 'PUT /tenants/self',
+            spanId: own?.spanId,
+            parentSpanId: '00f067aa0ba902b7',
+            attributes: { 'http.request.method': 'PUT', 'http.route': '/tenants/self' },
+          }),
+        ]);
+        const inner = spans().find((span) => span.name === 'middleware' && span['traceId'] === traceId);
+        expect(inner).toMatchObject({ parentSpanId: own?.spanId });
+        expect(spans().filter((span) => span.name === 'append' && span['traceId'] === traceId)).toEqual([
+          expect.objectContaining({ parentSpanId: inner?.['spanId'] }),
+        ]);
+      }
+      expect(server(TRACE)).toMatchObject([{ name: 'GET', attributes: { 'error.type': 'not_found' } }]);
     } finally {
       await service.stop();
     }

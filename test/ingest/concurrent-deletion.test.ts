@@ -33,7 +33,7 @@ it('refuses facts of a tenant that another process deletes while they are ingest
       ...program,
       streams,
       reached: async () => true,
-      isShown: async () => false,
+      shown: async () => ({ revision: -1, has: async () => false }),
       now: () => new Date().toISOString(),
     },
     { dryRun: false, onRefused: (_, reason) => reasons.add(reason), onProgress: () => undefined },

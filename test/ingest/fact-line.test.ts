@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { factTypes } from '../../src/domain/facts';
 import { decode } from '../../src/event-log/codec';
 import { MAX_APPEND_BYTES } from '../../src/event-log/event-log';
@@ -44,16 +45,13 @@ describe('a valid fact line', () => {
   it('becomes an event with its content and nothing else', () => {
     const data = { entityId: 'tok_1', occurredAt: '2026-01-31T12:00:00+02:00' };
     const actor = { type: 'user', id: ACTOR, name: 'Eve' };
+    const metadata = { version: 1, at: NOW, actor: { type: 'user', id: ACTOR }, traceId: 'a.b_c:d-1' };
+    const texts = [data, { ...metadata, ingestId: randomUUID() }].map((value) => JSON.stringify(value));
     expect(read({ ...good, version: 1, actor, trace_id: 'a.b_c:d-1', data, color: 'red' })).toEqual({
       status: 'good',
       tenantId: TENANT,
-      bytes: JSON.stringify(data).length,
-      event: {
-        id: ID,
-        type: 'TokenCreated',
-        data,
-        metadata: { version: 1, at: NOW, actor: { type: 'user', id: ACTOR }, traceId: 'a.b_c:d-1' },
-      },
+      bytes: texts.join('').length + 2 * good.type.length,
+      event: { id: ID, type: 'TokenCreated', data, metadata },
     });
     expect(read(good)).toMatchObject({ event: { metadata: { version: 1, at: NOW } } });
   });
@@ -98,14 +96,15 @@ describe('a valid fact line', () => {
     expect('polluted' in {}).toBe(false);
   });
 
-  it('may hold data of exactly the maximum size', () => {
-    const rest = JSON.stringify({ ...good.data, more: '' }).length;
+  it('may be exactly of the maximum size', () => {
+    const metadata = JSON.stringify({ version: 1, at: NOW, ingestId: randomUUID() });
+    const rest = JSON.stringify({ ...good.data, more: '' }).length + metadata.length + 2 * good.type.length;
     const largest = withData({ more: 'x'.repeat(MAX_APPEND_BYTES - rest) });
     expect(read(largest)).toMatchObject({ status: 'good', bytes: MAX_APPEND_BYTES });
     const larger = withData({ more: 'x'.repeat(MAX_APPEND_BYTES - rest + 1) });
     expect(read(larger)).toEqual({
       status: 'refused',
-      reason: `"data" is larger than ${MAX_APPEND_BYTES} bytes`,
+      reason: `the event is larger than ${MAX_APPEND_BYTES} bytes`,
     });
   });
 });
@@ -231,7 +230,7 @@ describe('an invalid fact line', () => {
     expect(line.length).toBeLessThan(262_144);
     expect(read(line)).toEqual({
       status: 'refused',
-      reason: `"data" is larger than ${MAX_APPEND_BYTES} bytes`,
+      reason: `the event is larger than ${MAX_APPEND_BYTES} bytes`,
     });
   });
 

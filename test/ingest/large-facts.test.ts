@@ -24,7 +24,7 @@ const run = async (lines: (tenantId: string) => readonly string[]) => {
       ...one,
       streams,
       reached: async () => true,
-      isShown: async () => false,
+      shown: async () => ({ revision: -1, has: async () => false }),
       now: () => new Date().toISOString(),
     },
     { dryRun: false, onRefused: (number) => refused.push(number), onProgress: () => undefined },

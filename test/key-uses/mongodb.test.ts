@@ -1,20 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { mongoKeyUses } from '../../src/key-uses/mongo-key-uses';
+import { describeMongodb } from '../support/mongodb/databases';
 import { connectMongodb } from '../support/mongodb-under-test';
 import { refusedWith } from '../support/waiting';
-import { keyUsesContract, time } from './contract';
+import { keyUsesContract, request, time } from './contract';
 
-keyUsesContract('MongoDB', async () => {
-  const connection = await connectMongodb();
-  return (options) => mongoKeyUses(connection, options);
-});
+describeMongodb('the port of key uses', () =>
+  keyUsesContract('MongoDB', async () => {
+    const connection = await connectMongodb();
+    return (options) => mongoKeyUses(connection, options);
+  }),
+);
 
-describe('last uses of keys in MongoDB', () => {
+describeMongodb('uses of keys in MongoDB', () => {
   it('that cannot be written are ignored; a failed read is reported', async () => {
     const connection = await connectMongodb();
     const uses = mongoKeyUses(connection);
     await connection.close();
-    uses.used(randomUUID(), 'a', time(1));
+    uses.used(request(randomUUID(), 'a', time(1)));
     expect(await refusedWith(uses.lastUses(randomUUID()))).toBe('read_models_unavailable');
     await uses.close();
   });

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { sqliteKeyUses } from '../../src/key-uses/sqlite-key-uses';
 import { freshFolder } from '../support/folders';
-import { refusedWith } from '../support/waiting';
-import { keyUsesContract, time } from './contract';
+import { refusedWith, until } from '../support/waiting';
+import { keyUsesContract, request, time } from './contract';
 
 const TENANT = randomUUID();
 
@@ -14,7 +14,7 @@ keyUsesContract('SQLite', async () => {
   return (options) => sqliteKeyUses(folder, options);
 });
 
-describe('last uses of keys in a file', () => {
+describe('uses of keys in a file', () => {
   it('need no file before the first one, and create none', async () => {
     const folder = freshFolder();
     const uses = sqliteKeyUses(folder);
@@ -23,11 +23,49 @@ describe('last uses of keys in a file', () => {
     expect(existsSync(join(folder, 'key-uses.db'))).toBe(false);
   });
 
-  it('that cannot be written are ignored; a failed read is reported', async () => {
+  it.each(['used', 'lastUses'] as const)(
+    'in a damaged file are lost: %s finds it, sets it aside and reports it once',
+    async (first) => {
+      const folder = freshFolder();
+      const path = join(folder, 'key-uses.db');
+      writeFileSync(path, 'no database'.repeat(100));
+      const warnings: string[] = [];
+      const uses = sqliteKeyUses(folder, { report: (what) => void warnings.push(what) });
+      if (first === 'lastUses') expect(await uses.lastUses(TENANT)).toEqual(new Map());
+      uses.used(request(TENANT, 'a', time(1)));
+      await until(() => existsSync(`${path}.damaged`));
+      await until(async () => (await uses.lastUses(TENANT)).size === 1);
+      expect(warnings).toEqual([expect.stringContaining(`${path}.damaged`)]);
+      await uses.close();
+    },
+  );
+
+  it('in a file that is deleted or damaged later are lost, and recorded again', async () => {
     const folder = freshFolder();
-    writeFileSync(join(folder, 'key-uses.db'), 'no database'.repeat(100));
+    const path = join(folder, 'key-uses.db');
+    const warnings: string[] = [];
+    const uses = sqliteKeyUses(folder, { periodMs: 0, report: (what) => void warnings.push(what) });
+    const isKnown = (key: string) => async () => (await uses.lastUses(TENANT, [key])).size === 1;
+    uses.used(request(TENANT, 'a', time(1)));
+    await until(isKnown('a'));
+    for (const ending of ['', '-wal', '-shm']) rmSync(`${path}${ending}`, { force: true });
+    uses.used(request(TENANT, 'b', time(2)));
+    await until(isKnown('b'));
+    expect(await uses.lastUses(TENANT)).toEqual(new Map([['b', time(2)]]));
+    expect(warnings).toEqual([]);
+    const db = new DatabaseSync(path);
+    db.exec('DROP TABLE key_uses');
+    db.close();
+    uses.used(request(TENANT, 'c', time(3)));
+    await until(isKnown('c'));
+    expect(warnings).toHaveLength(1);
+    await uses.close();
+  });
+
+  it('that cannot be read for another reason are reported', async () => {
+    const folder = freshFolder();
+    mkdirSync(join(folder, 'key-uses.db'));
     const uses = sqliteKeyUses(folder);
-    uses.used(TENANT, 'a', time(1));
     expect(await refusedWith(uses.lastUses(TENANT))).toBe('data_dir_unusable');
     await uses.close();
   });
@@ -44,11 +82,27 @@ describe('last uses of keys in a file', () => {
     const folder = freshFolder();
     for (let round = 0; round < 3; round += 1) {
       const uses = sqliteKeyUses(folder, { periodMs: 0 });
-      for (let i = 0; i < 10; i += 1) uses.used(TENANT, `k${i}`, time(round));
+      for (let i = 0; i < 10; i += 1) uses.used(request(TENANT, `k${i}`, time(round)));
       await uses.close();
     }
     const db = new DatabaseSync(join(folder, 'key-uses.db'), { readOnly: true });
     expect(db.prepare('SELECT count(*) AS rows FROM key_uses').get()).toEqual({ rows: 10 });
+    expect(db.prepare('SELECT count(*) AS rows FROM key_days').get()).toEqual({ rows: 10 });
+    db.close();
+  });
+
+  it('leave the file usable for programs that know the last uses only', async () => {
+    const folder = freshFolder();
+    const db = new DatabaseSync(join(folder, 'key-uses.db'));
+    db.exec(`CREATE TABLE key_uses (
+      tenant_id TEXT NOT NULL, key_id TEXT NOT NULL, used_at TEXT NOT NULL, PRIMARY KEY (tenant_id, key_id)
+    ) WITHOUT ROWID; PRAGMA user_version = 1`);
+    const uses = sqliteKeyUses(folder);
+    expect(await uses.days(TENANT, 'a', ['2026-01-01'])).toEqual([]);
+    uses.used(request(TENANT, 'a', time(1)));
+    await uses.close();
+    expect(db.prepare('PRAGMA user_version').get()).toEqual({ user_version: 1 });
+    expect(await sqliteKeyUses(folder).days(TENANT, 'a', ['2026-01-01'])).toHaveLength(1);
     db.close();
   });
 });

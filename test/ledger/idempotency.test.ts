@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { addKey, revokeKey } from '../../src/domain/application-keys';
-import { updateApplication } from '../../src/domain/applications';
+import { createApplication, updateApplication } from '../../src/domain/applications';
 import { deleteTenant } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
 import { logFault } from '../../src/event-log/event-log';
+import { digestOf, makeKey } from '../../src/ledger/api-key';
 import { MAX_REPLIES } from '../../src/ledger/replies';
 import type { Command } from '../../src/ledger/ledger';
 import { eventsOf } from '../support/events';
@@ -102,9 +103,10 @@ describe('a request repeated with its idempotency key', () => {
     const other = await openLedger(folder);
     await program.ledger.execute(rename(customer, 'First', idempotent('k')));
     await other.ledger.execute(byOperator(customer.tenantId, revokeKey(customer.keyId)));
-    expect(await refusedWith(program.ledger.execute(rename(customer, 'First', idempotent('k'))))).toBe(
-      'key_refused',
-    );
+    for (const body of ['another body', 'body'])
+      expect(
+        await refusedWith(program.ledger.execute(rename(customer, 'First', idempotent('k', body)))),
+      ).toBe('key_refused');
   });
 
   it('is a different request in another scope', async () => {
@@ -112,6 +114,31 @@ describe('a request repeated with its idempotency key', () => {
     await program.ledger.execute(rename(customer, 'First', idempotent('k', 'body', 'PUT /one')));
     await program.ledger.execute(rename(customer, 'First', idempotent('k', 'body', 'PUT /two')));
     expect(await countOf(program, customer)).toBe(before + 2);
+  });
+
+  it('gets its own events alone, although the next request had the same key', async () => {
+    const { program, customer } = await opened();
+    const { tenantId } = customer;
+    const [applicationId, keyId, digest] = [randomUUID(), randomUUID(), digestOf(makeKey(tenantId))];
+    const key = { keyId, digest, at: '2020-01-01T00:00:00.000Z' };
+    const permissions = ['tenant:update'];
+    const neighbour = { applicationId, name: 'Other', type: 'management' as const, permissions, key };
+    await program.ledger.execute(byOperator(tenantId, createApplication(neighbour)));
+    const requests = [
+      rename(customer, 'First', idempotent('k')),
+      rename(customer, 'In another scope', idempotent('k', 'body', 'PUT /two')),
+      rename(
+        { ...customer, applicationId, keyId, digest },
+        'By another',
+        idempotent('k', 'body', 'PUT /two'),
+      ),
+    ];
+    const answers = [];
+    for (const request of requests) answers.push(await program.ledger.execute(request));
+    for (const [i, request] of requests.entries()) {
+      expect(answers[i]!.events).toHaveLength(1);
+      expect(await program.ledger.execute(request)).toEqual(answers[i]);
+    }
   });
 
   it('is a different request in another tenant', async () => {

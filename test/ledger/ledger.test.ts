@@ -125,13 +125,13 @@ describe('If-Match', () => {
     });
   });
 
-  it('refuses it otherwise, with the current revision', async () => {
+  it('refuses it otherwise, with the current entity tag', async () => {
     const program = await openLedger(freshFolder());
     const customer = await makeCustomer(program);
     await program.ledger.execute(rename(customer, 'New'));
     await expect(program.ledger.execute(rename(customer, 'Newer', ifAt(0)))).rejects.toMatchObject({
       code: 'precondition_failed',
-      more: { revision: 3 },
+      more: { tag: '3' },
     });
     expect(await historyOf(program, customer)).toHaveLength(4);
   });

@@ -4,9 +4,8 @@ import { pause } from '../../src/clock';
 import { mongoCounters, type SharedCounters } from '../../src/limits/mongo-counters';
 import { readPolicies, type Policy } from '../../src/limits/policies';
 import { rateLimits, type Counted } from '../../src/limits/rate-limits';
-import { itIf } from '../support/it-if';
-import { startMongoServer, type MongoServer } from '../support/mongodb/server';
-import { connectMongodb, mongodbUrl, REAL_MONGODB } from '../support/mongodb-under-test';
+import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
+import { connectMongodb, mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-under-test';
 import { until } from '../support/waiting';
 
 const A = '192.0.2.1';
@@ -44,9 +43,9 @@ const instanceOn = async (
   return { ...made, many, reports };
 };
 
-describe('rate counters in MongoDB', () => {
+describeMongodb('rate counters in MongoDB', () => {
   const instances = async (policies: readonly Policy[]) => {
-    const url = await mongodbUrl();
+    const url = mongodbUrl();
     const { db } = await connectMongodb(url);
     return {
       db,
@@ -73,13 +72,8 @@ describe('rate counters in MongoDB', () => {
     expect([...first.reports, ...second.reports]).toEqual([]);
   });
 
-  const itAtOnce = itIf(
-    process.env['TEST_MONGODB_KIND'] !== 'ferretdb',
-    "FerretDB 1.24 reads and writes in two steps; MongoDB's documentation promises one",
-  );
-
-  itAtOnce('are exact when two instances count at the same time', async () => {
-    const url = await mongodbUrl();
+  it('are exact when two instances count at the same time', async () => {
+    const url = mongodbUrl();
     const [policy] = readPolicies('global=30/60/60')!;
     const limiters = await Promise.all(
       [url, url].map(async (at) => {
@@ -125,19 +119,16 @@ describe('rate counters in MongoDB', () => {
   });
 });
 
-const describeStandIn = REAL_MONGODB === '' ? describe : describe.skip;
-
-describeStandIn('rate counters in a failing MongoDB (stand-in only)', () => {
-  let standIn: MongoServer;
+describeMongodb('rate counters in a failing MongoDB', () => {
+  let server: DisturbedMongodb;
   beforeEach(async () => {
-    standIn = await startMongoServer();
+    server = await mongodbBehindProxy();
   });
-  afterEach(() => standIn.close());
 
-  const counting = () => standIn.roundTrips.count({ command: 'findAndModify' });
+  const counting = () => server.roundTrips.count({ command: 'findAndModify' });
 
   it('are not read for a blocked address', async () => {
-    const { db } = await connectMongodb(standIn.url);
+    const { db } = await connectMongodb(server.url);
     const { many } = await instanceOn(db, readPolicies('global=3/60/60')!);
     await many(5);
     const asked = counting();
@@ -146,13 +137,13 @@ describeStandIn('rate counters in a failing MongoDB (stand-in only)', () => {
   });
 
   it.each([
-    ['is down', (): Promise<void> => standIn.leave(), (): Promise<void> => standIn.comeBack()],
-    ['is frozen', async (): Promise<void> => standIn.freeze(), async (): Promise<void> => standIn.thaw()],
+    ['is down', (): Promise<void> => server.shut(), (): Promise<void> => server.open()],
+    ['is frozen', async (): Promise<void> => server.freeze(), async (): Promise<void> => server.thaw()],
   ])(
     'delay no request by more than a moment while it %s, and most not at all',
     async (_, lose, findAgain) => {
       const clock = { now: 0 };
-      const { db } = await connectMongodb(standIn.url);
+      const { db } = await connectMongodb(server.url);
       const policies = readPolicies('global=1000/60/60')!;
       const { many, reports, status } = await instanceOn(db, policies, { clock, sharedWithinMs: 1_500 });
       await many(3);
@@ -177,13 +168,13 @@ describeStandIn('rate counters in a failing MongoDB (stand-in only)', () => {
   );
 
   it('are swept by instances if the server does not do it, and only expired ones', async () => {
-    standIn.faults.add({
+    server.faults.add({
       command: 'createIndexes',
       when: ({ indexes }) =>
         (indexes as { expireAfterSeconds?: number }[])[0]?.expireAfterSeconds !== undefined,
       action: { type: 'error', code: 238, message: 'TTL indexes are not implemented' },
     });
-    const { db } = await connectMongodb(standIn.url);
+    const { db } = await connectMongodb(server.url);
     const kept = db.collection('rate_counters', { readConcern: { level: 'local' } });
     const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
     await kept.insertMany([

@@ -46,10 +46,14 @@ describe.each(rows)('the limit %s at %s %s', (name, method, path, limit) => {
       retryAfter: 10,
       blockStarted: true,
     });
-    for (const after of [0.5, 4_000, 5_999, 0.499]) {
+    const endsAt = clock.now + 10_000;
+    for (const after of [0.5, 600, 3_400, 5_999, 0.499]) {
       clock.now += after;
       const { refused } = await many(10, method, path);
       expect([refused?.policy.name, refused?.blockStarted]).toEqual([name, false]);
+      // Never too early, and less than a second too late.
+      const left = (endsAt - clock.now) / 1_000;
+      expect(refused?.retryAfter).toBe(Math.max(1, Math.ceil(left)));
     }
     clock.now += 0.001;
     expect(passed(await count(method, path, A))).toBe(true);

@@ -3,7 +3,7 @@ import { mongoConnection } from '../../src/mongodb/connection';
 import { startStandIn } from '../support/event-store/stand-in';
 import { SQLITE_LOG } from '../support/log-under-test';
 import { freshFolder } from '../support/folders';
-import { startMongoServer, type MongoServer } from '../support/mongodb/server';
+import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 import { command, commandProcess, type Finished } from '../support/service';
 
 const PASSWORD = 'kept-to-ourselves';
@@ -21,17 +21,9 @@ const refused = async (url: string, line = CREATE): Promise<Finished> => {
   return ended;
 };
 
-describe('a MONGODB_URL that does not work', () => {
-  let server: MongoServer;
-  beforeEach(async () => {
-    server = await startMongoServer();
-  });
-  afterEach(() => server.close());
-
-  const inDatabase = (name: string): string => server.url.replace(/\/?(\?.*)?$/, `/${name}`);
-
-  const collectionsOf = async (name: string): Promise<readonly string[]> => {
-    const { db, close } = await mongoConnection(inDatabase(name), { waitMs: 0, onError: () => undefined });
+describeMongodb('a MONGODB_URL that does not work', () => {
+  const collectionsOf = async (url: string): Promise<readonly string[]> => {
+    const { db, close } = await mongoConnection(url, { waitMs: 0, onError: () => undefined });
     const found = await db.listCollections({}, { nameOnly: true }).toArray();
     await close();
     return found.map((collection) => collection.name).toSorted();
@@ -49,9 +41,9 @@ describe('a MONGODB_URL that does not work', () => {
   });
 
   it('because of its password', async () => {
-    const { stderr } = await refused(server.url.replace('mongodb://', `mongodb://user:${PASSWORD}@`));
+    const { stderr } = await refused(mongodbUrl().replace('mongodb://', `mongodb://user:${PASSWORD}@`));
     expect(stderr).toMatch(
-      /MongoDB at 127\.0\.0\.1:[0-9]+\/tenant_ledger refuses this user\. Check the user, /,
+      /MongoDB at 127\.0\.0\.1:[0-9]+\/test_[0-9a-f]+ refuses this user\. Check the user, /,
     );
   });
 
@@ -63,50 +55,46 @@ describe('a MONGODB_URL that does not work', () => {
     expect(stderr).toContain('[read_models_unavailable]');
   });
 
-  it('because the server is too old', async () => {
-    const old = await startMongoServer({ wireVersion: 8, version: '4.2.0' });
-    const { stderr } = await refused(old.url);
-    expect(stderr).toMatch(/MongoDB at .* is too old\. Version 4\.4 or newer is needed\./);
-    await old.close();
-  });
-
   it('because the database belongs to another program, where nothing is written', async () => {
-    const { db, close } = await mongoConnection(inDatabase('shop'), { waitMs: 0, onError: () => undefined });
+    const shop = mongodbUrl();
+    const { db, close } = await mongoConnection(shop, { waitMs: 10_000, onError: () => undefined });
     await db.collection('orders').insertOne({ paid: true });
     await close();
-    const { stderr } = await refused(inDatabase('shop'));
+    const { stderr } = await refused(shop);
     expect(stderr).toContain('[database_of_another_program]');
-    expect(await collectionsOf('shop')).toEqual(['orders']);
+    expect(await collectionsOf(shop)).toEqual(['orders']);
   });
 
   it('because the database has read models of another ledger: with its own log, and without any', async () => {
     const [first, second] = [freshFolder(), freshFolder()];
-    const env = { ...SQLITE_LOG, MONGODB_URL: inDatabase('ledger') };
+    const ledger = mongodbUrl();
+    const env = { ...SQLITE_LOG, MONGODB_URL: ledger };
     expect(await command(CREATE, { ...env, DATA_DIR: first })).toMatchObject({ code: 0 });
-    const before = await collectionsOf('ledger');
-    const none = await refused(inDatabase('ledger'));
+    const before = await collectionsOf(ledger);
+    const none = await refused(ledger);
     expect(none.stderr).toMatch(
-      /There is no log .* but mongodb:\/\/.*\/ledger has read models of one\. Check /,
+      /There is no log .* but mongodb:\/\/.*\/test_[0-9a-f]+ has read models of one\. Check /,
     );
     expect(none.stderr).toContain('[read_models_of_another_log]');
     expect(await command(CREATE, { ...env, MONGODB_URL: '', DATA_DIR: second })).toMatchObject({ code: 0 });
     const other = await command(CREATE, { ...env, DATA_DIR: second });
     expect(other).toMatchObject({ code: 1, stdout: '' });
     expect(other.stderr).toContain('[read_models_of_another_log]');
-    expect(await collectionsOf('ledger')).toEqual(before);
+    expect(await collectionsOf(ledger)).toEqual(before);
   });
 
   it('with an event store without a log: a command that creates nothing does not create one', async () => {
     const store = await startStandIn();
     const folder = freshFolder();
     const env = { DATA_DIR: folder, EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' };
-    const both = { ...env, MONGODB_URL: inDatabase('none') };
+    const none = mongodbUrl();
+    const both = { ...env, MONGODB_URL: none };
     const list = await command(['tenant', 'list'], both);
     expect(list).toMatchObject({ code: 1, stdout: '' });
     expect(list.stderr).toMatch(
       /There is no event log with STREAM_PREFIX="ledger\." in esdb:.*\[data_not_found\]/,
     );
-    expect(await collectionsOf('none')).toEqual([]);
+    expect(await collectionsOf(none)).toEqual([]);
     expect(await command(CREATE, both)).toMatchObject({ code: 0 });
     expect((await command(['tenant', 'list'], both)).stdout).toContain('Acme');
     await store.stop();

@@ -8,7 +8,13 @@ const PASSWORD = 'kept-to-ourselves';
 
 type Command = Readonly<Record<string, unknown>>;
 
-const HELLO = { ok: 1, isWritablePrimary: true, minWireVersion: 0, maxWireVersion: 21 };
+const HELLO = {
+  ok: 1,
+  isWritablePrimary: true,
+  minWireVersion: 0,
+  maxWireVersion: 21,
+  cursor: { id: 0n, ns: 'ledger.$cmd.listCollections', firstBatch: [] },
+};
 
 /** A server that answers every command as it is told to; `undefined` for no response. */
 const serverThat = async (
@@ -72,6 +78,9 @@ describe('a connection to MongoDB', () => {
     `mongodb://user:${PASSWORD}@127.0.0.1/a/b`,
     `mongodb://user:${PASSWORD}@127.0.0.1/ledger?reedConcern=majority`,
     'mongodb://127.0.0.1/ledger?tls=true&tlsCAFile=/nowhere/ca.pem',
+    'mongodb://127.0.0.1/ledger?maxStalenessSeconds=90',
+    'mongodb://127.0.0.1/ledger?readPreferenceTags=dc:east',
+    'mongodb://127.0.0.1/ledger?compressors=zstd,snappy',
   ])('refuses an invalid address, and shows no password: %s', async (url) => {
     const error = await open(url).catch((caught: unknown) => caught);
     expect(error).toMatchObject({
@@ -84,14 +93,40 @@ describe('a connection to MongoDB', () => {
   it('uses the primary and majority concern, whatever the address says, and reports what it is', async () => {
     const port = await begin(() => ({ ...HELLO, version: '8.0.4' }));
     const { db, place, software, close } = await open(
-      `mongodb://127.0.0.1:${port}/ledger?w=1&readPreference=secondary&readConcernLevel=local`,
+      `mongodb://127.0.0.1:${port}/ledger?w=1&journal=false&wtimeoutMS=5&readPreference=secondary&readConcernLevel=local`,
     );
     expect(db.readConcern?.level).toBe('majority');
-    expect(db.writeConcern).toMatchObject({ w: 'majority', journal: true });
+    expect(db.writeConcern).toMatchObject({ w: 'majority', journal: true, wtimeoutMS: 0 });
     expect(db.readPreference?.mode).toBe('primary');
     expect([db.databaseName, place]).toEqual(['ledger', `127.0.0.1:${port}/ledger`]);
     expect(await software()).toBe('MongoDB 8.0.4');
     await close();
+  });
+
+  it.each([
+    ['', 20, 60_000],
+    ['?maxPoolSize=7&maxidletimems=500', 7, 500],
+  ])('has few connections, unless the address says otherwise: %s', async (options, pool, idleMs) => {
+    const port = await begin(() => HELLO);
+    const { db, close } = await open(`mongodb://127.0.0.1:${port}/ledger${options}`);
+    expect(db.client.options).toMatchObject({ maxPoolSize: pool, maxIdleTimeMS: idleMs });
+    await close();
+  });
+
+  it('says which option cannot be used, and why', () => {
+    expect(() => addressOf('mongodb://db/x?compressors=zstd')).toThrow(/compressors other than zlib need/);
+    expect(() => addressOf('mongodb://db/x?maxStalenessSeconds=90')).toThrow(/read from the primary\. Leave/);
+    expect(addressOf('mongodb://db/x?compressors=zlib')).toMatchObject({ database: 'x' });
+  });
+
+  it('reports that a server with authentication refuses an address without a user', async () => {
+    const port = await begin((command) =>
+      'listCollections' in command ? { ok: 0, code: 13, errmsg: 'requires authentication' } : HELLO,
+    );
+    await expect(open(`mongodb://127.0.0.1:${port}/ledger`, 60_000)).rejects.toMatchObject({
+      code: 'read_models_unavailable',
+      message: expect.stringMatching(/refuses this user\. .*without a user, it is refused/),
+    });
   });
 
   it('recognises the plain error of a reset connection', async () => {

@@ -1,10 +1,11 @@
 import { sharedSecret } from '../../src/mongodb/shared-secret';
-import { connectMongodb, mongodbUrl } from '../support/mongodb-under-test';
+import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
+import { connectMongodb } from '../support/mongodb-under-test';
 import { refusedWith } from '../support/waiting';
 
-describe('the secret that instances share', () => {
+describeMongodb('the secret that instances share', () => {
   it('is created once, however many start at the same time, and is long', async () => {
-    const url = await mongodbUrl();
+    const url = mongodbUrl();
     const connections = await Promise.all(Array.from({ length: 8 }, () => connectMongodb(url)));
     const secrets = await Promise.all(connections.map(({ db }) => sharedSecret(db)));
     expect(new Set(secrets).size).toBe(1);

@@ -9,7 +9,8 @@ import {
   STILL_READ_MS,
   type ActiveGenerations,
 } from '../../src/projecting/active-generations';
-import { generationName } from '../../src/read-models/read-models';
+import { damaged } from '../../src/read-models/damage';
+import { generationName, generationRemoved, type GenerationId } from '../../src/read-models/read-models';
 import { seed, seeded } from '../support/property';
 import { until } from '../support/waiting';
 import { lineCollections, plainLines } from './lines';
@@ -70,6 +71,33 @@ describe('the active generations', () => {
     expect(namesOf(active.live())).toEqual(['lines_v1_2']);
   });
 
+  it.each([
+    ['damaged', (id: GenerationId) => damaged(id, 'gone.')],
+    ['removed', (id: GenerationId) => generationRemoved(id)],
+  ])('leave a %s generation once the next one shows all that was in the log', async (_, errorOf) => {
+    const harness = await replayHarness();
+    const [tenantId = ''] = await someTenants(harness);
+    await harness.catchUp();
+    const readModels = await openReadModels(harness.folder);
+    const open: typeof readModels.open = async (...parts) => {
+      const generation = await readModels.open(...parts);
+      if (generation.id.generation > 1) return generation;
+      const applied = async () => Promise.reject(errorOf(generation.id));
+      return { ...generation, reader: { ...generation.reader, applied } };
+    };
+    const active = await openActiveGenerations([lines], { ...readModels, open }, harness.log);
+    await harness.rebuild();
+    await harness.record(tenantId, updated('late'));
+    await active.refresh();
+    expect(namesOf(active.live())).toEqual(['lines_v1_1']);
+    await projectInto(
+      harness,
+      active.projected().find(({ generation }) => generation.id.generation === 2)!,
+    );
+    await active.refresh();
+    expect(namesOf(active.live())).toEqual(['lines_v1_2']);
+  });
+
   it('stay on the previous generation until the next one shows as much', async () => {
     const harness = await replayHarness();
     const [tenantId = ''] = await someTenants(harness);
@@ -88,6 +116,81 @@ describe('the active generations', () => {
     expect(namesOf(active.live())).toEqual(['lines_v1_1']);
     expect(namesOf(active.projected())).toEqual(['lines_v1_1', 'lines_v1_2']);
     expect(active.shown().map((generation) => generation.id.generation)).toEqual([1, 2]);
+    await harness.catchUp();
+    await active.refresh();
+    expect(namesOf(active.live())).toEqual(['lines_v1_2']);
+  });
+
+  it('notice a switch that is made while they look at the pointers', async () => {
+    const harness = await replayHarness();
+    await someTenants(harness);
+    await harness.catchUp();
+    const readModels = await openReadModels(harness.folder);
+    let isSwitching = false;
+    const liveLately: typeof readModels.liveLately = async (...which) => {
+      const found = await readModels.liveLately(...which);
+      if (isSwitching) await harness.rebuild();
+      isSwitching = false;
+      return found;
+    };
+    const active = await openActiveGenerations([lines], { ...readModels, liveLately }, harness.log);
+    await readModels.requestRetry();
+    isSwitching = true;
+    await active.refresh();
+    expect([isSwitching, ...namesOf(active.live())]).toEqual([false, 'lines_v1_1']);
+    await active.refresh();
+    expect(namesOf(active.live())).toEqual(['lines_v1_2']);
+  });
+
+  it('are not up to date after a look that took too long', async () => {
+    const harness = await replayHarness();
+    await someTenants(harness);
+    await harness.catchUp();
+    const readModels = await openReadModels(harness.folder);
+    let lookMs = 0;
+    const pointer: typeof readModels.pointer = async (...which) => {
+      const found = await readModels.pointer(...which);
+      await pause(lookMs);
+      return found;
+    };
+    const active = await openActiveGenerations([lines], { ...readModels, pointer }, harness.log);
+    expect(active.isUpToDate()).toBe(true);
+    await readModels.requestRetry();
+    lookMs = 1_100;
+    await active.refresh();
+    expect(active.isUpToDate()).toBe(false);
+  });
+
+  it('do not go back in time when the current one moves on while it is compared with the next', async () => {
+    const harness = await replayHarness();
+    const [tenantId = ''] = await someTenants(harness);
+    await harness.catchUp();
+    const readModels = await openReadModels(harness.folder);
+    const former = await readModels.open(
+      { projection: 'lines', version: 1, generation: 1 },
+      lines.collections,
+      await harness.log.identity(),
+    );
+    let isMoving = true;
+    const moveOn = async (): Promise<void> => {
+      isMoving = false;
+      await harness.record(tenantId, updated('c'));
+      await former.commit((await former.control()).n, await harness.log.head(), []);
+    };
+    const open: typeof readModels.open = async (id, ...more) => {
+      const generation = await readModels.open(id, ...more);
+      if (id.generation === 1) return generation;
+      const applied = async () => {
+        const position = await generation.reader.applied();
+        if (isMoving) await moveOn();
+        return position;
+      };
+      return { ...generation, reader: { ...generation.reader, applied } };
+    };
+    const active = await openActiveGenerations([lines], { ...readModels, open }, harness.log);
+    await harness.rebuild();
+    await active.refresh();
+    expect([isMoving, ...namesOf(active.live())]).toEqual([false, 'lines_v1_1']);
     await harness.catchUp();
     await active.refresh();
     expect(namesOf(active.live())).toEqual(['lines_v1_2']);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Projector } from '../../projections/projector';
 import { compare, type Difference } from '../../src/projecting/compare';
-import type { Generation, Write } from '../../src/read-models/read-models';
+import { PARKED, type Generation, type Write } from '../../src/read-models/read-models';
 import { storeUnderTest } from '../support/store-under-test';
 
 const projector: Projector = {
@@ -116,6 +116,51 @@ describe('a comparison', () => {
     const { found, documents } = await differencesOf(live, writesOf(), TENANTS[1]);
     expect(found).toEqual(['differs rows key 1']);
     expect(documents).toBe(2 * Math.ceil((ROWS - 1) / TENANTS.length));
+  });
+
+  it.each<[string, object | undefined, object | undefined, boolean]>([
+    ['both at the same event', { event_id: 'a' }, { event_id: 'a' }, true],
+    ['in the live generation only', { event_id: 'a' }, undefined, false],
+    ['at another event in the replay', { event_id: 'a' }, { event_id: 'b', cause: 'bad_event' }, false],
+    ['in the replay only, at a bad event', undefined, { event_id: 'b', cause: 'bad_event' }, true],
+    ['in the replay only, by missing events', undefined, { event_id: 'b', cause: 'missing_events' }, false],
+  ])('of a tenant parked %s', async (_, live, replayed, isCompared) => {
+    const [tenantId = ''] = TENANTS;
+    const writes = (number: number, parked: object | undefined): readonly Write[] => [
+      { tenantId, collection: 'rows', key: 'key', document: { number } },
+      ...(parked === undefined
+        ? []
+        : [{ tenantId, collection: PARKED, key: 'tenant', document: { ...parked } }]),
+    ];
+    const { found } = await differencesOf(writes(1, live), writes(2, replayed));
+    expect(found).toEqual(isCompared ? ['differs rows key'] : []);
+  });
+
+  it('waits until the live generation is as far as the replay', async () => {
+    const [tenantId = ''] = TENANTS;
+    const row = (number: number): Write => ({
+      tenantId,
+      collection: 'rows',
+      key: 'key',
+      document: { number },
+    });
+    const [live, replayed] = [await filled([row(1)]), await filled([row(1)])];
+    const next = { position: '2', eventId: 'f' };
+    await replayed.commit(1, next, [row(2)]);
+    let looks = 0;
+    const watched: Generation = {
+      ...live,
+      snapshot: async (keys) => {
+        looks += 1;
+        if (looks === 2) await live.commit(1, next, [row(2)]);
+        return live.snapshot(keys);
+      },
+    };
+    const { differences } = await compare(projector, watched, replayed, {
+      follow: async () => undefined,
+      onDifference: () => undefined,
+    });
+    expect([differences, looks]).toEqual([0, 2]);
   });
 
   it.each([

@@ -292,6 +292,38 @@ describe('readers up to a position', () => {
     expect(await takeAll(batches(undefined))).toBe(COUNT);
   });
 
+  it('go on as soon as one that they wait for has left', async () => {
+    const ROUNDS = 10;
+    const { log, last } = await filledLog((ROUNDS + 2) * BATCH_EVENTS);
+    /** Takes batches one by one; before each, another reader is at work on the one before, and leaves. */
+    const timeWith = async (isJoined: boolean): Promise<number> => {
+      const batches = openConsumer(log).upTo(last);
+      const reader = batches(undefined)[Symbol.asyncIterator]();
+      let next = reader.next();
+      let at: Position | undefined;
+      let waitedMs = 0;
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const other = batches(at)[Symbol.asyncIterator]();
+        const { value } = await next;
+        if (isJoined) expect(endOf((await other.next()).value as Batch)).toBe(endOf(value as Batch));
+        at = endOf(value as Batch);
+        next = reader.next();
+        await turn();
+        const startedAt = performance.now();
+        await other.return?.();
+        await next;
+        waitedMs += performance.now() - startedAt;
+      }
+      await reader.return?.();
+      return waitedMs;
+    };
+    // Waiting in vain takes 100 ms each time.
+    let most = Infinity;
+    for (let attempt = 0; attempt < 3 && most > 50 * ROUNDS; attempt += 1)
+      most = (await timeWith(true)) - (await timeWith(false));
+    expect(most).toBeLessThan(50 * ROUNDS);
+  });
+
   it('end there, and get events appended since on the next read', async () => {
     const { log, last } = await filledLog(700);
     const { upTo } = openConsumer(log);

@@ -11,7 +11,8 @@ import type { ReadModels, Scanner, Target } from '../../src/read-models/read-mod
 import { openForWriting } from '../../src/sqlite/database';
 import { freshFolder } from '../support/folders';
 import { inPlaceAppender } from '../support/in-place-appender';
-import { storeName, storeUnderTest } from '../support/store-under-test';
+import { storeName } from '../support/store-name';
+import { storeUnderTest } from '../support/store-under-test';
 import { until } from '../support/waiting';
 
 export const streams = streamNames();

@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { projections } from '../../projections/projections';
 import { tenants } from '../../projections/tenants';
+import type { Head } from '../../src/event-log/event-log';
 import { openLiveGenerations } from '../../src/projecting/live-generations';
 import { openForWriting } from '../../src/sqlite/database';
 import { freshFolder } from '../support/folders';
-import { storeName } from '../support/store-under-test';
+import { storeName } from '../support/store-name';
 import { closeAll, created, openLog, openProcess, openReadModels, streams, updated } from './harness';
 
 const STREAM = streams.tenant(randomUUID());
@@ -112,6 +113,25 @@ describe('the live generations', () => {
       message: expect.stringMatching(/tenants_v2_1 does not match the event log. .* set back/),
     });
     await expect(open(folders)).rejects.toThrow(REBUILD);
+  });
+
+  it('are opened once a cluster whose new leader showed an older state shows all of it', async () => {
+    const folders = await built();
+    const log = await openLog(folders.log);
+    let looks = 0;
+    const continuity = async (known?: Head) => {
+      looks += 1;
+      return looks < 3 ? 'set_back' : log.continuity(known);
+    };
+    const readModels = await openReadModels(folders.readModels);
+    const elected = { ...log, continuity };
+    await expect(openLiveGenerations(projections, readModels, elected)).rejects.toMatchObject({
+      code: 'log_set_back',
+    });
+    expect(
+      await openLiveGenerations(projections, readModels, { ...elected, olderForMs: 5_000 }),
+    ).toHaveLength(projections.length);
+    expect(looks).toBe(2 + projections.length);
   });
 
   it('can be rebuilt in another place', async () => {

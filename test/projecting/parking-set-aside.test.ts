@@ -180,4 +180,18 @@ describe('a request to retry', () => {
     await until(async () => (await parked()).length === 0);
     expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(harness.history));
   });
+
+  it('several tenants at once retries each of them', async () => {
+    const harness = await replayHarness();
+    let isBroken = true;
+    const projector = linesProjector(({ type }) => isBroken && type === 'TenantUpdated');
+    const [one = '', two = ''] = await someTenants(harness, 2);
+    const server = await openServer(harness, [projector]);
+    await server.start();
+    await until(async () => (await parkedIn(server.reader('lines'))).length === 2);
+    isBroken = false;
+    await Promise.all([one, two].map((tenantId) => harness.readModels.requestRetry(tenantId)));
+    await until(async () => (await parkedIn(server.reader('lines'))).length === 0, LONG);
+    expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(harness.history));
+  });
 });

@@ -1,4 +1,4 @@
-import { storeName } from '../support/store-under-test';
+import { storeName } from '../support/store-name';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { projections } from '../../projections/projections';
@@ -14,6 +14,7 @@ import { type ParkedTenant, parkedTenants, retryDue, retryParked } from '../../s
 import { project } from '../../src/projecting/projection-run';
 import { PARKED, STREAMS, type Scanner, type Target } from '../../src/read-models/read-models';
 import { ledgerStatus } from '../../src/app/status';
+import { eventsOf } from '../support/events';
 import { BOUNDS } from '../support/given';
 import { withoutReadModels } from '../support/ledgers';
 import { lineCollections, linesProjector } from './lines';
@@ -208,14 +209,16 @@ describe('a bad event', () => {
     await log.record(streams.tenant(bad), created());
     const eventId = log.plant(streams.tenant(bad), { type: 'TenantPainted', data: '{}' });
     const { position } = (await log.head())!;
-    const process = await openProcess(log, await openReadModels(log.folder), projections);
+    const readModels = await openReadModels(log.folder);
+    const process = await openProcess(log, readModels, projections);
     await process.catchUp(position, 10_000);
-    const snapshots = sqliteSnapshots(log.folder, await log.identity());
+    const snapshots = sqliteSnapshots(log.folder, await log.identity(), () => undefined);
     closeAfterwards(() => snapshots.close());
     const folds = cachedFolds(log, snapshots, streams);
     const asked = ledger({ log, folds, streams, keys: withoutReadModels, bounds: BOUNDS });
     const watch = { missing: () => undefined };
-    const status = await ledgerStatus({ log, ledger: asked, projecting: process, store: 'here', watch });
+    const here = { log, ledger: asked, projecting: process, store: 'here', replay: { readModels }, watch };
+    const status = await ledgerStatus(here);
     expect(status.projections).toHaveLength(projections.length);
     for (const projection of status.projections) {
       expect(projection).toMatchObject({ position, lag_events: 0, lag_seconds: 0 });
@@ -225,7 +228,7 @@ describe('a bad event', () => {
     }
     expect(status.decisions.parked).toMatchObject([{ tenant_id: bad, event_id: eventId, position }]);
     await log.record(streams.tenant(randomUUID()), created());
-    const later = await ledgerStatus({ log, ledger: asked, projecting: process, store: 'here', watch });
+    const later = await ledgerStatus(here);
     expect(later.projections.map((projection) => projection.lag_events)).toEqual(projections.map(() => 1));
   });
 });
@@ -377,6 +380,29 @@ describe('a parked tenant', () => {
     );
     expect(after.warnings).toEqual([]);
   });
+
+  it.each([511, 512, 513, 1_024])(
+    'resumes right after its last applied event, although %i events of its batch came before',
+    async (applied) => {
+      const { log, generation, by } = await prepared();
+      const { bad } = names();
+      const before = Array.from({ length: applied - 1 }, (_, i) => updated(`${i}`));
+      await log.record(streams.tenant(bad), created(), ...before, updated('strange'), updated('a'));
+      const inOneBatch = async function* (after: Position | undefined) {
+        yield batchOf(await eventsOf(log.readAll({ after })), streams);
+      };
+      await project(by(old, '1'), inOneBatch);
+      expect(await parkedIn(generation)).toHaveLength(1);
+      await retryDue(by(fixed, '2'));
+      expect(await parkedIn(generation)).toEqual([]);
+      const other = await openReadModels();
+      const clean = await other.open(ID, fixed.collections, 'log');
+      await project(runOf(fixed, clean, log), allOf(log));
+      expect(await documentsOf(generation, lineCollections)).toEqual(
+        await documentsOf(clean, lineCollections),
+      );
+    },
+  );
 
   it('stays parked when the retry fails, and names the program that retried', async () => {
     const { log, generation, by } = await prepared();

@@ -1,4 +1,4 @@
-import { storeName } from '../support/store-under-test';
+import { storeName } from '../support/store-name';
 import { randomUUID } from 'node:crypto';
 import { parkedTenants, setAside } from '../../src/projecting/parking';
 import { rollback } from '../../src/projecting/rebuild';

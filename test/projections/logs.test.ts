@@ -1,6 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
-import { findLogs, isNumbered, walkLogs, type LogFilter, type LogPage } from '../../projections/log-pages';
+import {
+  findLogs,
+  isNumbered,
+  numberIn,
+  walkLogs,
+  type LogFilter,
+  type LogPage,
+  type SeenRow,
+} from '../../projections/log-pages';
 import { listEntityTypes, logs, type LogRow } from '../../projections/logs';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import type { Reader } from '../../src/read-models/read-models';
@@ -91,13 +99,13 @@ const pageWalk = async (reader: Reader, filter: LogFilter, size: number): Promis
 };
 const cursorWalk = async (reader: Reader, filter: LogFilter, size: number): Promise<readonly string[]> => {
   const seen: string[] = [];
-  let olderThan: string | undefined;
+  let olderThan: SeenRow | undefined;
   for (;;) {
     const after = olderThan === undefined ? {} : { olderThan };
     const found = await findLogs(reader, TENANT, { filter, page: 1, size, ...after });
     seen.push(...idsOf(found.rows));
     if (found.last === undefined) return seen;
-    olderThan = found.last.position;
+    olderThan = { id: found.last.id, number: numberIn(filter, found.last) };
   }
 };
 const upwardWalk = async (reader: Reader, filter: LogFilter, limit: number): Promise<readonly string[]> => {
@@ -275,8 +283,9 @@ describe('the logs of any history', () => {
             const { size } = asked;
             const page = isNumbered(filter) ? asked.page : 1;
             const matching = naiveFilter(all, filter).toReversed();
-            const olderThan = asked.cursor === undefined ? undefined : positionOf(asked.cursor);
-            const left = matching.filter((row) => olderThan === undefined || row.position < olderThan);
+            const seen = asked.cursor === undefined ? undefined : matching[asked.cursor % matching.length];
+            const left = matching.filter((row) => seen === undefined || row.position < seen.position);
+            const olderThan = seen === undefined ? undefined : { id: seen.id, number: 0 };
             const from = (page - 1) * size;
             const found = await findLogs(reader, TENANT, {
               filter,
@@ -368,6 +377,22 @@ describe('a row of the log', () => {
   it('names no actor if there is none', async () => {
     const [row] = await rowsOf(await projected(logs, loggedOf([recorded('CardUsed')])));
     expect(Object.keys(row!)).not.toEqual(expect.arrayContaining([expect.stringContaining('actor')]));
+  });
+
+  it('is not found by its trace if it is outside the dates', async () => {
+    const events = [0, 1, 2].map((n) =>
+      recorded('CardUsed', { metadata: { traceId: 'trace-1' }, recordedMs: START + n }),
+    );
+    const reader = await projected(logs, loggedOf(events));
+    const rows = await rowsOf(reader);
+    const [newest, middle] = rows.map((row) => row.created_at);
+    const found = async (filter: LogFilter) =>
+      idsOf((await findLogs(reader, TENANT, { filter, page: 1, size: 9 })).rows);
+    const traceId = 'trace-1';
+    expect(await found({ traceId })).toEqual(idsOf(rows));
+    expect(await found({ traceId, start: middle, end: newest })).toEqual(idsOf(rows.slice(1, 2)));
+    expect(await found({ traceId, start: newest })).toEqual(idsOf(rows.slice(0, 1)));
+    expect(await found({ traceId, end: middle })).toEqual(idsOf(rows.slice(2)));
   });
 
   it('omits a trace id that is too long to be queried', async () => {

@@ -1,4 +1,4 @@
-import type { Collection, Document } from '../../projections/projector';
+import type { Collection, Document, Query } from '../../projections/projector';
 import { yieldToEventLoop } from '../../src/clock';
 import { fault } from '../../src/fault';
 import type { Checkpoint, Generation, Reader, ReadModels, Write } from '../../src/read-models/read-models';
@@ -129,6 +129,48 @@ describe('readers with a cache', () => {
         expect(await notes.find(tenantId, 'notes', { ...first, limit: 2 })).toHaveLength(2);
         expect([round, await notes.countBefore(tenantId, 'notes', onShelf, '2')]).toEqual([round, before]);
       }
+  });
+
+  it('distinguish queries by every part', async () => {
+    await commit(...[1, 2, 3].map((place) => note(TENANT, place, `${place}`)));
+    const query: Required<Query> = {
+      index: 'by_shelf',
+      equal: ['b'],
+      from: 'note 1',
+      upTo: 'note 2',
+      descending: false,
+      limit: 1,
+      areAllThere: false,
+    };
+    const changed: { readonly [Part in keyof Query]-?: Query } = {
+      index: { from: 'note 1', upTo: 'note 2', limit: 1 },
+      equal: { ...query, equal: ['a'], from: 'one', upTo: 'one' },
+      from: { ...query, from: 'note 2' },
+      upTo: { ...query, upTo: 'note 3', descending: true },
+      descending: { ...query, descending: true },
+      limit: { ...query, limit: 0 },
+      areAllThere: { ...query, areAllThere: true },
+    };
+    const parts = { ...onShelf, equal: ['b'], first: 1, last: 3 };
+    const borders = [
+      parts,
+      { ...parts, first: 3 },
+      { ...parts, last: 1 },
+      { ...parts, equal: ['a'], last: 0 },
+    ];
+    const notes = remembering(() => here.reader).reader('notes');
+    for (const [part, asked] of Object.entries({ none: query, ...changed }))
+      expect([part, await notes.find(TENANT, 'notes', asked)]).toEqual([
+        part,
+        await here.reader.find(TENANT, 'notes', asked),
+      ]);
+    for (const asked of borders)
+      for (const value of ['0', '2', '4'])
+        expect([asked, value, await notes.countBefore(TENANT, 'notes', asked, value)]).toEqual([
+          asked,
+          value,
+          await here.reader.countBefore(TENANT, 'notes', asked, value),
+        ]);
   });
 
   it('share a check for changes with queries made before it, never with those made after it', async () => {

@@ -1,4 +1,4 @@
-import { findLogs, walkLogs, type LogFilter } from '../../projections/log-pages';
+import { findLogs, walkLogs, type LogFilter, type SeenRow } from '../../projections/log-pages';
 import { listEntityTypes, logs } from '../../projections/logs';
 import type { Collection, Query, Reader } from '../../projections/projector';
 import { borderIn, findIn, parkedIn, rangeIn } from '../../src/read-models/sqlite/tables';
@@ -54,7 +54,7 @@ describe('queries of logs', () => {
   };
 
   const page =
-    (filter: LogFilter, number = 3, olderThan?: string) =>
+    (filter: LogFilter, number = 3, olderThan?: SeenRow) =>
     (reader: Reader) =>
       findLogs(reader, TENANT, {
         filter,
@@ -78,14 +78,14 @@ describe('queries of logs', () => {
   const BY_TYPED_ENTITY = seek('by_typed_entity', `${TYPED}${range('typed_entity_number')}`);
   const ONE_BY_TYPED_ENTITY = seek('by_typed_entity', `${TYPED}field_typed_entity_number=?`);
   const dates = { start: '2026-01-01T01:00:00.000Z', end: '2026-01-01T06:00:00.000Z' };
-  const cursor = String(300).padStart(16, '0');
+  const cursor = { id: 'unknown', number: 300 };
 
   it.each<[string, (reader: Reader) => Promise<unknown>, readonly string[]]>([
     ['a plain page', page({}), [BY_NUMBER]],
-    ['a page after a cursor', page({}, 1, cursor), [ONE_BY_NUMBER, BY_NUMBER]],
+    ['a page after a cursor', page({}, 1, cursor), [BY_NUMBER]],
     ['a page by dates', page(dates), [ONE_BY_NUMBER, BY_NUMBER]],
     ['a page by type', page({ entityType: 'token' }), [BY_TYPE]],
-    ['a page by type after a cursor', page({ entityType: 'token' }, 1, cursor), [ONE_BY_TYPE, BY_TYPE]],
+    ['a page by type after a cursor', page({ entityType: 'token' }, 1, cursor), [BY_TYPE]],
     ['a page by type and dates', page({ entityType: 'token', ...dates }), [ONE_BY_TYPE, BY_TYPE]],
     ['a page by entity', page({ entityId: 'e4' }, 2), [BY_ENTITY]],
     ['a page by entity and dates', page({ entityId: 'e4', ...dates }, 1), [ONE_BY_ENTITY, BY_ENTITY]],

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { generationName, type ReadModels, type Write } from '../../src/read-models/read-models';
@@ -8,6 +8,7 @@ import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-model
 import { openForReading, openForWriting } from '../../src/sqlite/database';
 import { startThread } from '../../src/sqlite/thread';
 import { countedFailure } from '../support/counted-failure';
+import { fileDamages } from '../support/damage';
 import { freshFolder } from '../support/folders';
 import { inThreadWriter } from '../support/in-thread-writer';
 import { until } from '../support/waiting';
@@ -165,6 +166,26 @@ describe('read models in SQLite files', () => {
     expect(await readModels.lease('there', 'another', 1_000)).toBe(false);
   });
 
+  it('do not honour a lease that lasts longer than any: the clock was set back since', async () => {
+    const readModels = await openIn(freshFolder());
+    await readModels.lease('work', `not-${hostname()} x 1`, 24 * 3_600_000);
+    expect(await readModels.lease('work', 'another', 1_000)).toBe(true);
+  });
+
+  it('do not wait for the readers of a generation that was left before the clock was set back', async () => {
+    const readModels = await openIn(freshFolder(), { startWriter: inThreadWriter({}) });
+    expect(await readModels.point('counter', 1, { live: 1 }, undefined)).toBe(true);
+    const ahead = Date.now() + 3_600_000;
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(ahead);
+    try {
+      await readModels.point('counter', 1, { live: 2, previous: 1 }, { live: 1 });
+      expect(await readModels.liveLately('counter', 1, 4_000)).toEqual([1]);
+    } finally {
+      clock.mockRestore();
+    }
+    expect(await readModels.liveLately('counter', 1, 4_000)).toEqual([]);
+  });
+
   const notes = [...collections, { name: 'notes', indexes: { by_place: ['place'] } }];
   const note = (key: string, place: number): Write => ({
     ...count(key, 1),
@@ -254,12 +275,46 @@ describe('read models in SQLite files', () => {
     expect(keysIn(folder)).toEqual(['docs_counts', 'docs_notes', 'docs_parked', 'docs_streams']);
   });
 
-  it('state why they cannot be opened', async () => {
-    const folder = freshFolder();
-    writeFileSync(join(folder, 'index.db'), 'This is no database. '.repeat(100));
-    await expect(openIn(folder)).rejects.toMatchObject({
-      code: 'read_models_unavailable',
-      message: expect.stringMatching(/cannot be written.*not a database/),
+  describe('whose index is lost', () => {
+    const last = { ...id, generation: 4 };
+    const emptied = (path: string): void => {
+      rmSync(path);
+      openForWriting(path, 'NORMAL').close();
+    };
+    const damages: typeof fileDamages = { ...fileDamages, 'without any table': emptied };
+
+    it('say so, and that a restart helps, in a process that has it open', async () => {
+      const folder = freshFolder();
+      const readModels = await openIn(folder);
+      const path = join(folder, 'index.db');
+      const db = openForWriting(path, 'NORMAL');
+      db.exec('DROP TABLE pointers');
+      db.close();
+      await expect(readModels.pointer(id.projection, id.version)).rejects.toMatchObject({
+        code: 'read_models_unavailable',
+        message: expect.stringMatching(new RegExp(`${path} cannot be read: .*Restart the service`)),
+      });
+    });
+
+    it.each(Object.entries(damages))('(%s) are set apart, and begin again', async (_, damage) => {
+      const folder = freshFolder();
+      const readModels = await sqliteReadModels(folder);
+      const generation = await readModels.open(last, collections, 'log');
+      await generation.commit(0, undefined, [count('a', 1)]);
+      await readModels.point(id.projection, id.version, { live: 4 }, undefined);
+      await readModels.close();
+      damage(join(folder, 'index.db'), 'pointers');
+      const warnings: string[] = [];
+      const again = await openIn(folder, { report: (what) => void warnings.push(what) });
+      expect(await again.pointer(id.projection, id.version)).toBeUndefined();
+      expect(await again.damageOf(last)).toMatch(/index of the read models was lost/);
+      await expect(again.open(last, collections, 'log')).rejects.toMatchObject({
+        code: 'read_models_unavailable',
+        message: expect.stringContaining('tenant-ledger projections rebuild counter'),
+      });
+      expect(await again.nextNumber(id.projection, id.version)).toBe(5);
+      await again.open(id, collections, 'log');
+      expect(warnings.length).toBe(existsSync(join(folder, 'index.db.damaged')) ? 1 : 0);
     });
   });
 });

@@ -52,6 +52,7 @@ describe('an API key, shown only in the line that prints it', () => {
     by = await beside(service);
     ({ tenantId } = await by.newTenant());
     const all = ['tenant:read', 'tenant:update', 'tenant:delete', 'log:read', 'report:read'];
+    all.push('application:read', 'application:create', 'application:update');
     ({ key: canary, keyId } = await by.newApplication(tenantId, 'management', ...all));
   });
 
@@ -70,6 +71,15 @@ describe('an API key, shown only in the line that prints it', () => {
         `/logs?start_date=${text}&page=${text}`,
         `/logs?entity_type=${text}&entity_id=${text}`,
         `/problems/${text}`,
+        `/%zz${text}`,
+        `/events?after=${text}&type=${text}&key_id=${text}`,
+        `/events?limit=${text}`,
+        `/events/${text}`,
+        `/tenants/self?as_of=${text}`,
+        `/applications?id=${text}`,
+        `/applications?start=${text}&type=${text}`,
+        `/applications/${text}`,
+        `/applications/${text}/keys/${text}`,
       ])
         await call(path);
       for (const method of ['PUT', 'DELETE', 'POST', 'OPTIONS']) await call(`/${text}`, {}, method, {});
@@ -83,10 +93,16 @@ describe('an API key, shown only in the line that prints it', () => {
         'Referer',
         'Cookie',
         'Accept',
+        'Accept-Encoding',
         'Host',
+        'Origin',
+        'Forwarded',
+        'Last-Event-ID',
+        'traceparent',
+        'tracestate',
       ])
         await call('/tenants/self', { [header]: text });
-      for (const header of ['If-Match', 'Content-Type'])
+      for (const header of ['If-Match', 'Content-Type', 'Content-Encoding'])
         await call('/tenants/self', { [header]: text }, 'PUT', { name: 'Named' });
       for (const body of [
         text,
@@ -97,6 +113,12 @@ describe('an API key, shown only in the line that prints it', () => {
         JSON.stringify({ name: 'A', settings: text }),
       ])
         await call('/tenants/self', {}, 'PUT', body);
+      for (const body of [
+        { name: 'A', type: text },
+        { name: 'A', type: 'private', permissions: [text] },
+        { name: 'A', type: 'private', expires_at: text, create_key: text },
+      ])
+        await call('/applications', {}, 'POST', body);
       seen(await ask(`${service.url}/tenants/self`, { key: text }));
       seen(await ask(`${service.url}/tenants/self`, { key: text, method: 'PUT', body: { name: 'B' } }));
     }
@@ -118,7 +140,13 @@ describe('an API key, shown only in the line that prints it', () => {
         `${text}\r\n\r\n`,
         `GET /x HTTP/1.1\r\nHost: x\r\n${text}\r\n\r\n`,
         `GET /x HTTP/1.1\r\nHost: x\r\n${text}: ${text}\r\nContent-Length: ${text}\r\n\r\n`,
-        `GET a://${text} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+        ...[`a://${text}`, `http://x:port/${text}`, `http://[/${text}`, `//${text}@x:port/#`, `*${text}`].map(
+          (target) => `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+        ),
+        ...['Expect', 'Upgrade', 'Connection', 'Transfer-Encoding', 'Keep-Alive'].map(
+          (header) =>
+            `PUT /tenants/self HTTP/1.1\r\nHost: x\r\n${header}: ${text}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
+        ),
         `CONNECT ${text}:80 HTTP/1.1\r\nHost: x\r\n\r\n`,
       ])
         for (const response of await sendRaw(service.url, bytes)) seen(response);

@@ -3,7 +3,7 @@ import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { ask, type ApiResponse } from '../support/http';
 import { SQLITE_LOG, SQLITE_READ_MODELS } from '../support/log-under-test';
-import { startMongoServer, type MongoServer } from '../support/mongodb/server';
+import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 import { operatorAt } from '../support/operator';
 import { startService, type Service } from '../support/service';
 
@@ -12,16 +12,10 @@ jest.setTimeout(120_000);
 type Environment = Readonly<Record<string, string>>;
 
 /** One story on every combination of stores. `npm run test:eventstore` and `npm run test:mongodb` go deeper. */
-describe.each([
-  { log: 'SQLite', readModels: 'SQLite' },
-  { log: 'SQLite', readModels: 'MongoDB' },
-  { log: 'EventStoreDB', readModels: 'SQLite' },
-  { log: 'EventStoreDB', readModels: 'MongoDB' },
-])('with the event log in $log and read models in $readModels', ({ log, readModels }) => {
+const story = (log: 'SQLite' | 'EventStoreDB', readModels: 'SQLite' | 'MongoDB'): void => {
   const folder = freshFolder();
   const isShared = readModels === 'MongoDB';
   let eventStore: StandIn | undefined;
-  let mongo: MongoServer | undefined;
   let env: Environment;
   let service: Service;
   let key: string;
@@ -29,13 +23,12 @@ describe.each([
 
   beforeAll(async () => {
     eventStore = log === 'SQLite' ? undefined : await startStandIn();
-    mongo = isShared ? await startMongoServer() : undefined;
     env = {
       DATA_DIR: folder,
       ...(eventStore === undefined
         ? SQLITE_LOG
         : { EVENTSTORE_URL: eventStore.url, STREAM_PREFIX: 'ledger.' }),
-      ...(mongo === undefined ? SQLITE_READ_MODELS : { MONGODB_URL: mongo.url }),
+      ...(isShared ? { MONGODB_URL: mongodbUrl() } : SQLITE_READ_MODELS),
       RATE_LIMITS: 'global=1000/3600/3600',
     };
     service = await startService(env);
@@ -44,7 +37,6 @@ describe.each([
   afterAll(async () => {
     await service.stop();
     await eventStore?.stop();
-    await mongo?.close();
   });
 
   const operator = () => operatorAt(folder, env);
@@ -113,4 +105,12 @@ describe.each([
     expect([(await rename()).status, (await get('/tenants/self')).json.name]).toEqual([200, 'Three']);
     await succeeds('projections verify');
   });
-});
+};
+
+describe('with the event log and read models in SQLite', () => story('SQLite', 'SQLite'));
+describe('with the event log in EventStoreDB and read models in SQLite', () =>
+  story('EventStoreDB', 'SQLite'));
+describeMongodb('with the event log in SQLite and read models in MongoDB', () => story('SQLite', 'MongoDB'));
+describeMongodb('with the event log in EventStoreDB and read models in MongoDB', () =>
+  story('EventStoreDB', 'MongoDB'),
+);

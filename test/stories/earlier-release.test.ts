@@ -28,15 +28,14 @@ describe('a data folder written by release 0.1.0', () => {
     });
   });
 
-  it('accepts the cursors that clients hold', async () => {
-    const { status, json } = await get(`/logs?size=1&start=${keys.cursor}`);
-    expect(status).toBe(200);
-    expect(json.data[0]).toMatchObject({ entity_type: 'tenant', message: 'Tenant updated' });
-    const ofEntity = await get(`/logs?size=1&entity_id=${EXAMPLE}&start=${keys.cursorOfEntity}`);
-    expect(ofEntity.json).toMatchObject({
-      pagination: { total_items: 521 },
-      data: [{ id: '2a37972c-12f6-47a8-8d32-7ef04ff4410a' }],
-    });
+  it('refuses the cursors of that release, which named positions of the log, and says what to do', async () => {
+    for (const query of [`start=${keys.cursor}`, `entity_id=${EXAMPLE}&start=${keys.cursorOfEntity}`]) {
+      const { status, json } = await get(`/logs?size=1&${query}`);
+      expect([status, json.code]).toEqual([400, 'validation_failed']);
+      expect(json.errors.start).toEqual([
+        'is a cursor of an earlier version of this service: start again without it',
+      ]);
+    }
   });
 
   it('refuses its revoked keys and those of its deleted tenant', async () => {

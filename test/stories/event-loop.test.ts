@@ -25,6 +25,8 @@ const KEYS = Math.min(12_000, ROWS / 5);
 /** Each connection sends many requests at once without waiting for the responses. */
 const PIPELINES = 50;
 const PIPELINED = 100;
+/** As many as a tenant may have open. */
+const STREAMS = 20;
 const MAX_HELD_MS = 10;
 const BUSY = 'busy';
 /** The longest text that is allowed, four bytes a character. */
@@ -67,6 +69,7 @@ describe('the thread that serves HTTP', () => {
   let hostile: Customer;
   let others: readonly Customer[];
   let by: Beside;
+  let pastKey: Promise<string> | undefined;
   afterAll(() => agent.destroy());
 
   /** Ignores the response, so that only the server's work is measured. With a body it is a PUT. */
@@ -194,6 +197,42 @@ describe('the thread that serves HTTP', () => {
     return sent;
   };
 
+  /** Reads all events over many connections at once, as fast as they come, over and over. */
+  const streaming: Attack = async (end) => {
+    let sent = 0;
+    const one = (): Promise<void> =>
+      new Promise((resolve, reject) => {
+        const options = { agent: false, headers: { 'SVC-API-KEY': hostile.key } };
+        const asked = request(`${service.url}/events`, options, (response) => {
+          expect(response.statusCode).toBe(200);
+          const isOver = (): boolean => performance.now() > end;
+          response.on('data', () => isOver() && asked.destroy());
+          response.once('end', () => (isOver() ? resolve() : resolve(one())));
+          response.once('error', () => resolve());
+        });
+        asked.once('error', reject).end();
+        sent += 1;
+      });
+    await Promise.all(Array.from({ length: STREAMS }, one));
+    return sent;
+  };
+
+  /** Asks for the state of a tenant with a long history, over many connections at once. */
+  const askingForThePast =
+    (key: string): Attack =>
+    async (end) => {
+      let sent = 0;
+      const one = async (): Promise<void> => {
+        while (performance.now() < end) {
+          const { status } = await send('/tenants/self?as_of=2099-01-01', key);
+          expect([200, 503]).toContain(status);
+          sent += 1;
+        }
+      };
+      await Promise.all(Array.from({ length: STREAMS }, one));
+      return sent;
+    };
+
   const largeTenant = async (
     grow: typeof addKeys,
     count: number,
@@ -255,6 +294,18 @@ describe('the thread that serves HTTP', () => {
   const attacks: readonly (readonly [string, number, () => Promise<Attack>])[] = [
     ['any query over many rows', 1, async () => asking(await hostileQueries())],
     [`${PIPELINES} connections that pipeline requests`, PIPELINES, async () => pipelining],
+    [`${STREAMS} streams of all events of a tenant`, 2, async () => streaming],
+    [
+      `${STREAMS} connections that ask for the past of a tenant`,
+      2,
+      async () => {
+        pastKey ??= (async () => {
+          const { tenantId } = await largeTenant(fillStream, Math.min(ROWS, 120_000));
+          return (await by.newApplication(tenantId, 'management', 'log:read', 'tenant:read')).key;
+        })();
+        return askingForThePast(await pastKey);
+      },
+    ],
     [
       `writes to tenants with ${REMEMBERED} remembered requests`,
       1,

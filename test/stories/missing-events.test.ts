@@ -104,9 +104,7 @@ describe('an event that is missing from a data folder of release 0.1.0', () => {
   it('is named by status and verify, with exit code 1', async () => {
     const status = await operator.run('status');
     expect(status.code).toBe(1);
-    expect(status.stderr).toBe(
-      `Events are missing from the log: the stream tenant-${EXAMPLE} has 524 of the 525 events up to its last one. "tenant-ledger log verify" says which are missing.\n`,
-    );
+    expect(status.stderr).toBe('');
     expect(status.stdout).toContain(REASON);
     expect((await operator.run('projections status')).code).toBe(1);
     const verified = await operator.run('projections verify');
@@ -156,10 +154,9 @@ describe('an event that goes missing after it was projected', () => {
     const folder = folderOfRelease010();
     const operator = operatorAt(folder, OWN_LOG);
     expect((await operator.run('projections verify')).code).toBe(0);
-    expect((await operator.run('status')).stderr).toBe('');
     lose(folder, `activity-${EXAMPLE}`, 3);
-    expect((await operator.run('status')).stderr).toContain(
-      `Events are missing from the log: the stream activity-${EXAMPLE} has 5 of the 6 events`,
+    expect((await operator.run('log verify')).stdout).toContain(
+      `Events are missing from the log: the stream activity-${EXAMPLE} lacks revision 3 before this event.`,
     );
     const { code, stderr } = await operator.run('projections verify');
     expect(code).toBe(1);

@@ -56,7 +56,8 @@ describe('refused access', () => {
     await many(lacking.keys.valid.key, '/tenants/self');
     await many(lacking.keys.valid.key, '/tenants/self', 'PUT');
     const creator = holds('application:create');
-    const wanted = { name: 'B', type: 'management', permissions: ['tenant:delete'] };
+    const permissions = ['tenant:delete', 'log:read', 'report:read'];
+    const wanted = { name: 'B', type: 'management', permissions: ['application:create', ...permissions] };
     await many(creator.keys.valid.key, '/applications', 'POST', wanted);
     await many(revoked.key, '/permissions');
     await many(expired.key, '/tenants/self', 'PUT');
@@ -82,7 +83,7 @@ describe('refused access', () => {
       ...common,
       count,
       faults: ['permission_missing'],
-      permissions: ['tenant:delete'],
+      permissions,
     });
     expect(of(revoked.id)).toMatchObject({ ...common, applicationId, count, faults: ['revoked'] });
     expect(of(expired.id)).toMatchObject({ ...common, applicationId, count, faults: ['expired'] });

@@ -1,13 +1,13 @@
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
-import { SQLITE_LOG } from '../support/log-under-test';
-import { startMongoServer, type MongoServer } from '../support/mongodb/server';
+import { describeMongodb } from '../support/mongodb/databases';
+import { mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-under-test';
 import { fact, reportFacts } from '../support/reported-facts';
 import { allProjected, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /**
- * How often a request asks MongoDB, counted at the server. Commands sent at the same time are awaited together:
+ * How often a request asks MongoDB, counted by a proxy in front of it. Commands sent at the same time are awaited together:
  * `inTurn`, the number of steps in sequence, determines how long a request takes.
  */
 interface Trips {
@@ -23,14 +23,14 @@ const DATES = 'start_date=2020-01-01&end_date=2100-01-01';
 
 const queryOf = (...parts: readonly string[]): string => parts.filter((part) => part !== '').join('&');
 
-describe('the round trips of a request to MongoDB', () => {
+describeMongodb('the round trips of a request to MongoDB', () => {
   const folder = freshFolder();
-  let mongo: MongoServer;
+  let mongo: DisturbedMongodb;
   let service: Service;
   let actorId: string;
   beforeAll(async () => {
-    mongo = await startMongoServer();
-    service = await startService({ ...SQLITE_LOG, DATA_DIR: folder, MONGODB_URL: mongo.url });
+    mongo = await mongodbBehindProxy();
+    service = await startService({ DATA_DIR: folder, MONGODB_URL: mongo.url });
     const { id } = (await get('/tenants/self')).json as { id: string };
     const tokens = Array.from({ length: ROWS }, () =>
       fact('TokenUsed', 'e1', { metadata: { traceId: 't1' } }),
@@ -48,7 +48,6 @@ describe('the round trips of a request to MongoDB', () => {
   });
   afterAll(async () => {
     await service.stop();
-    await mongo.close();
   });
 
   const get = (path: string) => ask(`${service.url}${path}`, { key: service.key });

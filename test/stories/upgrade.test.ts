@@ -71,10 +71,9 @@ describe('an upgrade with a changed projection', () => {
     await rename('Acme');
   });
 
-  it('without a rebuild answers 503 until the read models are built, never with an empty answer', async () => {
+  it('without a rebuild makes reads wait, or answers 503, until the read models are built: never with an empty answer', async () => {
     await running.stop();
     const { answers } = await startAsked(release(3));
-    expect(answers.length).toBeGreaterThan(1);
     expectOnlyStarting(answers);
     expect(answers.at(-1)?.json.name).toBe('Acme in 3');
     await rename('Acme & Sons');

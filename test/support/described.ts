@@ -129,7 +129,7 @@ const operationAt = (document: Document, method: string, path: string): Operatio
     : plain
         .replace(/^\/events\/[^/]+$/, '/events/{id}')
         .replace(/^\/applications\/(?!key$)[^/]+/, '/applications/{id}')
-        .replace(/^(\/applications\/\{id\}\/keys)\/[^/]+$/, '$1/{key_id}');
+        .replace(/^(\/applications\/\{id\}\/keys)\/[^/]+/, '$1/{key_id}');
   return document.paths[template]?.[method.toLowerCase()];
 };
 

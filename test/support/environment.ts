@@ -1,7 +1,7 @@
 import { TestEnvironment } from 'jest-environment-node';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ChildProcess } from 'node:child_process';
-import { accessSync, constants, statfsSync } from 'node:fs';
+import { useMemoryForFiles } from './files-in-memory';
 
 const used = new Set<AsyncLocalStorage<unknown>>();
 const { run } = AsyncLocalStorage.prototype;
@@ -10,20 +10,7 @@ AsyncLocalStorage.prototype.run = function (this: AsyncLocalStorage<unknown>, ..
   return Reflect.apply(run, this, args) as never;
 };
 
-const IN_MEMORY = '/dev/shm';
-const ENOUGH_BYTES = 2 * 1024 ** 3;
-
-/** Every commit of a test waits for the disk, which may be busy. In memory a killed process loses nothing either. */
-const useMemoryForFiles = (): void => {
-  try {
-    accessSync(IN_MEMORY, constants.W_OK);
-    const { bavail, bsize } = statfsSync(IN_MEMORY);
-    if (bavail * bsize >= ENOUGH_BYTES) process.env['TMPDIR'] = IN_MEMORY;
-  } catch {
-    // Not available: files stay in the temporary folder.
-  }
-};
-if (process.env['TMPDIR'] === undefined) useMemoryForFiles();
+useMemoryForFiles();
 
 /**
  * Processes that run commands or servers for one test file after another: starting one and loading the program takes

@@ -18,25 +18,21 @@ const aName = fc
   .string({ unit: anyCharacter, minLength: 1, maxLength: 60 })
   .filter((name) => name.trim() !== '' && name.length <= 200 && !name.includes('\ufffd'));
 
-const objectBy = ({ properties = {}, required = [], additionalProperties }: Schema): Value => {
+const objectBy = ({ properties = {}, required = [] }: Schema): Value => {
   const known = Object.entries(properties as Record<string, Schema>).map(([name, schema]) => [
     name,
     valueBy(schema),
   ]);
-  const own = fc.record(Object.fromEntries(known) as Record<string, Value>, {
+  return fc.record(Object.fromEntries(known) as Record<string, Value>, {
     requiredKeys: required as string[],
   });
-  if (additionalProperties === false) return own;
-  const more = fc.dictionary(fc.stringMatching(/^x[a-z]{1,8}$/), fc.jsonValue({ maxDepth: 2 }), {
-    maxKeys: 2,
-  });
-  return fc.tuple(more, own).map(([others, mine]) => ({ ...others, ...mine }));
 };
 
 /** Values that match a schema, as far as our schemas go. */
 const valueBy = (schema: Schema): Value => {
   if (Array.isArray(schema['enum'])) return fc.constantFrom(...(schema['enum'] as unknown[]));
   if (schema['aName'] === true) return aName;
+  if (schema['readOnly'] === true) return fc.jsonValue({ maxDepth: 2 });
   if (Array.isArray(schema['type']))
     return fc.oneof(...(schema['type'] as string[]).map((type) => valueBy({ ...schema, type })));
   switch (schema['type']) {
@@ -47,7 +43,9 @@ const valueBy = (schema: Schema): Value => {
     case 'boolean':
       return fc.boolean();
     case 'array':
-      return fc.array(valueBy(schema['items'] as Schema), { maxLength: 4 });
+      return schema['maxItems'] === 0
+        ? fc.constant([])
+        : fc.array(valueBy(schema['items'] as Schema), { maxLength: 4 });
     case 'object':
       return objectBy(schema);
     case 'string':

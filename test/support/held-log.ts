@@ -1,6 +1,6 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { join } from 'node:path';
-import { openGate } from './event-store/gate';
+import { openGate } from './gate';
 import { logOf } from './log-under-test';
 
 /** The event log of a folder, which can make the programs that use it wait. */

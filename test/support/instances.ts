@@ -14,13 +14,14 @@ import { createTenant, type Decide } from '../../src/domain/tenant';
 import type { Position } from '../../src/event-log/event-log';
 import { projectingLease } from '../../src/projecting/lease';
 import { freshFolder } from './folders';
-import { startMongoProcess, type MongoProcess } from './mongodb/own-process';
+import { SQLITE_LOG } from './log-under-test';
+import { mongodbBehindProxy, type DisturbedMongodb } from './mongodb-under-test';
 import { commandProcess, startService, type Finished, type Service } from './service';
 import { until } from './waiting';
 
-/** Several instances of the program on the same stores: each is its own process, and so are the stores. */
+/** Several instances of the program on the same stores: each is its own process. */
 export interface Instances {
-  readonly mongo: MongoProcess;
+  readonly mongo: Omit<DisturbedMongodb, 'url'>;
   /** A restart replaces the previous one. */
   readonly running: readonly Service[];
   /** The same stores in this process, which does not project: an operator beside the instances. */
@@ -59,15 +60,15 @@ const eventStoreProcess = async () => {
 
 /** With SQLite the log is in a folder that all of them share; with EventStoreDB each has its own folder. */
 const storesOf = async (log: LogKind) => {
-  const mongo = await startMongoProcess();
-  const MONGODB_URL = `${mongo.url}ledger`;
-  if (log === 'SQLite') return { mongo, close: mongo.close, env: { MONGODB_URL, DATA_DIR: freshFolder() } };
+  const { url: MONGODB_URL, ...mongo } = await mongodbBehindProxy();
+  if (log === 'SQLite')
+    return { mongo, close: () => undefined, env: { ...SQLITE_LOG, MONGODB_URL, DATA_DIR: freshFolder() } };
   const eventStore = await eventStoreProcess();
-  const close = async (): Promise<void> => {
-    eventStore.close();
-    await mongo.close();
+  return {
+    mongo,
+    close: eventStore.close,
+    env: { MONGODB_URL, EVENTSTORE_URL: eventStore.url, STREAM_PREFIX: '' },
   };
-  return { mongo, close, env: { MONGODB_URL, EVENTSTORE_URL: eventStore.url } };
 };
 
 const opened = (env: Environment): Promise<App> =>
@@ -127,7 +128,7 @@ export const startInstances = async (
     close: async () => {
       await app.close();
       await Promise.all(running.map((service) => service.stop()));
-      await close();
+      close();
     },
   };
 };

@@ -65,7 +65,7 @@ export const openLedger = async (
   const { log, eventsRead } = counting(
     around(await sqliteEventLog(folder, streams, { startAppender: inPlaceAppender })),
   );
-  const snapshots = sqliteSnapshots(folder, await log.identity());
+  const snapshots = sqliteSnapshots(folder, await log.identity(), () => undefined);
   const folds = cachedFolds(log, snapshots, streams, maxBytes);
   const program: OpenLedger = {
     log,
@@ -209,8 +209,8 @@ export const idempotent = (
 export const ifAt = (revision: number): Pick<Command, 'precondition'> => ({
   precondition: {
     of: 'Tenant',
-    revision: (tenant) => tenant.changedAt,
-    isMet: (now) => now === revision,
+    tag: (tenant) => String(tenant.changedAt),
+    isMet: (now) => now === String(revision),
   },
 });
 

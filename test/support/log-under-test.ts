@@ -4,7 +4,8 @@ import { openApp, type App } from '../../src/app/app';
 import { readConfiguration } from '../../src/configuration';
 import type { EventLog } from '../../src/event-log/event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';
-import { databaseUrl } from './mongodb/database-url';
+import { mongodbUrl } from './mongodb/databases';
+import { storeName } from './store-name';
 
 /**
  * Which event log the programs of a test use: SQLite in their folder or, if TEST_EVENTSTORE_URL is set, that server,
@@ -23,14 +24,9 @@ export const SQLITE_LOG = { EVENTSTORE_URL: '', STREAM_PREFIX: '' };
 /** The same for the read models. */
 export const SQLITE_READ_MODELS = { MONGODB_URL: '' };
 
-/**
- * Where the read models of a test are: in the folder or, if TEST_MONGODB_URL is set, on that server, where each folder
- * has its own database. `npm run test:mongodb` sets it.
- */
-export const readModelsOf = (folder: string): Readonly<Record<string, string>> => {
-  const url = process.env['TEST_MONGODB_URL'] ?? '';
-  return url === '' ? {} : { MONGODB_URL: databaseUrl(url, folder) };
-};
+/** Where the read models of a test are: in the folder or, with READ_MODELS=mongodb, in a database for each folder. */
+export const readModelsOf = (folder: string): Readonly<Record<string, string>> =>
+  storeName === 'mongodb' ? { MONGODB_URL: mongodbUrl(folder) } : {};
 
 /** The app on a folder, as a program of the test opens it. */
 export const openAppIn = (

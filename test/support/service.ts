@@ -239,6 +239,14 @@ export const serviceProcess = (env: Environment = {}, main = MAIN): Promise<Serv
   return whenReady(child, serving, outputOf(child), closed(child));
 };
 
+/** Starts a server that may have only so many files and connections open. */
+export const serviceWithFewFiles = (openFiles: number, env: Environment = {}): Promise<Service> => {
+  const serving = servingIn(env);
+  const limited = ['-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', process.execPath, MAIN, 'serve'];
+  const child = keepTrackOf(spawn('/bin/sh', limited, { env: environmentOf(serving), stdio: 'pipe' }));
+  return whenReady(child, serving, outputOf(child), closed(child));
+};
+
 const stopping = new Map<ChildProcess, Promise<unknown>>();
 const stoppedHosts: ChildProcess[] = [];
 

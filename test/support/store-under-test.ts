@@ -4,6 +4,7 @@ import { writerInPlace } from '../../src/read-models/sqlite/writer-in-place';
 import { freshFolder } from './folders';
 import { inThreadWriter } from './in-thread-writer';
 import { openMongodb } from './mongodb-under-test';
+import { storeName } from './store-name';
 
 /** Where a test may make a store fail. */
 export interface StoreHooks {
@@ -64,9 +65,6 @@ const stores: Readonly<Record<string, OpenStore>> = {
     return onAnswer === undefined ? readModels : answering(readModels, onAnswer);
   },
 };
-
-/** The kind of store for all tests that work with any: `READ_MODELS` selects it. */
-export const storeName = process.env['READ_MODELS'] ?? 'sqlite';
 
 /** A store of that kind, at a fresh place if none is named. The caller closes it. */
 export const storeUnderTest: (place?: string, hooks?: StoreHooks) => Promise<ReadModels> = (

@@ -1,9 +1,17 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { EventFilter } from '../../audit/event-filter';
 import { eventFormats, eventLines, type EventFormat } from '../../audit/event-lines';
-import { exportEvents, trailerBuilder, type ExportRequest, type Trailer } from '../../audit/export';
+import {
+  exportEvents,
+  trailerBuilder,
+  trailerLine,
+  type Conditions,
+  type ExportRange,
+  type Trailer,
+} from '../../audit/export';
 import { isEventType } from '../../domain/event-schemas';
-import type { Head, Position } from '../../event-log/event-log';
+import { formatOf } from '../../event-log/codec';
+import type { Head, LoggedEvent, Position } from '../../event-log/event-log';
 import { logWatch } from '../../event-log/log-watch';
 import type { LedgerLog } from '../../event-log/ledger-log';
 import { codeOf } from '../../fault';
@@ -71,23 +79,30 @@ const noticeEnd = (upTo: Position | undefined): void =>
 
 const sentenceOf = ({ events, sha256 }: Trailer): string => `${counted(events, 'event')}, SHA-256 ${sha256}`;
 
-const requestOf = async ({ log }: LedgerLog, options: Options): Promise<ExportRequest> => {
-  const { after, limit, follow } = options;
-  const head = follow === true ? undefined : await log.head();
-  return {
-    format: options.format === 'csv' ? 'csv' : 'ndjson',
-    filter: filterOf(options),
-    after,
-    up_to: head?.position,
-    limit,
-  };
-};
+const conditionsOf = (options: Options): Conditions & ExportRange => ({
+  view: 'operator',
+  format: options.format === 'csv' ? 'csv' : 'ndjson',
+  filter: filterOf(options),
+  after: options.after,
+  limit: options.limit,
+});
 
 const noticeUnreadable = (count: number): void => {
   if (count > 0)
     notice(
       `${counted(count, 'event')} could not be read, so there was no entity or operation to compare. To see everything, leave out --entity and --operation.`,
     );
+};
+
+/** Otherwise a key that only read would look unused. */
+const noticeDailySums = async ({ log }: LedgerLog, { key, tenant, follow }: Options): Promise<void> => {
+  if (key === undefined || follow === true) return;
+  const since = formatOf({ type: 'KeyUsed', metadata: {} });
+  const sums =
+    (await log.format()) < since
+      ? 'Reads with this key are not among these events: they are recorded once the log is upgraded (tenant-ledger log upgrade).'
+      : `Reads with this key are summed up per UTC day (KeyUsed), once the day has ended, and only since the log has format ${since}.`;
+  notice(`${sums} Today: tenant-ledger key show ${key} --tenant ${tenant?.[0] ?? 'ID'}`);
 };
 
 /** Observes an export, and may end it. */
@@ -97,34 +112,40 @@ interface Observer {
   readonly onRead: (last: Head | undefined) => void;
 }
 
+const headAt = (last: LoggedEvent | undefined): Head | undefined =>
+  last === undefined ? undefined : { position: last.position, eventId: last.id };
+
 /** Exports until the end, the limit or an interruption. Returns the position reached. */
 const run = async (
   ledgerLog: LedgerLog,
   options: Options,
-  request: ExportRequest,
+  upTo: Position | undefined,
   output: Output,
   { line, signal, onRead }: Observer,
 ) => {
-  const total = request.up_to === undefined ? 0 : await ledgerLog.log.distance(request.after, request.up_to);
+  const { log, streams } = ledgerLog;
+  const conditions = conditionsOf(options);
+  const total = upTo === undefined ? 0 : await log.distance(options.after, upTo);
   const trail = trailerBuilder();
-  let [done, unreadable, position] = [0, 0, request.after];
+  let [done, unreadable, position] = [0, 0, options.after];
   const lines = isPretty(options)
     ? prettyLines(ledgerLog, supportsColor())
-    : eventLines(request.format, ledgerLog.streams);
+    : eventLines(conditions.format, streams);
   const { follow = false } = options;
   const exporting = { lines, follow, signal, onUnreadable: () => (unreadable += 1) };
-  for await (const chunk of exportEvents(ledgerLog, request, exporting, trail)) {
+  for await (const chunk of exportEvents(ledgerLog, { ...conditions, upTo }, exporting, trail)) {
     if (chunk.lines > 0) {
       line.clear();
       await output.write(chunk.bytes);
     }
     if (signal.aborted) break;
-    onRead(chunk.last);
+    onRead(headAt(chunk.last));
     done += chunk.read;
-    position = chunk.position === '' ? position : chunk.position;
+    position = chunk.last?.position ?? position;
     if (!follow) line.showStep('reading', done, total);
   }
-  return { position, unreadable, trailer: trail.trailer(request, await ledgerLog.log.identity()) };
+  const extent = { log: await log.identity(), up_to: trail.isFull(conditions) ? position : upTo };
+  return { position, unreadable, trailer: trail.trailer(conditions, extent) };
 };
 
 /** Ends `--follow` if the log is set back or replaced. Otherwise it would wait forever, after printing events now gone. */
@@ -153,20 +174,21 @@ const audit = (options: Options): Promise<void> =>
     const interrupted = untilInterrupted();
     const watched = options.follow === true ? watchLog(ledgerLog) : undefined;
     const signal = watched === undefined ? interrupted : AbortSignal.any([interrupted, watched.lost]);
-    const request = await requestOf(ledgerLog, options);
+    const head = options.follow === true ? undefined : await ledgerLog.log.head();
     const output = options.output === undefined ? stdoutOutput(signal) : await fileOutput(options.output);
     try {
       const onRead = watched?.onRead ?? (() => undefined);
       const { position, unreadable, trailer } = await withProgress('Exporting:', (line) =>
-        run(ledgerLog, options, request, output, { line, signal, onRead }),
+        run(ledgerLog, options, head?.position, output, { line, signal, onRead }),
       );
       noticeUnreadable(unreadable);
+      await noticeDailySums(ledgerLog, options);
       watched?.lost.throwIfAborted();
       if (signal.aborted || options.follow === true) {
         await output.abandon();
         return isOutputLost(signal) ? undefined : noticeEnd(position);
       }
-      await output.finish(isPretty(options) ? sentenceOf(trailer) : JSON.stringify({ trailer }));
+      await output.finish(isPretty(options) ? sentenceOf(trailer) : trailerLine(trailer));
     } catch (error) {
       await output.abandon();
       throw error;
@@ -178,7 +200,9 @@ const audit = (options: Options): Promise<void> =>
 const HELP = `
 Events come from the event log itself, in its order, one a line: on a terminal readable, with what each update changed
 (old → new), elsewhere NDJSON. Conditions combine with AND; --tenant and --type may be given several times.
---key: events caused with this key, or about it. --since and --until compare the time of recording.
+--key: events caused with this key, or about it. Reads make no events of their own: what a key was used for, reads
+included, is one event KeyUsed per UTC day, recorded after the day has ended, in logs of format 3 or newer. The first day of
+all: audit --type KeyUsed --limit 1. Today: tenant-ledger key show. --since and --until compare the time of recording.
 The output ends with a trailer (the number of events, the first and last position, the SHA-256 of the lines): on stderr, or
 as the last line of the file. A file can be checked with: head -n -1 FILE | sha256sum, and against the log with
 tenant-ledger audit check FILE.`;

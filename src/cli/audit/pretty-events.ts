@@ -36,8 +36,10 @@ export const prettyLines = (ledgerLog: LedgerLog, useColors: boolean): EventLine
   const entityOf = (event: LoggedEvent, raw: RawEvent): string => {
     const decoded = decode(event, ledgerLog.streams);
     if (decoded.status !== 'good') return shown(raw.data);
-    const { entityType, entityId } = auditLine(decoded.event);
-    return entityType === 'tenant' ? '' : visible(`${entityType} ${entityId}`);
+    const { entityType, entityId, message } = auditLine(decoded.event);
+    if (entityType === 'tenant') return '';
+    const summary = decoded.event.type === 'KeyUsed' ? `: ${message}` : '';
+    return visible(`${entityType} ${entityId}${summary}`);
   };
 
   const pretty = async (event: LoggedEvent): Promise<string> => {
@@ -60,6 +62,7 @@ export const prettyLines = (ledgerLog: LedgerLog, useColors: boolean): EventLine
   };
 
   return {
+    positionOf: ({ position }) => position,
     linesOf: async (events) => {
       const lines: string[] = [];
       for (const event of events) lines.push(await pretty(event));

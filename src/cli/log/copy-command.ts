@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
 import { withoutSecrets } from '../../app/log-address';
+import { UNFINISHED_COPY } from '../../domain/formats';
 import { copyLog } from '../../event-log/copy';
 import { jsonOption, wholeNumber, type JsonOption } from '../arguments';
 import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './arguments';
@@ -29,10 +30,9 @@ const withBothLogs = (
 ): Promise<void> => {
   const source = { address: options.from, prefix: options.fromPrefix, option: '--from-prefix' };
   const target = { address: options.to, prefix: options.toPrefix, option: '--to-prefix' };
-  return withLog({ role: 'source', ...source }, async (from) => {
-    const format = await from.log.format();
-    await withLog({ role: 'target', ...target, format }, (to) => work(from, to));
-  });
+  return withLog({ role: 'source', ...source }, (from) =>
+    withLog({ role: 'target', ...target, format: UNFINISHED_COPY }, (to) => work(from, to)),
+  );
 };
 
 const copy = (options: Options): Promise<void> =>

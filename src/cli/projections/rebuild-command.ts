@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { Projector } from '../../../projections/projector';
-import { lowerPriority, rebuildInWorkers } from '../../app/replay-workers';
+import { lowerPriority } from '../../app/priority';
+import { rebuildInWorkers } from '../../app/replay-workers';
 import { readConfiguration, type Configuration } from '../../configuration';
 import { codeOf, messageOf } from '../../fault';
 import type { Rebuilt, RebuildStep } from '../../projecting/rebuild';

@@ -4,8 +4,9 @@ import { pause } from '../../clock';
 import type { Position } from '../../event-log/event-log';
 import { codeOf } from '../../fault';
 import { parkedTenants } from '../../projecting/parking';
+import { isDamage } from '../../read-models/damage';
 import { generationName, type GenerationId, type Peek } from '../../read-models/read-models';
-import { lagBehind, rebuildsUnderWay } from '../../app/status';
+import { lagBehind, ledgerStatus, rebuildsUnderWay } from '../../app/status';
 import type { JsonOption } from '../arguments';
 import { sessionCommand, type OperatorSession } from '../operator-session';
 import { printJson, printRecord, printTable } from '../output';
@@ -31,10 +32,10 @@ const parkedIn = async (generation: Peek) => {
 const positionOf = async (generation: Peek): Promise<string | undefined> =>
   (await generation.control()).applied;
 
-/** Undefined: the generation was pruned in the meantime. */
-const unlessRemoved = <T>(result: Promise<T>): Promise<T | undefined> =>
+/** Undefined: the generation was pruned in the meantime, or is damaged. */
+const ifReadable = <T>(result: Promise<T>): Promise<T | undefined> =>
   result.catch((error: unknown) => {
-    if (codeOf(error) === 'generation_removed') return undefined;
+    if (codeOf(error) === 'generation_removed' || isDamage(error)) return undefined;
     throw error;
   });
 
@@ -45,8 +46,7 @@ const generationRows = async ({ app }: OperatorSession) => {
   const positionsBefore = new Map<Peek, Position | undefined>();
   for (const id of (await readModels.generations()).filter(isCurrentVersion)) {
     const generation = await readModels.peek(id);
-    if (generation !== undefined)
-      positionsBefore.set(generation, await unlessRemoved(positionOf(generation)));
+    if (generation !== undefined) positionsBefore.set(generation, await ifReadable(positionOf(generation)));
   }
   await pause(SAMPLE_MS);
   const head = (await log.head())?.position;
@@ -64,9 +64,15 @@ const generationRows = async ({ app }: OperatorSession) => {
     };
   };
   const rows = await Promise.all(
-    Array.from(positionsBefore, ([generation, before]) => unlessRemoved(rowOf(generation, before))),
+    Array.from(positionsBefore, ([generation, before]) => ifReadable(rowOf(generation, before))),
   );
   return rows.filter((row) => row !== undefined);
+};
+
+/** Why live generations cannot be read. */
+const damages = async ({ app }: OperatorSession): Promise<readonly string[]> => {
+  const { projections: shown } = await ledgerStatus(app);
+  return shown.flatMap(({ damage }) => damage ?? []);
 };
 
 const rebuilds = async ({ app }: OperatorSession) =>
@@ -82,12 +88,15 @@ const run = async (session: OperatorSession, options: JsonOption): Promise<void>
     projector: (await session.app.projecting.holder()) ?? null,
     generations: await generationRows(session),
     rebuilds: await rebuilds(session),
+    damages: await damages(session),
   };
-  if (status.generations.some(({ role, parked }) => role === 'live' && parked > 0)) process.exitCode = 1;
+  const isParked = status.generations.some(({ role, parked }) => role === 'live' && parked > 0);
+  if (isParked || status.damages.length > 0) process.exitCode = 1;
   if (options.json === true) return printJson(status);
   printRecord({ head: status.head, projector: status.projector });
   process.stdout.write('\n');
   printTable(status.generations.map((row) => ({ ...row, lag_seconds: row.lag_seconds.toFixed(1) })));
+  for (const damage of status.damages) process.stdout.write(`\n${damage}\n`);
   if (status.rebuilds.length === 0) return;
   process.stdout.write('\nRebuilding:\n');
   printTable(status.rebuilds);
@@ -96,6 +105,6 @@ const run = async (session: OperatorSession, options: JsonOption): Promise<void>
 export const statusCommand = (): Command =>
   sessionCommand(
     'status',
-    'show every generation: position, lag, rate, parked tenants, who projects, running rebuilds; exit code 1 if a tenant is parked',
+    'show every generation: position, lag, rate, parked tenants, who projects, running rebuilds; exit code 1 if a tenant is parked or a live generation is damaged',
     run,
   );

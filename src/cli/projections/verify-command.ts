@@ -1,5 +1,6 @@
 import { Command } from 'commander';
-import { lowerPriority, verifyInWorkers } from '../../app/replay-workers';
+import { lowerPriority } from '../../app/priority';
+import { verifyInWorkers } from '../../app/replay-workers';
 import type { Difference } from '../../projecting/compare';
 import type { Verified } from '../../projecting/verify';
 import { jsonOption, uuid, type JsonOption } from '../arguments';

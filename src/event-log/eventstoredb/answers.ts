@@ -32,11 +32,16 @@ export const isUnknown = (error: unknown): boolean =>
 export const isLagging = (error: unknown): boolean => rawOf(error).type === 'timeout';
 export const isDenied = (error: unknown): boolean => rawOf(error).type === 'access-denied';
 
-/** The gRPC message without its code and an empty resolution note. */
-const grpcMessageOf = (error: unknown): string =>
-  messageOf(error)
+/** The message of the server or of gRPC, on one line, without what the packages put around it. */
+const grpcMessageOf = (error: unknown): string => {
+  const message = messageOf(error)
+    .replace(/^Could not recognize /, '')
     .replace(/^\d+ [A-Z_]+: /, '')
-    .replace(/\s*Resolution note:\s*$/, '');
+    .replace(/\s*Resolution note:\s*$/, '')
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+  return /[a-z]/i.test(message) ? message : 'it gave no reason.';
+};
 
 /** gRPC messages that mean the call was never sent. */
 const NOT_SENT =
@@ -48,7 +53,7 @@ const NOT_HANDLED = /Server Is Not Ready|Server Is Too Busy|No leader info avail
 const denied = () =>
   logFault(
     'log_unavailable',
-    'The event store refuses this user. Check the user and the password in EVENTSTORE_URL; $all can be read by $admins only.',
+    'The event store refuses this user. Check the user and the password in EVENTSTORE_URL, and that the user may read $all, usually as a member of $admins.',
     { isFinal: true },
   );
 

@@ -45,6 +45,14 @@ export const serversOf = (url: string): string => {
   return match[1] as string;
 };
 
+/** So that a frozen leader and dead candidates are noticed within seconds: the package's defaults take up to 20 s. */
+const DEFAULTS = { keepAliveInterval: 2_000, keepAliveTimeout: 2_000, gossipTimeout: 1 } as const;
+
+export const withDefaults = (url: string): string =>
+  Object.entries(DEFAULTS)
+    .filter(([name]) => !new RegExp(`[?&]${name}=`, 'i').test(url))
+    .reduce((whole, [name, value]) => `${whole}${whole.includes('?') ? '&' : '?'}${name}=${value}`, url);
+
 /** The package's own message quotes the text, which may contain a password. */
 export const unparsable = (): Fault =>
   invalid('the client cannot parse it, or a file that it names does not exist');

@@ -2,7 +2,7 @@ import { EventStoreDBClient } from '@eventstore/db-client';
 import { monotonicMs, pause } from '../../clock';
 import { appendStream, type AppendStream } from './append-stream';
 import { internalsOf } from './client-internals';
-import { unparsable } from './connection-string';
+import { unparsable, withDefaults } from './connection-string';
 
 /** The client of this process, replaced when it seems broken. */
 export interface Connection {
@@ -27,8 +27,6 @@ const RENEW_EVERY_MS = 2_000;
 /** The package's `dispose` may never return. */
 const DISPOSE_MS = 500;
 
-/** The package's default. */
-const KEEP_ALIVE_MS = 10_000;
 /** Client numbers wrap around here. */
 const CLIENT_NUMBERS = 1_000;
 /** Weeks, and still within the range of timers. */
@@ -41,10 +39,15 @@ interface OwnedClient {
 }
 
 const make = (url: string): EventStoreDBClient => {
+  const { warn } = console;
   try {
+    // The package would print that this keep-alive interval is shorter than it recommends.
+    Object.assign(console, { warn: () => undefined });
     return EventStoreDBClient.connectionString(url);
   } catch {
     throw unparsable();
+  } finally {
+    Object.assign(console, { warn });
   }
 };
 
@@ -52,13 +55,11 @@ const make = (url: string): EventStoreDBClient => {
  * gRPC reuses a connection for clients with the same options, even a dead one, so each client gets a timeout that differs
  * by a millisecond. The package turns a disabled timeout into one too long for timers, which would fire at once.
  */
-const numbered = (url: string, number: number): string => {
-  const match = /([?&])keepAliveTimeout=(-?\d+)/i.exec(url);
-  if (match === null)
-    return `${url}${url.includes('?') ? '&' : '?'}keepAliveTimeout=${KEEP_ALIVE_MS + number}`;
-  const ms = Number(match[2]);
-  return url.replace(match[0], `${match[1]}keepAliveTimeout=${(ms < 0 ? NEVER_MS : ms) + number}`);
-};
+const numbered = (url: string, number: number): string =>
+  url.replace(/([?&]keepAliveTimeout=)(-?\d+)/i, (_, name: string, value: string) => {
+    const ms = Number(value);
+    return `${name}${(ms < 0 ? NEVER_MS : ms) + number}`;
+  });
 
 const ownClient = (url: string): OwnedClient => {
   const client = make(url);
@@ -90,7 +91,8 @@ const ownClient = (url: string): OwnedClient => {
   };
 };
 
-export const connectTo = (url: string): Connection => {
+export const connectTo = (given: string): Connection => {
+  const url = withDefaults(given);
   let number = 0;
   let current = ownClient(numbered(url, number));
   let renewedAt = -Infinity;

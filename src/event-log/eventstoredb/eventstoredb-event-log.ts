@@ -25,6 +25,8 @@ import { streamReader } from './stream-reader';
 import { mergedUpTo } from './tenant-reader';
 import { wholeLog, type WholeLog } from './whole-log';
 
+const OLDER_FOR_MS = 5_000;
+
 interface EventStoreOptions extends WaitingForStore {
   /** Thrown if there is no log, instead of creating one. */
   readonly ifMissing?: Fault | undefined;
@@ -110,6 +112,7 @@ export const eventStoreDbEventLog = async (
     ...formatOf(reader, append, streams.log()),
     append,
     readStream: (stream, after = -1) => reader.forwards(stream, after),
+    revisionAt: reader.revisionAt,
     readTenant: (tenantId, { after = '', follow: isFollowing = false, signal } = {}) => {
       const names = [streams.tenant(tenantId), streams.activity(tenantId)];
       const selected = { prefixes: names, has: (stream: string) => names.includes(stream) };
@@ -125,6 +128,7 @@ export const eventStoreDbEventLog = async (
     head: log.head,
     distance: distanceIn(log),
     continuity,
+    olderForMs: OLDER_FOR_MS,
     close,
   };
 };

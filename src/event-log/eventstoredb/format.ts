@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { FIRST_FORMAT } from '../../domain/formats';
+import { FIRST_FORMAT, UNFINISHED_COPY } from '../../domain/formats';
 import { codeOf } from '../../fault';
 import { isJsonObject } from '../../json';
 import { APPEND_MS, type EventLog, type LoggedEvent } from '../event-log';
@@ -21,13 +21,14 @@ export const formatOf = (
   stream: string,
 ): Pick<EventLog, 'format' | 'raiseFormat'> => {
   const read = async () => {
-    let [format, revision] = [FIRST_FORMAT, -1];
+    let format: number | undefined;
+    let revision = -1;
     for await (const batch of reader.forwards(stream, -1))
       for (const event of batch) {
-        format = Math.max(format, formatIn(event));
+        format = Math.max(format ?? UNFINISHED_COPY, formatIn(event));
         revision = event.revision;
       }
-    return { format, revision };
+    return { format: format ?? FIRST_FORMAT, revision };
   };
   return {
     format: async () => (await read()).format,

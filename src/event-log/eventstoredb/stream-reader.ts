@@ -112,8 +112,10 @@ export const streamReader = (connection: Connection): StreamReader => {
     },
 
     revisionAt: async (stream, position) => {
+      const end = await lastUpTo(connection, stream, END);
+      if (end === undefined || end.position <= position) return end?.revision ?? -1;
       let low = -1;
-      let high = (await lastUpTo(connection, stream, END))?.revision ?? -1;
+      let high = end.revision;
       while (low < high) {
         const middle = Math.ceil((low + high) / 2);
         const found = await lastUpTo(connection, stream, BigInt(middle));

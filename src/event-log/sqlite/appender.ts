@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
-import { closeTidily, inTransaction, waitBriefly, type Database } from '../../sqlite/database';
+import { codeOf } from '../../fault';
+import { closeTidily, inTransaction, isBusy, waitBriefly, type Database } from '../../sqlite/database';
 import type { Outcome } from '../../sqlite/thread';
 import { logFault, type Expected } from '../event-log';
 import { openForAppending, stillThere } from './log-file';
@@ -46,11 +47,8 @@ interface Appender {
   close(): void;
 }
 
-export const openAppender = (path: string, prefix = ''): Appender => {
-  const db = openForAppending(path, prefix);
-
-  waitBriefly(db);
-  const isStillThere = stillThere(path);
+/** Appends or refuses one request, in a transaction of the caller. */
+const appendIn = (db: Database) => {
   const last = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
   const stored = db.prepare(
     'SELECT id, revision, position FROM events WHERE stream = ? AND revision > ? ORDER BY revision LIMIT ?',
@@ -73,7 +71,7 @@ export const openAppender = (path: string, prefix = ''): Appender => {
     return { error: logFault('stream_changed', `Stream ${request.stream} has changed.`, { actual }) };
   };
 
-  const append = (request: AppendRequest, now: number): Outcome => {
+  return (request: AppendRequest, now: number): Outcome => {
     const expected = request.expected === 'no_stream' ? -1 : request.expected;
     const actual = (last.get(request.stream) as { revision: number } | undefined)?.revision ?? -1;
     if (actual !== expected) return answerRepeated(request, expected, actual);
@@ -86,12 +84,34 @@ export const openAppender = (path: string, prefix = ''): Appender => {
     });
     return { value: { revision: expected + request.events.length, position: positionOf(position) } };
   };
+};
+
+export const openAppender = (path: string, prefix = ''): Appender => {
+  const db = openForAppending(path, prefix);
+  waitBriefly(db);
+  const isStillThere = stillThere(path);
+  const append = appendIn(db);
+
+  const appendTogether = (requests: readonly AppendRequest[]): readonly Outcome[] => {
+    const now = Date.now();
+    return inTransaction(db, () => requests.map((request) => append(request, now)));
+  };
+
+  /** A request that cannot be stored fails the transaction of its group. Then each gets a transaction of its own. */
+  const appendAll = (requests: readonly AppendRequest[]): readonly Outcome[] => {
+    try {
+      return appendTogether(requests);
+    } catch (error) {
+      if (requests.length === 1 || isBusy(error) || codeOf(error) === 'commit_failed')
+        return requests.map(() => ({ error }));
+      return requests.flatMap((request) => appendAll([request]));
+    }
+  };
 
   return {
     db,
     appendGroup: (requests) => {
-      const now = Date.now();
-      const outcomes = inTransaction(db, () => requests.map((request) => append(request, now)));
+      const outcomes = appendAll(requests);
       // Checked after the commit, so that whatever is acknowledged is in the file that the path names now.
       return isStillThere() ? outcomes : requests.map(() => ({ error: replaced(path) }));
     },

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, fsyncSync, linkSync, openSync, rmSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { FIRST_FORMAT, NEWEST_FORMAT } from '../../domain/formats';
 import { codeOf, fault, type Fault } from '../../fault';
@@ -29,8 +29,8 @@ const schema = [
  * `stored_at` is when the log received an event that claims a later time. Logs of earlier programs lack the column;
  * those programs can use logs that have it, because they name the columns that they read and write.
  */
-export const hasStoredAt = (db: Database): boolean =>
-  db.prepare(`SELECT 1 FROM pragma_table_info('events') WHERE name = 'stored_at'`).get() !== undefined;
+export const hasStoredAt = (db: Database, file = 'main'): boolean =>
+  db.prepare(`SELECT 1 FROM pragma_table_info('events', ?) WHERE name = 'stored_at'`).get(file) !== undefined;
 
 const addStoredAt = (db: Database): void => {
   if (hasStoredAt(db)) return;
@@ -58,18 +58,27 @@ const START_OVER =
 const incomplete = (what: string, remedy: string): Fault =>
   fault('log_incomplete', `The event log is not complete: ${what}. ${remedy} ${START_OVER}`);
 
+/** The name of a log while a backup is being restored. */
+export const restoringOf = (path: string): string => `${path}.restoring`;
+
 /**
  * Throws if there are only parts of a log. A log may only be created where there is no trace of one: a log that was
- * lost or partially copied must never look like a first start. Checks the `-wal` file first, since it is created after
- * the log.
+ * lost, partially copied or not yet restored must never look like a first start. Looks for the other files first, since
+ * they are created after the log, or removed after it got its name.
  */
 export const findLog = (path: string): 'found' | 'absent' => {
-  const walSize = sizeOf(`${path}-wal`) ?? 0;
+  const restoring = restoringOf(path);
+  const left = [restoring, ...['-wal', '-shm', '-journal'].map((end) => path + end)].find(existsSync);
   const size = sizeOf(path);
   if (size !== undefined && size > 0) return 'found';
   if (size === 0) throw incomplete(`${path} is empty`, 'Restore it from a backup.');
-  if (walSize > 0)
-    throw incomplete(`${path} is missing, but ${path}-wal is there`, 'Restore the missing file.');
+  if (left === restoring)
+    throw incomplete(
+      `a backup is being restored, or its restore was interrupted (${restoring} is there)`,
+      'Wait until it ends. If it was interrupted, run `tenant-ledger backup restore` again.',
+    );
+  if (left !== undefined)
+    throw incomplete(`${path} is missing, but ${left} is there`, 'Restore the missing file.');
   return 'absent';
 };
 

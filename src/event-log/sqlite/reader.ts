@@ -106,7 +106,7 @@ const inReadTransaction = <T>(db: Database, work: () => T): T => {
 };
 
 /** Turns errors of the driver into faults. */
-const read = (next: () => Page): Page => {
+export const readOrFault = <T>(next: () => T): T => {
   try {
     return next();
   } catch (error) {
@@ -127,7 +127,7 @@ const pages = async function* (
 ): AsyncGenerator<Batch> {
   while (signal?.aborted !== true && !(follow && news.isClosed())) {
     const seen = follow ? news.seen() : 0;
-    const { batch, full } = read(next);
+    const { batch, full } = readOrFault(next);
     if (batch.length > 0) yield batch;
     if (full) await yieldToEventLoop();
     else if (follow) await news.newsSince(seen, signal);
@@ -143,12 +143,16 @@ const revisionFinder = (db: Database) => {
   const fromRevision = db.prepare(
     'SELECT revision, position FROM events WHERE stream = ? AND revision >= ? ORDER BY revision LIMIT 1',
   );
-  const last = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
+  const last = db.prepare(
+    'SELECT revision, position FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1',
+  );
 
-  return (stream: string, rowId: number): number => {
+  const find = (stream: string, rowId: number): number => {
     if (rowId === 0) return -1;
+    const end = last.get(stream) as { revision: number; position: number } | undefined;
+    if (end === undefined || end.position <= rowId) return end?.revision ?? -1;
     let low = -1;
-    let high = (last.get(stream) as { revision: number } | undefined)?.revision ?? -1;
+    let high = end.revision;
     while (low < high) {
       const middle = Math.ceil((low + high) / 2);
       const found = fromRevision.get(stream, middle) as { revision: number; position: number };
@@ -157,6 +161,7 @@ const revisionFinder = (db: Database) => {
     }
     return low;
   };
+  return (stream: string, rowId: number): number => readOrFault(() => find(stream, rowId));
 };
 
 export const eventReader = (db: Database, news: Tail) => {
@@ -199,6 +204,8 @@ export const eventReader = (db: Database, news: Tail) => {
       };
       return pages(news, next, from);
     },
+
+    revisionAt: (stream: string, position: Position): number => revisionAt(stream, rowIdOf(position)),
 
     merged: (streams: readonly string[], from: ReadFrom): AsyncIterable<Batch> => {
       const start = rowIdOf(from.after);

@@ -31,13 +31,15 @@ import {
   raiseFormatIn,
   stillThere,
 } from './log-file';
-import { eventReader, positionOf, rowIdOf } from './reader';
+import { eventReader, positionOf, readOrFault, rowIdOf } from './reader';
 import { tail } from './tail';
 
 /** The first start may meet a cold disk, or another process that is migrating. */
 const OPEN_MS = 10_000;
-/** There may be many. `log verify` lists them all. */
-const MAX_INCOMPLETE = 100;
+/** Enough to notice a clock that is ahead now, few enough to be read at once. */
+const LAST_EVENTS = 1_000;
+/** The latest that a Date can represent. */
+const MAX_TIME = 8.64e15;
 
 /** Conclusive answers of the appending thread. Anything else is a problem with the file. */
 const CONCLUSIVE: ReadonlySet<string | undefined> = new Set(['stream_changed', 'no_answer', 'log_set_back']);
@@ -112,9 +114,8 @@ const logQueries = (db: Database, path: string) => {
   const meta = db.prepare(`SELECT value FROM meta WHERE name = 'identity'`);
   const last = db.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1');
   const idAt = db.prepare('SELECT id FROM events WHERE position = ?');
-  const incomplete = db.prepare(
-    `SELECT stream, count(*) AS events, max(revision) AS lastRevision FROM events
-     GROUP BY stream HAVING events <= lastRevision ORDER BY stream LIMIT ${MAX_INCOMPLETE}`,
+  const lastTimes = db.prepare(
+    `SELECT recorded_at AS at FROM events ORDER BY position DESC LIMIT ${LAST_EVENTS}`,
   );
   // A full scan: neither an index nor a binary search is right where a clock has gone back.
   const recordedFrom = db.prepare(
@@ -128,26 +129,31 @@ const logQueries = (db: Database, path: string) => {
   const openedIdentity = identity();
 
   return {
-    identity: async () => identity() ?? '',
+    identity: async () => readOrFault(identity) ?? '',
     software: async () => `SQLite ${sqliteVersion(db)}`,
-    format: async () => formatIn(db),
+    format: async () => readOrFault(() => formatIn(db)),
     raiseFormat: async (to) => raiseFormat(path, to),
-    head: async () => head(),
-    incompleteStreams: async () => incomplete.all(),
-    positionBefore: async (time) => {
-      // Read the head first: anything appended in the meantime comes after it.
-      const end = head()?.position;
-      const first = recordedFrom.get(Date.parse(time)) as { position: number } | undefined;
-      return first === undefined ? end : positionOf(first.position - 1);
+    head: async () => readOrFault(head),
+    latestTime: async () => {
+      const times = readOrFault(() => lastTimes.all() as { at: number }[]).map(({ at }) => at);
+      return times.length === 0 ? undefined : new Date(Math.min(MAX_TIME, Math.max(...times))).toISOString();
     },
-    continuity: async (known) => {
-      if (!isStillThere() || identity() !== openedIdentity) return 'replaced';
-      if (known === undefined) return 'whole';
-      const end = head()?.position ?? '';
-      const found = (idAt.get(rowIdOf(known.position)) as { id: string } | undefined)?.id;
-      if (found === known.eventId) return 'whole';
-      return found === undefined && end >= known.position ? 'missing' : 'set_back';
-    },
+    positionBefore: async (time) =>
+      readOrFault(() => {
+        // Read the head first: anything appended in the meantime comes after it.
+        const end = head()?.position;
+        const first = recordedFrom.get(Date.parse(time)) as { position: number } | undefined;
+        return first === undefined ? end : positionOf(first.position - 1);
+      }),
+    continuity: async (known) =>
+      readOrFault(() => {
+        if (!isStillThere() || identity() !== openedIdentity) return 'replaced';
+        if (known === undefined) return 'whole';
+        const end = head()?.position ?? '';
+        const found = (idAt.get(rowIdOf(known.position)) as { id: string } | undefined)?.id;
+        if (found === known.eventId) return 'whole';
+        return found === undefined && end >= known.position ? 'missing' : 'set_back';
+      }),
   } satisfies Partial<EventLog>;
 };
 
@@ -187,6 +193,7 @@ export const sqliteEventLog = async (
       return settled(appending(thread, request), withinMs);
     },
     readStream: (stream, after = -1) => read.stream(stream, after),
+    revisionAt: async (stream, position) => read.revisionAt(stream, position),
     readTenant: (tenantId, from = {}) =>
       read.merged([streams.tenant(tenantId), streams.activity(tenantId)], from),
     readAll: (from = {}) => read.all(from),

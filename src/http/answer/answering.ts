@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { monotonicMs } from '../../clock';
+import { isoNow, monotonicMs } from '../../clock';
 import type { Client } from '../../domain/events';
 import { masked } from '../../domain/key-like';
 import type { Position } from '../../event-log/event-log';
@@ -7,8 +7,9 @@ import { fault } from '../../fault';
 import { ANSWER_MS } from '../../ledger/ledger';
 import { findParked } from '../../projecting/parking';
 import { authenticated, headerOf, type ApiContext, type ApiParts } from '../api-context';
-import { etagOf, ifMatch, isUnchanged } from '../request/conditions';
+import { etagOf, ifMatch, unchangedTag } from '../request/conditions';
 import { idempotencyOf } from '../request/idempotency';
+import { countUse } from '../request/key-use';
 import { rawBodyOf } from '../request/request-body';
 import { queryCheck } from '../request/validation';
 import {
@@ -31,6 +32,13 @@ const clientOf = (ctx: ApiContext, { recordsClients }: ApiParts): Client | undef
     : { address, userAgent: masked(userAgent.slice(0, MAX_USER_AGENT_LENGTH)) };
 };
 
+const goneOf = ({ res }: ApiContext): AbortSignal => {
+  const gone = new AbortController();
+  if (res.destroyed) gone.abort();
+  else res.once('close', () => gone.abort());
+  return gone.signal;
+};
+
 const noParameters = queryCheck({});
 
 const routeRequestOf = (ctx: ApiContext, route: Route, parts: ApiParts): RouteRequest<unknown> => {
@@ -49,13 +57,19 @@ const routeRequestOf = (ctx: ApiContext, route: Route, parts: ApiParts): RouteRe
     params: ctx['params'] as RouteRequest<unknown>['params'],
     query: (route.query ?? noParameters)(ctx.querystring),
     header: (name) => headerOf(ctx, name),
+    accepts: (...types) => {
+      ctx.vary('Accept');
+      return ctx.accepts(...types);
+    },
     body: route.body === undefined ? undefined : route.body(ctx.request.body),
     idempotency,
     isMet,
     at,
     traceId,
     client: writes ? clientOf(ctx, parts) : undefined,
+    gaveOut: (eventsGivenOut) => countUse(ctx.state, isoNow(), { eventsGivenOut }, parts),
     deadline,
+    gone: () => goneOf(ctx),
   };
 };
 
@@ -88,12 +102,16 @@ const setCompleteUntil = async (
 const send = (ctx: ApiContext, route: Route, response: RouteResponse, { headers }: ApiParts): void => {
   const { status, body, type, etag, totalItems } = response;
   ctx.set('Cache-Control', 'private, no-cache');
-  if (etag !== undefined) ctx.set('ETag', etagOf(etag));
   if (totalItems !== undefined) ctx.set(headers.totalItems, String(totalItems));
-  const isNotModified =
-    etag !== undefined && mayBeUnchanged(route) && isUnchanged(headerOf(ctx, 'if-none-match'), etag);
-  ctx.status = isNotModified ? 304 : status;
-  if (body === undefined || isNotModified) return;
+  const unchanged =
+    etag !== undefined && mayBeUnchanged(route)
+      ? unchangedTag(headerOf(ctx, 'if-none-match'), etag)
+      : undefined;
+  if (etag !== undefined) ctx.set('ETag', unchanged ?? etagOf(etag));
+  ctx.status = unchanged === undefined ? status : 304;
+  // As in the response that the client has.
+  if (unchanged !== undefined) ctx.vary('Accept-Encoding');
+  if (body === undefined || unchanged !== undefined) return;
   ctx.type = type ?? 'json';
   ctx.body = body instanceof Readable ? body : JSON.stringify(body);
   // The first event may take a while: let the client know at once that the stream is open.

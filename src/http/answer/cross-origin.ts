@@ -3,12 +3,28 @@ import { headerOf, type ApiContext, type ApiParts } from '../api-context';
 /** The response headers that a page of another origin may read, besides the safelisted ones. */
 const exposedHeaders = ({ traceId, readPending, completeUntil, totalItems }: ApiParts['headers']): string =>
   [traceId, readPending, completeUntil, totalItems]
-    .concat('ETag', 'RateLimit', 'RateLimit-Policy', 'Retry-After', 'WWW-Authenticate', 'Allow')
+    .concat(
+      'ETag',
+      'RateLimit',
+      'RateLimit-Policy',
+      'Retry-After',
+      'WWW-Authenticate',
+      'Allow',
+      'traceparent',
+    )
     .join(', ');
 
 const allowedHeaders = ({ apiKey, traceId, idempotencyKey }: ApiParts['headers']): string =>
   [apiKey, traceId, idempotencyKey]
-    .concat('Idempotency-Key', 'Content-Type', 'If-Match', 'If-None-Match', 'Last-Event-ID')
+    .concat(
+      'Idempotency-Key',
+      'Content-Type',
+      'If-Match',
+      'If-None-Match',
+      'Last-Event-ID',
+      'traceparent',
+      'tracestate',
+    )
     .join(', ');
 
 const METHODS = 'GET, HEAD, POST, PUT, DELETE';

@@ -11,7 +11,7 @@ import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
 /** The details of server errors may reveal internals; all others were written for the caller. */
 const isDetailPublic = (code: HttpProblemCode): boolean => httpProblems[code].status < 500;
 
-/** The members that only this problem has, without internal ones like `reason` and `revision`. */
+/** The members that only this problem has, without internal ones like `reason` and `tag`. */
 const ownMembers = (code: HttpProblemCode, error: unknown): Readonly<Record<string, unknown>> =>
   Object.fromEntries(ownMembersOf(code).map((name) => [name, moreOf(error)[name]]));
 
@@ -32,9 +32,9 @@ const detailOf = (code: HttpProblemCode, error: unknown, { headers }: ApiParts):
   return isDetailPublic(code) ? messageOf(error) : undefined;
 };
 
-/** The permissions that the caller tried to grant, or to obtain through a key, without holding them. */
-const missingOf = (more: Readonly<Record<string, unknown>>): readonly unknown[] =>
-  (more['missing_permissions'] as readonly unknown[] | undefined) ?? [];
+/** What the caller lacks to do this, to grant it, or to obtain it through a key. */
+const missingOf = (more: Readonly<Record<string, unknown>>): readonly string[] =>
+  [more['required_permission'] ?? more['missing_permissions'] ?? []].flat() as string[];
 
 /** Refusals of known keys are recorded for their tenant. The response neither waits for that nor depends on it. */
 const recordRefusedAccess = (ctx: ApiContext, error: unknown, { access }: ApiParts): void => {
@@ -42,15 +42,15 @@ const recordRefusedAccess = (ctx: ApiContext, error: unknown, { access }: ApiPar
   if (presented === undefined) return;
   const more = moreOf(error);
   const common = { tenantId: presented.tenantId, address, at };
-  const permission = more['required_permission'] ?? missingOf(more)[0];
-  if (typeof permission === 'string' && identity !== undefined) {
+  const permissions = missingOf(more);
+  if (permissions.length > 0 && identity !== undefined) {
     const { keyId, application } = identity;
     access.refused({
       ...common,
       keyId,
       applicationId: application.id,
       fault: 'permission_missing',
-      permission,
+      permissions,
     });
   } else if (codeOf(error) === 'key_refused' && more['of'] !== undefined) {
     const knownKey = more['of'] as KnownKey;
@@ -66,8 +66,8 @@ export const answerProblem = (ctx: ApiContext, error: unknown, parts: ApiParts):
   noteProblem(ctx, code, error);
   ctx.status = httpProblems[code].status;
   ctx.set(problemHeaders(code));
-  const { revision, allow, retryAfter } = moreOf(error);
-  if (typeof revision === 'number') ctx.set('ETag', etagOf(revision));
+  const { tag, allow, retryAfter } = moreOf(error);
+  if (typeof tag === 'string') ctx.set('ETag', etagOf(tag));
   if (typeof allow === 'string') ctx.set('Allow', allow);
   if (typeof retryAfter === 'number') ctx.set('Retry-After', String(retryAfter));
   const body = problemBody({

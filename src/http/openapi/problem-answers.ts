@@ -25,7 +25,7 @@ const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
   starting: reads,
   permission_not_held: ({ body, path }) => body !== undefined && isAboutApplications(path),
   application_not_found: ({ path }) => path.startsWith('/applications/:id'),
-  key_not_found: ({ path }) => path.endsWith('/:key_id'),
+  key_not_found: ({ path }) => path.includes('/:key_id'),
   own_access_would_end: takesForce,
   last_managing_key: takesForce,
   application_type_fixed: ({ method, path }) => method === 'put' && isAboutApplications(path),
@@ -69,10 +69,9 @@ const extraMembers: Readonly<Record<string, Readonly<Record<string, Schema>>>> =
       type: 'object',
       description: 'How far the read models are.',
       properties: {
-        events_done: described(count, 'Events that they show.'),
-        events_total: described(count, 'Events that there were at the start.'),
+        percent: described(count, 'How much they show of what there was at the start.'),
       },
-      required: ['events_done', 'events_total'],
+      required: ['percent'],
     },
   },
 };

@@ -4,27 +4,37 @@ import { isTraceId } from '../../domain/trace-id';
 import { fault } from '../../fault';
 import { securityHeaders } from '../answer/security-headers';
 import { headerOf, type ApiContext, type ApiParts } from '../api-context';
+import { arrivalOf } from './pipelining';
 import { childOf, readTraceParent, traceParentText } from './trace-parent';
 
 /** A response is promised within 2 s of the request's arrival; the remainder is for the network. */
 const RESPOND_WITHIN_MS = 1_900;
 
 /** Sets the time that the request's event will carry, and the deadline for the response. */
-export const stampArrival = (ctx: ApiContext): void => {
+export const stampArrival = (ctx: ApiContext, arrivedMs = monotonicMs()): void => {
   ctx.state.at = isoNow();
-  ctx.state.deadline = monotonicMs() + RESPOND_WITHIN_MS;
+  ctx.state.deadline = arrivedMs + RESPOND_WITHIN_MS;
 };
 
-/** Undefined: the target has no path, as in `a://b`, or is not a URL. The HTTP parser accepts both. */
-const pathOf = (ctx: ApiContext): string | undefined => {
-  try {
-    const { path } = ctx;
-    // `//` is not a path with a trailing slash.
-    return path.length > 2 && path.endsWith('/') ? path.slice(0, -1) : path;
-  } catch {
-    return undefined;
-  }
+/** The path and query of an absolute URL. Undefined: it has no path, as in `a://b`, or is not a URL. */
+const targetOfUrl = (url: string): string | undefined => {
+  if (!URL.canParse(url)) return undefined;
+  const { pathname, search } = new URL(url);
+  return pathname.startsWith('/') ? `${pathname}${search}` : undefined;
 };
+
+/**
+ * The target of the request as a path with its query, or `*`. Koa passes anything else, and a fragment, to Node's
+ * `url.parse`, which prints some invalid URLs to stderr: they may contain a key.
+ */
+const targetOf = (sent: string): string | undefined => {
+  if (sent === '*') return sent;
+  return sent.startsWith('/') ? sent.replace(/#.*$/, '') : targetOfUrl(sent);
+};
+
+/** Without a trailing slash; `//` has none. */
+const pathOf = ({ path }: ApiContext): string =>
+  path.length > 2 && path.endsWith('/') ? path.slice(0, -1) : path;
 
 /** Unless the request already has a span. */
 const continueTrace = (ctx: ApiContext): void => {
@@ -42,14 +52,12 @@ export const arrive = (ctx: ApiContext, { headers, isOpen }: ApiParts): void => 
   continueTrace(ctx);
   state.traceId =
     sent !== undefined && isTraceId(sent) ? sent : (state.traceContext?.traceId ?? randomUUID());
-  state.arrivedMs = monotonicMs();
-  stampArrival(ctx);
-  const path = pathOf(ctx);
-  if (path === undefined) {
-    ctx.req.url = '/';
-    state.pathless = true;
-  }
-  state.path = path ?? '/';
+  state.arrivedMs = arrivalOf(ctx.req);
+  stampArrival(ctx, state.arrivedMs);
+  const target = targetOf(ctx.req.url ?? '');
+  if (target === undefined) state.pathless = true;
+  ctx.req.url = target ?? '/';
+  state.path = pathOf(ctx);
   ctx.set(securityHeaders);
   ctx.set(headers.traceId, state.traceId);
   if (!isOpen()) ctx.set('Connection', 'close');

@@ -30,7 +30,7 @@ export const authenticate = async (ctx: ApiContext, parts: ApiParts): Promise<vo
     ctx.state.identity = await parts.ledger.identify(presented, 'write');
     return;
   }
-  if (!parts.isReady())
+  if (!(await parts.whenReady(ctx.state.deadline)))
     throw fault('starting', 'The read models have not caught up yet.', { progress: parts.startProgress() });
   ctx.state.identity = await parts.ledger.identify(presented, 'read');
   if (!(await parts.upToDate())) ctx.state.mayBeStale = true;

@@ -1,6 +1,11 @@
 import { invalid } from './validation';
 
-export const etagOf = (revision: number): string => `"${revision}"`;
+export const etagOf = (tag: string): string => `"${tag}"`;
+
+/** Of the same body, compressed: two representations must not share a strong tag. Conditions accept either. */
+export const compressedTag = (etag: string): string => etag.replace(/"$/, '-gzip"');
+
+const withoutEncoding = (etag: string): string => etag.replace(/-gzip"$/, '"');
 
 const TAG = /^(W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/;
 
@@ -13,19 +18,27 @@ const tagsOf = (header: string): readonly string[] | undefined => {
   return tags.length > 0 && tags.every((tag) => TAG.test(tag)) ? tags : undefined;
 };
 
+/** The first part of a tag. */
+const revisionIn = (etag: string): string | undefined => /^"([0-9]+)(?:\.[0-9a-f]+)?"$/.exec(etag)?.[1];
+
 /** `If-Match` compares strongly: a weak tag never matches. */
-export const ifMatch = (header: string | undefined): ((revision: number) => boolean) | undefined => {
+export const ifMatch = (header: string | undefined): ((tag: string) => boolean) | undefined => {
   if (header === undefined) return undefined;
   if (header.trim() === '*') return () => true;
   const tags = tagsOf(header);
   if (tags === undefined)
     throw invalid({ 'If-Match': ['must be "*" or a list of quoted entity tags, for example "3"'] });
-  return (revision) => tags.includes(etagOf(revision));
+  const revisions = new Set(tags.map((tag) => revisionIn(withoutEncoding(tag))));
+  return (tag) => revisions.has(revisionIn(etagOf(tag)));
 };
 
-/** `If-None-Match` compares weakly. A malformed header is ignored, so the full response is sent. */
-export const isUnchanged = (header: string | undefined, revision: number): boolean => {
-  if (header === undefined) return false;
-  if (header.trim() === '*') return true;
-  return (tagsOf(header) ?? []).some((tag) => tag.replace(/^W\//, '') === etagOf(revision));
+/**
+ * The entity tag in `If-None-Match`, which compares weakly, that the resource still has. Undefined: it has changed. A
+ * malformed header is ignored, so the full response is sent.
+ */
+export const unchangedTag = (header: string | undefined, tag: string): string | undefined => {
+  if (header === undefined) return undefined;
+  if (header.trim() === '*') return etagOf(tag);
+  const tags = (tagsOf(header) ?? []).map((sent) => sent.replace(/^W\//, ''));
+  return tags.find((sent) => withoutEncoding(sent) === etagOf(tag));
 };

@@ -1,5 +1,7 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { monotonicMs } from '../../clock';
 import { inLaterTurn } from '../../turns';
 
 /**
@@ -11,15 +13,23 @@ const PIECE_BYTES = 1_024;
 interface Pending {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
+  /** Runs in the asynchronous context that the request was received in, which may hold its trace. */
+  readonly handle: () => void;
 }
 
 /** The requests of one connection: one is being handled, those parsed along with it wait in order. */
 interface Queue {
   busy: boolean;
+  isNew: boolean;
   readonly waiting: Pending[];
   /** Called when the response has been flushed or the connection closed. */
   readonly done: () => void;
 }
+
+const arrivals = new WeakMap<IncomingMessage, number>();
+
+/** When a request was complete up to its headers and first on its connection, on the monotonic clock. */
+export const arrivalOf = (request: IncomingMessage): number => arrivals.get(request) ?? monotonicMs();
 
 type Parse = (piece: Buffer) => void;
 
@@ -52,12 +62,20 @@ const parseInPieces = (socket: Socket, queue: Queue): void => {
 export const inSequence = (server: Server, handle: RequestListener): RequestListener => {
   const queues = new WeakMap<Socket, Queue>();
 
-  const start = ({ request, response }: Pending, queue: Queue): void => {
+  const start = (pending: Pending, queue: Queue): void => {
+    const { request, response } = pending;
     queue.busy = true;
+    arrivals.set(request, monotonicMs());
     response.on('close', queue.done); // emitted once
-    inLaterTurn(() => {
-      if (!request.socket.destroyed) handle(request, response);
-    });
+    const begin = (): void =>
+      inLaterTurn(() => {
+        if (request.socket.writable) pending.handle();
+      });
+    // Node accepts one connection a turn, so those of clients that have left again may fill the queue before everybody
+    // else. That a client has left is read after its request, in the next turn: look before any work is done for it.
+    if (queue.isNew) setImmediate(begin);
+    else begin();
+    queue.isNew = false;
   };
 
   const queueOf = (socket: Socket): Queue => {
@@ -71,7 +89,7 @@ export const inSequence = (server: Server, handle: RequestListener): RequestList
       queue.busy = queue.waiting.length > 0;
       if (queue.busy) startNext();
     };
-    const queue: Queue = { busy: false, waiting: [], done };
+    const queue: Queue = { busy: false, isNew: true, waiting: [], done };
     return queue;
   };
 
@@ -83,7 +101,9 @@ export const inSequence = (server: Server, handle: RequestListener): RequestList
 
   return (request, response) => {
     const queue = queues.get(request.socket);
-    if (queue?.busy === true) queue.waiting.push({ request, response });
-    else if (queue !== undefined) start({ request, response }, queue);
+    if (queue === undefined) return;
+    const pending = { request, response, handle: AsyncResource.bind(() => handle(request, response)) };
+    if (queue.busy) queue.waiting.push(pending);
+    else start(pending, queue);
   };
 };

@@ -2,8 +2,9 @@ import { observedRequest, type ObservedRequest } from '../answer/request-metrics
 import { headerOf, type Step } from '../api-context';
 import { readTraceParent, traceParentText, type TraceParent } from './trace-parent';
 
-/** Creates a span per request, if traces are collected. */
+/** Has a span per request, if traces are collected. */
 export interface Tracing {
+  /** Creates one unless the request has one already, from an instrumentation of HTTP servers. */
   begin(parent: TraceParent | undefined): RequestSpan;
 }
 
@@ -11,6 +12,9 @@ export interface RequestSpan {
   readonly place: TraceParent;
   /** Runs work with this span as the active one. */
   run<T>(work: () => Promise<T>): Promise<T>;
+  /** The response is complete, but has not been sent. */
+  answered(request: ObservedRequest): void;
+  /** The response was sent, or the client disconnected. */
   end(request: ObservedRequest): void;
 }
 
@@ -23,4 +27,5 @@ export const traced =
     ctx.set('traceparent', traceParentText(span.place));
     ctx.res.on('close', () => span.end(observedRequest(ctx)));
     await span.run(next);
+    span.answered(observedRequest(ctx));
   };

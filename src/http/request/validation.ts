@@ -2,6 +2,7 @@ import Ajv, { type ErrorObject } from 'ajv';
 import { parseBorder } from '../../domain/moment';
 import { nameFault } from '../../domain/names';
 import { fault, type Fault } from '../../fault';
+import { suggestionFor } from '../../nearest';
 import { uuidFrom } from '../../uuid';
 import type { Schema } from '../routes/schema';
 
@@ -18,7 +19,17 @@ export const invalid = (errors: FieldErrors): Fault => {
 /** In a query an unencoded `+` arrives as a space; in a date that can only have been the sign of a UTC offset. */
 const readDate = (text: string): string | undefined => parseBorder(text.replace(' ', '+'));
 
-const DATE_RULE = 'must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z';
+/** The formats that schemas may name, with the error message of each. */
+export const formats = {
+  'date-time': {
+    isMet: (text: string) => readDate(text) !== undefined,
+    rule: 'must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z',
+  },
+  uuid: {
+    isMet: (text: string) => uuidFrom(text) !== undefined,
+    rule: 'must be a UUID, for example 11111111-2222-4333-8444-555555555555',
+  },
+};
 
 /**
  * Names and dates follow the domain's own rules. The tests check that the schemas are valid, so skip that here.
@@ -29,6 +40,7 @@ const ajv = new Ajv({
   strictTypes: false,
   meta: false,
   validateSchema: false,
+  verbose: true,
   code: { optimize: false },
 });
 ajv.addKeyword({
@@ -36,8 +48,7 @@ ajv.addKeyword({
   type: 'string',
   validate: (_: unknown, name: string) => nameFault(name) === undefined,
 });
-ajv.addFormat('date-time', (text: string) => readDate(text) !== undefined);
-ajv.addFormat('uuid', (text: string) => uuidFrom(text) !== undefined);
+for (const [name, { isMet }] of Object.entries(formats)) ajv.addFormat(name, isMet);
 
 const fieldOf = (error: ErrorObject): string => {
   const path = error.instancePath.split('/').slice(1);
@@ -57,18 +68,28 @@ const valueAt = (root: unknown, path: string): unknown =>
     .slice(1)
     .reduce((value, key) => (value as Record<string, unknown>)[key], root);
 
+/** Those that may be set: others are only tolerated. */
+const settableOf = ({ properties }: Schema): readonly string[] =>
+  Object.entries(properties as Readonly<Record<string, Schema>>)
+    .filter(([, { readOnly }]) => readOnly !== true)
+    .map(([name]) => name);
+
 const textOf = (error: ErrorObject, root: unknown): string => {
   switch (error.keyword) {
     case 'required':
       return 'is required';
-    case 'additionalProperties':
-      return 'is not a known member';
+    case 'additionalProperties': {
+      const known = settableOf(error.parentSchema as Schema);
+      return `is not a known member: ${suggestionFor(String(error.params['additionalProperty']), known)}`;
+    }
+    case 'maxItems':
+      return 'must be empty: access rules are not supported';
     case 'enum':
       return `must be ${(error.params['allowedValues'] as string[]).map((value) => `"${value}"`).join(' or ')}`;
     case 'aName':
       return nameFault(valueAt(root, error.instancePath) as string) ?? 'is not a name';
     case 'format':
-      return DATE_RULE;
+      return formats[error.params['format'] as keyof typeof formats].rule;
     case 'type':
       return `must be ${[error.params['type']].flat().map(withArticle).join(' or ')}`;
     default:
@@ -86,19 +107,45 @@ export interface BodyCheck<Body> {
   readonly isOptional: boolean;
 }
 
-/** Compiles a JSON Schema into a check whose errors name the fields as sent. */
+/** Further ones are not reported. */
+const MAX_ERRORS = 20;
+
+const READ_ONLY: Schema = { readOnly: true, description: 'Not to be set. May be sent back, and is ignored.' };
+
+/** Refuses unknown members: a misspelt one that is silently ignored misleads. What responses show may be sent back. */
+const strict = (schema: Schema, shownAs: Schema): Schema => {
+  const shown = Object.keys(shownAs['properties'] ?? {});
+  return {
+    ...schema,
+    properties: {
+      ...Object.fromEntries(shown.map((name) => [name, READ_ONLY])),
+      ...(schema['properties'] as object),
+    },
+    additionalProperties: false,
+  };
+};
+
+/**
+ * Compiles a JSON Schema into a check whose errors name the fields as sent. `shownAs` is the schema of the same resource
+ * in responses.
+ */
 export const bodyCheck = <Body>(
-  schema: Schema,
+  declared: Schema,
+  shownAs: Schema,
   example: Body,
   { isOptional = false } = {},
 ): BodyCheck<Body> => {
+  const schema = strict(declared, shownAs);
   const validate = ajv.compile<Body>(schema);
   const check = (sent: unknown): Body => {
     const parsed = isOptional ? (sent ?? {}) : sent;
     if (validate(parsed)) return parsed;
-    const errors: Record<string, string[]> = {};
-    for (const error of validate.errors ?? []) (errors[fieldOf(error)] ??= []).push(textOf(error, parsed));
-    throw invalid(errors);
+    const errors = new Map<string, string[]>();
+    for (const error of validate.errors?.slice(0, MAX_ERRORS) ?? []) {
+      const field = fieldOf(error);
+      errors.set(field, [...(errors.get(field) ?? []), textOf(error, parsed)]);
+    }
+    throw invalid(Object.fromEntries(errors));
   };
   return Object.assign(check, { schema, example, isOptional });
 };
@@ -143,7 +190,7 @@ export const textParameter = (description: string, example: string): Parameter<s
 export const dateParameter = (description: string): Parameter<string | undefined> => ({
   description,
   schema: { type: 'string', format: 'date-time' },
-  rule: DATE_RULE,
+  rule: formats['date-time'].rule,
   example: '2026-01-31T12:00:00Z',
   mayBeEmpty: true,
   fallback: undefined,

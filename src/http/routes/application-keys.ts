@@ -1,3 +1,4 @@
+import { lastDaysOf } from '../../access/key-days';
 import { keyAsAdded } from '../../../projections/applications';
 import { addKey, regenerateKey, revokeKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
@@ -23,11 +24,14 @@ import {
   applicationExample,
   applicationOfTenant,
   applicationSchema,
+  applicationTag,
+  keyDayExample,
+  keyDaySchema,
   keyExample,
   keySchema,
   keyView,
 } from './application-view';
-import { forceQuery, liveApplication, liveKeyViews } from './applications';
+import { forceQuery, liveApplication, liveKeyViews, orUnavailable } from './applications';
 import { commandOf } from './command';
 import { ok, route, type RouteRequest, type RouteParts } from './route';
 import { listOf, described } from './schema';
@@ -93,8 +97,34 @@ export const getKey = route({
   },
 });
 
+/** Also of a key that is revoked or expired: what was done with it matters most then. */
+export const listKeyUses = route({
+  method: 'get',
+  path: `${PATH}/:key_id/uses`,
+  params: { id: idParameter, key_id: keyIdParameter },
+  operationId: 'listApplicationKeyUses',
+  summary: 'List what a key was used for',
+  tag: TAG,
+  permission: 'application:read',
+  response: {
+    status: 200,
+    description: 'One entry for each of the last 30 days, in UTC, on which the key was used, newest first.',
+    schema: listOf(keyDaySchema),
+    example: [keyDayExample],
+  },
+  from: 'logs',
+  handle: async (request, { reader, keyUses }) => {
+    const { tenantId, at } = request;
+    const key = await reader(FROM).get(tenantId, 'keys', keyIdOf(request));
+    if (key?.['application_id'] !== applicationIdOf(request)) throw keyNotFound();
+    const days = lastDaysOf({ logs: reader('logs'), keyUses }, tenantId, keyIdOf(request), at);
+    return ok(await orUnavailable(days));
+  },
+});
+
 const keyCreation = bodyCheck<WireKey>(
   { title: 'ApplicationKeyCreation', type: 'object', properties: keyProperties },
+  keySchema,
   { name: 'Nightly import', expires_at: '2031-01-31T12:00:00Z' },
   { isOptional: true },
 );
@@ -117,7 +147,7 @@ export const createKey = route({
   handle: async (request, { ledger }) => {
     const id = applicationIdOf(request);
     const { key, input } = newKey(request.tenantId, keyInputOf(request.body), request.at);
-    const command = commandOf(request, addKey(id, input), conditionOn(id));
+    const command = commandOf(request, addKey(id, input), conditionOn(id, request));
     const { events, position } = await orInvalid(ledger.execute(command));
     const added = events.at(-1) as Caused<'KeyAdded'>;
     const body = keyView(keyAsAdded(added), { key: keyIfNew(key, added) });
@@ -138,7 +168,9 @@ export const removeKey = route<undefined, ReturnType<typeof forceQuery>>({
   handle: async (request, { ledger }) => {
     const applicationId = applicationIdOf(request);
     const decide = revokeKey(keyIdOf(request), { applicationId, ...request.query });
-    const { position } = await ledger.execute(commandOf(request, decide, conditionOn(applicationId)));
+    const { position } = await ledger.execute(
+      commandOf(request, decide, conditionOn(applicationId, request)),
+    );
     return { status: 204, position };
   },
 });
@@ -162,6 +194,7 @@ const regeneration = bodyCheck<WireRegeneration>(
       ),
     },
   },
+  keySchema,
   { grace_seconds: 3_600 },
   { isOptional: true },
 );
@@ -186,12 +219,12 @@ export const regenerateKeys = route({
     const id = applicationIdOf(request);
     const { key, input } = newKey(request.tenantId, keyInputOf(request.body), request.at);
     const decide = regenerateKey(id, input, request.body.grace_seconds ?? 0);
-    const command = commandOf(request, decide, conditionOn(id));
+    const command = commandOf(request, decide, conditionOn(id, request));
     const { tenant, events, position } = await orInvalid(ledger.execute(command));
     const active = mustBeActive(tenant);
     const application = mustHave(active, id);
     const added = events.at(-1) as Caused<'KeyAdded'>;
     const view = applicationOfTenant(active, application, request.at, keyIfNew(key, added));
-    return { ...ok(view, application.changedAt), position };
+    return { ...ok(view, applicationTag(application.changedAt, view)), position };
   },
 });

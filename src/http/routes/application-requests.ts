@@ -8,8 +8,9 @@ import type { NewKey } from '../../domain/application-keys';
 import type { Precondition } from '../../ledger/ledger';
 import { digestOf } from '../../ledger/api-key';
 import { uuidFrom } from '../../uuid';
-import { choiceParameter, invalid, listParameter } from '../request/validation';
+import { choiceParameter, formats, invalid, listParameter } from '../request/validation';
 import type { RouteRequest } from './route';
+import { applicationOfTenant, applicationTag } from './application-view';
 import { described, uuid, type Schema } from './schema';
 
 /** Shared by the routes of Applications and their keys. */
@@ -43,9 +44,15 @@ export const keyIdParameter: Schema = {
 };
 
 /** `If-Match` refers to the Application, even in requests about its keys. */
-export const conditionOn = (applicationId: string): Pick<Precondition, 'of' | 'revision'> => ({
+export const conditionOn = (
+  applicationId: string,
+  { at }: RouteRequest<unknown>,
+): Pick<Precondition, 'of' | 'tag'> => ({
   of: 'Application',
-  revision: (tenant: ActiveTenant) => mustHave(tenant, applicationId).changedAt,
+  tag: (tenant: ActiveTenant) => {
+    const application = mustHave(tenant, applicationId);
+    return applicationTag(application.changedAt, applicationOfTenant(tenant, application, at));
+  },
 });
 
 /** A new key in a request body. */
@@ -94,7 +101,7 @@ export const idsParameter = (description: string, example: string) =>
   listParameter<string>({
     description,
     schema: uuid,
-    rule: 'must be a UUID',
+    rule: formats.uuid.rule,
     example,
     read: (text) => text.toLowerCase(),
   });

@@ -1,10 +1,12 @@
+import { createHash } from 'node:crypto';
 import type { ApplicationDocument } from '../../../projections/applications';
+import type { KeyDayView } from '../../../projections/key-days';
 import type { Caused } from '../../domain/events';
 import { liveKeysOf } from '../../domain/grants';
 import { applicationTypes } from '../../domain/permissions';
 import type { ActiveTenant, Application } from '../../domain/tenant';
 import { stampOf } from '../../domain/tenant-folding';
-import { listOf, described, moment, record, text, uuid } from './schema';
+import { count, listOf, described, moment, record, text, uuid } from './schema';
 
 /** Views of Applications and keys. Undefined members are omitted from the JSON. */
 
@@ -18,6 +20,8 @@ interface KeyView {
   readonly expires_at?: string | undefined;
   readonly last_used_at?: string | undefined;
 }
+
+const DIGEST_LENGTH = 16;
 
 const KEY = 'The key itself, once: only the answer to the request that made it has it.';
 const KEY_EXAMPLE = 'key_…';
@@ -76,6 +80,27 @@ export const applicationExample = {
   created_at: '2026-01-31T12:00:00.000Z',
 };
 
+export const keyDaySchema = record('ApplicationKeyUse', {
+  date: described({ type: 'string', format: 'date' }, 'The day, in UTC.', '2026-02-01'),
+  operations: described(
+    { type: 'object', additionalProperties: count },
+    'How many requests succeeded, by the operation id in this description.',
+  ),
+  failed: described(count, 'How many requests were answered with an error.'),
+  events_given_out: described(count, 'How many events `GET /events` sent.'),
+  first_used_at: described(moment, 'When the first request arrived.'),
+  last_used_at: described(moment, 'When the last request arrived, or the last event was sent.'),
+});
+
+export const keyDayExample: KeyDayView = {
+  date: '2026-02-01',
+  operations: { getTenant: 12, listEvents: 2 },
+  failed: 0,
+  events_given_out: 500,
+  first_used_at: '2026-02-01T08:00:00.000Z',
+  last_used_at: '2026-02-01T09:30:00.000Z',
+};
+
 export const keyView = (
   { id, name, created_by, created_at, expires_at }: Omit<KeyView, 'key' | 'last_used_at'>,
   { key, last_used_at }: Pick<KeyView, 'key' | 'last_used_at'> = {},
@@ -99,6 +124,18 @@ export const applicationView = (
   modified_by: document.modified_by,
   modified_at: document.modified_at,
 });
+
+/**
+ * Covers all that a response shows except the last uses of keys. Keys do not change the revision, so it also has a
+ * digest of what may change about them: which there are, and when they expire.
+ */
+export const applicationTag = (
+  revision: number,
+  { keys }: Pick<ReturnType<typeof applicationView>, 'keys'>,
+): string => {
+  const ofKeys = JSON.stringify(keys.map(({ id, expires_at }) => [id, expires_at]));
+  return `${revision}.${createHash('sha256').update(ofKeys).digest('hex').slice(0, DIGEST_LENGTH)}`;
+};
 
 export const applicationOfTenant = (
   tenant: ActiveTenant,

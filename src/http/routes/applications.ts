@@ -9,7 +9,6 @@ import {
   applicationAsCreated,
   keyAsAdded,
   type ApplicationDocument,
-  type KeyDocument,
 } from '../../../projections/applications';
 import { yieldToEventLoop } from '../../clock';
 import {
@@ -42,6 +41,7 @@ import {
   applicationExample,
   applicationOfTenant,
   applicationSchema,
+  applicationTag,
   applicationView,
   asUpdated,
   keyView,
@@ -54,20 +54,11 @@ import { listOf, described, record, type Schema } from './schema';
 const TAG = 'Applications';
 const FROM = 'applications';
 
-/** Losing last uses is harmless, but reporting a used key as never used is not: a failed read is an error. */
-const lastUsesOf = async (
-  { keyUses }: RouteParts,
-  tenantId: string,
-  keys: readonly KeyDocument[],
-): Promise<ReadonlyMap<string, string>> =>
-  keyUses
-    .lastUses(
-      tenantId,
-      keys.map(({ id }) => id),
-    )
-    .catch((error: unknown) => {
-      throw fault('read_models_unavailable', messageOf(error));
-    });
+/** Losing uses of keys is harmless, but reporting a used key as unused is not: a failed read is an error. */
+export const orUnavailable = <T>(uses: Promise<T>): Promise<T> =>
+  uses.catch((error: unknown) => {
+    throw fault('read_models_unavailable', messageOf(error));
+  });
 
 export const liveKeyViews = async (
   { tenantId, at }: RouteRequest<unknown>,
@@ -75,12 +66,18 @@ export const liveKeyViews = async (
   applicationId: string,
 ) => {
   const keys = await findLiveKeys(parts.reader(FROM), tenantId, applicationId, at);
-  const lastUses = await lastUsesOf(parts, tenantId, keys);
+  const ids = keys.map(({ id }) => id);
+  const lastUses = await orUnavailable(parts.keyUses.lastUses(tenantId, ids));
   return keys.map((key) => keyView(key, { last_used_at: lastUses.get(key.id) }));
 };
 
 const viewOf = async (request: RouteRequest<unknown>, parts: RouteParts, application: ApplicationDocument) =>
   applicationView(request.tenantId, application, await liveKeyViews(request, parts, application.id));
+
+const shown = async (request: RouteRequest<unknown>, parts: RouteParts, application: ApplicationDocument) => {
+  const view = await viewOf(request, parts, application);
+  return ok(view, applicationTag(application.revision, view));
+};
 
 /** How many Applications are loaded before yielding to the event loop: each may have many keys. */
 const BATCH_SIZE = 10;
@@ -162,12 +159,12 @@ export const getOwnApplication = route({
   operationId: 'getOwnApplication',
   summary: 'Get the Application that owns the key',
   tag: TAG,
-  response: { ...applicationResponse, etag: 'unless_read' },
+  response: { ...applicationResponse, etag: true },
   from: FROM,
   handle: async (request, parts) => {
     const { id } = request.application;
     const application = await findLiveApplication(parts.reader(FROM), request.tenantId, id);
-    if (application !== undefined) return ok(await viewOf(request, parts, application), application.revision);
+    if (application !== undefined) return shown(request, parts, application);
     const isDeleted = (await parts.reader(FROM).get(request.tenantId, 'applications', id)) !== undefined;
     if (isDeleted) throw keyRefused('application_deleted');
     throw fault('read_models_unavailable', 'The read models do not show this Application yet.');
@@ -188,11 +185,11 @@ export const getApplication = route({
   summary: 'Get an Application',
   tag: TAG,
   permission: 'application:read',
-  response: { ...applicationResponse, etag: 'unless_read' },
+  response: { ...applicationResponse, etag: true },
   from: FROM,
   handle: async (request, parts) => {
     const application = await liveApplication(request, parts);
-    return ok(await viewOf(request, parts, application), application.revision);
+    return shown(request, parts, application);
   },
 });
 
@@ -200,6 +197,12 @@ const permissionsProperty: Schema = {
   type: ['array', 'null'],
   items: { type: 'string', maxLength: 100 },
 };
+
+/** Other services of this family have them. Ignoring them would make callers believe in a restriction. */
+const rulesProperty = described(
+  { type: ['array', 'null'], maxItems: 0 },
+  'Access rules are not supported: left out, null or empty.',
+);
 
 interface WireApplication extends Omit<WireKey, 'name'> {
   readonly name: string;
@@ -224,9 +227,11 @@ const creation = bodyCheck<WireApplication>(
         'Whether a first key is created with it; left out: it is.',
       ),
       expires_at: keyProperties.expires_at,
+      rules: rulesProperty,
     },
     required: ['name', 'type'],
   },
+  applicationSchema,
   { name: 'Shop', type: 'private', permissions: ['token:create', 'token:read'] },
 );
 
@@ -264,7 +269,7 @@ export const createNewApplication = route({
     const added = events.find((event) => event.type === 'KeyAdded');
     const keys = added === undefined ? [] : [keyView(keyAsAdded(added))];
     const view = applicationView(tenantId, applicationAsCreated(created), keys, keyIfNew(key, added));
-    return { status: 201, body: view, etag: created.revision, position };
+    return { status: 201, body: view, etag: applicationTag(created.revision, view), position };
   },
 });
 
@@ -282,9 +287,11 @@ const update = bodyCheck<WireUpdate>(
       name: described({ type: 'string', aName: true }, 'Its name.'),
       permissions: described(permissionsProperty, 'All that it may do; left out: as it was.'),
       type: described({ enum: [...applicationTypes, null] }, 'Its type, which cannot be changed.'),
+      rules: rulesProperty,
     },
     required: ['name'],
   },
+  applicationSchema,
   { name: 'Shop', permissions: ['token:create'] },
 );
 
@@ -317,11 +324,12 @@ export const changeApplication = route<WireUpdate, Force>({
     const id = applicationIdOf(request);
     const decide = updateApplication(id, { ...changesOf(request.body), ...request.query });
     const { tenant, events, position } = await orInvalid(
-      ledger.execute(commandOf(request, decide, conditionOn(id))),
+      ledger.execute(commandOf(request, decide, conditionOn(id, request))),
     );
     const active = mustBeActive(tenant);
     const updated = asUpdated(mustHave(active, id), events);
-    return { ...ok(applicationOfTenant(active, updated, request.at), updated.changedAt), position };
+    const view = applicationOfTenant(active, updated, request.at);
+    return { ...ok(view, applicationTag(updated.changedAt, view)), position };
   },
 });
 
@@ -338,7 +346,7 @@ export const removeApplication = route<undefined, Force>({
   handle: async (request, { ledger }) => {
     const id = applicationIdOf(request);
     const decide = deleteApplication(id, request.query);
-    const { position } = await ledger.execute(commandOf(request, decide, conditionOn(id)));
+    const { position } = await ledger.execute(commandOf(request, decide, conditionOn(id, request)));
     return { status: 204, position };
   },
 });

@@ -6,7 +6,7 @@ import type { RouteRequest } from './route';
 export const commandOf = (
   request: RouteRequest<unknown>,
   decide: Decide,
-  conditional?: Pick<Precondition, 'of' | 'revision'>,
+  conditional?: Pick<Precondition, 'of' | 'tag'>,
 ): Command => ({
   decide,
   tenantId: request.tenantId,

@@ -1,13 +1,13 @@
-import { eventStream, type EndReason, type StreamForm } from '../../audit/event-stream';
-import type { EventFilter, EventRange } from '../../audit/event-filter';
-import { rawEvent } from '../../audit/raw-event';
-import { isoNow, monotonicMs } from '../../clock';
+import { eventStream, type EndReason } from '../../audit/event-stream';
+import type { EventFilter } from '../../audit/event-filter';
+import { findEvent, type EventSearch } from '../../audit/find-event';
+import { streamForms, type StreamFormName } from '../../audit/stream-form';
+import { findPlace, tenantEvent, tenantPosition, type Place } from '../../audit/tenant-view';
+import { beforeDeadline, isoNow, monotonicMs } from '../../clock';
 import { holds } from '../../domain/authority';
-import type { LoggedEvent, Position } from '../../event-log/event-log';
-import { upTo } from '../../event-log/reading';
 import { codeOf, fault } from '../../fault';
+import { stillReading } from '../../ledger/folds';
 import { uuidFrom } from '../../uuid';
-import { findLogPosition } from '../../../projections/log-pages';
 import {
   dateParameter,
   flagParameter,
@@ -17,7 +17,6 @@ import {
   textParameter,
   wholeNumberParameter,
 } from '../request/validation';
-import type { Cursors } from './cursor';
 import { eventExample, eventSchema } from './event-schemas';
 import { uuid } from './schema';
 import { ok, route, type RouteRequest, type RouteParts } from './route';
@@ -53,21 +52,34 @@ const query = queryCheck(
 );
 type Query = ReturnType<typeof query>;
 
-/** Positions are signed, so they are valid for one tenant only, and nobody else's can be guessed. */
-const CURSORS = 'events';
+/** Earlier versions signed positions. */
+const SIGNED = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{43}$/;
 
-export const readPosition = (cursors: Cursors, tenantId: string, cursor: string): Position | undefined =>
-  cursors.read(tenantId, CURSORS, cursor);
+/** What is wrong with a position at which there is no event. */
+export const positionRefused = (position: string, expected = 'the position of an event'): string =>
+  SIGNED.test(position)
+    ? 'is a position of an earlier version of this service: start again without it, positions are now like tenant:12'
+    : `must be ${expected} of this Tenant, for example tenant:12`;
 
-const afterOf = (
-  { tenantId, query: { after }, header }: RouteRequest<undefined, Query>,
-  cursors: Cursors,
-) => {
-  const [field, cursor] = after === undefined ? ['Last-Event-ID', header('last-event-id')] : ['after', after];
-  if (cursor === undefined || cursor === '') return undefined;
-  const position = readPosition(cursors, tenantId, cursor);
-  if (position === undefined) throw invalid({ [field]: ['must be the position of an event of this Tenant'] });
-  return position;
+/** The event that a request names by its position. Undefined: there is none. */
+export const placeAt = (
+  position: string,
+  { tenantId, deadline }: RouteRequest<unknown>,
+  { events }: RouteParts,
+): Promise<Place | undefined> =>
+  beforeDeadline(findPlace(events.ledgerLog, tenantId, position), deadline, stillReading);
+
+const afterOf = async (
+  request: RouteRequest<undefined, Query>,
+  parts: RouteParts,
+): Promise<Place | undefined> => {
+  const { after } = request.query;
+  const [field, position] =
+    after === undefined ? ['Last-Event-ID', request.header('last-event-id')] : ['after', after];
+  if (position === undefined || position === '') return undefined;
+  const place = await placeAt(position, request, parts);
+  if (place === undefined) throw invalid({ [field]: [positionRefused(position)] });
+  return place;
 };
 
 const filterOf = (tenantId: string, values: Query): EventFilter => {
@@ -93,26 +105,6 @@ const filterOf = (tenantId: string, values: Query): EventFilter => {
   };
 };
 
-const ndjson: StreamForm = {
-  event: (_, json) => `${json}\n`,
-  heartbeat: () => '\n',
-  trailer: (json) => `${json}\n`,
-  end: (json) => `${json}\n`,
-};
-
-const serverSentEvents: StreamForm = {
-  event: (cursor, json) => `id: ${cursor}\ndata: ${json}\n\n`,
-  heartbeat: () => ': still here\n\n',
-  trailer: (json) => `event: trailer\ndata: ${json}\n\n`,
-  end: (json) => `event: end\ndata: ${json}\n\n`,
-};
-
-/** An event as its owner sees it: the position is a cursor, and the tenant id is omitted, as it is always the same. */
-const viewOf = (event: LoggedEvent, cursor: string, { streams }: RouteParts['events']['ledgerLog']) => {
-  const { tenant_id: _, ...raw } = rawEvent(event, streams);
-  return { ...raw, position: cursor };
-};
-
 const RECHECK_MS = 1_000;
 
 /** A key may expire, be revoked or lose the permission while its stream is open, and the log may be set back. */
@@ -130,7 +122,15 @@ const stillAllowed =
     }
   };
 
-const prefersServerSentEvents = (accept: string | undefined): boolean => accept?.includes(SSE) === true;
+/** A stream that cannot be started leaves its slot to others. */
+const orRelease = <T>(start: () => T, release: () => void): T => {
+  try {
+    return start();
+  } catch (error) {
+    release();
+    throw error;
+  }
+};
 
 export const listEvents = route<undefined, Query>({
   method: 'get',
@@ -143,31 +143,33 @@ export const listEvents = route<undefined, Query>({
   response: {
     status: 200,
     description:
-      'Events in the order of the log, one a line, then a trailer with their number and SHA-256. As `text/event-stream` if that is accepted.',
+      'Events in the order of the log, one a line, then a trailer with their number and SHA-256. As `text/event-stream` if the client prefers that.',
     schema: eventSchema,
     example: eventExample,
     media: [NDJSON, SSE],
   },
   handle: async (request, parts) => {
-    const { tenantId, query: values, header } = request;
-    const { ledgerLog, tail, open, stopping } = parts.events;
-    const after = afterOf(request, parts.cursors);
-    const isSse = prefersServerSentEvents(header('accept'));
+    const { tenantId, query: values } = request;
+    const { ledgerLog, reading, open, stopping } = parts.events;
+    const after = await afterOf(request, parts);
+    const isSse = request.accepts(NDJSON, SSE) === SSE;
+    const form: StreamFormName = isSse ? 'serverSentEvents' : 'ndjson';
     const selection = {
       tenantId,
       filter: filterOf(tenantId, values),
       after,
-      limit: values.limit,
+      limit: values.limit === Number.MAX_SAFE_INTEGER ? undefined : values.limit,
       follow: values.follow,
+      form,
     };
     const release = open(tenantId);
     const [gone, stalled] = [new AbortController(), new AbortController()];
-    const chunks = eventStream(selection, {
-      ledgerLog,
-      tail,
-      form: isSse ? serverSentEvents : ndjson,
-      cursorOf: (position) => parts.cursors.make(tenantId, CURSORS, position),
-      jsonOf: (event, cursor) => JSON.stringify(viewOf(event, cursor, ledgerLog)),
+    const chunks = orRelease(() => reading.stream(selection), release);
+    const texts = eventStream({
+      chunks,
+      form: streamForms[form],
+      after: after === undefined ? undefined : tenantPosition(after, ledgerLog.streams),
+      gaveOut: request.gaveOut,
       mayRead: stillAllowed(request, parts),
       gone: gone.signal,
       stopping,
@@ -175,42 +177,13 @@ export const listEvents = route<undefined, Query>({
     });
     const onClosed = (): void => {
       gone.abort();
+      chunks.close();
       release();
     };
-    const body = streamBody(chunks, { stalled, onClosed });
+    const body = streamBody(texts, { stalled, onClosed });
     return { status: 200, type: isSse ? SSE : NDJSON, body };
   },
 });
-
-/** Searches the log after one position up to another, or to the end. */
-const searchLog = async (
-  tenantId: string,
-  id: string,
-  range: EventRange,
-  { ledgerLog }: RouteParts['events'],
-): Promise<LoggedEvent | undefined> => {
-  for await (const batch of upTo(ledgerLog.log.readTenant(tenantId, range), range.upTo)) {
-    const match = batch.find((event) => event.id === id);
-    if (match !== undefined) return match;
-  }
-  return undefined;
-};
-
-/**
- * The index only tells where in the log to look first. An event that was set aside is not in the index, so everything
- * before is searched, too. That costs as much as a stream of all events, and counts as one.
- */
-const findEvent = async (
-  tenantId: string,
-  id: string,
-  { events, reader }: RouteParts,
-): Promise<LoggedEvent | undefined> => {
-  const range = await findLogPosition(reader('logs'), tenantId, id);
-  const event = await searchLog(tenantId, id, range, events);
-  if (event !== undefined || range.after === undefined) return event;
-  const release = events.open(tenantId);
-  return searchLog(tenantId, id, { upTo: range.after }, events).finally(release);
-};
 
 export const getEvent = route({
   method: 'get',
@@ -232,11 +205,19 @@ export const getEvent = route({
     schema: eventSchema,
     example: eventExample,
   },
-  handle: async ({ tenantId, params }, parts) => {
+  handle: async ({ tenantId, params, deadline, gone }, { events, reader }) => {
+    const { ledgerLog, reading } = events;
     const id = uuidFrom(params['id']);
-    const event = id === undefined ? undefined : await findEvent(tenantId, id, parts);
+    const search = (wanted: EventSearch) => reading.search(wanted, { deadline, gone: gone() });
+    const event =
+      id === undefined
+        ? undefined
+        : await beforeDeadline(
+            findEvent({ ledgerLog, reader: reader('logs'), search }, tenantId, id),
+            deadline,
+            stillReading,
+          );
     if (event === undefined) throw fault('event_not_found', 'This Tenant has no event with this id.');
-    const cursor = parts.cursors.make(tenantId, CURSORS, event.position);
-    return ok(viewOf(event, cursor, parts.events.ledgerLog));
+    return ok(tenantEvent(event, ledgerLog.streams));
   },
 });

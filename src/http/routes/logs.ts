@@ -7,6 +7,7 @@ import {
 } from '../../../projections/log-pages';
 import { listEntityTypes, logView, MAX_TYPES, type LogRow } from '../../../projections/logs';
 import { dateParameter, invalid, mustBeInOrder, queryCheck, textParameter } from '../request/validation';
+import { uuidFrom } from '../../uuid';
 import { pageParameters, paginationOf, placeOf } from './pagination';
 import { ok, route } from './route';
 import { entityTypesExample, entityTypesSchema, logPageExample, logPageSchema } from './log-schemas';
@@ -55,13 +56,17 @@ const filterText = ({ entityType, entityId, start, end, actorId, operation, trac
   return JSON.stringify(all.map((value) => value ?? null));
 };
 
-/** The place of a row, for a cursor: its position, and its number as a hint. */
-const placeAt = (filter: LogFilter, row: LogRow): string => `${row.position} ${numberIn(filter, row)}`;
+/** What a cursor says about a row: the id of its event, and its number. */
+const placeAt = (filter: LogFilter, row: LogRow): string => `${row.id} ${numberIn(filter, row)}`;
 
-const olderThan = (place: string | undefined): Pick<LogQuestion, 'olderThan' | 'olderNumber'> => {
+const olderThan = (place: string | undefined): Pick<LogQuestion, 'olderThan'> => {
   if (place === undefined) return {};
-  const [position = '', number = 0] = place.split(' ');
-  return { olderThan: position, olderNumber: Number(number) };
+  const [text = '', number = 0] = place.split(' ');
+  const id = uuidFrom(text);
+  // Cursors of earlier versions named a position of the log.
+  if (id === undefined)
+    throw invalid({ start: ['is a cursor of an earlier version of this service: start again without it'] });
+  return { olderThan: { id, number: Number(number) } };
 };
 
 export const listLogs = route({

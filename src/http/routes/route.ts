@@ -1,5 +1,5 @@
-import type { LiveTail } from '../../audit/live-tail';
 import type { OpenStreams } from '../../audit/open-streams';
+import type { Reading } from '../../audit/reading';
 import type { Caller, KeyHolder } from '../../domain/authority';
 import type { Client, Idempotency } from '../../domain/events';
 import type { Position } from '../../event-log/event-log';
@@ -59,11 +59,8 @@ export type SuccessResponse =
       readonly schema: Schema;
       /** For the OpenAPI document. */
       readonly example: unknown;
-      /**
-       * It has an entity tag, and the response to a GET may be 304. Not so with `unless_read`: a GET includes data that
-       * changes without the tag.
-       */
-      readonly etag?: true | 'unless_read';
+      /** It has an entity tag, and the response to a GET may be 304. */
+      readonly etag?: true;
       /** The media types that it is available in. Default: JSON. */
       readonly media?: readonly string[];
       /** A list that may be truncated: a header then has the total number of items. */
@@ -79,7 +76,7 @@ export interface RouteParts {
   readonly ledger: Ledger;
   readonly reader: (projection: string) => Reader;
   readonly cursors: Cursors;
-  readonly keyUses: Pick<KeyUses, 'lastUses'>;
+  readonly keyUses: Pick<KeyUses, 'lastUses' | 'days'>;
   readonly limits: RateLimits;
   readonly events: EventSource;
   /** Throws once the event log was found to be set back, which stops all reads and writes. */
@@ -89,7 +86,7 @@ export interface RouteParts {
 /** Where raw events are read from. `open` limits the number of streams. */
 export interface EventSource {
   readonly ledgerLog: LedgerLog;
-  readonly tail: LiveTail;
+  readonly reading: Reading;
   readonly open: OpenStreams['open'];
   /** Aborted when the process is stopping. */
   readonly stopping: AbortSignal;
@@ -106,15 +103,21 @@ export interface RouteRequest<Body, Query = unknown> {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly header: (name: string) => string | undefined;
+  /** The media type that the client prefers, by default the first. False: it accepts none of them. */
+  readonly accepts: (...types: readonly string[]) => string | false;
   readonly body: Body;
   readonly idempotency: Idempotency | undefined;
-  /** Whether `If-Match` names this revision. */
-  readonly isMet: ((revision: number) => boolean) | undefined;
+  /** Whether `If-Match` names the revision in this entity tag. */
+  readonly isMet: ((tag: string) => boolean) | undefined;
   readonly at: string;
   readonly traceId: string;
   /** Undefined: it is not recorded. */
   readonly client: Client | undefined;
+  /** Counts events that the response contains. */
+  readonly gaveOut: (events: number) => void;
   readonly deadline: number;
+  /** Aborted when the connection is closed before the response is complete. */
+  readonly gone: () => AbortSignal;
 }
 
 export interface RouteResponse {
@@ -122,8 +125,8 @@ export interface RouteResponse {
   readonly body?: unknown;
   /** The media type. Default: JSON. */
   readonly type?: string;
-  /** The revision in the body. */
-  readonly etag?: number;
+  /** The entity tag of the body, without quotes. It starts with the revision, which is all that `If-Match` compares. */
+  readonly etag?: string;
   /** The total number of items, if the list in the body is truncated. */
   readonly totalItems?: number;
   /** Of a write: sent once the read models have reached this position. */
@@ -132,12 +135,12 @@ export interface RouteResponse {
 
 /** Whether a GET gets a 304 if the client already has the current version. */
 export const mayBeUnchanged = ({ method, response }: Route): boolean =>
-  method === 'get' && 'etag' in response && response.etag === true;
+  method === 'get' && 'etag' in response;
 
 export const takesCondition = ({ method, isUnconditional }: Route): boolean =>
   method !== 'get' && isUnconditional !== true;
 
-export const ok = (body: unknown, etag?: number): RouteResponse => ({
+export const ok = (body: unknown, etag?: string): RouteResponse => ({
   status: 200,
   body,
   ...(etag === undefined ? {} : { etag }),

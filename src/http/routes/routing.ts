@@ -24,9 +24,13 @@ const requirePermission = async (
 export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
   const router = new Router<ApiState>({ sensitive: true });
   const readBody = bodyReader(parts);
+  const paths = new Set(routes.map(({ path }) => path));
   for (const route of routes)
-    router[route.method](route.path, async (ctx) => {
+    router[route.method](route.path, async (ctx, next) => {
+      // A literal path wins over routes that would read its last segment as an id, with any method.
+      if (route.path !== ctx.state.path && paths.has(ctx.state.path)) return next();
       ctx.state.route = route.path;
+      ctx.state.operation = route.operationId;
       await requirePermission(ctx.state, route, parts);
       if (route.body !== undefined) await readBody(ctx, route.body.isOptional);
       await answer(ctx, route, parts);
@@ -38,7 +42,7 @@ export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
 export const unrouted: Step = async (ctx) => {
   const { path } = ctx.state;
   const candidates = (ctx as unknown as RouterContext).router.match(ctx.path, ctx.method).path;
-  // A literal path wins over routes that would read its last segment as an id.
+  // Here, too, a literal path wins.
   const literal = candidates.filter((layer) => layer.path === path);
   const matched = literal.length > 0 ? literal : candidates;
   const open = openPageAt(path);

@@ -20,7 +20,7 @@ interface StreamBody {
  * for a quiet tenant that may never come.
  */
 export const streamBody = (
-  chunks: AsyncGenerator<string>,
+  chunks: AsyncGenerator<Uint8Array | string>,
   { stalled, onClosed, stalledMs = STALLED_MS, lastMs = LAST_MS }: StreamBody,
 ): Readable => {
   let timer: NodeJS.Timeout | undefined;

@@ -1,15 +1,13 @@
 import type { TenantSettings } from '../../domain/events';
-import { tenantAt, type Moment } from '../../audit/tenant-history';
-import { beforeDeadline } from '../../clock';
+import type { Moment } from '../../audit/tenant-history';
 import { keyRefused, mustHold } from '../../domain/authority';
 import { parseMoment } from '../../domain/moment';
 import { deleteTenant, mustBeActive, updateTenant, type ActiveTenant } from '../../domain/tenant';
 import { documentOfTenant, findTenant } from '../../../projections/tenants';
 import { fault } from '../../fault';
-import { stillReading } from '../../ledger/folds';
 import { bodyCheck, invalid, queryCheck, textParameter } from '../request/validation';
 import { commandOf } from './command';
-import { readPosition } from './events';
+import { placeAt, positionRefused } from './events';
 import { ok, route, type RouteResponse, type RouteRequest, type RouteParts } from './route';
 import { described, type Schema } from './schema';
 import { tenantExample, tenantSchema, tenantSettings, tenantView } from './tenant-view';
@@ -38,7 +36,7 @@ const tenantUpdateSchema: Schema = {
   required: ['name'],
 };
 
-const tenantUpdate = bodyCheck<WireTenantUpdate>(tenantUpdateSchema, {
+const tenantUpdate = bodyCheck<WireTenantUpdate>(tenantUpdateSchema, tenantSchema, {
   name: 'Acme',
   settings: { deduplicate_tokens: 'true' },
 });
@@ -52,7 +50,7 @@ const settingsOf = ({ settings }: WireTenantUpdate): Partial<TenantSettings> => 
     : { deduplicateTokens: settings.deduplicate_tokens === 'true' }),
 });
 
-const conditionOnTenant = { of: 'Tenant', revision: (tenant: ActiveTenant) => tenant.changedAt } as const;
+const conditionOnTenant = { of: 'Tenant', tag: (tenant: ActiveTenant) => String(tenant.changedAt) } as const;
 
 const query = queryCheck({
   as_of: textParameter(
@@ -61,14 +59,13 @@ const query = queryCheck({
   ),
 });
 
-const momentOf = (text: string, { tenantId }: RouteRequest<unknown>, { cursors }: RouteParts): Moment => {
+const momentOf = async (text: string, request: RouteRequest<unknown>, parts: RouteParts): Promise<Moment> => {
   const time = parseMoment(text.replace(' ', '+'));
   if (time !== undefined) return { time };
-  const position = readPosition(cursors, tenantId, text);
-  if (position !== undefined) return { position };
-  throw invalid({
-    as_of: ['must be an ISO 8601 date or date-time, or the position of an event of this Tenant'],
-  });
+  const place = await placeAt(text, request, parts);
+  if (place !== undefined) return { position: place.position };
+  const expected = 'an ISO 8601 date or date-time, or the position of an event';
+  throw invalid({ as_of: [positionRefused(text, expected)] });
 };
 
 /** Folds the tenant's own events, so the cost grows with their number. */
@@ -77,12 +74,12 @@ const tenantAsOf = async (
   request: RouteRequest<unknown>,
   parts: RouteParts,
 ): Promise<RouteResponse> => {
-  const moment = momentOf(text, request, parts);
   mustHold(request.application, 'log:read');
-  const reading = tenantAt(parts.events.ledgerLog, request.tenantId, moment);
-  const tenant = await beforeDeadline(reading, request.deadline, stillReading);
-  if (tenant.status === 'absent') throw fault('not_found', 'The Tenant did not exist at that time.');
-  return ok(tenantView(documentOfTenant(tenant)), tenant.changedAt);
+  const moment = await momentOf(text, request, parts);
+  const { tenantId, deadline, gone } = request;
+  const document = await parts.events.reading.tenantAt(tenantId, moment, { deadline, gone: gone() });
+  if (document === undefined) throw fault('not_found', 'The Tenant did not exist at that time.');
+  return ok(tenantView(document), String(document.revision));
 };
 
 export const getOwnTenant = route<undefined, ReturnType<typeof query>>({
@@ -107,7 +104,7 @@ export const getOwnTenant = route<undefined, ReturnType<typeof query>>({
     if (as_of !== undefined) return tenantAsOf(as_of, request, parts);
     const document = await findTenant(parts.reader('tenants'), tenantId);
     if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
-    return ok(tenantView(document), document.revision);
+    return ok(tenantView(document), String(document.revision));
   },
 });
 
@@ -130,7 +127,7 @@ export const updateOwnTenant = route({
     const decide = updateTenant({ name: request.body.name, settings: settingsOf(request.body) });
     const { tenant, position } = await ledger.execute(commandOf(request, decide, conditionOnTenant));
     const updated = mustBeActive(tenant);
-    return { ...ok(tenantView(documentOfTenant(updated)), updated.changedAt), position };
+    return { ...ok(tenantView(documentOfTenant(updated)), String(updated.changedAt)), position };
   },
 });
 

@@ -1,9 +1,10 @@
-import type { Collection as MongoCollection, FindOptions } from 'mongodb';
+import type { BulkWriteResult, Collection as MongoCollection, FindOptions } from 'mongodb';
 import { randomBytes } from 'node:crypto';
 import type { Collection } from '../../../projections/projector';
 import { monotonicMs, pause } from '../../clock';
 import type { MongoConnection } from '../../mongodb/connection';
 import { insertOnce, isDuplicate } from '../../mongodb/duplicates';
+import { lost } from '../damage';
 import {
   generationName,
   generationRemoved,
@@ -39,8 +40,25 @@ export const controlsIn = ({ db }: MongoConnection) => db.collection<StoredContr
 
 const withoutWrites = { projection: { writes: 0 } };
 
-export const findControl = (connection: MongoConnection, id: GenerationId): Promise<StoredControl | null> =>
-  controlsIn(connection).findOne({ _id: generationName(id) }, withoutWrites);
+/** Throws `contents_lost` if somebody has altered it. */
+const wellFormed = <C extends StoredControl | null>(control: C): C => {
+  if (control === null) return control;
+  const { n, applied_n, incarnation, log, to } = control;
+  const isSound =
+    Number.isInteger(n) &&
+    Number.isInteger(applied_n) &&
+    typeof incarnation === 'string' &&
+    typeof log === 'string' &&
+    (to === undefined || (typeof to?.position === 'string' && typeof to.event_id === 'string'));
+  if (!isSound) throw lost('its control document was altered.');
+  return control;
+};
+
+export const findControl = async (
+  connection: MongoConnection,
+  id: GenerationId,
+): Promise<StoredControl | null> =>
+  wellFormed(await controlsIn(connection).findOne({ _id: generationName(id) }, withoutWrites));
 
 export const controlOf = ({ n, log, to, applied }: StoredControl): Control => ({
   n,
@@ -79,12 +97,9 @@ export interface ControlDocument {
 const POLL_MS = 10;
 
 interface BulkFailure {
-  readonly writeErrors?: unknown;
-  readonly result?: {
-    readonly matchedCount: number;
-    readonly upsertedCount: number;
-    getWriteConcernError?(): unknown;
-  };
+  readonly result?: Partial<
+    Pick<BulkWriteResult, 'matchedCount' | 'upsertedCount' | 'getWriteErrors' | 'getWriteConcernError'>
+  >;
 }
 
 /**
@@ -92,8 +107,9 @@ interface BulkFailure {
  * others were written too, by the server's counts: some servers stop at the first duplicate. Rethrows anything else.
  */
 const isAllWritten = (error: unknown, writes: number): boolean => {
-  const { writeErrors = [], result } = error as BulkFailure;
-  const list = [writeErrors].flat();
+  const { result } = error as BulkFailure;
+  // Not the list of the error itself, which the driver leaves empty if there is a write concern error as well.
+  const list = result?.getWriteErrors?.() ?? [];
   const isHarmless = list.length > 0 && list.every(isDuplicate);
   if (!isHarmless || result?.getWriteConcernError?.() !== undefined) throw error;
   return (result?.matchedCount ?? 0) + (result?.upsertedCount ?? 0) + list.length === writes;
@@ -167,7 +183,7 @@ export const controlDocument = (
   const find = async (options: FindOptions): Promise<StoredControl> => {
     const found = await controls.findOne(self, options);
     if (found === null) throw generationRemoved(incarnation.id);
-    return found;
+    return wellFormed(found);
   };
 
   const moveApplied = async (n: number, applied: string | undefined): Promise<void> => {
@@ -178,7 +194,8 @@ export const controlDocument = (
 
   const finish = async (): Promise<void> => {
     const { n, applied_n, to, writes } = await find({});
-    if (applied_n === n || writes === undefined) return;
+    if (applied_n === n) return;
+    if (typeof writes !== 'string' || applied_n !== n - 1) throw lost('its control document was altered.');
     await apply(incarnation, n, batchFrom(writes), { onWrite, isResumed: true });
     await moveApplied(n, to?.position);
   };

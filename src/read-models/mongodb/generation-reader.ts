@@ -1,16 +1,20 @@
 import type { Filter, FindOptions } from 'mongodb';
-import type { Collection, Document } from '../../../projections/projector';
-import { beforeDeadline, monotonicMs } from '../../clock';
+import type { Collection, Document, Query } from '../../../projections/projector';
+import { beforeDeadline, monotonicMs, pause } from '../../clock';
 import type { Position } from '../../event-log/event-log';
-import { fault } from '../../fault';
+import { codeOf, fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { together } from '../../together';
-import type { DocumentKey, GenerationId, Reader, Scanned } from '../read-models';
-import { collectionName, documentOf, idOf, idsOf, partsOf, type Stored } from './layout';
+import { lost } from '../damage';
+import { PARKED, type DocumentKey, type GenerationId, type Reader, type Scanned } from '../read-models';
+import { collectionName, documentOf, FIRST, idOf, idsOf, partsOf, type Stored } from './layout';
 import { borderIn, findIn } from './questions';
 
 /** The timeout of a query. */
 const QUERY_MS = 900;
+
+/** The timeout of a query for many documents, to project or to compare. The driver's is as long. */
+const BULK_MS = 10_000;
 
 /** Per command, which is limited to 16 MB. */
 const MAX_IDS = 10_000;
@@ -22,6 +26,10 @@ export interface Incarnation {
   readonly incarnation: string;
   /** In the order of declaration. */
   readonly collections: readonly Collection[];
+  /** When collections were last found whole, on the monotonic clock. */
+  readonly wholeAt: Map<string, number>;
+  /** Marks the generation if the work fails because contents are lost. */
+  readonly guarded: <T>(work: Promise<T>) => Promise<T>;
 }
 
 export const documentsIn = ({ connection, id, incarnation }: Incarnation, collection: string) =>
@@ -38,8 +46,33 @@ interface Question {
   readonly options: FindOptions;
 }
 
-const fetch = (incarnation: Incarnation, collection: string, { filter, options }: Question) =>
-  documentsIn(incarnation, collection).find(filter, options).toArray();
+/** A query whose caller has given up must not go on at the server. */
+const fetch = (
+  incarnation: Incarnation,
+  collection: string,
+  { filter, options }: Question,
+  maxTimeMS = BULK_MS,
+) =>
+  documentsIn(incarnation, collection)
+    .find(filter, { ...options, maxTimeMS })
+    .toArray();
+
+/** How long a collection that was found whole is not checked again for a projector, which misses documents all the time. */
+const WHOLE_MS = 1_000;
+
+/** Called when a document is not found: throws `contents_lost` if the collection was dropped. */
+export const mustBeWhole = async (incarnation: Incarnation, collection: string): Promise<void> => {
+  const first = await documentsIn(incarnation, collection).findOne({ _id: FIRST._id });
+  if (first === null) throw lost(`the collection ${collection} was dropped.`);
+};
+
+/** The same, but not again for a while. */
+const mustBeWholeLately = async (incarnation: Incarnation, collection: string): Promise<void> => {
+  const { wholeAt } = incarnation;
+  if (monotonicMs() - (wholeAt.get(collection) ?? -Infinity) < WHOLE_MS) return;
+  await mustBeWhole(incarnation, collection);
+  wholeAt.set(collection, monotonicMs());
+};
 
 /** The stored documents of some keys, including tombstones. */
 export const loadStored = async (
@@ -62,6 +95,7 @@ export const loadStored = async (
       const question = { filter: { _id: { $in: chunk } }, options: { batchSize: chunk.length + 1 } };
       for (const row of await fetch(incarnation, collection, question)) rows.set(row._id, row);
     }
+    if (rows.size < all.length) await mustBeWholeLately(incarnation, collection);
   };
   await together([...wanted].map(([collection, wantedIds]) => load(collection, [...wantedIds])));
   return keys.map(({ collection }, i) => found.get(collection)?.get(ids[i] as string));
@@ -94,16 +128,62 @@ const countBefore = async (
 ): Promise<number> => {
   const { before, from, numberOf } = borderIn(declaredIn(incarnation, collection), tenantId, part, value);
   const [[last], [next]] = await Promise.all([
-    fetch(incarnation, collection, before),
-    fetch(incarnation, collection, from),
+    fetch(incarnation, collection, before, QUERY_MS),
+    fetch(incarnation, collection, from, QUERY_MS),
   ]);
   const none = (part.first ?? 1) - 1;
-  const count = numberOf(last) ?? none;
-  const following = numberOf(next);
-  const isEmpty = last === undefined && next === undefined;
-  if (!isEmpty && count < part.last && following !== count + 1)
-    throw new Error(`${collection} ${count + 1} of tenant ${tenantId} is missing.`);
+  if (last === undefined && next === undefined) {
+    await mustBeWhole(incarnation, collection);
+    return none;
+  }
+  const count = Math.min(Math.max(numberOf(last) ?? none, none), part.last);
+  const following = numberOf(next) ?? Infinity;
+  if (count < part.last && following > count + 1)
+    throw lost(`${collection} ${count + 1} of tenant ${tenantId} is missing.`);
   return count;
+};
+
+const find = async (
+  incarnation: Incarnation,
+  tenantId: string,
+  collection: string,
+  query: Query,
+): Promise<readonly Document[]> => {
+  const asked = findIn(declaredIn(incarnation, collection), tenantId, query);
+  const rows = await fetch(incarnation, collection, asked, QUERY_MS);
+  if (query.areAllThere === true && rows.length < query.limit)
+    throw lost(`documents of ${collection} of tenant ${tenantId} are missing.`);
+  if (rows.length === 0) await mustBeWhole(incarnation, collection);
+  return rows.map((row) => documentOf(row) as Document);
+};
+
+/** Parked tenants are looked for with every request and seldom found. */
+const isChecked = (collection: string): boolean => collection !== PARKED;
+
+const get = async (
+  incarnation: Incarnation,
+  tenantId: string,
+  collection: string,
+  key: string,
+): Promise<Document | undefined> => {
+  declaredIn(incarnation, collection);
+  const options = { projection: { _id: 0, doc: 1, text: 1 }, maxTimeMS: QUERY_MS };
+  const found = await documentsIn(incarnation, collection).findOne({ _id: idOf(tenantId, key) }, options);
+  if (found === null && isChecked(collection)) await mustBeWhole(incarnation, collection);
+  return documentOf(found ?? undefined);
+};
+
+const CONFIRM_MS = 100;
+
+/** After a failover, a read may briefly show an older state: asks again before contents count as lost. */
+const confirmed = async <T>(ask: () => Promise<T>): Promise<T> => {
+  try {
+    return await ask();
+  } catch (error) {
+    if (codeOf(error) !== 'contents_lost') throw error;
+    await pause(CONFIRM_MS);
+    return ask();
+  }
 };
 
 /** How far queries see: the position and the number of the last applied commit. */
@@ -116,28 +196,21 @@ export interface Applied {
  * Answers queries about one incarnation of a generation. `applied` is passed in, because generations share its query.
  */
 export const generationReader = (incarnation: Incarnation, applied: () => Promise<Applied>): Reader => {
+  const { guarded } = incarnation;
   const { run, place } = incarnation.connection;
   let lastSeen = -1;
   const late = () =>
     fault('read_models_unavailable', `MongoDB at ${place} did not answer within ${QUERY_MS} ms.`);
 
   const within = <T>(answer: Promise<T>): Promise<T> =>
-    run(beforeDeadline(answer, monotonicMs() + QUERY_MS, late));
+    guarded(run(beforeDeadline(answer, monotonicMs() + QUERY_MS, late)));
 
   return {
-    get: async (tenantId, collection, key) => {
-      declaredIn(incarnation, collection);
-      const options = { projection: { _id: 0, doc: 1, text: 1 } };
-      const found = documentsIn(incarnation, collection).findOne({ _id: idOf(tenantId, key) }, options);
-      return documentOf((await within(found)) ?? undefined);
-    },
-    find: async (tenantId, collection, query) => {
-      const asked = findIn(declaredIn(incarnation, collection), tenantId, query);
-      const rows = await within(fetch(incarnation, collection, asked));
-      return rows.map((row) => documentOf(row) as Document);
-    },
+    get: (tenantId, collection, key) => within(confirmed(() => get(incarnation, tenantId, collection, key))),
+    find: (tenantId, collection, query) =>
+      within(confirmed(() => find(incarnation, tenantId, collection, query))),
     countBefore: (tenantId, collection, part, value) =>
-      within(countBefore(incarnation, tenantId, collection, part, value)),
+      within(confirmed(() => countBefore(incarnation, tenantId, collection, part, value))),
     scan: (collection, limit, after) => run(scan(incarnation, collection, limit, after)),
     applied: async () => {
       const { position, n } = await within(applied());

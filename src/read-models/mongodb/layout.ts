@@ -29,6 +29,12 @@ export interface Stored {
   readonly text?: string;
 }
 
+/**
+ * Every collection has this tombstone from the start. Where it is missing, the collection was dropped, even if a later
+ * write has created it again: the server itself cannot tell a dropped collection from an empty one.
+ */
+export const FIRST: Stored = { _id: '', n: 0 };
+
 /** Separates tenant and key. It sorts before every character of a stored tenant, so ids sort by tenant and key. */
 const SPACE = ' ';
 const AFTER_SPACE = '!';

@@ -121,17 +121,38 @@ const sharedLeases = (connection: MongoConnection, registry: RegistryDocument) =
   };
 };
 
+/**
+ * Does what a holder does with a lease in call order: the server may execute commands of two connections in any order,
+ * and a renewal that comes after the release would take the lease again.
+ */
+const inCallOrder = () => {
+  const last = new Map<string, Promise<unknown>>();
+  return <T>(what: string, holder: string, work: () => Promise<T>): Promise<T> => {
+    const name = `${what} ${holder}`;
+    const done = (last.get(name) ?? Promise.resolve()).then(work);
+    const ended = done
+      .catch(() => undefined)
+      .finally(() => {
+        if (last.get(name) === ended) last.delete(name);
+      });
+    last.set(name, ended);
+    return done;
+  };
+};
+
 export const mongodbLeases = (connection: MongoConnection, registry: RegistryDocument): MongoLeases => {
   const { isHeld, renew, remove, take } = sharedLeases(connection, registry);
   const own = new Map<string, OwnLease>();
+  const inOrder = inCallOrder();
 
   const renewOwn = async (what: string, lease: OwnLease): Promise<void> => {
-    if (monotonicMs() >= lease.until) return;
+    if (own.get(what) !== lease || monotonicMs() >= lease.until) return;
     const isStillHeld = await renew(what, lease.holder, lease.forMs, lease.note).catch(() => true);
-    if (!isStillHeld && own.get(what) === lease) own.delete(what);
+    if (!isStillHeld) own.delete(what);
   };
   const renewing = setInterval(() => {
-    for (const [what, lease] of own) if (lease.forMs > MAX_LEASE_MS) void renewOwn(what, lease);
+    for (const [what, lease] of own)
+      if (lease.forMs > MAX_LEASE_MS) void inOrder(what, lease.holder, () => renewOwn(what, lease));
   }, RENEW_MS).unref();
 
   const heldNow = async (what: string): Promise<StoredLease | undefined> => {
@@ -142,22 +163,26 @@ export const mongodbLeases = (connection: MongoConnection, registry: RegistryDoc
     return isOurs || (await isHeld(what, now)) ? lease : undefined;
   };
 
+  const takeOrRenew = async (what: string, holder: string, forMs: number, note: string): Promise<boolean> => {
+    const current = own.get(what);
+    const isUnchanged = current?.holder === holder && current.note === note && current.forMs === forMs;
+    const now = monotonicMs();
+    if (isUnchanged && now - current.renewedAt < Math.min(forMs, MAX_LEASE_MS) / STILL_FRESH) return true;
+    const isRenewed = current?.holder === holder && (await renew(what, holder, forMs, note));
+    const isHolder = isRenewed || (await take(what, holder, forMs, note));
+    if (isHolder) own.set(what, { holder, note, forMs, renewedAt: now, until: now + forMs });
+    else if (current?.holder === holder) own.delete(what);
+    return isHolder;
+  };
+
   return {
-    lease: async (what, holder, forMs, note = '') => {
-      const current = own.get(what);
-      const isUnchanged = current?.holder === holder && current.note === note && current.forMs === forMs;
-      const now = monotonicMs();
-      if (isUnchanged && now - current.renewedAt < Math.min(forMs, MAX_LEASE_MS) / STILL_FRESH) return true;
-      const isRenewed = current?.holder === holder && (await renew(what, holder, forMs, note));
-      const isHolder = isRenewed || (await take(what, holder, forMs, note));
-      if (isHolder) own.set(what, { holder, note, forMs, renewedAt: now, until: now + forMs });
-      else if (current?.holder === holder) own.delete(what);
-      return isHolder;
-    },
-    release: async (what, holder) => {
-      if (own.get(what)?.holder === holder) own.delete(what);
-      await remove(what, holder);
-    },
+    lease: (what, holder, forMs, note = '') =>
+      inOrder(what, holder, () => takeOrRenew(what, holder, forMs, note)),
+    release: (what, holder) =>
+      inOrder(what, holder, async () => {
+        if (own.get(what)?.holder === holder) own.delete(what);
+        await remove(what, holder);
+      }),
     leaseHolder: async (what) => (await heldNow(what))?.holder,
     leaseNote: async (what) => (await heldNow(what))?.note,
     isHeld,

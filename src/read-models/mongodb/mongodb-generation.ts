@@ -1,4 +1,6 @@
-import type { Collection, IndexDescription } from 'mongodb';
+import type { Collection } from '../../../projections/projector';
+import { insertOnce } from '../../mongodb/duplicates';
+import { together } from '../../together';
 import type { Build, DocumentKey, Generation, Snapshot } from '../read-models';
 import { batchOf } from './batch';
 import { controlDocument, controlOf, type ControlOptions } from './control-document';
@@ -6,10 +8,11 @@ import {
   documentsIn,
   generationReader,
   loadStored,
+  mustBeWhole,
   type Applied,
   type Incarnation,
 } from './generation-reader';
-import { documentOf, type Stored } from './layout';
+import { documentOf, FIRST } from './layout';
 import { indexesFor } from './questions';
 
 export interface GenerationOptions extends ControlOptions {
@@ -18,10 +21,8 @@ export interface GenerationOptions extends ControlOptions {
   readonly applied: (incarnation: Incarnation) => Promise<Applied>;
 }
 
-/** Indexing a large collection takes longer than a command may; repeating the command continues to wait for it. */
+/** Indexing a large collection takes longer than a command may. */
 const MAX_ATTEMPTS = 200;
-
-const NO_SUCH_COLLECTION = 26;
 
 /** The driver's and the server's error for a command that took too long. */
 const isStillWorking = (error: unknown): boolean => {
@@ -29,38 +30,41 @@ const isStillWorking = (error: unknown): boolean => {
   return name === 'MongoNetworkTimeoutError' || code === 50;
 };
 
-/** The names of existing indexes; none if the collection does not exist. */
-const indexNames = async (documents: Collection<Stored>): Promise<readonly unknown[]> => {
-  try {
-    return (await documents.listIndexes().toArray()).map(({ name }) => name as unknown);
-  } catch (error) {
-    if ((error as { code?: unknown }).code === NO_SUCH_COLLECTION) return [];
-    throw error;
-  }
+/** Only before the first commit: later, a collection that lacks its first document was dropped. */
+export const createCollections = async (incarnation: Incarnation): Promise<void> => {
+  await together(
+    incarnation.collections.map(({ name }) => insertOnce(documentsIn(incarnation, name), FIRST)),
+  );
 };
 
-const createMissing = async (documents: Collection<Stored>, wanted: IndexDescription[]): Promise<void> => {
-  for (let attempt = 1; ; attempt += 1) {
-    const known = await indexNames(documents);
-    const missing = wanted.filter(({ name }) => !known.includes(name));
-    if (missing.length === 0) return;
-    await documents.createIndexes(missing).catch((error: unknown) => {
+/** Throws `contents_lost` if a collection was dropped. */
+export const checkCollections = async (incarnation: Incarnation): Promise<void> => {
+  await together(incarnation.collections.map(({ name }) => mustBeWhole(incarnation, name)));
+};
+
+/**
+ * Creates those that are missing, and returns when all can be used. Only a command that succeeds proves that: it waits
+ * for builds in progress, whereas a list of indexes includes them.
+ */
+const createIndexesOf = async (incarnation: Incarnation, collection: Collection): Promise<void> => {
+  const wanted = indexesFor(collection);
+  if (wanted.length === 0) return;
+  for (let attempt = 1; ; attempt += 1)
+    try {
+      await documentsIn(incarnation, collection.name).createIndexes(wanted);
+      return;
+    } catch (error) {
       if (!isStillWorking(error) || attempt === MAX_ATTEMPTS) throw error;
-    });
-  }
+    }
 };
 
-/** Creates those that are missing. */
 export const createIndexes = async (incarnation: Incarnation): Promise<void> => {
-  for (const collection of incarnation.collections) {
-    const wanted = indexesFor(collection);
-    if (wanted.length > 0) await createMissing(documentsIn(incarnation, collection.name), wanted);
-  }
+  await together(incarnation.collections.map((collection) => createIndexesOf(incarnation, collection)));
 };
 
 export const mongodbGeneration = (incarnation: Incarnation, options: GenerationOptions): Generation => {
   const { maxCommitBytes } = options;
-  const { run } = incarnation.connection;
+  const run = <T>(work: Promise<T>): Promise<T> => incarnation.guarded(incarnation.connection.run(work));
   const reader = generationReader(incarnation, () => options.applied(incarnation));
   const control = controlDocument(incarnation, options);
 

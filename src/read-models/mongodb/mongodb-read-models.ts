@@ -1,7 +1,8 @@
 import type { Collection } from '../../../projections/projector';
-import { fault } from '../../fault';
+import { codeOf, fault, messageOf } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { insertOnce } from '../../mongodb/duplicates';
+import { damaged, lost } from '../damage';
 import {
   COMMON_COLLECTIONS,
   generationName,
@@ -10,13 +11,31 @@ import {
   type Peek,
   type ReadModels,
 } from '../read-models';
-import { controlOf, controlsIn, findControl, insertControl, type OnWrite } from './control-document';
+import {
+  controlOf,
+  controlsIn,
+  findControl,
+  insertControl,
+  type OnWrite,
+  type StoredControl,
+} from './control-document';
 import { generationReader, type Applied, type Incarnation } from './generation-reader';
 import { mongodbLeases } from './leases';
-import { createIndexes, mongodbBuild, mongodbGeneration, type GenerationOptions } from './mongodb-generation';
 import {
+  checkCollections,
+  createCollections,
+  createIndexes,
+  mongodbBuild,
+  mongodbGeneration,
+  type GenerationOptions,
+} from './mongodb-generation';
+import {
+  damageIn,
+  damageWithoutRegistry,
   FORMAT,
+  isPointedAtIn,
   isRemovedIn,
+  markDamaged,
   registriesIn,
   registryDocument,
   registryOf,
@@ -51,7 +70,14 @@ const claim = async (connection: MongoConnection, log: string): Promise<void> =>
   const { place } = connection;
   const found = await registriesIn(connection).findOne({ _id: 'registry' });
   if (found === null) {
-    await insertOnce(registriesIn(connection), { _id: 'registry', format: FORMAT, log, v: 0 });
+    const damage = await damageWithoutRegistry(connection);
+    await insertOnce(registriesIn(connection), {
+      _id: 'registry',
+      format: FORMAT,
+      log,
+      v: 0,
+      damaged: damage,
+    });
     return claim(connection, log);
   }
   if (found.format > FORMAT)
@@ -69,7 +95,7 @@ const claim = async (connection: MongoConnection, log: string): Promise<void> =>
 const APPLIED = { applied: 1, applied_n: 1, incarnation: 1 } as const;
 
 /** Combines concurrent calls for several generations into one query. */
-const appliedTogether = (connection: MongoConnection) => {
+const appliedTogether = (connection: MongoConnection, registry: RegistryDocument) => {
   let next: Promise<ReadonlyMap<string, Applied>> | undefined;
   let names: string[] = [];
   const ask = async (): Promise<ReadonlyMap<string, Applied>> => {
@@ -90,8 +116,9 @@ const appliedTogether = (connection: MongoConnection) => {
     const applied = (await (next ??= Promise.resolve().then(ask))).get(
       `${generationName(id)} ${incarnation}`,
     );
-    if (applied === undefined) throw generationRemoved(id);
-    return applied;
+    if (applied !== undefined) return applied;
+    const isPointedAt = isPointedAtIn(await registry.read(), id);
+    throw isPointedAt ? lost('its control document is missing.') : generationRemoved(id);
   };
 };
 
@@ -101,10 +128,12 @@ const findOrCreateIncarnation = async (
   registry: RegistryDocument,
   id: GenerationId,
   log: string,
-): Promise<string> => {
+): Promise<StoredControl> => {
   const known = await findControl(connection, id);
-  if (known !== null) return known.incarnation;
-  if (isRemovedIn(await registry.read(), id)) throw generationRemoved(id);
+  if (known !== null) return known;
+  const now = await registry.read();
+  if (isRemovedIn(now, id)) throw generationRemoved(id);
+  if (isPointedAtIn(now, id)) throw lost('its control document is missing.');
   const incarnation = await insertControl(connection, id, log);
   // If it was removed and dropped just before the insert, it must not come back.
   if (!isRemovedIn(await registry.read(), id)) return findOrCreateIncarnation(connection, registry, id, log);
@@ -113,16 +142,33 @@ const findOrCreateIncarnation = async (
 };
 
 const peekAt = (connection: MongoConnection, id: GenerationId, incarnation: string): Peek => {
-  const at: Incarnation = { connection, id, incarnation, collections: COMMON_COLLECTIONS };
+  const guarded = <T>(work: Promise<T>): Promise<T> => orDamaged(id, work);
+  const common = { collections: COMMON_COLLECTIONS, wholeAt: new Map(), guarded };
+  const at: Incarnation = { connection, id, incarnation, ...common };
   return {
     id,
     control: async () => {
-      const now = await connection.run(findControl(connection, id));
+      const now = await guarded(connection.run(findControl(connection, id)));
       if (now?.incarnation !== incarnation) throw generationRemoved(id);
       return controlOf(now);
     },
     scan: generationReader(at, async () => ({ position: undefined, n: 0 })).scan,
   };
+};
+
+/** Turns `contents_lost` into `damaged`, after marking the generation. */
+const orDamaged = async <T>(
+  id: GenerationId,
+  work: Promise<T>,
+  mark: (why: string) => Promise<void> = async () => undefined,
+): Promise<T> => {
+  try {
+    return await work;
+  } catch (error) {
+    if (codeOf(error) !== 'contents_lost') throw error;
+    await mark(messageOf(error)).catch(() => undefined);
+    throw damaged(id, messageOf(error));
+  }
 };
 
 type Opening = Pick<ReadModels, 'open' | 'build' | 'peek' | 'drop'>;
@@ -132,25 +178,37 @@ const opening = (
   registry: RegistryDocument,
   options: GenerationOptions,
 ): Opening => {
+  const guardedFor =
+    (id: GenerationId) =>
+    <T>(work: Promise<T>): Promise<T> =>
+      orDamaged(id, work, (why) => markDamaged(registry, id, why));
   const incarnationIn = async (
     id: GenerationId,
     own: readonly Collection[],
     log: string,
-  ): Promise<Incarnation> => ({
-    connection,
-    id,
-    incarnation: await findOrCreateIncarnation(connection, registry, id, log),
-    collections: [...own, ...COMMON_COLLECTIONS],
-  });
+  ): Promise<{ readonly at: Incarnation; readonly isNew: boolean }> => {
+    const why = damageIn(await registry.read(), id);
+    if (why !== undefined) throw damaged(id, why);
+    const { n, incarnation } = await findOrCreateIncarnation(connection, registry, id, log);
+    const collections = [...own, ...COMMON_COLLECTIONS];
+    const at = { connection, id, incarnation, collections, wholeAt: new Map(), guarded: guardedFor(id) };
+    return { at, isNew: n === 0 };
+  };
   const open: Opening['open'] = async (id, own, log) => {
-    const incarnation = await incarnationIn(id, own, log);
-    await createIndexes(incarnation);
-    const generation = mongodbGeneration(incarnation, options);
+    const { at, isNew } = await incarnationIn(id, own, log);
+    if (!isNew) await checkCollections(at);
+    // Before anything is inserted: the indexes of an empty collection are ready at once.
+    await createIndexes(at);
+    if (isNew) await createCollections(at);
+    const generation = mongodbGeneration(at, options);
     await generation.control();
     return generation;
   };
-  const build: Opening['build'] = async (id, own, log) =>
-    mongodbBuild(await incarnationIn(id, own, log), options);
+  const build: Opening['build'] = async (id, own, log) => {
+    const { at, isNew } = await incarnationIn(id, own, log);
+    await (isNew ? createCollections(at) : checkCollections(at));
+    return mongodbBuild(at, options);
+  };
   const peek: Opening['peek'] = async (id) => {
     const found = await findControl(connection, id);
     return found === null ? undefined : peekAt(connection, id, found.incarnation);
@@ -159,9 +217,9 @@ const opening = (
     await controlsIn(connection).deleteOne({ _id: generationName(id) });
   };
   return {
-    open: (...parts) => connection.run(open(...parts)),
-    build: (...parts) => connection.run(build(...parts)),
-    peek: (id) => connection.run(peek(id)),
+    open: (id, ...parts) => guardedFor(id)(connection.run(open(id, ...parts))),
+    build: (id, ...parts) => guardedFor(id)(connection.run(build(id, ...parts))),
+    peek: (id) => orDamaged(id, connection.run(peek(id))),
     drop: (id) => connection.run(drop(id)),
   };
 };
@@ -177,7 +235,7 @@ export const mongodbReadModels = async (
   const { isHeld, close: closeLeases, ...leases } = mongodbLeases(connection, registry);
   const stopSweeping = sweeping(connection);
   const onWrite = options.onWrite ?? (() => undefined);
-  const applied = appliedTogether(connection);
+  const applied = appliedTogether(connection, registry);
   return {
     ...registryOf(connection, registry, isHeld),
     ...leases,

@@ -28,26 +28,34 @@ const fieldOf = (field: string): string => `doc.${field}`;
 const keysOf = (fields: readonly string[]): Record<string, 1> =>
   Object.fromEntries(fields.map((field) => [field, 1]));
 
-const indexOf = (fields: readonly string[]): Record<string, 1> =>
-  keysOf(['t', ...fields.map(fieldOf), '_id']);
+/** The number of a line is unique along it, so that its index needs no `_id`, which would be most of its size. */
+const indexKeyOf = (collection: Collection, index: string): Record<string, 1> => {
+  const isLine = Object.hasOwn(collection.lines ?? {}, index);
+  const fields = fieldsOfIndex(collection, index).map(fieldOf);
+  return keysOf(['t', ...fields, ...(isLine ? [] : ['_id'])]);
+};
 
-const borderIndexOf = ({ equal, number }: NumberedLine, border: string): Record<string, 1> =>
+const borderKeyOf = ({ equal, number }: NumberedLine, border: string): Record<string, 1> =>
   keysOf(['t', ...[...equal, border, number].map(fieldOf)]);
 
-/** The indexes of a collection besides `_id`, without duplicates of the same fields in the same order. */
-export const indexesFor = (collection: Collection): IndexDescription[] => {
-  const all: IndexDescription[] = [
-    ...Object.entries(indexesOf(collection)).map(([name, fields]) => ({ name, key: indexOf(fields) })),
-    ...Object.entries(collection.lines ?? {}).flatMap(([line, declared]) =>
-      declared.borders.map((border) => ({
-        name: `${line}_before_${border}`,
-        key: borderIndexOf(declared, border),
-      })),
-    ),
+/** The indexes of a line have only the documents that are on it. */
+const lineIndexes = (collection: Collection, name: string, line: NumberedLine): IndexDescription[] => {
+  const partialFilterExpression = { [fieldOf(line.number)]: { $exists: true } };
+  return [
+    { name, key: indexKeyOf(collection, name), partialFilterExpression },
+    ...line.borders.map((border) => ({
+      name: `${name}_before_${border}`,
+      key: borderKeyOf(line, border),
+      partialFilterExpression,
+    })),
   ];
-  const byFields = new Map(all.toReversed().map((index) => [Object.keys(index.key).join(), index]));
-  return all.filter((index) => byFields.get(Object.keys(index.key).join()) === index);
 };
+
+/** The indexes of a collection besides `_id`. */
+export const indexesFor = (collection: Collection): IndexDescription[] => [
+  ...Object.keys(collection.indexes).map((name) => ({ name, key: indexKeyOf(collection, name) })),
+  ...Object.entries(collection.lines ?? {}).flatMap(([name, line]) => lineIndexes(collection, name, line)),
+];
 
 /** The fields of all indexes. */
 export const indexedFields = (collection: Collection): readonly string[] => [
@@ -96,9 +104,13 @@ export const findIn = (collection: Collection, tenantId: string, query: Query): 
   if (equal.length > fields.length)
     throw new Error(`There are more values than fields in the index ${index}.`);
   const filter = index === undefined ? byKey(tenantId, query) : byIndex(collection, tenantId, index, query);
-  const sort = sortBy([...fields.map(fieldOf), '_id'].slice(equal.length), descending ? -1 : 1);
+  const hint = index === undefined ? keysOf(['_id']) : indexKeyOf(collection, index);
+  const known = new Set(['t', ...fields.slice(0, equal.length).map(fieldOf)]);
+  const sort = sortBy(
+    Object.keys(hint).filter((field) => !known.has(field)),
+    descending ? -1 : 1,
+  );
   const projection = { _id: 0, doc: 1, text: 1 };
-  const hint = index === undefined ? keysOf(['_id']) : indexOf(fields);
   return { filter, options: { sort, limit, batchSize: limit, projection, hint } };
 };
 
@@ -110,21 +122,24 @@ export interface Border {
   readonly numberOf: (found: Stored | undefined) => number | undefined;
 }
 
-/** The queries for both sides of a border within part of a line. */
+/**
+ * The queries for both sides of a border on a line. They leave out which part of it: a condition on the number, which
+ * comes after the border in the index, would have to be checked row by row.
+ */
 export const borderIn = (collection: Collection, tenantId: string, part: LinePart, value: string): Border => {
-  const { equal = [], first = 1, last, border } = part;
+  const { equal = [], border } = part;
   const declared = lineOf(collection, part);
   const number = fieldOf(declared.number);
   const along: Record<string, unknown> = { t: storedTenant(tenantId) };
   declared.equal.forEach((field, i) => (along[fieldOf(field)] = storedValue(equal[i] as Value)));
   const ask = (side: Record<string, unknown>, direction: Direction): Asked => ({
-    filter: { ...along, [fieldOf(border)]: side, [number]: { $gte: first, $lte: last } },
+    filter: { ...along, [fieldOf(border)]: side, [number]: { $ne: null } },
     options: {
       sort: sortBy([fieldOf(border), number], direction),
       limit: 1,
       batchSize: 1,
       projection: { _id: 0, [number]: 1 },
-      hint: borderIndexOf(declared, border),
+      hint: borderKeyOf(declared, border),
     },
   });
   return {

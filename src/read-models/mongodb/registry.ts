@@ -1,6 +1,8 @@
 import type { UpdateFilter } from 'mongodb';
 import { monotonicMs } from '../../clock';
+import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
+import { rebuildCommand } from '../damage';
 import { generationNamed, type GenerationId, type Pointer, type Registry } from '../read-models';
 import { controlsIn } from './control-document';
 import { REGISTRY } from './layout';
@@ -19,6 +21,8 @@ export interface StoredRegistry {
   /** When generations ceased to be live, by number. */
   readonly left?: Readonly<Record<string, Readonly<Record<string, number>>>>;
   readonly removed?: Readonly<Record<string, readonly number[]>>;
+  /** Why generations are damaged, by number. */
+  readonly damaged?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** The last number assigned. */
   readonly numbers?: Readonly<Record<string, number>>;
   readonly leases?: Readonly<Record<string, StoredLease>>;
@@ -67,7 +71,11 @@ export const registryDocument = (connection: MongoConnection): RegistryDocument 
   const readNow = async (): Promise<StoredRegistry> => {
     next = undefined;
     const found = await connection.run(registries.findOne({ _id: 'registry' }));
-    if (found === null) throw new Error('The registry of the read models is gone: was the database dropped?');
+    if (found === null)
+      throw fault(
+        'read_models_unavailable',
+        `The registry of the read models in ${connection.place} is gone: was the database dropped? Restart the service, or run: ${rebuildCommand('--all')}`,
+      );
     for (const watch of watchers) watch(found);
     return found;
   };
@@ -107,6 +115,29 @@ export const isRemovedIn = (
   now: StoredRegistry,
   { projection, version, generation }: GenerationId,
 ): boolean => now.removed?.[lineOf(projection, version)]?.includes(generation) === true;
+
+export const damageIn = (
+  now: StoredRegistry,
+  { projection, version, generation }: GenerationId,
+): string | undefined => now.damaged?.[lineOf(projection, version)]?.[generation];
+
+export const isPointedAtIn = (
+  now: StoredRegistry,
+  { projection, version, generation }: GenerationId,
+): boolean => {
+  const pointer = now.pointers?.[lineOf(projection, version)];
+  return pointer?.live === generation || pointer?.previous === generation;
+};
+
+/** Once: the first reason is kept. */
+export const markDamaged = ({ change }: RegistryDocument, id: GenerationId, why: string): Promise<void> =>
+  change((now) => {
+    if (damageIn(now, id) !== undefined) return { result: undefined };
+    return {
+      set: { [`damaged.${lineOf(id.projection, id.version)}.${id.generation}`]: why },
+      result: undefined,
+    };
+  });
 
 const isEqual = (one: Pointer | undefined, other: Pointer | undefined): boolean =>
   one?.live === other?.live && one?.previous === other?.previous;
@@ -205,6 +236,18 @@ const deciding = (
     },
   }) satisfies Partial<Registry>;
 
+/** Which of the generations beside a new registry were live, or even complete, is not known any more. */
+export const damageWithoutRegistry = async (
+  connection: MongoConnection,
+): Promise<NonNullable<StoredRegistry['damaged']>> => {
+  const damage: Record<string, Record<string, string>> = {};
+  for (const { projection, version, generation } of await generationsIn(connection)) {
+    const line = (damage[lineOf(projection, version)] ??= {});
+    line[generation] = 'the registry of the read models was lost.';
+  }
+  return damage;
+};
+
 const generationsIn = async (connection: MongoConnection): Promise<readonly GenerationId[]> => {
   const found = await connection.run(
     controlsIn(connection)
@@ -219,6 +262,7 @@ export const registryOf = (connection: MongoConnection, document: RegistryDocume
   return {
     ...deciding(connection, document, isHeld),
     generations: () => generationsIn(connection),
+    damageOf: async (id) => damageIn(await document.readRecent(), id),
     pointer: async (projection, version) => {
       const found = (await document.read()).pointers?.[lineOf(projection, version)];
       return found === undefined ? undefined : plain(found);

@@ -1,6 +1,8 @@
 import type { Collection, Document, LinePart, Query } from '../../../projections/projector';
 import type { Database } from '../../sqlite/database';
+import { messageOf } from '../../fault';
 import { textOfBytes } from '../../sqlite/text';
+import { lost } from '../damage';
 import { PARKED, type Control, type DocumentKey, type Scanned } from '../read-models';
 import { stored, storedText, textOf } from '../stored-text';
 import { borderIn, findIn, parkedIn, tableOf } from './tables';
@@ -48,7 +50,15 @@ const connectionTo = (db: Database, collections: readonly Collection[]): Connect
   };
 };
 
-const parsed = (row: unknown): Document => JSON.parse((row as { document: string }).document) as Document;
+const parsedJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw lost(`it holds a document that is not JSON (${messageOf(error)}).`);
+  }
+};
+
+const parsed = (row: unknown): Document => parsedJson((row as { document: string }).document) as Document;
 
 const scannedFrom = (tenantId: string, row: { key: string }): Scanned => ({
   tenantId,
@@ -81,7 +91,7 @@ const getMany = (
     FROM json_each(?) j CROSS JOIN ${tableOf(collection)} d
       ON d.tenant = CAST(j.value AS INTEGER) AND d.key = substr(j.value, instr(j.value, ' ') + 1)`;
   const row = prepared(sql).get(JSON.stringify(keys)) as { found: Uint8Array };
-  return JSON.parse(textOfBytes(row.found)) as readonly (readonly [number, Document])[];
+  return parsedJson(textOfBytes(row.found)) as readonly (readonly [number, Document])[];
 };
 
 /** The documents to load from one collection: their indexes in the result, and their keys. */
@@ -121,10 +131,10 @@ const find = (
 ): readonly Document[] => {
   const { sql, values } = findIn(collectionOf(name), query);
   const tenant = numberOf(tenantId);
-  if (tenant === undefined) return [];
-  return prepared(sql)
-    .all(tenant, ...values.map(stored))
-    .map(parsed);
+  const rows = tenant === undefined ? [] : prepared(sql).all(tenant, ...values.map(stored));
+  if (query.areAllThere === true && rows.length < query.limit)
+    throw lost(`documents of ${name} of tenant ${tenantId} are missing.`);
+  return rows.map(parsed);
 };
 
 const countBefore = (
@@ -142,7 +152,7 @@ const countBefore = (
   while (tenant !== undefined && low < high) {
     const middle = Math.floor((low + high) / 2) + 1;
     const row = statement.get(tenant, ...equal, middle) as { border: string } | undefined;
-    if (row === undefined) throw new Error(`${collection} ${middle} of tenant ${tenantId} is missing.`);
+    if (row === undefined) throw lost(`${collection} ${middle} of tenant ${tenantId} is missing.`);
     if (row.border >= value) high = middle - 1;
     else low = middle;
   }
@@ -208,12 +218,9 @@ const scan = (
 };
 
 const control = ({ prepared }: Connection): Control => {
-  const row = prepared('SELECT n, position, event_id, log FROM control').get() as {
-    n: number;
-    position: string | null;
-    event_id: string | null;
-    log: string;
-  };
+  const row = prepared('SELECT n, position, event_id, log FROM control').get() as
+    { n: number; position: string | null; event_id: string | null; log: string } | undefined;
+  if (row === undefined) throw lost('its control state is missing.');
   if (row.position === null || row.event_id === null) return { n: row.n, log: row.log };
   const to = { position: row.position, eventId: row.event_id };
   return { n: row.n, log: row.log, to, applied: to.position };

@@ -6,6 +6,7 @@ import {
   waitBriefly,
   type Database,
 } from '../../sqlite/database';
+import { lost } from '../damage';
 import { PARKED, STREAMS, type Checkpoint, type DocumentKey } from '../read-models';
 import { generationReader, type GenerationReader } from './generation-reader';
 import type { Field } from '../stored-text';
@@ -32,10 +33,20 @@ export type OnWrite = () => void;
  */
 const LARGE_FILE = 'PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 32768;';
 
+export interface WriterOptions {
+  readonly collections: readonly Collection[];
+  readonly log: string;
+  readonly isBuild: boolean;
+  /** False: it was created before, so an empty file has lost its contents. */
+  readonly mayCreate: boolean;
+  readonly onWrite?: OnWrite | undefined;
+}
+
 /** Checks before taking the write lock, so that opening an existing file does not wait for its writer. */
-const create = (db: Database, collections: readonly Collection[], log: string): void => {
+const create = (db: Database, { collections, log, mayCreate }: WriterOptions): void => {
   const findControl = db.prepare(`SELECT 1 FROM sqlite_master WHERE name = 'control'`);
   if (findControl.get() !== undefined) return;
+  if (!mayCreate) throw lost('it is empty.');
   inTransaction(db, () => {
     if (findControl.get() !== undefined) return;
     db.exec(`CREATE TABLE control (
@@ -96,15 +107,10 @@ const commit = (file: File, n: number, to: Checkpoint | undefined, writes: Write
     return true;
   });
 
-const generationWriter = (
-  db: Database,
-  collections: readonly Collection[],
-  log: string,
-  isBuild: boolean,
-  onWrite: OnWrite,
-): GenerationWriter => {
+const generationWriter = (db: Database, options: WriterOptions): GenerationWriter => {
+  const { collections, isBuild, onWrite = () => undefined } = options;
   db.exec(LARGE_FILE);
-  create(db, collections, log);
+  create(db, options);
   const tables = new Map(collections.map((collection) => [collection.name, tableWriter(db, collection)]));
   const finish = (): void => {
     for (const table of tables.values()) table.ensureKeys();
@@ -142,16 +148,10 @@ const generationWriter = (
 };
 
 /** Opening a busy file is retried, so a failure must leave nothing open. */
-export const openGenerationWriter = (
-  path: string,
-  collections: readonly Collection[],
-  log: string,
-  isBuild: boolean,
-  onWrite: OnWrite = () => undefined,
-): GenerationWriter => {
+export const openGenerationWriter = (path: string, options: WriterOptions): GenerationWriter => {
   const db = openForWriting(path, 'NORMAL');
   try {
-    return generationWriter(db, collections, log, isBuild, onWrite);
+    return generationWriter(db, options);
   } catch (error) {
     db.close();
     throw error;

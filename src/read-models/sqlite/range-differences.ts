@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { pathToFileURL } from 'node:url';
 import type { Collection, Document } from '../../../projections/projector';
+import { attach } from '../../sqlite/database';
 import type { Compared, Suspect } from '../read-models';
 import type { GenerationReader } from './generation-reader';
 import { textOf } from '../stored-text';
@@ -28,7 +28,7 @@ const documentOf = ({ document }: RangeRow): Document => JSON.parse(document) as
 /** Attaches the other file for one query only, so that it is not kept open between steps. */
 const withOtherFile = <T>({ read, otherPath }: Pair, ask: (reader: GenerationReader) => T): T =>
   read((reader) => {
-    reader.db.exec(`ATTACH '${pathToFileURL(otherPath).href.replaceAll("'", '%27')}?mode=ro' AS ${OTHER}`);
+    attach(reader.db, otherPath, OTHER, 'mode=ro');
     try {
       return ask(reader);
     } finally {

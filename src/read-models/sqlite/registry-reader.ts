@@ -1,6 +1,7 @@
+import { fault, messageOf } from '../../fault';
 import { dataVersion, openForReading } from '../../sqlite/database';
 import type { GenerationId, Pointer, RetryRequests } from '../read-models';
-import { removalOf, RETRY } from './registry-writer';
+import { damageMarkOf, removalOf, RETRY } from './registry-writer';
 import { isGone } from './lease-holder';
 
 /** The reading side of `index.db`. */
@@ -10,6 +11,7 @@ export interface RegistryReader {
   pointer(projection: string, version: number): Pointer | undefined;
   liveLately(projection: string, version: number, withinMs: number): readonly number[];
   isRemoved(id: GenerationId): boolean;
+  damageOf(id: GenerationId): string | undefined;
   held(what: string): Held | undefined;
   retryRequests(): RetryRequests;
   close(): void;
@@ -25,7 +27,38 @@ interface Known {
   readonly left: readonly { readonly generation: number; readonly left_at: number }[];
 }
 
+/** Throws what SQLite says about a damaged index. It is small, so all of it is read. */
+export const checkIndex = (path: string): void => {
+  const db = openForReading(path);
+  try {
+    for (const table of ['pointers', 'leases', 'askings']) db.prepare(`SELECT * FROM ${table}`).all();
+  } finally {
+    db.close();
+  }
+};
+
+/** A running process keeps the index open, so only a restart replaces it. */
+const orUnavailable = <T>(path: string, read: () => T): T => {
+  try {
+    return read();
+  } catch (error) {
+    const what = `The index of the read models ${path} cannot be read: ${messageOf(error)}.`;
+    throw fault('read_models_unavailable', `${what} Restart the service: it builds them again from the log.`);
+  }
+};
+
 export const openRegistryReader = (path: string): RegistryReader => {
+  const reader = registryReader(path);
+  return {
+    ...reader,
+    changes: () => orUnavailable(path, reader.changes),
+    pointer: (...of) => orUnavailable(path, () => reader.pointer(...of)),
+    liveLately: (...of) => orUnavailable(path, () => reader.liveLately(...of)),
+    held: (what) => orUnavailable(path, () => reader.held(what)),
+  };
+};
+
+const registryReader = (path: string): RegistryReader => {
   const db = openForReading(path);
   const pointer = db.prepare('SELECT live, previous FROM pointers WHERE projection = ? AND version = ?');
   const left = db.prepare('SELECT generation, left_at FROM switches WHERE projection = ? AND version = ?');
@@ -56,6 +89,7 @@ export const openRegistryReader = (path: string): RegistryReader => {
         .map(({ generation }) => generation);
     },
     isRemoved: (id) => removed.get(removalOf(id), id.projection, id.version, id.generation) !== undefined,
+    damageOf: (id) => (askings.get(damageMarkOf(id)) as { note: string } | undefined)?.note,
     held: (what) => {
       const found = holder.get(what, Date.now()) as Held | undefined;
       return found === undefined || isGone(found.holder) ? undefined : found;

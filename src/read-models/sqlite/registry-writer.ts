@@ -16,9 +16,10 @@ import {
 } from '../read-models';
 import { isGone } from './lease-holder';
 
+/** The writes of the port's registry. */
 export type RegistryWrite = 'point' | 'markRemoved' | 'nextNumber' | 'lease' | 'release' | 'requestRetry';
 
-/** The writes of the port's registry, but synchronous. */
+/** The same, but synchronous. */
 type RegistryWrites = {
   readonly [W in RegistryWrite]: (...args: Parameters<Registry[W]>) => Awaited<ReturnType<Registry[W]>>;
 };
@@ -27,6 +28,9 @@ type RegistryWrites = {
 export interface RegistryWriter extends RegistryWrites {
   /** Runs `make` unless the generation was removed, and keeps it from being removed meanwhile. */
   unlessRemoved<T>(id: GenerationId, make: () => T): T;
+  isPointedAt(id: GenerationId): boolean;
+  damageOf(id: GenerationId): string | undefined;
+  markDamaged(id: GenerationId, why: string): void;
   close(): void;
 }
 
@@ -39,9 +43,20 @@ const MAX_LEASE_MS = 600_000;
  */
 export const RETRY = 'retry';
 export const removalOf = (id: GenerationId): string => `remove ${generationName(id)}`;
+export const damageMarkOf = (id: GenerationId): string => `damaged ${generationName(id)}`;
 const numbersOf = (projection: string, version: number): string => `numbers ${projection}_v${version}`;
 
-const MIGRATIONS = [
+/** Which of the generations beside an index without pointers were live, or even complete, is not known any more. */
+const marksWithout = (generations: readonly GenerationId[]): string =>
+  generations
+    .map(
+      (id) => `INSERT INTO askings SELECT '${damageMarkOf(id)}', 1, 'the index of the read models was lost.'
+        WHERE NOT EXISTS (SELECT 1 FROM pointers);`,
+    )
+    .join('');
+
+/** `generations` are those that exist. */
+const migrations = (generations: readonly GenerationId[]): readonly string[] => [
   `CREATE TABLE pointers (
      projection TEXT, version INTEGER, live INTEGER NOT NULL, previous INTEGER, PRIMARY KEY (projection, version)
    ) WITHOUT ROWID;
@@ -49,7 +64,7 @@ const MIGRATIONS = [
      what TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL, note TEXT NOT NULL
    ) WITHOUT ROWID;
    CREATE TABLE askings (what TEXT PRIMARY KEY, times INTEGER NOT NULL) WITHOUT ROWID;`,
-  `ALTER TABLE askings ADD COLUMN note TEXT NOT NULL DEFAULT '';`,
+  `ALTER TABLE askings ADD COLUMN note TEXT NOT NULL DEFAULT ''; ${marksWithout(generations)}`,
 ];
 
 /** Not a migration step, so that programs without this table can still use the file. */
@@ -70,6 +85,7 @@ const statementsOn = (db: Database) => ({
     'INSERT INTO askings VALUES (?, 1, ?) ON CONFLICT (what) DO UPDATE SET times = times + 1, note = excluded.note',
   ),
   counted: db.prepare('SELECT times FROM askings WHERE what = ?'),
+  noted: db.prepare('SELECT note FROM askings WHERE what = ?'),
   setCount: db.prepare(`INSERT OR REPLACE INTO askings VALUES (?, ?, '')`),
   removeCount: db.prepare('DELETE FROM askings WHERE what = ?'),
   namesLike: db.prepare('SELECT what FROM askings WHERE what GLOB ?'),
@@ -94,6 +110,9 @@ const holderOf = ({ held }: Statements, what: string): string | undefined => {
   if (now === undefined || now.until < Date.now() || now.until > Date.now() + MAX_LEASE_MS) return undefined;
   return isGone(now.holder) ? undefined : now.holder;
 };
+
+const damageOf = ({ noted }: Statements, id: GenerationId): string | undefined =>
+  (noted.get(damageMarkOf(id)) as { note: string } | undefined)?.note;
 
 const point = (
   on: Statements,
@@ -147,7 +166,7 @@ export const openRegistryWriter = (
   generations: () => readonly GenerationId[],
 ): RegistryWriter => {
   const db = openForWriting(path, 'NORMAL');
-  migrate(db, MIGRATIONS, `The index of the read models ${path}`);
+  migrate(db, migrations(generations()), `The index of the read models ${path}`);
   db.exec(SWITCHES);
   waitBriefly(db);
   const on = statementsOn(db);
@@ -159,6 +178,15 @@ export const openRegistryWriter = (
       inTransaction(db, () => {
         if (isMarked(on, id)) throw generationRemoved(id);
         return make();
+      }),
+    isPointedAt: ({ projection, version, generation }) => {
+      const now = pointerOf(on, projection, version);
+      return now?.live === generation || now?.previous === generation;
+    },
+    damageOf: (id) => damageOf(on, id),
+    markDamaged: (id, why) =>
+      inTransaction(db, () => {
+        if (damageOf(on, id) === undefined) on.count.run(damageMarkOf(id), why);
       }),
     nextNumber: (projection, version) =>
       inTransaction(db, () => nextNumber(on, projection, version, generations())),

@@ -1,8 +1,10 @@
 import type { Collection } from '../../../projections/projector';
 import { monotonicMs } from '../../clock';
 import { codeOf, fault, messageOf } from '../../fault';
-import { dataVersion, openForReading } from '../../sqlite/database';
+import { dataVersion, openForReading, sizeIfTooShort } from '../../sqlite/database';
 import type { Checkpoint, DocumentKey, Generation, GenerationId, Reader, Write } from '../read-models';
+import { isDamage, lost } from '../damage';
+import { guarded } from './damaged-file';
 import { generationReader, type GenerationReader } from './generation-reader';
 import { rangeDifferences } from './range-differences';
 import type { WriteRequest } from './writer';
@@ -23,6 +25,8 @@ export interface SqliteGeneration extends Generation {
   ): Promise<boolean>;
   /** When it was last used, on the monotonic clock. */
   idleSince(): number;
+  /** Marks it if it has become damaged, as far as that is seen at a glance. */
+  look(): void;
   /** Closes the file until the next use. */
   close(): void;
 }
@@ -40,13 +44,41 @@ export const orUnavailable = <T>(path: string, read: () => T): T => {
   try {
     return read();
   } catch (error) {
-    if (codeOf(error) === undefined) throw error;
+    if (codeOf(error) === undefined || isDamage(error)) throw error;
     throw fault('read_models_unavailable', `The read model ${path} cannot be read: ${messageOf(error)}`);
   }
 };
 
+/** A generation's file. */
+export interface GenerationFile {
+  readonly id: GenerationId;
+  readonly path: string;
+  /** Called when it is found to be damaged. */
+  readonly mark: (id: GenerationId, why: string) => void;
+}
+
+/**
+ * Opens a file once more and reads as little as possible: a connection that is open may not notice that it is damaged. A
+ * file that is too short may be growing right now, so it counts as cut off if it has not grown since the last look.
+ */
+const lookingAt = ({ id, path, mark }: GenerationFile): (() => void) => {
+  let shortBefore: number | undefined;
+  return () =>
+    guarded(id, path, mark, () => {
+      const db = openForReading(path);
+      try {
+        generationReader(db, []).control();
+      } finally {
+        db.close();
+      }
+      const short = sizeIfTooShort(path);
+      if (short !== undefined && short === shortBefore) throw lost('it is cut off.');
+      shortBefore = short;
+    });
+};
+
 /** The reading connection of a generation. Closed while idle, and reopened at the next use. */
-const reopenable = (path: string, collections: readonly Collection[]) => {
+const reopenable = ({ id, path, mark }: GenerationFile, collections: readonly Collection[]) => {
   const connect = () => {
     const db = openForReading(path);
     const reader = generationReader(db, collections);
@@ -64,11 +96,12 @@ const reopenable = (path: string, collections: readonly Collection[]) => {
     if (open === undefined) openings += 1;
     return (open ??= connect());
   };
+  const using = <T>(use: () => T): T => orUnavailable(path, () => guarded(id, path, mark, use));
   return {
-    read: <T>(read: (reader: GenerationReader) => T): T => orUnavailable(path, () => read(current().reader)),
+    read: <T>(read: (reader: GenerationReader) => T): T => using(() => read(current().reader)),
     /** Changes after reopening too, since the file may have changed in between. */
     changeToken: (): number =>
-      orUnavailable(path, () => {
+      using(() => {
         const version = current().version();
         return openings * TOKEN_RANGE + version;
       }),
@@ -96,13 +129,13 @@ const readerOf = ({ read, changeToken }: Reopenable): Reader => ({
 });
 
 export const sqliteGeneration = (
-  path: string,
-  id: GenerationId,
+  at: GenerationFile,
   collections: readonly Collection[],
   maxCommitBytes: number,
   send: Send,
 ): SqliteGeneration => {
-  const file = reopenable(path, collections);
+  const { id, path } = at;
+  const file = reopenable(at, collections);
   const { read } = file;
   read(() => undefined);
   const reader = readerOf(file);
@@ -139,6 +172,7 @@ export const sqliteGeneration = (
       return other === undefined ? undefined : rangeDifferences(read, other, collection);
     },
     idleSince: file.idleSince,
+    look: lookingAt(at),
     close: file.close,
   };
 };

@@ -1,9 +1,12 @@
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Collection } from '../../../projections/projector';
 import { monotonicMs } from '../../clock';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
+import { isDamagedFile } from '../../sqlite/database';
+import { setFileAside } from '../../sqlite/disposable-file';
 import { startThread, type Thread } from '../../sqlite/thread';
+import { isDamage } from '../damage';
 import {
   COMMON_COLLECTIONS,
   generationName,
@@ -11,11 +14,11 @@ import {
   type ReadModels,
   type Registry,
 } from '../read-models';
-import { openRegistryReader, type RegistryReader } from './registry-reader';
+import { checkIndex, openRegistryReader, type RegistryReader } from './registry-reader';
 import type { RegistryWrite } from './registry-writer';
 import { peekAt } from './peek';
 import { sqliteBuild } from './sqlite-build';
-import { sqliteGeneration, type Send, type SqliteGeneration } from './sqlite-generation';
+import { sqliteGeneration, type GenerationFile, type Send, type SqliteGeneration } from './sqlite-generation';
 import { generationPath, generationsIn, indexPath, type WriteRequest } from './writer';
 
 const OPEN_MS = 10_000;
@@ -35,9 +38,13 @@ const writerThread = (folder: string): Thread =>
 /** 64 MB, a fraction of the memory of a projecting thread. */
 const MAX_COMMIT_BYTES = 67_108_864;
 
+type Report = (what: string, error: unknown) => void;
+
 export interface SqliteOptions {
   readonly startWriter?: (folder: string) => Thread;
   readonly maxCommitBytes?: number;
+  /** Called when a damaged index was replaced. */
+  readonly report?: Report;
   /** How long a generation that is neither live nor previous stays open without use. */
   readonly idleMs?: number;
 }
@@ -48,7 +55,7 @@ const sender = (folder: string, writer: Thread) => {
     request.do === 'finish' || request.do === 'open' ? INDEX_MS : WRITE_MS;
   return <T>(request: WriteRequest, withinMs = withinOf(request)): Promise<T> =>
     writer.call<T>(request, withinMs).catch((error: unknown) => {
-      if (codeOf(error) === 'generation_removed') throw fault('generation_removed', messageOf(error));
+      if (codeOf(error) === 'generation_removed' || isDamage(error)) throw error;
       const message = `The read models in ${folder} cannot be written: ${messageOf(error)}`;
       throw fault('read_models_unavailable', message, { cause: codeOf(error) });
     });
@@ -57,6 +64,14 @@ const sender = (folder: string, writer: Thread) => {
 /** The generations that are open in this process. */
 const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => {
   const open = new Map<string, SqliteGeneration>();
+  const marked = new Set<string>();
+
+  /** Once. If it fails, the next process that finds the damage does it. */
+  const mark: GenerationFile['mark'] = (id, why) => {
+    if (marked.has(generationName(id))) return;
+    marked.add(generationName(id));
+    send({ do: 'markDamaged', args: [id, why] }).catch(() => marked.delete(generationName(id)));
+  };
 
   const handle = async (
     id: GenerationId,
@@ -76,7 +91,7 @@ const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => 
     await openWriter();
     const known = open.get(generationName(id));
     const path = generationPath(folder, id);
-    const generation = known ?? sqliteGeneration(path, id, collections, maxCommitBytes, sendOpen);
+    const generation = known ?? sqliteGeneration({ id, path, mark }, collections, maxCommitBytes, sendOpen);
     open.set(generationName(id), generation);
     return { generation, sendOpen };
   };
@@ -97,16 +112,23 @@ const IF_OF_ANOTHER_LOG =
 /** Running queries may use a generation for a while after a switch. */
 const IDLE_MS = 10_000;
 
-/** Closes generations that are neither live nor previous and no longer used. The next use reopens them. */
-const closeIdle = (
+/** How soon a damaged file is noticed even if no query finds it out. */
+const LOOK_AFTER_MS = 2_000;
+
+/**
+ * Closes generations that are neither live nor previous and no longer used (the next use reopens them), and looks whether
+ * the others are damaged.
+ */
+const lookAfter = (
   all: readonly SqliteGeneration[],
   idleMs: number,
   registry: RegistryReader,
   send: Send,
 ): void => {
-  for (const { id, idleSince, close } of all) {
+  for (const { id, idleSince, look, close } of all) {
     const pointer = registry.pointer(id.projection, id.version);
     const isPointedAt = pointer?.live === id.generation || pointer?.previous === id.generation;
+    if (isPointedAt && registry.damageOf(id) === undefined) look();
     if (isPointedAt || monotonicMs() - idleSince() < idleMs) continue;
     close();
     send({ do: 'close', id }).catch(() => undefined);
@@ -127,6 +149,7 @@ const registryOf = (registry: RegistryReader, send: Send, folder: string) => {
     markRemoved: writing('markRemoved'),
     isRemoved: async (id) => registry.isRemoved(id),
     nextNumber: writing('nextNumber'),
+    damageOf: async (id) => registry.damageOf(id),
     lease: writing('lease'),
     release: writing('release'),
     leaseHolder: async (what) => registry.held(what)?.holder,
@@ -136,12 +159,35 @@ const registryOf = (registry: RegistryReader, send: Send, folder: string) => {
   } satisfies Omit<Registry, 'drop'>;
 };
 
+/**
+ * Without the index it is not known which generations are live, so all are built again. Before there is any, another
+ * process may be creating the index right now.
+ */
+const replaceIndexIfDamaged = (folder: string, report: Report): void => {
+  const path = indexPath(folder);
+  if (!existsSync(path) || generationsIn(folder).length === 0) return;
+  try {
+    checkIndex(path);
+  } catch (error) {
+    if (!isDamagedFile(error, path)) throw error;
+    const aside = setFileAside(path);
+    const what = `The index of the read models ${path} was damaged: it is ${aside} now, and another is created.`;
+    report(what, error);
+  }
+};
+
 /** Read models in SQLite files, one per generation, in a folder that several processes may share. */
 export const sqliteReadModels = async (
   folder: string,
-  { startWriter = writerThread, maxCommitBytes = MAX_COMMIT_BYTES, idleMs = IDLE_MS }: SqliteOptions = {},
+  {
+    startWriter = writerThread,
+    maxCommitBytes = MAX_COMMIT_BYTES,
+    idleMs = IDLE_MS,
+    report = () => undefined,
+  }: SqliteOptions = {},
 ): Promise<ReadModels> => {
   mkdirSync(folder, { recursive: true });
+  replaceIndexIfDamaged(folder, report);
   const writer = startWriter(folder);
   const send = sender(folder, writer);
   await send({ do: 'ready' }, OPEN_MS).catch(async (error: unknown) => {
@@ -150,13 +196,16 @@ export const sqliteReadModels = async (
   });
   const registry = openRegistryReader(indexPath(folder));
   const { handle, close, all } = openGenerations(folder, send, maxCommitBytes);
-  const looking = setInterval(() => {
-    try {
-      closeIdle(all(), idleMs, registry, send);
-    } catch {
-      // The store cannot be read right now. The next run tries again.
-    }
-  }, idleMs / 2).unref();
+  const looking = setInterval(
+    () => {
+      try {
+        lookAfter(all(), idleMs, registry, send);
+      } catch {
+        // The store cannot be read right now, or a generation is damaged and marked now. The next run tries again.
+      }
+    },
+    Math.min(idleMs / 2, LOOK_AFTER_MS),
+  ).unref();
   return {
     ...registryOf(registry, send, folder),
     open: async (id, collections, log) => (await handle(id, collections, log, false)).generation,

@@ -10,13 +10,15 @@ import {
   type DocumentKey,
   type GenerationId,
 } from '../read-models';
+import { damaged, lost } from '../damage';
+import { guarded } from './damaged-file';
 import { openGenerationWriter, type GenerationWriter, type OnWrite } from './generation-writer';
 import { openRegistryWriter, type RegistryWrite, type RegistryWriter } from './registry-writer';
 import type { Writes } from './writes';
 
 /** Writes to the registry, as messages for the writer thread. */
 interface RegistryRequest {
-  readonly do: RegistryWrite;
+  readonly do: RegistryWrite | 'markDamaged';
   readonly args: readonly unknown[];
 }
 
@@ -56,6 +58,26 @@ export const generationsIn = (folder: string): readonly GenerationId[] =>
     .map((file) => generationNamed(basename(file, '.db')))
     .filter((id) => id !== undefined);
 
+type OpenRequest = Extract<GenerationRequest, { do: 'open' }>;
+
+/** Opens an existing file without creating it (`mode=rw`), since it may be removed at this very moment. */
+const openFile = (
+  folder: string,
+  registry: RegistryWriter,
+  { id, collections, log, isBuild }: OpenRequest,
+  onWrite: OnWrite | undefined,
+): GenerationWriter => {
+  const path = generationPath(folder, id);
+  const mayCreate = !registry.isPointedAt(id);
+  const openAt = (place: string) =>
+    openGenerationWriter(place, { collections, log, isBuild, mayCreate, onWrite });
+  if (existsSync(path)) return openAt(`${pathToFileURL(path).href}?mode=rw`);
+  return registry.unlessRemoved(id, () => {
+    if (!mayCreate) throw lost('the file is missing.');
+    return openAt(path);
+  });
+};
+
 const generationWriters = (folder: string, registry: RegistryWriter, onWrite?: OnWrite) => {
   const open = new Map<string, GenerationWriter>();
 
@@ -70,19 +92,14 @@ const generationWriters = (folder: string, registry: RegistryWriter, onWrite?: O
     open.delete(generationName(id));
   };
 
-  /** Opens an existing file without creating it (`mode=rw`), since it may be removed at this very moment. */
-  const openNew = ({ id, collections, log, isBuild }: Extract<GenerationRequest, { do: 'open' }>) => {
-    const path = generationPath(folder, id);
-    const openAt = (place: string) => openGenerationWriter(place, collections, log, isBuild, onWrite);
-    if (existsSync(path)) return openAt(`${pathToFileURL(path).href}?mode=rw`);
-    return registry.unlessRemoved(id, () => openAt(path));
-  };
-
   const write = (request: GenerationRequest): unknown => {
     switch (request.do) {
       case 'open': {
+        const why = registry.damageOf(request.id);
+        if (why !== undefined) throw damaged(request.id, why);
         const known = open.get(generationName(request.id));
-        if (known === undefined) open.set(generationName(request.id), openNew(request));
+        if (known === undefined)
+          open.set(generationName(request.id), openFile(folder, registry, request, onWrite));
         else if (!request.isBuild) known.finish();
         return true;
       }
@@ -103,7 +120,8 @@ const generationWriters = (folder: string, registry: RegistryWriter, onWrite?: O
   };
 
   return {
-    write,
+    write: (request: GenerationRequest) =>
+      guarded(request.id, generationPath(folder, request.id), registry.markDamaged, () => write(request)),
     closeAll: () => {
       for (const writer of open.values()) writer.close();
     },

@@ -1,13 +1,15 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { NEWEST_FORMAT } from '../../../src/domain/formats';
 import { sqliteEventLog } from '../../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../../src/event-log/streams';
 import { fillBusyLog } from '../../support/busy-log';
 import { freshFolder } from '../../support/folders';
 import { operatorAt } from '../../support/operator';
-import { spawnProgram } from '../../support/service';
+import { commandProcess, spawnProgram } from '../../support/service';
 import { until } from '../../support/waiting';
 
 const run = operatorAt(freshFolder());
@@ -47,6 +49,20 @@ const withLog = async (folder: string, count: number): Promise<string> => {
   return folder;
 };
 
+const EMBEDDED = { EVENTSTORE_URL: '', MONGODB_URL: '' };
+
+/** Neither a server nor a command uses it, and nothing is written to it. */
+const expectUnfinished = async (folder: string): Promise<void> => {
+  const before = countIn(folder);
+  const env = { DATA_DIR: folder, PORT: '0', OPS_PORT: '0', ...EMBEDDED };
+  for (const line of [['serve'], ['tenant', 'create', '--name', 'X'], ['log', 'upgrade', '--yes']]) {
+    const { code, stdout, stderr } = await commandProcess(line, env);
+    expect({ line, code, stdout }).toEqual({ line, code: 1, stdout: '' });
+    expect(stderr).toMatch(/Run the same `tenant-ledger log copy` again.*log_incomplete/s);
+  }
+  expect(countIn(folder)).toBe(before);
+};
+
 describe('tenant-ledger log copy', () => {
   it('resumes after a kill -9 halfway, and holds every event once, in order', async () => {
     const [from, to] = [await withLog(freshFolder(), 1_500), freshFolder()];
@@ -58,6 +74,7 @@ describe('tenant-ledger log copy', () => {
     const before = countIn(to);
     expect(before).toBeLessThan(1_500);
     expect(rowsOf(to)).toEqual(rowsOf(from).slice(0, before));
+    await expectUnfinished(to);
 
     const report = await copy(`sqlite:${from}`, pathToFileURL(to).href);
     // A write killed between the WAL and its index is visible only to the next process: this one still holds the index,
@@ -77,6 +94,22 @@ describe('tenant-ledger log copy', () => {
     );
     expect(found.stderr).toContain('(\\u001b[31mRed, revision ');
     expect(found.stderr).not.toContain('\u001b');
+  });
+
+  it('killed before its first event is no first start', async () => {
+    const [from, to] = [await withLog(freshFolder(), 10), freshFolder()];
+    const child = spawnProgram(['log', 'copy', '--from', from, '--to', to], {});
+    const ended = once(child, 'close');
+    await until(() => existsSync(join(to, 'events.db')));
+    child.kill('SIGKILL');
+    await ended;
+    expect(countIn(to)).toBe(0);
+    await expectUnfinished(to);
+    const onward = await run.run('log copy', '--from', to, '--to', freshFolder());
+    expect([onward.code, onward.stderr]).toEqual([1, expect.stringContaining('[copy_refused]')]);
+    expect(await copy(from, to)).toMatchObject({ events: 10, copied: 10 });
+    const upgraded = await operatorAt(to, EMBEDDED).json('log upgrade');
+    expect(upgraded).toMatchObject({ format_before: NEWEST_FORMAT, format: NEWEST_FORMAT });
   });
 
   it('creates a log that the service works on as before', async () => {

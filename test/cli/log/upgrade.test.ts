@@ -1,11 +1,13 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { join } from 'node:path';
 import type { Finding } from '../../../src/app/doctor';
-import { folderOfRelease010 } from '../../support/earlier-folder';
+import { NEWEST_FORMAT } from '../../../src/domain/formats';
+import { EXAMPLE, folderOfRelease010 } from '../../support/earlier-folder';
 import { freshFolder } from '../../support/folders';
 import { SQLITE_LOG, SQLITE_READ_MODELS } from '../../support/log-under-test';
 import { operatorAt, type Operator } from '../../support/operator';
 
+const NEWEST = String(NEWEST_FORMAT);
 const EMBEDDED = { ...SQLITE_LOG, ...SQLITE_READ_MODELS };
 const at = (folder: string): Operator => operatorAt(folder, EMBEDDED);
 
@@ -32,8 +34,13 @@ interface Status {
 describe('tenant-ledger log upgrade', () => {
   it('raises the format of a log created by earlier programs, once it is confirmed', async () => {
     const operator = at(folderOfRelease010());
-    expect((await operator.json<Status>('status')).log).toMatchObject({ format: 1, newest_format: 2 });
-    expect((await operator.run('status')).stdout).toMatch(/format: +1; 2 after: tenant-ledger log upgrade/);
+    expect((await operator.json<Status>('status')).log).toMatchObject({
+      format: 1,
+      newest_format: NEWEST_FORMAT,
+    });
+    expect((await operator.run('status')).stdout).toMatch(
+      /format: +1; [0-9]+ after: tenant-ledger log upgrade/,
+    );
     expect(await formatFinding(operator)).toMatchObject({
       status: 'problem',
       finding: expect.stringContaining('keys with a name'),
@@ -42,7 +49,7 @@ describe('tenant-ledger log upgrade', () => {
 
     const asked = await operator.run('log upgrade');
     expect([asked.code, asked.stdout]).toEqual([1, '']);
-    expect(asked.stderr).toContain('Format 2 allows keys with a name');
+    expect(asked.stderr).toContain(`Format ${NEWEST} allows keys with a name`);
     expect(asked.stderr).toContain('Give --yes');
     expect(formatIn(operator.folder)).toBeUndefined();
 
@@ -51,19 +58,31 @@ describe('tenant-ledger log upgrade', () => {
     expect(JSON.parse(raised.stdout)).toEqual({
       log: join(operator.folder, 'events.db'),
       format_before: 1,
-      format: 2,
-      allowed: [expect.stringContaining('keys with a name')],
+      format: NEWEST_FORMAT,
+      allowed: [expect.stringContaining('keys with a name'), expect.stringContaining('daily sums')],
     });
-    expect(formatIn(operator.folder)).toBe('2');
-    expect((await operator.json<Status>('status')).log.format).toBe(2);
+    expect(formatIn(operator.folder)).toBe(NEWEST);
+    expect((await operator.json<Status>('status')).log.format).toBe(NEWEST_FORMAT);
     expect(await formatFinding(operator)).toMatchObject({ status: 'ok' });
-    expect(await operator.json('log upgrade')).toMatchObject({ format_before: 2, format: 2, allowed: [] });
+    expect(await operator.json('log upgrade')).toMatchObject({
+      format_before: 3,
+      format: NEWEST_FORMAT,
+      allowed: [],
+    });
+  });
+
+  it('is what audit --key names where reads are not recorded yet', async () => {
+    const operator = at(folderOfRelease010());
+    const notice = async () => (await operator.run(`audit --key ${EXAMPLE}`)).stderr;
+    expect(await notice()).toContain('recorded once the log is upgraded (tenant-ledger log upgrade)');
+    await operator.run('log upgrade --yes');
+    expect(await notice()).toContain('summed up per UTC day (KeyUsed)');
   });
 
   it('is not needed for a log that this program creates', async () => {
     const operator = at(freshFolder());
     await operator.json('tenant create --name Acme');
-    expect(formatIn(operator.folder)).toBe('2');
+    expect(formatIn(operator.folder)).toBe(NEWEST);
   });
 
   it('does not create a log', async () => {
@@ -85,13 +104,13 @@ describe('tenant-ledger log upgrade', () => {
     expect([formatIn(copies[0]!), formatIn(await restored())]).toEqual(['1', undefined]);
     await source.run('log upgrade --yes');
     for (const copy of copies) await copied(copy);
-    expect([...copies, await restored()].map(formatIn)).toEqual(['2', '2', '2']);
+    expect([...copies, await restored()].map(formatIn)).toEqual([NEWEST, NEWEST, NEWEST]);
   });
 
   it('makes programs that do not know the format refuse the log', async () => {
     const operator = at(folderOfRelease010());
     const db = new DatabaseSync(join(operator.folder, 'events.db'));
-    db.exec(`INSERT INTO meta VALUES ('format', '3')`);
+    db.exec(`INSERT INTO meta VALUES ('format', '${NEWEST_FORMAT + 1}')`);
     db.close();
     const { code, stderr } = await operator.run('tenant list --json');
     expect(code).toBe(1);

@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { sqliteEventLog } from '../../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../../src/event-log/streams';
 import { fillBusyLog } from '../../support/busy-log';
+import { anEvent } from '../../support/events';
+import { aFact, fileOf } from '../../support/facts';
 import { freshFolder } from '../../support/folders';
+import { SQLITE_LOG } from '../../support/log-under-test';
 import { operatorAt } from '../../support/operator';
 
 const withLog = async (count: number): Promise<string> => {
@@ -55,6 +58,39 @@ describe('tenant-ledger log verify', () => {
     expect(changed.stdout).toMatch(/^earlier_history: cut$/m);
     expect(changed.stdout).toMatch(/^gap .* p-activity-\S+ lacks revision 1 before this event\.$/m);
     expect(changed.stderr).toContain('It was cut');
+  });
+
+  it('counts second copies and what was set aside apart, and succeeds', async () => {
+    const folder = freshFolder();
+    const operator = operatorAt(folder, SQLITE_LOG);
+    const { tenant_id = '' } = await operator.json('tenant create --name Acme');
+    const [fact, bad] = [anEvent({ entityId: 'a' }, { type: 'TokenCreated' }), anEvent()];
+    const log = await sqliteEventLog(folder, streamNames());
+    await log.append(streamNames().activity(tenant_id), [fact, fact, bad], 'no_stream');
+    await log.close();
+    const red = await operator.run('log verify --json');
+    expect(red.code).toBe(1);
+    expect(JSON.parse(red.stdout)).toMatchObject({
+      findings_total: 1,
+      copies_total: 1,
+      set_aside_total: 0,
+      findings: [{ kind: 'bad_event', event_id: bad.id }],
+      notes: [{ kind: 'copy', event_id: fact.id, revision: 1 }],
+    });
+
+    await operator.run('tenant show', tenant_id); // projects up to the bad event
+    await operator.json('projections set-aside', bad.id, '--reason', 'Not ours.');
+    const plain = await operator.run('log verify');
+    expect([plain.code, plain.stderr]).toEqual([0, '']);
+    expect(plain.stdout).toMatch(/^findings_total: +0\ncopies_total: +1\nset_aside_total: +1$/m);
+    expect(plain.stdout).toMatch(/^copy .* It is a second copy of revision 0 of activity-/m);
+    expect(plain.stdout).toMatch(/^set_aside .* The event type SomethingHappened is unknown\.$/m);
+
+    const line = aFact(tenant_id, { id: bad.id });
+    expect(await operator.json('ingest', fileOf([line, { ...line, id: fact.id }]))).toMatchObject({
+      accepted: 0,
+      already_there: 2,
+    });
   });
 
   it('says what is wrong with its arguments', async () => {

@@ -153,8 +153,9 @@ export const appendContract = (given: GivenLog): void => {
 
     it('accepts exactly its largest append, counted in bytes', async () => {
       const stream = given.aStream();
-      const frame = Buffer.byteLength(JSON.stringify({ text: '' }));
-      const room = MAX_APPEND_BYTES - frame;
+      const { type, metadata } = anEvent({});
+      const frame = JSON.stringify({ text: '' }).length + JSON.stringify(metadata ?? {}).length;
+      const room = MAX_APPEND_BYTES - frame - 2 * type.length;
       const text = 'ä'.repeat(Math.floor(room / 2)) + 'x'.repeat(room % 2);
       expect(await refusedWith(given.log.append(stream, [anEvent({ text: `${text}x` })], 'no_stream'))).toBe(
         'event_too_large',

@@ -1,3 +1,4 @@
+import { yieldToEventLoop } from '../../../src/clock';
 import { eventsOf, someEvents } from '../../support/events';
 import { grow, type GivenLog } from './given-log';
 
@@ -25,6 +26,27 @@ export const headContract = (given: GivenLog): void => {
         const { position } = await given.log.append(given.aStream(), [event!], 'no_stream');
         expect(await given.log.head()).toEqual({ position, eventId: event!.id });
       }
+    });
+
+    it('includes what was acknowledged while it was being read', async () => {
+      const stream = given.aStream();
+      let acknowledged = '';
+      let isWriting = true;
+      const write = async (): Promise<void> => {
+        for (let revision = -1; revision < 60; revision += 1)
+          ({ position: acknowledged } = await given.log.append(
+            stream,
+            someEvents(1),
+            revision < 0 ? 'no_stream' : revision,
+          ));
+      };
+      const writing = write().finally(() => (isWriting = false));
+      while (isWriting) {
+        const position = (await given.log.head())?.position ?? '';
+        expect(position >= acknowledged).toBe(true);
+        await yieldToEventLoop();
+      }
+      await writing;
     });
 
     it('from another, longer log is a position with nothing after it', async () => {
@@ -56,6 +78,29 @@ export const headContract = (given: GivenLog): void => {
       await given.reopen();
       expect(await given.log.distance(undefined, head!.position)).toBe(600);
       expect(await given.log.distance(head!.position, head!.position)).toBe(0);
+    });
+  });
+
+  describe('the latest time', () => {
+    it('is that of the last events, in whatever order they were recorded', async () => {
+      const { latestTime } = given.log;
+      if (latestTime === undefined) return;
+      expect(await latestTime()).toBeUndefined();
+      const [early, late] = [timeOf(1), timeOf(40)];
+      const recorded = (recordedAt: string) => ({ ...someEvents(1)[0]!, recordedAt });
+      await given.log.append(
+        given.aStream(),
+        [recorded(early), recorded(late), recorded(early)],
+        'no_stream',
+      );
+      expect(await latestTime()).toBe(late);
+      const stream = given.aStream();
+      await given.log.append(
+        stream,
+        Array.from({ length: 1_000 }, () => recorded(early)),
+        'no_stream',
+      );
+      expect(await latestTime()).toBe(early);
     });
   });
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { MAX_APPEND_BYTES, type LoggedEvent, type NewEvent } from '../../../src/event-log/event-log';
+import { yieldToEventLoop } from '../../../src/clock';
+import { bytesOf, MAX_APPEND_BYTES, type LoggedEvent, type NewEvent } from '../../../src/event-log/event-log';
 import { anEvent, eventsOf, idsOf, someEvents } from '../../support/events';
 import { until } from '../../support/waiting';
 import { following, grow, isIncreasing, type GivenLog } from './given-log';
@@ -38,6 +39,18 @@ export const readTenantContract = (given: GivenLog): void => {
       }
     });
 
+    it('has the last revision of each stream at any position', async () => {
+      const tenantId = randomUUID();
+      await twoStreams(tenantId, 5);
+      const all = await eventsOf(given.log.readAll());
+      for (const stream of [given.streams.tenant(tenantId), given.streams.activity(tenantId)])
+        for (const { position } of all) {
+          const upTo = all.filter((event) => event.stream === stream && event.position <= position);
+          expect(await given.log.revisionAt(stream, position)).toBe(upTo.length - 1);
+        }
+      expect(await given.log.revisionAt(given.aStream(), all.at(-1)!.position)).toBe(-1);
+    });
+
     it('merges streams of very different lengths without a gap', async () => {
       const tenantId = randomUUID();
       await given.log.append(given.streams.tenant(tenantId), someEvents(2), 'no_stream');
@@ -49,8 +62,40 @@ export const readTenantContract = (given: GivenLog): void => {
       expect(events).toHaveLength(2_102);
     });
 
+    it('never shows an event before an earlier one, while both streams are written to', async () => {
+      const tenantId = randomUUID();
+      const [tenant, activity] = [given.streams.tenant(tenantId), given.streams.activity(tenantId)];
+      // One page that takes a while to read, so that commits fall between the reads of the two streams.
+      const text = 'x'.repeat(3_000);
+      const before = Array.from({ length: 250 }, () => anEvent({ text }));
+      const { revision } = await given.log.append(tenant, before, 'no_stream');
+      await given.log.append(activity, someEvents(1), 'no_stream');
+      const tail = following((signal) => given.log.readTenant(tenantId, { follow: true, signal }));
+      let isWriting = true;
+      const write = async (): Promise<void> => {
+        for (let round = 0; round < 30; round += 1)
+          await Promise.all([
+            given.log.append(tenant, someEvents(1), revision + round),
+            given.log.append(activity, someEvents(1), round),
+          ]);
+      };
+      const writing = write().finally(() => (isWriting = false));
+      const readings: (readonly string[])[] = [];
+      while (isWriting) {
+        await yieldToEventLoop();
+        readings.push(idsOf(await eventsOf(given.log.readTenant(tenantId))));
+      }
+      await writing;
+      const all = idsOf(await eventsOf(given.log.readTenant(tenantId)));
+      expect(all).toHaveLength(311);
+      for (const reading of readings) expect(reading).toEqual(all.slice(0, reading.length));
+      await until(() => tail.seen.length >= all.length);
+      await tail.stop();
+      expect(idsOf(tail.seen)).toEqual(all);
+    });
+
     const large = (): NewEvent => {
-      const room = MAX_APPEND_BYTES - Buffer.byteLength(JSON.stringify({ text: '' }));
+      const room = MAX_APPEND_BYTES - bytesOf(anEvent({ text: '' }));
       return anEvent({ text: 'x'.repeat(room) });
     };
 

@@ -1,4 +1,5 @@
 import { PARKED } from '../../../src/read-models/read-models';
+import { until } from '../../support/waiting';
 import { collections, id, LOG, note, ONE, put, at, stateOf, TWO, type Harness } from './harness';
 
 /** What a generation is, and what happens to one that is dropped. */
@@ -46,6 +47,44 @@ export const generationsContract = (harness: Harness): void => {
         expect(await generation.reader.get(ONE, 'notes', 'a')).toEqual({ i });
         expect((await generation.control()).to).toEqual(at(i + 1));
       }
+    });
+
+    it('that a pointer names is never created: it is lost, and every process knows', async () => {
+      const { readModels } = harness.store;
+      await readModels.point('notes', 1, { live: 3 }, undefined);
+      expect(await readModels.damageOf(id('notes', 1, 3))).toBeUndefined();
+      await expect(openIn(readModels, id('notes', 1, 3))).rejects.toMatchObject({
+        code: 'read_models_unavailable',
+        message: expect.stringMatching(/notes_v1_3 .*tenant-ledger projections rebuild notes/),
+      });
+      for (const models of [readModels, await again()]) {
+        expect(await models.damageOf(id('notes', 1, 3))).toMatch(/is missing/);
+        await expect(openIn(models, id('notes', 1, 3))).rejects.toMatchObject({
+          code: 'read_models_unavailable',
+        });
+      }
+      expect(await readModels.damageOf(id('notes', 1, 4))).toBeUndefined();
+      expect(await (await openIn(readModels, id('notes', 1, 4))).commit(0, at(1), [])).toBe(true);
+    });
+
+    it('that lacks documents which must be there is damaged, and never gives a short answer', async () => {
+      const generation = await filled(
+        note(ONE, 'a', { shelf: 'a', place: 1, moment: '1' }),
+        note(ONE, 'c', { shelf: 'a', place: 3, moment: '3' }),
+      );
+      const line = { index: 'on_shelf', equal: ['a'], from: 1 };
+      expect(await generation.reader.find(ONE, 'notes', { ...line, upTo: 3, limit: 3 })).toHaveLength(2);
+      const whole = { ...line, areAllThere: true };
+      expect(await generation.reader.find(ONE, 'notes', { ...whole, upTo: 1, limit: 1 })).toHaveLength(1);
+      await expect(
+        generation.reader.find(ONE, 'notes', { ...whole, upTo: 3, limit: 3 }),
+      ).rejects.toMatchObject({ code: 'read_models_unavailable', more: { damaged: 'notes_v1_1' } });
+      await until(async () => (await harness.store.readModels.damageOf(generation.id)) !== undefined);
+      const part = { line: 'on_shelf', equal: ['a'], last: 3, border: 'moment' };
+      await expect(generation.reader.countBefore(ONE, 'notes', part, '3')).rejects.toMatchObject({
+        more: { damaged: 'notes_v1_1' },
+      });
+      expect(await generation.reader.get(ONE, 'notes', 'a')).toMatchObject({ place: 1 });
     });
 
     it('is listed', async () => {

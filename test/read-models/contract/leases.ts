@@ -1,3 +1,4 @@
+import { until } from '../../support/waiting';
 import type { Harness } from './harness';
 
 /** Leases save work; correctness does not depend on them. */
@@ -13,6 +14,15 @@ export const leasesContract = (harness: Harness): void => {
       expect(await other.lease('work', 'holder two', LONG)).toBe(false);
       expect(await harness.store.readModels.lease('work', 'holder one', LONG)).toBe(true);
       expect(await other.leaseHolder('work')).toBe('holder one');
+    });
+
+    it('is free when it is released, and its former holder has to ask for it again', async () => {
+      const [one, other] = [harness.store.readModels, await again()];
+      expect(await one.lease('work', 'holder one', 2_000)).toBe(true);
+      await one.release('work', 'holder one');
+      expect(await other.lease('work', 'holder two', LONG)).toBe(true);
+      expect(await one.lease('work', 'holder one', 2_000)).toBe(false);
+      expect(await other.leaseHolder('work')).toBe('holder two');
     });
 
     it('has no holder before it is taken', async () => {
@@ -56,6 +66,20 @@ export const leasesContract = (harness: Harness): void => {
       await harness.store.readModels.release('work', 'holder one');
       expect(await harness.store.readModels.leaseHolder('work')).toBeUndefined();
       expect(await (await again()).lease('work', 'holder two', LONG)).toBe(true);
+    });
+
+    it('is free when its holder releases it while renewing it', async () => {
+      const [{ readModels }, other] = [harness.store, await again()];
+      for (let round = 0; round < 10; round += 1) {
+        await until(() => readModels.lease('work', 'holder one', LONG, 'begun'));
+        const renewal = readModels.lease('work', 'holder one', LONG, 'half done');
+        await readModels.release('work', 'holder one');
+        await renewal;
+        expect(await readModels.leaseHolder('work')).toBeUndefined();
+        await until(() => other.lease('work', 'holder two', LONG));
+        expect(await readModels.lease('work', 'holder one', LONG, 'half done')).toBe(false);
+        await other.release('work', 'holder two');
+      }
     });
 
     it('cannot be released by anybody but its holder', async () => {

@@ -116,6 +116,25 @@ export const registryContract = (harness: Harness): void => {
       expect(await other.liveLately('notes', 1, LONG)).toHaveLength(2);
     });
 
+    it.each([
+      [-7_200_000, []],
+      [-30_000, [1]],
+      [30_000, [1]],
+      [7_200_000, []],
+    ])('counts as recently live with a clock that is %s ms ahead: %j', async (aheadMs, expected) => {
+      const { readModels } = harness.store;
+      await readModels.point('notes', 1, { live: 1 }, undefined);
+      await readModels.point('notes', 1, { live: 2, previous: 1 }, { live: 1 });
+      const other = await again();
+      const nowMs = Date.now;
+      const clock = jest.spyOn(Date, 'now').mockImplementation(() => nowMs() + aheadMs);
+      try {
+        expect(await other.liveLately('notes', 1, LONG)).toEqual(expected);
+      } finally {
+        clock.mockRestore();
+      }
+    });
+
     it('counts as recently live even if it is to be removed: others may still read it', async () => {
       const { readModels } = harness.store;
       await readModels.point('notes', 1, { live: 1 }, undefined);

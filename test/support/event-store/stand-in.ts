@@ -14,7 +14,7 @@ import { UUID, type Empty } from '@eventstore/db-client/generated/shared_pb';
 import { StreamsService } from '@eventstore/db-client/generated/streams_grpc_pb';
 import type { BatchAppendReq, BatchAppendResp, ReadReq } from '@eventstore/db-client/generated/streams_pb';
 import { randomUUID } from 'node:crypto';
-import { openGate, type Gate } from './gate';
+import { openGate, type Gate } from '../gate';
 import {
   answerTo,
   expectedOf,
@@ -66,7 +66,7 @@ type Method = 'append' | 'read' | 'features' | 'gossip' | 'single';
 
 export interface StandInOptions {
   readonly log?: StoredLog;
-  /** [seen] One call accepts this many bytes of data; metadata does not count. */
+  /** [seen] One call accepts this many bytes. */
   readonly maxAppendSize?: number;
   readonly tls?: { readonly key: Buffer; readonly certificate: Buffer };
   /** Only this user is authorised. */
@@ -135,7 +135,11 @@ export const startStandIn = async (settings: StandInOptions = {}): Promise<Stand
 
   const commit = (options: BatchAppendReq.Options, events: readonly Proposed[], answer: Answer): void => {
     const stream = nameOf(options.getStreamIdentifier());
-    const size = events.reduce((sum, event) => sum + event.data.length, 0);
+    // As version 24.10 counts; 23.10 counted the data alone.
+    const size = events.reduce(
+      (sum, { type, data, metadata }) => sum + data.length + metadata.length + 2 * type.length,
+      0,
+    );
     const max = settings.maxAppendSize ?? DEFAULT_MAX_APPEND;
     if (size > max) return answer(tooLarge(max));
     const expected = expectedOf(options);

@@ -1,33 +1,31 @@
 import type { Document } from 'mongodb';
 
-/** What a fault does to a command. */
+/** What happens to a command on its way to the server, or to its reply. */
 export type FaultAction =
-  /** Cuts the connection before the command is executed, after it, or after this many of its writes. */
+  /** Cuts the connection before the command reaches the server, or when the server has replied. */
   | { readonly type: 'drop'; readonly when: 'before' | 'after' }
-  | { readonly type: 'drop'; readonly when: 'between'; readonly writes: number }
-  /** Never replies. */
+  /** Delivers nothing, and keeps the connection open. */
   | { readonly type: 'hang'; readonly when: 'before' | 'after' }
-  /** Executes it this much later, even if the client has disconnected by then. */
+  /** Delivers the command this much later. */
   | { readonly type: 'slow'; readonly ms: number }
-  /** Refuses it without executing it: 10107 not primary, 11600 shutting down, … */
+  /** Delivers the command, and replies before the server that it took too long. */
+  | { readonly type: 'timeout' }
+  /** Replies with this error instead of the server, which does not get the command. */
   | { readonly type: 'error'; readonly code: number; readonly message?: string }
-  /** Fails one write of the command; the others are made as usual. */
-  | { readonly type: 'writeError'; readonly write: number; readonly code: number; readonly message?: string }
-  /** Stops its writes at the first error although they are unordered, as FerretDB does. */
-  | { readonly type: 'ordered' }
-  /** Executes it, and replies that the write concern was not satisfied. */
-  | { readonly type: 'writeConcernError'; readonly code: number; readonly message?: string };
+  /** Adds to the server's reply that the write concern was not satisfied. */
+  | { readonly type: 'writeConcernError'; readonly code: number };
 
 export interface FaultRule {
   /** Which commands: by name, and by collection (exact, or a regular expression). Without either: all but hello. */
   readonly command?: string | readonly string[];
   readonly collection?: string | RegExp;
-  /** In the same process only. */
   readonly when?: (command: Document) => boolean;
   /** How many matching commands are left alone first. */
   readonly skip?: number;
   /** How many are affected; one by default, with `Infinity` all until the rule is removed. */
   readonly times?: number;
+  /** Done before the command is delivered. */
+  readonly first?: () => Promise<unknown>;
   readonly action: FaultAction;
 }
 
@@ -37,18 +35,26 @@ export interface Faults {
   clear(): void;
   /** How many commands have been affected. */
   readonly affected: number;
-  /** For the server: what happens to this command. */
-  next(name: string, collection: string | undefined, command: Document): FaultAction | undefined;
+  /** For the proxy: what happens to this command. */
+  next(name: string, collection: string, command: Document): FaultRule | undefined;
 }
 
-const MONITORING = new Set(['hello', 'ismaster', 'isMaster', 'ping', 'buildInfo', 'endSessions']);
+/** Commands that a driver sends by itself. */
+export const MONITORING: ReadonlySet<string> = new Set([
+  '',
+  'hello',
+  'ismaster',
+  'isMaster',
+  'ping',
+  'buildInfo',
+  'endSessions',
+]);
 
-const fits = (rule: FaultRule, name: string, collection: string | undefined, command: Document): boolean => {
+const fits = (rule: FaultRule, name: string, collection: string, command: Document): boolean => {
   if (rule.command === undefined ? MONITORING.has(name) : ![rule.command].flat().includes(name)) return false;
   const { collection: wanted, when } = rule;
   const isThere =
-    wanted === undefined ||
-    (typeof wanted === 'string' ? collection === wanted : wanted.test(collection ?? ''));
+    wanted === undefined || (typeof wanted === 'string' ? collection === wanted : wanted.test(collection));
   return isThere && (when === undefined || when(command));
 };
 
@@ -77,7 +83,7 @@ export const faultRules = (): Faults => {
         }
         entry.left -= 1;
         affected += 1;
-        return entry.rule.action;
+        return entry.rule;
       }
       return undefined;
     },

@@ -1,123 +1,80 @@
 import { BSON, type Document } from 'mongodb';
 
-/** MongoDB's wire protocol: OP_MSG with both kinds of sections, and OP_QUERY for a driver's first hello. */
+/** A message of MongoDB's wire protocol, as much of it as a proxy needs. */
 export interface Message {
+  readonly bytes: Buffer;
   readonly requestId: number;
-  readonly opCode: number;
+  readonly responseTo: number;
+  /** The command or the reply. Empty in the legacy messages of a driver's first hello. */
   readonly body: Document;
-  /** The client expects no reply: an unacknowledged write. */
-  readonly noReply: boolean;
 }
 
 const HEADER = 16;
-const OP_REPLY = 1;
-const OP_QUERY = 2004;
 const OP_MSG = 2013;
 const CHECKSUM_PRESENT = 1;
-const MORE_TO_COME = 2;
-
-export const MAX_MESSAGE_BYTES = 48_000_000;
-
-/** Numbers keep their BSON types, so that a document is returned as it was stored. */
-export const decoded = (bytes: Uint8Array): Document =>
-  BSON.deserialize(bytes, { promoteValues: false, promoteLongs: false, promoteBuffers: false });
 
 const documentAt = (bytes: Buffer, at: number): Buffer => bytes.subarray(at, at + bytes.readInt32LE(at));
 
-const sequence = (bytes: Buffer): [name: string, documents: Document[]] => {
+/** The documents of a bulk write follow the command, in a section of their own. */
+const sequence = (bytes: Buffer): readonly [name: string, documents: readonly Document[]] => {
   const nameEnd = bytes.indexOf(0);
   const documents: Document[] = [];
   for (let at = nameEnd + 1; at < bytes.length;) {
     const document = documentAt(bytes, at);
-    documents.push(decoded(document));
+    documents.push(BSON.deserialize(document));
     at += document.length;
   }
   return [bytes.toString('utf8', 0, nameEnd), documents];
 };
 
-const message = (bytes: Buffer, requestId: number): Message => {
-  const flags = bytes.readUInt32LE(HEADER);
-  const end = bytes.length - ((flags & CHECKSUM_PRESENT) === 0 ? 0 : 4);
-  let body: Document = {};
-  const sequences: Document = {};
+const bodyOf = (bytes: Buffer): Document => {
+  if (bytes.readInt32LE(12) !== OP_MSG) return {};
+  const end = bytes.length - ((bytes.readUInt32LE(HEADER) & CHECKSUM_PRESENT) === 0 ? 0 : 4);
+  const body: Document = {};
   for (let at = HEADER + 4; at < end;) {
-    const kind = bytes[at];
-    const length = bytes.readInt32LE(at + 1);
-    const section = bytes.subarray(at + 1, at + 1 + length);
-    if (kind === 0) body = decoded(section);
+    const section = documentAt(bytes, at + 1);
+    if (bytes[at] === 0) Object.assign(body, BSON.deserialize(section));
     else {
       const [name, documents] = sequence(section.subarray(4));
-      sequences[name] = documents;
+      body[name] = documents;
     }
-    at += 1 + length;
+    at += 1 + section.length;
   }
-  return {
-    requestId,
-    opCode: OP_MSG,
-    body: { ...body, ...sequences },
-    noReply: (flags & MORE_TO_COME) !== 0,
-  };
-};
-
-const legacyQuery = (bytes: Buffer, requestId: number): Message => {
-  const nameEnd = bytes.indexOf(0, HEADER + 4);
-  const database = bytes.toString('utf8', HEADER + 4, nameEnd).split('.')[0];
-  const body = decoded(documentAt(bytes, nameEnd + 1 + 8));
-  return { requestId, opCode: OP_QUERY, body: { ...body, $db: database }, noReply: false };
-};
-
-const parsed = (bytes: Buffer): Message => {
-  const requestId = bytes.readInt32LE(4);
-  const opCode = bytes.readInt32LE(12);
-  if (opCode === OP_MSG) return message(bytes, requestId);
-  if (opCode === OP_QUERY) return legacyQuery(bytes, requestId);
-  throw new Error(`This server does not know the operation ${opCode}.`);
+  return body;
 };
 
 /** Splits a stream of bytes into messages. */
 export const messageReader = (): ((bytes: Buffer) => readonly Message[]) => {
-  let parts: Buffer[] = [];
+  let rest: Buffer[] = [];
   let size = 0;
   return (bytes) => {
-    parts.push(bytes);
+    rest.push(bytes);
     size += bytes.length;
+    const isWhole = size < 4 || size >= rest[0]!.readInt32LE(0);
+    if (!isWhole) return [];
+    let all = Buffer.concat(rest);
     const found: Message[] = [];
-    let all = size < 4 || size >= parts[0]!.readInt32LE(0) ? Buffer.concat(parts) : undefined;
-    if (all === undefined) return found;
-    while (all.length >= 4 && all.length >= all.readInt32LE(0)) {
-      const length = all.readInt32LE(0);
-      if (length < HEADER || length > MAX_MESSAGE_BYTES) throw new Error(`A message of ${length} bytes.`);
-      found.push(parsed(all.subarray(0, length)));
-      all = all.subarray(length);
+    while (all.length >= HEADER && all.length >= all.readInt32LE(0)) {
+      const one = all.subarray(0, all.readInt32LE(0));
+      found.push({
+        bytes: one,
+        requestId: one.readInt32LE(4),
+        responseTo: one.readInt32LE(8),
+        body: bodyOf(one),
+      });
+      all = all.subarray(one.length);
     }
-    parts = all.length === 0 ? [] : [all];
-    size = all.length;
+    [rest, size] = [all.length === 0 ? [] : [all], all.length];
     return found;
   };
 };
 
-const header = (length: number, responseTo: number, opCode: number): Buffer => {
-  const bytes = Buffer.alloc(HEADER);
-  bytes.writeInt32LE(length, 0);
-  bytes.writeInt32LE(responseTo, 8);
-  bytes.writeInt32LE(opCode, 12);
-  return bytes;
-};
-
-export const replyTo = ({ requestId, opCode }: Message, body: Document): Buffer => {
-  const document = BSON.serialize(body, { ignoreUndefined: true });
-  if (opCode === OP_MSG)
-    return Buffer.concat([
-      header(HEADER + 5 + document.length, requestId, OP_MSG),
-      Buffer.alloc(5),
-      document,
-    ]);
-  const fields = Buffer.alloc(20);
-  fields.writeInt32LE(8, 0);
-  fields.writeInt32LE(1, 16);
-  return Buffer.concat([
-    header(HEADER + fields.length + document.length, requestId, OP_REPLY),
-    fields,
-    document,
-  ]);
+/** A reply to a command. */
+export const replyTo = ({ requestId }: Pick<Message, 'requestId'>, body: Document): Buffer => {
+  const document = BSON.serialize(body);
+  const head = Buffer.alloc(HEADER + 5);
+  head.writeInt32LE(head.length + document.length, 0);
+  head.writeInt32LE(requestId, 8);
+  head.writeInt32LE(OP_MSG, 12);
+  return Buffer.concat([head, document]);
 };

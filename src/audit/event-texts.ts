@@ -1,0 +1,164 @@
+import type { LoggedEvent, Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
+import { findEvents, upToLimit, wantedBy, type EventFilter, type Reached } from './event-filter';
+import { trailerBuilder, trailerLine } from './export';
+import type { Follower, LiveTail } from './live-tail';
+import { streamForms, type StreamFormName } from './stream-form';
+import { revisionsUpTo, tenantEvent, tenantPosition, type Place } from './tenant-view';
+
+export interface StreamRequest {
+  readonly tenantId: string;
+  readonly filter: EventFilter;
+  readonly after: Place | undefined;
+  /** Undefined: all. */
+  readonly limit: number | undefined;
+  readonly follow: boolean;
+  readonly form: StreamFormName;
+}
+
+interface TextParts {
+  readonly ledgerLog: LedgerLog;
+  readonly tail: LiveTail;
+  /** Waits for the next turn of the tenant, before each slice of work. */
+  readonly turn: () => Promise<void>;
+  /** Nobody reads any more. */
+  readonly gone: AbortSignal;
+}
+
+/** A piece of a stream: whole events, or none. */
+export interface EventText {
+  readonly text: string;
+  readonly events: number;
+  /** The stream can be resumed after this position. Undefined: from its start. */
+  readonly position: string | undefined;
+  /** It is the trailer: the stream is complete. */
+  readonly isLast: boolean;
+}
+
+/** The approximate size of a piece of text, unless an event is larger. Bounds what is buffered for a stalled reader. */
+const MAX_CHARACTERS = 65_536;
+
+/** Formats what is written to a stream, and keeps the totals for its trailer. */
+const transcript = (
+  { tenantId, filter, after, limit, follow, form: formName }: StreamRequest,
+  ledgerLog: LedgerLog,
+) => {
+  const { log, streams } = ledgerLog;
+  const form = streamForms[formName];
+  const trail = trailerBuilder();
+  const positionOf = (place: Place | undefined): string | undefined =>
+    place === undefined ? undefined : tenantPosition(place, streams);
+  return {
+    write: (event: LoggedEvent): string => {
+      const shown = tenantEvent(event, streams);
+      const json = JSON.stringify(shown);
+      trail.add(`${json}\n`, [shown.position]);
+      return form.event(shown.position, json);
+    },
+    trailer: async (upTo: Position): Promise<string> => {
+      const conditions = { view: 'tenant', format: 'ndjson', filter, limit, follow } as const;
+      const trailer = trail.trailer(
+        { ...conditions, after: positionOf(after) },
+        { log: await log.identity(), up_to: await revisionsUpTo(ledgerLog, tenantId, upTo) },
+      );
+      return form.trailer(trailerLine(trailer));
+    },
+    positionOf,
+  };
+};
+
+/** Events that cannot be decoded are streamed as they are, without a report. */
+const ignore = (): void => undefined;
+
+interface Step {
+  readonly events: readonly LoggedEvent[];
+  readonly last: Place | undefined;
+}
+
+/** New events after `reached`, read once for all followers of the tenant. */
+async function* newEvents(
+  follower: Follower,
+  isWanted: (event: LoggedEvent) => boolean,
+  reached: Reached,
+  turn: () => Promise<void>,
+): AsyncGenerator<Step & { readonly last: LoggedEvent }> {
+  for (;;) {
+    await turn();
+    const batch = await follower.read(reached.place?.position);
+    const last = batch.at(-1);
+    if (last === undefined) return;
+    yield { events: batch.filter(isWanted), last };
+  }
+}
+
+/** The existing events, up to the limit; then, if it follows, new ones as they come. */
+async function* matching(
+  { tenantId, filter, follow }: StreamRequest,
+  { ledgerLog, tail, turn, gone }: TextParts,
+  reached: Reached,
+  upTo: Position | undefined,
+): AsyncGenerator<Step> {
+  const follower = follow ? await tail.follow(tenantId) : undefined;
+  try {
+    const isWanted = wantedBy(filter, ledgerLog, ignore);
+    for (let seen = -1; !gone.aborted;) {
+      const changes = follower?.changes() ?? 0;
+      // New events always change the number, so there is nothing to read if it is the same.
+      if (changes !== seen) {
+        const range = { after: reached.place?.position, upTo, signal: gone };
+        const steps =
+          follower === undefined || seen < 0
+            ? findEvents(ledgerLog, filter, range, ignore)
+            : newEvents(follower, isWanted, reached, turn);
+        seen = changes;
+        yield* upToLimit(steps, reached);
+      }
+      if (follower === undefined || reached.remaining === 0) return;
+      await follower.wait(seen, gone);
+    }
+  } finally {
+    follower?.stop();
+  }
+}
+
+interface Text {
+  readonly text: string;
+  readonly events: number;
+  readonly place: Place | undefined;
+}
+
+/** Texts of whole events, each with the place that it reaches. Lazy: events are formatted as the reader takes them. */
+async function* textsOf(
+  steps: AsyncIterable<Step>,
+  write: (event: LoggedEvent) => string,
+  turn: () => Promise<void>,
+): AsyncGenerator<Text> {
+  for await (const { events, last } of steps) {
+    let [text, count] = ['', 0];
+    for (const event of events) {
+      text += write(event);
+      count += 1;
+      if (text.length < MAX_CHARACTERS) continue;
+      yield { text, events: count, place: event };
+      [text, count] = ['', 0];
+      await turn();
+    }
+    yield { text, events: count, place: last };
+  }
+}
+
+/**
+ * The events of one tenant as text, and a trailer at the end (the SHA-256 is that of the events' JSON, each with a line
+ * feed). The log is read only as fast as the texts are taken.
+ */
+export async function* eventTexts(request: StreamRequest, parts: TextParts): AsyncGenerator<EventText> {
+  const { write, trailer, positionOf } = transcript(request, parts.ledgerLog);
+  const { after, limit = Infinity, follow } = request;
+  const reached: Reached = { place: after, remaining: limit };
+  const head = follow ? undefined : (await parts.ledgerLog.log.head())?.position;
+  const steps = matching(request, parts, reached, head);
+  for await (const { text, events, place } of textsOf(steps, write, parts.turn))
+    yield { text, events, position: positionOf(place), isLast: false };
+  const text = await trailer((reached.remaining === 0 ? reached.place?.position : head) ?? '');
+  yield { text, events: 0, position: positionOf(reached.place), isLast: true };
+}

@@ -1,0 +1,117 @@
+import type { MessagePort } from 'node:worker_threads';
+import { documentOfTenant, type TenantDocument } from '../../projections/tenants';
+import { monotonicMs } from '../clock';
+import type { Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
+import { stillReading } from '../ledger/folds';
+import { signal } from '../signal';
+import { eventTexts, type StreamRequest } from './event-texts';
+import { searchEvent } from './find-event';
+import { fairTurns, readingInTurns, type Turns } from './fair-turns';
+import { liveTail, type LiveTail } from './live-tail';
+import { CHUNKS_AHEAD, failureOf, type Answer, type ReadingTask, type StreamAnswer } from './reading';
+import { tenantAt, type Moment } from './tenant-history';
+
+type TaskWithAnswer = Exclude<ReadingTask, { do: 'stream' }>;
+
+const documentAt = async (
+  ledgerLog: LedgerLog,
+  tenantId: string,
+  moment: Moment,
+): Promise<TenantDocument | undefined> => {
+  const tenant = await tenantAt(ledgerLog, tenantId, moment);
+  return tenant.status === 'absent' ? undefined : documentOfTenant(tenant);
+};
+
+const answerOf = (
+  ledgerLog: LedgerLog,
+  task: TaskWithAnswer,
+  turns: Turns,
+  gone: AbortSignal,
+): Promise<TenantDocument | Position | undefined> => {
+  const tenantId = task.do === 'search' ? task.wanted.tenantId : task.tenantId;
+  const turn = async (): Promise<void> => {
+    await turns(tenantId);
+    if (gone.aborted || monotonicMs() >= task.deadline) throw stillReading();
+  };
+  const reading = readingInTurns(ledgerLog, turn);
+  return task.do === 'search'
+    ? searchEvent(reading, task.wanted)
+    : documentAt(reading, task.tenantId, task.moment);
+};
+
+/** Waits until the reader has asked for one more chunk. */
+const demandOf = (port: MessagePort, gone: AbortSignal) => {
+  const asked = signal();
+  let chunks = CHUNKS_AHEAD;
+  port.on('message', () => {
+    chunks += 1;
+    asked.notify();
+  });
+  return async (): Promise<void> => {
+    if (chunks === 0) await asked.wait({ abort: gone });
+    chunks -= 1;
+  };
+};
+
+interface StreamParts {
+  readonly ledgerLog: LedgerLog;
+  readonly tail: LiveTail;
+  readonly turns: Turns;
+  readonly gone: AbortSignal;
+}
+
+const sendEvents = async (
+  request: StreamRequest,
+  port: MessagePort,
+  { ledgerLog, tail, turns, gone }: StreamParts,
+): Promise<void> => {
+  const turn = async (): Promise<void> => {
+    await turns(request.tenantId);
+    if (gone.aborted) throw stillReading();
+  };
+  const texts = eventTexts(request, { ledgerLog: readingInTurns(ledgerLog, turn), tail, turn, gone });
+  const demand = demandOf(port, gone);
+  const encoder = new TextEncoder();
+  try {
+    for (;;) {
+      await demand();
+      const { done, value } = gone.aborted ? { done: true } : await texts.next();
+      if (done === true || value === undefined) return;
+      const { text, ...chunk } = value;
+      const bytes = encoder.encode(text);
+      port.postMessage({ ...chunk, bytes } satisfies StreamAnswer, [bytes.buffer]);
+    }
+  } finally {
+    await texts.return(undefined);
+  }
+};
+
+/**
+ * Works on reading tasks, the tenants taking turns. Each answers through its port; once that is closed, nobody waits for
+ * it any more.
+ */
+export const readingTasks = (opening: Promise<LedgerLog>) => {
+  const turns = fairTurns();
+  const reading = opening.then((ledgerLog) => ({
+    ledgerLog,
+    tail: liveTail(ledgerLog.log, ledgerLog.streams),
+  }));
+  reading.catch(() => undefined);
+
+  return (task: ReadingTask, port: MessagePort): Promise<void> => {
+    const gone = new AbortController();
+    port.once('close', () => gone.abort());
+    if (task.do === 'stream')
+      return reading
+        .then((parts) => sendEvents(task.request, port, { ...parts, turns, gone: gone.signal }))
+        .catch((error: unknown) => port.postMessage({ failure: failureOf(error) } satisfies StreamAnswer));
+    return reading
+      .then(({ ledgerLog }) => answerOf(ledgerLog, task, turns, gone.signal))
+      .then(
+        (found): Answer<unknown> => ({ found }),
+        (error: unknown): Answer<unknown> => ({ failure: failureOf(error) }),
+      )
+      .then((answer) => port.postMessage(answer));
+  };
+};

@@ -1,0 +1,153 @@
+import type { MessagePort } from 'node:worker_threads';
+import type { TenantDocument } from '../../projections/tenants';
+import { monotonicMs } from '../clock';
+import { logFault, type Position } from '../event-log/event-log';
+import { codeOf, messageOf, moreOf, reportedFault, type Fault } from '../fault';
+import { signal } from '../signal';
+import type { EventText, StreamRequest } from './event-texts';
+import type { EventSearch } from './find-event';
+import type { Moment } from './tenant-history';
+import { tenantSlots } from './tenant-slots';
+
+/** Reads that may take long, in a thread of their own (`reading-tasks.ts`), so that they delay no other request. */
+export interface Reading {
+  /** Undefined: it did not exist at that moment. */
+  tenantAt(tenantId: string, moment: Moment, until: Until): Promise<TenantDocument | undefined>;
+  /** The position of the event. */
+  search(wanted: EventSearch, until: Until): Promise<Position | undefined>;
+  /** The events of a tenant. Nothing is read ahead of the reader but a few chunks. Must be closed. */
+  stream(request: StreamRequest): EventChunks;
+}
+
+export interface EventChunk extends Omit<EventText, 'text'> {
+  readonly bytes: Uint8Array;
+}
+
+export interface EventChunks {
+  /** Undefined: there was none in this time, or before the abort. Throws why the log cannot be read. */
+  next(withinMs: number, abort: AbortSignal): Promise<EventChunk | undefined>;
+  close(): void;
+}
+
+/** Work ends with its deadline, and with its caller. */
+export interface Until {
+  /** On the monotonic clock. */
+  readonly deadline: number;
+  /** The caller has disconnected. */
+  readonly gone: AbortSignal;
+}
+
+/** What the thread is asked for. It answers through a port of its own, and stops when that is closed. */
+export type ReadingTask =
+  | {
+      readonly do: 'tenant_at';
+      readonly tenantId: string;
+      readonly moment: Moment;
+      readonly deadline: number;
+    }
+  | { readonly do: 'search'; readonly wanted: EventSearch; readonly deadline: number }
+  | { readonly do: 'stream'; readonly request: StreamRequest };
+
+/** How many chunks of a stream the thread may send before the reader has asked for more, each with `MORE`. */
+export const CHUNKS_AHEAD = 2;
+const MORE = 'more';
+
+/** Starts a task and returns the port of its answers. A thread that dies closes it. */
+export type StartTask = (task: ReadingTask) => MessagePort;
+
+/** A failure on its way from the thread. */
+export interface ReportedFailure {
+  readonly code: string;
+  readonly message: string;
+  readonly more: Readonly<Record<string, unknown>>;
+}
+
+export const failureOf = (error: unknown): ReportedFailure => ({
+  code: codeOf(error) ?? 'failed',
+  message: messageOf(error),
+  more: moreOf(error),
+});
+
+/** To a task with one answer. */
+export type Answer<T> = { readonly found: T } | { readonly failure: ReportedFailure };
+
+export type StreamAnswer = EventChunk | { readonly failure: ReportedFailure };
+
+const thrownOf = ({ code, message, more }: ReportedFailure): Fault => reportedFault(code, message, more);
+
+/** At most so many reads of a tenant's history at a time; the others wait. */
+const HISTORIES_PER_TENANT = 2;
+
+const tooLong = (): Fault =>
+  logFault(
+    'log_unavailable',
+    `The history of this Tenant could not be read in time. At most ${HISTORIES_PER_TENANT} such requests of a Tenant are answered at a time: with "as_of" each reads all changes up to then, and for an unknown event id all events that the read models do not show yet.`,
+  );
+
+const threadDied = (): Fault => logFault('log_unavailable', 'The thread that reads the event log has died.');
+
+/** The first answer to a task, in time and while somebody waits for it. */
+const answerTo = <T>(task: ReadingTask, start: StartTask, { deadline, gone }: Until): Promise<Answer<T>> =>
+  new Promise((resolve, reject) => {
+    const port = start(task);
+    const giveUp = (): void => settle(() => reject(tooLong()));
+    const timer = setTimeout(giveUp, Math.max(0, deadline - monotonicMs()));
+    const settle = (outcome: () => void): void => {
+      clearTimeout(timer);
+      gone.removeEventListener('abort', giveUp);
+      outcome();
+      port.close();
+    };
+    gone.addEventListener('abort', giveUp);
+    if (gone.aborted) giveUp();
+    port.once('message', (answer: Answer<T>) => settle(() => resolve(answer)));
+    port.once('close', () => settle(() => reject(threadDied())));
+  });
+
+const chunksFrom = (port: MessagePort): EventChunks => {
+  const arrived: StreamAnswer[] = [];
+  const changed = signal();
+  let isClosed = false;
+  port.on('message', (answer: StreamAnswer) => {
+    arrived.push(answer);
+    changed.notify();
+  });
+  port.once('close', () => {
+    isClosed = true;
+    changed.notify();
+  });
+  return {
+    next: async (withinMs, abort) => {
+      if (arrived.length === 0 && !isClosed) await changed.wait({ withinMs, abort });
+      const answer = arrived.shift();
+      if (answer === undefined && isClosed) throw threadDied();
+      if (answer === undefined) return undefined;
+      if ('failure' in answer) throw thrownOf(answer.failure);
+      port.postMessage(MORE);
+      return answer;
+    },
+    close: () => port.close(),
+  };
+};
+
+export const readingWith = (start: StartTask): Reading => {
+  const histories = tenantSlots(HISTORIES_PER_TENANT);
+  const found = async <T>(tenantId: string, task: ReadingTask, until: Until): Promise<T> => {
+    const release = await histories.take(tenantId, until);
+    if (release === undefined) throw tooLong();
+    try {
+      const answer = await answerTo<T>(task, start, until);
+      if ('found' in answer) return answer.found;
+      throw thrownOf(answer.failure);
+    } finally {
+      release();
+    }
+  };
+  return {
+    tenantAt: (tenantId, moment, until) =>
+      found(tenantId, { do: 'tenant_at', tenantId, moment, deadline: until.deadline }, until),
+    search: (wanted, until) =>
+      found(wanted.tenantId, { do: 'search', wanted, deadline: until.deadline }, until),
+    stream: (request) => chunksFrom(start({ do: 'stream', request })),
+  };
+};

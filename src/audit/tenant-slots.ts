@@ -1,0 +1,61 @@
+import { monotonicMs } from '../clock';
+
+interface Wait {
+  /** On the monotonic clock. */
+  readonly deadline: number;
+  readonly gone: AbortSignal;
+}
+
+/** Lets each tenant have a number of things under way at a time. */
+export interface TenantSlots {
+  /** Waits in order for a slot. Call the returned function once, when it is free again. Undefined: there was none in time. */
+  take(tenantId: string, wait: Wait): Promise<(() => void) | undefined>;
+}
+
+interface Slots {
+  taken: number;
+  /** Those who wait, longest first. */
+  readonly waiting: Set<() => void>;
+}
+
+export const tenantSlots = (perTenant: number): TenantSlots => {
+  const tenants = new Map<string, Slots>();
+
+  const release = (tenantId: string, slots: Slots): void => {
+    slots.taken -= 1;
+    const [next] = slots.waiting;
+    next?.();
+    if (slots.taken === 0) tenants.delete(tenantId);
+  };
+
+  return {
+    take: (tenantId, { deadline, gone }) => {
+      const slots = tenants.get(tenantId) ?? { taken: 0, waiting: new Set() };
+      tenants.set(tenantId, slots);
+      const taken = (): (() => void) => {
+        slots.taken += 1;
+        return () => release(tenantId, slots);
+      };
+      if (slots.taken < perTenant) return Promise.resolve(taken());
+      return new Promise((resolve) => {
+        const stopWaiting = (): void => {
+          clearTimeout(timer);
+          slots.waiting.delete(begin);
+          gone.removeEventListener('abort', giveUp);
+        };
+        const begin = (): void => {
+          stopWaiting();
+          resolve(taken());
+        };
+        const giveUp = (): void => {
+          stopWaiting();
+          resolve(undefined);
+        };
+        const timer = setTimeout(giveUp, Math.max(0, deadline - monotonicMs()));
+        slots.waiting.add(begin);
+        gone.addEventListener('abort', giveUp);
+        if (gone.aborted) giveUp();
+      });
+    },
+  };
+};

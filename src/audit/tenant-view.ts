@@ -1,0 +1,70 @@
+import type { StreamKind } from '../domain/events';
+import type { LoggedEvent, Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
+import { firstOf } from '../event-log/reading';
+import type { Streams } from '../event-log/streams';
+import { isJsonObject } from '../json';
+import { rawEvent } from './raw-event';
+
+/**
+ * Events as their tenant sees them. Positions are named by stream and revision, for example `tenant:12`, so they reveal
+ * nothing about other tenants and are the same in every copy of the log.
+ */
+
+/** Where an event is. */
+export type Place = Pick<LoggedEvent, 'stream' | 'revision' | 'position'>;
+
+export const tenantPosition = ({ stream, revision }: Place, streams: Streams): string =>
+  `${streams.parse(stream)?.kind}:${revision}`;
+
+const POSITION = /^(tenant|activity):(0|[1-9][0-9]{0,14})$/;
+
+/** The event at a position that the tenant has seen, in this log or a copy. Undefined: there is none. */
+export const findPlace = async (
+  { log, streams }: LedgerLog,
+  tenantId: string,
+  position: string,
+): Promise<Place | undefined> => {
+  const [, kind, digits] = POSITION.exec(position) ?? [];
+  if (kind === undefined) return undefined;
+  const revision = Number(digits);
+  const found = await firstOf(log.readStream(streams[kind as StreamKind](tenantId), revision - 1));
+  return found?.revision === revision ? found : undefined;
+};
+
+/** The last revision in each of a tenant's streams. Undefined: it has no events. */
+export type Revisions = Readonly<Record<StreamKind, number | undefined>>;
+
+export const revisionsUpTo = async (
+  { log, streams }: LedgerLog,
+  tenantId: string,
+  position: Position,
+): Promise<Revisions> => {
+  const lastOf = async (stream: string): Promise<number | undefined> => {
+    const revision = await log.revisionAt(stream, position);
+    return revision < 0 ? undefined : revision;
+  };
+  return {
+    tenant: await lastOf(streams.tenant(tenantId)),
+    activity: await lastOf(streams.activity(tenantId)),
+  };
+};
+
+/** Without the name that the operator has on the operator's machine. */
+const withoutOsUser = (actor: unknown): unknown => {
+  if (!isJsonObject(actor)) return actor;
+  const { osUser: _, ...shown } = actor;
+  return shown;
+};
+
+/** The tenant id is omitted, as it is always the same. */
+export const tenantEvent = (event: LoggedEvent, streams: Streams) => {
+  const { tenant_id: _, metadata, ...raw } = rawEvent(event, streams);
+  const isShown = isJsonObject(metadata) && metadata['actor'] !== undefined;
+  return {
+    ...raw,
+    position: tenantPosition(event, streams),
+    actor: withoutOsUser(raw.actor),
+    metadata: isShown ? { ...metadata, actor: withoutOsUser(metadata['actor']) } : metadata,
+  };
+};

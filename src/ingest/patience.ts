@@ -1,0 +1,44 @@
+import { monotonicMs, pause } from '../clock';
+import { codeOf, moreOf } from '../fault';
+import { isDamage } from '../read-models/damage';
+
+/** Repeats an action that fails because a store is away, as during the election of a new leader. */
+export type Patience = <T>(action: () => Promise<T>) => Promise<T>;
+
+/** Does not wait for anything. */
+export const impatience: Patience = (action) => action();
+
+const PAUSE_MS = 200;
+/** A new leader may show an older state for a moment. The log is watched, and certain to be set back after 5 s. */
+const SET_BACK_MS = 6_000;
+
+const AWAY: ReadonlySet<string | undefined> = new Set([
+  'log_unavailable',
+  'outcome_unknown',
+  'read_models_unavailable',
+]);
+
+const patienceWith = (error: unknown, waitMs: number): number => {
+  if (moreOf(error)['isFinal'] === true || isDamage(error)) return 0;
+  if (codeOf(error) === 'log_set_back') return Math.min(waitMs, SET_BACK_MS);
+  return AWAY.has(codeOf(error)) ? waitMs : 0;
+};
+
+/** Waits for up to this long. `onWaiting` is called once for each time that a store is away. */
+export const patience = (waitMs: number, onWaiting: (error: unknown) => void): Patience => {
+  let isAway = false;
+  return async (action) => {
+    const beganAt = monotonicMs();
+    for (;;)
+      try {
+        const result = await action();
+        isAway = false;
+        return result;
+      } catch (error) {
+        if (monotonicMs() - beganAt >= patienceWith(error, waitMs)) throw error;
+        if (!isAway) onWaiting(error);
+        isAway = true;
+        await pause(PAUSE_MS);
+      }
+  };
+};

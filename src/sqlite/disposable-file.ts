@@ -1,0 +1,116 @@
+import { existsSync, renameSync, statSync } from 'node:fs';
+import { codeOf, fault, messageOf } from '../fault';
+import { closeTidily, isDamagedFile, openForReading, openForWriting, type Database } from './database';
+
+/**
+ * A file whose loss is harmless, written by a thread and read by others. A damaged one is set aside with one warning,
+ * and another is created in its place.
+ */
+export interface DisposableFile {
+  /** Undefined: there is no file yet, or it was damaged. */
+  read<T>(work: (db: Database) => T): T | undefined;
+  /** Calls the writer thread, and again if the file was damaged. */
+  write<T>(call: () => Promise<T>): Promise<T>;
+  close(): void;
+}
+
+const ENDINGS = ['', '-wal', '-shm'];
+
+/** Another file may have been put in its place. */
+const inodeOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.ino;
+
+/** Renames a damaged file, so that another one can be created. Returns its new name. */
+export const setFileAside = (path: string): string => {
+  const aside = `${path}.damaged`;
+  for (const ending of ENDINGS)
+    if (existsSync(`${path}${ending}`)) renameSync(`${path}${ending}`, `${aside}${ending}`);
+  return aside;
+};
+
+export const disposableFile = (
+  path: string,
+  report: (what: string, error: unknown) => void,
+): DisposableFile => {
+  let open: { readonly db: Database; readonly inode: number } | undefined;
+
+  const close = (): void => {
+    open?.db.close();
+    open = undefined;
+  };
+
+  const setAside = (error: unknown): void => {
+    close();
+    const aside = setFileAside(path);
+    report(
+      `${path} was damaged: it is ${aside} now, and another is created. Nothing else is affected.`,
+      error,
+    );
+  };
+
+  const current = (): Database | undefined => {
+    const inode = inodeOf(path);
+    if (inode !== open?.inode) close();
+    if (inode !== undefined) open ??= { db: openForReading(path), inode };
+    return open?.db;
+  };
+
+  return {
+    read: (work) => {
+      try {
+        const db = current();
+        return db === undefined ? undefined : work(db);
+      } catch (error) {
+        // The writer creates missing tables.
+        if (messageOf(error).includes('no such table')) return undefined;
+        if (!isDamagedFile(error, path)) throw error;
+        setAside(error);
+        return undefined;
+      }
+    },
+    write: (call) =>
+      call().catch((error: unknown) => {
+        if (codeOf(error) !== 'contents_lost') throw error;
+        setAside(error);
+        return call();
+      }),
+    close,
+  };
+};
+
+/** The side of the writer thread: `open` creates the tables and prepares the statements. */
+export const disposableWriter = <T>(path: string, open: (db: Database) => T) => {
+  let file: { readonly db: Database; readonly inode: number | undefined; readonly on: T } | undefined;
+
+  const close = (): void => {
+    file?.db.close();
+    file = undefined;
+  };
+
+  const opened = (): NonNullable<typeof file> => {
+    const db = openForWriting(path, 'NORMAL');
+    try {
+      return { db, inode: inodeOf(path), on: open(db) };
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  };
+
+  return {
+    /** Throws `contents_lost` if the file is damaged. The next use opens it again. */
+    use: <R>(work: (db: Database, on: T) => R): R => {
+      try {
+        if (file !== undefined && file.inode !== inodeOf(path)) close();
+        file ??= opened();
+        return work(file.db, file.on);
+      } catch (error) {
+        if (!isDamagedFile(error, path)) throw error;
+        close();
+        throw fault('contents_lost', messageOf(error));
+      }
+    },
+    close: (): void => {
+      if (file !== undefined) closeTidily(file.db);
+    },
+  };
+};

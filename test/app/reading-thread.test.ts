@@ -1,0 +1,64 @@
+import { mkdirSync, renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { readingThread, type ReadingThread } from '../../src/app/reading-thread';
+import { monotonicMs } from '../../src/clock';
+import { readConfiguration } from '../../src/configuration';
+import { freshFolder } from '../support/folders';
+import { closeLedgers, makeCustomer, openLedger } from '../support/ledgers';
+import { until } from '../support/waiting';
+
+const MORTAL = join(__dirname, '..', 'support', 'mortal-reading-worker.js');
+const NEVER = new AbortController().signal;
+
+describe('the reading thread', () => {
+  const folder = freshFolder();
+  const configuration = readConfiguration({ DATA_DIR: folder });
+  let tenantId: string;
+  let reading: ReadingThread;
+  const reports: string[] = [];
+  const onError = (what: string): void => void reports.push(what);
+  const nameOf = async (): Promise<string | undefined> => {
+    const moment = { time: '2099-01-01T00:00:00.000Z' };
+    const deadline = monotonicMs() + 20_000;
+    return (await reading.tenantAt(tenantId, moment, { deadline, gone: NEVER }))?.name;
+  };
+  beforeAll(async () => {
+    ({ tenantId } = await makeCustomer(await openLedger(folder)));
+    await closeLedgers();
+  });
+  beforeEach(() => void reports.splice(0));
+  afterEach(() => reading.close());
+
+  const threads = (): number =>
+    process.getActiveResourcesInfo().filter((resource) => resource === 'MessagePort').length;
+
+  it('is started by the first task, ended when there was none for a while, and started again', async () => {
+    reading = readingThread(configuration, onError, { idleMs: 50 });
+    const before = threads();
+    expect(await nameOf()).toBe('Acme');
+    expect(threads()).toBeGreaterThan(before);
+    await until(() => threads() === before);
+    expect(await nameOf()).toBe('Acme');
+    expect(reports).toEqual([]);
+  });
+
+  it('fails what was under way when it dies, and is started again by the next task', async () => {
+    reading = readingThread(configuration, onError, { file: MORTAL });
+    await expect(nameOf()).rejects.toMatchObject({ code: 'log_unavailable' });
+    await until(() => reports.length > 0);
+    expect(reports).toEqual(['The thread that reads the event log has died.']);
+    await expect(nameOf()).rejects.toMatchObject({ code: 'log_unavailable' });
+  });
+
+  it('says that the log cannot be opened, and tries again with the next task', async () => {
+    reading = readingThread(configuration, onError);
+    const away = `${folder}-away`;
+    renameSync(folder, away);
+    mkdirSync(folder);
+    await expect(nameOf()).rejects.toMatchObject({ code: 'log_unavailable' });
+    renameSync(folder, `${folder}-empty`);
+    renameSync(away, folder);
+    await until(async () => (await nameOf().catch(() => undefined)) === 'Acme');
+    expect(reports).toEqual(['The thread that reads the event log cannot open it.']);
+  });
+});

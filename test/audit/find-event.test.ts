@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto';
+import { findEvent, searchEvent, type EventSearch } from '../../src/audit/find-event';
+import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
+import type { LedgerLog } from '../../src/event-log/ledger-log';
+import { STREAMS } from '../../src/read-models/read-models';
+import { eventsOf, someEvents } from '../support/events';
+import { freshFolder } from '../support/folders';
+import { openLogIn } from '../support/log-under-test';
+
+const EVENTS = 100_000;
+/** One append. */
+const GROUP = 1_000;
+/** What one seek in a stream may read. */
+const SEEK = 256;
+
+describe('an event that is looked for by its id', () => {
+  let ledgerLog: LedgerLog;
+  let read = 0;
+  const tenantId = randomUUID();
+  const events: LoggedEvent[] = [];
+  beforeAll(async () => {
+    const { log, streams } = await openLogIn(freshFolder());
+    await log.append(streams.tenant(tenantId), someEvents(3), 'no_stream');
+    for (let at = 0; at < EVENTS; at += GROUP)
+      await log.append(
+        streams.activity(tenantId),
+        someEvents(GROUP),
+        at === 0 ? 'no_stream' : at - 1,
+        20_000,
+      );
+    events.push(...(await eventsOf(log.readTenant(tenantId))));
+    const readStream: EventLog['readStream'] = async function* (...parts) {
+      for await (const batch of log.readStream(...parts)) {
+        read += batch.length;
+        yield batch;
+      }
+    };
+    ledgerLog = { log: { ...log, readStream }, streams };
+  }, 60_000);
+  afterAll(() => ledgerLog.log.close());
+
+  /** A read model that has applied this many events of activity, one of them set aside. */
+  const readerUpTo = (applied: number, setAside = -1) => {
+    const isApplied = ({ stream, revision }: LoggedEvent): boolean =>
+      stream.includes('tenant-') || revision < applied;
+    const positions = new Map(events.filter(isApplied).map(({ id, position }) => [id, position]));
+    const aside = events.at(setAside)?.id;
+    const revisions: Readonly<Record<string, number>> = { tenant: 2, activity: applied - 1 };
+    return {
+      get: async (_: string, collection: string, key: string) => {
+        if (collection === STREAMS) return { revision: revisions[key] };
+        const position = positions.get(key);
+        const isThere = collection === (setAside >= 0 && key === aside ? 'set_aside' : 'rows');
+        return isThere && position !== undefined ? { position } : undefined;
+      },
+    };
+  };
+  let searches = 0;
+  const find = async (reader: ReturnType<typeof readerUpTo>, id: string) => {
+    [read, searches] = [0, 0];
+    const search = (wanted: EventSearch) => {
+      searches += 1;
+      return searchEvent(ledgerLog, wanted);
+    };
+    return findEvent({ ledgerLog, reader, search }, tenantId, id);
+  };
+
+  it('is found, or not, with a bounded number of reads, however many there are', async () => {
+    const reader = readerUpTo(EVENTS);
+    for (const at of [0, 2, 3, 4, EVENTS / 2, EVENTS + 1, EVENTS + 2]) {
+      expect(await find(reader, events[at]!.id)).toEqual(events[at]);
+      expect(read).toBeLessThanOrEqual(2 * SEEK);
+    }
+    expect(await find(reader, randomUUID())).toBeUndefined();
+    expect([read, searches]).toEqual([0, 0]);
+  });
+
+  it('is found where it was set aside', async () => {
+    const at = (EVENTS / 3) | 0;
+    expect(await find(readerUpTo(EVENTS, at), events[at]!.id)).toEqual(events[at]);
+    expect(read).toBeLessThanOrEqual(2 * SEEK);
+  });
+
+  it('is searched only after what the read model has applied', async () => {
+    const reader = readerUpTo(EVENTS - 700);
+    expect(await find(reader, events.at(-1)!.id)).toEqual(events.at(-1));
+    expect(read).toBeLessThanOrEqual(700 + 2 * SEEK);
+    expect(await find(reader, randomUUID())).toBeUndefined();
+    expect([read, searches]).toEqual([700, 1]);
+  });
+});

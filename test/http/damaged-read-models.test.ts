@@ -1,0 +1,197 @@
+import { cpSync, existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import type { Finding } from '../../src/app/doctor';
+import { fileDamages } from '../support/damage';
+import { aFact, fileOf as fileOfFacts } from '../support/facts';
+import { freshFolder } from '../support/folders';
+import { ask } from '../support/http';
+import { found, scrape } from '../support/metrics';
+import { operatorAt } from '../support/operator';
+import { expectProblem } from '../support/problem';
+import { allProjected, startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+const EMBEDDED = { EVENTSTORE_URL: '', STREAM_PREFIX: '', MONGODB_URL: '' };
+const LOGS = /logs_v3_\d+/;
+const COMMAND = 'tenant-ledger projections rebuild logs';
+
+const logsOf = ({ url, key }: Service) => ask(`${url}/logs?size=100`, { key });
+const rename = ({ url, key }: Service, name: string) =>
+  ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name } });
+const health = ({ operationsUrl }: Service) => ask(`${operationsUrl}/readyz`);
+
+/** The file of the live generation of a projection. */
+const fileOf = async (service: Service, projection: string): Promise<string> => {
+  const { projections } = (await health(service)).json as {
+    projections: { projection: string; generation: string }[];
+  };
+  const name = projections.find((one) => one.projection === projection)?.generation;
+  return join(service.folder, 'read-models', `${name}.db`);
+};
+
+/** A restart, so that everything is in the file and nothing in its `-wal`. */
+const restarted = async (service: Service): Promise<Service> => {
+  await service.stop();
+  return { ...(await startService({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
+};
+
+const problemsOf = async (folder: string) => {
+  const { stdout } = await operatorAt(folder, EMBEDDED).run('doctor --json');
+  return (JSON.parse(stdout) as Finding[]).filter(({ status }) => status === 'problem');
+};
+
+describe('a damaged read model', () => {
+  let service: Service;
+  let rows: unknown[];
+  beforeAll(async () => {
+    service = await startService(EMBEDDED);
+    for (const name of ['A', 'B', 'C']) await rename(service, name);
+    await allProjected(service);
+    rows = (await logsOf(service)).json.data;
+  });
+  afterAll(async () => {
+    await service.stop();
+  });
+
+  it.each(Object.keys(fileDamages))(
+    'whose file was %s while the service was stopped is built again by the next start, which says so',
+    async (how) => {
+      const file = await fileOf(service, 'logs');
+      await service.stop();
+      fileDamages[how]?.(file, 'docs_rows');
+      service = { ...(await startService({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
+      expect((await logsOf(service)).json.data).toEqual(rows);
+      expect((await health(service)).status).toBe(200);
+      const warnings = service.stderr().match(/cannot be read, so it is built again/g);
+      expect(warnings).toHaveLength(1);
+      expect(service.stderr()).toContain(file);
+    },
+  );
+
+  it.each(Object.keys(fileDamages))(
+    'whose file was %s beside the running service is reported, and rebuilt from the log alone',
+    async (how) => {
+      service = await restarted(service);
+      const file = await fileOf(service, 'logs');
+      fileDamages[how]?.(file, 'docs_rows');
+      const change = await rename(service, how);
+      expect(change.status).toBe(200);
+      rows = [expect.objectContaining({ operation: 'update', entity_type: 'tenant' }), ...rows];
+      const asked = await logsOf(service);
+      // A file that was deleted can be read until it is closed.
+      if (asked.status !== 200) {
+        expectProblem(asked, { status: 503, code: 'read_models_unavailable' });
+        expect(asked.text).not.toMatch(/\.db|SQL|malformed|no such/i);
+      }
+      await until(async () => (await health(service)).status === 503, 10_000);
+      const { json } = await health(service);
+      expect(json.reason).toMatch(LOGS);
+      expect(json.reason).toContain(COMMAND);
+      const projection = 'logs';
+      expect(found(await scrape(service), 'tenant_ledger_projection_up', { projection })).toBe(0);
+      expect(found(await scrape(service), 'tenant_ledger_projection_up', { projection: 'tenants' })).toBe(1);
+      const tenant = () => ask(`${service.url}/tenants/self`, { key: service.key });
+      await until(async () => (await tenant()).json.name === how);
+      expect(await problemsOf(service.folder)).toEqual([
+        { check: 'read models', status: 'problem', finding: expect.stringContaining(COMMAND) },
+      ]);
+      const operator = operatorAt(service.folder, EMBEDDED);
+      for (const command of ['status', 'projections status']) {
+        const { code, stdout } = await operator.run(command);
+        expect([code, stdout]).toEqual([1, expect.stringContaining(file)]);
+      }
+      const { code, stderr } = await operator.run('projections rebuild logs');
+      expect([code, stderr]).toEqual([0, expect.stringMatching(/logs.*not compared/)]);
+      await until(async () => (await health(service)).status === 200, 10_000);
+      expect((await logsOf(service)).json.data).toEqual(rows);
+      expect(await problemsOf(service.folder)).toEqual([]);
+    },
+  );
+
+  it('concerns only the commands that need it', async () => {
+    const operator = operatorAt(service.folder, EMBEDDED);
+    const [tenant] = await operator.json<{ tenant_id: string }[]>('tenant list');
+    const facts = fileOfFacts([aFact(tenant!.tenant_id)]);
+    const needs = /usage_v\d+_\d+ cannot be read: .* tenant-ledger projections rebuild usage/;
+    const file = await fileOf(service, 'usage');
+    await service.stop();
+    fileDamages['cut off in the middle']?.(file, '');
+    for (const [{ code, stdout, stderr }, shown] of [
+      [await operator.run('tenant list'), tenant!.tenant_id],
+      [await operator.run('ingest', facts), 'accepted:      1'],
+    ] as const) {
+      expect([code, stderr]).toEqual([0, expect.stringMatching(needs)]);
+      expect(stdout).toContain(shown);
+    }
+    service = { ...(await startService({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
+    rows = (await logsOf(service)).json.data;
+  });
+
+  it('can also be rebuilt while the service is stopped', async () => {
+    const file = await fileOf(service, 'logs');
+    await service.stop();
+    fileDamages['cut off in the middle']?.(file, '');
+    const operator = operatorAt(service.folder, EMBEDDED);
+    const { code, stderr } = await operator.run('projections rebuild logs');
+    expect([code, stderr]).toEqual([0, expect.stringMatching(/logs.*not compared/)]);
+    service = { ...(await startService({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
+    expect(service.stderr()).not.toContain('built again');
+    expect((await logsOf(service)).json.data).toEqual(rows);
+  });
+});
+
+describe.each(['key-uses.db', 'snapshots.db'])('a damaged %s', (name) => {
+  const table = name === 'key-uses.db' ? 'key_uses' : 'folds';
+  const whole = freshFolder();
+  let service: Service;
+  const restart = async (): Promise<void> => {
+    service = { ...(await startService({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
+  };
+  const file = () => join(service.folder, name);
+  const lastUsed = async (): Promise<unknown[]> => {
+    const { status, json } = await ask(`${service.url}/applications`, { key: service.key });
+    expect(status).toBe(200);
+    return (json.data as { last_used_at: string | null }[]).map(({ last_used_at }) => last_used_at);
+  };
+  const isRecorded = async (): Promise<boolean> => (await lastUsed()).some((at) => at !== null);
+  const warnings = (): number => service.stderr().split(`${name}.damaged`).length - 1;
+
+  beforeAll(async () => {
+    service = await startService(EMBEDDED);
+    // Enough events for a snapshot.
+    const names = Array.from({ length: 600 }, (_, i) => `Name ${i}`);
+    for (const each of names) expect((await rename(service, each)).status).toBe(200);
+    await until(isRecorded);
+    await until(() => existsSync(file()));
+    await service.stop();
+    cpSync(service.folder, whole, { recursive: true });
+  });
+  afterAll(async () => {
+    await service.stop();
+  });
+
+  it.each(Object.keys(fileDamages))('that was %s affects nothing else, and is made again', async (how) => {
+    rmSync(service.folder, { recursive: true });
+    cpSync(whole, service.folder, { recursive: true });
+    fileDamages[how]?.(file(), table);
+    await restart();
+    const change = await ask(`${service.url}/tenants/self`, {
+      method: 'PUT',
+      key: service.key,
+      body: { name: how },
+      headers: { 'SVC-IDEMPOTENCY-KEY': how.replaceAll(' ', '-') },
+    });
+    expect(change.status).toBe(200);
+    await until(isRecorded);
+    expect((await health(service)).status).toBe(200);
+    // A file that is missing or empty is simply created.
+    expect(warnings()).toBeLessThanOrEqual(1);
+    expect(existsSync(`${file()}.damaged`)).toBe(warnings() === 1);
+    await service.stop();
+    const db = new DatabaseSync(file());
+    expect(db.prepare('PRAGMA quick_check').all()).toEqual([{ quick_check: 'ok' }]);
+    expect(db.prepare(`SELECT 1 FROM sqlite_master WHERE name = '${table}'`).get()).toBeDefined();
+    db.close();
+  });
+});

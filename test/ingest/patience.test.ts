@@ -1,0 +1,59 @@
+import { fault } from '../../src/fault';
+import { patience } from '../../src/ingest/patience';
+
+/** Fails this often, then succeeds. */
+const failing = (times: number, error: Error) => {
+  let calls = 0;
+  return {
+    calls: () => calls,
+    action: async () => {
+      calls += 1;
+      if (calls <= times) throw error;
+      return 'done';
+    },
+  };
+};
+
+const away = fault('log_unavailable', 'The event store is away.');
+
+describe('patience', () => {
+  it.each(['log_unavailable', 'outcome_unknown', 'read_models_unavailable', 'log_set_back'] as const)(
+    'repeats what fails with %s',
+    async (code) => {
+      const { action, calls } = failing(2, fault(code, 'Away.'));
+      expect(await patience(10_000, () => undefined)(action)).toBe('done');
+      expect(calls()).toBe(3);
+    },
+  );
+
+  it.each([
+    ['for another reason', fault('stream_changed', 'Changed.')],
+    ['with an error of the program', new TypeError('oops')],
+    [
+      'because a read model is damaged',
+      fault('read_models_unavailable', 'Damaged.', { damaged: 'logs_v3_1' }),
+    ],
+    ['for good', fault('log_unavailable', 'Refused.', { isFinal: true })],
+  ])('does not repeat what fails %s', async (_, error) => {
+    const { action, calls } = failing(1, error);
+    await expect(patience(10_000, () => undefined)(action)).rejects.toBe(error);
+    expect(calls()).toBe(1);
+  });
+
+  it('ends after its time', async () => {
+    const { action, calls } = failing(100, away);
+    await expect(patience(500, () => undefined)(action)).rejects.toBe(away);
+    expect(calls()).toBeGreaterThan(1);
+    expect(calls()).toBeLessThan(5);
+  });
+
+  it('tells once each time that a store is away', async () => {
+    const told: unknown[] = [];
+    const patiently = patience(10_000, (error) => told.push(error));
+    const actions = [failing(2, away), failing(2, away)].map(({ action }) => patiently(action));
+    await Promise.all(actions);
+    expect(told).toEqual([away]);
+    await patiently(failing(1, away).action);
+    expect(told).toEqual([away, away]);
+  });
+});

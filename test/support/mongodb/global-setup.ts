@@ -1,0 +1,29 @@
+import { useMemoryForFiles } from '../files-in-memory';
+import { findMongod, HOW_TO_GET_IT } from './mongod';
+import { startReplicaSet, type ReplicaSet } from './replica-set';
+
+/** Read by `mongodb-under-test`, in the processes that run the tests. */
+export const SERVER = 'TEST_MONGODB_URL';
+
+let set: ReplicaSet | undefined;
+
+/** Starts one MongoDB for the whole run, unless MONGODB_URL names a server. Without one, tests that need it are skipped. */
+export default async (): Promise<void> => {
+  const named = process.env['MONGODB_URL'] ?? '';
+  delete process.env['MONGODB_URL'];
+  if (named !== '') {
+    process.env[SERVER] = named;
+    return;
+  }
+  useMemoryForFiles();
+  const mongod = await findMongod();
+  if (mongod === undefined) {
+    if (process.env['CI'] === 'true') throw new Error(`There is no MongoDB to test with. ${HOW_TO_GET_IT}`);
+    console.log(`There is no MongoDB to test with: tests that need it are skipped. ${HOW_TO_GET_IT}`);
+    return;
+  }
+  set = await startReplicaSet(mongod, 1);
+  process.env[SERVER] = set.url;
+};
+
+export const stop = async (): Promise<void> => set?.close();

@@ -1,0 +1,121 @@
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import type { Document } from 'mongodb';
+import { faultRules, MONITORING, type FaultAction, type Faults } from './faults';
+import { countRoundTrips, type RoundTrips } from './round-trips';
+import { messageReader, replyTo, type Message } from './wire';
+
+/** A proxy in front of a real MongoDB: counts the commands, and disturbs them on request. */
+export interface MongoProxy {
+  readonly port: number;
+  readonly faults: Faults;
+  readonly roundTrips: RoundTrips;
+  close(): Promise<void>;
+}
+
+interface Named {
+  readonly name: string;
+  readonly collection: string;
+}
+
+const namedIn = (body: Document): Named => {
+  const [name = ''] = Object.keys(body);
+  const collection: unknown = name === 'getMore' ? body['collection'] : body[name];
+  return {
+    name: name === 'findandmodify' ? 'findAndModify' : name,
+    collection: typeof collection === 'string' ? collection : '',
+  };
+};
+
+/** Errors that MongoDB labels, so that drivers retry the write. */
+const RETRYABLE = new Set([91, 189, 10_107, 11_600, 11_602, 13_435, 13_436]);
+
+const errorOf = ({ code, message = 'as requested' }: { code: number; message?: string }): Document => ({
+  ok: 0,
+  code,
+  errmsg: message,
+  ...(RETRYABLE.has(code) ? { errorLabels: ['RetryableWriteError'] } : {}),
+});
+
+const MAX_TIME_EXPIRED = 50;
+
+/** What remains to be done when the reply to a command comes. */
+interface Pending {
+  readonly end: () => void;
+  readonly action: FaultAction | undefined;
+}
+
+export const startProxy = async (target: {
+  readonly host: string;
+  readonly port: number;
+}): Promise<MongoProxy> => {
+  const faults = faultRules();
+  const roundTrips = countRoundTrips();
+  const sockets = new Set<Socket>();
+
+  const serve = (client: Socket): void => {
+    const server = connect(target);
+    const pending = new Map<number, Pending>();
+    const cut = (): void => {
+      client.destroy();
+      server.destroy();
+    };
+    for (const socket of [client, server]) {
+      sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.on('error', cut);
+      socket.on('close', () => {
+        sockets.delete(socket);
+        cut();
+      });
+    }
+
+    const deliver = (message: Message, action: FaultAction | undefined): void => {
+      if (action?.type === 'error') return void client.write(replyTo(message, errorOf(action)));
+      if (action?.type === 'drop' && action.when === 'before') return cut();
+      if (action?.type === 'hang' && action.when === 'before') return;
+      if (action?.type === 'timeout') client.write(replyTo(message, errorOf({ code: MAX_TIME_EXPIRED })));
+      if (action?.type !== 'slow') return void server.write(message.bytes);
+      setTimeout(() => server.write(message.bytes), action.ms);
+    };
+
+    const forward = (message: Message): void => {
+      const { name, collection } = namedIn(message.body);
+      if (MONITORING.has(name)) return void server.write(message.bytes);
+      const { action, first } = faults.next(name, collection, message.body) ?? {};
+      const end = roundTrips.begin(name, collection);
+      pending.set(message.requestId, { end, action });
+      if (first === undefined) deliver(message, action);
+      else void first().then(() => deliver(message, action), cut);
+    };
+
+    const giveBack = (reply: Message): void => {
+      const { end, action } = pending.get(reply.responseTo) ?? {};
+      pending.delete(reply.responseTo);
+      end?.();
+      if (action?.type === 'drop') return cut();
+      if (action?.type === 'hang' || action?.type === 'timeout') return;
+      if (action?.type !== 'writeConcernError') return void client.write(reply.bytes);
+      const writeConcernError = { code: action.code, errmsg: 'as requested' };
+      client.write(replyTo({ requestId: reply.responseTo }, { ...reply.body, writeConcernError }));
+    };
+
+    const [commands, replies] = [messageReader(), messageReader()];
+    client.on('data', (bytes) => commands(bytes).forEach(forward));
+    server.on('data', (bytes) => replies(bytes).forEach(giveBack));
+  };
+
+  const listener = createServer(serve).listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  return {
+    port: (listener.address() as AddressInfo).port,
+    faults,
+    roundTrips,
+    close: async () => {
+      const closed = once(listener, 'close');
+      listener.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+};
