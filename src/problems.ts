@@ -255,15 +255,12 @@ const readModels = {
   rebuild_differs: {
     title: 'The rebuilt read model differs from the live one.',
     meaning:
-      'The live read model stays in use because of `--if-equal`. `tenant-ledger projections verify` lists every difference; without `--if-equal` the rebuild goes live.',
+      'The live read model stays in use, and what was built is kept. The command shows the first differences, `tenant-ledger projections verify` all of them. `--accept-differences` goes on with what was built and switches to it. The exit code is 3.',
   },
   rebuild_parks: {
     title: 'The rebuild parks a tenant that the live read model does not park.',
-    meaning: 'The live read model stays in use. Check the named tenants; `--accept-parked` switches anyway.',
-  },
-  nothing_to_roll_back_to: {
-    title: 'There is no previous generation.',
-    meaning: 'A rollback needs the generation from before the last switch, which is kept until it is pruned.',
+    meaning:
+      'The live read model stays in use, and what was built is kept. Check the named tenants; `--accept-parked` switches anyway.',
   },
   read_models_of_another_log: {
     title: 'The read models belong to another event log.',

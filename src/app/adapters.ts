@@ -20,8 +20,8 @@ import { holdsReadModels } from '../mongodb/database';
 import { sharedSecret } from '../mongodb/shared-secret';
 import { mongodbReadModels } from '../read-models/mongodb/mongodb-read-models';
 import type { ReadModels } from '../read-models/read-models';
-import { isGone } from '../read-models/sqlite/lease-holder';
-import { sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
+import { isGone } from '../read-models/lease-holder';
+import { setDamagedRegistryAside, sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
 import { writerInPlace } from '../read-models/sqlite/writer-in-place';
 import { isFolder, noLogFound, storedSecret, mustBeUsable, mustHaveRoom } from './data-folder';
 import { folderOf, readModelStoreOf, storeOf, withoutSecrets } from './log-address';
@@ -124,12 +124,26 @@ export const openStores = (configuration: Configuration, options: StoreOptions):
     const ifMissing = hasReadModels ? noLogHere(configuration) : options.ifMissing;
     const log = closeLater(await openLogOf(configuration, streams, { ...options, ifMissing }));
     const { use, report } = options;
-    const writerOptions = { report, ...(use === 'server' ? {} : { startWriter: writerInPlace }) };
+    if (use === 'server' && mongo === undefined) setDamagedRegistryAside(readModelsIn(DATA_DIR), report);
     const readModels = await (mongo === undefined
-      ? sqliteReadModels(readModelsIn(DATA_DIR), writerOptions)
+      ? sqliteReadModels(readModelsIn(DATA_DIR), use === 'server' ? {} : { startWriter: writerInPlace })
       : mongodbReadModels(mongo, { log: await log.identity() }));
     closeLater(readModels);
     return { log, streams, readModels, mongo };
+  });
+
+/** The read models alone. */
+export const openReadModels = (
+  configuration: Configuration,
+  report: Report,
+): Promise<Pick<Stores, 'readModels' | 'close'>> =>
+  openAll(async (closeLater) => {
+    const mongo = await openMongo(configuration, report);
+    if (mongo !== undefined) closeLater(mongo);
+    const readModels = await (mongo === undefined
+      ? sqliteReadModels(readModelsIn(configuration.DATA_DIR), { startWriter: writerInPlace })
+      : mongodbReadModels(mongo));
+    return { readModels: closeLater(readModels) };
   });
 
 /** The log alone, for a thread that only reads events. It must exist. */
@@ -246,7 +260,7 @@ const removeAbandoned = (folder: string): void => {
 export const openScratch = async ({ DATA_DIR }: Configuration): Promise<Scratch> => {
   removeAbandoned(DATA_DIR);
   const folder = mkdtempSync(join(DATA_DIR, scratchPrefix(process.pid)));
-  const readModels = await sqliteReadModels(folder, { startWriter: writerInPlace });
+  const readModels = sqliteReadModels(folder, { startWriter: writerInPlace });
   return {
     readModels,
     remove: async () => {

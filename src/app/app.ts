@@ -48,8 +48,11 @@ export interface App {
   readonly replay: Omit<ReplayParts, 'consumer'>;
   /** Opens what only a server needs. */
   openServing(): Promise<Serving>;
-  /** Throws if the disk of the read models is full: waiting for them would never end. */
-  mustHaveRoom(): void;
+  /**
+   * Throws if the disk of the read models is full: waiting for them would never end. With `error`, names it as the
+   * consequence.
+   */
+  mustHaveRoom(error?: unknown): void;
   close(): Promise<void>;
 }
 
@@ -124,8 +127,8 @@ const openParts = (
       streams,
       replay: parts,
       openServing: async () => closeLater(await openServing(configuration, mongo)),
-      mustHaveRoom: () => {
-        if (mongo === undefined) mustHaveRoom(configuration.DATA_DIR);
+      mustHaveRoom: (error) => {
+        if (mongo === undefined) mustHaveRoom(configuration.DATA_DIR, error);
       },
     };
   });

@@ -5,7 +5,7 @@ import type { Projector } from '../../projections/projector';
 import { pause } from '../clock';
 import type { Configuration } from '../configuration';
 import { reportedFault } from '../fault';
-import { holderName } from '../projecting/lease';
+import { holderName } from '../read-models/lease-holder';
 import type { ParkedReport } from '../projecting/parking';
 import type { Progress } from '../projecting/progress';
 import type { ProjectingWorkers } from '../projecting/projecting';

@@ -53,6 +53,7 @@ const outcomesOf = (parts: ReplayParts): Promise<PromiseSettledResult<unknown>[]
   return rebuildTogether(parts, projectors, ({ name }) => ({
     ...work.options,
     onStep: (step) => report({ type: 'step', projection: name, step }),
+    onDifference: (difference) => report({ type: 'difference', projection: name, difference }),
   }));
 };
 

@@ -8,12 +8,15 @@ import type { Difference } from '../projecting/compare';
 import type { Rebuilt, RebuildOptions, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
 
+/** What a rebuild switches to all the same. */
+export type Accepted = Pick<RebuildOptions, 'acceptDifferences' | 'acceptParked'>;
+
 /** The work of one worker (`replay-worker.ts`). */
 export type ReplayWork =
   | {
       readonly do: 'rebuild';
       readonly projections: readonly string[];
-      readonly options: Omit<RebuildOptions, 'onStep'>;
+      readonly options: Accepted;
     }
   | { readonly do: 'verify'; readonly projections: readonly string[]; readonly tenantId: string | undefined };
 
@@ -33,7 +36,7 @@ export type ReplayReport =
   | { readonly type: 'done'; readonly projection: string; readonly outcome: unknown }
   | ({ readonly type: 'failed'; readonly projection: string } & Failure);
 
-/** Callbacks for the messages. A rebuild reports steps, a verification progress and differences. */
+/** Callbacks for the messages. A rebuild reports steps, a verification progress, and both report differences. */
 interface Listeners {
   readonly onError: (what: string, error: unknown) => void;
   readonly onStep?: (projection: string, step: RebuildStep) => void;
@@ -116,6 +119,7 @@ const inWorkers = async <T>(
   workOf: (projections: readonly string[]) => ReplayWork,
   listeners: Listeners,
 ): Promise<PromiseSettledResult<T>[]> => {
+  if (projectors.length === 0) return [];
   const workers = spread(projectors).map((names) => inWorker<T>(configuration, workOf(names), listeners));
   const outcomes = new Map((await Promise.all(workers)).flatMap((perWorker) => [...perWorker]));
   return projectors.map(({ name }) => outcomes.get(name) as PromiseSettledResult<T>);
@@ -125,8 +129,8 @@ const inWorkers = async <T>(
 export const rebuildInWorkers = (
   configuration: Configuration,
   projectors: readonly Projector[],
-  options: Omit<RebuildOptions, 'onStep'>,
-  listeners: Pick<Listeners, 'onError' | 'onStep'>,
+  options: Accepted,
+  listeners: Omit<Listeners, 'onProgress'>,
 ): Promise<PromiseSettledResult<Rebuilt>[]> =>
   inWorkers(
     configuration,

@@ -231,7 +231,10 @@ const start = async (server: Running): Promise<Started | undefined> => {
   listeners.push(listener);
   server.api = listener;
   app.watch.start();
-  await app.projecting.start();
+  await app.projecting.start().catch((error: unknown) => {
+    app.mustHaveRoom(error);
+    throw error;
+  });
   const key = await firstKey(app, configuration);
   await catchUp(server, app);
   if (server.phase === 'stopping') return undefined;

@@ -6,15 +6,16 @@ import { projections } from '../../projections/projections';
 import { rebuildLease } from '../projecting/lease';
 import type { RebuildStep } from '../projecting/rebuild';
 import { damaged, damageIn } from '../read-models/damage';
-import { generationName, type GenerationId, type ReadModels } from '../read-models/read-models';
+import { generationName, type ReadModels, type RegistryState } from '../read-models/read-models';
 import type { UnreadableTenant } from '../ledger/fold';
-import type { LiveGeneration } from '../projecting/live-generations';
+import { exists, type LiveGeneration } from '../projecting/live-generations';
 import { firstParked, type ParkedTenant } from '../projecting/parking';
 
 /** How far a read model is behind the log. Snake case: this is what `/readyz` and `status --json` show. */
 export interface ProjectionStatus {
   readonly projection: string;
-  readonly generation: string;
+  /** Null: it has not been built yet. */
+  readonly generation: string | null;
   readonly position: Position | null;
   readonly lag_events: number;
   /** The age of the oldest event in the log that was not applied yet. */
@@ -55,15 +56,13 @@ const progressOf = (step: RebuildStep | undefined): number => {
 };
 
 export const rebuildsUnderWay = async (readModels: ReadModels): Promise<readonly RebuildUnderWay[]> => {
-  const rebuilds: RebuildUnderWay[] = [];
-  for (const { name: projection } of projections) {
-    const holder = await readModels.leaseHolder(rebuildLease(projection));
-    if (holder === undefined) continue;
-    const note = (await readModels.leaseNote(rebuildLease(projection))) ?? '';
-    const step = note === '' ? undefined : (JSON.parse(note) as RebuildStep);
-    rebuilds.push({ projection, holder, step, progress: progressOf(step) });
-  }
-  return rebuilds;
+  const { leases } = await readModels.state();
+  return projections.flatMap(({ name: projection }) => {
+    const { holder, note } = leases.get(rebuildLease(projection)) ?? {};
+    if (holder === undefined) return [];
+    const step = note === undefined || note === '' ? undefined : (JSON.parse(note) as RebuildStep);
+    return { projection, holder, step, progress: progressOf(step) };
+  });
 };
 
 const MAX_SHOWN = 100;
@@ -102,39 +101,27 @@ const lags = (log: EventLog, head: Promise<Position | undefined>) => {
   };
 };
 
-/** Why a generation cannot be read, as marked in the store or found just now. */
-const damageOf = async (
-  readModels: ReadModels,
-  id: GenerationId,
-  error?: unknown,
-): Promise<string | undefined> => {
-  const why = (await readModels.damageOf(id)) ?? damageIn(error)?.why;
-  return why === undefined ? undefined : damaged(id, why).message;
-};
-
 const statusOf = async (
   { projector, generation }: LiveGeneration,
   lagAt: (position: Position | undefined) => Promise<Lag>,
-  readModels: ReadModels,
+  stored: Promise<RegistryState>,
 ): Promise<ProjectionStatus> => {
-  const names = { projection: projector.name, generation: generationName(generation.id) };
+  const { id, reader } = generation;
+  const names = { projection: projector.name, generation: exists(generation) ? generationName(id) : null };
+  const { damage: marked } =
+    (await stored).generations.find((row) => generationName(row) === names.generation) ?? {};
+  const trouble = (why: string | undefined) =>
+    why === undefined ? {} : { damage: damaged(id, why).message };
   try {
-    const [[applied, lag], parked, damage] = await Promise.all([
-      generation.reader.applied().then(async (at) => [at, await lagAt(at)] as const),
+    const [[applied, lag], parked] = await Promise.all([
+      reader.applied().then(async (at) => [at, await lagAt(at)] as const),
       firstParked(generation, MAX_SHOWN),
-      damageOf(readModels, generation.id),
     ]);
-    return {
-      ...names,
-      position: applied ?? null,
-      ...lag,
-      parked,
-      ...(damage === undefined ? {} : { damage }),
-    };
+    return { ...names, position: applied ?? null, ...lag, parked, ...trouble(marked) };
   } catch (error) {
-    const damage = await damageOf(readModels, generation.id, error);
-    if (damage === undefined) throw error;
-    return { ...names, position: null, ...(await lagAt(undefined)), parked: [], damage };
+    const why = marked ?? damageIn(error)?.why;
+    if (why === undefined && exists(generation)) throw error;
+    return { ...names, position: null, ...(await lagAt(undefined)), parked: [], ...trouble(why) };
   }
 };
 
@@ -169,11 +156,12 @@ export const ledgerStatus = async (
   // In parallel, because under load each of them takes a while.
   const headPosition = log.head().then((last) => last?.position);
   const lagAt = lags(log, headPosition);
+  const stored = replay.readModels.state();
   const [head, identity, holder, shown] = await Promise.all([
     headPosition,
     log.identity(),
     projecting.holder(),
-    Promise.all(projecting.live.map((live) => statusOf(live, lagAt, replay.readModels))),
+    Promise.all(projecting.live.map((live) => statusOf(live, lagAt, stored))),
   ]);
   const suspects = new Set(shown.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
   await check(ledger, suspects);

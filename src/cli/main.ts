@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { makePrivateFiles } from '../app/data-folder';
 import { suspendGracefully } from '../app/suspending';
-import { fault } from '../fault';
+import { codeOf, fault } from '../fault';
 import { programVersion } from '../version';
 import { failureReport, type FailureReport } from './failure';
 
@@ -57,9 +57,12 @@ const throwing = (command: Command): Command => {
   return command;
 };
 
+/** Failures that scripts may want to tell from others. */
+const OWN_EXIT_CODES: ReadonlyMap<string | undefined, number> = new Map([['rebuild_differs', 3]]);
+
 const exitCodeOf = (error: unknown): number => {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
-  return FAILED;
+  return OWN_EXIT_CODES.get(codeOf(error)) ?? FAILED;
 };
 
 /** A reader may close the pipe early (`| head -1`). That is not a failure: the command still runs to its end. */

@@ -60,8 +60,7 @@ const sessionOf = (app: App, configuration: Configuration): OperatorSession => (
   stateOf: (tenantId) => app.ledger.stateOf(tenantId, monotonicMs() + WRITE_MS),
   upToDate: async () => {
     const head = await app.log.head();
-    if (head === undefined) return;
-    await catchUp(app, head.position).catch((error: unknown) => {
+    await catchUp(app, head?.position ?? '').catch((error: unknown) => {
       if (!isDamage(error)) throw error;
       // A command fails only if it needs this one.
       notice(messageOf(error));

@@ -5,7 +5,7 @@ import { fault } from '../fault';
 const SHARED = new Set(['rate_counters', 'key_uses', 'secrets']);
 
 /** `<projection>_v<version>_<generation>…`, and the collections about all generations. */
-const READ_MODELS = /^(?:read_models\..*|[a-z_]+_v[0-9]+_[0-9]+(?:[._/-].*)?)$/;
+const READ_MODELS = /^(?:read_models\..*|[a-z_]+_v[0-9]+_[0-9a-z]+(?:[._/-].*)?)$/;
 
 /** Throws if another program uses the database, before anything is written to it. */
 export const holdsReadModels = async (db: Db, place: string): Promise<boolean> => {

@@ -1,30 +1,38 @@
 import type { Projector } from '../../projections/projector';
 import { monotonicMs, pause } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
-import { codeOf } from '../fault';
+import { codeOf, fault } from '../fault';
 import { damaged, isDamage, unreadable } from '../read-models/damage';
 import {
   generationName,
+  generationsOf,
+  idOf,
   type Generation,
   type GenerationId,
   type ReadModels,
+  type RegistryState,
+  type StoredGeneration,
 } from '../read-models/read-models';
 import { sharedRuns } from '../shared-runs';
 import {
+  exists,
   isMismatch,
-  mustMatchLog,
+  openLive,
   openLiveGenerations,
+  openMatching,
+  provideLive,
   type LiveGeneration,
+  type Opening,
   type Report,
 } from './live-generations';
 
 /**
- * The generations in use, according to the pointers. They guarantee that a write reported as visible is visible in every
+ * The generations in use, according to the registry. They guarantee that a write reported as visible is visible in every
  * process, even while read models are being switched:
  *
  * - A write counts as visible once it is in the live generation and in all that were live within the last
- *   STILL_READ_MS, according to pointers read after the wait (`refresh`, `shown`).
- * - A process reads only what was live at most FRESH_MS ago: if its last look at the pointers is older, it looks again
+ *   STILL_READ_MS, according to a registry read after the wait (`refresh`, `shown`).
+ * - A process reads only what was live at most FRESH_MS ago: if its last look at the registry is older, it looks again
  *   before reading (`isUpToDate`, `refresh`), and does not read if that fails.
  * - It switches to the next generation once that has caught up with the current one. Until then it compares the two
  *   before every query: the one that is ahead contains everything reported as visible.
@@ -33,11 +41,13 @@ import {
 export interface ActiveGenerations {
   /** One per projector. Queries go to these. */
   live(): readonly LiveGeneration[];
-  /** The generations to project: the live ones, the previous ones, and those that other processes may still read. */
+  /** The generations to project: the live ones, and those that other processes may still read. */
   projected(): readonly LiveGeneration[];
   /** The generations that must contain a write before it counts as visible. */
   shown(): readonly Generation[];
-  /** Reads the pointers. Never joins a read that started before the call. */
+  /** Creates what is missing: see `provideLive`. */
+  provide(onReplaced?: Report): Promise<void>;
+  /** Reads the registry. Never joins a read that started before the call. */
   refresh(): Promise<void>;
   /** Whether queries are allowed. If not, call `refresh` first. */
   isUpToDate(): boolean;
@@ -54,26 +64,22 @@ const MAX_RESUME_MS = 1_000;
 const POLL_MS = 15;
 
 /** The active generations of one projector. */
-interface Active {
-  readonly projector: Projector;
-  readonly readModels: ReadModels;
-  readonly log: EventLog;
-  /** By number. */
-  readonly open: Map<number, Generation>;
-  /** The numbers of generations that cannot be used. Numbers are never reused, so they are not tried again. */
-  readonly unusable: Set<number>;
-  /** The numbers of damaged generations that `onDamage` was called with. */
-  readonly reported: Set<number>;
-  readonly onDamage: Report;
+interface Active extends Opening {
+  /** By id. */
+  readonly open: Map<string, Generation>;
+  /** Generations that cannot be used. Ids are never reused, so they are not tried again. */
+  readonly unusable: Set<string>;
+  /** Damaged generations that `onDamage` was called with. */
+  readonly reported: Set<string>;
+  onDamage: Report;
   live: Generation;
-  /** The generation pointed at, while it is still behind the live one: reads must not go back in time. */
+  /** The live generation according to the registry, while it is still behind: reads must not go back in time. */
   next?: Generation | undefined;
-  /** The head of the log after the pointer moved there, if the live one is damaged. */
+  /** The head of the log after `next` became live, if the one before is damaged. */
   headBefore?: Position | undefined;
-  previous?: Generation | undefined;
   /** Generations that were live until recently and may still be read, or are still projected. */
   recent: { readonly read: readonly Generation[]; readonly projected: readonly Generation[] };
-  /** When the last successful look at the pointers started. */
+  /** When the last successful look at the registry started. */
   lookedAt: number;
 }
 
@@ -81,8 +87,8 @@ const present = <T>(all: readonly (T | undefined)[]): readonly T[] => [
   ...new Set(all.filter((item) => item !== undefined)),
 ];
 
-const projectedOf = ({ live, previous, next, recent }: Active): readonly Generation[] =>
-  present([live, previous, next, ...recent.projected]);
+const projectedOf = ({ live, next, recent }: Active): readonly Generation[] =>
+  present([live, next, ...recent.projected]).filter(exists);
 
 /** Undefined: it is damaged or gone. */
 const appliedBy = async ({ reader }: Generation): Promise<Position | undefined> => {
@@ -103,52 +109,48 @@ const advance = async (active: Active): Promise<void> => {
   const ahead = await appliedBy(active.next);
   if (ahead === undefined) return;
   const shown =
-    (await appliedBy(active.live)) ?? (active.headBefore ??= (await active.log.head())?.position ?? '');
+    (exists(active.live) ? await appliedBy(active.live) : '') ??
+    (active.headBefore ??= (await active.log.head())?.position ?? '');
   if (ahead < shown) return;
   active.live = active.next;
   active.next = undefined;
 };
 
-const idOf = ({ projector }: Active, generation: number): GenerationId => ({
-  projection: projector.name,
-  version: projector.version,
-  generation,
-});
-
-const open = async (active: Active, number: number): Promise<Generation> => {
-  const known = active.open.get(number);
+const open = async (active: Active, id: GenerationId): Promise<Generation> => {
+  const known = active.open.get(id.generation);
   if (known !== undefined) return known;
-  const { projector, readModels, log } = active;
-  const generation = await readModels.open(idOf(active, number), projector.collections, await log.identity());
-  await mustMatchLog(generation, log, readModels);
-  active.open.set(number, generation);
+  const generation = await openMatching(active, id);
+  active.open.set(id.generation, generation);
   return generation;
 };
 
 /** A damaged generation must not keep the others from being followed. */
-const openPointedAt = (active: Active, number: number): Promise<Generation> =>
-  open(active, number).catch((error: unknown) => {
+const openEvenDamaged = (active: Active, id: GenerationId): Promise<Generation> =>
+  open(active, id).catch((error: unknown) => {
     if (!isDamage(error)) throw error;
-    const generation = unreadable(idOf(active, number), error);
-    active.open.set(number, generation);
+    const generation = unreadable(idOf(id), error);
+    active.open.set(id.generation, generation);
     return generation;
   });
 
 /** Removed and damaged generations, and those that do not match the log since it was set back, are not read by anyone. */
-const openIfUsable = async (active: Active, number: number): Promise<Generation | undefined> => {
-  if (active.unusable.has(number)) return undefined;
-  return open(active, number).catch((error: unknown) => {
+const openIfUsable = async (active: Active, id: GenerationId): Promise<Generation | undefined> => {
+  if (active.unusable.has(id.generation)) return undefined;
+  return open(active, id).catch((error: unknown) => {
     if (codeOf(error) !== 'generation_removed' && !isMismatch(error) && !isDamage(error)) throw error;
-    active.unusable.add(number);
+    active.unusable.add(id.generation);
     return undefined;
   });
 };
 
-const liveWithin = async (active: Active, ms: number): Promise<readonly Generation[]> => {
+const liveWithin = async (
+  active: Active,
+  all: readonly StoredGeneration[],
+  ms: number,
+): Promise<readonly Generation[]> => {
   const recent: (Generation | undefined)[] = [];
-  const { name, version } = active.projector;
-  for (const number of await active.readModels.liveLately(name, version, ms))
-    recent.push(await openIfUsable(active, number));
+  for (const id of all)
+    if (id.damage === undefined && (id.leftMs ?? Infinity) < ms) recent.push(await openIfUsable(active, id));
   return present(recent);
 };
 
@@ -160,90 +162,98 @@ const catchUpAfterSuspension = async (next: Generation, log: EventLog): Promise<
 };
 
 /** Whichever process found it. */
-const reportDamage = async ({ live, readModels, reported, onDamage }: Active): Promise<void> => {
+const reportDamage = ({ live, reported, onDamage }: Active, all: readonly StoredGeneration[]): void => {
   const { id } = live;
-  const why = reported.has(id.generation) ? undefined : await readModels.damageOf(id);
-  if (why === undefined) return;
+  const why = all.find(({ generation }) => generation === id.generation)?.damage;
+  if (why === undefined || reported.has(id.generation)) return;
   reported.add(id.generation);
-  onDamage(`The read model ${generationName(id)} cannot be read.`, damaged(id, why));
+  onDamage(`The read model ${generationName(id)} is damaged.`, damaged(id, why));
 };
 
-const follow = async (active: Active, wasSuspended: boolean): Promise<void> => {
-  const { name, version } = active.projector;
-  const pointer = await active.readModels.pointer(name, version);
-  if (pointer === undefined) return;
-  // The one that is ahead now contains everything reported as visible before the pointer moved on.
-  if (active.next !== undefined && active.next.id.generation !== pointer.live) await advance(active);
-  await reportDamage(active);
-  const pointed = await openPointedAt(active, pointer.live);
+const follow = async (active: Active, state: RegistryState, wasSuspended: boolean): Promise<void> => {
+  const { name: projection, version } = active.projector;
+  const all = generationsOf(state, { projection, version });
+  const live = all.find(({ isLive }) => isLive);
+  if (live === undefined)
+    throw fault('read_models_unavailable', `The read model ${projection} has no live generation.`);
+  // The one that is ahead now contains everything reported as visible before another one became live.
+  if (active.next !== undefined && active.next.id.generation !== live.generation) await advance(active);
+  reportDamage(active, all);
+  const pointed = await openEvenDamaged(active, live);
   if (pointed !== active.next) active.headBefore = undefined;
   active.next = pointed === active.live ? undefined : pointed;
   if (wasSuspended && active.next !== undefined) await catchUpAfterSuspension(active.next, active.log);
   await advance(active);
-  const { previous } = pointer;
-  active.previous = previous === undefined ? undefined : await openIfUsable(active, previous);
-  const projected = await liveWithin(active, STILL_PROJECTED_MS);
-  active.recent = { projected, read: projected.length === 0 ? [] : await liveWithin(active, STILL_READ_MS) };
+  active.recent = {
+    projected: await liveWithin(active, all, STILL_PROJECTED_MS),
+    read: await liveWithin(active, all, STILL_READ_MS),
+  };
   const used = projectedOf(active);
-  for (const [number, generation] of active.open) if (!used.includes(generation)) active.open.delete(number);
+  for (const [id, generation] of active.open) if (!used.includes(generation)) active.open.delete(id);
 };
 
-/** No switch is in progress: only a change of the pointers can change anything. */
+/** No switch is in progress: only a change of the registry can change anything. */
 const isSettled = ({ next, recent }: Active): boolean => next === undefined && recent.projected.length === 0;
 
 /** A successful look counts from when it started. */
-const look = async (active: Active): Promise<void> => {
-  const began = monotonicMs();
-  await follow(active, began - active.lookedAt > FRESH_MS);
+const look = async (active: Active, state: RegistryState, began: number): Promise<void> => {
+  await follow(active, state, began - active.lookedAt > FRESH_MS);
   active.lookedAt = began;
 };
 
-export interface ActiveOptions {
-  /** Called once when a live generation is found to be damaged. */
-  readonly onDamage?: Report;
-  /** Called when a damaged generation is replaced. Omitted: it stays live, and cannot be read. */
-  readonly onReplaced?: Report | undefined;
-}
+/** Every write looks at the registry. While it is unchanged and no switch is in progress, the token is enough. */
+const lookingAt = (all: readonly Active[], { state, stateToken }: ReadModels) => {
+  /** The token of the last look, if it succeeded. */
+  let seen: number | undefined;
+  return sharedRuns(async (): Promise<void> => {
+    const began = monotonicMs();
+    const token = stateToken?.();
+    if (token !== undefined && token === seen && all.every(isSettled)) {
+      for (const item of all) item.lookedAt = began;
+      return;
+    }
+    seen = undefined;
+    const now = await state();
+    const followed = await Promise.allSettled(all.map((item) => look(item, now, began)));
+    for (const item of followed) if (item.status === 'rejected') throw item.reason;
+    seen = token;
+  }).fresh;
+};
 
-export const openActiveGenerations = async (
+const openActive = async (
   projectors: readonly Projector[],
   readModels: ReadModels,
   log: EventLog,
-  { onDamage = () => undefined, onReplaced }: ActiveOptions = {},
-): Promise<ActiveGenerations> => {
+): Promise<readonly Active[]> => {
   const lookedAt = monotonicMs();
-  const opened = await openLiveGenerations(projectors, readModels, log, onReplaced);
-  const all: readonly Active[] = opened.map(({ projector, generation }) => ({
+  const opened = await openLiveGenerations(projectors, readModels, log);
+  return opened.map(({ projector, generation }) => ({
     projector,
     readModels,
     log,
     open: new Map([[generation.id.generation, generation]]),
     unusable: new Set(),
     reported: new Set(),
-    onDamage,
+    onDamage: () => undefined,
     live: generation,
     recent: { read: [], projected: [] },
     lookedAt,
   }));
+};
 
-  /** The token of the last look at the pointers, if it succeeded. */
-  let seen: number | undefined;
-
-  /** Every write looks at the pointers. While they are unchanged and no switch is in progress, the token is enough. */
-  const { fresh: refresh } = sharedRuns(async (): Promise<void> => {
-    const began = monotonicMs();
-    const token = readModels.pointersToken?.();
-    if (token !== undefined && token === seen && all.every(isSettled)) {
-      for (const item of all) item.lookedAt = began;
-      return;
-    }
-    seen = undefined;
-    const followed = await Promise.allSettled(all.map(look));
-    for (const item of followed) if (item.status === 'rejected') throw item.reason;
-    seen = token;
-  });
-  await refresh();
-
+export const openActiveGenerations = async (
+  projectors: readonly Projector[],
+  readModels: ReadModels,
+  log: EventLog,
+  /** Called once when a live generation is found to be damaged. */
+  onDamage: Report = () => undefined,
+): Promise<ActiveGenerations> => {
+  const all = await openActive(projectors, readModels, log);
+  const refresh = lookingAt(all, readModels);
+  // Before the first generation is created, there is nothing to follow.
+  if (all.every(({ live }) => exists(live))) await refresh();
+  // Only now, because `provide` may replace what is damaged, and reports that.
+  for (const item of all) item.onDamage = onDamage;
   return {
     live: () => all.map(({ projector, live }) => ({ projector, generation: live })),
     projected: () =>
@@ -251,6 +261,13 @@ export const openActiveGenerations = async (
         projectedOf(active).map((generation) => ({ projector: active.projector, generation })),
       ),
     shown: () => all.flatMap(({ live, next, recent }) => present([live, next, ...recent.read])),
+    provide: async (onReplaced) => {
+      for (const item of all) {
+        await provideLive(item, onReplaced);
+        item.live = await openLive(item);
+      }
+      await refresh();
+    },
     refresh,
     isUpToDate: () => {
       const now = monotonicMs();

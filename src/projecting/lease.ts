@@ -1,40 +1,67 @@
-import { randomUUID } from 'node:crypto';
-import { hostname } from 'node:os';
 import type { Projector } from '../../projections/projector';
-import type { ReadModels } from '../read-models/read-models';
+import { monotonicMs } from '../clock';
+import { holderName } from '../read-models/lease-holder';
+import type { Leases, ReadModels } from '../read-models/read-models';
 
-/** A lease as one holder sees it. */
-export interface Lease {
-  /** Takes or renews it. False: another holder has it, or the store failed. */
-  hold(note?: string): Promise<boolean>;
+/** Several leases, as one holder keeps them. */
+export interface KeptLeases {
+  /**
+   * Takes or renews all that are available, if it is time to. Returns those that are held: none if they could not be
+   * renewed in time, by this process's own clock.
+   */
+  hold(note?: string): Promise<ReadonlySet<string>>;
   release(): Promise<void>;
-  /** Its current holder, as far as known. */
-  holder(): Promise<string | undefined>;
 }
 
-const LEASE_MS = 2_500;
+type Report = (what: string, error: unknown) => void;
 
-/** Tells an operator the machine and the process; the random part in the middle makes it unique. */
-export const holderName = (): string => `${hostname()} ${randomUUID().slice(0, 8)} ${process.pid}`;
+/** Leases of others are tried this often. */
+const TRY_MS = 1_000;
 
-export const leaseOn = (
-  readModels: ReadModels,
-  what: string,
-  onError: (what: string, error: unknown) => void,
-  forMs = LEASE_MS,
+const NONE: ReadonlySet<string> = new Set();
+
+export const keptLeases = (
+  { lease, release, leaseMs }: Leases,
+  whats: readonly string[],
+  onError: Report,
   self = holderName(),
-): Lease => ({
-  hold: async (note) => {
-    try {
-      return await readModels.lease(what, self, forMs, note);
-    } catch (error) {
-      onError(`The lease ${what} cannot be renewed.`, error);
-      return false;
-    }
-  },
-  release: () => readModels.release(what, self).catch(() => undefined),
-  holder: () => readModels.leaseHolder(what),
-});
+): KeptLeases => {
+  let held = NONE;
+  let heldSince = -Infinity;
+  let triedAt = -Infinity;
+  let lastNote = '';
+
+  const isDue = (now: number, note: string): boolean =>
+    note !== lastNote || now - triedAt >= (held.size === whats.length ? leaseMs / 2 : TRY_MS);
+
+  return {
+    hold: async (note = '') => {
+      const now = monotonicMs();
+      if (isDue(now, note)) {
+        triedAt = now;
+        lastNote = note;
+        try {
+          held = await lease(whats, self, note);
+          heldSince = now;
+        } catch (error) {
+          onError(`The leases ${whats.join(', ')} cannot be renewed.`, error);
+        }
+      }
+      if (monotonicMs() - heldSince >= leaseMs) held = NONE;
+      return held;
+    },
+    release: async () => {
+      held = NONE;
+      triedAt = -Infinity;
+      await release(whats, self).catch(() => undefined);
+    },
+  };
+};
+
+export const projectingLease = (projection: string, version: number): string =>
+  `projecting ${projection}_v${version}`;
+
+export const rebuildLease = (projection: string): string => `rebuild ${projection}`;
 
 /**
  * The right to project, one lease per projection and version: next to an older program, a newer one projects only the
@@ -48,29 +75,23 @@ export interface ProjectingLeases {
   holder(): Promise<string | undefined>;
 }
 
-export const projectingLease = (projection: string, version: number): string =>
-  `projecting ${projection}_v${version}`;
-
-export const rebuildLease = (projection: string): string => `rebuild ${projection}`;
-
 export const projectingLeases = (
   readModels: ReadModels,
   projectors: readonly Projector[],
-  onError: (what: string, error: unknown) => void,
-  self = holderName(),
+  onError: Report,
+  self?: string,
 ): ProjectingLeases => {
-  const leases = projectors.map(({ name, version }) => ({
-    name,
-    lease: leaseOn(readModels, projectingLease(name, version), onError, LEASE_MS, self),
-  }));
+  const leaseOf = ({ name, version }: Projector): string => projectingLease(name, version);
+  const kept = keptLeases(readModels, projectors.map(leaseOf), onError, self);
   return {
     hold: async () => {
-      const held = await Promise.all(leases.map(({ lease }) => lease.hold()));
-      return new Set(leases.filter((_, i) => held[i]).map(({ name }) => name));
+      const held = await kept.hold();
+      return new Set(projectors.filter((projector) => held.has(leaseOf(projector))).map(({ name }) => name));
     },
-    release: async () => void (await Promise.all(leases.map(({ lease }) => lease.release()))),
+    release: kept.release,
     holder: async () => {
-      const holders = await Promise.all(leases.map(({ lease }) => lease.holder()));
+      const { leases } = await readModels.state();
+      const holders = projectors.map((projector) => leases.get(leaseOf(projector))?.holder);
       const known = [...new Set(holders.filter((holder) => holder !== undefined))];
       return known.length === 0 ? undefined : known.join(', ');
     },

@@ -2,12 +2,15 @@ import type { Projector } from '../../projections/projector';
 import type { EventLog, Head } from '../event-log/event-log';
 import { lastingContinuity, whatIsWrong } from '../event-log/log-watch';
 import { codeOf, fault } from '../fault';
-import { isDamage, unreadable } from '../read-models/damage';
+import { isDamage, rebuildCommand, unreadable } from '../read-models/damage';
 import {
   generationName,
+  generationsOf,
+  idOf,
+  newGeneration,
   type Generation,
+  type GenerationId,
   type Peek,
-  type Pointer,
   type ReadModels,
 } from '../read-models/read-models';
 
@@ -43,7 +46,7 @@ const mismatchOf = async (generation: Peek, log: EventLog): Promise<Mismatch | u
 export const matchesLog = async (generation: Peek, log: EventLog): Promise<boolean> =>
   (await mismatchOf(generation, log)) === undefined;
 
-export const mustMatchLog = async (
+const mustMatchLog = async (
   generation: Peek,
   log: EventLog,
   { ifOfAnotherLog }: Pick<ReadModels, 'ifOfAnotherLog'>,
@@ -58,92 +61,94 @@ export const mustMatchLog = async (
 export const isMismatch = (error: unknown): boolean =>
   codeOf(error) === 'read_models_of_another_log' || codeOf(error) === 'log_set_back';
 
-/** The number of the live generation if there is no pointer: the first that was not removed, as old versions may be. */
-const firstNumber = async (
-  readModels: ReadModels,
-  projection: string,
-  version: number,
-  generation = 1,
-): Promise<number> => {
-  const id = { projection, version, generation };
-  const isUsable = !(await readModels.isRemoved(id)) && (await readModels.damageOf(id)) === undefined;
-  return isUsable ? generation : firstNumber(readModels, projection, version, generation + 1);
-};
-
 export type Report = (what: string, error: unknown) => void;
 
-interface Opening {
+export interface Opening {
   readonly projector: Projector;
   readonly readModels: ReadModels;
   readonly log: EventLog;
-  /** Called when a damaged one is replaced by an empty one. Undefined: it stays live, and cannot be read. */
-  readonly onReplaced: Report | undefined;
 }
 
-const openNumber = async (
+/** Opens a generation that must have been built from this log. */
+export const openMatching = async (
   { projector, readModels, log }: Opening,
-  generation: number,
+  id: GenerationId,
 ): Promise<Generation> => {
-  const { name: projection, version, collections } = projector;
-  const opened = await readModels.open(
-    { projection, version, generation },
-    collections,
-    await log.identity(),
+  const generation = await readModels.open(idOf(id), projector.collections);
+  await mustMatchLog(generation, log, readModels);
+  return generation;
+};
+
+const NONE = 'none';
+
+/** False: there is no live generation yet. */
+export const exists = ({ id }: Generation): boolean => id.generation !== NONE;
+
+/** Takes the place of the live generation before there is one. */
+const notBuilt = ({ name: projection, version }: Projector): Generation =>
+  unreadable(
+    { projection, version, generation: NONE },
+    fault(
+      'read_models_unavailable',
+      `The read model ${projection} has not been built yet. Start the service, or run: ${rebuildCommand(projection)}`,
+    ),
   );
-  await mustMatchLog(opened, log, readModels);
-  return opened;
-};
 
-/** Opens a generation and makes it live. Undefined: another process was faster. */
-const openAsLive = async (
-  opening: Opening,
-  number: number,
-  pointer: Pointer | undefined,
-): Promise<Generation | undefined> => {
-  const { name, version } = opening.projector;
-  const generation = await openNumber(opening, number);
-  const next = { ...pointer, live: number };
-  return (await opening.readModels.point(name, version, next, pointer)) ? generation : undefined;
-};
-
-/** The live generation, or what to use in its place if it is damaged. Undefined: the pointer has moved. */
-const openPointedAt = async (opening: Opening, pointer: Pointer): Promise<Generation | undefined> => {
-  const { projector, readModels, onReplaced } = opening;
+/** What is live. In place of one that is damaged or missing, something of which every use fails. Creates nothing. */
+export const openLive = async (opening: Opening): Promise<Generation> => {
+  const { projector, readModels } = opening;
   const { name: projection, version } = projector;
-  const id = { projection, version, generation: pointer.live };
+  const live = generationsOf(await readModels.state(), { projection, version }).find(({ isLive }) => isLive);
+  if (live === undefined) return notBuilt(projector);
   try {
-    return await openNumber(opening, pointer.live);
+    return await openMatching(opening, live);
   } catch (error) {
-    if (!isDamage(error)) throw error;
-    if (onReplaced === undefined) return unreadable(id, error);
-    const generation = await openAsLive(opening, await readModels.nextNumber(projection, version), pointer);
-    if (generation !== undefined)
-      onReplaced(
-        `The read model ${generationName(id)} cannot be read, so it is built again from the log.`,
-        error,
-      );
-    return generation;
+    if (isDamage(error)) return unreadable(idOf(live), error);
+    if (codeOf(error) !== 'generation_removed') throw error;
+    return openLive(opening);
   }
 };
 
-const openLive = async (opening: Opening): Promise<LiveGeneration> => {
+/** Creates an empty generation, and makes it live if `believed` still is. */
+const createLive = async ({ projector, readModels, log }: Opening, believed: string | undefined) => {
+  const { name, version, collections } = projector;
+  const id = newGeneration(name, version);
+  await readModels.create(id, collections, await log.identity());
+  if (await readModels.makeLive(id, believed)) return true;
+  await readModels.remove(id, { live: true });
+  return false;
+};
+
+/**
+ * Creates what is missing: a first generation or, with `onReplaced`, one in place of a live one that is damaged. Whoever
+ * projects then builds it from the log.
+ */
+export const provideLive = async (opening: Opening, onReplaced?: Report): Promise<void> => {
   const { projector, readModels } = opening;
-  const { name, version } = projector;
-  const pointer = await readModels.pointer(name, version);
-  const generation = await (pointer === undefined
-    ? openAsLive(opening, await firstNumber(readModels, name, version), undefined)
-    : openPointedAt(opening, pointer));
-  return generation === undefined ? openLive(opening) : { projector, generation };
+  const { name: projection, version } = projector;
+  const live = generationsOf(await readModels.state(), { projection, version }).find(({ isLive }) => isLive);
+  if (live === undefined) return void (await createLive(opening, undefined));
+  if (onReplaced === undefined) return;
+  try {
+    await openMatching(opening, live);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    if (await createLive(opening, live.generation))
+      onReplaced(
+        `The read model ${generationName(live)} is damaged, so it is built again from the log.`,
+        error,
+      );
+  }
 };
 
 export const openLiveGenerations = async (
   projectors: readonly Projector[],
   readModels: ReadModels,
   log: EventLog,
-  onReplaced?: Report,
 ): Promise<readonly LiveGeneration[]> => {
   const live: LiveGeneration[] = [];
-  for (const projector of projectors) live.push(await openLive({ projector, readModels, log, onReplaced }));
+  for (const projector of projectors)
+    live.push({ projector, generation: await openLive({ projector, readModels, log }) });
   return live;
 };
 

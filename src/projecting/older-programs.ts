@@ -10,12 +10,11 @@ export const olderPrograms = async (
   readModels: ReadModels,
   projectors: readonly Projector[],
 ): Promise<readonly string[]> => {
-  const holders = new Set<string>();
-  for (const { projection, version } of await readModels.generations()) {
+  const { generations, leases } = await readModels.state();
+  const holders = generations.map(({ projection, version }) => {
     const known = projectors.find(({ name }) => name === projection);
-    if (known === undefined || version >= known.version) continue;
-    const holder = await readModels.leaseHolder(projectingLease(projection, version));
-    if (holder !== undefined) holders.add(holder);
-  }
-  return [...holders];
+    if (known === undefined || version >= known.version) return undefined;
+    return leases.get(projectingLease(projection, version))?.holder;
+  });
+  return [...new Set(holders.filter((holder) => holder !== undefined))];
 };

@@ -13,12 +13,13 @@ import { progress, type Progress } from './progress';
 import { project, runInto, type ProjectionRun } from './projection-run';
 import { projectionRuns, type RetryFilter } from './projection-runs';
 import { openActiveGenerations, type ActiveGenerations } from './active-generations';
+import { removeLeft } from './prune';
 
 export interface Projecting {
   /** The generations that answer queries now. */
   readonly live: readonly LiveGeneration[];
   reader(projection: string): Reader;
-  /** Projects, until stopped, whatever no other process projects, and takes over from processes that end. */
+  /** Creates what is missing and projects, until stopped, whatever no other process projects, and takes over from processes that end. */
   start(): Promise<void>;
   /** Whether `reader` may be used now. If not, call `refresh` first. */
   isUpToDate(): boolean;
@@ -26,7 +27,7 @@ export interface Projecting {
   refresh(): Promise<boolean>;
   /** Waits until every read model that any process may read has reached this position. */
   reached(position: Position, withinMs: number): Promise<boolean>;
-  /** For short-lived processes: waits for the process that projects, or projects itself if there is none. */
+  /** For commands: creates what is missing, and waits for the process that projects, or projects if there is none. */
   catchUp(position: Position, withinMs: number, onMoved?: (done: Position) => void): Promise<boolean>;
   /**
    * Whether this tenant is parked in any read model that any process may read. With a position that was `reached`:
@@ -50,7 +51,7 @@ export interface ProjectingParts extends LedgerLog {
   readonly onMoved?: Progress['moved'];
   /** Called with the tenants parked in what this process projects, at first and whenever they change. */
   readonly onParked?: (report: ParkedReport) => void;
-  /** Whether live generations that are damaged are replaced at the start. */
+  /** Whether live generations that are damaged are replaced when it starts. */
   readonly replacesDamaged?: boolean;
   /** The holder name for its leases. */
   readonly holder?: string;
@@ -98,8 +99,8 @@ const runOf = async (engine: Engine, { projector, generation }: LiveGeneration):
   return { ...run, parkedChanged: () => engine.reports.changed(name) };
 };
 
-/** Follows the pointers for a while, or until the set of projected generations changes. */
-const followPointers = async (
+/** Follows the registry for a while, or until the set of projected generations changes. */
+const followRegistry = async (
   { active, readModels, ending, onError }: Engine,
   forMs: number,
 ): Promise<void> => {
@@ -118,7 +119,7 @@ const followPointers = async (
     hasFailed = await active.refresh().then(
       () => false,
       (error: unknown) => {
-        onError('The pointers of the read models cannot be followed.', error);
+        onError('The registry of the read models cannot be followed.', error);
         return true;
       },
     );
@@ -127,20 +128,25 @@ const followPointers = async (
 
 /** Keeps one run per generation for as long as this process holds any lease to project. */
 const projectWhileHeld = async (engine: Engine): Promise<void> => {
-  const { log, streams, readModels, leases, active, reports, ending, onError } = engine;
+  const { log, streams, readModels, projectors, leases, active, reports, ending, onError } = engine;
   const events = consumer(log, streams, {
     onError: (error) => onError('Following the event log failed; retrying.', error),
   });
   const runs = projectionRuns({ runOf: (live) => runOf(engine, live), consumer: events, onError });
   reports.begin();
   try {
-    let known = await readModels.retryRequests();
+    let known = (await readModels.state()).retries;
     for (let held = await leases.hold(); held.size > 0 && !ending.aborted;) {
-      const requests = await readModels.retryRequests().catch(() => known);
+      const state = await readModels.state().catch(() => undefined);
+      const requests = state?.retries ?? known;
       await runs.keep(among(active.projected(), held), requestedSince(known, requests));
       known = requests;
       await reports.look(among(active.live(), held));
-      await followPointers(engine, Math.max(RENEW_MS, readModels.lookMs));
+      const ours = projectors.filter(({ name }) => held.has(name));
+      await removeLeft(readModels, ours, state?.generations ?? []).catch((error: unknown) =>
+        onError('A generation that is no longer live cannot be removed.', error),
+      );
+      await followRegistry(engine, Math.max(RENEW_MS, readModels.lookMs));
       held = await leases.hold();
     }
   } finally {
@@ -157,15 +163,15 @@ const projectInThisThread = async (engine: Engine): Promise<void> => {
     } catch (error) {
       onError('Projecting failed; retrying.', error);
     }
-    await followPointers(engine, engine.readModels.lookMs);
+    await followRegistry(engine, engine.readModels.lookMs);
   }
   await leases.release();
 };
 
-/** This thread itself only follows the pointers. */
+/** This thread itself only follows the registry. */
 const projectInWorkers = async (engine: Engine, workers: ProjectingWorkers): Promise<void> => {
   const stop = workers(engine.progress.moved);
-  while (!engine.ending.aborted) await followPointers(engine, engine.readModels.lookMs);
+  while (!engine.ending.aborted) await followRegistry(engine, engine.readModels.lookMs);
   await stop();
 };
 
@@ -232,10 +238,8 @@ const retryParked = async (engine: Engine, tenantId?: string): Promise<'done' | 
 
 export const openProjecting = async (parts: ProjectingParts): Promise<Projecting> => {
   const { log, readModels, projectors, onError, workers, replacesDamaged = false } = parts;
-  const active = await openActiveGenerations(projectors, readModels, log, {
-    onDamage: onError,
-    onReplaced: replacesDamaged ? onError : undefined,
-  });
+  const active = await openActiveGenerations(projectors, readModels, log, onError);
+  const provide = (): Promise<void> => active.provide(replacesDamaged ? onError : undefined);
   const ending = new AbortController();
   const engine: Engine = {
     ...parts,
@@ -257,10 +261,11 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       return found.generation.reader;
     },
     start: async () => {
+      await provide();
       running = workers === undefined ? projectInThisThread(engine) : projectInWorkers(engine, workers);
       running.catch((error: unknown) => onError('Projecting ended.', error));
     },
-    // The loop that follows the pointers reports failures.
+    // The loop that follows the registry reports failures.
     refresh: () =>
       active.refresh().then(
         () => true,
@@ -268,7 +273,10 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       ),
     isUpToDate: active.isUpToDate,
     reached: engine.progress.reached,
-    catchUp: (position, withinMs, onMoved = () => undefined) => catchUp(engine, position, withinMs, onMoved),
+    catchUp: async (position, withinMs, onMoved = () => undefined) => {
+      await provide();
+      return catchUp(engine, position, withinMs, onMoved);
+    },
     isParked: async (tenantId, reached) => {
       const candidates = active
         .shown()

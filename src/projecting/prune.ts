@@ -5,6 +5,7 @@ import {
   type GenerationId,
   type ReadModels,
   type RemovalRefused,
+  type StoredGeneration,
 } from '../read-models/read-models';
 import { projectingLease, rebuildLease } from './lease';
 import { STILL_PROJECTED_MS } from './active-generations';
@@ -17,57 +18,62 @@ const removalGuard = (id: GenerationId, projectors: readonly Projector[]): Remov
   const projector = projectors.find(({ name }) => name === id.projection);
   if (projector === undefined || id.version > projector.version) return undefined;
   return id.version < projector.version
-    ? { held: projectingLease(id.projection, id.version), live: false }
-    : { held: rebuildLease(id.projection), live: true };
+    ? { held: [projectingLease(id.projection, id.version)] }
+    : { held: [rebuildLease(id.projection)], live: true };
 };
 
-/** The generations not in use: previous ones, leftovers of killed rebuilds, older versions. */
+/** The generations not in use: those that were live, what rebuilds left behind, older versions. */
 export const unusedGenerations = async (
   readModels: ReadModels,
   projectors: readonly Projector[],
 ): Promise<readonly GenerationId[]> => {
-  const isUnused = async (id: GenerationId): Promise<boolean> => {
+  const { generations, leases } = await readModels.state();
+  return generations.filter((id) => {
     const unless = removalGuard(id, projectors);
-    if (unless === undefined || (await readModels.leaseHolder(unless.held)) !== undefined) return false;
-    if (!unless.live) return true;
-    const pointer = await readModels.pointer(id.projection, id.version);
-    return pointer !== undefined && pointer.live !== id.generation;
-  };
-  const unused: GenerationId[] = [];
-  for (const id of await readModels.generations()) if (await isUnused(id)) unused.push(id);
-  return unused;
+    if (unless === undefined || unless.held?.some((what) => leases.has(what)) === true) return false;
+    return unless.live !== true || !id.isLive;
+  });
 };
 
 const LOOK_MS = 100;
 
-/** Other processes may not have noticed yet that it is no longer live, and their writes still wait for it. */
-const untilUnread = async (
-  readModels: ReadModels,
-  { projection, version, generation }: GenerationId,
-  withinMs: number,
-): Promise<void> => {
-  const isRead = async (): Promise<boolean> =>
-    (await readModels.liveLately(projection, version, withinMs)).includes(generation);
-  while (await isRead()) await pause(LOOK_MS);
-};
-
 /**
- * Removes the generations that are still unused: things may have changed while the operator was deciding. The store marks
- * each atomically, after which no switch or rollback to it is possible.
+ * Removes the generations that are still unused: things may have changed while the operator was deciding. Waits for those
+ * that were live until just now: other processes may not have noticed the switch yet, and their writes still wait for them.
  */
 export const prune = async (
   readModels: ReadModels,
   projectors: readonly Projector[],
   found: readonly GenerationId[],
-  readForMs = STILL_PROJECTED_MS,
+  leftWithinMs = STILL_PROJECTED_MS,
 ): Promise<readonly string[]> => {
+  const isStillRead = async (id: GenerationId): Promise<boolean> => {
+    const { generations } = await readModels.state();
+    const stored = generations.find((row) => generationName(row) === generationName(id));
+    return (stored?.leftMs ?? Infinity) < leftWithinMs;
+  };
   const removed: string[] = [];
   for (const id of found) {
     const unless = removalGuard(id, projectors);
-    if (unless === undefined || !(await readModels.markRemoved(id, unless))) continue;
-    await untilUnread(readModels, id, readForMs);
-    await readModels.drop(id);
-    removed.push(generationName(id));
+    if (unless === undefined) continue;
+    while (await isStillRead(id)) await pause(LOOK_MS);
+    if (await readModels.remove(id, { ...unless, leftWithinMs })) removed.push(generationName(id));
   }
   return removed;
+};
+
+/** Queries that started before a switch may take a while. */
+const UNREAD_MS = 20_000;
+
+/** Removes what was live before the last switch, once nobody can read it any more. For the process that projects. */
+export const removeLeft = async (
+  readModels: ReadModels,
+  projectors: readonly Projector[],
+  generations: readonly StoredGeneration[],
+): Promise<void> => {
+  for (const id of generations) {
+    const isOurs = projectors.some(({ name, version }) => name === id.projection && version === id.version);
+    if (!isOurs || id.isLive || (id.leftMs ?? 0) < UNREAD_MS) continue;
+    await readModels.remove(id, { live: true, leftWithinMs: UNREAD_MS });
+  }
 };

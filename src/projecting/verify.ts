@@ -1,5 +1,5 @@
 import { upTo } from '../event-log/reading';
-import type { ReadModels, Target } from '../read-models/read-models';
+import { newGeneration, type ReadModels, type Target } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
 import { batchOf } from './batch';
 import type { Batches } from './consumer';
@@ -38,8 +38,9 @@ export const verify = async (
   options: VerifyOptions,
 ): Promise<Verified> => {
   const { log } = parts;
-  const id = { projection: projector.name, version: projector.version, generation: 1 };
-  const build = await scratch.build(id, projector.collections, await log.identity());
+  const id = newGeneration(projector.name, projector.version);
+  await scratch.create(id, projector.collections, await log.identity());
+  const build = await scratch.build(id, projector.collections);
 
   const follow =
     (target: Target) =>

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Collection, Document, Reader as Questions } from '../../projections/projector';
 import type { Head, Position } from '../event-log/event-log';
 import { fault, type Fault } from '../fault';
@@ -6,8 +7,8 @@ import { fault, type Fault } from '../fault';
  * A store of read models. Everything in it can be rebuilt from the log. Every adapter keeps every promise on this page,
  * and `test/read-models/contract` checks each of them.
  *
- * A projection is stored as generations, `<name>_v<version>_<generation>`. A pointer per name and version says which
- * one is live, that is, answers queries. A rebuild builds another generation and then moves the pointer.
+ * A projection is stored as generations, `<name>_v<version>_<generation>`. At most one per name and version is live, that
+ * is, answers queries. A rebuild builds another one and then makes it live.
  *
  * A document is any JSON object and is returned exactly as written. A NUL and a lone surrogate are text like any other,
  * in documents, keys and indexed values. Distinct texts are never treated as equal.
@@ -16,15 +17,14 @@ import { fault, type Fault } from '../fault';
  * does a generation whose contents are lost, in whole or in part (`isDamage`), and from then on it is marked as damaged.
  */
 export interface ReadModels extends Registry {
-  /**
-   * Opens a generation. If it does not exist, creates it, empty and bound to this log; an unfinished build is finished
-   * first. A removed generation is never created again: `generation_removed`. Nor is one that a pointer names: it is
-   * damaged, like one that is marked as such.
-   */
-  open(id: GenerationId, collections: readonly Collection[], log: string): Promise<Generation>;
+  /** Creates an empty generation, bound to this log. Nothing else creates one. */
+  create(id: GenerationId, collections: readonly Collection[], log: string): Promise<void>;
+
+  /** Opens a generation, after finishing an unfinished build. `generation_removed`: it does not exist. */
+  open(id: GenerationId, collections: readonly Collection[]): Promise<Generation>;
 
   /** The same for a generation that is built before it is queried. An unfinished build is resumed. */
-  build(id: GenerationId, collections: readonly Collection[], log: string): Promise<Build>;
+  build(id: GenerationId, collections: readonly Collection[]): Promise<Build>;
 
   /** Opens a generation, built or not, read-only. Undefined: it does not exist. */
   peek(id: GenerationId): Promise<Peek | undefined>;
@@ -32,100 +32,124 @@ export interface ReadModels extends Registry {
   /** Tells the operator what to do if the read models belong to another log. */
   readonly ifOfAnotherLog: string;
 
-  /** How often to poll the pointers. Longer for a server on the network. */
+  /** How often to look at the registry. Longer for a server on the network. */
   readonly lookMs: number;
 
   close(): Promise<void>;
 }
 
-/** The state of all generations, and requests from one process to another. */
+/** What exists, what is live, who works on it. Reading it creates nothing. */
 export interface Registry extends Leases {
-  generations(): Promise<readonly GenerationId[]>;
+  state(): Promise<RegistryState>;
 
   /**
-   * Changes whenever the result of `pointer` or `liveLately` changes, in whichever process, other than by the passing of
-   * time; otherwise stays the same. Omitted by stores where it would not be much cheaper than a read.
+   * Changes whenever the state changes, in whichever process, other than by the passing of time; otherwise stays the
+   * same. Omitted by stores where it would not be much cheaper than `state`.
    */
-  readonly pointersToken?: () => number;
-  pointer(projection: string, version: number): Promise<Pointer | undefined>;
+  readonly stateToken?: () => number;
+
   /**
-   * Compare-and-set: moves the pointer if it still equals `believed` and `to` names no removed generation. Otherwise
+   * Compare-and-set: makes a generation live if it exists, is not damaged, and `believed` is what is live now. Otherwise
    * returns false and changes nothing.
    */
-  point(projection: string, version: number, to: Pointer, believed: Pointer | undefined): Promise<boolean>;
-  /** The generations that are no longer live, but were within this time: other processes may still read them. */
-  liveLately(projection: string, version: number, withinMs: number): Promise<readonly number[]>;
+  makeLive(id: GenerationId, believed: string | undefined): Promise<boolean>;
 
-  /** A number for a new generation of this projection and version. Numbers are never reused. */
-  nextNumber(projection: string, version: number): Promise<number>;
   /**
-   * Atomically marks a generation as removed. Returns false and changes nothing while it is live or a given lease is
-   * held. A removed generation is never live or previous again, and once dropped is never created again. `liveLately`
-   * still includes it, so that whoever drops it can wait for its last readers.
+   * Permanently removes a generation with its documents, unless something refuses it: then returns false and changes
+   * nothing. If interrupted, it is left marked as damaged.
    */
-  markRemoved(id: GenerationId, unless: RemovalRefused): Promise<boolean>;
-  /** Marked as removed, dropped or not. Never true of a live one. */
-  isRemoved(id: GenerationId): Promise<boolean>;
-  /**
-   * Permanently deletes the documents of a generation, which no pointer may name. Current readers may continue for a
-   * while.
-   */
-  drop(id: GenerationId): Promise<void>;
-
-  /** Why a generation is damaged, as found by any process. Undefined: it is not known to be. */
-  damageOf(id: GenerationId): Promise<string | undefined>;
+  remove(id: GenerationId, unless: RemovalRefused): Promise<boolean>;
 
   /** Asks the process that projects to retry one parked tenant, or all. */
   requestRetry(tenantId?: string): Promise<void>;
-  /** May lag slightly behind requests of other processes. */
-  retryRequests(): Promise<RetryRequests>;
 }
 
-export interface Leases {
-  /**
-   * Takes or renews a lease: true if `holder` has it now. Leases only avoid duplicate work; correctness depends on
-   * `commit` alone. A lease expires after `forMs`, or earlier if the store detects that its holder is gone.
-   */
-  lease(what: string, holder: string, forMs: number, note?: string): Promise<boolean>;
-  release(what: string, holder: string): Promise<void>;
-  leaseHolder(what: string): Promise<string | undefined>;
-  /** The note that the current holder set last, if the lease is held. */
-  leaseNote(what: string): Promise<string | undefined>;
+export interface RegistryState {
+  /** All generations that exist. */
+  readonly generations: readonly StoredGeneration[];
+  /** The leases that are held now. */
+  readonly leases: ReadonlyMap<string, HeldLease>;
+  readonly retries: RetryRequests;
 }
 
 export interface GenerationId {
   readonly projection: string;
   readonly version: number;
-  readonly generation: number;
+  /** Random, and never used again. */
+  readonly generation: string;
 }
+
+export interface StoredGeneration extends GenerationId {
+  readonly isLive: boolean;
+  /** How long ago it ceased to be live, by the store's clock. Undefined: it is live, or never was. */
+  readonly leftMs?: number;
+  /** Why its contents are lost, as found by any process. */
+  readonly damage?: string;
+}
+
+export interface HeldLease {
+  readonly holder: string;
+  readonly note: string;
+}
+
+export interface Leases {
+  /** How long a lease lasts, by the store's clock, unless it is renewed. */
+  readonly leaseMs: number;
+  /**
+   * Takes or renews leases: returns those that `holder` has now. Leases only avoid duplicate work; correctness depends on
+   * `commit` and `makeLive` alone. A lease is free earlier if the store detects that its holder is gone.
+   */
+  lease(whats: readonly string[], holder: string, note?: string): Promise<ReadonlySet<string>>;
+  release(whats: readonly string[], holder: string): Promise<void>;
+}
+
+export const newGeneration = (projection: string, version: number): GenerationId => ({
+  projection,
+  version,
+  generation: `g${randomBytes(5).toString('hex')}`,
+});
+
+/** Earlier programs numbered their generations. They may still run, and use these. */
+export const isNumbered = ({ generation }: GenerationId): boolean => /^[0-9]+$/.test(generation);
 
 export const generationName = ({ projection, version, generation }: GenerationId): string =>
   `${projection}_v${version}_${generation}`;
 
+/** Without what is stored about it. */
+export const idOf = ({ projection, version, generation }: GenerationId): GenerationId => ({
+  projection,
+  version,
+  generation,
+});
+
 /** Undefined if it is not the name of a generation. */
 export const generationNamed = (name: string): GenerationId | undefined => {
-  const [, projection, version, generation] = /^([a-z_]+)_v([0-9]+)_([0-9]+)$/.exec(name) ?? [];
-  if (projection === undefined) return undefined;
-  return { projection, version: Number(version), generation: Number(generation) };
+  const [, projection, version, generation] = /^([a-z_]+)_v([0-9]+)_([0-9a-z]+)$/.exec(name) ?? [];
+  if (projection === undefined || generation === undefined) return undefined;
+  return { projection, version: Number(version), generation };
 };
 
+/** The generations of one projection in one version. */
+export const generationsOf = (
+  { generations }: RegistryState,
+  { projection, version }: Pick<GenerationId, 'projection' | 'version'>,
+): readonly StoredGeneration[] =>
+  generations.filter((id) => id.projection === projection && id.version === version);
+
 export const generationRemoved = (id: GenerationId): Fault =>
-  fault('generation_removed', `The generation ${generationName(id)} was removed.`);
+  fault('generation_removed', `There is no generation ${generationName(id)} any more.`);
 
 export const commitTooLarge = (bytes: number, max: number): Fault =>
   fault('commit_too_large', `A commit of ${bytes} bytes exceeds the maximum of ${max}.`);
 
-export interface Pointer {
-  readonly live: number;
-  readonly previous?: number;
-}
-
 /** What prevents a generation from being removed. */
 export interface RemovalRefused {
-  /** This lease is held. */
-  readonly held: string;
-  /** True: being live prevents it. False: its pointer is removed with it. */
-  readonly live: boolean;
+  /** Any of these leases is held. */
+  readonly held?: readonly string[];
+  /** It is live. Omitted: then it ceases to be. */
+  readonly live?: boolean;
+  /** It ceased to be live less than this time ago: other processes may still read it. */
+  readonly leftWithinMs?: number;
 }
 
 export interface RetryRequests {

@@ -49,6 +49,8 @@ describe('the projecting workers', () => {
     closers.push(app.close);
     const tenantId = randomUUID();
     const { position } = await app.log.append(app.streams.tenant(tenantId), [tenantCreated], 'no_stream');
+    // False until the workers have created the read models.
+    await until(() => app.projecting.refresh());
     expect(await app.projecting.reached(position, LONG)).toBe(true);
     await until(() => new Set(moves).size === projections.length);
     expect(await findTenant(app.projecting.reader('tenants'), tenantId)).toMatchObject({ name: 'A tenant' });

@@ -9,7 +9,7 @@ import { freshFolder } from '../support/folders';
 const named = (...names: string[]) => projections.filter(({ name }) => names.includes(name));
 
 const quiet = { onError: () => undefined, onStep: () => undefined };
-const options = { ifEqual: false, acceptParked: false };
+const options = { acceptDifferences: true, acceptParked: false };
 
 /** The module, with workers that do only what is given here. */
 const withWorkers = (run: (worker: EventEmitter) => void): typeof import('../../src/app/replay-workers') => {

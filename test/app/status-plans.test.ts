@@ -57,7 +57,7 @@ const isBounded = (sql: string): boolean =>
 
 /** Tables with a few rows at most, whatever is in the log. */
 const SMALL =
-  /^SCAN (CONSTANT ROW|sqlite_master|sqlite_schema|meta|control|pointers|leases|switches|askings|pragma_\w+)\b/;
+  /^SCAN (CONSTANT ROW|sqlite_master|sqlite_schema|meta|control|generations|leases|retries|pragma_\w+)\b/;
 
 const scansOf = ({ path, sql }: Asked): readonly string[] => {
   if (isBounded(sql) || /^\s*PRAGMA/i.test(sql)) return [];

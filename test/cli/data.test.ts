@@ -36,13 +36,10 @@ describe('a command that writes', () => {
     const operator = operatorAt(freshFolder());
     const made = [];
     for (const name of ['A', 'B', 'C']) made.push(await operator.json(`tenant create --name ${name}`));
-    const readModels = await sqliteReadModels(join(operator.folder, 'read-models'));
+    const readModels = sqliteReadModels(join(operator.folder, 'read-models'));
     try {
-      const tenants = await readModels.open(
-        { projection: 'tenants', version: 2, generation: 1 },
-        [{ name: 'tenants', indexes: {} }],
-        'unused',
-      );
+      const live = (await readModels.state()).generations.find(({ projection }) => projection === 'tenants')!;
+      const tenants = await readModels.open(live, [{ name: 'tenants', indexes: {} }]);
       const found = (await tenants.scan('tenants', 10)).map(({ tenantId }) => tenantId);
       expect(found).toEqual(made.map((tenant) => String(tenant['tenant_id'])).toSorted());
     } finally {
@@ -52,12 +49,14 @@ describe('a command that writes', () => {
 
   it('waits at most 2 s for another process that projects, and its write counts either way', async () => {
     const leases = projections.map(({ name, version }) => projectingLease(name, version));
+    const holder = `${hostname()} test ${process.pid}`;
+    let renewing: NodeJS.Timeout | undefined;
     const operator = operatorAt(freshFolder());
     const { tenant_id: id } = await operator.json('tenant create --name A');
-    const readModels = await sqliteReadModels(join(operator.folder, 'read-models'));
+    const readModels = sqliteReadModels(join(operator.folder, 'read-models'));
     try {
-      for (const lease of leases)
-        expect(await readModels.lease(lease, `${hostname()} test ${process.pid}`, 60_000)).toBe(true);
+      expect(await readModels.lease(leases, holder)).toEqual(new Set(leases));
+      renewing = setInterval(() => void readModels.lease(leases, holder), 2_000);
       const startedAt = performance.now();
       const changed = await operator.run(`tenant set-plan ${id} --included-tokens 9 --json`);
       const took = performance.now() - startedAt;
@@ -71,7 +70,8 @@ describe('a command that writes', () => {
       expect(renamed.code).toBe(0);
       expect(JSON.parse(renamed.stdout)).toMatchObject({ name: 'B', created_at: expect.any(String) });
     } finally {
-      for (const lease of leases) await readModels.release(lease, `${hostname()} test ${process.pid}`);
+      clearInterval(renewing);
+      await readModels.release(leases, holder);
       await readModels.close();
     }
     expect(await operator.json(`tenant show ${id}`)).toMatchObject({ included_monthly_active_tokens: 9 });

@@ -3,7 +3,6 @@ import { permissions, permissionsOf } from '../../src/domain/permissions';
 import { freshFolder } from '../support/folders';
 import { operatorAt, type Operator } from '../support/operator';
 import { startService } from '../support/service';
-import { firstGeneration } from '../support/generation-names';
 
 /** Every command that works on data, once with --json and once with readable output, on the same data. */
 const places: readonly {
@@ -190,7 +189,7 @@ describe.each(places)('the command line $where', ({ open }) => {
       log: { identity: UUID, head: expect.any(String) },
       projections: ['tenants', 'applications', 'logs', 'usage'].map((projection) => ({
         projection,
-        generation: firstGeneration(projection),
+        generation: expect.stringMatching(new RegExp(`^${projection}_v`)),
         position: (status['log'] as { head: string }).head,
         lag_events: 0,
         lag_seconds: 0,
@@ -200,7 +199,7 @@ describe.each(places)('the command line $where', ({ open }) => {
     });
     const plain = (await operator.run('status')).stdout;
     expect(plain).toMatch(/^store: +\S.*\nlog: +[0-9a-f-]{36}\nformat: +\d\nhead: +\S+\nprojector: /);
-    expect(plain).toMatch(/^tenants +tenants_v2_1 +\S+ +0 +0\.0 +0$/m);
+    expect(plain).toMatch(/^tenants +tenants_v2_\w+ +\S+ +0 +0\.0 +0$/m);
   });
 });
 

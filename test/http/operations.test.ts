@@ -54,10 +54,10 @@ describe('the operations listener', () => {
       },
       projector: expect.stringMatching(new RegExp(` ${service.process.pid}$`)),
       projections: [
-        { projection: 'tenants', generation: 'tenants_v2_1', ...caughtUp },
-        { projection: 'applications', generation: 'applications_v3_1', ...caughtUp },
-        { projection: 'logs', generation: 'logs_v3_1', ...caughtUp },
-        { projection: 'usage', generation: 'usage_v2_1', ...caughtUp },
+        { projection: 'tenants', generation: expect.stringMatching(/^tenants_v2_g/), ...caughtUp },
+        { projection: 'applications', generation: expect.stringMatching(/^applications_v3_g/), ...caughtUp },
+        { projection: 'logs', generation: expect.stringMatching(/^logs_v3_g/), ...caughtUp },
+        { projection: 'usage', generation: expect.stringMatching(/^usage_v2_g/), ...caughtUp },
       ],
       decisions: { parked: [] },
       limits: {

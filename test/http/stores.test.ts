@@ -6,6 +6,7 @@ import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { serviceProcess, type Service } from '../support/service';
 import { until } from '../support/waiting';
+import { liveGeneration } from '../support/generation-names';
 
 /** The files of the stores, locked or damaged from outside while the server runs. */
 describe('a server whose stores fail', () => {
@@ -22,10 +23,11 @@ describe('a server whose stores fail', () => {
     const value = await work();
     return { ms: performance.now() - startedAt, value };
   };
-  const open = (...path: readonly string[]) =>
-    new DatabaseSync(join(service.folder, ...path), { timeout: 5_000 });
+  const open = (file: string) => new DatabaseSync(join(service.folder, file), { timeout: 5_000 });
+  const fileOf = (projection: string): string =>
+    join('read-models', `${liveGeneration(service.folder, projection)}.db`);
   const locking = async (file: string, work: () => Promise<void>): Promise<void> => {
-    const db = open(...file.split('/'));
+    const db = open(file);
     db.exec('BEGIN IMMEDIATE');
     try {
       await work();
@@ -86,7 +88,7 @@ describe('a server whose stores fail', () => {
 
     it('makes a write with locked read models, answers within 2 s, and marks reads as pending', async () => {
       const before = await by.count();
-      await locking('read-models/tenants_v2_1.db', async () => {
+      await locking(fileOf('tenants'), async () => {
         const { ms, value } = await timed(() => put('Pending', { 'SVC-IDEMPOTENCY-KEY': 'k' }));
         expect([value.status, value.json.name]).toEqual([200, 'Pending']);
         expect(value.headers.get('svc-read-pending')).toBe('true');
@@ -102,7 +104,7 @@ describe('a server whose stores fail', () => {
     });
 
     it('answers a write that had to wait for the log within 2 s of its arrival, even with locked read models', async () => {
-      await locking('read-models/tenants_v2_1.db', async () => {
+      await locking(fileOf('tenants'), async () => {
         const log = open('events.db');
         log.exec('BEGIN IMMEDIATE');
         setTimeout(() => log.exec('ROLLBACK'), 1_000);
@@ -115,7 +117,7 @@ describe('a server whose stores fail', () => {
     });
 
     it('answers 204 to a deletion with locked read models, and marks reads as pending', async () => {
-      await locking('read-models/applications_v3_1.db', async () => {
+      await locking(fileOf('applications'), async () => {
         const response = await call({ method: 'DELETE' });
         expect([response.status, response.headers.get('svc-read-pending')]).toEqual([204, 'true']);
         expectProblem(await call(), { status: 401, code: 'key_refused' });
@@ -165,7 +167,7 @@ describe('a server whose stores fail', () => {
     });
 
     it('makes the writes of a tenant that is parked in one read model, and marks reads as pending', async () => {
-      const db = open('read-models', 'tenants_v2_1.db');
+      const db = open(fileOf('tenants'));
       const tables = db
         .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%parked%'`)
         .all();
@@ -186,10 +188,10 @@ describe('a server whose stores fail', () => {
     beforeEach(newTenant);
     afterEach(stop);
 
-    it.each(['tenants_v2_1.db', 'applications_v3_1.db'])(
+    it.each(['tenants', 'applications'])(
       'answers 503 to reads of a damaged read model %s',
-      async (file) => {
-        const db = open('read-models', file);
+      async (projection) => {
+        const db = open(fileOf(projection));
         const rows = db
           .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'control'`)
           .all();

@@ -3,6 +3,7 @@ import type { Projector } from '../../projections/projector';
 import { compare, type Difference } from '../../src/projecting/compare';
 import { PARKED, type Generation, type Write } from '../../src/read-models/read-models';
 import { storeUnderTest } from '../support/store-under-test';
+import { createAndOpen } from '../support/generations';
 
 const projector: Projector = {
   name: 'shelves',
@@ -37,8 +38,8 @@ afterEach(async () => {
 const filled = async (writes: readonly Write[]): Promise<Generation> => {
   const readModels = await storeUnderTest(undefined, {});
   closers.push(readModels.close);
-  const id = { projection: projector.name, version: 1, generation: 1 };
-  const generation = await readModels.open(id, projector.collections, 'log');
+  const id = { projection: projector.name, version: 1, generation: 'one' };
+  const generation = await createAndOpen(readModels, id, projector.collections, 'log');
   expect(await generation.commit(0, { position: '1', eventId: 'e' }, writes)).toBe(true);
   return generation;
 };

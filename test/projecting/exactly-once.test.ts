@@ -24,8 +24,9 @@ import {
   updated,
 } from './harness';
 import type { TestLog, GivenEvent } from './harness';
+import { createAndOpen } from '../support/generations';
 
-const ID = { projection: 'lines', version: 1, generation: 1 };
+const ID = { projection: 'lines', version: 1, generation: 'one' };
 
 type Random = () => number;
 
@@ -174,7 +175,7 @@ const runProjector = async ({
     const onWrite = () => sometimes(random, 0.01);
     const readModels: ReadModels = await storeUnderTest(folder, { onWrite });
     try {
-      const generation = await readModels.open(ID, projector.collections, 'log');
+      const generation = await createAndOpen(readModels, ID, projector.collections, 'log');
       const run = runOf(projector, unreliable(generation, random, happened), log, program);
       await retryDue(run);
       for (let done = false; !done; await turn()) {
@@ -232,7 +233,7 @@ const follow = async ({ first, second, seed: own, projectors }: Course): Promise
   const history: (Happened & { strange: boolean })[] = [];
   const check = await storeUnderTest(folder, {});
   try {
-    const generation = await check.open(ID, linesProjector().collections, 'log');
+    const generation = await createAndOpen(check, ID, linesProjector().collections, 'log');
     for (const [program, acts] of [
       ['old', first],
       ['new', second],
@@ -288,7 +289,7 @@ describe('projecting', () => {
     };
     const readModels = await openReadModels(freshFolder(), {});
     const projector = linesProjector();
-    const generation = await readModels.open(ID, projector.collections, 'log');
+    const generation = await createAndOpen(readModels, ID, projector.collections, 'log');
     const run = runOf(projector, generation, log);
     const all = async function* (after: Position | undefined) {
       for await (const batch of log.readAll({ after })) yield batchOf(batch, streams);
@@ -365,14 +366,14 @@ describe('projecting', () => {
     const { log, record, run, all, history } = await projected();
     await record(created(), ...Array.from({ length: 40 }, (_, i) => updated(`name ${i}`)));
     const small = await openReadModels(freshFolder(), { maxCommitBytes: 1_000 });
-    const generation = await small.open(ID, run.projector.collections, 'log');
+    const generation = await createAndOpen(small, ID, run.projector.collections, 'log');
     await project({ ...run, generation }, all);
     const { n, to } = await generation.control();
     expect(n).toBeGreaterThan(3);
     expect(to?.position).toBe((await log.head())?.position);
     expect(await documentsOf(generation.reader, lineCollections)).toEqual(plainLines(history));
     const tiny = await openReadModels(freshFolder(), { maxCommitBytes: 10 });
-    const none = await tiny.open(ID, run.projector.collections, 'log');
+    const none = await createAndOpen(tiny, ID, run.projector.collections, 'log');
     await expect(project({ ...run, generation: none }, all)).rejects.toMatchObject({
       code: 'commit_too_large',
     });

@@ -7,7 +7,13 @@ import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { openProjecting, type Projecting } from '../../src/projecting/projecting';
 import type { ProjectionRun } from '../../src/projecting/projection-run';
-import type { ReadModels, Scanner, Target } from '../../src/read-models/read-models';
+import {
+  generationNamed,
+  type GenerationId,
+  type ReadModels,
+  type Scanner,
+  type Target,
+} from '../../src/read-models/read-models';
 import { openForWriting } from '../../src/sqlite/database';
 import { freshFolder } from '../support/folders';
 import { inPlaceAppender } from '../support/in-place-appender';
@@ -107,10 +113,34 @@ export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
 // A commit takes several round trips there.
 if (storeName !== 'sqlite') jest.setTimeout(120_000);
 
+/** The generations that this test has created, in order. */
+const generations: GenerationId[] = [];
+afterEach(() => void generations.splice(0));
+
+/** Ids are random. Numbers the generations of a projection and version in the order of their creation instead. */
+export const numbered = (name: string): string => {
+  const id = generationNamed(name)!;
+  const line = generations.filter(
+    ({ projection, version }) => projection === id.projection && version === id.version,
+  );
+  const at = line.findIndex(({ generation }) => generation === id.generation);
+  return `${id.projection}_v${id.version}_${at + 1}`;
+};
+
+/** The n-th generation that was created of a projection and version. */
+export const nth = (n: number, projection = 'lines', version = 1): GenerationId =>
+  generations.filter((id) => id.projection === projection && id.version === version)[n - 1]!;
+
 export const openReadModels: typeof storeUnderTest = async (...parts) => {
   const readModels = await storeUnderTest(...parts);
   closeAfterwards(() => readModels.close());
-  return readModels;
+  return {
+    ...readModels,
+    create: (id, ...more) => {
+      generations.push(id);
+      return readModels.create(id, ...more);
+    },
+  };
 };
 
 /** A whole projecting process, as `src/app/app.ts` creates it. Its errors are kept. */
@@ -173,7 +203,7 @@ export const takenByNobody = async (
 ): Promise<void> => {
   const end = monotonicMs() + lastsMs + 100;
   await until(async () => {
-    expect(await readModels.lease(lease, 'somebody else', 60_000)).toBe(false);
+    expect(await readModels.lease([lease], 'somebody else')).toEqual(new Set());
     return monotonicMs() > end;
   });
 };

@@ -2,12 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { projections } from '../../projections/projections';
 import { tenants } from '../../projections/tenants';
-import type { Head } from '../../src/event-log/event-log';
-import { openLiveGenerations } from '../../src/projecting/live-generations';
+import type { EventLog, Head } from '../../src/event-log/event-log';
+import { exists, openLive, openLiveGenerations, provideLive } from '../../src/projecting/live-generations';
+import { generationName, type ReadModels } from '../../src/read-models/read-models';
 import { openForWriting } from '../../src/sqlite/database';
 import { freshFolder } from '../support/folders';
+import { liveOf } from '../support/generations';
 import { storeName } from '../support/store-name';
-import { closeAll, created, openLog, openProcess, openReadModels, streams, updated } from './harness';
+import {
+  closeAll,
+  created,
+  numbered,
+  openLog,
+  openProcess,
+  openReadModels,
+  streams,
+  updated,
+} from './harness';
 
 const STREAM = streams.tenant(randomUUID());
 const HELP: Readonly<Record<string, RegExp>> = {
@@ -29,6 +40,10 @@ const built = async () => {
   return folders;
 };
 
+const provide = async (readModels: ReadModels, log: EventLog): Promise<void> => {
+  for (const projector of projections) await provideLive({ projector, readModels, log });
+};
+
 const open = async (folders: { log: string; readModels: string }) =>
   openLiveGenerations(projections, await openReadModels(folders.readModels), await openLog(folders.log));
 
@@ -40,17 +55,27 @@ const tamper = (folder: string, sql: string): void => {
 };
 
 describe('the live generations', () => {
-  it('are created at the first start: one for each projector, with a pointer to it', async () => {
+  it('are provided at the first start: one for each projector', async () => {
     const readModels = await openReadModels(freshFolder());
     const log = await openLog();
+    await provide(readModels, log);
     const live = await openLiveGenerations(projections, readModels, log);
-    expect(live.map(({ generation }) => generation.id)).toEqual(
-      projections.map(({ name, version }) => ({ projection: name, version, generation: 1 })),
+    expect(live.map(({ generation }) => numbered(generationName(generation.id)))).toEqual(
+      projections.map(({ name, version }) => `${name}_v${version}_1`),
     );
     for (const { projector, generation } of live) {
-      expect(await readModels.pointer(projector.name, projector.version)).toEqual({ live: 1 });
+      expect(await liveOf(readModels, projector)).toBe(generation.id.generation);
       expect(await generation.control()).toEqual({ n: 0, log: await log.identity() });
     }
+  });
+
+  it('are not created by looking for them', async () => {
+    const readModels = await openReadModels(freshFolder());
+    for (const { generation } of await openLiveGenerations(projections, readModels, await openLog())) {
+      expect(exists(generation)).toBe(false);
+      await expect(generation.control()).rejects.toThrow('has not been built yet');
+    }
+    expect((await readModels.state()).generations).toEqual([]);
   });
 
   it('are found again', async () => {
@@ -58,32 +83,29 @@ describe('the live generations', () => {
     for (const { generation } of await open(folders)) expect((await generation.control()).n).toBe(1);
   });
 
-  it('are those that the pointers name', async () => {
-    const folders = await built();
-    const readModels = await openReadModels(folders.readModels);
-    await readModels.point('tenants', 2, { live: 2, previous: 1 }, { live: 1 });
-    const live = await open(folders);
-    expect(live.map(({ generation }) => generation.id.generation)).toEqual([2, 1, 1, 1]);
-  });
-
   it('of another version are separate', async () => {
     const folders = await built();
     const readModels = await openReadModels(folders.readModels);
     const log = await openLog(folders.log);
-    const [next] = await openLiveGenerations([{ ...tenants, version: 3 }], readModels, log);
-    expect(await next?.generation.control()).toEqual({ n: 0, log: await log.identity() });
-    expect(await readModels.pointer('tenants', 2)).toEqual({ live: 1 });
+    const before = await liveOf(readModels, tenants);
+    const next = { projector: { ...tenants, version: 3 }, readModels, log };
+    await provideLive(next);
+    expect(await (await openLive(next)).control()).toEqual({ n: 0, log: await log.identity() });
+    expect(await liveOf(readModels, tenants)).toBe(before);
   });
 
-  it('can be created by two processes at once', async () => {
+  it('can be provided by two processes at once: one of each is kept', async () => {
     for (let round = 0; round < 3; round++) {
       const folders = { log: freshFolder(), readModels: freshFolder() };
-      const both = await Promise.all([open(folders), open(folders)]);
-      for (const live of both)
-        for (const { generation } of live) {
-          expect(generation.id.generation).toBe(1);
-          expect((await generation.control()).n).toBe(0);
-        }
+      const opened = async () =>
+        [await openReadModels(folders.readModels), await openLog(folders.log)] as const;
+      const both = [await opened(), await opened()];
+      await Promise.all(both.map((parts) => provide(...parts)));
+      const [one, two] = await Promise.all(both.map((parts) => openLiveGenerations(projections, ...parts)));
+      expect(one!.map(({ generation }) => generation.id)).toEqual(
+        two!.map(({ generation }) => generation.id),
+      );
+      expect((await both[0]![0].state()).generations).toHaveLength(projections.length);
       await closeAll();
     }
   });
@@ -95,7 +117,7 @@ describe('the live generations', () => {
     const readModels = await openReadModels(folders.readModels);
     await expect(openLiveGenerations(projections, readModels, other)).rejects.toMatchObject({
       code: 'read_models_of_another_log',
-      message: expect.stringMatching(/tenants_v2_1 was built from another event log/),
+      message: expect.stringMatching(/tenants_v2_\w+ was built from another event log/),
     });
     await expect(openLiveGenerations(projections, readModels, other)).rejects.toThrow(HELP[storeName]);
   });
@@ -110,7 +132,7 @@ describe('the live generations', () => {
     tamper(folders.log, sql);
     await expect(open(folders)).rejects.toMatchObject({
       code: 'log_set_back',
-      message: expect.stringMatching(/tenants_v2_1 does not match the event log. .* set back/),
+      message: expect.stringMatching(/tenants_v2_\w+ does not match the event log. .* set back/),
     });
     await expect(open(folders)).rejects.toThrow(REBUILD);
   });

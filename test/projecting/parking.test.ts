@@ -31,6 +31,7 @@ import {
   updated,
   type TestLog,
 } from './harness';
+import { createAndOpen } from '../support/generations';
 
 const names = (): { bad: string; good: string } => ({ bad: randomUUID(), good: randomUUID() });
 
@@ -237,15 +238,15 @@ describe('a parked tenant', () => {
   /** The old program cannot read the name `strange`, the new one can. */
   const old = linesProjector((event) => event.type === 'TenantUpdated' && event.data.name === 'strange');
   const fixed = linesProjector();
-  const ID = { projection: 'lines', version: 1, generation: 1 };
+  const ID = { projection: 'lines', version: 1, generation: 'one' };
 
   const prepared = async (hooks: { onWrite?: () => void; maxCommitBytes?: number } = {}) => {
     const log = await openLog();
     const readModels = await openReadModels(join(log.folder, 'read-models'), hooks);
-    const generation = await readModels.open(ID, old.collections, 'log');
+    const generation = await createAndOpen(readModels, ID, old.collections, 'log');
     /** The documents of a clean fold by a program that can read everything. */
     const clean = async (): Promise<Record<string, Document>> => {
-      const other = await readModels.open({ ...ID, generation: 2 }, old.collections, 'log');
+      const other = await createAndOpen(readModels, { ...ID, generation: 'other' }, old.collections, 'log');
       await project(runOf(fixed, other, log), allOf(log));
       return documentsOf(other, lineCollections);
     };
@@ -345,9 +346,7 @@ describe('a parked tenant', () => {
     await project(by(old, '1'), allOf(log));
     const parked = await parkedIn(generation);
     await log.record(streams.tenant(bad), updated('waits'));
-    const again = await (
-      await openReadModels(join(log.folder, 'read-models'), {})
-    ).open(ID, old.collections, 'log');
+    const again = await (await openReadModels(join(log.folder, 'read-models'), {})).open(ID, old.collections);
     const run = { ...by(fixed, '1'), generation: again };
     await retryDue(run);
     await project(run, allOf(log));
@@ -373,7 +372,7 @@ describe('a parked tenant', () => {
     await after.start();
     expect(await after.reached(last, 10_000)).toBe(true);
     expect(await parkedIn(after.reader('lines'))).toEqual([]);
-    const other = await readModels.open({ ...ID, generation: 2 }, fixed.collections, 'log');
+    const other = await createAndOpen(readModels, { ...ID, generation: 'other' }, fixed.collections, 'log');
     await project(runOf(fixed, other, log), allOf(log));
     expect(await documentsOf(after.reader('lines'), lineCollections)).toEqual(
       await documentsOf(other, lineCollections),
@@ -396,7 +395,7 @@ describe('a parked tenant', () => {
       await retryDue(by(fixed, '2'));
       expect(await parkedIn(generation)).toEqual([]);
       const other = await openReadModels();
-      const clean = await other.open(ID, fixed.collections, 'log');
+      const clean = await createAndOpen(other, ID, fixed.collections, 'log');
       await project(runOf(fixed, clean, log), allOf(log));
       expect(await documentsOf(generation, lineCollections)).toEqual(
         await documentsOf(clean, lineCollections),

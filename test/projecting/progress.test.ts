@@ -8,7 +8,7 @@ describe('waiting for the read models', () => {
   it('can start again any number of microtasks after the last wait', async () => {
     let applied = 0;
     const reader = { applied: async () => String(applied) };
-    const generation = { id: { projection: 'p', version: 1, generation: 1 }, reader };
+    const generation = { id: { projection: 'p', version: 1, generation: 'one' }, reader };
     const { reached } = progress({
       shown: () => [generation as unknown as Generation],
       refresh: async () => undefined,

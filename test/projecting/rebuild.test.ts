@@ -1,7 +1,6 @@
 import { storeName } from '../support/store-name';
 import { randomUUID } from 'node:crypto';
 import { parkedTenants, setAside } from '../../src/projecting/parking';
-import { rollback } from '../../src/projecting/rebuild';
 import { rebuild } from '../support/rebuild';
 import {
   generationName,
@@ -9,14 +8,15 @@ import {
   type Generation,
   type ReadModels,
 } from '../../src/read-models/read-models';
+import { createAndBuild, leaseHolder } from '../support/generations';
 import { deferred } from '../support/waiting';
 import { lineCollections, linesProjector, plainLines } from './lines';
 import {
   edit,
   headOf,
   lines,
+  liveIn,
   numbersIn,
-  projectInto,
   replayHarness,
   someTenants,
   type ReplayHarness,
@@ -24,6 +24,8 @@ import {
 import {
   created,
   documentsOf,
+  nth,
+  numbered,
   openProcess,
   openReadModels,
   streams,
@@ -31,7 +33,12 @@ import {
   updated,
 } from './harness';
 
-const quiet = { ifEqual: false, acceptParked: false, onStep: () => undefined };
+const quiet = {
+  acceptDifferences: true,
+  acceptParked: false,
+  onStep: () => undefined,
+  onDifference: () => undefined,
+};
 const all = (generation: Generation) => documentsOf(generation, lineCollections);
 const ACTOR = { type: 'user', id: randomUUID() } as const;
 
@@ -57,7 +64,7 @@ describe('a rebuild', () => {
     const { generation: before } = await harness.catchUp();
     const steps: string[] = [];
     const rebuilt = await harness.rebuild(lines, { onStep: ({ step }) => void steps.push(step) });
-    expect(rebuilt).toEqual({
+    expect({ ...rebuilt, generation: numbered(rebuilt.generation) }).toEqual({
       projection: 'lines',
       generation: 'lines_v1_2',
       events: 9,
@@ -65,10 +72,10 @@ describe('a rebuild', () => {
       parked: 0,
     });
     expect([...new Set(steps)]).toEqual(['building', 'indexing', 'comparing', 'switching']);
-    expect(await harness.readModels.pointer('lines', 1)).toEqual({ live: 2, previous: 1 });
+    expect(await liveIn(harness.readModels)).toBe('lines_v1_2');
     expect(await all((await harness.live()).generation)).toEqual(plainLines(harness.history));
     expect(await all(before)).toEqual(plainLines(harness.history));
-    expect(await harness.readModels.leaseHolder('rebuild lines')).toBeUndefined();
+    expect(await leaseHolder(harness.readModels, 'rebuild lines')).toBeUndefined();
   });
 
   it('of an empty log produces an empty generation', async () => {
@@ -87,21 +94,30 @@ describe('a rebuild', () => {
     expect((await all(generation))[`${tenantId} heads all`]).toEqual({ count: 99, sum: 0 });
   });
 
-  it('with ifEqual refuses a difference and leaves nothing behind', async () => {
+  it('refuses to switch if documents differ, keeps what it built, and switches to it once that is accepted', async () => {
     const harness = await replayHarness();
     const [tenantId = ''] = await someTenants(harness);
     const { generation } = await harness.catchUp();
     await edit(generation, headOf(tenantId), { count: 99, sum: 0 });
     const before = await all(generation);
-    await expect(harness.rebuild(lines, { ifEqual: true })).rejects.toMatchObject({
+    const found: unknown[] = [];
+    const refusing = { acceptDifferences: false, onDifference: (one: unknown) => void found.push(one) };
+    await expect(harness.rebuild(lines, refusing)).rejects.toMatchObject({
       code: 'rebuild_differs',
+      message: expect.stringMatching(/1 documents differ .* projections rebuild lines --accept-differences/),
     });
-    expect(await numbersIn(harness.readModels)).toEqual([1]);
-    expect(await harness.readModels.pointer('lines', 1)).toEqual({ live: 1 });
+    expect(found).toEqual([
+      expect.objectContaining({ tenantId, collection: 'heads', live: { count: 99, sum: 0 } }),
+    ]);
+    expect(await liveIn(harness.readModels)).toBe('lines_v1_1');
     expect(await all(generation)).toEqual(before);
-    expect(await harness.readModels.leaseHolder('rebuild lines')).toBeUndefined();
-    await edit(generation, headOf(tenantId), plainLines(harness.history)[`${tenantId} heads all`]);
-    expect((await harness.rebuild(lines, { ifEqual: true })).comparison?.differences).toBe(0);
+    expect(await leaseHolder(harness.readModels, 'rebuild lines')).toBeUndefined();
+    await expect(harness.rebuild(lines, refusing)).rejects.toMatchObject({ code: 'rebuild_differs' });
+    expect(await numbersIn(harness.readModels)).toEqual(['lines_v1_1', 'lines_v1_2']);
+    expect(numbered((await harness.rebuild(lines, { acceptDifferences: true })).generation)).toBe(
+      'lines_v1_2',
+    );
+    await expectPlain(harness);
   });
 
   it('keeps up with a writer that never stops', async () => {
@@ -134,16 +150,16 @@ describe('a rebuild', () => {
     }));
     const first = rebuild({ ...harness, readModels: slow }, lines, quiet);
     await reached.promise;
-    const holder = (await harness.readModels.leaseHolder('rebuild lines')) ?? 'nobody';
+    const holder = (await leaseHolder(harness.readModels, 'rebuild lines')) ?? 'nobody';
     expect(holder).toContain(String(process.pid));
     const elsewhere = await openReadModels(harness.folder);
     await expect(rebuild({ ...harness, readModels: elsewhere }, lines, quiet)).rejects.toMatchObject({
       code: 'rebuild_running',
       message: expect.stringContaining(holder),
     });
-    expect(await numbersIn(harness.readModels)).toEqual([1, 2]);
+    expect(await numbersIn(harness.readModels)).toEqual(['lines_v1_1', 'lines_v1_2']);
     proceed.resolve();
-    expect((await first).generation).toBe('lines_v1_2');
+    expect(numbered((await first).generation)).toBe('lines_v1_2');
     await expectPlain(harness);
   });
 
@@ -165,70 +181,35 @@ describe('a rebuild', () => {
         },
       })),
       // A suspended process renews nothing.
-      lease: async (...parts) => !isAsleep && harness.readModels.lease(...parts),
+      lease: async (...parts) => (isAsleep ? new Set() : harness.readModels.lease(...parts)),
     };
-    const asleep = rebuild({ ...harness, readModels: slow }, lines, { ...quiet, ifEqual: true });
+    const asleep = rebuild({ ...harness, readModels: slow }, lines, { ...quiet, acceptDifferences: false });
     asleep.catch(() => undefined);
     await reached.promise;
-    await harness.readModels.release(
-      'rebuild lines',
-      (await harness.readModels.leaseHolder('rebuild lines')) ?? '',
-    );
-    expect((await harness.rebuild()).generation).toBe('lines_v1_2');
+    const holder = (await leaseHolder(harness.readModels, 'rebuild lines')) ?? '';
+    await harness.readModels.release(['rebuild lines'], holder);
+    expect(numbered((await harness.rebuild()).generation)).toBe('lines_v1_2');
     proceed.resolve();
     await expect(asleep).rejects.toMatchObject({ code: 'rebuild_running' });
-    expect(await harness.readModels.pointer('lines', 1)).toEqual({ live: 2, previous: 1 });
+    expect(await liveIn(harness.readModels)).toBe('lines_v1_2');
     await expectPlain(harness);
-  });
-
-  it('that is refused does not undo what another one has switched to in the meantime', async () => {
-    const harness = await replayHarness();
-    const [tenantId = ''] = await someTenants(harness);
-    const { generation } = await harness.catchUp();
-    await edit(generation, headOf(tenantId), { count: 99, sum: 0 });
-    const asleep: ReadModels = {
-      ...harness.readModels,
-      markRemoved: async (...parts) => {
-        expect((await harness.rebuild()).generation).toBe('lines_v1_2');
-        return harness.readModels.markRemoved(...parts);
-      },
-    };
-    await expect(
-      rebuild({ ...harness, readModels: asleep }, lines, { ...quiet, ifEqual: true }),
-    ).rejects.toMatchObject({
-      code: 'rebuild_differs',
-    });
-    expect(await harness.readModels.pointer('lines', 1)).toEqual({ live: 2, previous: 1 });
-    expect(await numbersIn(harness.readModels)).toEqual([1, 2]);
-    await expectPlain(harness);
-  });
-
-  it('holds its lease for longer than creating its indexes takes', async () => {
-    const harness = await replayHarness();
-    await someTenants(harness, 1);
-    await harness.catchUp();
-    const times: number[] = [];
-    const readModels: ReadModels = {
-      ...harness.readModels,
-      lease: (what, holder, forMs, note) => {
-        if (what === 'rebuild lines') times.push(forMs);
-        return harness.readModels.lease(what, holder, forMs, note);
-      },
-    };
-    await rebuild({ ...harness, readModels }, lines, quiet);
-    expect(Math.min(...times)).toBeGreaterThanOrEqual(60_000);
   });
 
   it('keeps its lease, even if it takes much longer than the lease lasts', async () => {
     const harness = await replayHarness();
     await someTenants(harness, 1);
     await harness.catchUp();
+    const renewals: (string | undefined)[] = [];
     const [started, proceed] = [deferred(), deferred()];
-    const SHORT_MS = 2_500;
+    const SHORT_MS = 600;
     const slow = around(
       {
         ...harness.readModels,
-        lease: (what, holder, _, note) => harness.readModels.lease(what, holder, SHORT_MS, note),
+        leaseMs: SHORT_MS,
+        lease: (whats, holder, note) => {
+          renewals.push(note);
+          return harness.readModels.lease(whats, holder, note);
+        },
       },
       (generation) => ({
         ...generation,
@@ -242,9 +223,10 @@ describe('a rebuild', () => {
     const rebuilding = rebuild({ ...harness, readModels: slow }, lines, quiet);
     await started.promise;
     const other = await openReadModels(harness.folder);
-    await takenByNobody(other, 'rebuild lines', SHORT_MS).finally(proceed.resolve);
-    expect((await rebuilding).generation).toBe('lines_v1_2');
-    expect(await harness.readModels.leaseHolder('rebuild lines')).toBeUndefined();
+    await takenByNobody(other, 'rebuild lines', 3 * SHORT_MS).finally(proceed.resolve);
+    expect(renewals.length).toBeGreaterThan(2);
+    expect(numbered((await rebuilding).generation)).toBe('lines_v1_2');
+    expect(await leaseHolder(harness.readModels, 'rebuild lines')).toBeUndefined();
   });
 
   it('killed at any step resumes when it is run again; the live generation is untouched', async () => {
@@ -254,7 +236,7 @@ describe('a rebuild', () => {
       if (left === 0) throw new Error('killed');
     };
     const onAnswer = (what: string): void => {
-      if (!['lease', 'release', 'close', 'drop'].includes(what)) step();
+      if (!['lease', 'release', 'close', 'remove'].includes(what)) step();
     };
     const harness = await replayHarness({ onWrite: step, onAnswer });
     const tenants = await someTenants(harness, 4);
@@ -272,18 +254,16 @@ describe('a rebuild', () => {
       expect(String(outcome)).toMatch(/killed/);
       kills += 1;
       expect(await all(generation)).toEqual(untouched);
-      const pointer = await harness.readModels.pointer('lines', 1);
-      if (pointer?.live !== 1) break;
+      if ((await liveIn(harness.readModels)) !== 'lines_v1_1') break;
       const { generation: resumedInto } = await harness.rebuild();
-      const after = await numbersIn(harness.readModels);
+      const after = (await harness.readModels.state()).generations;
       if (after.length === Math.max(2, before)) resumed += 1;
-      expect(after.map((number) => `lines_v1_${number}`)).toContain(resumedInto);
+      expect(after.map(generationName)).toContain(resumedInto);
       await expectPlain(harness);
-      expect(await rollback(harness.readModels, lines)).toBe('lines_v1_1');
-      for (const number of after)
-        if (number !== 1)
-          await harness.readModels.drop({ projection: 'lines', version: 1, generation: number });
-      await harness.readModels.point('lines', 1, { live: 1 }, await harness.readModels.pointer('lines', 1));
+      const switched = after.find(({ isLive }) => isLive)!;
+      expect(await harness.readModels.makeLive(nth(1), switched.generation)).toBe(true);
+      for (const id of after)
+        if (id.generation !== nth(1).generation) await harness.readModels.remove(id, {});
     }
     // The rows, heads, the control state, the opening, the indexes and the switch.
     expect(kills).toBeGreaterThan(storeName === 'sqlite' ? tenants.length * 4 : 8);
@@ -310,7 +290,7 @@ describe('a rebuild', () => {
     await expect(rebuildSlowly(1)).rejects.toThrow('killed');
     commits = 0;
     const { generation } = await rebuildSlowly(99);
-    expect(generation).toBe('lines_v1_2');
+    expect(numbered(generation)).toBe('lines_v1_2');
     expect(commits).toBe(Math.ceil(5_001 / 1_024) - 1);
     await expectPlain(harness);
   });
@@ -318,15 +298,10 @@ describe('a rebuild', () => {
   it('does not resume a generation that was once live', async () => {
     const harness = await replayHarness();
     const [tenantId = ''] = await someTenants(harness);
-    await harness.catchUp();
+    const { generation: first } = await harness.catchUp();
     await harness.rebuild();
-    const { generation: second } = await harness.live();
-    await edit(second, headOf(tenantId), { count: 99, sum: 0 });
-    await rollback(harness.readModels, lines);
-    await harness.rebuild();
-    await rollback(harness.readModels, lines);
-    expect(await harness.readModels.pointer('lines', 1)).toEqual({ live: 1, previous: 3 });
-    expect((await harness.rebuild()).generation).toBe('lines_v1_4');
+    await edit(first, headOf(tenantId), { count: 99, sum: 0 });
+    expect(numbered((await harness.rebuild()).generation)).toBe('lines_v1_3');
     await expectPlain(harness);
   });
 
@@ -334,13 +309,11 @@ describe('a rebuild', () => {
     const harness = await replayHarness();
     await someTenants(harness);
     await harness.catchUp();
-    const id = { projection: 'lines', version: 1, generation: 2 };
-    const left = await harness.readModels.build(id, lines.collections, 'another log');
+    const id = { projection: 'lines', version: 1, generation: 'left' };
+    const left = await createAndBuild(harness.readModels, id, lines.collections, 'another log');
     await left.commit(0, { position: '0000000000000001', eventId: randomUUID() }, []);
-    expect(await harness.rebuild()).toMatchObject({
-      generation: 'lines_v1_2',
-      comparison: { differences: 0 },
-    });
+    expect(await harness.rebuild()).toMatchObject({ comparison: { differences: 0 } });
+    expect(await numbersIn(harness.readModels)).toEqual(['lines_v1_1', 'lines_v1_3']);
     await expectPlain(harness);
   });
 
@@ -352,9 +325,9 @@ describe('a rebuild', () => {
     await harness.live(next);
     const rebuilt = await harness.rebuild(next);
     expect(rebuilt.comparison).toBeUndefined();
-    expect(await harness.readModels.pointer('lines', 2)).toEqual({ live: 2 });
+    expect(await liveIn(harness.readModels, 2)).toBe('lines_v2_2');
     expect(await all((await harness.live(next)).generation)).toEqual(plainLines(harness.history));
-    expect(await harness.readModels.pointer('lines', 1)).toEqual({ live: 1 });
+    expect(await liveIn(harness.readModels)).toBe('lines_v1_1');
   });
 
   it('catches up a live generation that nobody projects', async () => {
@@ -379,8 +352,9 @@ describe('a rebuild that parks a tenant', () => {
       code: 'rebuild_parks',
       message: expect.stringContaining(tenantId),
     });
-    expect(await numbersIn(harness.readModels)).toEqual([1]);
-    expect(await harness.rebuild(old, { acceptParked: true })).toMatchObject({ parked: 1 });
+    expect(await liveIn(harness.readModels)).toBe('lines_v1_1');
+    const accepted = await harness.rebuild(old, { acceptParked: true });
+    expect([accepted.parked, numbered(accepted.generation)]).toEqual([1, 'lines_v1_2']);
     expect(await parkedIn((await harness.live()).generation)).toEqual([tenantId]);
   });
 
@@ -413,32 +387,8 @@ describe('a rebuild that parks a tenant', () => {
     await harness.record(other, updated('c'));
     await harness.catchUp();
     const rebuilt = await harness.rebuild();
-    expect(rebuilt).toMatchObject({ parked: 0, comparison: { differences: 0 }, generation: 'lines_v1_2' });
+    expect(rebuilt).toMatchObject({ parked: 0, comparison: { differences: 0 } });
+    expect(numbered(rebuilt.generation)).toBe('lines_v1_2');
     await expectPlain(harness);
-  });
-});
-
-describe('a rollback', () => {
-  it('returns to the previous generation, and forward again', async () => {
-    const harness = await replayHarness();
-    await someTenants(harness);
-    const first = await harness.catchUp();
-    await harness.rebuild();
-    expect(await rollback(harness.readModels, lines)).toBe('lines_v1_1');
-    expect(generationName((await harness.live()).generation.id)).toBe('lines_v1_1');
-    await projectInto(harness, first);
-    expect(await rollback(harness.readModels, lines)).toBe('lines_v1_2');
-    await expectPlain(harness);
-  });
-
-  it('is refused if there is no previous generation', async () => {
-    const harness = await replayHarness();
-    await expect(rollback(harness.readModels, lines)).rejects.toMatchObject({
-      code: 'nothing_to_roll_back_to',
-    });
-    await harness.live();
-    await expect(rollback(harness.readModels, lines)).rejects.toMatchObject({
-      code: 'nothing_to_roll_back_to',
-    });
   });
 });

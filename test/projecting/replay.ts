@@ -1,15 +1,30 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Document, Projector } from '../../projections/projector';
-import { openLiveGenerations, type LiveGeneration } from '../../src/projecting/live-generations';
+import { openLive, provideLive, type LiveGeneration } from '../../src/projecting/live-generations';
 import { project } from '../../src/projecting/projection-run';
 import { consumer } from '../../src/projecting/consumer';
 import type { RebuildOptions, ReplayParts } from '../../src/projecting/rebuild';
 import { runInto } from '../../src/projecting/projection-run';
-import type { DocumentKey, Generation, ReadModels } from '../../src/read-models/read-models';
+import {
+  generationName,
+  generationsOf,
+  type DocumentKey,
+  type Generation,
+  type ReadModels,
+} from '../../src/read-models/read-models';
 import { rebuild } from '../support/rebuild';
 import { linesProjector, type Happened } from './lines';
-import { created, openLog, openReadModels, streams, updated, type TestLog, type GivenEvent } from './harness';
+import {
+  created,
+  numbered,
+  openLog,
+  openReadModels,
+  streams,
+  updated,
+  type TestLog,
+  type GivenEvent,
+} from './harness';
 
 /** What the replay tooling works with, on fresh files, and a history that the test itself records. */
 export interface ReplayHarness extends ReplayParts {
@@ -40,8 +55,8 @@ export const replayHarness = async (
   const onError = (what: string) => void warnings.push(what);
   const parts = { log, streams, readModels, program, onError, consumer: consumer(log, streams) };
   const live = async (projector: Projector = lines): Promise<LiveGeneration> => {
-    const [one] = await openLiveGenerations([projector], readModels, log);
-    return one as LiveGeneration;
+    await provideLive({ projector, readModels, log });
+    return { projector, generation: await openLive({ projector, readModels, log }) };
   };
   return {
     ...parts,
@@ -65,9 +80,10 @@ export const replayHarness = async (
     },
     rebuild: (projector = lines, options = {}) =>
       rebuild(parts, projector, {
-        ifEqual: false,
+        acceptDifferences: true,
         acceptParked: false,
         onStep: () => undefined,
+        onDifference: () => undefined,
         ...options,
       }),
   };
@@ -101,11 +117,17 @@ export const someTenants = async ({ record }: ReplayHarness, count = 3): Promise
   return tenants;
 };
 
-export const numbersIn = async (readModels: ReadModels, projection = 'lines'): Promise<readonly number[]> =>
-  (await readModels.generations())
-    .filter((id) => id.projection === projection)
-    .map((id) => id.generation)
-    .toSorted((a, b) => a - b);
+/** The generations that exist, by their numbers. */
+export const numbersIn = async (readModels: ReadModels): Promise<readonly string[]> =>
+  (await readModels.state()).generations.map((id) => numbered(generationName(id))).toSorted();
+
+/** The live generation, by its number. */
+export const liveIn = async (readModels: ReadModels, version = 1): Promise<string | undefined> => {
+  const live = generationsOf(await readModels.state(), { projection: 'lines', version }).find(
+    ({ isLive }) => isLive,
+  );
+  return live === undefined ? undefined : numbered(generationName(live));
+};
 
 /** A random number generator that can be restarted from its seed. */
 export type Random = () => number;

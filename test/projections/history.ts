@@ -8,6 +8,7 @@ import { batchOf } from '../../src/projecting/batch';
 import { project } from '../../src/projecting/projection-run';
 import type { Generation, Reader, ReadModels } from '../../src/read-models/read-models';
 import { storeUnderTest } from '../support/store-under-test';
+import { createAndOpen } from '../support/generations';
 
 /** Histories of facts and other events as stored in the log, projected by the real engine in batches of any size. */
 export interface HistoryEvent {
@@ -60,8 +61,8 @@ export const projectedInto = async (
   events: readonly LoggedEvent[],
   sizes: readonly number[] = [events.length],
 ): Promise<Generation> => {
-  const id = { projection: projector.name, version: projector.version, generation: generationNumber };
-  const generation = await store.open(id, projector.collections, 'log');
+  const id = { projection: projector.name, version: projector.version, generation: `n${generationNumber}` };
+  const generation = await createAndOpen(store, id, projector.collections, 'log');
   const run = {
     projector,
     generation,

@@ -5,6 +5,7 @@ import { startSetOfThree, type SetOfThree } from '../support/mongodb/set-of-thre
 import { connectMongodb } from '../support/mongodb-under-test';
 import { until } from '../support/waiting';
 import { at, collections, id, LOG, note, ONE } from './contract/harness';
+import { createAndOpen } from '../support/generations';
 
 type Member = SetOfThree['members'][number];
 
@@ -29,7 +30,7 @@ describeMongodb('a commit that no majority of a replica set of three has', () =>
   const openGeneration = async (options: string) => {
     const connection = await connectMongodb(`${databaseUrl(set.url, 'ledger')}${options}`);
     const readModels = await mongodbReadModels(connection, { finishAfterMs: 0 });
-    return { connection, generation: await readModels.open(id('notes'), collections, LOG) };
+    return { connection, generation: await createAndOpen(readModels, id('notes'), collections, LOG) };
   };
 
   it('is not completed by another process, and rolled back with the primary', async () => {
@@ -43,8 +44,8 @@ describeMongodb('a commit that no majority of a replica set of three has', () =>
     await Promise.all(secondaries.map((member) => replication(member, 'stop')));
     const undone = generation.commit(0, at(1), write('one')).catch((error: unknown) => error);
     const local = { readConcern: { level: 'local' } } as const;
-    const controls = connection.db.collection<{ _id: string; n: number }>('read_models.generations', local);
-    await until(async () => (await controls.findOne({ _id: 'notes_v1_1' }))?.n === 1);
+    const controls = connection.db.collection<{ _id: string; n: number }>('read_models.controls', local);
+    await until(async () => (await controls.findOne({ _id: 'notes_v1_one' }))?.n === 1);
     expect(await other.control()).toMatchObject({ n: 0 });
     expect(await other.load(write('one'))).toEqual([undefined]);
 

@@ -2,14 +2,14 @@ import type { Db } from 'mongodb';
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Document } from '../../projections/projector';
-import { sweepOnce } from '../../src/read-models/mongodb/sweep';
-import { generationName, type Generation } from '../../src/read-models/read-models';
+import { generationName, type GenerationId } from '../../src/read-models/read-models';
 import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs, pause } from '../../src/clock';
 import { countedFailure } from '../support/counted-failure';
 import type { Gate } from '../support/gate';
 import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 import { connectMongodb, mongodbBehindProxy, openMongodb } from '../support/mongodb-under-test';
+import { createAndBuild, createAndOpen, storedOf } from '../support/generations';
 import { refusedWith, until } from '../support/waiting';
 import { readModelsContract } from './contract/contract';
 import { at, collections, id, LOG, note, ONE, put } from './contract/harness';
@@ -22,7 +22,14 @@ describeMongodb('the port of read models', () =>
     const { onWrite, ...injection } = countedFailure();
     const open = () => openMongodb(place, { onWrite });
     const openWithin = (maxCommitBytes: number) => openMongodb(undefined, { onWrite, maxCommitBytes });
-    return { readModels: await open(), reopen: open, openWithin, ...injection };
+    /** The clock of the server cannot be changed. */
+    const earlier = async (ms: number): Promise<void> => {
+      const { db, close } = await connectMongodb(mongodbUrl(place));
+      const later = { $add: ['$leases.work.until', ms] };
+      await db.collection('read_models.registry').updateOne({}, [{ $set: { 'leases.work.until': later } }]);
+      await close();
+    };
+    return { readModels: await open(), reopen: open, openWithin, later: pause, earlier, ...injection };
   }),
 );
 
@@ -36,6 +43,10 @@ describeMongodb('read models in MongoDB', () => {
     opened.push(readModels);
     return readModels;
   };
+  const openBoth = async () => {
+    const place = randomUUID();
+    return [await openIn(place), place] as const;
+  };
   const connect = async (place: string) => {
     const connection = await connectMongodb(mongodbUrl(place));
     opened.push(connection);
@@ -44,7 +55,7 @@ describeMongodb('read models in MongoDB', () => {
 
   it('belong to one log: another one is refused, and nothing is written', async () => {
     const place = randomUUID();
-    await openIn(place, { log: 'one' });
+    await (await openIn(place, { log: 'one' })).requestRetry();
     await expect(openIn(place, { log: 'another' })).rejects.toMatchObject({
       code: 'read_models_of_another_log',
       message: expect.stringMatching(/another event log\. Check .*MONGODB_URL/),
@@ -52,33 +63,11 @@ describeMongodb('read models in MongoDB', () => {
     await openIn(place, { log: 'one' });
   });
 
-  it.each([-30_000, 30_000])(
-    'count a generation as live as long as requested with a clock that is %s ms ahead',
-    async (aheadMs) => {
-      const place = randomUUID();
-      const readModels = await openIn(place);
-      const other = await openIn(place);
-      await readModels.point('notes', 1, { live: 1 }, undefined);
-      await readModels.point('notes', 1, { live: 2, previous: 1 }, { live: 1 });
-      const nowMs = Date.now;
-      const clock = jest.spyOn(Date, 'now').mockImplementation(() => nowMs() + aheadMs);
-      try {
-        const live = () => other.liveLately('notes', 1, 1_000);
-        const startedAt = monotonicMs();
-        expect(await live()).toEqual([1]);
-        await until(async () => (await live()).length === 0);
-        expect(monotonicMs() - startedAt).toBeGreaterThanOrEqual(1_000);
-      } finally {
-        clock.mockRestore();
-      }
-    },
-  );
-
   it('refuse data written by a newer program', async () => {
     const place = randomUUID();
-    await openIn(place);
+    await (await openIn(place)).requestRetry();
     const { db } = await connect(place);
-    await db.collection('read_models.registry').updateOne({}, { $set: { format: 2 } });
+    await db.collection('read_models.registry').updateOne({}, { $set: { format: 3 } });
     await expect(openIn(place)).rejects.toMatchObject({
       code: 'configuration_invalid',
       message: expect.stringMatching(/newer version/),
@@ -96,7 +85,7 @@ describeMongodb('read models in MongoDB', () => {
     ['lists and objects in indexed fields', { shelf: ['a', 'b'], place: { a: [1] }, colour: null }],
     ['unusual texts beside indexed fields', { shelf: 'a\ud800', place: 2, text: '\ud800' }],
   ])('keep a document with %s', async (_, document) => {
-    const generation = await (await openIn()).open(id('notes'), collections, LOG);
+    const generation = await createAndOpen(await openIn(), id('notes'), collections, LOG);
     const write = note(ONE, 'a', document);
     expect(await generation.commit(0, at(1), [write, note(ONE, 'b', { shelf: 'a', place: 1 })])).toBe(true);
     // Jest takes seconds to compare such long lists.
@@ -109,8 +98,8 @@ describeMongodb('read models in MongoDB', () => {
 
   it('change their token with every commit, even one that does not move the position', async () => {
     const place = randomUUID();
-    const { reader } = await (await openIn(place)).open(id('notes'), collections, LOG);
-    const other = await (await openIn(place)).open(id('notes'), collections, LOG);
+    const { reader } = await createAndOpen(await openIn(place), id('notes'), collections, LOG);
+    const other = await createAndOpen(await openIn(place), id('notes'), collections, LOG);
     const token = async () => {
       await reader.applied();
       return reader.appliedToken!();
@@ -125,52 +114,26 @@ describeMongodb('read models in MongoDB', () => {
     expect(new Set(seen).size).toBe(3);
   });
 
-  it('report the holder of a lease whose renewal they saw, without waiting for another renewal', async () => {
-    const place = randomUUID();
-    const [holding, watching] = [await openIn(place), await openIn(place)];
-    for (const step of ['begun', 'half done']) {
-      await holding.lease('work', 'holder one', 2_000, step);
-      await watching.pointer('notes', 1);
-    }
-    expect(await watching.leaseHolder('work')).toBe('holder one');
-    // A lease seen only once may be long dead: nobody renews this one.
-    expect(await (await openIn(place)).leaseHolder('work')).toBeUndefined();
-  });
-
-  it('count a generation as just left, although the clock of the machine that switched is behind', async () => {
-    const place = randomUUID();
-    const [behind, other] = [await openIn(place), await openIn(place)];
-    expect(await behind.point('notes', 1, { live: 1 }, undefined)).toBe(true);
-    const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.now() - 30_000);
-    try {
-      expect(await behind.point('notes', 1, { live: 2, previous: 1 }, { live: 1 })).toBe(true);
-    } finally {
-      clock.mockRestore();
-    }
-    expect(await other.liveLately('notes', 1, 4_000)).toEqual([1]);
-  });
-
-  it('do not take a lease again if its release overtakes a renewal', async () => {
-    const LONG = 600_000;
-    const server = await mongodbBehindProxy();
-    const openHere = async () => {
-      const connection = await connectMongodb(server.url);
-      const readModels = await mongodbReadModels(connection);
-      opened.push(readModels, connection);
-      return readModels;
-    };
-    const [holding, other] = [await openHere(), await openHere()];
-    expect(await holding.lease('work', 'holder one', LONG, 'begun')).toBe(true);
-    const slow = { command: 'update', collection: /registry$/, action: { type: 'slow', ms: 100 } } as const;
-    server.faults.add(slow);
-    const renewal = holding.lease('work', 'holder one', LONG, 'half done');
-    await holding.release('work', 'holder one');
-    await renewal;
-    expect(server.faults.affected).toBe(1);
-    expect(await other.leaseHolder('work')).toBeUndefined();
-    expect(await other.lease('work', 'holder two', LONG)).toBe(true);
-    expect(await holding.lease('work', 'holder one', LONG, 'half done')).toBe(false);
-  });
+  it.each([-30_000, 30_000])(
+    'tell times by the server, with a clock that is %s ms ahead',
+    async (aheadMs) => {
+      const [{ leaseMs, ...readModels }, place] = await openBoth();
+      const other = await openIn(place);
+      for (const name of ['one', 'two']) await readModels.create(id('notes', 1, name), collections, LOG);
+      await readModels.makeLive(id('notes', 1, 'one'), undefined);
+      const nowMs = Date.now;
+      const clock = jest.spyOn(Date, 'now').mockImplementation(() => nowMs() + aheadMs);
+      try {
+        await readModels.lease(['work'], 'holder one');
+        await readModels.makeLive(id('notes', 1, 'two'), 'one');
+      } finally {
+        clock.mockRestore();
+      }
+      const { generations, leases } = await other.state();
+      expect(leases.has('work')).toBe(true);
+      expect(generations.find(({ generation }) => generation === 'one')?.leftMs).toBeLessThan(leaseMs);
+    },
+  );
 
   /** A generation with one note, on a server behind a gate. */
   const behindGate = async () => {
@@ -178,7 +141,7 @@ describeMongodb('read models in MongoDB', () => {
     const connection = await connectMongodb(url);
     const readModels = await mongodbReadModels(connection);
     opened.push(readModels, connection);
-    const generation = await readModels.open(id('notes'), collections, LOG);
+    const generation = await createAndOpen(readModels, id('notes'), collections, LOG);
     await generation.commit(0, at(1), [note(ONE, 'a', { shelf: 'a', place: 1, moment: 'm' })]);
     return { gate, reader: generation.reader };
   };
@@ -218,16 +181,18 @@ describeMongodb('read models in MongoDB', () => {
     const connection = await connectMongodb(server.url);
     const readModels = await mongodbReadModels(connection);
     opened.push(readModels, connection);
-    await readModels.build(id('notes'), collections, LOG);
+    await createAndBuild(readModels, id('notes'), collections, LOG);
     const admin = connection.db.client.db('admin');
     const hang = (mode: 'alwaysOn' | 'off') =>
       admin.command({ configureFailPoint: 'hangAfterSettingUpIndexBuild', mode });
-    await (await readModels.build(id('notes'), collections, LOG)).commit(0, at(1), [note(ONE, 'a', {})]);
+    await (
+      await createAndBuild(readModels, id('notes'), collections, LOG)
+    ).commit(0, at(1), [note(ONE, 'a', {})]);
     await hang('alwaysOn');
     // As if the command had timed out: the server goes on with it.
     server.faults.add({ command: 'createIndexes', action: { type: 'timeout' } });
     let isOpen = false;
-    const opening = readModels.open(id('notes'), collections, LOG).finally(() => (isOpen = true));
+    const opening = createAndOpen(readModels, id('notes'), collections, LOG).finally(() => (isOpen = true));
     try {
       await until(() => server.roundTrips.count({ command: 'createIndexes' }) >= 2);
       expect(isOpen).toBe(false);
@@ -251,9 +216,9 @@ describeMongodb('read models in MongoDB', () => {
     });
     const other = await mongodbReadModels(connection, { finishAfterMs: 0 });
     opened.push(killed, other, connection);
-    const begun = await killed.open(id('notes'), collections, LOG);
+    const begun = await createAndOpen(killed, id('notes'), collections, LOG);
     await expect(begun.commit(0, at(1), notes)).rejects.toThrow('killed');
-    return { server, db: connection.db, finish: () => other.open(id('notes'), collections, LOG) };
+    return { server, db: connection.db, finish: () => createAndOpen(other, id('notes'), collections, LOG) };
   };
 
   it('do not take a duplicate for written if the same answer says that no majority has the writes', async () => {
@@ -295,8 +260,8 @@ describeMongodb('read models in MongoDB', () => {
     const other = await mongodbReadModels(connection, { finishAfterMs: 0 });
     opened.push(killed, other, connection);
     const [first, second] = [
-      await killed.open(id('notes'), collections, LOG),
-      await other.open(id('notes'), collections, LOG),
+      await createAndOpen(killed, id('notes'), collections, LOG),
+      await createAndOpen(other, id('notes'), collections, LOG),
     ];
     const [one, two] = [note(ONE, 'a', { of: 1 }), note(ONE, 'b', { of: 2 })];
     await expect(first.commit(0, at(1), [one])).rejects.toThrow('killed');
@@ -321,32 +286,43 @@ describeMongodb('read models in MongoDB', () => {
     expect(written).toEqual([500]);
   });
 
-  it('sweep collections of no generation, once nobody reads them any more', async () => {
+  it('remove a generation with its collections, and what a late projector wrote to another one', async () => {
     const place = randomUUID();
     const readModels = await openIn(place);
-    const kept = await readModels.open(id('notes', 1, 2), collections, LOG);
-    const dropped = await readModels.open(id('notes'), collections, LOG);
-    for (const generation of [kept, dropped]) await generation.commit(0, at(1), [note(ONE, 'a', { of: 1 })]);
-    const connection = await connect(place);
-    const namesOf = async (generation: Generation) =>
-      (await connection.db.listCollections({}, { nameOnly: true }).toArray())
+    const [kept, late, removed] = [id('notes', 1, 'kept'), id('notes', 1, 'late'), id('notes')];
+    for (const one of [kept, late, removed]) await readModels.create(one, collections, LOG);
+    const { db } = await connect(place);
+    const collectionsOf = async (one: GenerationId) =>
+      (await db.listCollections({}, { nameOnly: true }).toArray())
         .map(({ name }) => name)
-        .filter((name) => name.startsWith(`${generationName(generation.id)}.`));
-    await readModels.drop(dropped.id);
-    const seen = new Map<string, number>();
-    await sweepOnce(connection, seen, 60_000);
-    expect(await namesOf(dropped)).not.toEqual([]);
-    expect(await dropped.reader.get(ONE, 'notes', 'a')).toEqual({ of: 1 });
-    await sweepOnce(connection, seen, 0);
-    expect(await namesOf(dropped)).toEqual([]);
-    expect(await namesOf(kept)).not.toEqual([]);
-    expect(await kept.reader.get(ONE, 'notes', 'a')).toEqual({ of: 1 });
-    await expect(dropped.commit(1, at(2), [])).rejects.toMatchObject({ code: 'generation_removed' });
-    expect(await readModels.generations()).toEqual([kept.id]);
+        .filter((name) => name.startsWith(`${generationName(one)}.`));
+    expect(await readModels.remove(late, {})).toBe(true);
+    await db.collection(`${generationName(late)}.notes`).insertOne({ n: 1 });
+    await db.collection('notes_v1_7.0a1b2c3d.notes').insertOne({ n: 1 });
+    expect(await readModels.remove(removed, {})).toBe(true);
+    for (const one of [late, removed]) expect(await collectionsOf(one)).toEqual([]);
+    expect(await collectionsOf(kept)).toHaveLength(collections.length + 2);
+    // An older program may use it.
+    expect(await collectionsOf(id('notes', 1, '7'))).toHaveLength(1);
+  });
+
+  it('count the generations of older programs as unusable, and remove them on request', async () => {
+    const place = randomUUID();
+    const { db } = await connect(place);
+    await db.collection('notes_v1_7.0a1b2c3d.notes').insertOne({ n: 1 });
+    const readModels = await openIn(place);
+    expect((await readModels.state()).generations).toEqual([]);
+    await readModels.requestRetry();
+    const older = id('notes', 1, '7');
+    expect((await readModels.state()).generations).toEqual([
+      { ...older, isLive: false, damage: expect.any(String) },
+    ]);
+    expect(await readModels.remove(older, {})).toBe(true);
+    expect(await db.listCollections({ name: /^notes/ }).toArray()).toEqual([]);
   });
 
   describe('that somebody has damaged', () => {
-    const control = (db: Db) => db.collection<{ _id: string }>('read_models.generations');
+    const control = (db: Db) => db.collection<{ _id: string }>('read_models.controls');
     const dropCollection = (ending: string) => async (db: Db) => {
       const all = await db.listCollections({}, { nameOnly: true }).toArray();
       const { name } = all.find((each) => each.name.endsWith(`.${ending}`)) ?? { name: '' };
@@ -359,19 +335,19 @@ describeMongodb('read models in MongoDB', () => {
       ['by dropping a collection with indexes', dropCollection('notes')],
       ['by dropping a collection without any', dropCollection('counts')],
       ['by deleting its control document', (db) => control(db).deleteOne({})],
-      ['by dropping all control documents', (db) => db.dropCollection('read_models.generations')],
+      ['by dropping all control documents', (db) => db.dropCollection('read_models.controls')],
       ['by altering its number', altering({ n: 'many' })],
       ['by altering its applied number', altering({ applied_n: 7 })],
       ['by altering its checkpoint', altering({ to: 3 })],
     ])('%s fail, say so and can be built again', async (_, damage) => {
       const place = randomUUID();
       const readModels = await openIn(place);
-      const live = await readModels.open(id('notes'), collections, LOG);
+      const live = await createAndOpen(readModels, id('notes'), collections, LOG);
       const first = [note(ONE, 'a', { text: 'a' }), put(ONE, 'counts', 'all', { count: 1 })];
       expect(await live.commit(0, at(1), first)).toBe(true);
-      await readModels.point('notes', 1, { live: 1 }, undefined);
+      expect(await readModels.makeLive(id('notes'), undefined)).toBe(true);
       await damage((await connect(place)).db);
-      const isDamage = { code: 'read_models_unavailable', more: { damaged: 'notes_v1_1' } };
+      const isDamage = { code: 'read_models_unavailable', more: { damaged: 'notes_v1_one' } };
       const use = async () => {
         await live.reader.applied();
         await live.control();
@@ -379,48 +355,50 @@ describeMongodb('read models in MongoDB', () => {
         await live.reader.get(ONE, 'counts', 'all');
       };
       await expect(use()).rejects.toMatchObject(isDamage);
-      expect(await readModels.damageOf(live.id)).toBeDefined();
       const other = await openIn(place);
-      expect(await other.damageOf(live.id)).toBeDefined();
-      await expect(other.open(live.id, collections, LOG)).rejects.toMatchObject(isDamage);
-      const build = await other.build(id('notes', 1, 2), collections, LOG);
+      for (const models of [readModels, other])
+        expect((await storedOf(models, live.id))?.damage).toBeDefined();
+      await expect(createAndOpen(other, live.id, collections, LOG)).rejects.toMatchObject(isDamage);
+      const build = await createAndBuild(other, id('notes', 1, 'two'), collections, LOG);
       expect(await build.commit(0, at(1), first)).toBe(true);
       const rebuilt = await build.finish();
-      expect(await other.point('notes', 1, { live: 2 }, { live: 1 })).toBe(true);
+      expect(await other.makeLive(rebuilt.id, live.id.generation)).toBe(true);
       expect(await rebuilt.reader.get(ONE, 'counts', 'all')).toEqual({ count: 1 });
     });
 
     it('by deleting the registry are all built again: which were live is not known any more', async () => {
       const place = randomUUID();
       const readModels = await openIn(place);
-      const live = await readModels.open(id('notes'), collections, LOG);
+      const live = await createAndOpen(readModels, id('notes'), collections, LOG);
       expect(await live.commit(0, at(1), [note(ONE, 'a', { text: 'a' })])).toBe(true);
-      await readModels.point('notes', 1, { live: 1 }, undefined);
+      expect(await readModels.makeLive(id('notes'), undefined)).toBe(true);
       await (await connect(place)).db.dropCollection('read_models.registry');
-      await expect(readModels.pointer('notes', 1)).rejects.toMatchObject({
+      await expect(readModels.state()).rejects.toMatchObject({
         code: 'read_models_unavailable',
         message: expect.stringContaining('tenant-ledger projections rebuild --all'),
       });
       const other = await openIn(place);
-      for (const models of [other, readModels]) {
-        expect(await models.pointer('notes', 1)).toBeUndefined();
-        expect(await models.damageOf(live.id)).toMatch(/registry of the read models was lost/);
-      }
+      expect((await other.state()).generations).toEqual([]);
+      await other.create(id('notes', 1, 'two'), collections, LOG);
+      for (const models of [other, readModels])
+        expect((await models.state()).generations).toEqual(
+          expect.arrayContaining([{ ...live.id, isLive: false, damage: expect.stringMatching(/registry/) }]),
+        );
     });
 
     it.each(['notes', 'counts'])('are noticed even if a commit has created %s again', async (name) => {
       const place = randomUUID();
       const readModels = await openIn(place);
-      const live = await readModels.open(id('notes'), collections, LOG);
+      const live = await createAndOpen(readModels, id('notes'), collections, LOG);
       expect(await live.commit(0, at(1), [put(ONE, name, 'a', { count: 1 })])).toBe(true);
-      await readModels.point('notes', 1, { live: 1 }, undefined);
+      expect(await readModels.makeLive(id('notes'), undefined)).toBe(true);
       await dropCollection(name)((await connect(place)).db);
       expect(await live.commit(1, at(2), [put(ONE, name, 'b', { count: 1 })])).toBe(true);
       await expect(live.reader.get(ONE, name, 'a')).rejects.toMatchObject({
-        more: { damaged: 'notes_v1_1' },
+        more: { damaged: 'notes_v1_one' },
       });
       await expect(live.load([{ tenantId: ONE, collection: name, key: 'a' }])).rejects.toMatchObject({
-        more: { damaged: 'notes_v1_1' },
+        more: { damaged: 'notes_v1_one' },
       });
     });
   });

@@ -1,5 +1,6 @@
-import { hostname } from 'node:os';
+import { holderName } from '../../src/read-models/lease-holder';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import { createAndOpen } from '../support/generations';
 
 /**
  * Another process on the same folder, for tests. `lease` takes the lease `work` and stays; `commit` adds to a counter
@@ -8,16 +9,16 @@ import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-model
 const [what, folder, times] = process.argv.slice(2) as [string, string, string];
 
 const lease = async (): Promise<void> => {
-  const readModels = await sqliteReadModels(folder);
-  const holder = `${hostname()} child ${process.pid}`;
-  if (!(await readModels.lease('work', holder, 600_000))) throw new Error('The lease is taken.');
+  const readModels = sqliteReadModels(folder);
+  const holder = holderName();
+  if (!(await readModels.lease(['work'], holder)).has('work')) throw new Error('The lease is taken.');
   console.log(holder);
 };
 
 const commit = async (): Promise<void> => {
-  const readModels = await sqliteReadModels(folder);
-  const id = { projection: 'counter', version: 1, generation: 1 };
-  const generation = await readModels.open(id, [{ name: 'counts', indexes: {} }], 'log');
+  const readModels = sqliteReadModels(folder);
+  const id = { projection: 'counter', version: 1, generation: 'one' };
+  const generation = await createAndOpen(readModels, id, [{ name: 'counts', indexes: {} }], 'log');
   console.log('ready');
   for (let won = 0; won < Number(times);) {
     const { n } = await generation.control();

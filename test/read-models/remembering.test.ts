@@ -5,11 +5,12 @@ import type { Checkpoint, Generation, Reader, ReadModels, Write } from '../../sr
 import { remembering } from '../../src/read-models/remembering';
 import { freshFolder } from '../support/folders';
 import { storeUnderTest } from '../support/store-under-test';
+import { createAndOpen } from '../support/generations';
 
 const LOG = '7d0d0c0e-7f0b-4f4e-8c59-6a2f3f1e9a01';
 const TENANT = '11111111-1111-4111-8111-111111111111';
 const OTHER_TENANT = '22222222-2222-4222-8222-222222222222';
-const ID = { projection: 'notes', version: 1, generation: 1 };
+const ID = { projection: 'notes', version: 1, generation: 'one' };
 const collections: readonly Collection[] = [
   {
     name: 'notes',
@@ -41,7 +42,7 @@ describe('readers with a cache', () => {
   const open = async (folder: string): Promise<Generation> => {
     const readModels = await storeUnderTest(folder);
     opened.push(readModels);
-    return readModels.open(ID, collections, LOG);
+    return createAndOpen(readModels, ID, collections, LOG);
   };
   /** By another process, as far as the reader can tell. */
   const commit = async (...writes: readonly Write[]): Promise<void> => {

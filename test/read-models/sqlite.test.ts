@@ -1,10 +1,11 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { generationName, type ReadModels, type Write } from '../../src/read-models/read-models';
-import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import { holderName } from '../../src/read-models/lease-holder';
+import { setDamagedRegistryAside, sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { openForReading, openForWriting } from '../../src/sqlite/database';
 import { startThread } from '../../src/sqlite/thread';
 import { countedFailure } from '../support/counted-failure';
@@ -14,19 +15,28 @@ import { inThreadWriter } from '../support/in-thread-writer';
 import { until } from '../support/waiting';
 import { readModelsContract } from './contract/contract';
 import type { FailingWriterData } from './failing-writer-thread';
+import { createAndBuild, createAndOpen, leaseHolder } from '../support/generations';
 
 readModelsContract('SQLite', async () => {
   const folder = freshFolder();
   const { onWrite, ...injection } = countedFailure();
   const startWriter = inThreadWriter({ onWrite });
-  const open = () => sqliteReadModels(folder, { startWriter });
-  const openWithin = (maxCommitBytes: number) =>
+  const open = async () => sqliteReadModels(folder, { startWriter });
+  const openWithin = async (maxCommitBytes: number) =>
     sqliteReadModels(freshFolder(), { startWriter, maxCommitBytes });
-  return { readModels: await open(), reopen: open, openWithin, ...injection };
+  const nowMs = Date.now;
+  let passed = 0;
+  const later = async (ms: number): Promise<void> => {
+    passed += ms;
+    jest.spyOn(Date, 'now').mockImplementation(() => nowMs() + passed);
+  };
+  const earlier = (ms: number) => later(-ms);
+  return { readModels: await open(), reopen: open, openWithin, later, earlier, ...injection };
 });
+afterEach(() => jest.restoreAllMocks());
 
 describe('read models in SQLite files', () => {
-  const id = { projection: 'counter', version: 1, generation: 1 };
+  const id = { projection: 'counter', version: 1, generation: 'one' };
   const collections = [{ name: 'counts', indexes: {} }];
   const count = (key: string, n: number): Write => ({
     tenantId: 'tenant',
@@ -42,8 +52,8 @@ describe('read models in SQLite files', () => {
     for (const readModels of opened.splice(0)) await readModels.close();
   });
 
-  const openIn: typeof sqliteReadModels = async (...parts) => {
-    const readModels = await sqliteReadModels(...parts);
+  const openIn: typeof sqliteReadModels = (...parts) => {
+    const readModels = sqliteReadModels(...parts);
     opened.push(readModels);
     return readModels;
   };
@@ -61,8 +71,8 @@ describe('read models in SQLite files', () => {
 
   it('count one write point for each document, for the control state and for the end', async () => {
     const { onWrite, reached } = countedFailure();
-    const readModels = await openIn(freshFolder(), { startWriter: inThreadWriter({ onWrite }) });
-    const generation = await readModels.open(id, collections, 'log');
+    const readModels = openIn(freshFolder(), { startWriter: inThreadWriter({ onWrite }) });
+    const generation = await createAndOpen(readModels, id, collections, 'log');
     await generation.commit(0, undefined, [
       count('a', 1),
       count('b', 1),
@@ -74,10 +84,10 @@ describe('read models in SQLite files', () => {
   it('close a generation that nobody uses or points at, and reopen it at its next use', async () => {
     const requests: string[] = [];
     const startWriter = inThreadWriter({ onAnswer: (what) => requests.push(what) });
-    const readModels = await openIn(freshFolder(), { startWriter, idleMs: 40 });
-    const unused = await readModels.open(id, collections, 'log');
-    const live = await readModels.open({ ...id, generation: 2 }, collections, 'log');
-    await readModels.point(id.projection, id.version, { live: 2 }, undefined);
+    const readModels = openIn(freshFolder(), { startWriter, idleMs: 40 });
+    const unused = await createAndOpen(readModels, id, collections, 'log');
+    const live = await createAndOpen(readModels, { ...id, generation: 'two' }, collections, 'log');
+    await readModels.makeLive(live.id, undefined);
     for (const generation of [unused, live]) await generation.commit(0, undefined, [count('a', 1)]);
     /** The token of a reopened file is far beyond those before. */
     const openings = () =>
@@ -98,8 +108,8 @@ describe('read models in SQLite files', () => {
     const left = new Int32Array(new SharedArrayBuffer(4));
     const startWriter = (folder: string) =>
       startThread(join(__dirname, 'failing-writer-thread.js'), { folder, left } satisfies FailingWriterData);
-    const readModels = await openIn(freshFolder(), { startWriter });
-    const generation = await readModels.open(id, collections, 'log');
+    const readModels = openIn(freshFolder(), { startWriter });
+    const generation = await createAndOpen(readModels, id, collections, 'log');
     await generation.commit(0, undefined, [count('a', 1), count('b', 1)]);
     const before = await generation.scan('counts', 9);
     for (let k = 1; k <= points; k++) {
@@ -125,8 +135,8 @@ describe('read models in SQLite files', () => {
       child('commit', folder, String(times)),
       child('commit', folder, String(times)),
     ]);
-    const readModels = await openIn(folder);
-    const generation = await readModels.open(id, collections, 'log');
+    const readModels = openIn(folder);
+    const generation = await createAndOpen(readModels, id, collections, 'log');
     for (const { ended } of both) expect(await ended).toEqual([0, null]);
     expect((await generation.control()).n).toBe(2 * times);
     expect(await generation.reader.get('tenant', 'counts', 'all')).toEqual({ count: 2 * times });
@@ -135,8 +145,10 @@ describe('read models in SQLite files', () => {
   it('can be opened for the first time by many threads at once', async () => {
     for (let round = 0; round < 3; round++) {
       const folder = freshFolder();
-      const all = await Promise.all([1, 2, 3, 4].map(() => openIn(folder)));
-      const generations = await Promise.all(all.map((models) => models.open(id, collections, 'log')));
+      const all = [1, 2, 3, 4].map(() => openIn(folder));
+      const generations = await Promise.all(
+        all.map((models) => createAndOpen(models, id, collections, 'log')),
+      );
       expect(await generations[0]?.commit(0, undefined, [count('a', 1)])).toBe(true);
       for (const generation of generations)
         expect(await generation.reader.get('tenant', 'counts', 'a')).toEqual({ count: 1 });
@@ -146,44 +158,33 @@ describe('read models in SQLite files', () => {
   it('release the lease of a killed process at once', async () => {
     const folder = freshFolder();
     const holder = await child('lease', folder, '');
-    const readModels = await openIn(folder);
-    expect(await readModels.leaseHolder('work')).toBe(holder.line);
-    expect(await readModels.lease('work', 'another', 1_000)).toBe(false);
+    const readModels = openIn(folder);
+    expect(await leaseHolder(readModels, 'work')).toBe(holder.line);
+    expect(await readModels.lease(['work'], 'another')).toEqual(new Set());
     holder.process.kill('SIGKILL');
     await holder.ended;
-    expect(await readModels.leaseHolder('work')).toBeUndefined();
-    expect(await readModels.lease('work', 'another', 1_000)).toBe(true);
-    expect(await readModels.leaseHolder('work')).toBe('another');
+    expect(await leaseHolder(readModels, 'work')).toBeUndefined();
+    expect(await readModels.lease(['work'], 'another')).toEqual(new Set(['work']));
+  });
+
+  it('release the lease of a process whose number another one has since a restart', async () => {
+    const readModels = openIn(freshFolder());
+    const [host, middle, pid] = holderName().split(' ') as [string, string, string];
+    await readModels.lease(['here'], `${host} ${middle} ${pid}`);
+    await readModels.lease(
+      ['before'],
+      `${host} ${middle.replace(/^./, (c) => (c === '0' ? '1' : '0'))} ${pid}`,
+    );
+    expect([...(await readModels.state()).leases.keys()]).toEqual(['here']);
   });
 
   it('do not release the lease of another machine, whose processes cannot be seen', async () => {
     const dead = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
     await once(dead, 'exit');
-    const readModels = await openIn(freshFolder());
-    await readModels.lease('here', `${hostname()} x ${dead.pid}`, 600_000);
-    await readModels.lease('there', `not-${hostname()} x ${dead.pid}`, 600_000);
-    expect(await readModels.lease('here', 'another', 1_000)).toBe(true);
-    expect(await readModels.lease('there', 'another', 1_000)).toBe(false);
-  });
-
-  it('do not honour a lease that lasts longer than any: the clock was set back since', async () => {
-    const readModels = await openIn(freshFolder());
-    await readModels.lease('work', `not-${hostname()} x 1`, 24 * 3_600_000);
-    expect(await readModels.lease('work', 'another', 1_000)).toBe(true);
-  });
-
-  it('do not wait for the readers of a generation that was left before the clock was set back', async () => {
-    const readModels = await openIn(freshFolder(), { startWriter: inThreadWriter({}) });
-    expect(await readModels.point('counter', 1, { live: 1 }, undefined)).toBe(true);
-    const ahead = Date.now() + 3_600_000;
-    const clock = jest.spyOn(Date, 'now').mockReturnValue(ahead);
-    try {
-      await readModels.point('counter', 1, { live: 2, previous: 1 }, { live: 1 });
-      expect(await readModels.liveLately('counter', 1, 4_000)).toEqual([1]);
-    } finally {
-      clock.mockRestore();
-    }
-    expect(await readModels.liveLately('counter', 1, 4_000)).toEqual([]);
+    const readModels = openIn(freshFolder());
+    await readModels.lease(['here'], `${hostname()} x ${dead.pid}`);
+    await readModels.lease(['there'], `not-${hostname()} x ${dead.pid}`);
+    expect(await readModels.lease(['here', 'there'], 'another')).toEqual(new Set(['here']));
   });
 
   const notes = [...collections, { name: 'notes', indexes: { by_place: ['place'] } }];
@@ -212,32 +213,10 @@ describe('read models in SQLite files', () => {
     return rows.map((row) => (row as { name: string }).name);
   };
 
-  it('do not take a mark that an older program left on a live generation for its removal', async () => {
-    const folder = freshFolder();
-    const readModels = await openIn(folder);
-    const mark = (generation: number): void => {
-      const file = openForWriting(join(folder, 'index.db'), 'NORMAL');
-      file.prepare(`INSERT INTO askings VALUES (?, 1, '')`).run(`remove counter_v1_${generation}`);
-      file.close();
-    };
-    const [forth, back] = [
-      { live: 2, previous: 1 },
-      { live: 1, previous: 2 },
-    ];
-    await readModels.point('counter', 1, forth, undefined);
-    mark(2);
-    expect(await readModels.isRemoved({ ...id, generation: 2 })).toBe(false);
-    expect(await readModels.point('counter', 1, back, forth)).toBe(true);
-    expect(await readModels.point('counter', 1, forth, back)).toBe(true);
-    mark(1);
-    expect(await readModels.isRemoved(id)).toBe(true);
-    expect(await readModels.point('counter', 1, back, forth)).toBe(false);
-  });
-
   it('create the primary keys of a build at the first look-up, and the indexes at the end', async () => {
     const folder = freshFolder();
-    const readModels = await openIn(folder);
-    const build = await readModels.build(id, notes, 'log');
+    const readModels = openIn(folder);
+    const build = await createAndBuild(readModels, id, notes, 'log');
     await build.commit(0, undefined, [count('a', 1), note('a', 1)]);
     await build.commit(1, undefined, [count('b', 2), note('b', 2)]);
     expect(keysIn(folder)).toEqual(['docs_parked', 'docs_streams']);
@@ -258,7 +237,7 @@ describe('read models in SQLite files', () => {
 
   it('continue with a file of an earlier version, whose tables have their primary keys built in', async () => {
     const folder = freshFolder();
-    await (await (await openIn(folder)).open(id, notes, 'log')).commit(0, undefined, [note('a', 1)]);
+    await (await createAndOpen(openIn(folder), id, notes, 'log')).commit(0, undefined, [note('a', 1)]);
     const file = openForWriting(join(folder, `${generationName(id)}.db`), 'NORMAL');
     const columns = 'tenant INTEGER NOT NULL, key TEXT NOT NULL, document TEXT NOT NULL, field_place ANY';
     file.exec(`CREATE TABLE earlier (${columns}, PRIMARY KEY (tenant, key)) STRICT;
@@ -266,7 +245,7 @@ describe('read models in SQLite files', () => {
       DROP TABLE docs_notes;
       ALTER TABLE earlier RENAME TO docs_notes;`);
     file.close();
-    const generation = await (await openIn(folder)).open(id, notes, 'log');
+    const generation = await createAndOpen(openIn(folder), id, notes, 'log');
     expect(await generation.commit(1, undefined, [note('a', 2), note('b', 1)])).toBe(true);
     expect(await generation.reader.find('tenant', 'notes', { index: 'by_place', limit: 9 })).toEqual([
       { place: 1 },
@@ -275,8 +254,7 @@ describe('read models in SQLite files', () => {
     expect(keysIn(folder)).toEqual(['docs_counts', 'docs_notes', 'docs_parked', 'docs_streams']);
   });
 
-  describe('whose index is lost', () => {
-    const last = { ...id, generation: 4 };
+  describe('whose registry is lost', () => {
     const emptied = (path: string): void => {
       rmSync(path);
       openForWriting(path, 'NORMAL').close();
@@ -285,12 +263,14 @@ describe('read models in SQLite files', () => {
 
     it('say so, and that a restart helps, in a process that has it open', async () => {
       const folder = freshFolder();
-      const readModels = await openIn(folder);
-      const path = join(folder, 'index.db');
+      const readModels = openIn(folder);
+      await readModels.create(id, collections, 'log');
+      await readModels.state();
+      const path = join(folder, 'registry.db');
       const db = openForWriting(path, 'NORMAL');
-      db.exec('DROP TABLE pointers');
+      db.exec('DROP TABLE generations');
       db.close();
-      await expect(readModels.pointer(id.projection, id.version)).rejects.toMatchObject({
+      await expect(readModels.state()).rejects.toMatchObject({
         code: 'read_models_unavailable',
         message: expect.stringMatching(new RegExp(`${path} cannot be read: .*Restart the service`)),
       });
@@ -298,23 +278,47 @@ describe('read models in SQLite files', () => {
 
     it.each(Object.entries(damages))('(%s) are set apart, and begin again', async (_, damage) => {
       const folder = freshFolder();
-      const readModels = await sqliteReadModels(folder);
-      const generation = await readModels.open(last, collections, 'log');
+      const readModels = sqliteReadModels(folder);
+      const generation = await createAndOpen(readModels, id, collections, 'log');
       await generation.commit(0, undefined, [count('a', 1)]);
-      await readModels.point(id.projection, id.version, { live: 4 }, undefined);
+      await readModels.makeLive(id, undefined);
       await readModels.close();
-      damage(join(folder, 'index.db'), 'pointers');
+      const path = join(folder, 'registry.db');
+      damage(path, 'generations');
       const warnings: string[] = [];
-      const again = await openIn(folder, { report: (what) => void warnings.push(what) });
-      expect(await again.pointer(id.projection, id.version)).toBeUndefined();
-      expect(await again.damageOf(last)).toMatch(/index of the read models was lost/);
-      await expect(again.open(last, collections, 'log')).rejects.toMatchObject({
+      setDamagedRegistryAside(folder, (what) => void warnings.push(what));
+      const again = openIn(folder);
+      const next = { ...id, generation: 'two' };
+      await again.create(next, collections, 'log');
+      const { generations } = await again.state();
+      expect(generations).toEqual([
+        { ...id, isLive: false, damage: expect.stringContaining('registry') },
+        { ...next, isLive: false },
+      ]);
+      await expect(again.open(id, collections)).rejects.toMatchObject({
         code: 'read_models_unavailable',
         message: expect.stringContaining('tenant-ledger projections rebuild counter'),
       });
-      expect(await again.nextNumber(id.projection, id.version)).toBe(5);
-      await again.open(id, collections, 'log');
-      expect(warnings.length).toBe(existsSync(join(folder, 'index.db.damaged')) ? 1 : 0);
+      expect(warnings.length).toBe(existsSync(`${path}.damaged`) ? 1 : 0);
     });
+
+    it('are left alone by whoever only looks', async () => {
+      const folder = freshFolder();
+      const readModels = sqliteReadModels(folder);
+      await readModels.create(id, collections, 'log');
+      await readModels.close();
+      damages['overwritten at its start']?.(join(folder, 'registry.db'), 'generations');
+      const files = readdirSync(folder);
+      await expect(openIn(folder).state()).rejects.toMatchObject({ code: 'read_models_unavailable' });
+      expect(readdirSync(folder)).toEqual(files);
+    });
+  });
+
+  it('create nothing while they are only read', async () => {
+    const folder = join(freshFolder(), 'read-models');
+    const readModels = openIn(folder);
+    expect((await readModels.state()).generations).toEqual([]);
+    expect(await readModels.peek(id)).toBeUndefined();
+    expect(existsSync(folder)).toBe(false);
   });
 });

@@ -96,7 +96,7 @@ describeMongodb('the round trips of a request to MongoDB', () => {
     // Longer than a proof of being caught up stays valid: there are several proofs, of one round trip each.
     const end = performance.now() + 900;
     while (performance.now() < end) expect((await get('/permissions')).status).toBe(200);
-    expect(mongo.roundTrips.count({ collection: 'read_models.generations' })).toBeGreaterThan(0);
+    expect(mongo.roundTrips.count({ collection: 'read_models.controls' })).toBeGreaterThan(0);
     expect(mongo.roundTrips.count({ collection: DOCUMENTS })).toBe(0);
   });
 

@@ -1,7 +1,14 @@
-import { projections } from '../../projections/projections';
+import { join } from 'node:path';
+import { openForReading } from '../../src/sqlite/database';
 
-/** The first generation of a projection, in the version that the program carries. */
-export const firstGeneration = (projection: string): string => {
-  const version = projections.find(({ name }) => name === projection)?.version;
-  return `${projection}_v${version}_1`;
+/** The live generation of a projection in a data folder. */
+export const liveGeneration = (folder: string, projection: string): string => {
+  const db = openForReading(join(folder, 'read-models', 'registry.db'));
+  const row = db
+    .prepare(
+      'SELECT version, generation FROM generations WHERE projection = ? AND is_live = 1 ORDER BY version DESC',
+    )
+    .get(projection) as { version: number; generation: string };
+  db.close();
+  return `${projection}_v${row.version}_${row.generation}`;
 };

@@ -18,6 +18,7 @@ import { SQLITE_LOG } from './log-under-test';
 import { mongodbBehindProxy, type DisturbedMongodb } from './mongodb-under-test';
 import { commandProcess, startService, type Finished, type Service } from './service';
 import { until } from './waiting';
+import { leaseHolder } from './generations';
 
 /** Several instances of the program on the same stores: each is its own process. */
 export interface Instances {
@@ -106,7 +107,7 @@ export const startInstances = async (
     },
     projecting: async (projector) => {
       const lease = projectingLease(projector.name, projector.version);
-      const holder = (await app.replay.readModels.leaseHolder(lease)) ?? '';
+      const holder = (await leaseHolder(app.replay.readModels, lease)) ?? '';
       return running.findIndex(({ process: { pid } }) => holder.split(' ').includes(String(pid)));
     },
     newTenant: async () => {

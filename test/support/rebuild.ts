@@ -2,6 +2,7 @@ import type { Projector } from '../../projections/projector';
 import { consumer } from '../../src/projecting/consumer';
 import {
   rebuildTogether,
+  takeRebuildLeases,
   type RebuildOptions,
   type Rebuilt,
   type ReplayParts,
@@ -14,9 +15,16 @@ export const rebuild = async (
   options: RebuildOptions,
   batchEvents?: number,
 ): Promise<Rebuilt> => {
+  const leases = await takeRebuildLeases(parts.readModels, [projector.name], parts.onError);
   const events = consumer(parts.log, parts.streams, batchEvents === undefined ? {} : { batchEvents });
-  const [outcome] = await rebuildTogether({ ...parts, consumer: events }, [projector], () => options);
-  await events.close();
-  if (outcome?.status !== 'fulfilled') throw outcome?.reason;
-  return outcome.value;
+  try {
+    const refused = leases.refused.get(projector.name);
+    if (refused !== undefined) throw refused;
+    const [outcome] = await rebuildTogether({ ...parts, consumer: events }, [projector], () => options);
+    if (outcome?.status !== 'fulfilled') throw outcome?.reason;
+    return outcome.value;
+  } finally {
+    await events.close();
+    await leases.release();
+  }
 };

@@ -36,12 +36,11 @@ const answering = (readModels: ReadModels, onAnswer: NonNullable<StoreHooks['onA
   });
   return {
     ...readModels,
-    point: through('point', readModels.point),
-    markRemoved: through('markRemoved', readModels.markRemoved),
-    nextNumber: through('nextNumber', readModels.nextNumber),
+    create: through('create', readModels.create),
+    makeLive: through('makeLive', readModels.makeLive),
     lease: through('lease', readModels.lease),
     release: through('release', readModels.release),
-    drop: through('drop', readModels.drop),
+    remove: through('remove', readModels.remove),
     open: through('open', async (...parts) => targets(await readModels.open(...parts))),
     build: through('open', async (...parts) => {
       const build = targets(await readModels.build(...parts));
@@ -51,7 +50,7 @@ const answering = (readModels: ReadModels, onAnswer: NonNullable<StoreHooks['onA
 };
 
 const stores: Readonly<Record<string, OpenStore>> = {
-  sqlite: (folder, hooks) => {
+  sqlite: async (folder, hooks) => {
     if (hooks === undefined) return sqliteReadModels(folder, { startWriter: writerInPlace });
     const { maxCommitBytes, ...writing } = hooks;
     const startWriter = inThreadWriter(writing);

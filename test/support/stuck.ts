@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
-import { firstGeneration } from './generation-names';
+import { liveGeneration } from './generation-names';
 
 interface StuckReadModel {
   release(): void;
@@ -9,7 +9,7 @@ interface StuckReadModel {
 }
 
 const withTrigger = (folder: string, projection: string, work: string): StuckReadModel => {
-  const db = new DatabaseSync(join(folder, 'read-models', `${firstGeneration(projection)}.db`), {
+  const db = new DatabaseSync(join(folder, 'read-models', `${liveGeneration(folder, projection)}.db`), {
     timeout: 5_000,
   });
   db.exec(`CREATE TRIGGER stuck BEFORE UPDATE ON control BEGIN SELECT ${work}; END`);

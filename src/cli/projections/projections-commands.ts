@@ -4,7 +4,6 @@ import { operatorActor } from '../../app/operator';
 import { isoNow } from '../../clock';
 import { parkedTenants, setAside } from '../../projecting/parking';
 import { prune, unusedGenerations } from '../../projecting/prune';
-import { rollback } from '../../projecting/rebuild';
 import { generationName } from '../../read-models/read-models';
 import {
   actorOption,
@@ -18,20 +17,9 @@ import {
 import { confirmed } from '../confirmation';
 import { sessionCommand } from '../operator-session';
 import { counted, printMany, printOne } from '../output';
-import { chosenProjectors } from './chosen-projectors';
 import { rebuildCommand } from './rebuild-command';
 import { statusCommand } from './status-command';
 import { verifyCommand } from './verify-command';
-
-const rollBack = (): Command =>
-  sessionCommand(
-    'rollback',
-    'go back to the generation before the last switch',
-    async ({ app }, name: string, options: JsonOption) => {
-      for (const projector of chosenProjectors([name]))
-        printOne({ projection: name, live: await rollback(app.replay.readModels, projector) }, options);
-    },
-  ).argument('<name>', 'the projection');
 
 const pruneUnused = (): Command =>
   sessionCommand(
@@ -100,10 +88,9 @@ const setEventAside = (): Command =>
     .addOption(actorOption());
 
 export const projectionsCommands = (): Command =>
-  commandGroup('projections', 'inspect, rebuild, verify, switch and roll back the read models', [
+  commandGroup('projections', 'inspect, rebuild, verify and switch the read models', [
     statusCommand(),
     rebuildCommand(),
-    rollBack(),
     pruneUnused(),
     verifyCommand(),
     parked(),

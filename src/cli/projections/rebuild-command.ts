@@ -1,21 +1,23 @@
 import { Command } from 'commander';
 import type { Projector } from '../../../projections/projector';
 import { lowerPriority } from '../../app/priority';
-import { rebuildInWorkers } from '../../app/replay-workers';
+import { openReadModels } from '../../app/adapters';
+import { rebuildInWorkers, type Accepted } from '../../app/replay-workers';
 import { readConfiguration, type Configuration } from '../../configuration';
 import { codeOf, messageOf } from '../../fault';
-import type { Rebuilt, RebuildStep } from '../../projecting/rebuild';
-import { planRebuild } from '../../projecting/rebuild';
+import type { Difference } from '../../projecting/compare';
+import { planRebuild, takeRebuildLeases, type Rebuilt, type RebuildStep } from '../../projecting/rebuild';
 import { together } from '../../together';
 import { jsonOption, type JsonOption } from '../arguments';
 import { inSession, warn } from '../operator-session';
 import { notice, printMany } from '../output';
 import { paceOf, shareOf, withProgress, type ProgressLine } from '../progress';
 import { chosenProjectors } from './chosen-projectors';
+import { differenceText } from './difference-text';
 
 interface Options extends JsonOption {
   readonly all?: boolean;
-  readonly ifEqual?: boolean;
+  readonly acceptDifferences?: boolean;
   readonly acceptParked?: boolean;
   readonly dryRun?: boolean;
 }
@@ -61,6 +63,20 @@ const checkedConfiguration = (): Promise<Configuration> =>
     return readConfiguration(process.env);
   });
 
+const MAX_SHOWN = 20;
+
+/** Shows the first differences of each projection. `verify` lists all. */
+const showFirst = () => {
+  const shown = new Map<string, number>();
+  return (projection: string, difference: Difference): void => {
+    const count = (shown.get(projection) ?? 0) + 1;
+    shown.set(projection, count);
+    if (count <= MAX_SHOWN) notice(differenceText(projection, difference));
+    if (count === MAX_SHOWN + 1)
+      notice(`There are more: tenant-ledger projections verify ${projection} lists all of them.`);
+  };
+};
+
 /** Throws the first failure, after reporting the others. */
 const throwFailures = (outcomes: readonly PromiseSettledResult<Rebuilt>[]): void => {
   const failures = outcomes
@@ -70,17 +86,50 @@ const throwFailures = (outcomes: readonly PromiseSettledResult<Rebuilt>[]): void
   if (failures[0] !== undefined) throw failures[0];
 };
 
+interface Shown {
+  readonly onStep: (name: string, step: RebuildStep) => void;
+  readonly onDifference: (name: string, difference: Difference) => void;
+}
+
+/** Rebuilds what no other process is rebuilding. This thread keeps the leases, since the workers are too busy to. */
+const rebuildWithLeases = async (
+  configuration: Configuration,
+  projectors: readonly Projector[],
+  options: Accepted,
+  { onStep, onDifference }: Shown,
+): Promise<readonly PromiseSettledResult<Rebuilt>[]> => {
+  const { readModels, close } = await openReadModels(configuration, warn);
+  const names = projectors.map(({ name }) => name);
+  const leases = await takeRebuildLeases(readModels, names, warn);
+  const due = projectors.filter(({ name }) => !leases.refused.has(name));
+  try {
+    const outcomes = await rebuildInWorkers(configuration, due, options, {
+      onError: warn,
+      onDifference,
+      onStep: (name, step) => {
+        leases.note(name, step);
+        onStep(name, step);
+      },
+    });
+    const refused = [...leases.refused.values()];
+    return [...outcomes, ...refused.map((reason) => ({ status: 'rejected', reason }) as const)];
+  } finally {
+    await leases.release();
+    await close();
+  }
+};
+
 /** The session is closed first: the workers open their own stores, and it would only use memory. */
 const rebuild = async (projectors: readonly Projector[], options: Options): Promise<void> => {
   const configuration = await checkedConfiguration();
   lowerPriority();
-  const { ifEqual = false, acceptParked = false } = options;
+  const { acceptDifferences = false, acceptParked = false } = options;
   const outcomes = await withProgress('Rebuilding', (line) =>
-    rebuildInWorkers(
+    rebuildWithLeases(
       configuration,
       projectors,
-      { ifEqual, acceptParked },
-      { onError: warn, onStep: progressIn(line) },
+      { acceptDifferences, acceptParked },
+      { onStep: progressIn(line), onDifference: options.json === true ? () => undefined : showFirst() },
     ),
   );
   printMany(
@@ -93,10 +142,12 @@ const rebuild = async (projectors: readonly Projector[], options: Options): Prom
 
 export const rebuildCommand = (): Command =>
   new Command('rebuild')
-    .description('build a new generation beside the live one, compare them, and switch to it')
+    .description(
+      'build a new generation beside the live one, compare them, and switch to it; if they differ, it is kept, the live one stays, and the exit code is 3',
+    )
     .argument('[names...]', 'the projections')
     .option('--all', 'all of them')
-    .option('--if-equal', 'switch only if the rebuilt one equals the live one')
+    .option('--accept-differences', 'switch although it differs; resumes what an earlier rebuild kept')
     .option('--accept-parked', 'switch although it parks a tenant that the live one does not park')
     .option('--dry-run', 'only report what would be done')
     .addOption(jsonOption())

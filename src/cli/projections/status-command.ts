@@ -5,7 +5,12 @@ import type { Position } from '../../event-log/event-log';
 import { codeOf } from '../../fault';
 import { parkedTenants } from '../../projecting/parking';
 import { isDamage } from '../../read-models/damage';
-import { generationName, type GenerationId, type Peek } from '../../read-models/read-models';
+import {
+  generationName,
+  type GenerationId,
+  type Peek,
+  type StoredGeneration,
+} from '../../read-models/read-models';
 import { lagBehind, ledgerStatus, rebuildsUnderWay } from '../../app/status';
 import type { JsonOption } from '../arguments';
 import { sessionCommand, type OperatorSession } from '../operator-session';
@@ -14,9 +19,10 @@ import { printJson, printRecord, printTable } from '../output';
 /** The rate is measured over this time. */
 const SAMPLE_MS = 500;
 
-const roleOf = (id: GenerationId, pointer: { live: number; previous?: number } | undefined): string => {
-  if (pointer?.live === id.generation) return 'live';
-  return pointer?.previous === id.generation ? 'previous' : 'unused';
+/** What was built and is not live, never was, and is not damaged: a rebuild would resume it. */
+const roleOf = ({ isLive, leftMs, damage }: StoredGeneration): string => {
+  if (isLive) return 'live';
+  return leftMs === undefined && damage === undefined ? 'built' : 'unused';
 };
 
 const parkedIn = async (generation: Peek) => {
@@ -43,29 +49,31 @@ const generationRows = async ({ app }: OperatorSession) => {
   const { log, readModels } = app.replay;
   const isCurrentVersion = (id: GenerationId): boolean =>
     projections.some(({ name, version }) => name === id.projection && version === id.version);
-  const positionsBefore = new Map<Peek, Position | undefined>();
-  for (const id of (await readModels.generations()).filter(isCurrentVersion)) {
-    const generation = await readModels.peek(id);
-    if (generation !== undefined) positionsBefore.set(generation, await ifReadable(positionOf(generation)));
+  const found: {
+    readonly stored: StoredGeneration;
+    readonly generation: Peek;
+    before?: Position | undefined;
+  }[] = [];
+  for (const stored of (await readModels.state()).generations.filter(isCurrentVersion)) {
+    const generation = await readModels.peek(stored);
+    if (generation !== undefined)
+      found.push({ stored, generation, before: await ifReadable(positionOf(generation)) });
   }
   await pause(SAMPLE_MS);
   const head = (await log.head())?.position;
-  const rowOf = async (generation: Peek, before: Position | undefined) => {
-    const { id } = generation;
+  const rowOf = async ({ stored, generation, before }: (typeof found)[number]) => {
     const position = await positionOf(generation);
     const moved = position === undefined ? 0 : await log.distance(before, position);
     return {
-      generation: generationName(id),
-      role: roleOf(id, await readModels.pointer(id.projection, id.version)),
+      generation: generationName(stored),
+      role: roleOf(stored),
       position: position ?? null,
       ...(await lagBehind(log, head, position)),
       events_per_second: Math.round((1_000 * moved) / SAMPLE_MS),
       ...(await parkedIn(generation)),
     };
   };
-  const rows = await Promise.all(
-    Array.from(positionsBefore, ([generation, before]) => ifReadable(rowOf(generation, before))),
-  );
+  const rows = await Promise.all(found.map((one) => ifReadable(rowOf(one))));
   return rows.filter((row) => row !== undefined);
 };
 

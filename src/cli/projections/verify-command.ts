@@ -8,6 +8,7 @@ import { inSession, warn } from '../operator-session';
 import { notice, printJson, printMany } from '../output';
 import { withProgress } from '../progress';
 import { chosenProjectors } from './chosen-projectors';
+import { differenceText } from './difference-text';
 
 interface Options extends JsonOption {
   readonly tenant?: string;
@@ -23,16 +24,11 @@ const isSound = ({ differences, parked, gaps }: Verified): boolean =>
 /** Collects differences for the JSON report, or prints each as it is found. */
 const differencesFor = ({ json }: Options) => {
   const all: unknown[] = [];
-  const onDifference = (
-    projection: string,
-    { tenantId, collection, key, kind, live, replayed }: Difference,
-  ): void => {
+  const onDifference = (projection: string, difference: Difference): void => {
+    const { tenantId, collection, key, kind, live, replayed } = difference;
     const summary = { projection, kind, tenant_id: tenantId, collection, key };
     if (all.length < MAX_SHOWN) all.push({ ...summary, live: live ?? null, replayed: replayed ?? null });
-    if (json !== true)
-      notice(
-        `${JSON.stringify(summary)}\n  live:     ${JSON.stringify(live)}\n  replayed: ${JSON.stringify(replayed)}`,
-      );
+    if (json !== true) notice(differenceText(projection, difference));
   };
   return { all, onDifference };
 };

@@ -1,19 +1,12 @@
 import type { BulkWriteResult, Collection as MongoCollection, FindOptions } from 'mongodb';
-import { randomBytes } from 'node:crypto';
 import type { Collection } from '../../../projections/projector';
 import { monotonicMs, pause } from '../../clock';
 import type { MongoConnection } from '../../mongodb/connection';
 import { insertOnce, isDuplicate } from '../../mongodb/duplicates';
 import { lost } from '../damage';
-import {
-  generationName,
-  generationRemoved,
-  type Checkpoint,
-  type Control,
-  type GenerationId,
-} from '../read-models';
+import { generationName, type Checkpoint, type Control, type GenerationId } from '../read-models';
 import { batchFrom, operationsOf, type Batch, type BatchWrite } from './batch';
-import { documentsIn, type Incarnation } from './generation-reader';
+import { documentsIn, type OpenGeneration } from './generation-reader';
 import { CONTROLS, idOf, type Stored } from './layout';
 
 /**
@@ -27,7 +20,6 @@ import { CONTROLS, idOf, type Stored } from './layout';
  */
 export interface StoredControl {
   readonly _id: string;
-  readonly incarnation: string;
   readonly log: string;
   readonly n: number;
   readonly applied_n: number;
@@ -43,11 +35,10 @@ const withoutWrites = { projection: { writes: 0 } };
 /** Throws `contents_lost` if somebody has altered it. */
 const wellFormed = <C extends StoredControl | null>(control: C): C => {
   if (control === null) return control;
-  const { n, applied_n, incarnation, log, to } = control;
+  const { n, applied_n, log, to } = control;
   const isSound =
     Number.isInteger(n) &&
     Number.isInteger(applied_n) &&
-    typeof incarnation === 'string' &&
     typeof log === 'string' &&
     (to === undefined || (typeof to?.position === 'string' && typeof to.event_id === 'string'));
   if (!isSound) throw lost('its control document was altered.');
@@ -67,17 +58,8 @@ export const controlOf = ({ n, log, to, applied }: StoredControl): Control => ({
   ...(applied === undefined ? {} : { applied }),
 });
 
-/** Does nothing if another process has inserted it in the meantime. */
-export const insertControl = async (
-  connection: MongoConnection,
-  id: GenerationId,
-  log: string,
-): Promise<string> => {
-  const incarnation = randomBytes(4).toString('hex');
-  const control: StoredControl = { _id: generationName(id), incarnation, log, n: 0, applied_n: 0 };
-  await insertOnce(controlsIn(connection), control);
-  return incarnation;
-};
+export const insertControl = (connection: MongoConnection, id: GenerationId, log: string): Promise<void> =>
+  insertOnce(controlsIn(connection), { _id: generationName(id), log, n: 0, applied_n: 0 });
 
 /** Called before every write of a commit. Tests make it fail. */
 export type OnWrite = () => void;
@@ -155,14 +137,14 @@ interface Applying {
 }
 
 const apply = async (
-  incarnation: Incarnation,
+  opened: OpenGeneration,
   n: number,
   batch: Batch,
   { onWrite, isResumed }: Applying,
 ): Promise<void> => {
-  for (const collection of incarnation.collections) {
+  for (const collection of opened.collections) {
     const writes = batch.collections.get(collection.name) ?? [];
-    const documents = documentsIn(incarnation, collection.name);
+    const documents = documentsIn(opened, collection.name);
     for (let at = 0; at < writes.length; at += MAX_WRITES) {
       const chunk = writes.slice(at, at + MAX_WRITES);
       const left = isResumed ? await missingIn(documents, n, chunk) : chunk;
@@ -174,15 +156,15 @@ const apply = async (
 };
 
 export const controlDocument = (
-  incarnation: Incarnation,
+  opened: OpenGeneration,
   { onWrite, finishAfterMs }: ControlOptions,
 ): ControlDocument => {
-  const controls = controlsIn(incarnation.connection);
-  const self = { _id: generationName(incarnation.id), incarnation: incarnation.incarnation };
+  const controls = controlsIn(opened.connection);
+  const self = { _id: generationName(opened.id) };
 
   const find = async (options: FindOptions): Promise<StoredControl> => {
     const found = await controls.findOne(self, options);
-    if (found === null) throw generationRemoved(incarnation.id);
+    if (found === null) throw await opened.withoutControl();
     return wellFormed(found);
   };
 
@@ -196,7 +178,7 @@ export const controlDocument = (
     const { n, applied_n, to, writes } = await find({});
     if (applied_n === n) return;
     if (typeof writes !== 'string' || applied_n !== n - 1) throw lost('its control document was altered.');
-    await apply(incarnation, n, batchFrom(writes), { onWrite, isResumed: true });
+    await apply(opened, n, batchFrom(writes), { onWrite, isResumed: true });
     await moveApplied(n, to?.position);
   };
 
@@ -225,7 +207,7 @@ export const controlDocument = (
     settled,
     commit: async (n, to, batch) => {
       while (!(await compareAndSet(n, to, batch))) if ((await settled()).n !== n) return false;
-      await apply(incarnation, n + 1, batch, { onWrite, isResumed: false });
+      await apply(opened, n + 1, batch, { onWrite, isResumed: false });
       await moveApplied(n + 1, to?.position);
       return true;
     },

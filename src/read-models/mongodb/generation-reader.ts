@@ -19,23 +19,24 @@ const BULK_MS = 10_000;
 /** Per command, which is limited to 16 MB. */
 const MAX_IDS = 10_000;
 
-/** One incarnation of a generation, and where it is stored. */
-export interface Incarnation {
+/** A generation that exists, and where it is stored. */
+export interface OpenGeneration {
   readonly connection: MongoConnection;
   readonly id: GenerationId;
-  readonly incarnation: string;
   /** In the order of declaration. */
   readonly collections: readonly Collection[];
   /** When collections were last found whole, on the monotonic clock. */
   readonly wholeAt: Map<string, number>;
   /** Marks the generation if the work fails because contents are lost. */
   readonly guarded: <T>(work: Promise<T>) => Promise<T>;
+  /** Why there is no control document: it was removed with the generation, or lost. */
+  readonly withoutControl: () => Promise<Error>;
 }
 
-export const documentsIn = ({ connection, id, incarnation }: Incarnation, collection: string) =>
-  connection.db.collection<Stored>(collectionName(id, incarnation, collection));
+export const documentsIn = ({ connection, id }: OpenGeneration, collection: string) =>
+  connection.db.collection<Stored>(collectionName(id, collection));
 
-const declaredIn = ({ collections }: Incarnation, name: string): Collection => {
+const declaredIn = ({ collections }: OpenGeneration, name: string): Collection => {
   const found = collections.find((collection) => collection.name === name);
   if (found === undefined) throw new Error(`There is no collection ${name}.`);
   return found;
@@ -48,12 +49,12 @@ interface Question {
 
 /** A query whose caller has given up must not go on at the server. */
 const fetch = (
-  incarnation: Incarnation,
+  opened: OpenGeneration,
   collection: string,
   { filter, options }: Question,
   maxTimeMS = BULK_MS,
 ) =>
-  documentsIn(incarnation, collection)
+  documentsIn(opened, collection)
     .find(filter, { ...options, maxTimeMS })
     .toArray();
 
@@ -61,28 +62,28 @@ const fetch = (
 const WHOLE_MS = 1_000;
 
 /** Called when a document is not found: throws `contents_lost` if the collection was dropped. */
-export const mustBeWhole = async (incarnation: Incarnation, collection: string): Promise<void> => {
-  const first = await documentsIn(incarnation, collection).findOne({ _id: FIRST._id });
+export const mustBeWhole = async (opened: OpenGeneration, collection: string): Promise<void> => {
+  const first = await documentsIn(opened, collection).findOne({ _id: FIRST._id });
   if (first === null) throw lost(`the collection ${collection} was dropped.`);
 };
 
 /** The same, but not again for a while. */
-const mustBeWholeLately = async (incarnation: Incarnation, collection: string): Promise<void> => {
-  const { wholeAt } = incarnation;
+const mustBeWholeLately = async (opened: OpenGeneration, collection: string): Promise<void> => {
+  const { wholeAt } = opened;
   if (monotonicMs() - (wholeAt.get(collection) ?? -Infinity) < WHOLE_MS) return;
-  await mustBeWhole(incarnation, collection);
+  await mustBeWhole(opened, collection);
   wholeAt.set(collection, monotonicMs());
 };
 
 /** The stored documents of some keys, including tombstones. */
 export const loadStored = async (
-  incarnation: Incarnation,
+  opened: OpenGeneration,
   keys: readonly DocumentKey[],
 ): Promise<readonly (Stored | undefined)[]> => {
   const wanted = new Map<string, Set<string>>();
   const ids = keys.map(({ tenantId, collection, key }) => {
     const id = idOf(tenantId, key);
-    const collectionIds = wanted.get(declaredIn(incarnation, collection).name) ?? new Set<string>();
+    const collectionIds = wanted.get(declaredIn(opened, collection).name) ?? new Set<string>();
     wanted.set(collection, collectionIds.add(id));
     return id;
   });
@@ -93,9 +94,9 @@ export const loadStored = async (
     for (let at = 0; at < all.length; at += MAX_IDS) {
       const chunk = all.slice(at, at + MAX_IDS);
       const question = { filter: { _id: { $in: chunk } }, options: { batchSize: chunk.length + 1 } };
-      for (const row of await fetch(incarnation, collection, question)) rows.set(row._id, row);
+      for (const row of await fetch(opened, collection, question)) rows.set(row._id, row);
     }
-    if (rows.size < all.length) await mustBeWholeLately(incarnation, collection);
+    if (rows.size < all.length) await mustBeWholeLately(opened, collection);
   };
   await together([...wanted].map(([collection, wantedIds]) => load(collection, [...wantedIds])));
   return keys.map(({ collection }, i) => found.get(collection)?.get(ids[i] as string));
@@ -107,7 +108,7 @@ const idsAfter = ({ tenantId, key }: After) =>
   key === undefined ? { $gte: idsOf(tenantId)[0] } : { $gt: idOf(tenantId, key) };
 
 const scan = async (
-  incarnation: Incarnation,
+  opened: OpenGeneration,
   collection: string,
   limit: number,
   after?: After,
@@ -115,25 +116,25 @@ const scan = async (
   const filter = { ...(after === undefined ? {} : { _id: idsAfter(after) }), doc: { $exists: true } };
   const projection = { doc: 1, text: 1 };
   const options = { sort: { _id: 1 }, limit, batchSize: limit, hint: { _id: 1 }, projection } as const;
-  const rows = await fetch(incarnation, declaredIn(incarnation, collection).name, { filter, options });
+  const rows = await fetch(opened, declaredIn(opened, collection).name, { filter, options });
   return rows.map((row) => ({ ...partsOf(row._id), document: documentOf(row) as Document }));
 };
 
 const countBefore = async (
-  incarnation: Incarnation,
+  opened: OpenGeneration,
   tenantId: string,
   collection: string,
   part: Parameters<Reader['countBefore']>[2],
   value: string,
 ): Promise<number> => {
-  const { before, from, numberOf } = borderIn(declaredIn(incarnation, collection), tenantId, part, value);
+  const { before, from, numberOf } = borderIn(declaredIn(opened, collection), tenantId, part, value);
   const [[last], [next]] = await Promise.all([
-    fetch(incarnation, collection, before, QUERY_MS),
-    fetch(incarnation, collection, from, QUERY_MS),
+    fetch(opened, collection, before, QUERY_MS),
+    fetch(opened, collection, from, QUERY_MS),
   ]);
   const none = (part.first ?? 1) - 1;
   if (last === undefined && next === undefined) {
-    await mustBeWhole(incarnation, collection);
+    await mustBeWhole(opened, collection);
     return none;
   }
   const count = Math.min(Math.max(numberOf(last) ?? none, none), part.last);
@@ -144,16 +145,16 @@ const countBefore = async (
 };
 
 const find = async (
-  incarnation: Incarnation,
+  opened: OpenGeneration,
   tenantId: string,
   collection: string,
   query: Query,
 ): Promise<readonly Document[]> => {
-  const asked = findIn(declaredIn(incarnation, collection), tenantId, query);
-  const rows = await fetch(incarnation, collection, asked, QUERY_MS);
+  const asked = findIn(declaredIn(opened, collection), tenantId, query);
+  const rows = await fetch(opened, collection, asked, QUERY_MS);
   if (query.areAllThere === true && rows.length < query.limit)
     throw lost(`documents of ${collection} of tenant ${tenantId} are missing.`);
-  if (rows.length === 0) await mustBeWhole(incarnation, collection);
+  if (rows.length === 0) await mustBeWhole(opened, collection);
   return rows.map((row) => documentOf(row) as Document);
 };
 
@@ -161,15 +162,15 @@ const find = async (
 const isChecked = (collection: string): boolean => collection !== PARKED;
 
 const get = async (
-  incarnation: Incarnation,
+  opened: OpenGeneration,
   tenantId: string,
   collection: string,
   key: string,
 ): Promise<Document | undefined> => {
-  declaredIn(incarnation, collection);
+  declaredIn(opened, collection);
   const options = { projection: { _id: 0, doc: 1, text: 1 }, maxTimeMS: QUERY_MS };
-  const found = await documentsIn(incarnation, collection).findOne({ _id: idOf(tenantId, key) }, options);
-  if (found === null && isChecked(collection)) await mustBeWhole(incarnation, collection);
+  const found = await documentsIn(opened, collection).findOne({ _id: idOf(tenantId, key) }, options);
+  if (found === null && isChecked(collection)) await mustBeWhole(opened, collection);
   return documentOf(found ?? undefined);
 };
 
@@ -193,11 +194,11 @@ export interface Applied {
 }
 
 /**
- * Answers queries about one incarnation of a generation. `applied` is passed in, because generations share its query.
+ * Answers queries about a generation. `applied` is passed in, because generations share its query.
  */
-export const generationReader = (incarnation: Incarnation, applied: () => Promise<Applied>): Reader => {
-  const { guarded } = incarnation;
-  const { run, place } = incarnation.connection;
+export const generationReader = (opened: OpenGeneration, applied: () => Promise<Applied>): Reader => {
+  const { guarded } = opened;
+  const { run, place } = opened.connection;
   let lastSeen = -1;
   const late = () =>
     fault('read_models_unavailable', `MongoDB at ${place} did not answer within ${QUERY_MS} ms.`);
@@ -206,12 +207,11 @@ export const generationReader = (incarnation: Incarnation, applied: () => Promis
     guarded(run(beforeDeadline(answer, monotonicMs() + QUERY_MS, late)));
 
   return {
-    get: (tenantId, collection, key) => within(confirmed(() => get(incarnation, tenantId, collection, key))),
-    find: (tenantId, collection, query) =>
-      within(confirmed(() => find(incarnation, tenantId, collection, query))),
+    get: (tenantId, collection, key) => within(confirmed(() => get(opened, tenantId, collection, key))),
+    find: (tenantId, collection, query) => within(confirmed(() => find(opened, tenantId, collection, query))),
     countBefore: (tenantId, collection, part, value) =>
-      within(confirmed(() => countBefore(incarnation, tenantId, collection, part, value))),
-    scan: (collection, limit, after) => run(scan(incarnation, collection, limit, after)),
+      within(confirmed(() => countBefore(opened, tenantId, collection, part, value))),
+    scan: (collection, limit, after) => run(scan(opened, collection, limit, after)),
     applied: async () => {
       const { position, n } = await within(applied());
       lastSeen = Math.max(lastSeen, n);

@@ -1,21 +1,20 @@
 import type { Document } from '../../../projections/projector';
-import { generationName, type GenerationId } from '../read-models';
+import { generationName, generationNamed, type GenerationId } from '../read-models';
 import { isPlainText, storedText, textOf } from '../stored-text';
 
 /**
- * How generations map to collections. Each has a control document in `read_models.generations`, and its collections are
- * named `<generation>.<incarnation>.<collection>`. A generation created again after a drop gets a new incarnation, so it
- * shares nothing with the remains of the old one.
+ * How generations map to collections. Each has a control document in `read_models.controls`, and its collections are named
+ * `<generation>.<collection>`.
  */
-export const CONTROLS = 'read_models.generations';
+export const CONTROLS = 'read_models.controls';
 export const REGISTRY = 'read_models.registry';
 
-export const collectionName = (id: GenerationId, incarnation: string, collection: string): string =>
-  `${generationName(id)}.${incarnation}.${collection}`;
+export const collectionName = (id: GenerationId, collection: string): string =>
+  `${generationName(id)}.${collection}`;
 
-/** The incarnation that a collection belongs to. Undefined: it belongs to no generation. */
-export const incarnationIn = (name: string): string | undefined =>
-  /^[a-z_]+_v[0-9]+_[0-9]+\.([0-9a-f]+)\.[a-z_]+$/.exec(name)?.[1];
+/** The generation that a collection belongs to, if it belongs to one. */
+export const generationOf = (collection: string): GenerationId | undefined =>
+  collection.includes('.') ? generationNamed(collection.slice(0, collection.indexOf('.'))) : undefined;
 
 /** A stored document. Without `doc` it is a tombstone. */
 export interface Stored {

@@ -10,7 +10,7 @@ import {
   loadStored,
   mustBeWhole,
   type Applied,
-  type Incarnation,
+  type OpenGeneration,
 } from './generation-reader';
 import { documentOf, FIRST } from './layout';
 import { indexesFor } from './questions';
@@ -18,7 +18,7 @@ import { indexesFor } from './questions';
 export interface GenerationOptions extends ControlOptions {
   readonly maxCommitBytes: number;
   /** How far queries see. Generations share one query for it. */
-  readonly applied: (incarnation: Incarnation) => Promise<Applied>;
+  readonly applied: (opened: OpenGeneration) => Promise<Applied>;
 }
 
 /** Indexing a large collection takes longer than a command may. */
@@ -31,73 +31,71 @@ const isStillWorking = (error: unknown): boolean => {
 };
 
 /** Only before the first commit: later, a collection that lacks its first document was dropped. */
-export const createCollections = async (incarnation: Incarnation): Promise<void> => {
-  await together(
-    incarnation.collections.map(({ name }) => insertOnce(documentsIn(incarnation, name), FIRST)),
-  );
+export const createCollections = async (opened: OpenGeneration): Promise<void> => {
+  await together(opened.collections.map(({ name }) => insertOnce(documentsIn(opened, name), FIRST)));
 };
 
 /** Throws `contents_lost` if a collection was dropped. */
-export const checkCollections = async (incarnation: Incarnation): Promise<void> => {
-  await together(incarnation.collections.map(({ name }) => mustBeWhole(incarnation, name)));
+export const checkCollections = async (opened: OpenGeneration): Promise<void> => {
+  await together(opened.collections.map(({ name }) => mustBeWhole(opened, name)));
 };
 
 /**
  * Creates those that are missing, and returns when all can be used. Only a command that succeeds proves that: it waits
  * for builds in progress, whereas a list of indexes includes them.
  */
-const createIndexesOf = async (incarnation: Incarnation, collection: Collection): Promise<void> => {
+const createIndexesOf = async (opened: OpenGeneration, collection: Collection): Promise<void> => {
   const wanted = indexesFor(collection);
   if (wanted.length === 0) return;
   for (let attempt = 1; ; attempt += 1)
     try {
-      await documentsIn(incarnation, collection.name).createIndexes(wanted);
+      await documentsIn(opened, collection.name).createIndexes(wanted);
       return;
     } catch (error) {
       if (!isStillWorking(error) || attempt === MAX_ATTEMPTS) throw error;
     }
 };
 
-export const createIndexes = async (incarnation: Incarnation): Promise<void> => {
-  await together(incarnation.collections.map((collection) => createIndexesOf(incarnation, collection)));
+export const createIndexes = async (opened: OpenGeneration): Promise<void> => {
+  await together(opened.collections.map((collection) => createIndexesOf(opened, collection)));
 };
 
-export const mongodbGeneration = (incarnation: Incarnation, options: GenerationOptions): Generation => {
+export const mongodbGeneration = (opened: OpenGeneration, options: GenerationOptions): Generation => {
   const { maxCommitBytes } = options;
-  const run = <T>(work: Promise<T>): Promise<T> => incarnation.guarded(incarnation.connection.run(work));
-  const reader = generationReader(incarnation, () => options.applied(incarnation));
-  const control = controlDocument(incarnation, options);
+  const run = <T>(work: Promise<T>): Promise<T> => opened.guarded(opened.connection.run(work));
+  const reader = generationReader(opened, () => options.applied(opened));
+  const control = controlDocument(opened, options);
 
   /** Retries until no document is newer than the control state, as happens while a commit is being applied. */
   const snapshot = async (keys: readonly DocumentKey[]): Promise<Snapshot> => {
     for (;;) {
       const now = await control.settled();
-      const found = await loadStored(incarnation, keys);
+      const found = await loadStored(opened, keys);
       if (found.every((document) => document === undefined || document.n <= now.n))
         return { control: controlOf(now), documents: found.map(documentOf) };
     }
   };
 
   return {
-    id: incarnation.id,
+    id: opened.id,
     maxCommitBytes,
     reader,
     control: async () => controlOf(await run(control.settled())),
     scan: reader.scan,
-    load: async (keys) => (await run(loadStored(incarnation, keys))).map(documentOf),
+    load: async (keys) => (await run(loadStored(opened, keys))).map(documentOf),
     commit: async (n, to, writes) =>
-      run(control.commit(n, to, batchOf(writes, incarnation.collections, maxCommitBytes))),
+      run(control.commit(n, to, batchOf(writes, opened.collections, maxCommitBytes))),
     snapshot: (keys) => run(snapshot(keys)),
   };
 };
 
 /** The same without indexes: creating them at the end costs a fraction. */
-export const mongodbBuild = (incarnation: Incarnation, options: GenerationOptions): Build => {
-  const generation = mongodbGeneration(incarnation, options);
+export const mongodbBuild = (opened: OpenGeneration, options: GenerationOptions): Build => {
+  const generation = mongodbGeneration(opened, options);
   return {
     ...generation,
     finish: async () => {
-      await incarnation.connection.run(createIndexes(incarnation));
+      await opened.connection.run(createIndexes(opened));
       return generation;
     },
   };

@@ -1,26 +1,22 @@
 import type { Collection } from '../../../projections/projector';
 import { codeOf, fault, messageOf } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
-import { insertOnce } from '../../mongodb/duplicates';
 import { damaged, lost } from '../damage';
 import {
   COMMON_COLLECTIONS,
   generationName,
   generationRemoved,
+  isNumbered,
+  type Build,
+  type Generation,
   type GenerationId,
   type Peek,
   type ReadModels,
+  type RemovalRefused,
 } from '../read-models';
-import {
-  controlOf,
-  controlsIn,
-  findControl,
-  insertControl,
-  type OnWrite,
-  type StoredControl,
-} from './control-document';
-import { generationReader, type Applied, type Incarnation } from './generation-reader';
-import { mongodbLeases } from './leases';
+import { controlOf, controlsIn, findControl, insertControl, type OnWrite } from './control-document';
+import { generationReader, type Applied, type OpenGeneration } from './generation-reader';
+import { generationOf } from './layout';
 import {
   checkCollections,
   createCollections,
@@ -30,18 +26,19 @@ import {
   type GenerationOptions,
 } from './mongodb-generation';
 import {
-  damageIn,
-  damageWithoutRegistry,
+  beginCreation,
+  beginRemoval,
+  endCreation,
+  endRemoval,
   FORMAT,
-  isPointedAtIn,
-  isRemovedIn,
   markDamaged,
   registriesIn,
   registryDocument,
+  REGISTRY_ID,
   registryOf,
+  rowOf,
   type RegistryDocument,
 } from './registry';
-import { sweeping } from './sweep';
 
 /**
  * A quarter of the limit of a document: BSON is larger than JSON, and the control document contains the whole commit.
@@ -65,21 +62,11 @@ const LOOK_MS = 500;
 const IF_OF_ANOTHER_LOG =
   'Check EVENTSTORE_URL, STREAM_PREFIX, DATA_DIR and MONGODB_URL: they name the log and its read models together. If this is the right log, name another database in MONGODB_URL, or drop this one: the read models are then rebuilt from the log.';
 
-/** Creates the registry if there is none. It says which log everything here is built from. */
-const claim = async (connection: MongoConnection, log: string): Promise<void> => {
+/** Throws if the registry is not for this program and this log. */
+const mustBeOurs = async (connection: MongoConnection, log: string): Promise<void> => {
   const { place } = connection;
-  const found = await registriesIn(connection).findOne({ _id: 'registry' });
-  if (found === null) {
-    const damage = await damageWithoutRegistry(connection);
-    await insertOnce(registriesIn(connection), {
-      _id: 'registry',
-      format: FORMAT,
-      log,
-      v: 0,
-      damaged: damage,
-    });
-    return claim(connection, log);
-  }
+  const found = await registriesIn(connection).findOne({ _id: REGISTRY_ID });
+  if (found === null) return;
   if (found.format > FORMAT)
     throw fault(
       'configuration_invalid',
@@ -92,71 +79,30 @@ const claim = async (connection: MongoConnection, log: string): Promise<void> =>
     );
 };
 
-const APPLIED = { applied: 1, applied_n: 1, incarnation: 1 } as const;
-
 /** Combines concurrent calls for several generations into one query. */
-const appliedTogether = (connection: MongoConnection, registry: RegistryDocument) => {
+const appliedTogether = (connection: MongoConnection) => {
   let next: Promise<ReadonlyMap<string, Applied>> | undefined;
   let names: string[] = [];
   const ask = async (): Promise<ReadonlyMap<string, Applied>> => {
     const requested = names;
     [next, names] = [undefined, []];
     const found = await controlsIn(connection)
-      .find({ _id: { $in: requested } }, { projection: APPLIED, batchSize: requested.length + 1 })
+      .find(
+        { _id: { $in: requested } },
+        { projection: { applied: 1, applied_n: 1 }, batchSize: requested.length + 1 },
+      )
       .toArray();
-    return new Map(
-      found.map(({ _id, incarnation, applied, applied_n }) => [
-        `${_id} ${incarnation}`,
-        { position: applied, n: applied_n },
-      ]),
-    );
+    return new Map(found.map(({ _id, applied, applied_n }) => [_id, { position: applied, n: applied_n }]));
   };
-  return async ({ id, incarnation }: Incarnation): Promise<Applied> => {
+  return async ({ id, withoutControl }: OpenGeneration): Promise<Applied> => {
     names.push(generationName(id));
-    const applied = (await (next ??= Promise.resolve().then(ask))).get(
-      `${generationName(id)} ${incarnation}`,
-    );
-    if (applied !== undefined) return applied;
-    const isPointedAt = isPointedAtIn(await registry.read(), id);
-    throw isPointedAt ? lost('its control document is missing.') : generationRemoved(id);
+    const applied = (await (next ??= Promise.resolve().then(ask))).get(generationName(id));
+    if (applied === undefined) throw await withoutControl();
+    return applied;
   };
 };
 
-/** Creates the control document, and with it the incarnation, if it neither exists nor was removed. */
-const findOrCreateIncarnation = async (
-  connection: MongoConnection,
-  registry: RegistryDocument,
-  id: GenerationId,
-  log: string,
-): Promise<StoredControl> => {
-  const known = await findControl(connection, id);
-  if (known !== null) return known;
-  const now = await registry.read();
-  if (isRemovedIn(now, id)) throw generationRemoved(id);
-  if (isPointedAtIn(now, id)) throw lost('its control document is missing.');
-  const incarnation = await insertControl(connection, id, log);
-  // If it was removed and dropped just before the insert, it must not come back.
-  if (!isRemovedIn(await registry.read(), id)) return findOrCreateIncarnation(connection, registry, id, log);
-  await controlsIn(connection).deleteOne({ _id: generationName(id), incarnation });
-  throw generationRemoved(id);
-};
-
-const peekAt = (connection: MongoConnection, id: GenerationId, incarnation: string): Peek => {
-  const guarded = <T>(work: Promise<T>): Promise<T> => orDamaged(id, work);
-  const common = { collections: COMMON_COLLECTIONS, wholeAt: new Map(), guarded };
-  const at: Incarnation = { connection, id, incarnation, ...common };
-  return {
-    id,
-    control: async () => {
-      const now = await guarded(connection.run(findControl(connection, id)));
-      if (now?.incarnation !== incarnation) throw generationRemoved(id);
-      return controlOf(now);
-    },
-    scan: generationReader(at, async () => ({ position: undefined, n: 0 })).scan,
-  };
-};
-
-/** Turns `contents_lost` into `damaged`, after marking the generation. */
+/** Turns `contents_lost` into `damaged`, after marking the generation, unless it was removed. */
 const orDamaged = async <T>(
   id: GenerationId,
   work: Promise<T>,
@@ -166,61 +112,126 @@ const orDamaged = async <T>(
     return await work;
   } catch (error) {
     if (codeOf(error) !== 'contents_lost') throw error;
-    await mark(messageOf(error)).catch(() => undefined);
+    await mark(messageOf(error)).catch((failure: unknown) => {
+      if (codeOf(failure) === 'generation_removed') throw failure;
+    });
     throw damaged(id, messageOf(error));
   }
 };
 
-type Opening = Pick<ReadModels, 'open' | 'build' | 'peek' | 'drop'>;
+/**
+ * Drops the collections of generations that do not exist: of a removed one, or what a late projector wrote to one. Lists
+ * them first, since a generation is in the registry before it has collections.
+ */
+const dropOrphans = async (
+  { db }: MongoConnection,
+  registry: RegistryDocument,
+  removed: GenerationId,
+): Promise<void> => {
+  const listed = await db.listCollections({}, { nameOnly: true }).toArray();
+  const now = await registry.read();
+  const isOrphan = (id: GenerationId): boolean =>
+    generationName(id) === generationName(removed) || (!isNumbered(id) && rowOf(now, id) === undefined);
+  for (const { name } of listed) {
+    const id = generationOf(name);
+    if (id !== undefined && isOrphan(id)) await db.dropCollection(name);
+  }
+};
 
-const opening = (
+/** Removes it from the registry last, so that it is removed again if this is interrupted. */
+const removeGeneration = async (
   connection: MongoConnection,
   registry: RegistryDocument,
-  options: GenerationOptions,
-): Opening => {
+  id: GenerationId,
+  unless: RemovalRefused,
+): Promise<boolean> => {
+  if (!(await beginRemoval(registry, id, unless))) return false;
+  await controlsIn(connection).deleteOne({ _id: generationName(id) });
+  await dropOrphans(connection, registry, id);
+  await endRemoval(registry, id);
+  return true;
+};
+
+const peekAt = async (opened: OpenGeneration): Promise<Peek | undefined> => {
+  const { connection, id, guarded } = opened;
+  if ((await findControl(connection, id)) === null) return undefined;
+  return {
+    id,
+    control: async () => {
+      const now = await guarded(connection.run(findControl(connection, id)));
+      if (now === null) throw generationRemoved(id);
+      return controlOf(now);
+    },
+    scan: generationReader(opened, async () => ({ position: undefined, n: 0 })).scan,
+  };
+};
+
+/** A generation that is in the registry, and not damaged as far as known. */
+const opening = (connection: MongoConnection, registry: RegistryDocument) => {
   const guardedFor =
     (id: GenerationId) =>
     <T>(work: Promise<T>): Promise<T> =>
-      orDamaged(id, work, (why) => markDamaged(registry, id, why));
-  const incarnationIn = async (
-    id: GenerationId,
-    own: readonly Collection[],
-    log: string,
-  ): Promise<{ readonly at: Incarnation; readonly isNew: boolean }> => {
-    const why = damageIn(await registry.read(), id);
-    if (why !== undefined) throw damaged(id, why);
-    const { n, incarnation } = await findOrCreateIncarnation(connection, registry, id, log);
-    const collections = [...own, ...COMMON_COLLECTIONS];
-    const at = { connection, id, incarnation, collections, wholeAt: new Map(), guarded: guardedFor(id) };
-    return { at, isNew: n === 0 };
+      orDamaged(id, work, async (why) => {
+        if (rowOf(await registry.read(), id) === undefined) throw generationRemoved(id);
+        await markDamaged(registry, id, why);
+      });
+  const withoutControl = async (id: GenerationId): Promise<Error> => {
+    const row = rowOf(await registry.read(), id);
+    if (row === undefined) return generationRemoved(id);
+    return row.damage === undefined ? lost('its control document is missing.') : damaged(id, row.damage);
   };
-  const open: Opening['open'] = async (id, own, log) => {
-    const { at, isNew } = await incarnationIn(id, own, log);
-    if (!isNew) await checkCollections(at);
-    // Before anything is inserted: the indexes of an empty collection are ready at once.
-    await createIndexes(at);
-    if (isNew) await createCollections(at);
-    const generation = mongodbGeneration(at, options);
+  const openedAs = (id: GenerationId, own: readonly Collection[]): OpenGeneration => ({
+    connection,
+    id,
+    collections: [...own, ...COMMON_COLLECTIONS],
+    wholeAt: new Map(),
+    guarded: guardedFor(id),
+    withoutControl: () => withoutControl(id),
+  });
+  const existing = async (id: GenerationId, own: readonly Collection[]): Promise<OpenGeneration> => {
+    const row = rowOf(await registry.read(), id);
+    if (row === undefined || row.creating_since !== undefined) throw generationRemoved(id);
+    if (row.damage !== undefined) throw damaged(id, row.damage);
+    const control = await findControl(connection, id);
+    if (control === null) throw await withoutControl(id);
+    const opened = openedAs(id, own);
+    await checkCollections(opened);
+    return opened;
+  };
+  return { guardedFor, openedAs, existing };
+};
+
+const generationsIn = (
+  connection: MongoConnection,
+  registry: RegistryDocument,
+  options: GenerationOptions,
+): Pick<ReadModels, 'create' | 'open' | 'build' | 'peek' | 'remove'> => {
+  const { guardedFor, openedAs, existing } = opening(connection, registry);
+  const create = async (id: GenerationId, own: readonly Collection[], log: string): Promise<void> => {
+    await beginCreation(registry, id);
+    await insertControl(connection, id, log);
+    await createCollections(openedAs(id, own));
+    await endCreation(registry, id);
+  };
+  const open = async (id: GenerationId, own: readonly Collection[]): Promise<Generation> => {
+    const opened = await existing(id, own);
+    // Of an empty collection they are ready at once.
+    await createIndexes(opened);
+    const generation = mongodbGeneration(opened, options);
     await generation.control();
     return generation;
   };
-  const build: Opening['build'] = async (id, own, log) => {
-    const { at, isNew } = await incarnationIn(id, own, log);
-    await (isNew ? createCollections(at) : checkCollections(at));
-    return mongodbBuild(at, options);
-  };
-  const peek: Opening['peek'] = async (id) => {
-    const found = await findControl(connection, id);
-    return found === null ? undefined : peekAt(connection, id, found.incarnation);
-  };
-  const drop: Opening['drop'] = async (id) => {
-    await controlsIn(connection).deleteOne({ _id: generationName(id) });
-  };
+  const build = async (id: GenerationId, own: readonly Collection[]): Promise<Build> =>
+    mongodbBuild(await existing(id, own), options);
+  /** Marks nothing. */
+  const peek = (id: GenerationId): Promise<Peek | undefined> =>
+    peekAt({ ...openedAs(id, []), guarded: (work) => orDamaged(id, work) });
   return {
-    open: (id, ...parts) => guardedFor(id)(connection.run(open(id, ...parts))),
-    build: (id, ...parts) => guardedFor(id)(connection.run(build(id, ...parts))),
+    create: (...parts) => connection.run(create(...parts)),
+    open: (id, own) => guardedFor(id)(connection.run(open(id, own))),
+    build: (id, own) => guardedFor(id)(connection.run(build(id, own))),
     peek: (id) => orDamaged(id, connection.run(peek(id))),
-    drop: (id) => connection.run(drop(id)),
+    remove: (...parts) => connection.run(removeGeneration(connection, registry, ...parts)),
   };
 };
 
@@ -230,21 +241,15 @@ export const mongodbReadModels = async (
   options: MongoReadModelsOptions = {},
 ): Promise<ReadModels> => {
   const { log = '', maxCommitBytes = MAX_COMMIT_BYTES, finishAfterMs = FINISH_AFTER_MS } = options;
-  await connection.run(claim(connection, log));
-  const registry = registryDocument(connection);
-  const { isHeld, close: closeLeases, ...leases } = mongodbLeases(connection, registry);
-  const stopSweeping = sweeping(connection);
+  await connection.run(mustBeOurs(connection, log));
+  const registry = registryDocument(connection, log);
   const onWrite = options.onWrite ?? (() => undefined);
-  const applied = appliedTogether(connection, registry);
+  const applied = appliedTogether(connection);
   return {
-    ...registryOf(connection, registry, isHeld),
-    ...leases,
-    ...opening(connection, registry, { maxCommitBytes, onWrite, finishAfterMs, applied }),
+    ...registryOf(registry),
+    ...generationsIn(connection, registry, { maxCommitBytes, onWrite, finishAfterMs, applied }),
     ifOfAnotherLog: IF_OF_ANOTHER_LOG,
     lookMs: LOOK_MS,
-    close: async () => {
-      stopSweeping();
-      closeLeases();
-    },
+    close: async () => undefined,
   };
 };

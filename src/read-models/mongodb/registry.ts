@@ -1,279 +1,292 @@
-import type { UpdateFilter } from 'mongodb';
-import { monotonicMs } from '../../clock';
+import type { Document as MongoDocument } from 'mongodb';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
+import { insertOnce } from '../../mongodb/duplicates';
 import { rebuildCommand } from '../damage';
-import { generationNamed, type GenerationId, type Pointer, type Registry } from '../read-models';
-import { controlsIn } from './control-document';
-import { REGISTRY } from './layout';
+import {
+  generationName,
+  generationNamed,
+  type GenerationId,
+  type HeldLease,
+  type Registry,
+  type RegistryState,
+  type RemovalRefused,
+} from '../read-models';
+import { generationOf, REGISTRY } from './layout';
 
-/** A single document with the live and removed generations and the leases. */
+/** A single document with all generations and leases. Its times are those of the server. */
 export interface StoredRegistry {
-  readonly _id: 'registry';
+  readonly _id: typeof REGISTRY_ID;
   /** The version of this layout. */
   readonly format: number;
   /** The identity of the log that all generations are built from. Empty: not given. */
   readonly log: string;
-  /** The number of changes, not counting renewed leases. */
+  /** The number of changes of generations. */
   readonly v: number;
-  /** By `<projection>_v<version>`, like `left`, `removed` and `numbers`. */
-  readonly pointers?: Readonly<Record<string, Pointer>>;
-  /** When generations ceased to be live, by number. */
-  readonly left?: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  readonly removed?: Readonly<Record<string, readonly number[]>>;
-  /** Why generations are damaged, by number. */
-  readonly damaged?: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  /** The last number assigned. */
-  readonly numbers?: Readonly<Record<string, number>>;
-  readonly leases?: Readonly<Record<string, StoredLease>>;
+  /** By name. */
+  readonly generations?: Readonly<Record<string, StoredRow>>;
+  /** By `<projection>_v<version>`. */
+  readonly live?: Readonly<Record<string, string>>;
+  readonly leases?: Readonly<Record<string, HeldLease & { readonly until: Date }>>;
   readonly retries?: { readonly count: number; readonly tenant_id?: string };
 }
 
-export interface StoredLease {
-  readonly holder: string;
-  /** Changes at each renewal. */
-  readonly beat: string;
-  readonly for_ms: number;
-  readonly note: string;
+interface StoredRow {
+  readonly left_at?: Date;
+  readonly damage?: string;
+  /** Since when it is being created. Until then nobody else may use it. */
+  readonly creating_since?: Date;
 }
 
-export const FORMAT = 1;
+/** As read, with the time of the server. */
+type Found = StoredRegistry & { readonly now: Date };
+
+/** Not the id that programs with numbered generations used: those run beside this one without sharing anything. */
+export const REGISTRY_ID = 'registry_2';
+export const FORMAT = 2;
+
+/** Short, because another process waits this long until it takes over. */
+const LEASE_MS = 3_000;
 
 export const registriesIn = ({ db }: MongoConnection) => db.collection<StoredRegistry>(REGISTRY);
 
-/** An update and the result of `change`. Without `set` and `unset`, nothing is written. */
-export interface Change<T> {
-  readonly set?: Readonly<Record<string, unknown>>;
-  readonly unset?: readonly string[];
-  readonly result: T;
-}
-
 /** The registry as one process sees it. */
 export interface RegistryDocument {
-  /** Calls the watcher with every version of the registry that is read. */
-  watch(watcher: (now: StoredRegistry) => void): void;
-  /** Concurrent calls share one read. */
-  read(): Promise<StoredRegistry>;
-  /** The same, or the result of a read that started within RECENT_MS. */
-  readRecent(): Promise<StoredRegistry>;
-  /** Compare-and-set: calls `decide` again if the registry has changed in the meantime. */
-  change<T>(decide: (now: StoredRegistry) => Promise<Change<T>> | Change<T>): Promise<T>;
+  /** Never joins a read that started before the call; concurrent calls share one. */
+  read(): Promise<Found>;
+  /**
+   * Compare-and-set: `decide` returns the stages of an update, or undefined to change nothing, and is called again if the
+   * registry has changed in the meantime. Returns whether it was changed.
+   */
+  change(decide: (now: Found) => readonly MongoDocument[] | undefined): Promise<boolean>;
+  /** Changes it, whatever it is, and returns the result. */
+  update(stages: readonly MongoDocument[]): Promise<StoredRegistry>;
 }
 
-/** Pointers and the generations live before are read in quick succession. */
-const RECENT_MS = 20;
+/** Which of the generations beside a new registry were live, or even complete, is not known any more. */
+const rowsOfUnknown = async ({
+  db,
+}: MongoConnection): Promise<NonNullable<StoredRegistry['generations']>> => {
+  const listed = await db.listCollections({}, { nameOnly: true }).toArray();
+  const found = listed.map(({ name }) => generationOf(name)).filter((id) => id !== undefined);
+  return Object.fromEntries(
+    found.map((id) => [generationName(id), { damage: 'it is not of this registry.' }]),
+  );
+};
 
-export const registryDocument = (connection: MongoConnection): RegistryDocument => {
+const gone = ({ place }: MongoConnection): Error =>
+  fault(
+    'read_models_unavailable',
+    `The registry of the read models in ${place} is gone: was the database dropped? Restart the service, or run: ${rebuildCommand('--all')}`,
+  );
+
+const empty = (log: string) => ({ _id: REGISTRY_ID, format: FORMAT, log }) as const;
+
+/** While there is no registry, nothing exists. The first change creates it. */
+export const registryDocument = (connection: MongoConnection, log: string): RegistryDocument => {
   const registries = registriesIn(connection);
-  const watchers: ((now: StoredRegistry) => void)[] = [];
-  let next: Promise<StoredRegistry> | undefined;
+  let next: Promise<Found> | undefined;
+  /** Once seen, it must be there. */
+  let isKnown = false;
 
-  const readNow = async (): Promise<StoredRegistry> => {
-    next = undefined;
-    const found = await connection.run(registries.findOne({ _id: 'registry' }));
-    if (found === null)
-      throw fault(
-        'read_models_unavailable',
-        `The registry of the read models in ${connection.place} is gone: was the database dropped? Restart the service, or run: ${rebuildCommand('--all')}`,
-      );
-    for (const watch of watchers) watch(found);
-    return found;
+  const create = async (): Promise<void> => {
+    if (isKnown) throw gone(connection);
+    const generations = await connection.run(rowsOfUnknown(connection));
+    await connection.run(insertOnce(registries, { ...empty(log), v: 0, generations }));
   };
-  let last: { readonly at: number; readonly found: Promise<StoredRegistry> } | undefined;
-
-  const read = (): Promise<StoredRegistry> => {
-    if (next !== undefined) return next;
-    next = Promise.resolve().then(readNow);
-    last = { at: monotonicMs(), found: next };
-    return next;
+  const readNow = async (): Promise<Found> => {
+    next = undefined;
+    const stages = [{ $match: { _id: REGISTRY_ID } }, { $set: { now: '$$NOW' } }];
+    const [found] = await connection.run(registries.aggregate<Found>(stages).toArray());
+    if (found === undefined && isKnown) throw gone(connection);
+    isKnown = found !== undefined;
+    return found ?? { ...empty(log), v: -1, now: new Date() };
   };
 
   return {
-    watch: (watcher) => void watchers.push(watcher),
-    read,
-    readRecent: () => (last !== undefined && monotonicMs() - last.at < RECENT_MS ? last.found : read()),
+    read: () => (next ??= Promise.resolve().then(readNow)),
     change: async (decide) => {
       for (;;) {
         const now = await readNow();
-        const { set, unset = [], result } = await decide(now);
-        if (set === undefined && unset.length === 0) return result;
-        const update: UpdateFilter<StoredRegistry> = { $set: { ...set, v: now.v + 1 } as never };
-        if (unset.length > 0) update.$unset = Object.fromEntries(unset.map((path) => [path, ''])) as never;
+        const stages = decide(now);
+        if (stages === undefined) return false;
+        if (!isKnown) await create();
         const { matchedCount } = await connection.run(
-          registries.updateOne({ _id: 'registry', v: now.v }, update),
+          registries.updateOne({ _id: REGISTRY_ID, v: now.v }, [...stages, { $set: { v: now.v + 1 } }]),
         );
-        last = undefined;
-        if (matchedCount === 1) return result;
+        if (matchedCount === 1) return true;
+      }
+    },
+    update: async (stages) => {
+      for (;;) {
+        const found = await connection.run(
+          registries.findOneAndUpdate({ _id: REGISTRY_ID }, [...stages], { returnDocument: 'after' }),
+        );
+        if (found !== null) return found;
+        await create();
       }
     },
   };
 };
 
-const lineOf = (projection: string, version: number): string => `${projection}_v${version}`;
+const lineOf = ({ projection, version }: Pick<GenerationId, 'projection' | 'version'>): string =>
+  `${projection}_v${version}`;
 
-export const isRemovedIn = (
-  now: StoredRegistry,
-  { projection, version, generation }: GenerationId,
-): boolean => now.removed?.[lineOf(projection, version)]?.includes(generation) === true;
+/** Undefined: there is no such generation. */
+export const rowOf = ({ generations }: StoredRegistry, id: GenerationId) => generations?.[generationName(id)];
 
-export const damageIn = (
-  now: StoredRegistry,
-  { projection, version, generation }: GenerationId,
-): string | undefined => now.damaged?.[lineOf(projection, version)]?.[generation];
-
-export const isPointedAtIn = (
-  now: StoredRegistry,
-  { projection, version, generation }: GenerationId,
-): boolean => {
-  const pointer = now.pointers?.[lineOf(projection, version)];
-  return pointer?.live === generation || pointer?.previous === generation;
-};
+/** A value that the server must not take for an expression. */
+const literal = (value: unknown) => ({ $literal: value });
 
 /** Once: the first reason is kept. */
-export const markDamaged = ({ change }: RegistryDocument, id: GenerationId, why: string): Promise<void> =>
-  change((now) => {
-    if (damageIn(now, id) !== undefined) return { result: undefined };
-    return {
-      set: { [`damaged.${lineOf(id.projection, id.version)}.${id.generation}`]: why },
-      result: undefined,
-    };
-  });
+export const markDamaged = async ({ change }: RegistryDocument, id: GenerationId, why: string) =>
+  void (await change((now) => {
+    const row = rowOf(now, id);
+    if (row === undefined || row.damage !== undefined) return undefined;
+    return [{ $set: { [`generations.${generationName(id)}.damage`]: literal(why) } }];
+  }));
 
-const isEqual = (one: Pointer | undefined, other: Pointer | undefined): boolean =>
-  one?.live === other?.live && one?.previous === other?.previous;
+/** Adds a generation that nobody sees before `endCreation`. */
+export const beginCreation = async ({ change }: RegistryDocument, id: GenerationId) =>
+  void (await change((now) =>
+    rowOf(now, id) === undefined
+      ? [{ $set: { [`generations.${generationName(id)}`]: { creating_since: '$$NOW' } } }]
+      : undefined,
+  ));
 
-const plain = ({ live, previous }: Pointer): Pointer => ({
-  live,
-  ...(previous === undefined ? {} : { previous }),
-});
+export const endCreation = async ({ change }: RegistryDocument, id: GenerationId) =>
+  void (await change((now) => {
+    const isBegun = rowOf(now, id)?.creating_since !== undefined;
+    return isBegun ? [{ $unset: `generations.${generationName(id)}.creating_since` }] : undefined;
+  }));
 
-/** The clocks of several machines are assumed to differ by less than this. */
-const MAX_CLOCK_SKEW_MS = 60_000;
-const MAX_AGE_MS = 3_600_000;
+/** Whoever takes longer to create a generation was killed. */
+const MAX_CREATION_MS = 60_000;
 
-/**
- * How long ago a generation ceased to be live, as observed by this process on its own clock. If it did not observe it,
- * it counts as just now, unless it was long ago by any clock.
- */
-const ageOfLeft = () => {
-  const seen = new Map<string, number>();
-  return (name: string, at: number): number => {
-    const mark = `${name} ${at}`;
-    const since = seen.get(mark) ?? monotonicMs();
-    seen.set(mark, since);
-    const byClocks = Math.abs(Date.now() - at);
-    return Math.max(monotonicMs() - since, byClocks > MAX_CLOCK_SKEW_MS ? byClocks : 0);
+/** Also if it seems to last for longer than any does: then the server's clock has been set back since. */
+const heldIn = ({ leases = {}, now }: Found): ReadonlyMap<string, HeldLease> =>
+  new Map(
+    Object.entries(leases)
+      .filter(([, { until }]) => until > now && until.getTime() <= now.getTime() + LEASE_MS)
+      .map(([what, { holder, note }]) => [what, { holder, note }]),
+  );
+
+const ageOf = ({ now }: Found, at: Date | undefined): number | undefined =>
+  at === undefined ? undefined : Math.abs(now.getTime() - at.getTime());
+
+const stateOf = (found: Found): RegistryState => {
+  const { generations = {}, live = {}, retries } = found;
+  return {
+    generations: Object.entries(generations).flatMap(([name, { left_at, creating_since, ...row }]) => {
+      const id = generationNamed(name);
+      const age = ageOf(found, creating_since);
+      if (id === undefined || (age !== undefined && age < MAX_CREATION_MS)) return [];
+      const left = ageOf(found, left_at);
+      const damage = row.damage ?? (age === undefined ? undefined : 'its creation was interrupted.');
+      return {
+        ...id,
+        isLive: live[lineOf(id)] === id.generation,
+        ...(left === undefined ? {} : { leftMs: left }),
+        ...(damage === undefined ? {} : { damage }),
+      };
+    }),
+    leases: heldIn(found),
+    retries: {
+      count: retries?.count ?? 0,
+      ...(retries?.tenant_id === undefined ? {} : { tenantId: retries.tenant_id }),
+    },
   };
 };
 
-/** The entries of `left` that are so old, by any clock, that they can be deleted. */
-const longLeft = ({ left }: StoredRegistry, line: string, except: string): readonly string[] =>
-  Object.entries(left?.[line] ?? {})
-    .filter(([, at]) => Math.abs(Date.now() - at) > MAX_AGE_MS)
-    .map(([number]) => `left.${line}.${number}`)
-    .filter((path) => path !== except);
+const isRefused = (now: Found, id: GenerationId, unless: RemovalRefused): boolean => {
+  const held = heldIn(now);
+  if (unless.held?.some((what) => held.has(what)) === true) return true;
+  if (unless.live === true && now.live?.[lineOf(id)] === id.generation) return true;
+  return (ageOf(now, rowOf(now, id)?.left_at) ?? Infinity) < (unless.leftWithinMs ?? 0);
+};
 
-type Held = (what: string, now: StoredRegistry) => Promise<boolean>;
+/** Marks it, so that nobody uses it any more, and then it can be deleted. False: something refuses it. */
+export const beginRemoval = (
+  { change }: RegistryDocument,
+  id: GenerationId,
+  unless: RemovalRefused,
+): Promise<boolean> =>
+  change((now) => {
+    const row = rowOf(now, id);
+    if (row === undefined || isRefused(now, id, unless)) return undefined;
+    const mark = literal(row.damage ?? 'it is being removed.');
+    const isLive = now.live?.[lineOf(id)] === id.generation;
+    return [
+      { $set: { [`generations.${generationName(id)}.damage`]: mark } },
+      ...(isLive ? [{ $unset: `live.${lineOf(id)}` }] : []),
+    ];
+  });
 
-const deciding = (
-  connection: MongoConnection,
-  { read, readRecent, change }: RegistryDocument,
-  isHeld: Held,
-) =>
+export const endRemoval = async ({ update }: RegistryDocument, id: GenerationId) =>
+  void (await update([{ $unset: `generations.${generationName(id)}` }]));
+
+const pathOf = (what: string): string => {
+  if (!/^[\w -]+$/.test(what)) throw new Error(`${what} cannot be the name of a lease.`);
+  return `leases.${what}`;
+};
+
+/** Takes a lease that is free, expired or the holder's own; leaves it as it is otherwise. */
+const taken = (what: string, holder: string, note: string): MongoDocument => {
+  const path = `$${pathOf(what)}`;
+  const until = { $add: ['$$NOW', LEASE_MS] };
+  const isFree = {
+    $or: [
+      { $eq: [{ $type: path }, 'missing'] },
+      { $eq: [`${path}.holder`, literal(holder)] },
+      { $lte: [`${path}.until`, '$$NOW'] },
+      { $gt: [`${path}.until`, until] },
+    ],
+  };
+  return { $cond: [isFree, { holder: literal(holder), until, note: literal(note) }, path] };
+};
+
+const leasesOn = ({ update }: RegistryDocument) => ({
+  leaseMs: LEASE_MS,
+  lease: async (whats: readonly string[], holder: string, note = '') => {
+    const set = Object.fromEntries(whats.map((what) => [pathOf(what), taken(what, holder, note)]));
+    const { leases } = await update([{ $set: set }]);
+    return new Set(whats.filter((what) => leases?.[what]?.holder === holder));
+  },
+  release: async (whats: readonly string[], holder: string) => {
+    const kept = (what: string) => ({
+      $cond: [{ $eq: [`$${pathOf(what)}.holder`, literal(holder)] }, '$$REMOVE', `$${pathOf(what)}`],
+    });
+    await update([{ $set: Object.fromEntries(whats.map((what) => [pathOf(what), kept(what)])) }]);
+  },
+});
+
+export const registryOf = (document: RegistryDocument) =>
   ({
-    point: (projection, version, to, believed) =>
-      change((now) => {
-        const line = lineOf(projection, version);
-        const pointer = now.pointers?.[line];
-        const named = [to.live, ...(to.previous === undefined ? [] : [to.previous])];
-        const isGone = named.some((generation) => isRemovedIn(now, { projection, version, generation }));
-        if (isGone || !isEqual(pointer, believed)) return { result: false };
-        const leaves = `left.${line}.${pointer?.live}`;
-        const isLeft = pointer !== undefined && pointer.live !== to.live;
-        return {
-          set: { [`pointers.${line}`]: plain(to), ...(isLeft ? { [leaves]: Date.now() } : {}) },
-          unset: longLeft(now, line, leaves),
-          result: true,
-        };
-      }),
-    markRemoved: (id, unless) =>
-      change(async (now) => {
-        const { projection, version, generation } = id;
-        const line = lineOf(projection, version);
-        const pointer = now.pointers?.[line];
-        if (await isHeld(unless.held, now)) return { result: false };
-        if (pointer?.live === generation && unless.live) return { result: false };
-        const marks = isRemovedIn(now, id) ? [] : [generation];
-        const set = { [`removed.${line}`]: [...(now.removed?.[line] ?? []), ...marks] };
-        if (pointer?.live === generation) return { set, unset: [`pointers.${line}`], result: true };
-        if (pointer?.previous !== generation) return { set, result: true };
-        return { set: { ...set, [`pointers.${line}`]: { live: pointer.live } }, result: true };
-      }),
-    nextNumber: (projection, version) =>
-      change(async (now) => {
-        const line = lineOf(projection, version);
-        const existing = (await generationsIn(connection))
-          .filter((id) => lineOf(id.projection, id.version) === line)
-          .map((id) => id.generation);
-        const known = [now.numbers?.[line] ?? 1, ...existing, ...(now.removed?.[line] ?? [])];
-        const number = Math.max(...known) + 1;
-        return { set: { [`numbers.${line}`]: number }, result: number };
-      }),
-    requestRetry: (tenantId) =>
-      change<void>(({ retries }) => ({
-        set: {
-          retries: {
-            count: (retries?.count ?? 0) + 1,
-            ...(tenantId === undefined ? {} : { tenant_id: tenantId }),
+    ...leasesOn(document),
+    state: async () => stateOf(await document.read()),
+    makeLive: async (id, believed) => {
+      let isLive = false;
+      await document.change((now) => {
+        const row = rowOf(now, id);
+        const live = now.live?.[lineOf(id)];
+        isLive = row !== undefined && row.damage === undefined && live === believed;
+        if (!isLive || live === id.generation) return undefined;
+        const left = generationName({ ...id, generation: live ?? '' });
+        return [
+          {
+            $set: {
+              [`live.${lineOf(id)}`]: literal(id.generation),
+              ...(live === undefined ? {} : { [`generations.${left}.left_at`]: '$$NOW' }),
+            },
           },
-        },
-        result: undefined,
-      })),
-    isRemoved: async (id) => isRemovedIn(await read(), id),
-    retryRequests: async () => {
-      const { count = 0, tenant_id: tenantId } = (await readRecent()).retries ?? {};
-      return { count, ...(tenantId === undefined ? {} : { tenantId }) };
+          { $unset: `generations.${generationName(id)}.left_at` },
+        ];
+      });
+      return isLive;
     },
-  }) satisfies Partial<Registry>;
-
-/** Which of the generations beside a new registry were live, or even complete, is not known any more. */
-export const damageWithoutRegistry = async (
-  connection: MongoConnection,
-): Promise<NonNullable<StoredRegistry['damaged']>> => {
-  const damage: Record<string, Record<string, string>> = {};
-  for (const { projection, version, generation } of await generationsIn(connection)) {
-    const line = (damage[lineOf(projection, version)] ??= {});
-    line[generation] = 'the registry of the read models was lost.';
-  }
-  return damage;
-};
-
-const generationsIn = async (connection: MongoConnection): Promise<readonly GenerationId[]> => {
-  const found = await connection.run(
-    controlsIn(connection)
-      .find({}, { projection: { _id: 1 } })
-      .toArray(),
-  );
-  return found.map(({ _id }) => generationNamed(_id)).filter((id) => id !== undefined);
-};
-
-export const registryOf = (connection: MongoConnection, document: RegistryDocument, isHeld: Held) => {
-  const ageOf = ageOfLeft();
-  return {
-    ...deciding(connection, document, isHeld),
-    generations: () => generationsIn(connection),
-    damageOf: async (id) => damageIn(await document.readRecent(), id),
-    pointer: async (projection, version) => {
-      const found = (await document.read()).pointers?.[lineOf(projection, version)];
-      return found === undefined ? undefined : plain(found);
+    requestRetry: async (tenantId) => {
+      const count = { $add: [{ $ifNull: ['$retries.count', 0] }, 1] };
+      const retries = { count, ...(tenantId === undefined ? {} : { tenant_id: literal(tenantId) }) };
+      await document.update([{ $unset: 'retries.tenant_id' }, { $set: { retries } }]);
     },
-    liveLately: async (projection, version, withinMs) => {
-      const line = lineOf(projection, version);
-      const { pointers, left } = await document.readRecent();
-      return Object.entries(left?.[line] ?? {})
-        .map(([number, at]) => ({ generation: Number(number), age: ageOf(`${line} ${number}`, at) }))
-        .filter(({ generation, age }) => generation !== pointers?.[line]?.live && age < withinMs)
-        .map(({ generation }) => generation);
-    },
-  } satisfies Omit<Registry, 'drop' | 'lease' | 'release' | 'leaseHolder' | 'leaseNote'>;
-};
+  }) satisfies Omit<Registry, 'remove'>;

@@ -1,6 +1,6 @@
 import { codeOf, messageOf } from '../../fault';
 import { isDamagedFile } from '../../sqlite/database';
-import { damaged } from '../damage';
+import { damaged, isDamage } from '../damage';
 import type { GenerationId } from '../read-models';
 
 /** Why the file of a generation is damaged, if that is what the error means. */
@@ -19,7 +19,7 @@ export const guarded = <T>(
   try {
     return work();
   } catch (error) {
-    const why = whyDamaged(error, path);
+    const why = isDamage(error) ? undefined : whyDamaged(error, path);
     if (why === undefined) throw error;
     mark(id, why);
     throw damaged(id, why);

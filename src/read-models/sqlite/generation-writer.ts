@@ -35,18 +35,17 @@ const LARGE_FILE = 'PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 3276
 
 export interface WriterOptions {
   readonly collections: readonly Collection[];
-  readonly log: string;
   readonly isBuild: boolean;
-  /** False: it was created before, so an empty file has lost its contents. */
-  readonly mayCreate: boolean;
+  /** The log of a new generation. Omitted: it was created before, so an empty file has lost its contents. */
+  readonly log?: string;
   readonly onWrite?: OnWrite | undefined;
 }
 
 /** Checks before taking the write lock, so that opening an existing file does not wait for its writer. */
-const create = (db: Database, { collections, log, mayCreate }: WriterOptions): void => {
+const create = (db: Database, { collections, log }: WriterOptions): void => {
   const findControl = db.prepare(`SELECT 1 FROM sqlite_master WHERE name = 'control'`);
   if (findControl.get() !== undefined) return;
-  if (!mayCreate) throw lost('it is empty.');
+  if (log === undefined) throw lost('it is empty.');
   inTransaction(db, () => {
     if (findControl.get() !== undefined) return;
     db.exec(`CREATE TABLE control (

@@ -1,104 +1,105 @@
+import { existsSync } from 'node:fs';
 import { fault, messageOf } from '../../fault';
 import { dataVersion, openForReading } from '../../sqlite/database';
-import type { GenerationId, Pointer, RetryRequests } from '../read-models';
-import { damageMarkOf, removalOf, RETRY } from './registry-writer';
-import { isGone } from './lease-holder';
+import type { HeldLease, RegistryState, StoredGeneration } from '../read-models';
+import { isExpired, type LeaseRow } from './registry-writer';
 
-/** The reading side of `index.db`. */
+/** The reading side of `registry.db`. While there is no such file, nothing exists. */
 export interface RegistryReader {
   /** Changes with every change of the file. */
-  changes(): number;
-  pointer(projection: string, version: number): Pointer | undefined;
-  liveLately(projection: string, version: number, withinMs: number): readonly number[];
-  isRemoved(id: GenerationId): boolean;
-  damageOf(id: GenerationId): string | undefined;
-  held(what: string): Held | undefined;
-  retryRequests(): RetryRequests;
+  token(): number;
+  state(): RegistryState;
   close(): void;
 }
 
-interface Held {
-  readonly holder: string;
-  readonly note: string;
+interface GenerationRow {
+  readonly projection: string;
+  readonly version: number;
+  readonly generation: string;
+  readonly is_live: number;
+  readonly left_at: number | null;
+  readonly damage: string | null;
 }
 
-interface Known {
-  readonly pointer: Pointer | undefined;
-  readonly left: readonly { readonly generation: number; readonly left_at: number }[];
-}
+const NOTHING: RegistryState = { generations: [], leases: new Map(), retries: { count: 0 } };
 
-/** Throws what SQLite says about a damaged index. It is small, so all of it is read. */
-export const checkIndex = (path: string): void => {
+const storedGeneration = (
+  { projection, version, generation, is_live, left_at, damage }: GenerationRow,
+  now: number,
+): StoredGeneration => ({
+  projection,
+  version,
+  generation,
+  isLive: is_live === 1,
+  ...(left_at === null ? {} : { leftMs: Math.abs(now - left_at) }),
+  ...(damage === null ? {} : { damage }),
+});
+
+const openRegistry = (path: string) => {
   const db = openForReading(path);
+  const generations = db.prepare(
+    'SELECT projection, version, generation, is_live, left_at, damage FROM generations',
+  );
+  const leases = db.prepare('SELECT what, holder, until, note FROM leases');
+  const retries = db.prepare('SELECT count, tenant_id FROM retries');
+  const read = (): RegistryState => {
+    const now = Date.now();
+    const held = (leases.all() as unknown as LeaseRow[]).filter((row) => !isExpired(row, now));
+    const asked = retries.get() as { count: number; tenant_id: string | null } | undefined;
+    return {
+      generations: (generations.all() as unknown as GenerationRow[]).map((row) => storedGeneration(row, now)),
+      leases: new Map(held.map(({ what, holder, note }): [string, HeldLease] => [what, { holder, note }])),
+      retries: {
+        count: asked?.count ?? 0,
+        ...(typeof asked?.tenant_id === 'string' ? { tenantId: asked.tenant_id } : {}),
+      },
+    };
+  };
+  return {
+    db,
+    token: dataVersion(db),
+    /** In a transaction, so that a switch in between shows both of its sides. */
+    state: (): RegistryState => {
+      db.exec('BEGIN');
+      try {
+        return read();
+      } finally {
+        db.exec('COMMIT');
+      }
+    },
+  };
+};
+
+/** Throws what SQLite says about a damaged registry. It is small, so all of it is read. */
+export const checkRegistry = (path: string): void => {
+  const { db, state } = openRegistry(path);
   try {
-    for (const table of ['pointers', 'leases', 'askings']) db.prepare(`SELECT * FROM ${table}`).all();
+    state();
   } finally {
     db.close();
   }
 };
 
-/** A running process keeps the index open, so only a restart replaces it. */
-const orUnavailable = <T>(path: string, read: () => T): T => {
-  try {
-    return read();
-  } catch (error) {
-    const what = `The index of the read models ${path} cannot be read: ${messageOf(error)}.`;
-    throw fault('read_models_unavailable', `${what} Restart the service: it builds them again from the log.`);
-  }
-};
-
-export const openRegistryReader = (path: string): RegistryReader => {
-  const reader = registryReader(path);
-  return {
-    ...reader,
-    changes: () => orUnavailable(path, reader.changes),
-    pointer: (...of) => orUnavailable(path, () => reader.pointer(...of)),
-    liveLately: (...of) => orUnavailable(path, () => reader.liveLately(...of)),
-    held: (what) => orUnavailable(path, () => reader.held(what)),
+export const registryReader = (path: string): RegistryReader => {
+  let open: ReturnType<typeof openRegistry> | undefined;
+  /** Undefined: there is no registry yet. A process that keeps a damaged one open must be restarted. */
+  const using = <T>(use: (registry: ReturnType<typeof openRegistry>) => T): T | undefined => {
+    if (open === undefined && !existsSync(path)) return undefined;
+    try {
+      return use((open ??= openRegistry(path)));
+    } catch (error) {
+      // Another process is creating it.
+      if (open === undefined && messageOf(error).includes('no such table')) return undefined;
+      const what = `The registry of the read models ${path} cannot be read: ${messageOf(error)}.`;
+      throw fault(
+        'read_models_unavailable',
+        `${what} Restart the service: it builds them again from the log.`,
+      );
+    }
   };
-};
-
-const registryReader = (path: string): RegistryReader => {
-  const db = openForReading(path);
-  const pointer = db.prepare('SELECT live, previous FROM pointers WHERE projection = ? AND version = ?');
-  const left = db.prepare('SELECT generation, left_at FROM switches WHERE projection = ? AND version = ?');
-  const removed = db.prepare(`SELECT 1 FROM askings WHERE what = ? AND NOT EXISTS (
-    SELECT 1 FROM pointers WHERE projection = ? AND version = ? AND live = ?)`);
-  const holder = db.prepare('SELECT holder, note FROM leases WHERE what = ? AND until >= ?');
-  const askings = db.prepare('SELECT times, note FROM askings WHERE what = ?');
-
-  const look = (projection: string, version: number): Known => {
-    const row = pointer.get(projection, version) as { live: number; previous: number | null } | undefined;
-    // Read after the pointer, so that both sides of a switch in between are known.
-    const rows = left.all(projection, version) as unknown as Known['left'];
-    if (row === undefined) return { pointer: undefined, left: rows };
-    const previous = row.previous === null ? {} : { previous: row.previous };
-    return { pointer: { live: row.live, ...previous }, left: rows };
-  };
-
   return {
-    changes: dataVersion(db),
-    pointer: (projection, version) => look(projection, version).pointer,
-    liveLately: (projection, version, withinMs) => {
-      const found = look(projection, version);
-      const now = Date.now();
-      return found.left
-        .filter(({ generation, left_at }) => {
-          return generation !== found.pointer?.live && Math.abs(now - left_at) < withinMs;
-        })
-        .map(({ generation }) => generation);
-    },
-    isRemoved: (id) => removed.get(removalOf(id), id.projection, id.version, id.generation) !== undefined,
-    damageOf: (id) => (askings.get(damageMarkOf(id)) as { note: string } | undefined)?.note,
-    held: (what) => {
-      const found = holder.get(what, Date.now()) as Held | undefined;
-      return found === undefined || isGone(found.holder) ? undefined : found;
-    },
-    retryRequests: () => {
-      const row = askings.get(RETRY) as { times: number; note: string } | undefined;
-      if (row === undefined) return { count: 0 };
-      return { count: row.times, ...(row.note === '' ? {} : { tenantId: row.note }) };
-    },
-    close: () => db.close(),
+    token: () => using(({ token }) => token()) ?? -1,
+    state: () => using(({ state }) => state()) ?? NOTHING,
+    close: () => open?.db.close(),
   };
 };

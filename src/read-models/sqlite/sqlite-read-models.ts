@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Collection } from '../../../projections/projector';
 import { monotonicMs } from '../../clock';
@@ -14,14 +14,13 @@ import {
   type ReadModels,
   type Registry,
 } from '../read-models';
-import { checkIndex, openRegistryReader, type RegistryReader } from './registry-reader';
-import type { RegistryWrite } from './registry-writer';
+import { checkRegistry, registryReader, type RegistryReader } from './registry-reader';
+import { LEASE_MS, type RegistryWrite } from './registry-writer';
 import { peekAt } from './peek';
 import { sqliteBuild } from './sqlite-build';
 import { sqliteGeneration, type GenerationFile, type Send, type SqliteGeneration } from './sqlite-generation';
-import { generationPath, generationsIn, indexPath, type WriteRequest } from './writer';
+import { generationPath, generationsIn, registryPath, type WriteRequest } from './writer';
 
-const OPEN_MS = 10_000;
 const WRITE_MS = 30_000;
 
 /**
@@ -43,9 +42,7 @@ type Report = (what: string, error: unknown) => void;
 export interface SqliteOptions {
   readonly startWriter?: (folder: string) => Thread;
   readonly maxCommitBytes?: number;
-  /** Called when a damaged index was replaced. */
-  readonly report?: Report;
-  /** How long a generation that is neither live nor previous stays open without use. */
+  /** How long a generation that is not live stays open without use. */
   readonly idleMs?: number;
 }
 
@@ -76,11 +73,10 @@ const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => 
   const handle = async (
     id: GenerationId,
     own: readonly Collection[],
-    log: string,
     isBuild: boolean,
   ): Promise<{ generation: SqliteGeneration; sendOpen: Send }> => {
     const collections = [...own, ...COMMON_COLLECTIONS];
-    const openWriter = () => send({ do: 'open', id, collections, log, isBuild });
+    const openWriter = () => send({ do: 'open', id, collections, isBuild });
     /** A restarted writer thread has nothing open yet. */
     const sendOpen: Send = (request) =>
       send<never>(request).catch(async (error: unknown) => {
@@ -116,8 +112,8 @@ const IDLE_MS = 10_000;
 const LOOK_AFTER_MS = 2_000;
 
 /**
- * Closes generations that are neither live nor previous and no longer used (the next use reopens them), and looks whether
- * the others are damaged.
+ * Closes generations that are not live and no longer used (the next use reopens them), and looks whether the others are
+ * damaged.
  */
 const lookAfter = (
   all: readonly SqliteGeneration[],
@@ -125,76 +121,60 @@ const lookAfter = (
   registry: RegistryReader,
   send: Send,
 ): void => {
+  const { generations } = registry.state();
   for (const { id, idleSince, look, close } of all) {
-    const pointer = registry.pointer(id.projection, id.version);
-    const isPointedAt = pointer?.live === id.generation || pointer?.previous === id.generation;
-    if (isPointedAt && registry.damageOf(id) === undefined) look();
-    if (isPointedAt || monotonicMs() - idleSince() < idleMs) continue;
+    const name = generationName(id);
+    const stored = generations.find((found) => generationName(found) === name);
+    const isLive = stored?.isLive === true;
+    if (isLive && stored.damage === undefined) look();
+    if (isLive || monotonicMs() - idleSince() < idleMs) continue;
     close();
     send({ do: 'close', id }).catch(() => undefined);
   }
 };
 
-const registryOf = (registry: RegistryReader, send: Send, folder: string) => {
+const registryOf = (registry: RegistryReader, send: Send) => {
   const writing =
     <W extends RegistryWrite>(write: W) =>
     (...args: Parameters<Registry[W]>): Promise<Awaited<ReturnType<Registry[W]>>> =>
       send({ do: write, args });
   return {
-    generations: async () => generationsIn(folder),
-    pointersToken: registry.changes,
-    pointer: async (projection, version) => registry.pointer(projection, version),
-    point: writing('point'),
-    liveLately: async (projection, version, withinMs) => registry.liveLately(projection, version, withinMs),
-    markRemoved: writing('markRemoved'),
-    isRemoved: async (id) => registry.isRemoved(id),
-    nextNumber: writing('nextNumber'),
-    damageOf: async (id) => registry.damageOf(id),
+    state: async () => registry.state(),
+    stateToken: registry.token,
+    makeLive: writing('makeLive'),
+    requestRetry: writing('requestRetry'),
+    leaseMs: LEASE_MS,
     lease: writing('lease'),
     release: writing('release'),
-    leaseHolder: async (what) => registry.held(what)?.holder,
-    leaseNote: async (what) => registry.held(what)?.note,
-    requestRetry: writing('requestRetry'),
-    retryRequests: async () => registry.retryRequests(),
-  } satisfies Omit<Registry, 'drop'>;
+  } satisfies Omit<Registry, 'remove'>;
 };
 
 /**
- * Without the index it is not known which generations are live, so all are built again. Before there is any, another
- * process may be creating the index right now.
+ * Renames a damaged registry, so that another one is created. Which generations were live is then not known, so all are
+ * built again.
  */
-const replaceIndexIfDamaged = (folder: string, report: Report): void => {
-  const path = indexPath(folder);
-  if (!existsSync(path) || generationsIn(folder).length === 0) return;
+export const setDamagedRegistryAside = (folder: string, report: Report): void => {
+  const path = registryPath(folder);
+  if (!existsSync(path)) return;
   try {
-    checkIndex(path);
+    checkRegistry(path);
   } catch (error) {
-    if (!isDamagedFile(error, path)) throw error;
+    // Without any generation, another process may be creating the registry right now.
+    if (!isDamagedFile(error, path) || generationsIn(folder).length === 0) return;
     const aside = setFileAside(path);
-    const what = `The index of the read models ${path} was damaged: it is ${aside} now, and another is created.`;
+    const what = `The registry of the read models ${path} was damaged: it is ${aside} now, and another is created.`;
     report(what, error);
   }
 };
 
 /** Read models in SQLite files, one per generation, in a folder that several processes may share. */
-export const sqliteReadModels = async (
+export const sqliteReadModels = (
   folder: string,
-  {
-    startWriter = writerThread,
-    maxCommitBytes = MAX_COMMIT_BYTES,
-    idleMs = IDLE_MS,
-    report = () => undefined,
-  }: SqliteOptions = {},
-): Promise<ReadModels> => {
-  mkdirSync(folder, { recursive: true });
-  replaceIndexIfDamaged(folder, report);
+  { startWriter = writerThread, maxCommitBytes = MAX_COMMIT_BYTES, idleMs = IDLE_MS }: SqliteOptions = {},
+): ReadModels => {
   const writer = startWriter(folder);
   const send = sender(folder, writer);
-  await send({ do: 'ready' }, OPEN_MS).catch(async (error: unknown) => {
-    await writer.close();
-    throw error;
-  });
-  const registry = openRegistryReader(indexPath(folder));
+  const registry = registryReader(registryPath(folder));
   const { handle, close, all } = openGenerations(folder, send, maxCommitBytes);
   const looking = setInterval(
     () => {
@@ -207,18 +187,21 @@ export const sqliteReadModels = async (
     Math.min(idleMs / 2, LOOK_AFTER_MS),
   ).unref();
   return {
-    ...registryOf(registry, send, folder),
-    open: async (id, collections, log) => (await handle(id, collections, log, false)).generation,
-    build: async (id, collections, log) => {
-      const { generation, sendOpen } = await handle(id, collections, log, true);
+    ...registryOf(registry, send),
+    create: async (id, own, log) =>
+      void (await send({ do: 'create', id, collections: [...own, ...COMMON_COLLECTIONS], log })),
+    open: async (id, collections) => (await handle(id, collections, false)).generation,
+    build: async (id, collections) => {
+      const { generation, sendOpen } = await handle(id, collections, true);
       return sqliteBuild(generation, sendOpen);
     },
     ifOfAnotherLog: IF_OF_ANOTHER_LOG,
     lookMs: LOOK_MS,
     peek: async (id) => peekAt(generationPath(folder, id), id),
-    drop: async (id) => {
-      close(id);
-      await send({ do: 'drop', id });
+    remove: async (id, unless) => {
+      const isRemoved = await send<boolean>({ do: 'remove', id, unless });
+      if (isRemoved) close(id);
+      return isRemoved;
     },
     close: async () => {
       clearInterval(looking);

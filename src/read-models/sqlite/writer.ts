@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Collection } from '../../../projections/projector';
@@ -6,9 +6,12 @@ import { fault } from '../../fault';
 import {
   generationName,
   generationNamed,
+  generationRemoved,
+  isNumbered,
   type Checkpoint,
   type DocumentKey,
   type GenerationId,
+  type RemovalRefused,
 } from '../read-models';
 import { damaged, lost } from '../damage';
 import { guarded } from './damaged-file';
@@ -25,13 +28,19 @@ interface RegistryRequest {
 /** Writes to generations. */
 type GenerationRequest =
   | {
-      readonly do: 'open';
+      readonly do: 'create';
       readonly id: GenerationId;
       readonly collections: readonly Collection[];
       readonly log: string;
+    }
+  | {
+      readonly do: 'open';
+      readonly id: GenerationId;
+      readonly collections: readonly Collection[];
       readonly isBuild: boolean;
     }
-  | { readonly do: 'finish' | 'close' | 'drop'; readonly id: GenerationId }
+  | { readonly do: 'remove'; readonly id: GenerationId; readonly unless: RemovalRefused }
+  | { readonly do: 'finish' | 'close'; readonly id: GenerationId }
   | {
       readonly do: 'commit';
       readonly id: GenerationId;
@@ -41,14 +50,16 @@ type GenerationRequest =
     }
   | { readonly do: 'load'; readonly id: GenerationId; readonly keys: readonly DocumentKey[] };
 
-export type WriteRequest = { readonly do: 'ready' } | RegistryRequest | GenerationRequest;
+type Request<What extends GenerationRequest['do']> = Extract<GenerationRequest, { readonly do: What }>;
+
+export type WriteRequest = RegistryRequest | GenerationRequest;
 
 export interface Writer {
   write(request: WriteRequest): unknown;
   close(): void;
 }
 
-export const indexPath = (folder: string): string => join(folder, 'index.db');
+export const registryPath = (folder: string): string => join(folder, 'registry.db');
 export const generationPath = (folder: string, id: GenerationId): string =>
   join(folder, `${generationName(id)}.db`);
 
@@ -58,51 +69,71 @@ export const generationsIn = (folder: string): readonly GenerationId[] =>
     .map((file) => generationNamed(basename(file, '.db')))
     .filter((id) => id !== undefined);
 
-type OpenRequest = Extract<GenerationRequest, { do: 'open' }>;
-
 /** Opens an existing file without creating it (`mode=rw`), since it may be removed at this very moment. */
-const openFile = (
-  folder: string,
-  registry: RegistryWriter,
-  { id, collections, log, isBuild }: OpenRequest,
-  onWrite: OnWrite | undefined,
-): GenerationWriter => {
-  const path = generationPath(folder, id);
-  const mayCreate = !registry.isPointedAt(id);
-  const openAt = (place: string) =>
-    openGenerationWriter(place, { collections, log, isBuild, mayCreate, onWrite });
-  if (existsSync(path)) return openAt(`${pathToFileURL(path).href}?mode=rw`);
-  return registry.unlessRemoved(id, () => {
-    if (!mayCreate) throw lost('the file is missing.');
-    return openAt(path);
-  });
+const existing = (path: string): string => {
+  if (!existsSync(path)) throw lost('the file is missing.');
+  return `${pathToFileURL(path).href}?mode=rw`;
 };
 
+const deleteFile = (folder: string, id: GenerationId): void => {
+  for (const ending of ['', '-wal', '-shm'])
+    rmSync(`${generationPath(folder, id)}${ending}`, { force: true });
+};
+
+/** The files that this writer has open, by the names of their generations. */
+type OpenFiles = Map<string, GenerationWriter>;
+
+const close = (files: OpenFiles, id: GenerationId): void => {
+  files.get(generationName(id))?.close();
+  files.delete(generationName(id));
+};
+
+/** What creates, opens and removes the files of generations that the registry knows. */
+const fileKeeper = (folder: string, registry: RegistryWriter, files: OpenFiles, onWrite?: OnWrite) => ({
+  create: ({ id, collections, log }: Request<'create'>): void => {
+    const options = { collections, log, isBuild: true, onWrite };
+    const make = () => openGenerationWriter(generationPath(folder, id), options);
+    files.set(generationName(id), registry.add(id, make));
+  },
+  open: ({ id, collections, isBuild }: Request<'open'>): void => {
+    const row = registry.find(id);
+    if (row === undefined) throw generationRemoved(id);
+    if (row.damage !== null) throw damaged(id, row.damage);
+    const known = files.get(generationName(id));
+    if (known !== undefined) return isBuild ? undefined : known.finish();
+    const path = existing(generationPath(folder, id));
+    files.set(generationName(id), openGenerationWriter(path, { collections, isBuild, onWrite }));
+  },
+  /** Also deletes files that the registry does not know: their creation was interrupted. */
+  remove: ({ id, unless }: Request<'remove'>): boolean => {
+    if (!registry.beginRemoval(id, unless)) return false;
+    close(files, id);
+    deleteFile(folder, id);
+    registry.endRemoval(id);
+    for (const left of generationsIn(folder).filter((other) => !isNumbered(other)))
+      registry.unlessKnown(left, () => deleteFile(folder, left));
+    return true;
+  },
+});
+
 const generationWriters = (folder: string, registry: RegistryWriter, onWrite?: OnWrite) => {
-  const open = new Map<string, GenerationWriter>();
+  const files: OpenFiles = new Map();
+  const { create, open, remove } = fileKeeper(folder, registry, files, onWrite);
 
   const opened = (id: GenerationId): GenerationWriter => {
-    const writer = open.get(generationName(id));
+    const writer = files.get(generationName(id));
     if (writer === undefined) throw fault('not_open', `Generation ${generationName(id)} is not open.`);
     return writer;
   };
 
-  const close = (id: GenerationId): void => {
-    open.get(generationName(id))?.close();
-    open.delete(generationName(id));
-  };
-
   const write = (request: GenerationRequest): unknown => {
     switch (request.do) {
-      case 'open': {
-        const why = registry.damageOf(request.id);
-        if (why !== undefined) throw damaged(request.id, why);
-        const known = open.get(generationName(request.id));
-        if (known === undefined)
-          open.set(generationName(request.id), openFile(folder, registry, request, onWrite));
-        else if (!request.isBuild) known.finish();
-        return true;
-      }
+      case 'create':
+        return create(request);
+      case 'open':
+        return open(request);
+      case 'remove':
+        return remove(request);
       case 'finish':
         return opened(request.id).finish();
       case 'commit':
@@ -110,12 +141,7 @@ const generationWriters = (folder: string, registry: RegistryWriter, onWrite?: O
       case 'load':
         return opened(request.id).load(request.keys);
       case 'close':
-        return close(request.id);
-      case 'drop':
-        close(request.id);
-        for (const ending of ['', '-wal', '-shm'])
-          rmSync(`${generationPath(folder, request.id)}${ending}`, { force: true });
-        return true;
+        return close(files, request.id);
     }
   };
 
@@ -123,23 +149,28 @@ const generationWriters = (folder: string, registry: RegistryWriter, onWrite?: O
     write: (request: GenerationRequest) =>
       guarded(request.id, generationPath(folder, request.id), registry.markDamaged, () => write(request)),
     closeAll: () => {
-      for (const writer of open.values()) writer.close();
+      for (const writer of files.values()) writer.close();
     },
   };
 };
 
+/** Opens the registry with the first write, so that reading creates nothing. */
 export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
-  const registry = openRegistryWriter(indexPath(folder), () => generationsIn(folder));
-  const generations = generationWriters(folder, registry, onWrite);
+  const open = () => {
+    mkdirSync(folder, { recursive: true });
+    const registry = openRegistryWriter(registryPath(folder), () => generationsIn(folder));
+    return { registry, generations: generationWriters(folder, registry, onWrite) };
+  };
+  let opened: ReturnType<typeof open> | undefined;
   return {
     write: (request) => {
-      if (request.do === 'ready') return true;
+      const { registry, generations } = (opened ??= open());
       if (!('args' in request)) return generations.write(request);
       return (registry[request.do] as (...args: readonly unknown[]) => unknown)(...request.args);
     },
     close: () => {
-      generations.closeAll();
-      registry.close();
+      opened?.generations.closeAll();
+      opened?.registry.close();
     },
   };
 };

@@ -12,7 +12,8 @@ import { ask } from '../../support/http';
 import { operatorAt, type Operator } from '../../support/operator';
 import { spawnProgram, startService, type Service } from '../../support/service';
 import { until } from '../../support/waiting';
-import { firstGeneration } from '../../support/generation-names';
+import { liveGeneration } from '../../support/generation-names';
+import { leaseHolder, liveOf } from '../../support/generations';
 
 const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
 const NAMES = ['tenants', 'applications', 'logs', 'usage'];
@@ -77,7 +78,7 @@ describe('tenant-ledger projections beside a running server', () => {
   });
 
   it('explains each command, and refuses wrong usage with exit code 2', async () => {
-    const commands = ['status', 'rebuild', 'rollback', 'prune', 'verify', 'parked', 'retry', 'set-aside'];
+    const commands = ['status', 'rebuild', 'prune', 'verify', 'parked', 'retry', 'set-aside'];
     const outer = await operator.run('projections --help');
     expect(outer.code).toBe(0);
     for (const name of commands) expect(outer.stdout).toContain(`  ${name} `);
@@ -86,7 +87,8 @@ describe('tenant-ledger projections beside a running server', () => {
       expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('--json') });
     const wrong = [
       'projections',
-      'projections rollback',
+      'projections rollback tenants',
+      'projections rebuild tenants --if-equal',
       'projections set-aside',
       `projections set-aside ${randomUUID()}`,
       'projections set-aside x --reason y',
@@ -101,8 +103,6 @@ describe('tenant-ledger projections beside a running server', () => {
     const refusals = [
       ['projections rebuild nothing', 'projection_unknown', 'tenants, applications, logs, usage'],
       ['projections verify tenants nothing', 'projection_unknown', 'nothing'],
-      ['projections rollback nothing', 'projection_unknown', 'nothing'],
-      ['projections rollback logs', 'nothing_to_roll_back_to', 'logs'],
       [`projections set-aside ${NOBODY} --reason x`, 'not_parked', NOBODY],
     ] as const;
     for (const [line, code, says] of refusals) {
@@ -117,14 +117,14 @@ describe('tenant-ledger projections beside a running server', () => {
     const status = await operator.json<Status>('projections status');
     expect(status.projector).toContain(String(service.process.pid));
     expect(status.generations.map(({ generation, role }) => `${generation} ${role}`).toSorted()).toEqual(
-      NAMES.map((name) => `${firstGeneration(name)} live`).toSorted(),
+      NAMES.map((name) => `${liveGeneration(service.folder, name)} live`).toSorted(),
     );
     for (const one of status.generations)
       expect(one).toMatchObject({ position: status.head, lag_events: 0, lag_seconds: 0, parked: 0 });
     expect(status.rebuilds).toEqual([]);
     const plain = await operator.run('projections status');
     expect([plain.code, plain.stderr]).toEqual([0, '']);
-    for (const name of NAMES) expect(plain.stdout).toContain(firstGeneration(name));
+    for (const name of NAMES) expect(plain.stdout).toContain(liveGeneration(service.folder, name));
     expect(await operator.json('projections parked')).toEqual([]);
     expect(await operator.json('projections retry')).toEqual({ retry: 'asked' });
   });
@@ -138,18 +138,17 @@ describe('tenant-ledger projections beside a running server', () => {
         version: ['applications', 'logs'].includes(projection) ? 3 : 2,
         events: Number(head),
         goes_on_with: null,
-        live: firstGeneration(projection),
+        live: liveGeneration(service.folder, projection),
         rebuilt_by: null,
       })),
     );
-    expect(await readBy(service, 'tenants')).toBe('tenants_v2_1');
     expect((await operator.json<Status>('projections status')).generations).toHaveLength(4);
   });
 
   it('finds a document edited by hand, which a rebuild repairs', async () => {
     const sql = `UPDATE docs_tenants SET document = json_set(document, '$.name', ?) WHERE key = 'self'
       AND tenant = (SELECT number FROM tenants WHERE tenant = ?)`;
-    editByHand(service.folder, 'tenants_v2_1', sql, 'Edited by hand', tenantId);
+    editByHand(service.folder, liveGeneration(service.folder, 'tenants'), sql, 'Edited by hand', tenantId);
     const found = await operator.run('projections verify --json');
     expect(found.code).toBe(1);
     const report = JSON.parse(found.stdout) as Report;
@@ -175,10 +174,16 @@ describe('tenant-ledger projections beside a running server', () => {
     expect(plain.stderr).toContain('Edited by hand');
     expect((await operator.run(`projections verify tenants --tenant ${randomUUID()}`)).code).toBe(0);
 
-    const refused = await operator.run('projections rebuild tenants --if-equal');
-    expect([refused.code, refused.stdout]).toEqual([1, '']);
-    expect(refused.stderr).toContain('[rebuild_differs]');
-    const [rebuilt] = await operator.json<Record<string, unknown>[]>('projections rebuild tenants');
+    const refused = await operator.run('projections rebuild tenants');
+    expect([refused.code, refused.stdout]).toEqual([3, '']);
+    for (const says of ['[rebuild_differs]', 'Edited by hand', '--accept-differences'])
+      expect(refused.stderr).toContain(says);
+    const { generations } = await operator.json<Status>('projections status');
+    const kept = generations.find(({ role }) => role === 'built')?.generation;
+    expect(kept).toMatch(/^tenants_v2_/);
+    const accepted = 'projections rebuild tenants --accept-differences';
+    const [rebuilt] = await operator.json<Record<string, unknown>[]>(accepted);
+    expect(rebuilt?.['generation']).toBe(kept);
     expect(rebuilt).toMatchObject({
       projection: 'tenants',
       documents_compared: 1,
@@ -191,12 +196,10 @@ describe('tenant-ledger projections beside a running server', () => {
     expect((await operator.run('projections verify')).code).toBe(0);
   });
 
-  it('rolls back, and prunes only after confirmation', async () => {
+  it('prunes only after confirmation', async () => {
     const before = await readBy(service, 'usage');
     await operator.json('projections rebuild usage');
     await until(async () => (await readBy(service, 'usage')) !== before);
-    expect(await operator.json('projections rollback usage')).toEqual({ projection: 'usage', live: before });
-    await until(async () => (await readBy(service, 'usage')) === before);
     const generations = (await operator.json<Status>('projections status')).generations.length;
     const asked = await operator.run('projections prune');
     expect(asked.code).toBe(1);
@@ -244,16 +247,13 @@ describe('tenant-ledger projections beside a running server', () => {
     const took: number[] = [];
     const generations = new Set<string>();
     const follow = async (line: string): Promise<void> => {
-      const pointed = await appAt(service.folder);
-      const believed = JSON.stringify(await pointed.replay.readModels.pointer('tenants', 2));
+      const { readModels } = (await appAt(service.folder)).replay;
+      const live = () => liveOf(readModels, { name: 'tenants', version: 2 });
+      const believed = await live();
       const running = operator.run(line);
-      await until(
-        async () => JSON.stringify(await pointed.replay.readModels.pointer('tenants', 2)) !== believed,
-        20_000,
-      );
+      await until(async () => (await live()) !== believed, 20_000);
       const switched = performance.now();
-      const pointer = await pointed.replay.readModels.pointer('tenants', 2);
-      const wanted = `tenants_v2_${pointer?.live}`;
+      const wanted = `tenants_v2_${await live()}`;
       await until(async () => (await readBy(service, 'tenants')) === wanted);
       took.push(performance.now() - switched);
       generations.add(wanted);
@@ -261,7 +261,7 @@ describe('tenant-ledger projections beside a running server', () => {
       expect([code, stderr]).toEqual([0, '']);
     };
     await follow('projections rebuild tenants');
-    await follow('projections rollback tenants');
+    await follow('projections rebuild tenants');
     await follow('projections rebuild --all');
     done = true;
     await load;
@@ -318,7 +318,7 @@ describe('tenant-ledger projections beside another server', () => {
     await until(async () => !(await app.projecting.isParked(bad)));
     expect((await findTenant(app.projecting.reader('tenants'), bad))?.name).toBe('waits');
     expect(await operator.json('projections parked')).toEqual([]);
-    const rebuilt = await operator.json<Record<string, unknown>[]>('projections rebuild --all --if-equal');
+    const rebuilt = await operator.json<Record<string, unknown>[]>('projections rebuild --all');
     expect(rebuilt).toHaveLength(4);
     for (const row of rebuilt) expect(row).toMatchObject({ differences: 0, parked: 0 });
     console.log(`poisoned tenant: the slowest of 49 others was shown after ${Math.round(slowest)} ms`);
@@ -339,17 +339,18 @@ describe('tenant-ledger projections beside another server', () => {
     for (const after of [0, 200]) {
       const child = spawnProgram(['projections', 'rebuild', 'logs'], { DATA_DIR: folder });
       const ended = once(child, 'close');
-      await until(async () => (await readModels.leaseHolder('rebuild logs')) !== undefined);
+      await until(async () => (await leaseHolder(readModels, 'rebuild logs')) !== undefined);
       await pause(after); // somewhere in the middle of the work
       child.kill('SIGKILL');
       await ended;
       expect((await ask(`${service.url}/tenants/self`, { key: service.key })).status).toBe(200);
     }
-    const pointer = await app.replay.readModels.pointer('logs', 3);
-    const rebuilt = await operator.run('projections rebuild logs --if-equal --json');
+    const logs = { name: 'logs', version: 3 };
+    const before = await liveOf(readModels, logs);
+    const rebuilt = await operator.run('projections rebuild logs --json');
     expect([rebuilt.code, rebuilt.stderr]).toEqual([0, '']);
     expect(JSON.parse(rebuilt.stdout)).toMatchObject([{ differences: 0, parked: 0 }]);
-    expect(await app.replay.readModels.pointer('logs', 3)).not.toEqual(pointer);
+    expect(await liveOf(readModels, logs)).not.toBe(before);
     expect((await operator.run('projections verify logs')).code).toBe(0);
   });
 });

@@ -1,4 +1,5 @@
 import { PARKED, type Build, type Generation, type Write } from '../../../src/read-models/read-models';
+import { createAndBuild } from '../../support/generations';
 import {
   at,
   before,
@@ -17,9 +18,9 @@ import {
 
 /** A generation that is filled before it is queried. */
 export const buildsContract = (harness: Harness): void => {
-  const { again, openIn } = harness;
+  const { again, openIn, createIn } = harness;
   const begin = (readModels = harness.store.readModels, name = id('notes')): Promise<Build> =>
-    readModels.build(name, collections, LOG);
+    createAndBuild(readModels, name, collections, LOG);
   const onShelf = async (generation: Generation, shelf: string) =>
     (await generation.reader.find(ONE, 'notes', { index: 'by_shelf', equal: [shelf], limit: 99 })).map(
       (document) => document['place'],
@@ -35,7 +36,7 @@ export const buildsContract = (harness: Harness): void => {
 
   /** The state after all commits, as in a generation that was never built. */
   const wholeState = async () => {
-    const generation = await openIn(harness.store.readModels, id('whole'));
+    const generation = await createIn(harness.store.readModels, id('whole'));
     for (const [n, writes] of commits.entries())
       expect(await generation.commit(n, at(n + 1), writes)).toBe(true);
     return stateOf(generation);
@@ -48,7 +49,9 @@ export const buildsContract = (harness: Harness): void => {
       expect(await build.control()).toEqual({ n: 0, log: LOG });
       expect(await build.load(before)).toEqual(before.map(() => undefined));
       expect(await parkedIn(build)).toEqual([]);
-      expect(await harness.store.readModels.generations()).toEqual([id('notes')]);
+      expect((await harness.store.readModels.state()).generations).toEqual([
+        { ...id('notes'), isLive: false },
+      ]);
     });
 
     it('can be queried by its indexes once it is finished, and continues like any generation', async () => {
@@ -151,7 +154,7 @@ export const buildsContract = (harness: Harness): void => {
       const points = harness.store.reached();
       expect(points).toBeGreaterThanOrEqual(commits.length);
       for (let k = 1; k <= points; k += 1) {
-        const build = await begin(undefined, id('notes', 1, k));
+        const build = await begin(undefined, id('notes', 1, `k${k}`));
         harness.store.failAt(k);
         await expect(buildFrom(build, 0)).rejects.toThrow();
         const generation = await buildFrom(build, (await build.control()).n);

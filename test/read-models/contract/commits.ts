@@ -17,7 +17,7 @@ import {
 
 /** A commit is atomic and succeeds only at the current number; it is visible when it resolves. */
 export const commitsContract = (harness: Harness): void => {
-  const { again, openIn, fresh, filled } = harness;
+  const { again, openIn, createIn, fresh, filled } = harness;
 
   describe('a commit', () => {
     it('writes all documents and moves the control state', async () => {
@@ -61,6 +61,7 @@ export const commitsContract = (harness: Harness): void => {
 
     it('wins alone among many with the same n', async () => {
       const others = [harness.store.readModels, await again(), await again()];
+      await fresh();
       const generations = await Promise.all(others.map((models) => openIn(models)));
       for (let n = 0; n < 10; n++) {
         const outcomes = await Promise.all(
@@ -126,7 +127,8 @@ export const commitsContract = (harness: Harness): void => {
   describe('the bytes of a commit', () => {
     const within = async (maxCommitBytes: number, how: 'open' | 'build') => {
       const readModels = await harness.store.openWithin(maxCommitBytes);
-      const target = await readModels[how](id('notes'), collections, LOG);
+      await readModels.create(id('notes'), collections, LOG);
+      const target = await readModels[how](id('notes'), collections);
       return { readModels, target };
     };
     const bytesOf = ({ tenantId, key, document }: Write): number =>
@@ -176,7 +178,7 @@ export const commitsContract = (harness: Harness): void => {
 
   it('a failure at any write point leaves either the old state or the new one', async () => {
     const generationOf = async (number: number) => {
-      const generation = await openIn(harness.store.readModels, id('notes', 1, number));
+      const generation = await createIn(harness.store.readModels, id('notes', 1, `n${number}`));
       await generation.commit(0, at(1), before);
       return generation;
     };

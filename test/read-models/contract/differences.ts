@@ -1,6 +1,7 @@
 import { differences } from '../../../src/read-models/differences';
 import type { Compared, Generation, Write } from '../../../src/read-models/read-models';
 import { at, collections, gone, id, LOG, note, ONE, put, TWO, type Harness } from './harness';
+import { createAndOpen } from '../../support/generations';
 
 type Scope = Parameters<typeof differences>[2];
 
@@ -19,7 +20,12 @@ export const differencesContract = (harness: Harness): void => {
   );
   /** Another generation with these documents. */
   const another = async (documents: readonly Write[]): Promise<Generation> => {
-    const other = await harness.store.readModels.open({ ...id('notes'), generation: 2 }, collections, LOG);
+    const other = await createAndOpen(
+      harness.store.readModels,
+      { ...id('notes'), generation: 'two' },
+      collections,
+      LOG,
+    );
     expect(await other.commit(0, at(1), documents)).toBe(true);
     return other;
   };
@@ -48,7 +54,7 @@ export const differencesContract = (harness: Harness): void => {
   describe.each(ways)('differences, found in %s,', (_, seen) => {
     it('are none between equal generations, whatever their batches were', async () => {
       const live = await filled(...writes);
-      const other = await harness.store.readModels.open(id('notes', 1, 2), collections, LOG);
+      const other = await createAndOpen(harness.store.readModels, id('notes', 1, 'two'), collections, LOG);
       let n = 0;
       for (const write of writes) expect(await other.commit(n++, at(n), [write])).toBe(true);
       for (const collection of ['notes', 'counts'])

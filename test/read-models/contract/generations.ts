@@ -1,10 +1,11 @@
 import { PARKED } from '../../../src/read-models/read-models';
+import { storedOf } from '../../support/generations';
 import { until } from '../../support/waiting';
 import { collections, id, LOG, note, ONE, put, at, stateOf, TWO, type Harness } from './harness';
 
 /** What a generation is, and what happens to one that is dropped. */
 export const generationsContract = (harness: Harness): void => {
-  const { again, openIn, fresh, filled } = harness;
+  const { again, openIn, createIn, fresh, filled } = harness;
 
   describe('a generation', () => {
     it('starts empty and bound to its log', async () => {
@@ -14,11 +15,20 @@ export const generationsContract = (harness: Harness): void => {
       expect(generation.id).toEqual(id('notes'));
     });
 
-    it('is not emptied when it is reopened, and stays bound to its first log', async () => {
+    it('is not emptied when it is reopened', async () => {
       const generation = await filled(note(ONE, 'a', { text: 'kept' }));
-      const other = await (await again()).open(id('notes'), collections, 'another log');
+      const other = await (await again()).open(id('notes'), collections);
       expect(await stateOf(other)).toEqual(await stateOf(generation));
       expect((await other.control()).log).toBe(LOG);
+    });
+
+    it.each(['open', 'build'] as const)('is not created by %s', async (how) => {
+      const { readModels } = harness.store;
+      for (const models of [readModels, await again()])
+        await expect(models[how](id('notes'), collections)).rejects.toMatchObject({
+          code: 'generation_removed',
+        });
+      expect((await readModels.state()).generations).toEqual([]);
     });
 
     it('can be opened twice in one process: both stay usable', async () => {
@@ -31,15 +41,16 @@ export const generationsContract = (harness: Harness): void => {
 
     it('can be opened by two at once', async () => {
       const other = await again();
+      await createIn(other);
       const [one, two] = await Promise.all([openIn(harness.store.readModels), openIn(other)]);
       expect(await one.commit(0, at(1), [note(ONE, 'a', { text: 'a' })])).toBe(true);
       expect(await stateOf(two)).toEqual(await stateOf(one));
     });
 
     it('shares nothing with other versions and generations', async () => {
-      const ids = [id('notes'), id('notes', 1, 2), id('notes', 2), id('tags')];
+      const ids = [id('notes'), id('notes', 1, 'two'), id('notes', 2), id('tags')];
       const all = await Promise.all(
-        ids.map((generationId) => openIn(harness.store.readModels, generationId)),
+        ids.map((generationId) => createIn(harness.store.readModels, generationId)),
       );
       for (const [i, generation] of all.entries())
         expect(await generation.commit(0, at(i + 1), [note(ONE, 'a', { i })])).toBe(true);
@@ -47,24 +58,6 @@ export const generationsContract = (harness: Harness): void => {
         expect(await generation.reader.get(ONE, 'notes', 'a')).toEqual({ i });
         expect((await generation.control()).to).toEqual(at(i + 1));
       }
-    });
-
-    it('that a pointer names is never created: it is lost, and every process knows', async () => {
-      const { readModels } = harness.store;
-      await readModels.point('notes', 1, { live: 3 }, undefined);
-      expect(await readModels.damageOf(id('notes', 1, 3))).toBeUndefined();
-      await expect(openIn(readModels, id('notes', 1, 3))).rejects.toMatchObject({
-        code: 'read_models_unavailable',
-        message: expect.stringMatching(/notes_v1_3 .*tenant-ledger projections rebuild notes/),
-      });
-      for (const models of [readModels, await again()]) {
-        expect(await models.damageOf(id('notes', 1, 3))).toMatch(/is missing/);
-        await expect(openIn(models, id('notes', 1, 3))).rejects.toMatchObject({
-          code: 'read_models_unavailable',
-        });
-      }
-      expect(await readModels.damageOf(id('notes', 1, 4))).toBeUndefined();
-      expect(await (await openIn(readModels, id('notes', 1, 4))).commit(0, at(1), [])).toBe(true);
     });
 
     it('that lacks documents which must be there is damaged, and never gives a short answer', async () => {
@@ -78,22 +71,24 @@ export const generationsContract = (harness: Harness): void => {
       expect(await generation.reader.find(ONE, 'notes', { ...whole, upTo: 1, limit: 1 })).toHaveLength(1);
       await expect(
         generation.reader.find(ONE, 'notes', { ...whole, upTo: 3, limit: 3 }),
-      ).rejects.toMatchObject({ code: 'read_models_unavailable', more: { damaged: 'notes_v1_1' } });
-      await until(async () => (await harness.store.readModels.damageOf(generation.id)) !== undefined);
+      ).rejects.toMatchObject({ code: 'read_models_unavailable', more: { damaged: 'notes_v1_one' } });
+      await until(async () => (await storedOf(harness.store.readModels, id('notes')))?.damage !== undefined);
+      await harness.store.readModels.create(id('notes', 1, 'two'), collections, LOG);
+      expect(await (await again()).makeLive(id('notes'), undefined)).toBe(false);
+      await expect(openIn(await again())).rejects.toMatchObject({ more: { damaged: 'notes_v1_one' } });
       const part = { line: 'on_shelf', equal: ['a'], last: 3, border: 'moment' };
       await expect(generation.reader.countBefore(ONE, 'notes', part, '3')).rejects.toMatchObject({
-        more: { damaged: 'notes_v1_1' },
+        more: { damaged: 'notes_v1_one' },
       });
       expect(await generation.reader.get(ONE, 'notes', 'a')).toMatchObject({ place: 1 });
     });
 
     it('is listed', async () => {
-      expect(await harness.store.readModels.generations()).toEqual([]);
-      const ids = [id('notes'), id('notes', 1, 2), id('notes', 12, 10), id('more_notes')];
-      for (const one of ids) await openIn(harness.store.readModels, one);
-      const listed = await (await again()).generations();
-      expect(listed).toHaveLength(ids.length);
-      expect(listed).toEqual(expect.arrayContaining(ids));
+      const ids = [id('notes'), id('notes', 1, 'two'), id('notes', 12, 'a10'), id('more_notes')];
+      for (const one of ids) await createIn(harness.store.readModels, one);
+      const { generations } = await (await again()).state();
+      expect(generations).toHaveLength(ids.length);
+      expect(generations).toEqual(expect.arrayContaining(ids.map((one) => ({ ...one, isLive: false }))));
     });
   });
 
@@ -101,14 +96,15 @@ export const generationsContract = (harness: Harness): void => {
     it('finds nothing if there is none, and creates nothing', async () => {
       const { readModels } = harness.store;
       expect(await readModels.peek(id('notes'))).toBeUndefined();
-      expect(await readModels.generations()).toEqual([]);
+      expect((await readModels.state()).generations).toEqual([]);
     });
 
     it.each(['open', 'build'] as const)(
       'shows its checkpoint and its parked tenants, after %s',
       async (how) => {
         const { readModels } = harness.store;
-        const target = await readModels[how](id('notes'), collections, LOG);
+        await readModels.create(id('notes'), collections, LOG);
+        const target = await readModels[how](id('notes'), collections);
         await target.commit(0, at(3), [put(TWO, PARKED, 'tenant', { reason: 'r' })]);
         await target.control();
         for (const store of [readModels, await again()]) {
@@ -124,36 +120,12 @@ export const generationsContract = (harness: Harness): void => {
       },
     );
 
-    it('reports that it was dropped in the meantime', async () => {
+    it('reports that it was removed in the meantime', async () => {
       await fresh();
       const peek = await (await again()).peek(id('notes'));
-      await harness.store.readModels.drop(id('notes'));
+      await harness.store.readModels.remove(id('notes'), {});
       await expect(peek?.control()).rejects.toMatchObject({ code: 'generation_removed' });
       expect(await harness.store.readModels.peek(id('notes'))).toBeUndefined();
-    });
-  });
-
-  describe('a dropped generation', () => {
-    it('starts empty when it is reopened', async () => {
-      const { readModels } = harness.store;
-      const generation = await filled(note(ONE, 'a', { text: 'old' }));
-      await openIn(readModels, id('notes', 1, 2));
-      await readModels.drop(generation.id);
-      expect(await readModels.generations()).toEqual([id('notes', 1, 2)]);
-      const fromNew = await fresh();
-      expect(await stateOf(fromNew)).toMatchObject({ control: { n: 0, log: LOG }, documents: [] });
-      expect(await fromNew.commit(0, at(1), [note(ONE, 'a', { text: 'new' })])).toBe(true);
-      expect(await (await openIn(await again())).reader.get(ONE, 'notes', 'a')).toEqual({ text: 'new' });
-      await readModels.drop(id('never', 1, 9));
-    });
-
-    it('can be dropped by a process other than its user, who may continue reading for a while', async () => {
-      const generation = await filled(note(ONE, 'a', { text: 'old' }));
-      const other = await again();
-      await other.drop(generation.id);
-      expect(await harness.store.readModels.generations()).toEqual([]);
-      expect(await generation.reader.get(ONE, 'notes', 'a')).toEqual({ text: 'old' });
-      expect((await (await openIn(await again())).control()).n).toBe(0);
     });
   });
 };

@@ -8,6 +8,7 @@ import {
   type ReadModels,
   type Write,
 } from '../../../src/read-models/read-models';
+import { createAndOpen } from '../../support/generations';
 
 /** A fresh, empty store, and what the suites do to it. */
 export interface ContractStore {
@@ -20,6 +21,9 @@ export interface ContractStore {
   failAt(k: number): void;
   /** How many write points were reached since then, including the failing one. */
   reached(): number;
+  /** Lets time pass for the store, or sets its clock back. */
+  later(ms: number): Promise<void>;
+  earlier(ms: number): Promise<void>;
 }
 
 export const LOG = '7d0d0c0e-7f0b-4f4e-8c59-6a2f3f1e9a01';
@@ -35,7 +39,7 @@ export const collections: readonly Collection[] = [
   { name: 'counts', indexes: {} },
 ];
 
-export const id = (projection: string, version = 1, generation = 1): GenerationId => ({
+export const id = (projection: string, version = 1, generation = 'one'): GenerationId => ({
   projection,
   version,
   generation,
@@ -102,7 +106,10 @@ export interface Harness {
   readonly store: ContractStore;
   /** The same store as seen by another process. */
   again(): Promise<ReadModels>;
+  /** Only opens it. */
   openIn(readModels: ReadModels, generation?: GenerationId): Promise<Generation>;
+  /** Opens it, after creating it if there is none. */
+  createIn(readModels: ReadModels, generation?: GenerationId): Promise<Generation>;
   /** An empty generation. */
   fresh(): Promise<Generation>;
   /** One with these documents. */
@@ -117,8 +124,10 @@ export const contractHarness = (open: () => Promise<ContractStore>): Harness => 
     for (const readModels of opened.splice(0)) await readModels.close();
   };
   const openIn: Harness['openIn'] = (readModels, generation = id('notes')) =>
-    readModels.open(generation, collections, LOG);
-  const fresh = () => openIn(store.readModels);
+    readModels.open(generation, collections);
+  const createIn: Harness['createIn'] = (readModels, generation = id('notes')) =>
+    createAndOpen(readModels, generation, collections, LOG);
+  const fresh = () => createIn(store.readModels);
   beforeEach(async () => {
     store = await open();
     opened = [store.readModels];
@@ -134,6 +143,7 @@ export const contractHarness = (open: () => Promise<ContractStore>): Harness => 
       return readModels;
     },
     openIn,
+    createIn,
     fresh,
     filled: async (...writes) => {
       const generation = await fresh();

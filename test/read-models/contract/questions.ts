@@ -1,13 +1,14 @@
 import type { Collection, Document, Query, Selection } from '../../../projections/projector';
 import type { Generation, Write } from '../../../src/read-models/read-models';
 import { ONE, TWO, LOG, at, put, note, gone, id, type Harness } from './harness';
+import { createAndOpen } from '../../support/generations';
 
 /** What queries return. */
 export const questionsContract = (harness: Harness): void => {
-  const { again, openIn, fresh, filled } = harness;
+  const { again, openIn, createIn, fresh, filled } = harness;
 
   it('queries return another token after any change, if the store has tokens', async () => {
-    const [here, there] = [await openIn(harness.store.readModels), await openIn(await again())];
+    const [here, there] = [await createIn(harness.store.readModels), await createIn(await again())];
     const token = here.reader.changeToken;
     if (token === undefined) return;
     const seen = [token(), token()];
@@ -208,7 +209,7 @@ export const questionsContract = (harness: Harness): void => {
     const x = { index: 'by_box', equal: ['x'] } as const;
     let generation: Generation;
     beforeEach(async () => {
-      generation = await harness.store.readModels.open(id('cards'), collected, LOG);
+      generation = await createAndOpen(harness.store.readModels, id('cards'), collected, LOG);
       expect(await generation.commit(0, at(1), cards)).toBe(true);
     });
     const idsOf = (found: readonly Document[]) => found.map((document) => document['id']);
