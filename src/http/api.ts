@@ -70,7 +70,7 @@ const CLIENT_GONE = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'
 export const api = (parts: ApiParts): Koa<ApiState> => {
   const logRequest = accessLog(parts);
   const setClientAddress = clientAddress(parts);
-  const cors = crossOrigin(parts);
+  const allowOrigin = crossOrigin(parts);
 
   const refuse = async (ctx: ApiContext, thrown: unknown): Promise<void> => {
     const error = await finalError(ctx, thrown, parts);
@@ -84,12 +84,12 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
   app.use(async (ctx, next) => {
     arrive(ctx, parts);
     logRequest(ctx);
-    cors.allow(ctx);
+    const isPreflight = await allowOrigin(ctx);
     try {
       setClientAddress(ctx);
       await countRequest(ctx, parts);
       requireTarget(ctx);
-      if (!cors.preflight(ctx)) await next();
+      if (!isPreflight) await next();
       const { at, operation = ctx.method.toLowerCase() } = ctx.state;
       countUse(ctx.state, at, { operation }, parts);
     } catch (thrown) {

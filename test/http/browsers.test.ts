@@ -128,6 +128,24 @@ describe('the API, called by browsers', () => {
       expect((await preflight(FOREIGN)).status).toBe(401);
     });
 
+    it('counts preflights, and lets any page read a response above the limit, if all origins are allowed', async () => {
+      const other = await startService({ CORS_ORIGINS: '*', RATE_LIMITS: 'global=1/60/60' });
+      const call = (method: string) =>
+        plain(other.url, { Origin: FOREIGN, 'Access-Control-Request-Method': 'PUT' }, method);
+      try {
+        const answers = [await call('OPTIONS'), await call('GET')];
+        expect(
+          answers.map(({ status, headers }) => [status, headers['access-control-allow-origin']]),
+        ).toEqual([
+          [204, '*'],
+          [429, '*'],
+        ]);
+        expect(answers[1]?.headers['access-control-expose-headers']).toContain('Retry-After');
+      } finally {
+        await other.stop();
+      }
+    });
+
     it('lets pages take part in traces', async () => {
       const { headers } = await preflight(OURS);
       const allowed = String(headers['access-control-allow-headers']).split(', ');

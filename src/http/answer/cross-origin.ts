@@ -1,4 +1,5 @@
-import { headerOf, type ApiContext, type ApiParts } from '../api-context';
+import cors from '@koa/cors';
+import type { ApiContext, ApiParts } from '../api-context';
 
 /** The response headers that a page of another origin may read, besides the safelisted ones. */
 const exposedHeaders = ({ traceId, readPending, completeUntil, totalItems }: ApiParts['headers']): string =>
@@ -27,42 +28,29 @@ const allowedHeaders = ({ apiKey, traceId, idempotencyKey }: ApiParts['headers']
     )
     .join(', ');
 
-const METHODS = 'GET, HEAD, POST, PUT, DELETE';
-
 /** How long a browser may cache a preflight response. */
 const MAX_AGE_SECONDS = 600;
 
-/** Which pages of other origins may call the API. Keys are sent in a header, so there are no credentials to allow. */
-export interface CrossOrigin {
-  /** Lets the calling page read the response if its origin is allowed. */
-  allow(ctx: ApiContext): void;
-  /** Responds to a preflight from an allowed origin. False: the request is not one. */
-  preflight(ctx: ApiContext): boolean;
-}
-
-export const crossOrigin = ({ corsOrigins, headers }: ApiParts): CrossOrigin => {
-  const origins = new Set(corsOrigins);
-  const isAllowed = (origin: string | undefined): origin is string =>
-    origin !== undefined && (origins.has('*') || origins.has(origin));
-
-  return {
-    allow: (ctx) => {
-      if (origins.size === 0) return;
-      ctx.vary('Origin');
-      const origin = headerOf(ctx, 'origin');
-      if (!isAllowed(origin)) return;
-      ctx.set('Access-Control-Allow-Origin', origins.has('*') ? '*' : origin);
-      ctx.set('Access-Control-Expose-Headers', exposedHeaders(headers));
+/**
+ * Lets the calling page read the response if its origin is allowed. True: the request is a preflight of such a page and
+ * needs no other response. Keys are sent in a header, so there are no credentials to allow.
+ */
+export const crossOrigin = ({ corsOrigins, headers }: ApiParts): ((ctx: ApiContext) => Promise<boolean>) => {
+  if (corsOrigins.length === 0) return async () => false;
+  const allow = cors({
+    origin: (ctx) => {
+      const origin = ctx.get('Origin');
+      if (corsOrigins.includes('*')) return origin && '*';
+      return corsOrigins.includes(origin) ? origin : '';
     },
-    preflight: (ctx) => {
-      const isPreflight =
-        ctx.method === 'OPTIONS' && headerOf(ctx, 'access-control-request-method') !== undefined;
-      if (!isPreflight || !isAllowed(headerOf(ctx, 'origin'))) return false;
-      ctx.set('Access-Control-Allow-Methods', METHODS);
-      ctx.set('Access-Control-Allow-Headers', allowedHeaders(headers));
-      ctx.set('Access-Control-Max-Age', String(MAX_AGE_SECONDS));
-      ctx.status = 204;
-      return true;
-    },
+    allowMethods: 'GET, HEAD, POST, PUT, DELETE',
+    exposeHeaders: exposedHeaders(headers),
+    allowHeaders: allowedHeaders(headers),
+    maxAge: MAX_AGE_SECONDS,
+  });
+  return async (ctx) => {
+    let isPreflight = true;
+    await allow(ctx, async () => void (isPreflight = false));
+    return isPreflight;
   };
 };
