@@ -1,3 +1,4 @@
+import { IPv6 } from 'ipaddr.js';
 import { isIPv4, isIPv6 } from 'node:net';
 
 /** A normalized IP address. An IPv4-mapped IPv6 address (`::ffff:a.b.c.d`) becomes the IPv4 address. */
@@ -8,50 +9,20 @@ export interface Address {
   readonly counted: string;
 }
 
-const GROUPS = 8;
-const NETWORK_GROUPS = 4;
-
-const parseGroups = (text: string): readonly string[] =>
-  text.split(':').flatMap((group) => {
-    if (!group.includes('.')) return group === '' ? [] : [Number.parseInt(group, 16).toString(16)];
-    const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number);
-    return [(a * 256 + b).toString(16), (c * 256 + d).toString(16)];
-  });
-
-/** The eight groups of a valid IPv6 address, in hexadecimal without leading zeros. */
-const groupsOf = (text: string): readonly string[] => {
-  const [head = '', tail] = text.split('::');
-  if (tail === undefined) return parseGroups(head);
-  const [before, after] = [parseGroups(head), parseGroups(tail)];
-  const zeros = Array.from({ length: GROUPS - before.length - after.length }, () => '0');
-  return [...before, ...zeros, ...after];
-};
-
-const isMapped = (groups: readonly string[]): boolean =>
-  groups[5] === 'ffff' && groups.slice(0, 5).every((group) => group === '0');
-
 const ipv4 = (text: string): Address => ({ family: 'ipv4', text, counted: text });
 
-const ipv4In = (groups: readonly string[]): Address => {
-  const bytes = groups.slice(6).flatMap((group) => {
-    const value = Number.parseInt(group, 16);
-    return [value >> 8, value & 255];
-  });
-  return ipv4(bytes.join('.'));
-};
+/** The library would take an IPv4-compatible address (`::192.0.2.1`, without `ffff`) for an IPv4-mapped one. */
+const parseIPv6 = (text: string): IPv6 => IPv6.parse(text.replace(/^::(?=[0-9]+\.)/, '0::'));
 
 /** A zone (`fe80::1%eth0`) names an interface of this machine and is ignored. */
 export const parseAddress = (text: string): Address | undefined => {
   if (isIPv4(text)) return ipv4(text);
   const [bare = ''] = text.split('%');
   if (!isIPv6(bare)) return undefined;
-  const groups = groupsOf(bare);
-  if (isMapped(groups)) return ipv4In(groups);
-  return {
-    family: 'ipv6',
-    text: groups.join(':'),
-    counted: `${groups.slice(0, NETWORK_GROUPS).join(':')}::/64`,
-  };
+  const address = parseIPv6(bare);
+  if (address.isIPv4MappedAddress()) return ipv4(address.toIPv4Address().toString());
+  const network = address.parts.slice(0, 4).map((group) => group.toString(16));
+  return { family: 'ipv6', text: address.toNormalizedString(), counted: `${network.join(':')}::/64` };
 };
 
 const IN_BRACKETS = /^\[([^\]]+)\](?::[0-9]{1,5})?$/;
