@@ -75,6 +75,8 @@ const backlogFor = (fd: number) => {
 
 /**
  * `lostLine` returns the line that replaces lost ones. When the process exits, the backlog is retried a little longer.
+ * Pino's asynchronous destination cannot replace this: at exit it loses the chunk that is being written, or writes it out
+ * of order, and waits for ever for a reader that does not read; and it stops for good when a reader is missing once.
  */
 export const lineWriter = (fd: number, lostLine: (count: number) => string): LineWriter => {
   const target = nonBlocking(fd);
