@@ -20,14 +20,6 @@ export interface Finding {
   readonly fix?: string;
 }
 
-const ok = (check: string, finding: string): Finding => ({ check, status: 'ok', finding });
-const problem = (check: string, finding: string, fix?: string): Finding => ({
-  check,
-  status: 'problem',
-  finding,
-  ...(fix === undefined ? {} : { fix }),
-});
-
 /** Leaves time to notice before the disk is full. */
 const MIN_FREE = 0.1;
 const MAX_LAG_SECONDS = 30;
@@ -36,141 +28,126 @@ const MAX_AHEAD_MS = 5_000;
 const EXPIRES_SOON_MS = 14 * 86_400_000;
 const TLS_MS = 2_000;
 
-const folderCheck = ({ DATA_DIR }: Configuration): Finding => {
-  const exposed = openToOthers(DATA_DIR);
-  return exposed === undefined
-    ? ok('data folder', `${DATA_DIR} can be read by its owner only.`)
-    : problem('data folder', `Other users may read data in ${DATA_DIR}.`, `chmod -R go= ${DATA_DIR}`);
+/** What to do about a problem, for checks that have one way out. */
+const FIXES: Readonly<Record<string, string>> = {
+  disk: 'Use a larger disk, or remove old read models: tenant-ledger projections prune',
+  'event log': 'Restore the right log, or: tenant-ledger projections rebuild --all',
+  format: 'When no older program runs any more: tenant-ledger log upgrade',
+  writing: 'Repair the disk or the event store named above.',
+  clock: 'Set the clock of this machine, or of the one that wrote them: docs/operations.md, "Clock jumps".',
+  projector: 'Start the service: tenant-ledger serve',
+  'parked tenants':
+    'See why: tenant-ledger projections parked. Then start a program that can read it, or: tenant-ledger projections set-aside EVENT_ID --reason TEXT',
+  decisions: 'Start a program that can read it, or restore the log from a backup that has its events.',
 };
 
-const diskCheck = ({ DATA_DIR }: Configuration): Finding => {
+/** A row of the table: what to say if all is well, and the problem if there is one. */
+const row = (check: string, finding: string, problem?: string | false, fix = FIXES[check]): Finding =>
+  typeof problem !== 'string'
+    ? { check, status: 'ok', finding }
+    : { check, status: 'problem', finding: problem, ...(fix === undefined ? {} : { fix }) };
+
+const folderFindings = ({ DATA_DIR }: Configuration): readonly Finding[] => {
   const { bavail, blocks } = statfsSync(DATA_DIR);
   const free = `${Math.floor((100 * bavail) / blocks)}% of the disk that holds ${DATA_DIR} is free.`;
-  return bavail / blocks >= MIN_FREE
-    ? ok('disk', free)
-    : problem('disk', free, 'Use a larger disk, or remove old read models: tenant-ledger projections prune');
-};
-
-const logCheck = async ({ watch }: App): Promise<Finding> => {
-  await watch.look();
-  const broken = watch.setBack() ?? watch.missing();
-  return broken === undefined
-    ? ok('event log', 'Reachable, and complete up to what the read models show.')
-    : problem(
-        'event log',
-        broken.message,
-        'Restore the right log, or: tenant-ledger projections rebuild --all',
-      );
+  const exposed = openToOthers(DATA_DIR) !== undefined && `Other users may read data in ${DATA_DIR}.`;
+  return [
+    row('data folder', `${DATA_DIR} can be read by its owner only.`, exposed, `chmod -R go= ${DATA_DIR}`),
+    row('disk', free, bavail / blocks < MIN_FREE && free),
+  ];
 };
 
 /** The first write starts the writer thread, which on a busy machine may take longer than a write is allowed to. */
 const ATTEMPTS = 5;
 
-const writeCheck = async ({ watch }: App): Promise<Finding> => {
-  for (let attempt = 1; ; attempt += 1)
-    try {
-      await watch.mustBeWritable();
-      return ok('writing', 'The event log can be written.');
-    } catch (error) {
-      if (attempt < ATTEMPTS) continue;
-      return problem('writing', messageOf(error), 'Bring back the disk or the event store that it names.');
-    }
+const whyNotWritable = async (app: App, attempt = 1): Promise<string | undefined> => {
+  try {
+    await app.watch.mustBeWritable();
+    return undefined;
+  } catch (error) {
+    return attempt < ATTEMPTS ? whyNotWritable(app, attempt + 1) : messageOf(error);
+  }
 };
 
 /** Events bear the time of the machine that wrote them. Only the last ones: what is older says little about clocks now. */
-const clockCheck = async ({ log }: App): Promise<Finding> => {
+const clockFinding = async ({ log }: App): Promise<Finding> => {
   if (log.latestTime === undefined)
-    return ok('clock', 'Not checked: the event store stamps events with its own clock.');
-  const latest = Date.parse((await log.latestTime()) ?? '');
-  return latest > Date.now() + MAX_AHEAD_MS
-    ? problem(
-        'clock',
-        'Events were recorded at a time that this machine has not reached yet.',
-        'Set the clock of this machine, or of the one that wrote them: docs/operations.md, "Clock jumps".',
-      )
-    : ok('clock', 'None of the last events is ahead of the clock of this machine.');
+    return row('clock', 'Not checked: the event store stamps events with its own clock.');
+  const isAhead = Date.parse((await log.latestTime()) ?? '') > Date.now() + MAX_AHEAD_MS;
+  return row(
+    'clock',
+    'None of the last events is ahead of the clock of this machine.',
+    isAhead && 'Events were recorded at a time that this machine has not reached yet.',
+  );
 };
 
-const formatCheck = async ({ log }: App): Promise<Finding> => {
+const formatFinding = async ({ log }: App): Promise<Finding> => {
   const format = await log.format();
   const refused = formats.filter((newer) => newer.format > format).map(({ allows }) => allows);
-  return refused.length === 0
-    ? ok('format', `The event log has format ${format}, the newest that this program knows.`)
-    : problem(
-        'format',
-        `The event log has format ${format}: an upgrade is not finished. Refused with 409 until then: ${refused.join('; ')}.`,
-        'When no older program runs any more: tenant-ledger log upgrade',
-      );
+  return row(
+    'format',
+    `The event log has format ${format}, the newest that this program knows.`,
+    refused.length > 0 &&
+      `The event log has format ${format}: an upgrade is not finished. Refused with 409 until then: ${refused.join('; ')}.`,
+  );
 };
 
-const versionCheck = async (app: App): Promise<Finding> =>
-  ok(
-    'versions',
-    `tenant-ledger ${programVersion()}, Node ${process.versions.node}, ${(await app.software()).join(', ')}.`,
-  );
-
-const rebuildCheck = async ({ replay }: App): Promise<Finding> => {
-  const running = await rebuildsUnderWay(replay.readModels);
-  const descriptions = running.map(
+const rebuildFinding = async ({ replay }: App): Promise<Finding> => {
+  const running = (await rebuildsUnderWay(replay.readModels)).map(
     ({ projection, holder, progress }) => `${projection} by ${holder} (${Math.floor(100 * progress)}%)`,
   );
-  return ok(
-    'rebuilds',
-    descriptions.length === 0 ? 'None is running.' : `Running: ${descriptions.join(', ')}.`,
-  );
+  return row('rebuilds', running.length === 0 ? 'None is running.' : `Running: ${running.join(', ')}.`);
 };
 
-const lagCheck = (projections: LedgerStatus['projections']): Finding => {
-  const late = projections.filter(({ lag_seconds }) => lag_seconds > MAX_LAG_SECONDS);
-  return late.length === 0
-    ? ok('read models', 'Up to date, or less than 30 s behind.')
-    : problem(
-        'read models',
-        late
-          .map(({ projection, lag_seconds }) => `${projection} is ${Math.round(lag_seconds)} s behind.`)
-          .join(' '),
-        'See whether they catch up: tenant-ledger projections status. If not, the log of the service says why.',
-      );
-};
-
-const projectionChecks = ({ projector, projections, decisions }: LedgerStatus): readonly Finding[] => {
+const readModelFindings = (projections: LedgerStatus['projections']): readonly Finding[] => {
   const damage = projections.flatMap((projection) => projection.damage ?? []);
-  const parkedAt = projections.flatMap(({ projection, parked }) =>
-    parked.map(({ event_id }) => `${event_id} in ${projection}`),
-  );
+  if (damage.length > 0) return damage.map((finding) => row('read models', '', finding));
+  const missing = projections.filter(({ generation }) => generation === null);
+  if (missing.length > 0) {
+    const names = missing.map(({ projection }) => projection).join(', ');
+    const build = 'Start the service, or: tenant-ledger projections rebuild --all';
+    return [row('read models', '', `Not built yet by this version of the program: ${names}.`, build)];
+  }
+  const late = projections
+    .filter(({ lag_seconds }) => lag_seconds > MAX_LAG_SECONDS)
+    .map(({ projection, lag_seconds }) => `${projection} is ${Math.round(lag_seconds)} s behind.`);
+  const fix =
+    'See whether they catch up: tenant-ledger projections status. If not, the log of the service says why.';
   return [
-    projector === null
-      ? problem('projector', 'No process projects.', 'Start the service: tenant-ledger serve')
-      : ok('projector', `${projector} projects.`),
-    ...(damage.length === 0
-      ? [lagCheck(projections)]
-      : damage.map((finding) => problem('read models', finding))),
-    parkedAt.length === 0
-      ? ok('parked tenants', 'None.')
-      : problem(
-          'parked tenants',
-          `Parked at ${parkedAt.slice(0, 3).join(', ')}${parkedAt.length > 3 ? ` and ${parkedAt.length - 3} more` : ''}.`,
-          'See why: tenant-ledger projections parked. Then start a program that can read it, or: tenant-ledger projections set-aside EVENT_ID --reason TEXT',
-        ),
-    decisions.parked.length === 0
-      ? ok('decisions', 'Every tenant that was checked can be read.')
-      : problem(
-          'decisions',
-          `The stream of the tenant ${decisions.parked[0]?.tenant_id} cannot be read: ${decisions.parked[0]?.reason}`,
-          'Start a program that can read it, or restore the log from a backup that has its events.',
-        ),
+    row('read models', 'Up to date, or less than 30 s behind.', late.length > 0 && late.join(' '), fix),
   ];
 };
 
-const expiryCheck = (what: string, certificate: X509Certificate): Finding => {
-  const remainingMs = Date.parse(certificate.validTo) - Date.now();
-  return remainingMs > EXPIRES_SOON_MS
-    ? ok('certificate', `${what} is valid until ${certificate.validTo}.`)
-    : problem(
-        'certificate',
-        `${what} ${remainingMs > 0 ? 'expires' : 'expired'} on ${certificate.validTo}.`,
-        'Renew it where TLS ends.',
-      );
+const parkedFinding = (projections: LedgerStatus['projections']): Finding => {
+  const at = projections.flatMap(({ projection, parked }) =>
+    parked.map(({ event_id }) => `${event_id} in ${projection}`),
+  );
+  const more = at.length > 3 ? ` and ${at.length - 3} more` : '';
+  return row('parked tenants', 'None.', at.length > 0 && `Parked at ${at.slice(0, 3).join(', ')}${more}.`);
+};
+
+const statusFindings = ({ projector, projections, decisions }: LedgerStatus): readonly Finding[] => {
+  const [unreadable] = decisions.parked;
+  return [
+    row('projector', `${projector} projects.`, projector === null && 'No process projects.'),
+    ...readModelFindings(projections),
+    parkedFinding(projections),
+    row(
+      'decisions',
+      'Every tenant that was checked can be read.',
+      unreadable && `The stream of the tenant ${unreadable.tenant_id} cannot be read: ${unreadable.reason}`,
+    ),
+  ];
+};
+
+const expiryFinding = (what: string, { validTo }: X509Certificate): Finding => {
+  const remainingMs = Date.parse(validTo) - Date.now();
+  return row(
+    'certificate',
+    `${what} is valid until ${validTo}.`,
+    remainingMs <= EXPIRES_SOON_MS && `${what} ${remainingMs > 0 ? 'expires' : 'expired'} on ${validTo}.`,
+    'Renew it where TLS ends.',
+  );
 };
 
 /** The certificate that clients of `PUBLIC_URL` get, valid or not. */
@@ -189,51 +166,73 @@ const servedCertificate = (url: URL): Promise<X509Certificate> =>
     socket.on('error', reject);
   });
 
-const publicCertificateCheck = async (url: string): Promise<Finding> => {
+const certificateFinding = async (
+  what: string,
+  get: () => X509Certificate | Promise<X509Certificate>,
+  fix: string,
+): Promise<Finding> => {
   try {
-    return expiryCheck(`The certificate of ${url}`, await servedCertificate(new URL(url)));
+    return expiryFinding(what, await get());
   } catch (error) {
-    return problem(
-      'certificate',
-      `${url} cannot be asked for its certificate: ${messageOf(error)}`,
-      'Check PUBLIC_URL, and the proxy in front of the service.',
-    );
+    return row('certificate', '', `${what} cannot be read: ${messageOf(error)}`, fix);
   }
 };
 
-const authorityChecks = ({ EVENTSTORE_URL, MONGODB_URL }: Configuration): readonly Finding[] =>
-  [EVENTSTORE_URL, MONGODB_URL].flatMap((url) => {
+const certificateFindings = ({
+  EVENTSTORE_URL,
+  MONGODB_URL,
+  PUBLIC_URL,
+}: Configuration): Promise<readonly Finding[]> => {
+  const authorities = [EVENTSTORE_URL, MONGODB_URL].flatMap((url) => {
     const file = /[?&]tlsCAFile=([^&]+)/i.exec(url)?.[1];
-    if (file === undefined) return [];
-    try {
-      return [
-        expiryCheck(`The authority ${file}`, new X509Certificate(readFileSync(decodeURIComponent(file)))),
-      ];
-    } catch (error) {
-      return [
-        problem('certificate', `${file} cannot be read: ${messageOf(error)}`, 'Check tlsCAFile in the URL.'),
-      ];
-    }
+    const read = () => new X509Certificate(readFileSync(decodeURIComponent(file ?? '')));
+    return file === undefined
+      ? []
+      : [certificateFinding(`The authority ${file}`, read, 'Check tlsCAFile in the URL.')];
   });
-
-const certificateChecks = async (configuration: Configuration): Promise<readonly Finding[]> => {
-  const { PUBLIC_URL } = configuration;
-  const served = PUBLIC_URL.startsWith('https:') ? [await publicCertificateCheck(PUBLIC_URL)] : [];
-  return [...authorityChecks(configuration), ...served];
+  const served = () => servedCertificate(new URL(PUBLIC_URL));
+  const fix = 'Check PUBLIC_URL, and the proxy in front of the service.';
+  return Promise.all([
+    ...authorities,
+    ...(PUBLIC_URL.startsWith('https:')
+      ? [certificateFinding(`The certificate of ${PUBLIC_URL}`, served, fix)]
+      : []),
+  ]);
 };
 
-const appChecks = async (app: App, configuration: Configuration): Promise<readonly Finding[]> => [
-  ok('stores', `${app.store}; ${readModelStoreOf(configuration)}`),
-  await versionCheck(app),
-  await logCheck(app),
-  ok('streams', 'Not checked, because it takes reading the whole log: tenant-ledger log verify'),
-  await formatCheck(app),
-  await writeCheck(app),
-  await clockCheck(app),
-  ok('indexes', 'Not checked: one that is missing is made when its store is opened for writing.'),
-  await rebuildCheck(app),
-  ...projectionChecks(await ledgerStatus(app)),
-];
+const appFindings = async (app: App, configuration: Configuration): Promise<readonly Finding[]> => {
+  await app.watch.look();
+  const status = await ledgerStatus(app);
+  const software = [`tenant-ledger ${programVersion()}`, `Node ${process.versions.node}`].concat(
+    await app.software(),
+  );
+  return [
+    ...folderFindings(configuration),
+    row('stores', `${app.store}; ${readModelStoreOf(configuration)}`),
+    row('versions', `${software.join(', ')}.`),
+    row('event log', 'Reachable, and complete up to what the read models show.', status.log.trouble),
+    row('streams', 'Not checked, because it takes reading the whole log: tenant-ledger log verify'),
+    await formatFinding(app),
+    row('writing', 'The event log can be written.', await whyNotWritable(app)),
+    await clockFinding(app),
+    row('indexes', 'Not checked: a missing one is created when its store is opened for writing.'),
+    await rebuildFinding(app),
+    ...statusFindings(status),
+  ];
+};
+
+const storeFindings = async (configuration: Configuration): Promise<readonly Finding[]> => {
+  try {
+    const app = await openApp(configuration, () => undefined, { createsData: false });
+    try {
+      return await appFindings(app, configuration);
+    } finally {
+      await app.close();
+    }
+  } catch (error) {
+    return [row('stores', '', messageOf(error))];
+  }
+};
 
 /** Checks for every problem seen so far, next to a running service or without one. Changes nothing. */
 export const diagnose = async (env: NodeJS.ProcessEnv): Promise<readonly Finding[]> => {
@@ -241,22 +240,11 @@ export const diagnose = async (env: NodeJS.ProcessEnv): Promise<readonly Finding
   try {
     configuration = readConfiguration(env);
   } catch (error) {
-    return [problem('configuration', messageOf(error))];
+    return [row('configuration', '', messageOf(error))];
   }
-  const findings = [ok('configuration', 'Every setting is valid.')];
-  try {
-    const app = await openApp(configuration, () => undefined, { createsData: false });
-    try {
-      findings.push(
-        folderCheck(configuration),
-        diskCheck(configuration),
-        ...(await appChecks(app, configuration)),
-      );
-    } finally {
-      await app.close();
-    }
-  } catch (error) {
-    findings.push(problem('stores', messageOf(error)));
-  }
-  return [...findings, ...(await certificateChecks(configuration))];
+  return [
+    row('configuration', 'Every setting is valid.'),
+    ...(await storeFindings(configuration)),
+    ...(await certificateFindings(configuration)),
+  ];
 };

@@ -146,7 +146,7 @@ export const checkBriefly = (): CheckTenants => {
 
 type Subject = Pick<App, 'log' | 'ledger' | 'projecting' | 'store'> & {
   replay: Pick<App['replay'], 'readModels'>;
-  watch: Pick<App['watch'], 'missing'>;
+  watch: Pick<App['watch'], 'missing' | 'setBack'>;
 };
 
 export const ledgerStatus = async (
@@ -165,7 +165,7 @@ export const ledgerStatus = async (
   ]);
   const suspects = new Set(shown.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
   await check(ledger, suspects);
-  const trouble = watch.missing()?.message;
+  const trouble = (watch.setBack() ?? watch.missing())?.message;
   return {
     log: { store, identity, head: head ?? null, ...(trouble === undefined ? {} : { trouble }) },
     projector: holder ?? null,

@@ -1,6 +1,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createServer } from 'node:tls';
@@ -20,11 +21,21 @@ const examine = async (folder: string, env: Readonly<Record<string, string>> = {
   return { code, problems: findings.filter(({ status }) => status === 'problem'), findings };
 };
 
-const edit = (folder: string, sql: string): void => {
-  const db = new DatabaseSync(join(folder, 'events.db'));
+const edit = (folder: string, sql: string, file = 'events.db'): void => {
+  const db = new DatabaseSync(join(folder, file));
   db.exec(sql);
   db.close();
 };
+
+/** By path, without the files that SQLite uses while a database is open. */
+const contentsOf = (folder: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && !/-(shm|wal)$/.test(entry.name))
+      .map((entry) => join(entry.parentPath, entry.name))
+      .toSorted()
+      .map((path) => [path, createHash('sha256').update(readFileSync(path)).digest('hex')]),
+  );
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
 
@@ -137,6 +148,36 @@ describe('tenant-ledger doctor', () => {
     } finally {
       server.close();
     }
+  });
+
+  it.each<[string, (folder: string) => void, string | undefined]>([
+    ['the service is stopped', () => undefined, undefined],
+    [
+      'there are no read models',
+      (folder) => rmSync(join(folder, 'read-models'), { recursive: true }),
+      'Not built yet by this version of the program: tenants, applications, logs, usage.',
+    ],
+    [
+      'the read models are those of another version of the program',
+      (folder) => edit(folder, 'UPDATE generations SET version = 1', 'read-models/registry.db'),
+      'Not built yet by this version of the program: tenants, applications, logs, usage.',
+    ],
+    [
+      'the registry of the read models is damaged',
+      (folder) => writeFileSync(join(folder, 'read-models', 'registry.db'), 'x'.repeat(8_192)),
+      'registry.db cannot be read',
+    ],
+  ])('changes nothing in the folder if %s', async (_, given, finding) => {
+    const folder = freshFolder();
+    await operatorAt(folder, EMBEDDED).json('tenant create --name Acme');
+    given(folder);
+    const before = contentsOf(folder);
+    const { problems } = await examine(folder);
+    expect(contentsOf(folder)).toEqual(before);
+    const found = problems
+      .filter(({ check }) => check === 'stores' || check === 'read models')
+      .map((problem) => problem.finding);
+    expect(found).toEqual(finding === undefined ? [] : [expect.stringContaining(finding)]);
   });
 
   it('reports a parked tenant, and how to proceed', async () => {

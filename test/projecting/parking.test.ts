@@ -217,7 +217,7 @@ describe('a bad event', () => {
     closeAfterwards(() => snapshots.close());
     const folds = cachedFolds(log, snapshots, streams);
     const asked = ledger({ log, folds, streams, keys: withoutReadModels, bounds: BOUNDS });
-    const watch = { missing: () => undefined };
+    const watch = { missing: () => undefined, setBack: () => undefined };
     const here = { log, ledger: asked, projecting: process, store: 'here', replay: { readModels }, watch };
     const status = await ledgerStatus(here);
     expect(status.projections).toHaveLength(projections.length);
