@@ -1,3 +1,4 @@
+import { isNativeError } from 'node:util/types';
 import type { ProblemCode } from './problems';
 
 /** Codes that never leave the process: each is caught and turned into a problem that a caller may see. */
@@ -32,11 +33,14 @@ export const fault = (code: FaultCode, message: string, more: Record<string, unk
 export const reportedFault = (code: string, message: string, more: Record<string, unknown> = {}): Fault =>
   fault(code as FaultCode, message, more);
 
+/** Also for errors of Node itself where the program runs in a context of its own, as in tests. */
+const isError = (value: unknown): value is Error => value instanceof Error || isNativeError(value);
+
 export const codeOf = (error: unknown): string | undefined =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  isError(error) && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 
 /** The details of an error besides its message. */
 export const moreOf = (error: unknown): Readonly<Record<string, unknown>> =>
   (error as Partial<Fault> | undefined)?.more ?? {};
 
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+export const messageOf = (error: unknown): string => (isError(error) ? error.message : String(error));

@@ -5,5 +5,5 @@
 void require('./prepare.cjs')
   .prepare({ forTests: false })
   .then(function () {
-    return require('../dist/src/cli/main.js').main(process.argv);
+    return require('../dist/src/cli/main.js').main(process.argv, process);
   });

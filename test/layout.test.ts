@@ -15,11 +15,11 @@ const textOf = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 const VALUE = /^export (?:const|function\*?|async function\*?|class) (\w+)/gm;
 const TYPE = /^export (?:interface|type) (\w+)/gm;
 /**
- * Static imports and re-exports, and the dynamic ones: `(await import('./x.js')).y`, `require('./x') as typeof
- * import('./x')`.
+ * Static imports and re-exports, and those on demand: `const { y } = require('./x') as typeof import('./x')`, and the table
+ * of commands with `['./x', 'y']`.
  */
 const IMPORT = /(?:^import|^export) (?:type )?\{([^}]*)\} from '(\.[^']*)'/gm;
-const DYNAMIC = /\(await import\('(\.[^']*)\.js'\)\)\.(\w+)/g;
+const COMMANDS = /\['(\.[^']*)', '(\w+)'\]/g;
 const REQUIRED = /const \{ (\w+) \} =\s+require\('(\.[^']*)'\)/g;
 
 /** `a`, `type a`, `a as b` */
@@ -42,7 +42,7 @@ const importsOf = (file: string): readonly string[] => {
     ...[...text.matchAll(IMPORT)].flatMap(([, names = '', from = '']) =>
       namesIn(names).map((name) => at(from, name)),
     ),
-    ...[...text.matchAll(DYNAMIC)].map(([, from = '', name = '']) => at(from, name)),
+    ...[...text.matchAll(COMMANDS)].map(([, from = '', name = '']) => at(from, name)),
     ...[...text.matchAll(REQUIRED)].map(([, name = '', from = '']) => at(from, name)),
   ];
 };

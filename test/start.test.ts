@@ -10,7 +10,15 @@ import { filesWith } from './support/found-text';
 import { ask, type ApiResponse } from './support/http';
 import { logOf } from './support/log-under-test';
 import { operatorAt } from './support/operator';
-import { command, serviceProcess, startService, type Finished, type Service } from './support/service';
+import {
+  command,
+  commandProcess,
+  serviceProcess,
+  startService,
+  type Finished,
+  type Service,
+  type ServiceProcess,
+} from './support/service';
 
 const ROOT = join(__dirname, '..', '..');
 const PROGRAM = join(ROOT, 'src', 'tenant-ledger.cjs');
@@ -303,7 +311,7 @@ describe('a start that fails', () => {
   onDisks(`says that the disk is read-only${skipped}`, () =>
     onDisk('size=4m', async (disk) => {
       const folder = join(disk, 'data');
-      await operatorAt(folder).json('tenant create --name A');
+      await operatorAt(folder, {}, commandProcess).json('tenant create --name A');
       makeReadOnly(disk);
       expectOneSentence(await start({ DATA_DIR: folder }), `DATA_DIR=${folder} is on a read-only disk`);
       const fresh = join(disk, 'new', 'data');
@@ -341,7 +349,7 @@ describe('two servers started at once on one data folder', () => {
     const keys = servers.map(({ key }) => key).filter((key) => key !== '');
     expect(keys).toHaveLength(1);
     const [key = ''] = keys;
-    const [a, b] = servers as [Service, Service];
+    const [a, b] = servers as [ServiceProcess, ServiceProcess];
     for (const [one, two, name] of [
       [a, b, 'From A'],
       [b, a, 'From B'],

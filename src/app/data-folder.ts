@@ -101,9 +101,6 @@ export const mustHaveRoom = (folder: string, error?: unknown): void => {
   throw unusable(asConfigured(folder), `is on a full disk${what}`);
 };
 
-/** From now on, files and folders that this process creates are private to their owner. */
-export const makePrivateFiles = (): void => void process.umask(0o077);
-
 const isOpenToOthers = (path: string): boolean =>
   ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0;
 

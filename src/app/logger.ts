@@ -12,7 +12,6 @@ const masking = (destination: DestinationStream): DestinationStream => ({
 /** Pino writes the message as the last member. */
 const REQUEST_END = `"msg":"${REQUEST}"}\n`;
 
-const STDERR = 2;
 const WARN = 40;
 
 /** Replaces lines that were lost because nobody read them in time. */
@@ -20,8 +19,8 @@ const lostLine = (count: number): string =>
   `${JSON.stringify({ level: WARN, time: isoNow(), lost_lines: count, msg: 'lines of this log were lost here: nobody read them in time' })}\n`;
 
 /** Batches request lines per turn of the event loop. Any other line is written at once, after those before it. */
-const batchedStderr = (): DestinationStream => {
-  const stderr = masking(lineWriter(STDERR, lostLine));
+const batched = (fd: number): DestinationStream => {
+  const stderr = masking(lineWriter(fd, lostLine));
   let lines = '';
   const flush = (): void => {
     if (lines !== '') stderr.write(lines);
@@ -48,11 +47,18 @@ export const withoutDetails = (line: string): string => {
   return `${JSON.stringify({ level, time, msg: [...parts, ...known].join(' '), err })}\n`;
 };
 
+/** Where a log is written. Without a file descriptor, lines are written to the stream itself. */
+interface Stderr extends DestinationStream {
+  readonly isTTY?: boolean;
+  readonly fd?: number;
+}
+
 /** Logs to stderr: readable text on a TTY, otherwise NDJSON. Stdout is for data. */
-export const makeLogger = async (level: string): Promise<Logger> => {
+export const makeLogger = (level: string, stderr: Stderr): Logger => {
   const options = { level, base: null, timestamp: () => `,"time":"${isoNow()}"` };
-  if (!process.stderr.isTTY) return pino(options, batchedStderr());
-  const { default: pretty } = await import('pino-pretty');
-  const terminal = pretty({ destination: 2, sync: true, translateTime: 'SYS:HH:MM:ss.l' });
+  if (stderr.isTTY !== true)
+    return pino(options, stderr.fd === undefined ? masking(stderr) : batched(stderr.fd));
+  const pretty = require('pino-pretty') as typeof import('pino-pretty');
+  const terminal = pretty({ destination: stderr.fd ?? stderr, sync: true, translateTime: 'SYS:HH:MM:ss.l' });
   return pino(options, masking({ write: (line) => void terminal.write(withoutDetails(line)) }));
 };

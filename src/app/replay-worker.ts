@@ -8,7 +8,10 @@ import { rebuildTogether, type ReplayParts } from '../projecting/rebuild';
 import { verify, type Verified } from '../projecting/verify';
 import { programVersion } from '../version';
 import { openScratch, openStores } from './adapters';
+import { lowerPriority } from './priority';
 import type { ReplayReport, ReplayWork } from './replay-workers';
+
+lowerPriority();
 
 const port = parentPort;
 if (port === null) throw new Error('This belongs in a worker thread.');

@@ -26,6 +26,7 @@ import { applicationsOf, knownApplication } from './lookups';
 import { writeAndWarn } from './managing-keys';
 import { sessionCommand } from './operator-session';
 import { printJson, printMany, printOne, printRecord, printTable } from './output';
+import type { Io } from './io';
 
 const viewOf = ({ id, name, type, permissions, ...more }: ApplicationDocument) => ({
   application_id: id,
@@ -60,8 +61,9 @@ interface CreateOptions extends TenantOptions {
   readonly expires?: string;
 }
 
-const create = (): Command =>
+const create = (io: Io): Command =>
   sessionCommand(
+    io,
     'create',
     'create an Application with its first key, which is shown once',
     async (session, options: CreateOptions) => {
@@ -77,7 +79,7 @@ const create = (): Command =>
       const written = mustBeActive(await session.write(tenant, decide, options.actor));
       const { permissions } = mustHave(written, id);
       const view = { tenant_id: tenant, application_id: id, name, type, permissions };
-      printOne({ ...view, key_id: input.keyId, expires_at: expires ?? null, key }, options);
+      printOne(io, { ...view, key_id: input.keyId, expires_at: expires ?? null, key }, options);
     },
   )
     .addOption(tenantOption())
@@ -88,8 +90,8 @@ const create = (): Command =>
     .addOption(new Option('--expires <time>', 'when its key expires (default: never)').argParser(moment))
     .addOption(actorOption());
 
-const list = (): Command =>
-  sessionCommand('list', 'list the Applications of a tenant', async (session, options: TenantOptions) => {
+const list = (io: Io): Command =>
+  sessionCommand(io, 'list', 'list the Applications of a tenant', async (session, options: TenantOptions) => {
     await session.upToDate();
     const tenantKeys = await keyViewsOf(session, options.tenant);
     const keys = groupedBy(tenantKeys, ({ application_id }) => application_id);
@@ -97,48 +99,51 @@ const list = (): Command =>
       const { permissions, may_also_hold, ...view } = viewOf(application);
       return { ...view, ...keySummary(keys.get(application.id) ?? []), permissions, may_also_hold };
     });
-    printMany(rows, options, `Tenant ${options.tenant} has no Applications.`);
+    printMany(io, rows, options, `Tenant ${options.tenant} has no Applications.`);
   }).addOption(tenantOption());
 
-const show = (): Command =>
-  sessionCommand('show', 'show one Application', async (session, id: string, options: TenantOptions) => {
+const show = (io: Io): Command =>
+  sessionCommand(io, 'show', 'show one Application', async (session, id: string, options: TenantOptions) => {
     await session.upToDate();
     const view = viewOf(await knownApplication(session, options.tenant, id));
     const tenantKeys = await keyViewsOf(session, options.tenant);
     const keys = tenantKeys.filter(({ application_id }) => application_id === id);
-    if (options.json === true) return printJson({ ...view, keys });
-    printRecord(view);
-    printTable(keys);
+    if (options.json === true) return printJson(io, { ...view, keys });
+    printRecord(io, view);
+    printTable(io, keys);
   })
     .argument('<application-id>', 'the Application', uuid)
     .addOption(tenantOption());
 
 /** Changes an Application and prints it as decided, since the read models may be behind. */
 const changing = <Options extends TenantOptions>(
+  io: Io,
   name: string,
   description: string,
   decide: (id: string, options: Options) => Decide,
 ): Command =>
-  sessionCommand(name, description, async (session, id: string, options: Options) => {
+  sessionCommand(io, name, description, async (session, id: string, options: Options) => {
     const { tenant, actor } = options;
     const written = mustBeActive(await writeAndWarn(session, tenant, decide(id, options), actor));
     const { name: newName, type, created, permissions } = mustHave(written, id);
     const view = { application_id: id, name: newName, type, status: 'active', created_at: created.at };
-    printOne({ ...view, permissions }, options);
+    printOne(io, { ...view, permissions }, options);
   })
     .argument('<application-id>', 'the Application', uuid)
     .addOption(tenantOption())
     .addOption(actorOption());
 
-const rename = (): Command =>
+const rename = (io: Io): Command =>
   changing(
+    io,
     'rename',
     'give an Application another name',
     (id, { name }: TenantOptions & { readonly name: string }) => updateApplication(id, { name }),
   ).requiredOption('--name <name>', 'its new name');
 
-const changePermissions = (): Command =>
+const changePermissions = (io: Io): Command =>
   changing(
+    io,
     'set-permissions',
     'set the permissions of an Application; those not named are removed',
     (id, { permission = [] }: TenantOptions & { readonly permission?: readonly string[] }) =>
@@ -150,8 +155,9 @@ interface RegenerateOptions extends TenantOptions {
   readonly expires?: string;
 }
 
-const regenerate = (): Command =>
+const regenerate = (io: Io): Command =>
   sessionCommand(
+    io,
     'regenerate',
     'add a key, which is shown once, and end all other keys of the Application',
     async (session, id: string, options: RegenerateOptions) => {
@@ -159,7 +165,7 @@ const regenerate = (): Command =>
       const { key, input } = newKey(tenant, { expiresAt: expires });
       await session.write(tenant, regenerateKey(id, input, grace), options.actor);
       const view = { application_id: id, key_id: input.keyId, expires_at: expires ?? null };
-      printOne({ ...view, grace_seconds: grace, key }, options);
+      printOne(io, { ...view, grace_seconds: grace, key }, options);
     },
   )
     .argument('<application-id>', 'the Application', uuid)
@@ -172,16 +178,17 @@ const regenerate = (): Command =>
     .addOption(new Option('--expires <time>', 'when the new key expires (default: never)').argParser(moment))
     .addOption(actorOption());
 
-const remove = (): Command =>
+const remove = (io: Io): Command =>
   sessionCommand(
+    io,
     'delete',
     'delete an Application and its keys',
     async (session, id: string, options: TenantOptions & YesOption) => {
       const { name } = mustHave(mustBeActive(await session.stateOf(options.tenant)), id);
       const what = `delete the Application ${id} ${JSON.stringify(name)} and its keys`;
-      if (!(await confirmedDeletion(what, options))) return;
+      if (!(await confirmedDeletion(io, what, options))) return;
       await writeAndWarn(session, options.tenant, deleteApplication(id), options.actor);
-      printOne({ application_id: id, status: 'deleted' }, options);
+      printOne(io, { application_id: id, status: 'deleted' }, options);
     },
   )
     .argument('<application-id>', 'the Application', uuid)
@@ -189,13 +196,13 @@ const remove = (): Command =>
     .addOption(yesOption())
     .addOption(actorOption());
 
-export const applicationCommands = (): Command =>
+export const applicationCommands = (io: Io): Command =>
   commandGroup('application', 'create, list, show, change and delete Applications, and replace their keys', [
-    create(),
-    list(),
-    show(),
-    rename(),
-    changePermissions(),
-    regenerate(),
-    remove(),
+    create(io),
+    list(io),
+    show(io),
+    rename(io),
+    changePermissions(io),
+    regenerate(io),
+    remove(io),
   ]);

@@ -2,8 +2,9 @@ import { Command } from 'commander';
 import { createBackup, restoreBackup, verifyBackup, type BackedUp, type OnProgress } from '../app/backups';
 import { readConfiguration } from '../configuration';
 import { commandGroup, jsonOption, type JsonOption } from './arguments';
-import { printOne } from './output';
+import { goOnAtCtrlZ, printOne } from './output';
 import { withProgress } from './progress';
+import type { Io } from './io';
 
 const view = (backup: string, { identity, events, lastPosition, lastRecordedAt, digest }: BackedUp) => ({
   backup,
@@ -14,10 +15,10 @@ const view = (backup: string, { identity, events, lastPosition, lastRecordedAt, 
   digest,
 });
 
-const withSteps = <T>(title: string, work: (onProgress: OnProgress) => Promise<T>): Promise<T> =>
-  withProgress(title, ({ showStep }) => work(showStep));
+const withSteps = <T>(io: Io, title: string, work: (onProgress: OnProgress) => Promise<T>): Promise<T> =>
+  withProgress(io, title, ({ showStep }) => work(showStep));
 
-const create = (): Command =>
+const create = (io: Io): Command =>
   new Command('create')
     .description('back up the event log of DATA_DIR, even while it is being written')
     .argument('<folder>', 'an empty folder, or that of an earlier backup, to which new events are added')
@@ -29,24 +30,25 @@ What is in the log when the command begins is copied, read again from the copy a
 again at any time. Read models are not part of a backup: they are built again from the log.`,
     )
     .action(async (folder: string, options: JsonOption) => {
-      const configuration = readConfiguration(process.env);
-      const { added, ...backedUp } = await withSteps('Backing up:', (onProgress) =>
+      const configuration = readConfiguration(io.env);
+      goOnAtCtrlZ(io);
+      const { added, ...backedUp } = await withSteps(io, 'Backing up:', (onProgress) =>
         createBackup(configuration, folder, onProgress),
       );
-      printOne({ ...view(folder, backedUp), events_added: added }, options);
+      printOne(io, { ...view(folder, backedUp), events_added: added }, options);
     });
 
-const verify = (): Command =>
+const verify = (io: Io): Command =>
   new Command('verify')
     .description('read a whole backup and compare it with its manifest; exit code 1 if anything differs')
     .argument('<folder>', 'the backup')
     .addOption(jsonOption())
     .action(async (folder: string, options: JsonOption) => {
-      const backedUp = await withSteps('Verifying:', (onProgress) => verifyBackup(folder, onProgress));
-      printOne(view(folder, backedUp), options);
+      const backedUp = await withSteps(io, 'Verifying:', (onProgress) => verifyBackup(folder, onProgress));
+      printOne(io, view(folder, backedUp), options);
     });
 
-const restore = (): Command =>
+const restore = (io: Io): Command =>
   new Command('restore')
     .description('verify a backup and restore it into DATA_DIR, which must be empty')
     .argument('<folder>', 'the backup')
@@ -58,12 +60,17 @@ The next start builds the read models from the restored log. Everything that was
 the output says up to when it reaches.`,
     )
     .action(async (folder: string, options: JsonOption) => {
-      const configuration = readConfiguration(process.env);
-      const restored = await withSteps('Restoring:', (onProgress) =>
+      const configuration = readConfiguration(io.env);
+      goOnAtCtrlZ(io);
+      const restored = await withSteps(io, 'Restoring:', (onProgress) =>
         restoreBackup(configuration, folder, onProgress),
       );
-      printOne({ data_dir: configuration.DATA_DIR, ...view(folder, restored) }, options);
+      printOne(io, { data_dir: configuration.DATA_DIR, ...view(folder, restored) }, options);
     });
 
-export const backupCommands = (): Command =>
-  commandGroup('backup', 'back up and restore the event log of DATA_DIR', [create(), verify(), restore()]);
+export const backupCommands = (io: Io): Command =>
+  commandGroup('backup', 'back up and restore the event log of DATA_DIR', [
+    create(io),
+    verify(io),
+    restore(io),
+  ]);

@@ -2,11 +2,14 @@ import { createInterface } from 'node:readline/promises';
 import { fault } from '../fault';
 import type { YesOption } from './arguments';
 import { notice } from './output';
+import type { Io } from './io';
 
 /** Asks on a TTY. Ctrl-C and the end of the input mean no. */
-const ask = async (question: string): Promise<boolean> => {
-  if (!process.stdin.isTTY) return false;
-  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+const ask = async ({ stdin, stderr }: Io, question: string): Promise<boolean> => {
+  if (stdin.isTTY !== true) return false;
+  const prompt = createInterface({ input: stdin, output: stderr });
+  // Otherwise this library would send the signal to the process, and leave the terminal as it is then.
+  prompt.on('SIGTSTP', () => undefined);
   const closed = new Promise<string>((resolve) => prompt.once('close', () => resolve('')));
   const answer = await Promise.race([prompt.question(`${question} [y/N] `), closed]);
   prompt.close();
@@ -14,27 +17,28 @@ const ask = async (question: string): Promise<boolean> => {
 };
 
 /** False: the answer was no. Prints `otherwise` then, and sets the exit code to 1. */
-export const confirmed = async (question: string, otherwise: string): Promise<boolean> => {
-  if (await ask(question)) return true;
-  notice(otherwise);
-  process.exitCode = 1;
+export const confirmed = async (io: Io, question: string, otherwise: string): Promise<boolean> => {
+  if (await ask(io, question)) return true;
+  notice(io, otherwise);
+  io.exitCode = 1;
   return false;
 };
 
 /** For actions that cannot be undone. Without a TTY, `--yes` is required. */
 export const confirmedIrreversible = async (
+  io: Io,
   what: string,
   { yes }: YesOption,
   otherwise: string,
 ): Promise<boolean> => {
   if (yes === true) return true;
-  if (!process.stdin.isTTY)
+  if (io.stdin.isTTY !== true)
     throw fault(
       'not_confirmed',
       `stdin is not a terminal, so nobody can confirm that you want to ${what}. Give --yes to do it without confirmation.`,
     );
-  return confirmed(`Really ${what}? This cannot be undone.`, otherwise);
+  return confirmed(io, `Really ${what}? This cannot be undone.`, otherwise);
 };
 
-export const confirmedDeletion = (what: string, options: YesOption): Promise<boolean> =>
-  confirmedIrreversible(what, options, 'Nothing was deleted.');
+export const confirmedDeletion = (io: Io, what: string, options: YesOption): Promise<boolean> =>
+  confirmedIrreversible(io, what, options, 'Nothing was deleted.');

@@ -2,20 +2,21 @@ import { Command } from 'commander';
 import { diagnose } from '../app/doctor';
 import { jsonOption, type JsonOption } from './arguments';
 import { printJson, visible } from './output';
+import type { Io } from './io';
 
-export const doctorCommand = (): Command =>
+export const doctorCommand = (io: Io): Command =>
   new Command('doctor')
     .description(
       'check the configuration, the stores and the read models, and say what to do; exit code 1 if anything is wrong',
     )
     .addOption(jsonOption())
     .action(async ({ json }: JsonOption) => {
-      const findings = await diagnose(process.env);
-      if (findings.some(({ status }) => status === 'problem')) process.exitCode = 1;
-      if (json === true) return printJson(findings);
+      const findings = await diagnose(io.env);
+      if (findings.some(({ status }) => status === 'problem')) io.exitCode = 1;
+      if (json === true) return printJson(io, findings);
       const width = Math.max(...findings.map(({ check }) => check.length));
       for (const { check, status, finding, fix } of findings) {
-        process.stdout.write(`${status.padEnd(8)} ${check.padEnd(width)}  ${visible(finding)}\n`);
-        if (fix !== undefined) process.stdout.write(`${' '.repeat(8 + 1 + width + 2)}Fix: ${visible(fix)}\n`);
+        io.stdout.write(`${status.padEnd(8)} ${check.padEnd(width)}  ${visible(finding)}\n`);
+        if (fix !== undefined) io.stdout.write(`${' '.repeat(8 + 1 + width + 2)}Fix: ${visible(fix)}\n`);
       }
     });

@@ -3,6 +3,7 @@ import { masked } from '../domain/key-like';
 import { codeOf, messageOf } from '../fault';
 import { isProblemCode } from '../problems';
 import { notice, visible } from './output';
+import type { Io } from './io';
 
 /** Reports failures of a command on stderr. */
 export interface FailureReport {
@@ -11,17 +12,17 @@ export interface FailureReport {
   failure(error: unknown): void;
 }
 
-const asText: FailureReport = {
-  usage: (text) => void process.stderr.write(masked(text)),
+const asText = (io: Io): FailureReport => ({
+  usage: (text) => void io.stderr.write(masked(text)),
   failure: (error) => {
     // Already reported by the parser.
     if (error instanceof CommanderError) return;
     const code = codeOf(error);
     const sentence = messageOf(error).split('\n').map(visible).join('\n');
-    notice(`tenant-ledger: ${sentence}${code === undefined || !isProblemCode(code) ? '' : ` [${code}]`}`);
-    if (code === undefined) notice((error as Error).stack ?? '');
+    notice(io, `tenant-ledger: ${sentence}${code === undefined || !isProblemCode(code) ? '' : ` [${code}]`}`);
+    if (code === undefined) notice(io, (error as Error).stack ?? '');
   },
-};
+});
 
 const codeInJson = (error: unknown): string => {
   if (error instanceof CommanderError) return 'wrong_usage';
@@ -37,11 +38,11 @@ const messageInJson = (error: unknown): string => {
 };
 
 /** A single JSON object, with nothing around it that a program would have to skip. */
-const asJson: FailureReport = {
+const asJson = (io: Io): FailureReport => ({
   usage: () => undefined,
   failure: (error) =>
-    notice(JSON.stringify({ error: { code: codeInJson(error), message: messageInJson(error) } })),
-};
+    notice(io, JSON.stringify({ error: { code: codeInJson(error), message: messageInJson(error) } })),
+});
 
-export const failureReport = (format: 'text' | 'json'): FailureReport =>
-  format === 'json' ? asJson : asText;
+export const failureReport = (io: Io, format: 'text' | 'json'): FailureReport =>
+  format === 'json' ? asJson(io) : asText(io);

@@ -14,6 +14,7 @@ import { wholeNumber, type JsonOption } from './arguments';
 import { BEHIND, sessionCommand, type OperatorSession } from './operator-session';
 import { notice, printJson, printOne } from './output';
 import { withProgress, type ProgressLine } from './progress';
+import type { Io } from './io';
 
 /** Beyond this, refused lines are only counted. */
 const MAX_SHOWN = 1_000;
@@ -41,7 +42,8 @@ async function* contentOf(file: string): AsyncGenerator<Buffer> {
   }
 }
 
-const inputOf = (file: string): AsyncIterable<Buffer> => (file === '-' ? process.stdin : contentOf(file));
+const inputOf = ({ stdin }: Io, file: string): AsyncIterable<Buffer> =>
+  file === '-' ? (stdin as AsyncIterable<Buffer>) : contentOf(file);
 
 const progressIn = (line: ProgressLine) => {
   const began = Date.now();
@@ -68,15 +70,16 @@ const unlessDamaged = (error: unknown): false => {
 };
 
 const run = async (session: OperatorSession, file: string, options: Options): Promise<void> => {
+  const { io } = session;
   const { log, ledger, streams, projecting, watch } = session.app;
   const errors: { line: number; reason: string }[] = [];
   const onRefused = (line: number, reason: string): void => {
     if (errors.length >= MAX_SHOWN) return;
     errors.push({ line, reason });
-    notice(`line ${line}: ${reason}`);
+    notice(io, `line ${line}: ${reason}`);
   };
   const patiently = patience(options.wait * 1_000, (error) =>
-    notice(`${messageOf(error)} Waiting up to ${options.wait} s for it.`),
+    notice(io, `${messageOf(error)} Waiting up to ${options.wait} s for it.`),
   );
   watch.start();
   await patiently(session.upToDate);
@@ -91,25 +94,30 @@ const run = async (session: OperatorSession, file: string, options: Options): Pr
     shown: (tenantId: string) => shownActivity(projecting.reader('logs'), setAside, tenantId),
     now: isoNow,
   };
-  const { shown, accepted, alreadyThere, refused, failure } = await withProgress('Ingesting:', (line) =>
-    ingest(inputOf(file), parts, {
+  const { shown, accepted, alreadyThere, refused, failure } = await withProgress(io, 'Ingesting:', (line) =>
+    ingest(inputOf(io, file), parts, {
       dryRun: options.dryRun === true,
       onRefused,
       onProgress: progressIn(line),
       patiently,
     }),
   );
-  if (refused > MAX_SHOWN) notice(`… and ${refused - MAX_SHOWN} more refused lines.`);
-  if (!shown && failure === undefined) notice(BEHIND);
-  if (refused > 0) process.exitCode = 1;
+  if (refused > MAX_SHOWN) notice(io, `… and ${refused - MAX_SHOWN} more refused lines.`);
+  if (!shown && failure === undefined) notice(io, BEHIND);
+  if (refused > 0) io.exitCode = 1;
   const totals = { accepted, already_there: alreadyThere, refused };
-  if (options.json === true) printJson({ ...totals, errors });
-  else printOne(totals, options);
+  if (options.json === true) printJson(io, { ...totals, errors });
+  else printOne(io, totals, options);
   if (failure !== undefined) throw failure;
 };
 
-export const ingestCommand = (): Command =>
-  sessionCommand('ingest', 'ingest facts that other services report: NDJSON, one JSON object per line', run)
+export const ingestCommand = (io: Io): Command =>
+  sessionCommand(
+    io,
+    'ingest',
+    'ingest facts that other services report: NDJSON, one JSON object per line',
+    run,
+  )
     .argument('[file]', 'the file, or - for stdin', '-')
     .option('--dry-run', 'only report what would be refused')
     .option('--wait <seconds>', 'how long to wait for a store that is away', wholeNumber, 60)

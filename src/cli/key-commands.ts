@@ -13,6 +13,7 @@ import { knownApplication } from './lookups';
 import { writeAndWarn } from './managing-keys';
 import { sessionCommand, type OperatorSession } from './operator-session';
 import { notice, printJson, printMany, printOne, printRecord, printTable } from './output';
+import type { Io } from './io';
 
 interface CreateOptions extends TenantOptions {
   readonly application: string;
@@ -20,8 +21,9 @@ interface CreateOptions extends TenantOptions {
   readonly name?: string;
 }
 
-const create = (): Command =>
+const create = (io: Io): Command =>
   sessionCommand(
+    io,
     'create',
     'add a key to an Application; it is shown once',
     async (session, options: CreateOptions) => {
@@ -29,7 +31,7 @@ const create = (): Command =>
       const { key, input } = newKey(tenant, { expiresAt: expires, name });
       await session.write(tenant, addKey(application, input), options.actor);
       const view = { application_id: application, key_id: input.keyId, name: name ?? null };
-      printOne({ ...view, expires_at: expires ?? null, key }, options);
+      printOne(io, { ...view, expires_at: expires ?? null, key }, options);
     },
   )
     .addOption(tenantOption())
@@ -38,8 +40,9 @@ const create = (): Command =>
     .addOption(new Option('--expires <time>', 'when it expires (default: never)').argParser(moment))
     .addOption(actorOption());
 
-const list = (): Command =>
+const list = (io: Io): Command =>
   sessionCommand(
+    io,
     'list',
     'list the keys of a tenant; a key itself is never shown again',
     async (session, options: TenantOptions & { readonly application?: string }) => {
@@ -49,7 +52,7 @@ const list = (): Command =>
       const keys = (await keyViewsOf(session, tenant)).filter(
         (key) => application === undefined || key.application_id === application,
       );
-      printMany(keys, options, 'There are no keys.');
+      printMany(io, keys, options, 'There are no keys.');
     },
   )
     .addOption(tenantOption())
@@ -61,8 +64,9 @@ const operationsText = (operations: Readonly<Record<string, number>>): string =>
     .map(([operation, count]) => `${operation} ${count}`)
     .join(', ');
 
-const show = (): Command =>
+const show = (io: Io): Command =>
   sessionCommand(
+    io,
     'show',
     'show a key and what it was used for on each of the last 30 days (UTC), to about a minute',
     async (session, keyId: string, options: TenantOptions) => {
@@ -72,10 +76,13 @@ const show = (): Command =>
       if (key === undefined) throw fault('key_not_found', `Tenant ${tenant} has no key ${keyId}.`);
       const { keyUses, projecting } = session.app;
       const uses = await lastDaysOf({ logs: projecting.reader('logs'), keyUses }, tenant, keyId, isoNow());
-      if (options.json === true) return printJson({ ...key, uses });
-      printRecord(key);
-      printTable(uses.map((day) => ({ ...day, operations: operationsText(day.operations) })));
-      if (uses.length === 0) notice('It was not used in the last 30 days, as far as that was recorded.');
+      if (options.json === true) return printJson(io, { ...key, uses });
+      printRecord(io, key);
+      printTable(
+        io,
+        uses.map((day) => ({ ...day, operations: operationsText(day.operations) })),
+      );
+      if (uses.length === 0) notice(io, 'It was not used in the last 30 days, as far as that was recorded.');
     },
   )
     .argument('<key-id>', 'the id of the key', uuid)
@@ -95,12 +102,13 @@ const mustFind = async (session: OperatorSession, { tenantId, digest }: GivenKey
   return { tenant, key };
 };
 
-const find = (): Command =>
+const find = (io: Io): Command =>
   sessionCommand(
+    io,
     'find',
     'find the owner of the key on stdin, for example one that leaked; it is not printed',
     async (session, options: TenantOptions) => {
-      const { tenant, key } = await mustFind(session, await readKey());
+      const { tenant, key } = await mustFind(session, await readKey(io));
       const { id, applicationId, name, created, expiresAt, revoked } = key;
       const application = tenant.applications.get(applicationId);
       const isTenantDeleted = tenant.status === 'deleted';
@@ -108,6 +116,7 @@ const find = (): Command =>
       const ends = { expires_at: expiresAt, revoked_at: revoked ? '' : undefined };
       const lastUses = await session.app.keyUses.lastUses(tenant.id, [id]);
       printOne(
+        io,
         {
           tenant_id: tenant.id,
           tenant_name: tenant.name,
@@ -135,29 +144,30 @@ const keyToRevoke = async (
 ): Promise<{ readonly tenantId: string; readonly keyId: string }> => {
   if (keyId !== undefined && tenant !== undefined) return { tenantId: tenant, keyId };
   if (keyId !== undefined) throw fault('wrong_usage', 'A key that is named by its id needs --tenant.');
-  const given = await mustFind(session, await readKey());
+  const given = await mustFind(session, await readKey(session.io));
   return { tenantId: given.tenant.id, keyId: given.key.id };
 };
 
-const revoke = (): Command =>
+const revoke = (io: Io): Command =>
   sessionCommand(
+    io,
     'revoke',
     'revoke a key, named by its id or given on stdin: at once for writes, within a second for reads',
     async (session, named: string | undefined, options: Partial<TenantOptions>) => {
       const { tenantId, keyId } = await keyToRevoke(session, named, options);
       await writeAndWarn(session, tenantId, revokeKey(keyId), options.actor);
-      printOne({ key_id: keyId, status: 'revoked' }, options);
+      printOne(io, { key_id: keyId, status: 'revoked' }, options);
     },
   )
     .argument('[key-id]', 'the id of the key; left out: the key is read from stdin', uuid)
     .option('--tenant <uuid>', 'the tenant; needed with the id of a key', uuid)
     .addOption(actorOption());
 
-export const keyCommands = (): Command =>
+export const keyCommands = (io: Io): Command =>
   commandGroup('key', 'create, list, show, find and revoke the keys of Applications', [
-    create(),
-    list(),
-    show(),
-    find(),
-    revoke(),
+    create(io),
+    list(io),
+    show(io),
+    find(io),
+    revoke(io),
   ]);

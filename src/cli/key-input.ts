@@ -1,6 +1,7 @@
 import { fault } from '../fault';
 import { digestOf, tenantOfKey } from '../ledger/api-key';
 import { notice } from './output';
+import type { Io } from './io';
 
 /** Plenty for a key and the whitespace around it. */
 const MAX_BYTES = 4_096;
@@ -14,10 +15,10 @@ export interface GivenKey {
  * Reads a key from stdin, never from the arguments, which end up in the shell history and are visible to every user of
  * the machine. The key itself does not leave this function.
  */
-export const readKey = async (): Promise<GivenKey> => {
-  if (process.stdin.isTTY) notice('Paste the key and press Enter, then Ctrl-D:');
+export const readKey = async (io: Io): Promise<GivenKey> => {
+  if (io.stdin.isTTY === true) notice(io, 'Paste the key and press Enter, then Ctrl-D:');
   let text = '';
-  for await (const chunk of process.stdin) {
+  for await (const chunk of io.stdin) {
     text += String(chunk);
     if (text.length > MAX_BYTES) break;
   }

@@ -6,6 +6,7 @@ import { border, jsonOption, mustBeInOrder, tenantOption, type JsonOption } from
 import { knownTenant } from './lookups';
 import { inSession } from './operator-session';
 import { visible, untilInterrupted, writeOut } from './output';
+import type { Io } from './io';
 
 interface Options extends JsonOption {
   readonly tenant: string;
@@ -32,12 +33,12 @@ const readable = (row: LogRow): string => {
   return visible(`${at}  ${type}/${id}  ${operation}  ${message}  by ${actor}`);
 };
 
-const run = (options: Options): Promise<void> =>
-  inSession(async (session) => {
+const run = (io: Io, options: Options): Promise<void> =>
+  inSession(io, async (session) => {
     await session.upToDate();
     await knownTenant(session, options.tenant);
     const { projecting, watch } = session.app;
-    const signal = untilInterrupted();
+    const signal = untilInterrupted(io);
     if (options.follow === true) {
       await projecting.start();
       watch.start();
@@ -56,7 +57,7 @@ const run = (options: Options): Promise<void> =>
       );
       for (const row of page) {
         const view = logView(options.tenant, row);
-        await writeOut(`${options.json === true ? JSON.stringify(view) : readable(row)}\n`, signal);
+        await writeOut(io, `${options.json === true ? JSON.stringify(view) : readable(row)}\n`, signal);
       }
       last = page.at(-1) ?? last;
       if (page.length > 0) continue;
@@ -65,7 +66,7 @@ const run = (options: Options): Promise<void> =>
     } while (!signal.aborted);
   });
 
-export const logsCommand = (): Command =>
+export const logsCommand = (io: Io): Command =>
   new Command('logs')
     .description("print a tenant's audit log, oldest first; with --json one row a line")
     .addOption(tenantOption())
@@ -77,5 +78,5 @@ export const logsCommand = (): Command =>
     .addOption(jsonOption())
     .action((options: Options, command: Command) => {
       mustBeInOrder(options, command);
-      return run(options);
+      return run(io, options);
     });

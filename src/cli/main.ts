@@ -1,52 +1,71 @@
-import { Command, CommanderError } from 'commander';
-import { makePrivateFiles } from '../app/data-folder';
-import { suspendGracefully } from '../app/suspending';
+import { Command, CommanderError, type OutputConfiguration } from 'commander';
 import { codeOf, fault } from '../fault';
 import { programVersion } from '../version';
 import { failureReport, type FailureReport } from './failure';
+import type { Io } from './io';
 
 /** Exit codes: 0 is success, 1 refused or failed, 2 an invalid command line. */
 const FAILED = 1;
 const WRONG_USAGE = 2;
 
-/** Loaded on demand: a command would spend most of its time loading the others. */
-const commands: ReadonlyMap<string, () => Promise<Command>> = new Map([
-  ['serve', async () => (await import('./serve-command.js')).serveCommand()],
-  ['tenant', async () => (await import('./tenant-commands.js')).tenantCommands()],
-  ['application', async () => (await import('./application-commands.js')).applicationCommands()],
-  ['key', async () => (await import('./key-commands.js')).keyCommands()],
-  ['logs', async () => (await import('./logs-command.js')).logsCommand()],
-  ['audit', async () => (await import('./audit/audit-command.js')).auditCommand()],
-  ['ingest', async () => (await import('./ingest-command.js')).ingestCommand()],
-  ['permissions', async () => (await import('./reference-commands.js')).permissionsCommand()],
-  ['limits', async () => (await import('./reference-commands.js')).limitsCommand()],
-  ['projections', async () => (await import('./projections/projections-commands.js')).projectionsCommands()],
-  ['log', async () => (await import('./log/log-commands.js')).logCommands()],
-  ['backup', async () => (await import('./backup-commands.js')).backupCommands()],
-  ['status', async () => (await import('./status-command.js')).statusCommand()],
-  ['doctor', async () => (await import('./doctor-command.js')).doctorCommand()],
-  ['explain', async () => (await import('./reference-commands.js')).explainCommand()],
-  ['config', async () => (await import('./reference-commands.js')).configCommand()],
+/** New files and folders are readable by their owner only. */
+const PRIVATE = 0o077;
+
+/** The width of help that is not read on a terminal. */
+const COLUMNS = 80;
+
+/**
+ * The file of each command, and the function in it that creates it. Loaded on demand: a command would spend most of its
+ * time loading the others.
+ */
+const commands: ReadonlyMap<string, readonly [file: string, create: string]> = new Map([
+  ['serve', ['./serve-command', 'serveCommand']],
+  ['tenant', ['./tenant-commands', 'tenantCommands']],
+  ['application', ['./application-commands', 'applicationCommands']],
+  ['key', ['./key-commands', 'keyCommands']],
+  ['logs', ['./logs-command', 'logsCommand']],
+  ['audit', ['./audit/audit-command', 'auditCommand']],
+  ['ingest', ['./ingest-command', 'ingestCommand']],
+  ['permissions', ['./reference-commands', 'permissionsCommand']],
+  ['limits', ['./reference-commands', 'limitsCommand']],
+  ['projections', ['./projections/projections-commands', 'projectionsCommands']],
+  ['log', ['./log/log-commands', 'logCommands']],
+  ['backup', ['./backup-commands', 'backupCommands']],
+  ['status', ['./status-command', 'statusCommand']],
+  ['doctor', ['./doctor-command', 'doctorCommand']],
+  ['explain', ['./reference-commands', 'explainCommand']],
+  ['config', ['./reference-commands', 'configCommand']],
 ]);
 
+const load = (io: Io, [file, create]: readonly [string, string]): Command | undefined =>
+  (require(file) as Readonly<Record<string, (io: Io) => Command>>)[create]?.(io);
+
 /** Loads the named command, none for `--version`, otherwise all: for the help and for suggestions after a typo. */
-const loadFor = async (args: readonly string[]): Promise<readonly Command[]> => {
+const loadFor = (io: Io, args: readonly string[]): readonly Command[] => {
   if (args[0] === '--version' || args[0] === '-V') return [];
   const name = args.find((arg) => !arg.startsWith('-') && arg !== 'help') ?? '';
   const named = commands.get(name);
-  return Promise.all(named === undefined ? Array.from(commands.values(), (load) => load()) : [named()]);
+  const wanted = named === undefined ? [...commands.values()] : [named];
+  return wanted.flatMap((each) => load(io, each) ?? []);
 };
 
-const programFor = async (args: readonly string[], report: FailureReport): Promise<Command> => {
+const parserOutput = ({ stdout, stderr }: Io, report: FailureReport): OutputConfiguration => ({
+  writeOut: (text) => void stdout.write(text),
+  writeErr: report.usage,
+  getOutHelpWidth: () => stdout.columns ?? COLUMNS,
+  getErrHelpWidth: () => stderr.columns ?? COLUMNS,
+});
+
+const programFor = (io: Io, args: readonly string[], report: FailureReport): Command => {
   const program = new Command('tenant-ledger')
     .description('Tenants, Applications, keys and their audit log, on an append-only event log.')
     .version(programVersion())
-    .configureOutput({ writeErr: report.usage })
+    .configureOutput(parserOutput(io, report))
     // Options after a subcommand belong to it, even if its parent has options of the same name.
     .enablePositionalOptions()
     .showSuggestionAfterError()
     .showHelpAfterError('(add --help for help)');
-  for (const command of await loadFor(args)) program.addCommand(command);
+  for (const command of loadFor(io, args)) program.addCommand(command);
   return program;
 };
 
@@ -66,29 +85,29 @@ const exitCodeOf = (error: unknown): number => {
 };
 
 /** A reader may close the pipe early (`| head -1`). That is not a failure: the command still runs to its end. */
-const tolerateClosedStdout = (report: FailureReport): void => {
-  process.stdout.once('error', (error: NodeJS.ErrnoException) => {
-    process.stdout.on('error', () => undefined);
+const tolerateClosedStdout = (io: Io, report: FailureReport): void => {
+  io.stdout.once('error', (error: NodeJS.ErrnoException) => {
+    io.stdout.on('error', () => undefined);
     if (error.code === 'EPIPE') return;
     report.failure(fault('output_failed', `The output cannot be written: ${error.message}.`));
-    process.exitCode = FAILED;
+    io.exitCode = FAILED;
   });
 };
 
-export const main = async (argv: readonly string[]): Promise<void> => {
-  const report = failureReport(argv.includes('--json') ? 'json' : 'text');
-  makePrivateFiles();
-  tolerateClosedStdout(report);
-  suspendGracefully();
+/** Runs one command line. The exit code is in `io.exitCode` then; `serve` calls `io.exit` once it has stopped. */
+export const main = async (argv: readonly string[], io: Io): Promise<void> => {
+  const report = failureReport(io, argv.includes('--json') ? 'json' : 'text');
+  io.umask(PRIVATE);
+  tolerateClosedStdout(io, report);
   try {
-    const program = await programFor(argv.slice(2), report);
+    const program = programFor(io, argv.slice(2), report);
     await throwing(program).parseAsync(argv);
   } catch (error) {
     const code = exitCodeOf(error);
     if (code === 0) return;
     report.failure(error);
-    process.exitCode = code;
+    io.exitCode = code;
   }
 };
 
-if (require.main === module) void main(process.argv);
+if (require.main === module) void main(process.argv, process);

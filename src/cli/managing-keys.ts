@@ -20,6 +20,7 @@ export const writeAndWarn = async (
   const tenant = await session.write(tenantId, decide, actor);
   if (wasManaged && tenant.status === 'active' && !isManaged(tenant))
     notice(
+      session.io,
       `No key of tenant ${tenantId} can manage its Applications over HTTP any more. If one should, give a management Application application:update, and a key.`,
     );
   return tenant;

@@ -8,11 +8,13 @@ import type { Position } from '../event-log/event-log';
 import { messageOf } from '../fault';
 import { isDamage } from '../read-models/damage';
 import { jsonOption } from './arguments';
-import { notice } from './output';
+import { goOnAtCtrlZ, notice } from './output';
 import { withProgress } from './progress';
+import type { Io } from './io';
 
 /** The app for one command, on the data of the server, which may be running. */
 export interface OperatorSession {
+  readonly io: Io;
   readonly app: App;
   readonly configuration: Configuration;
   /** Decides and writes as the operator, then waits until the read models show it. */
@@ -29,18 +31,21 @@ const CATCH_UP_MS = 2_000;
 export const BEHIND = 'The read models do not show it yet; the process that projects them is behind.';
 
 /** Prints a report of the app: a warning, or without an error a recovery. */
-export const warn = (what: string, error?: unknown): void =>
-  notice(error === undefined || messageOf(error) === what ? what : `${what} ${messageOf(error)}`);
+export const warn =
+  (io: Io) =>
+  (what: string, error?: unknown): void =>
+    notice(io, error === undefined || messageOf(error) === what ? what : `${what} ${messageOf(error)}`);
 
 /** Waits until the read models have applied this position, or for a while. */
-const catchUp = async ({ projecting }: App, position: Position): Promise<void> => {
-  const reached = await withProgress('Projecting:', (line) =>
+const catchUp = async (io: Io, { projecting }: App, position: Position): Promise<void> => {
+  const reached = await withProgress(io, 'Projecting:', (line) =>
     projecting.catchUp(position, CATCH_UP_MS, (done) => line.show(`${done} of ${position}`)),
   );
-  if (!reached) notice(BEHIND);
+  if (!reached) notice(io, BEHIND);
 };
 
-const sessionOf = (app: App, configuration: Configuration): OperatorSession => ({
+const sessionOf = (io: Io, app: App, configuration: Configuration): OperatorSession => ({
+  io,
   app,
   configuration,
   write: async (tenantId, decide, actor = configuration.OPERATOR_ID) => {
@@ -52,18 +57,18 @@ const sessionOf = (app: App, configuration: Configuration): OperatorSession => (
       deadline: monotonicMs() + WRITE_MS,
     });
     // The write has succeeded, so a new key must be printed even if the read models fail.
-    await catchUp(app, position).catch((error: unknown) =>
-      warn('The change is made, but the read models do not show it yet.', error),
+    await catchUp(io, app, position).catch((error: unknown) =>
+      warn(io)('The change is made, but the read models do not show it yet.', error),
     );
     return tenant;
   },
   stateOf: (tenantId) => app.ledger.stateOf(tenantId, monotonicMs() + WRITE_MS),
   upToDate: async () => {
     const head = await app.log.head();
-    await catchUp(app, head?.position ?? '').catch((error: unknown) => {
+    await catchUp(io, app, head?.position ?? '').catch((error: unknown) => {
       if (!isDamage(error)) throw error;
       // A command fails only if it needs this one.
-      notice(messageOf(error));
+      notice(io, messageOf(error));
     });
   },
 });
@@ -72,13 +77,15 @@ const sessionOf = (app: App, configuration: Configuration): OperatorSession => (
  * Opens the app for one command and always closes it. Only commands that can start a new ledger create missing data.
  */
 export const inSession = async <T>(
+  io: Io,
   work: (session: OperatorSession) => Promise<T>,
   { createsData = false } = {},
 ): Promise<T> => {
-  const configuration = readConfiguration(process.env);
-  const app = await openApp(configuration, warn, { createsData });
+  const configuration = readConfiguration(io.env);
+  goOnAtCtrlZ(io);
+  const app = await openApp(configuration, warn(io), { createsData });
   try {
-    return await work(sessionOf(app, configuration));
+    return await work(sessionOf(io, app, configuration));
   } finally {
     await app.close();
   }
@@ -86,6 +93,7 @@ export const inSession = async <T>(
 
 /** A command that runs in a session and has the option `--json`. */
 export const sessionCommand = <Arguments extends readonly unknown[]>(
+  io: Io,
   name: string,
   description: string,
   run: (session: OperatorSession, ...args: Arguments) => Promise<void>,
@@ -95,5 +103,5 @@ export const sessionCommand = <Arguments extends readonly unknown[]>(
     .description(description)
     .addOption(jsonOption())
     .action((...args: unknown[]) =>
-      inSession((session) => run(session, ...(args as unknown as Arguments)), options),
+      inSession(io, (session) => run(session, ...(args as unknown as Arguments)), options),
     );

@@ -1,13 +1,14 @@
 import { once } from 'node:events';
 import { masked } from '../domain/key-like';
 import type { JsonOption } from './arguments';
+import type { Io } from './io';
 
 /** Data goes to stdout, messages go to stderr. */
-export const printJson = (value: unknown): void =>
-  void process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+export const printJson = ({ stdout }: Io, value: unknown): void =>
+  void stdout.write(`${JSON.stringify(value, null, 2)}\n`);
 
 /** Prints a message of one or more lines for the user. */
-export const notice = (text: string): void => void process.stderr.write(`${masked(text)}\n`);
+export const notice = ({ stderr }: Io, text: string): void => void stderr.write(`${masked(text)}\n`);
 
 type Cell = string | number | boolean | null | undefined;
 type Row = Readonly<Record<string, Cell | readonly string[]>>;
@@ -29,7 +30,7 @@ const textOf = (value: Row[string]): string => {
 };
 
 /** Prints rows as an aligned table, or nothing if there are none. */
-export const printTable = (rows: readonly Row[]): void => {
+export const printTable = ({ stdout }: Io, rows: readonly Row[]): void => {
   const names = Object.keys(rows[0] ?? {});
   if (names.length === 0) return;
   const lines = [names, ...rows.map((row) => names.map((name) => textOf(row[name])))];
@@ -38,43 +39,52 @@ export const printTable = (rows: readonly Row[]): void => {
     const padded = line.map((cell, column) =>
       column === line.length - 1 ? cell : cell.padEnd(widths[column] ?? 0),
     );
-    process.stdout.write(`${padded.join('  ')}\n`);
+    stdout.write(`${padded.join('  ')}\n`);
   }
 };
 
 /** Prints a record as `name: value` lines. */
-export const printRecord = (record: Row): void => {
+export const printRecord = ({ stdout }: Io, record: Row): void => {
   const width = Math.max(...Object.keys(record).map((name) => name.length)) + 2;
   for (const [name, value] of Object.entries(record))
-    process.stdout.write(`${`${name}:`.padEnd(width)}${textOf(value)}\n`);
+    stdout.write(`${`${name}:`.padEnd(width)}${textOf(value)}\n`);
 };
 
-export const printOne = (record: Row, { json }: JsonOption): void =>
-  json === true ? printJson(record) : printRecord(record);
+export const printOne = (io: Io, record: Row, { json }: JsonOption): void =>
+  json === true ? printJson(io, record) : printRecord(io, record);
 
 /** Prints a list, or a message if it is empty. */
-export const printMany = (rows: readonly Row[], { json }: JsonOption, whenEmpty = ''): void => {
-  if (json === true) return printJson(rows);
-  if (rows.length === 0 && whenEmpty !== '') notice(whenEmpty);
-  printTable(rows);
+export const printMany = (io: Io, rows: readonly Row[], { json }: JsonOption, whenEmpty = ''): void => {
+  if (json === true) return printJson(io, rows);
+  if (rows.length === 0 && whenEmpty !== '') notice(io, whenEmpty);
+  printTable(io, rows);
 };
 
 /** `1 Application`, `2 Applications`. */
 export const counted = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? '' : 's'}`;
 
 /** Writes to stdout with backpressure. */
-export const writeOut = async (text: string | Buffer, signal: AbortSignal): Promise<void> => {
-  if (signal.aborted || process.stdout.write(text)) return;
-  await once(process.stdout, 'drain', { signal }).catch(() => undefined);
+export const writeOut = async ({ stdout }: Io, text: string | Buffer, signal: AbortSignal): Promise<void> => {
+  if (signal.aborted || stdout.write(text)) return;
+  await once(stdout, 'drain', { signal }).catch(() => undefined);
 };
+
+/** A process that is suspended in the middle of a write would keep its lock, and block everybody else. */
+export const goOnAtCtrlZ = (io: Io): void =>
+  void io.on('SIGTSTP', () =>
+    notice(
+      io,
+      'Not suspended: others may need what it has locked. Ctrl-C stops it; running it again continues.',
+    ),
+  );
 
 const OUTPUT_LOST = 'output lost';
 
 /** A signal that aborts when the user interrupts the command or its output is no longer read. */
-export const untilInterrupted = (): AbortSignal => {
+export const untilInterrupted = (io: Io): AbortSignal => {
   const stop = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abort());
-  process.stdout.once('error', () => stop.abort(OUTPUT_LOST));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) io.once(signal, () => stop.abort());
+  io.stdout.once('error', () => stop.abort(OUTPUT_LOST));
   return stop.signal;
 };
 

@@ -1,3 +1,4 @@
+import type { Io } from './io';
 /** A status line that overwrites itself. Silent if stderr is not a TTY. */
 export interface ProgressLine {
   show(text: string): void;
@@ -21,15 +22,15 @@ export const paceOf = (done: number, total: number, recent: number, ms: number):
   return `${done} of ${total} events, ${Math.round(rate)}/s${left}`;
 };
 
-const progressLine = (title: string): ProgressLine => {
-  const isShown = process.stderr.isTTY;
+const progressLine = ({ stderr }: Io, title: string): ProgressLine => {
+  const isShown = stderr.isTTY === true;
   let shownAt = 0;
   let first = { step: '', done: 0, at: 0 };
 
   const show = (text: string): void => {
     if (!isShown || Date.now() - shownAt < MIN_INTERVAL_MS) return;
     shownAt = Date.now();
-    process.stderr.write(`${CLEAR_LINE}${title} ${text}`);
+    stderr.write(`${CLEAR_LINE}${title} ${text}`);
   };
   return {
     show,
@@ -39,13 +40,17 @@ const progressLine = (title: string): ProgressLine => {
       show(`${step} ${shareOf(done, total)} (${pace})`);
     },
     clear: () => {
-      if (isShown && shownAt > 0) process.stderr.write(CLEAR_LINE);
+      if (isShown && shownAt > 0) stderr.write(CLEAR_LINE);
     },
   };
 };
 
 /** Shows a progress line while the work runs. */
-export const withProgress = <T>(title: string, work: (line: ProgressLine) => Promise<T>): Promise<T> => {
-  const line = progressLine(title);
+export const withProgress = <T>(
+  io: Io,
+  title: string,
+  work: (line: ProgressLine) => Promise<T>,
+): Promise<T> => {
+  const line = progressLine(io, title);
   return work(line).finally(line.clear);
 };

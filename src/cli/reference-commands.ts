@@ -14,10 +14,11 @@ import { limitsView, readPolicies } from '../limits/policies';
 import { isProblemCode, problems } from '../problems';
 import { jsonOption, typeOption, type JsonOption } from './arguments';
 import { notice, printJson, printMany, printOne, printRecord } from './output';
+import type { Io } from './io';
 
 /** Commands that need no data. */
 
-export const permissionsCommand = (): Command =>
+export const permissionsCommand = (io: Io): Command =>
   new Command('permissions')
     .description('list the permissions and the application types that may hold them')
     .addOption(typeOption())
@@ -29,23 +30,23 @@ export const permissionsCommand = (): Command =>
         application_types: applicationTypes,
         description,
       }));
-      printMany(views, options);
+      printMany(io, views, options);
     });
 
-export const limitsCommand = (): Command =>
+export const limitsCommand = (io: Io): Command =>
   new Command('limits')
     .description('show the rate limits in force (RATE_LIMITS) and the limits of Reactors')
     .addOption(jsonOption())
     .action((options: JsonOption) => {
-      const view = limitsView(readPolicies(readConfiguration(process.env).RATE_LIMITS) ?? []);
-      if (options.json === true) return printJson(view);
-      if (view.rate_limits.length === 0) notice('All rate limits are off.');
-      else printMany(view.rate_limits, options);
-      process.stdout.write('\nReactors:\n');
-      printRecord(view.reactor);
+      const view = limitsView(readPolicies(readConfiguration(io.env).RATE_LIMITS) ?? []);
+      if (options.json === true) return printJson(io, view);
+      if (view.rate_limits.length === 0) notice(io, 'All rate limits are off.');
+      else printMany(io, view.rate_limits, options);
+      io.stdout.write('\nReactors:\n');
+      printRecord(io, view.reactor);
     });
 
-export const explainCommand = (): Command =>
+export const explainCommand = (io: Io): Command =>
   new Command('explain')
     .description('explain an error code and say what to do')
     .argument('<code>', 'the code, for example key_refused')
@@ -57,7 +58,7 @@ export const explainCommand = (): Command =>
           `There is no error code ${code}. Known: ${Object.keys(problems).join(', ')}.`,
         );
       const { status, title, meaning } = problems[code];
-      printOne({ code, status: status ?? null, title, meaning }, options);
+      printOne(io, { code, status: status ?? null, title, meaning }, options);
     });
 
 /** Secrets are masked; of the URL of a store only the servers are shown. */
@@ -67,17 +68,17 @@ const shownValue = (name: SettingName, values: Configuration): string | number |
   return name === 'MONGODB_URL' ? readModelStoreOf(values) : '(set)';
 };
 
-export const configCommand = (): Command =>
+export const configCommand = (io: Io): Command =>
   new Command('config')
     .description('show every setting, where its value comes from, and what it means')
     .addOption(jsonOption())
     .action((options: JsonOption) => {
-      const values = readConfiguration(process.env);
+      const values = readConfiguration(io.env);
       const rows = settingNames.map((name) => ({
         name,
         value: shownValue(name, values),
-        source: (process.env[name] ?? '') === '' ? 'default' : 'environment',
+        source: (io.env[name] ?? '') === '' ? 'default' : 'environment',
         meaning: settings[name].meaning,
       }));
-      printMany(rows, options);
+      printMany(io, rows, options);
     });

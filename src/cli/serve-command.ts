@@ -2,41 +2,45 @@ import { Command } from 'commander';
 import type { Logger } from 'pino';
 import { readConfiguration, settingNames, settings } from '../configuration';
 import { welcome } from './welcome';
+import type { Io } from './io';
 
 /** The exit code after a second signal, which skips the graceful shutdown. */
 const FORCED_EXIT = 130;
 
-const stopOnSignals = (logger: Logger, stop: () => Promise<void>): void => {
+const stopOnSignals = (io: Io, logger: Logger, stop: () => Promise<void>): void => {
   let isStopping = false;
   const onSignal = (signal: string): void => {
-    if (isStopping) process.exit(FORCED_EXIT);
+    if (isStopping) return io.exit(FORCED_EXIT);
     isStopping = true;
     logger.info({ signal }, 'stopping: finishing requests in progress; a second signal exits at once');
     stop().then(
       () => {
         logger.info('stopped');
-        process.exit(0);
+        io.exit(0);
       },
       (error: unknown) => {
         logger.error({ err: error }, 'could not shut down gracefully');
-        process.exit(1);
+        io.exit(1);
       },
     );
   };
-  process.on('SIGTERM', onSignal);
-  process.on('SIGINT', onSignal);
+  io.on('SIGTERM', onSignal);
+  io.on('SIGINT', onSignal);
+  io.on('SIGTSTP', () => logger.warn('not suspended: others may need what it has locked; Ctrl-C stops it'));
 };
 
 /** Loads the server only here: otherwise the help of all commands would take twice as long. */
-const serve = async (): Promise<void> => {
-  const configuration = readConfiguration(process.env);
-  const logger = await (await import('../app/logger.js')).makeLogger(configuration.LOG_LEVEL);
-  const server = (await import('../app/server.js')).makeServer(configuration, logger);
-  stopOnSignals(logger, server.stop);
+const serve = (io: Io) => async (): Promise<void> => {
+  const configuration = readConfiguration(io.env);
+  const { makeLogger } = require('../app/logger') as typeof import('../app/logger');
+  const { makeServer } = require('../app/server') as typeof import('../app/server');
+  const logger = makeLogger(configuration.LOG_LEVEL, io.stderr);
+  const server = makeServer(configuration, logger);
+  stopOnSignals(io, logger, server.stop);
   const started = await server.start();
   if (started === undefined) return;
   const { app, url, key } = started;
-  process.stdout.write(await welcome(app, configuration, url, key));
+  io.stdout.write(await welcome(app, configuration, url, key));
 };
 
 const settingsHelp = (): string => {
@@ -48,8 +52,8 @@ const settingsHelp = (): string => {
   return `\nEnvironment:\n${rows.join('\n')}\n`;
 };
 
-export const serveCommand = (): Command =>
+export const serveCommand = (io: Io): Command =>
   new Command('serve')
     .description('serve the API and the operations listener until SIGTERM or SIGINT')
     .addHelpText('after', settingsHelp())
-    .action(serve);
+    .action(serve(io));

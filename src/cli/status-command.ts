@@ -4,6 +4,7 @@ import { ledgerStatus, type LedgerStatus } from '../app/status';
 import type { JsonOption } from './arguments';
 import { sessionCommand, type OperatorSession } from './operator-session';
 import { printJson, printRecord, printTable } from './output';
+import type { Io } from './io';
 
 const parkedRows = ({ decisions, projections }: LedgerStatus) => [
   ...decisions.parked.map((tenant) => ({ in: 'decisions', ...tenant })),
@@ -23,11 +24,12 @@ const formatText = (format: number): string =>
     ? `${format}; ${NEWEST_FORMAT} after: tenant-ledger log upgrade (docs/upgrades.md)`
     : String(format);
 
-const print = (status: LedgerStatus, format: number): void => {
+const print = ({ io }: OperatorSession, status: LedgerStatus, format: number): void => {
   const { store, identity, head } = status.log;
-  printRecord({ store, log: identity, format: formatText(format), head, projector: status.projector });
-  process.stdout.write('\n');
+  printRecord(io, { store, log: identity, format: formatText(format), head, projector: status.projector });
+  io.stdout.write('\n');
   printTable(
+    io,
     status.projections.map(({ projection, generation, position, lag_events, lag_seconds, parked }) => ({
       projection,
       generation,
@@ -37,26 +39,27 @@ const print = (status: LedgerStatus, format: number): void => {
       parked: parked.length,
     })),
   );
-  for (const { damage } of status.projections)
-    if (damage !== undefined) process.stdout.write(`\n${damage}\n`);
+  for (const { damage } of status.projections) if (damage !== undefined) io.stdout.write(`\n${damage}\n`);
   const parked = parkedRows(status);
   if (parked.length === 0) return;
-  process.stdout.write('\nParked:\n');
-  printTable(parked);
+  io.stdout.write('\nParked:\n');
+  printTable(io, parked);
 };
 
 const run = async (session: OperatorSession, options: JsonOption): Promise<void> => {
+  const { io } = session;
   const status = await ledgerStatus(session.app);
   const isDamaged = status.projections.some(({ damage }) => damage !== undefined);
-  if (isDamaged || parkedRows(status).length > 0) process.exitCode = 1;
+  if (isDamaged || parkedRows(status).length > 0) io.exitCode = 1;
   const format = await session.app.log.format();
   if (options.json === true)
-    printJson({ ...status, log: { ...status.log, format, newest_format: NEWEST_FORMAT } });
-  else print(status, format);
+    printJson(io, { ...status, log: { ...status.log, format, newest_format: NEWEST_FORMAT } });
+  else print(session, status, format);
 };
 
-export const statusCommand = (): Command =>
+export const statusCommand = (io: Io): Command =>
   sessionCommand(
+    io,
     'status',
     'show the event log, how far the read models are, and what is parked; exit code 1 if a tenant is parked or unreadable, or a read model is damaged',
     run,

@@ -16,6 +16,7 @@ import { confirmedDeletion } from './confirmation';
 import { allTenants, knownTenant } from './lookups';
 import { sessionCommand } from './operator-session';
 import { counted, printMany, printOne, visible } from './output';
+import type { Io } from './io';
 
 const viewOf = (tenant: TenantDocument) => ({
   tenant_id: tenant.id,
@@ -49,8 +50,9 @@ interface CreateOptions extends ActorOptions {
   readonly includedTokens: number;
 }
 
-const create = (): Command =>
+const create = (io: Io): Command =>
   sessionCommand(
+    io,
     'create',
     'create a tenant',
     async (session, options: CreateOptions) => {
@@ -58,7 +60,7 @@ const create = (): Command =>
       const included = options.includedTokens;
       const input = { name, ownerId: owner, includedMonthlyActiveTokens: included };
       await session.write(tenant_id, createTenant(input), options.actor);
-      printOne({ tenant_id, name, owner_id: owner, included_monthly_active_tokens: included }, options);
+      printOne(io, { tenant_id, name, owner_id: owner, included_monthly_active_tokens: included }, options);
     },
     { createsData: true },
   )
@@ -68,58 +70,66 @@ const create = (): Command =>
     .option('--included-tokens <n>', 'monthly active tokens that its plan includes', wholeNumber, 0)
     .addOption(actorOption());
 
-const list = (): Command =>
-  sessionCommand('list', 'list all tenants, including deleted ones', async (session, options: JsonOption) => {
-    await session.upToDate();
-    const rows = [];
-    for await (const tenant of allTenants(session)) rows.push(viewOf(tenant));
-    printMany(
-      options.json === true ? rows : rows.map(rowOf),
-      options,
-      'There are no tenants. Create one with: tenant-ledger tenant create --name NAME',
-    );
-  });
+const list = (io: Io): Command =>
+  sessionCommand(
+    io,
+    'list',
+    'list all tenants, including deleted ones',
+    async (session, options: JsonOption) => {
+      await session.upToDate();
+      const rows = [];
+      for await (const tenant of allTenants(session)) rows.push(viewOf(tenant));
+      printMany(
+        io,
+        options.json === true ? rows : rows.map(rowOf),
+        options,
+        'There are no tenants. Create one with: tenant-ledger tenant create --name NAME',
+      );
+    },
+  );
 
-const show = (): Command =>
-  sessionCommand('show', 'show one tenant', async (session, tenantId: string, options: JsonOption) => {
+const show = (io: Io): Command =>
+  sessionCommand(io, 'show', 'show one tenant', async (session, tenantId: string, options: JsonOption) => {
     await session.upToDate();
-    printOne(viewOf(await knownTenant(session, tenantId)), options);
+    printOne(io, viewOf(await knownTenant(session, tenantId)), options);
   }).argument('<tenant-id>', 'the tenant', uuid);
 
-const setPlan = (): Command =>
+const setPlan = (io: Io): Command =>
   sessionCommand(
+    io,
     'set-plan',
     'change the number of monthly active tokens that the plan includes',
     async (session, tenantId: string, options: ActorOptions & { readonly includedTokens: number }) => {
       const changed = await session.write(tenantId, changePlan(options.includedTokens), options.actor);
-      printOne(viewOf(documentOfTenant(mustBeActive(changed))), options);
+      printOne(io, viewOf(documentOfTenant(mustBeActive(changed))), options);
     },
   )
     .argument('<tenant-id>', 'the tenant', uuid)
     .requiredOption('--included-tokens <n>', 'monthly active tokens', wholeNumber)
     .addOption(actorOption());
 
-const remove = (): Command =>
+const remove = (io: Io): Command =>
   sessionCommand(
+    io,
     'delete',
     'delete a tenant and all its keys; its history is kept',
     async (session, tenantId: string, options: ActorOptions & YesOption) => {
       const { name, applications } = mustBeActive(await session.stateOf(tenantId));
       const what = `delete the tenant ${tenantId} ${JSON.stringify(name)} with ${counted(applications.size, 'Application')} and every key`;
-      if (!(await confirmedDeletion(what, options))) return;
+      if (!(await confirmedDeletion(io, what, options))) return;
       await session.write(tenantId, deleteTenant(), options.actor);
-      printOne({ tenant_id: tenantId, status: 'deleted' }, options);
+      printOne(io, { tenant_id: tenantId, status: 'deleted' }, options);
     },
   )
     .argument('<tenant-id>', 'the tenant', uuid)
     .addOption(yesOption())
     .addOption(actorOption());
 
-export const tenantCommands = (): Command =>
+export const tenantCommands = (io: Io): Command =>
   commandGroup('tenant', 'create, list, show, change and delete tenants', [
-    create(),
-    list(),
-    show(),
-    setPlan(),
-    remove(),
+    create(io),
+    list(io),
+    show(io),
+    setPlan(io),
+    remove(io),
   ]);

@@ -2,7 +2,6 @@ import { parentPort, receiveMessageOnPort, Worker, type MessagePort } from 'node
 import { monotonicMs } from '../clock';
 import { codeOf, fault, messageOf, reportedFault } from '../fault';
 import { isBusy } from './database';
-import { beginWrite, endWrite, someoneWaits, whenWritable } from './suspension';
 
 /**
  * A thread that owns the writing connections of some SQLite files, so that a slow disk or a busy lock never blocks the
@@ -90,14 +89,12 @@ const startWorker = (file: string, data: unknown, onAnswer: () => void, onExit: 
     requests = [];
   };
   worker.on('message', (answers: readonly Answer[]) => {
-    endWrite(answers.length);
     unanswered -= answers.length;
     answers.forEach(calls.settle);
     onAnswer();
   });
   worker.on('error', (error) => (reason = `The writer thread died: ${error.message}`));
   worker.on('exit', () => {
-    endWrite(unanswered);
     unanswered = 0;
     calls.failAll(reason);
     onExit();
@@ -112,13 +109,11 @@ const startWorker = (file: string, data: unknown, onAnswer: () => void, onExit: 
         if (count === 1) setImmediate(send);
         else if (count === MAX_GROUP) send();
       }),
-    /** The caller must have called `beginWrite`, because closing the files writes too. */
     end: async (): Promise<void> => {
       const ended = new Promise((resolve) => worker.once('exit', resolve));
       send();
       worker.postMessage('close');
       await ended;
-      endWrite();
     },
   };
 };
@@ -139,7 +134,6 @@ export const startThread = (
 
   const endIfIdle = (): void => {
     if (closing || worker?.isIdle() !== true) return;
-    if (!beginWrite()) return endLater();
     ending = worker.end();
     worker = undefined;
   };
@@ -158,7 +152,6 @@ export const startThread = (
 
   return {
     call: async <T>(request: unknown, withinMs: number) => {
-      while (!closing && (someoneWaits() || !beginWrite())) await whenWritable();
       if (closing) throw fault('expired', 'The writer thread is closed.');
       worker ??= start();
       return worker.call<T>(request, withinMs);
@@ -166,7 +159,6 @@ export const startThread = (
 
     close: async () => {
       closing = true;
-      while (worker !== undefined && !beginWrite()) await whenWritable();
       await worker?.end();
       await ending;
     },
@@ -252,13 +244,10 @@ export const answerInThread = (body: ThreadBody): void => {
   /** If this fails, it is retried after later requests, and at close. */
   const tidy = (): void => {
     tidying = undefined;
-    if (!beginWrite()) return;
     try {
       body.tidy?.();
     } catch {
       // Tidying only saves space.
-    } finally {
-      endWrite();
     }
   };
 

@@ -7,7 +7,7 @@ import type { Trailer } from '../../src/audit/export';
 import { fillBusyLog } from '../support/busy-log';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/log-under-test';
-import { commandProcess } from '../support/service';
+import { command } from '../support/service';
 
 /** Several chunks; `npm run campaign:audit` sets a million. */
 const EVENTS = Number(process.env['EVENTS'] ?? 1_500);
@@ -53,7 +53,7 @@ describe(`an export of ${EVENTS} events`, () => {
     const ledgerLog = await openLogIn(env.DATA_DIR);
     await fillBusyLog(ledgerLog, EVENTS, 500);
     await ledgerLog.log.close();
-    const exported = await commandProcess(['audit', '--output', file], env);
+    const exported = await command(['audit', '--output', file], env);
     expect(exported).toEqual({ code: 0, stdout: '', stderr: '' });
     let index = 0;
     for await (const line of createInterface({ input: createReadStream(file) })) {
@@ -63,7 +63,7 @@ describe(`an export of ${EVENTS} events`, () => {
     expect(index).toBe(EVENTS + 1);
   }, 10 * MINUTES);
 
-  const check = (what: string) => commandProcess(['audit', 'check', what], env);
+  const check = (what: string) => command(['audit', 'check', what], env);
 
   it(
     'is confirmed as complete and unaltered',

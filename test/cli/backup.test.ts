@@ -4,7 +4,7 @@ import { makeReadOnly, onDisk, whyNoDisks } from '../support/disks';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
 import { operatorAt, type Operator } from '../support/operator';
-import { startService } from '../support/service';
+import { commandProcess, startService } from '../support/service';
 
 describe('tenant-ledger backup', () => {
   it('of a running service, restored elsewhere, starts with everything that was acknowledged', async () => {
@@ -40,11 +40,18 @@ describe('tenant-ledger backup', () => {
 
   itIf(whyNoDisks === '', whyNoDisks)('is verified and restored from a read-only disk', () =>
     onDisk('size=16m', async (disk) => {
-      const [source, target] = [freshFolder(), freshFolder()].map((folder) =>
-        operatorAt(folder, { EVENTSTORE_URL: '', MONGODB_URL: '' }),
-      ) as [Operator, Operator];
+      const env = { EVENTSTORE_URL: '', MONGODB_URL: '' };
+      const [source, target] = [freshFolder(), freshFolder()].map((folder) => operatorAt(folder, env)) as [
+        Operator,
+        Operator,
+      ];
       await source.json('tenant create --name Acme');
-      const { digest } = await source.json('backup create', disk);
+      // Its own process: a connection is closed for good only when its statements are garbage-collected.
+      const made = await commandProcess(['backup', 'create', disk, '--json'], {
+        DATA_DIR: source.folder,
+        ...env,
+      });
+      const { digest } = JSON.parse(made.stdout) as { digest: string };
       makeReadOnly(disk);
       expect(await target.json('backup verify', disk)).toMatchObject({ events: 1, digest });
       expect(await target.json('log verify', disk)).toMatchObject({ events: 1, findings_total: 0 });

@@ -5,6 +5,8 @@ import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
 import { logOf } from '../support/log-under-test';
 import { operatorAt } from '../support/operator';
+import { startCommand } from '../support/service';
+import { until } from '../support/waiting';
 
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 const hasTerminals = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
@@ -13,7 +15,7 @@ const onTerminal = itIf(hasTerminals, 'no script command');
 const operator = operatorAt(freshFolder());
 const { folder } = operator;
 
-/** Runs the command on its own terminal and types the answer once the prompt is there. */
+/** Runs the command on a terminal of its own and types the answer once the prompt is there. */
 const runOnTerminal = async (line: string, answer: string) => {
   const child = spawn('script', ['-qec', `'${process.execPath}' '${MAIN}' ${line}`, '/dev/null'], {
     env: { PATH: process.env['PATH'] ?? '', DATA_DIR: folder, ...logOf(folder) },
@@ -26,6 +28,15 @@ const runOnTerminal = async (line: string, answer: string) => {
   });
   const [code] = (await once(child, 'close')) as [number];
   return { code, output };
+};
+
+/** The same on a terminal in memory. */
+const answered = async (line: string, answer: string) => {
+  const terminal = { isTerminal: true };
+  const { stdin, stderr, done } = startCommand(line.split(' '), { DATA_DIR: folder }, terminal);
+  await until(() => stderr().includes('[y/N]'));
+  stdin.write(answer);
+  return { code: await done, output: stderr() };
 };
 
 describe('an irreversible command', () => {
@@ -50,17 +61,23 @@ describe('an irreversible command', () => {
     expect(await statusOf()).toEqual(['active', 'active']);
   });
 
-  onTerminal('asks for confirmation on a terminal, naming its target', async () => {
+  it('asks for confirmation on a terminal, naming its target', async () => {
     for (const no of ['\n', 'n\n', 'nonsense\n', '\u0003', '\u0004']) {
-      const { code, output } = await runOnTerminal(`tenant delete ${tenant}`, no);
+      const { code, output } = await answered(`tenant delete ${tenant}`, no);
       expect({ no, code }).toEqual({ no, code: 1 });
       expect(output).toContain('"Precious" with 1 Application and every key? This cannot be undone. [y/N]');
       expect(output).toContain('Nothing was deleted.');
     }
     expect(await statusOf()).toEqual(['active', 'active']);
-    const deletion = await runOnTerminal(`application delete --tenant ${tenant} ${application}`, 'y\n');
+    const deletion = await answered(`application delete --tenant ${tenant} ${application}`, 'y\n');
     expect(deletion).toMatchObject({ code: 0, output: expect.stringContaining('"Shop"') });
-    expect((await runOnTerminal(`tenant delete ${tenant}`, 'yes\n')).code).toBe(0);
+    expect((await answered(`tenant delete ${tenant}`, 'yes\n')).code).toBe(0);
     expect(await statusOf()).toEqual(['deleted', 'deleted']);
+  });
+
+  onTerminal('obeys what is typed on a real terminal, and Ctrl-C', async () => {
+    const other = (await operator.json('tenant create --name Other'))['tenant_id'] ?? '';
+    expect(await runOnTerminal(`tenant delete ${other}`, '\u0003')).toMatchObject({ code: 1 });
+    expect(await runOnTerminal(`tenant delete ${other}`, 'y\n')).toMatchObject({ code: 0 });
   });
 });

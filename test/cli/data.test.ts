@@ -13,7 +13,7 @@ import { ask } from '../support/http';
 import { itIf } from '../support/it-if';
 import { logOf } from '../support/log-under-test';
 import { eventsIn, operatorAt } from '../support/operator';
-import { startService } from '../support/service';
+import { commandProcess, serviceProcess, startService } from '../support/service';
 
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 
@@ -177,8 +177,8 @@ describe('new data', () => {
 
   it('is private, whatever the umask is', async () => {
     const folder = join(freshFolder(), 'a', 'data');
-    const service = await startService({ DATA_DIR: folder });
-    await operatorAt(folder).run('projections rebuild --all');
+    const service = await serviceProcess({ DATA_DIR: folder });
+    await commandProcess(['projections', 'rebuild', '--all'], { DATA_DIR: folder });
     expect(new Set(modesIn(folder))).toEqual(new Set(['700', '600']));
     await service.stop();
     expect(service.stderr()).not.toContain('Other users');

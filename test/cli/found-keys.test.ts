@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { makeKey } from '../../src/ledger/api-key';
 import { freshFolder } from '../support/folders';
 import { operatorAt } from '../support/operator';
-import { command, spawnProgram, startService, type Finished } from '../support/service';
+import { command, startService, type Finished } from '../support/service';
 import { ask } from '../support/http';
 
 /** A leaked key is read from stdin, never from the arguments, and never printed. */
@@ -15,18 +14,6 @@ describe('a key on stdin', () => {
     const finished = await command(line.split(' '), { DATA_DIR: folder }, input);
     all.push(finished.stdout, finished.stderr);
     return finished;
-  };
-
-  /** The same in its own process, with a real stdin. */
-  const piped = async (line: string, input: string): Promise<Finished> => {
-    const child = spawnProgram(line.split(' '), { DATA_DIR: folder });
-    let [stdout, stderr] = ['', ''];
-    child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-    child.stdin?.end(input);
-    const [code] = (await once(child, 'close')) as [number | null];
-    all.push(stdout, stderr);
-    return { code, stdout, stderr };
   };
 
   const made = async (more = '') => {
@@ -54,7 +41,7 @@ describe('a key on stdin', () => {
       expires_at: null,
       last_used_at: null,
     });
-    expect((await piped('key find', key)).stdout).toMatch(/^status: +active$/m);
+    expect((await given('key find', key)).stdout).toMatch(/^status: +active$/m);
     expect(all.join()).not.toContain(key);
   });
 
@@ -69,7 +56,7 @@ describe('a key on stdin', () => {
     expect(await stop()).toBe(0);
     const found = JSON.parse((await given('key find --json', key)).stdout);
     expect(found).toMatchObject({ status: 'revoked', last_used_at: expect.stringMatching(/Z$/) });
-    const again = await piped('key revoke', key);
+    const again = await given('key revoke', key);
     expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('[key_already_revoked]')]);
     await operator.json(`application delete --yes --tenant ${tenant} ${application}`);
     expect(all.join()).not.toContain(key);

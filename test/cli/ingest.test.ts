@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +13,14 @@ import { ask } from '../support/http';
 import { eventsIn, operatorAt, type Operator } from '../support/operator';
 import { seed, seeded } from '../support/property';
 import { readingsOf } from '../support/readings';
-import { spawnProgram, startService, type Finished, type Service } from '../support/service';
+import {
+  command,
+  spawnProgram,
+  startCommand,
+  startService,
+  type Finished,
+  type Service,
+} from '../support/service';
 import { until } from '../support/waiting';
 
 interface Done {
@@ -26,21 +32,9 @@ interface Done {
 
 const ROOT = join(__dirname, '..', '..', '..');
 
-const outputOf = async (child: ChildProcess): Promise<Finished> => {
-  let stdout = '';
-  let stderr = '';
-  child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-  child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
-  return { code, stdout, stderr };
-};
-
 /** Runs one command with this input on stdin. */
-const fed = (args: readonly string[], folder: string, input: string): Promise<Finished> => {
-  const child = spawnProgram(args, { DATA_DIR: folder });
-  child.stdin?.end(input);
-  return outputOf(child);
-};
+const fed = (args: readonly string[], folder: string, input: string): Promise<Finished> =>
+  command(args, { DATA_DIR: folder }, input);
 
 const factRowIds = (rows: readonly { readonly id: string; readonly entity_type: string }[]) =>
   rows.filter((row) => row.entity_type !== 'tenant').map((row) => row.id);
@@ -295,14 +289,15 @@ describe('ingest while the event store is away', () => {
   /** Sends the second half of the facts once the first is stored and the store was killed. */
   const interrupted = async (wait: string, comeBack: () => Promise<void>) => {
     const facts = manyFacts([tenantId], 1_000, seed);
-    const child = spawnProgram(['ingest', '--json', '--wait', wait], env);
-    const ended = outputOf(child);
-    child.stdin?.write(textOf(facts.slice(0, 500)));
-    await until(() => store.log.ofStream(`activity-${tenantId}`).length === 500);
+    const { stdin, done, stdout, stderr } = startCommand(['ingest', '--json', '--wait', wait], env);
+    for (const end of [250, 500]) {
+      stdin.write(textOf(facts.slice(end - 250, end)));
+      await until(() => store.log.ofStream(`activity-${tenantId}`).length === end);
+    }
     await store.kill();
-    child.stdin?.end(textOf(facts.slice(500)));
+    stdin.end(textOf(facts.slice(500)));
     await comeBack();
-    return { facts, ...(await ended) };
+    return { facts, code: await done, stdout: stdout(), stderr: stderr() };
   };
 
   it(seeded('waits until it is back'), async () => {

@@ -4,7 +4,7 @@ import { fact, reportFacts } from '../support/reported-facts';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/log-under-test';
 import { operatorAt } from '../support/operator';
-import { spawnProgram, startService, type Service } from '../support/service';
+import { spawnProgram, startCommand, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
@@ -22,16 +22,8 @@ const rowsIn = (stdout: string): readonly Row[] =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as Row);
 
-/** A program that keeps running, and what it has printed so far. */
-const following = (folder: string, ...args: readonly string[]) => {
-  const child = spawnProgram(['logs', ...args, '--follow'], { DATA_DIR: folder });
-  let stdout = '';
-  let stderr = '';
-  child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-  child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal, stderr }));
-  return { child, ended, stdout: () => stdout };
-};
+const following = (folder: string, ...args: readonly string[]) =>
+  startCommand(['logs', ...args, '--follow'], { DATA_DIR: folder });
 
 const OPERATOR = '00000000-0000-0000-0000-000000000000';
 
@@ -188,14 +180,14 @@ describe('tenant-ledger logs', () => {
   );
 
   it('with --follow prints existing and new rows, without a server, until SIGTERM', async () => {
-    const { child, ended, stdout } = following(folder, '--tenant', tenant, '--json');
+    const { signal, done, stdout, stderr } = following(folder, '--tenant', tenant, '--json');
     await until(() => rowsIn(stdout()).length === 5, 20_000, 'the first rows');
     const [id] = await reportFacts(folder, tenant, [
       fact('ProxyRead', 'p', { recordedAt: '2021-03-01T00:00:00Z' }),
     ]);
     await until(() => stdout().includes(id!), 20_000, 'the new row');
-    child.kill('SIGTERM');
-    expect(await ended).toEqual({ code: 0, signal: null, stderr: '' });
+    signal('SIGTERM');
+    expect([await done, stderr()]).toEqual([0, '']);
   });
 });
 
@@ -231,8 +223,10 @@ describe('tenant-ledger logs --follow beside a server', () => {
       20_000,
       'the last row',
     );
-    for (const { child } of [all, tokens]) child.kill('SIGINT');
-    for (const { ended } of [all, tokens]) expect(await ended).toEqual({ code: 0, signal: null, stderr: '' });
+    for (const { signal, done, stderr } of [all, tokens]) {
+      signal('SIGINT');
+      expect([await done, stderr()]).toEqual([0, '']);
+    }
     const idsOf = (text: string) => rowsIn(text).map((row) => row.id);
     expect(idsOf(all.stdout()).slice(1)).toEqual(more);
     expect(idsOf(tokens.stdout())).toEqual(expected);
@@ -247,7 +241,7 @@ describe('tenant-ledger logs --follow beside a server', () => {
       const folder = withServer ? service.folder : freshFolder();
       const operator = operatorAt(folder);
       const { tenant_id: tenant = '' } = await operator.json('tenant create --name A');
-      const { child, ended, stdout } = following(folder, '--tenant', tenant, '--json');
+      const { signal, done, stdout, stderr } = following(folder, '--tenant', tenant, '--json');
       const ids: string[] = [];
       const report = async (what: string): Promise<void> => {
         ids.push(...(await reportFacts(folder, tenant, [fact('TokenRead', 'x'), fact('CardRead', 'y')])));
@@ -260,8 +254,8 @@ describe('tenant-ledger logs --follow beside a server', () => {
         expect(await operator.json('projections prune --yes')).toHaveLength(1);
         await report(`the rows after prune ${round}`);
       }
-      child.kill('SIGINT');
-      expect(await ended).toEqual({ code: 0, signal: null, stderr: '' });
+      signal('SIGINT');
+      expect([await done, stderr()]).toEqual([0, '']);
       expect(
         rowsIn(stdout())
           .map((row) => row.id)

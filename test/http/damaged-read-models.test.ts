@@ -9,20 +9,20 @@ import { ask } from '../support/http';
 import { found, scrape } from '../support/metrics';
 import { operatorAt } from '../support/operator';
 import { expectProblem } from '../support/problem';
-import { allProjected, startService, type Service } from '../support/service';
+import { allProjected, commandProcess, serviceProcess, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';
 
 const EMBEDDED = { EVENTSTORE_URL: '', STREAM_PREFIX: '', MONGODB_URL: '' };
 const LOGS = /logs_v3_\w+/;
 const COMMAND = 'tenant-ledger projections rebuild logs';
 
-const logsOf = ({ url, key }: Service) => ask(`${url}/logs?size=100`, { key });
-const rename = ({ url, key }: Service, name: string) =>
+const logsOf = ({ url, key }: ServiceProcess) => ask(`${url}/logs?size=100`, { key });
+const rename = ({ url, key }: ServiceProcess, name: string) =>
   ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name } });
-const health = ({ operationsUrl }: Service) => ask(`${operationsUrl}/readyz`);
+const health = ({ operationsUrl }: ServiceProcess) => ask(`${operationsUrl}/readyz`);
 
 /** The file of the live generation of a projection. */
-const fileOf = async (service: Service, projection: string): Promise<string> => {
+const fileOf = async (service: ServiceProcess, projection: string): Promise<string> => {
   const { projections } = (await health(service)).json as {
     projections: { projection: string; generation: string }[];
   };
@@ -31,21 +31,21 @@ const fileOf = async (service: Service, projection: string): Promise<string> => 
 };
 
 /** A restart, so that everything is in the file and nothing in its `-wal`. */
-const restarted = async (service: Service): Promise<Service> => {
+const restarted = async (service: ServiceProcess): Promise<ServiceProcess> => {
   await service.stop();
-  return { ...(await startService({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
+  return { ...(await serviceProcess({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
 };
 
 const problemsOf = async (folder: string) => {
-  const { stdout } = await operatorAt(folder, EMBEDDED).run('doctor --json');
+  const { stdout } = await operatorAt(folder, EMBEDDED, commandProcess).run('doctor --json');
   return (JSON.parse(stdout) as Finding[]).filter(({ status }) => status === 'problem');
 };
 
 describe('a damaged read model', () => {
-  let service: Service;
+  let service: ServiceProcess;
   let rows: unknown[];
   beforeAll(async () => {
-    service = await startService(EMBEDDED);
+    service = await serviceProcess(EMBEDDED);
     for (const name of ['A', 'B', 'C']) await rename(service, name);
     await allProjected(service);
     rows = (await logsOf(service)).json.data;
@@ -60,7 +60,7 @@ describe('a damaged read model', () => {
       const file = await fileOf(service, 'logs');
       await service.stop();
       fileDamages[how]?.(file, 'docs_rows');
-      service = { ...(await startService({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
+      service = { ...(await serviceProcess({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
       expect((await logsOf(service)).json.data).toEqual(rows);
       expect((await health(service)).status).toBe(200);
       const warnings = service.stderr().match(/is damaged, so it is built again/g);
@@ -96,7 +96,7 @@ describe('a damaged read model', () => {
       expect(await problemsOf(service.folder)).toEqual([
         { check: 'read models', status: 'problem', finding: expect.stringContaining(COMMAND) },
       ]);
-      const operator = operatorAt(service.folder, EMBEDDED);
+      const operator = operatorAt(service.folder, EMBEDDED, commandProcess);
       for (const command of ['status', 'projections status']) {
         const { code, stdout } = await operator.run(command);
         expect([code, stdout]).toEqual([1, expect.stringContaining(file)]);
@@ -110,7 +110,7 @@ describe('a damaged read model', () => {
   );
 
   it('concerns only the commands that need it', async () => {
-    const operator = operatorAt(service.folder, EMBEDDED);
+    const operator = operatorAt(service.folder, EMBEDDED, commandProcess);
     const [tenant] = await operator.json<{ tenant_id: string }[]>('tenant list');
     const facts = fileOfFacts([aFact(tenant!.tenant_id)]);
     const needs = /usage_v\d+_\w+ cannot be read: .* tenant-ledger projections rebuild usage/;
@@ -124,7 +124,7 @@ describe('a damaged read model', () => {
       expect([code, stderr]).toEqual([0, expect.stringMatching(needs)]);
       expect(stdout).toContain(shown);
     }
-    service = { ...(await startService({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
+    service = { ...(await serviceProcess({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
     rows = (await logsOf(service)).json.data;
   });
 
@@ -132,10 +132,10 @@ describe('a damaged read model', () => {
     const file = await fileOf(service, 'logs');
     await service.stop();
     fileDamages['cut off in the middle']?.(file, '');
-    const operator = operatorAt(service.folder, EMBEDDED);
+    const operator = operatorAt(service.folder, EMBEDDED, commandProcess);
     const { code, stderr } = await operator.run('projections rebuild logs');
     expect([code, stderr]).toEqual([0, expect.stringMatching(/logs.*not compared/)]);
-    service = { ...(await startService({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
+    service = { ...(await serviceProcess({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
     expect(service.stderr()).not.toContain('built again');
     expect((await logsOf(service)).json.data).toEqual(rows);
   });
@@ -144,9 +144,9 @@ describe('a damaged read model', () => {
 describe.each(['key-uses.db', 'snapshots.db'])('a damaged %s', (name) => {
   const table = name === 'key-uses.db' ? 'key_uses' : 'folds';
   const whole = freshFolder();
-  let service: Service;
+  let service: ServiceProcess;
   const restart = async (): Promise<void> => {
-    service = { ...(await startService({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
+    service = { ...(await serviceProcess({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
   };
   const file = () => join(service.folder, name);
   const lastUsed = async (): Promise<unknown[]> => {
@@ -158,7 +158,7 @@ describe.each(['key-uses.db', 'snapshots.db'])('a damaged %s', (name) => {
   const warnings = (): number => service.stderr().split(`${name}.damaged`).length - 1;
 
   beforeAll(async () => {
-    service = await startService(EMBEDDED);
+    service = await serviceProcess(EMBEDDED);
     // Enough events for a snapshot.
     const names = Array.from({ length: 600 }, (_, i) => `Name ${i}`);
     for (const each of names) expect((await rename(service, each)).status).toBe(200);

@@ -1,11 +1,10 @@
-import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { isNotTheApi } from '../support/described';
 import { ask, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { command, commandJson, spawnProgram, startService, type Service } from '../support/service';
+import { command, commandJson, startCommand, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 const PREFIX = 'ledger.';
@@ -183,11 +182,7 @@ describe('an operator whose event log is in an event store', () => {
     await store.kill();
     const env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder(), PORT: '0', OPS_PORT: '0' };
     const OPS_PORT = String(20_000 + (process.pid % 20_000));
-    const child = spawnProgram(['serve'], { ...env, OPS_PORT });
-    const ended = once(child, 'close');
-    let stdout = '';
-    child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-    child.stderr?.resume();
+    const { stdout, signal, exited } = startCommand(['serve'], { ...env, OPS_PORT });
     const operations = `http://127.0.0.1:${OPS_PORT}`;
     isNotTheApi(operations);
     const asked = (path: string): Promise<ApiResponse | undefined> =>
@@ -199,37 +194,31 @@ describe('an operator whose event log is in an event store', () => {
     });
     await store.restart();
     await until(async () => (await asked('/readyz'))?.status === 200);
-    expect(stdout).toContain('tenant-ledger serves');
-    child.kill('SIGTERM');
-    expect((await ended)[0]).toBe(0);
+    expect(stdout()).toContain('tenant-ledger serves');
+    signal('SIGTERM');
+    expect(await exited).toBe(0);
   });
 
   it('can stop a server that is still waiting for the store', async () => {
     const store = await aStore();
     await store.kill();
     const env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder(), PORT: '0', OPS_PORT: '0' };
-    const child = spawnProgram(['serve'], env);
-    let stderr = '';
-    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-    const ended = once(child, 'close');
-    await until(() => stderr.includes('Waiting for the event store'));
-    child.kill('SIGTERM');
-    expect((await ended)[0]).toBe(0);
+    const { stderr, signal, exited } = startCommand(['serve'], env);
+    await until(() => stderr().includes('Waiting for the event store'));
+    signal('SIGTERM');
+    expect(await exited).toBe(0);
   });
 
   it('is told after two seconds what a command is waiting for', async () => {
     const store = await aStore();
     store.gate.freeze();
     const env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder() };
-    const child = spawnProgram(['tenant', 'create', '--name', 'Acme'], env);
-    let stderr = '';
-    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-    const ended = once(child, 'close');
+    const { stderr, done } = startCommand(['tenant', 'create', '--name', 'Acme'], env);
     await until(() =>
-      stderr.includes(`Waiting for the event store at 127.0.0.1:${store.port}, 60 s at most.`),
+      stderr().includes(`Waiting for the event store at 127.0.0.1:${store.port}, 60 s at most.`),
     );
     store.gate.thaw();
-    expect((await ended)[0]).toBe(0);
+    expect(await done).toBe(0);
   });
 
   it('who uses the wrong prefix gets an error, and nothing is created', async () => {

@@ -1,7 +1,5 @@
-import { once } from 'node:events';
 import { copyFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { openForWriting } from '../../src/sqlite/database';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
@@ -9,7 +7,7 @@ import { ask, type ApiResponse } from '../support/http';
 import { SQLITE_LOG } from '../support/log-under-test';
 import { found, scrape } from '../support/metrics';
 import { expectProblem } from '../support/problem';
-import { command, spawnProgram, startService, type Service } from '../support/service';
+import { command, serviceProcess, startCommand, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /** The log of a service under test, and how to set it back under the running service. */
@@ -98,7 +96,7 @@ afterEach(async () => {
 
 const started = async (place: Place): Promise<Service> => {
   stopping.push(place.close);
-  const service = await startService(place.env);
+  const service = await serviceProcess(place.env);
   stopping.push(service.stop);
   return service;
 };
@@ -128,13 +126,9 @@ const expectStopped = async (service: Service, key = service.key): Promise<void>
 
 /** A command that prints events until it ends on its own. */
 const followingCommand = async (args: readonly string[], env: Place['env']) => {
-  const child = spawnProgram([...args, '--follow'], env);
-  const stderr = text(child.stderr!);
-  let printed = '';
-  child.stdout!.on('data', (chunk: Buffer) => (printed += chunk.toString()));
-  await until(() => printed !== '');
-  const ended = once(child, 'close').then(async ([code]) => ({ code: code as number, stderr: await stderr }));
-  return { ended, printed: () => printed };
+  const { stdout, stderr, done } = startCommand([...args, '--follow'], env);
+  await until(() => stdout() !== '');
+  return { ended: done.then((code) => ({ code, stderr: stderr() })), printed: stdout };
 };
 
 type Command = 'audit' | 'logs';
@@ -149,7 +143,7 @@ describe.each(kinds)('a running service on %s', (_, open, commands) => {
   let service: Service;
   let key = '';
   const start = async (): Promise<void> => {
-    service = await startService(place.env);
+    service = await serviceProcess(place.env);
     key ||= service.key;
   };
   beforeAll(async () => {

@@ -52,7 +52,7 @@ describe('the operations listener', () => {
         identity: expect.stringMatching(/^[0-9a-f-]{36}$/),
         head: '0000000000000015',
       },
-      projector: expect.stringMatching(new RegExp(` ${service.process.pid}$`)),
+      projector: expect.stringMatching(new RegExp(` ${process.pid}$`)),
       projections: [
         { projection: 'tenants', generation: expect.stringMatching(/^tenants_v2_g/), ...caughtUp },
         { projection: 'applications', generation: expect.stringMatching(/^applications_v3_g/), ...caughtUp },

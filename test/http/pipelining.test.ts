@@ -8,7 +8,7 @@ import { arrivalOf, inSequence } from '../../src/http/request/pipelining';
 import { inLaterTurn } from '../../src/turns';
 import { aFact, fileOf } from '../support/facts';
 import { ask } from '../support/http';
-import { command, serviceProcess, type Service } from '../support/service';
+import { command, serviceProcess, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';
 
 /** Clients that send many requests over one connection without reading a response. */
@@ -16,7 +16,7 @@ describe('pipelined requests whose responses nobody reads', () => {
   const ADDRESSES = 4;
   const EACH = 990;
   const HEAP_MB = 96;
-  let service: Service;
+  let service: ServiceProcess;
 
   /** The peak memory of the process in megabytes; unknown where there is no such file. */
   const peakMb = (): number => {

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { updateApplication } from '../../src/domain/applications';
 import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';
@@ -8,7 +7,7 @@ import { byOperator, closeLedgers, openLedger } from '../support/ledgers';
 import { eventsIn, operatorAt } from '../support/operator';
 import { expectProblem } from '../support/problem';
 import { converse } from '../support/raw';
-import { spawnProgram } from '../support/service';
+import { startCommand } from '../support/service';
 import { stuckReadModel } from '../support/stuck';
 import { until } from '../support/waiting';
 
@@ -34,10 +33,7 @@ describe('a server whose read models have not caught up', () => {
   const begin = async () => {
     const { folder, key, stuck } = await behindFolder();
     const [PORT, OPS_PORT] = [await freePort(), await freePort()];
-    const child = spawnProgram(['serve'], { DATA_DIR: folder, PORT, OPS_PORT });
-    child.stderr?.resume();
-    child.stdout?.resume();
-    const ended = once(child, 'close').then(([code]) => code as number | null);
+    const { signal, exited } = startCommand(['serve'], { DATA_DIR: folder, PORT, OPS_PORT });
     const operations = `http://127.0.0.1:${OPS_PORT}`;
     isNotTheApi(operations);
     await until(() =>
@@ -46,11 +42,11 @@ describe('a server whose read models have not caught up', () => {
         () => false,
       ),
     );
-    return { folder, key, stuck, child, ended, url: `http://127.0.0.1:${PORT}`, operations };
+    return { folder, key, stuck, signal, exited, url: `http://127.0.0.1:${PORT}`, operations };
   };
 
   it('refuses reads, accepts writes without waiting for the read models, and recovers once they have caught up', async () => {
-    const { folder, key, stuck, child, ended, url, operations } = await begin();
+    const { folder, key, stuck, signal, exited, url, operations } = await begin();
     const read = await ask(`${url}/tenants/self`, { key });
     expectProblem(read, { status: 503, code: 'starting', more: ['progress'] });
     const total = (await eventsIn(folder)).length;
@@ -70,25 +66,25 @@ describe('a server whose read models have not caught up', () => {
     stuck.release();
     await until(async () => (await ask(`${operations}/readyz`)).status === 200);
     expect((await ask(`${url}/tenants/self`, { key })).json).toMatchObject({ name: 'Early' });
-    child.kill('SIGTERM');
-    expect(await ended).toBe(0);
+    signal('SIGTERM');
+    expect(await exited).toBe(0);
   });
 
   it('makes the first reads wait if it has caught up within two seconds', async () => {
-    const { key, stuck, child, ended, url } = await begin();
+    const { key, stuck, signal, exited, url } = await begin();
     const reading = ask(`${url}/tenants/self`, { key });
     stuck.release();
     expect((await reading).status).toBe(200);
-    child.kill('SIGTERM');
-    expect(await ended).toBe(0);
+    signal('SIGTERM');
+    expect(await exited).toBe(0);
   });
 
   it('refuses reads also while it is being stopped before it was ready', async () => {
-    const { key, stuck, child, ended, url } = await begin();
+    const { key, stuck, signal, exited, url } = await begin();
     const { socket, received, closed } = converse(url);
     socket.write(`GET /tenants/self HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${key}\r\n`);
     await ask(`${url}/tenants/self`, { key });
-    child.kill('SIGTERM');
+    signal('SIGTERM');
     await until(() =>
       ask(`${url}/permissions`).then(
         () => false,
@@ -99,6 +95,6 @@ describe('a server whose read models have not caught up', () => {
     await closed;
     expect(received()).toMatch(/^HTTP\/1.1 503 /);
     stuck.release();
-    expect(await ended).toBe(0);
+    expect(await exited).toBe(0);
   });
 });

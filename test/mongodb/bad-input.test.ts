@@ -4,7 +4,7 @@ import { startStandIn } from '../support/event-store/stand-in';
 import { SQLITE_LOG } from '../support/log-under-test';
 import { freshFolder } from '../support/folders';
 import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
-import { command, commandProcess, type Finished } from '../support/service';
+import { command, type Finished } from '../support/service';
 
 const PASSWORD = 'kept-to-ourselves';
 const CREATE = ['tenant', 'create', '--name', 'Acme'];
@@ -102,7 +102,7 @@ describeMongodb('a MONGODB_URL that does not work', () => {
 
   it('ends a server start as well, after waiting, with one sentence after its log lines', async () => {
     const folder = freshFolder();
-    const ended = await commandProcess(['serve'], {
+    const ended = await command(['serve'], {
       ...SQLITE_LOG,
       DATA_DIR: folder,
       PORT: '0',

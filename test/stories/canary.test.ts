@@ -3,7 +3,7 @@ import { beside, type Beside } from '../support/beside';
 import { filesWith } from '../support/found-text';
 import { ask, type ApiResponse } from '../support/http';
 import { converse, sendRaw } from '../support/raw';
-import { command, serviceProcess, type Service } from '../support/service';
+import { command, serviceProcess, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';
 
 /**
@@ -11,7 +11,7 @@ import { until } from '../support/waiting';
  * and stderr, every file, every event, every response.
  */
 describe('an API key, shown only in the line that prints it', () => {
-  let service: Service;
+  let service: ServiceProcess;
   let by: Beside;
   let canary: string;
   let tenantId: string;

@@ -1,6 +1,6 @@
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
-import { startService } from '../support/service';
+import { serviceProcess } from '../support/service';
 import { crashCampaign } from './crash';
 
 describe('a server killed while clients write', () => {
@@ -14,7 +14,7 @@ describe('a server killed while clients write', () => {
       const campaign = { kills: 1, clients: 16, seconds: 15 };
       if (!usual) store = await startStandIn();
       const log = store === undefined ? undefined : { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'crash.' };
-      const outcome = await crashCampaign(campaign, freshFolder(), startService, log);
+      const outcome = await crashCampaign(campaign, freshFolder(), serviceProcess, log);
       const seed = outcome.seed;
       expect({ seed, lost: outcome.lost, doubled: outcome.doubled, unsettled: outcome.unsettled }).toEqual({
         seed,

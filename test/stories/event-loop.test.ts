@@ -7,7 +7,7 @@ import { beside, type Beside } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
 import { addKeys, fillStream } from '../support/ledgers';
 import { fact, reportFacts, type Fact } from '../support/reported-facts';
-import { serviceProcess, type Service } from '../support/service';
+import { serviceProcess, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';
 
 /** `npm run campaign:event-loop` sets more. Writing that many to an event store takes too long. */
@@ -51,7 +51,7 @@ interface Round extends EventLoop {
   readonly requests: number;
 }
 
-const eventLoopOf = async (service: Service): Promise<EventLoop> => {
+const eventLoopOf = async (service: ServiceProcess): Promise<EventLoop> => {
   const lines = (): readonly string[] =>
     service
       .stderr()
@@ -65,7 +65,7 @@ const eventLoopOf = async (service: Service): Promise<EventLoop> => {
 
 describe('the thread that serves HTTP', () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 32 });
-  let service: Service;
+  let service: ServiceProcess;
   let hostile: Customer;
   let others: readonly Customer[];
   let by: Beside;

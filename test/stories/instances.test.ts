@@ -11,7 +11,7 @@ import { startInstances, type Customer, type Instances } from '../support/instan
 import { itIf } from '../support/it-if';
 import { describeMongodb } from '../support/mongodb/databases';
 import { writeAndRead, nothingSeen } from '../support/read-your-writes';
-import type { Service } from '../support/service';
+import type { Service, ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';
 import { liveOf } from '../support/generations';
 
@@ -235,7 +235,11 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
   }, 120_000);
 
   it('accept a new Application and its keys at once, and refuse its replaced key: no write from then on, no read a second later', async () => {
-    const [here, there, elsewhere] = instances.running as [Service, Service, Service];
+    const [here, there, elsewhere] = instances.running as readonly [
+      ServiceProcess,
+      ServiceProcess,
+      ServiceProcess,
+    ];
     const owner = await instances.newTenant();
     const body = { name: 'Shop', type: 'management', permissions: ['tenant:read', 'tenant:update'] };
     const made = await ask(`${here.url}/applications`, { method: 'POST', key: owner.key, body });

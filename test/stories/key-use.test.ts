@@ -5,7 +5,7 @@ import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
 import { openAppIn } from '../support/log-under-test';
 import { operatorAt } from '../support/operator';
-import { startService, type Service } from '../support/service';
+import { serviceProcess, startService, type Service, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';
 
 interface Day {
@@ -24,6 +24,7 @@ describe('what a key was used for', () => {
   const folder = freshFolder();
   const operator = operatorAt(folder);
   let service: Service;
+  let killed: ServiceProcess;
   let by: Beside;
   let tenantId: string;
   let manager: NewApplication;
@@ -35,7 +36,8 @@ describe('what a key was used for', () => {
     (await get(usesPath(application), manager.key)).json;
 
   beforeAll(async () => {
-    service = await startService({ DATA_DIR: folder });
+    killed = await serviceProcess({ DATA_DIR: folder });
+    service = killed;
     by = await beside(service);
     tenantId = await by.tenantId();
     manager = await by.newApplication(tenantId, 'management', 'application:read', 'log:read', 'report:read');
@@ -47,7 +49,7 @@ describe('what a key was used for', () => {
     expect(await usesOf(reading)).toEqual([]);
     await get('/tenants/self', reading.key);
     await until(async () => (await usesOf(reading)).length === 1);
-    await service.kill();
+    await killed.kill();
     service = await startService({ DATA_DIR: folder });
     expect(await usesOf(reading)).toMatchObject([{ operations: { getTenant: 1 }, failed: 0 }]);
   });

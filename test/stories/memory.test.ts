@@ -5,7 +5,7 @@ import { beside } from '../support/beside';
 import { crowdAt } from '../support/crowd';
 import type { AskOptions } from '../support/http';
 import { fewAtOnce } from '../support/operator';
-import { serviceProcess, type Service } from '../support/service';
+import { serviceProcess, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';
 
 /** `npm run campaign:requests` sets more. */
@@ -20,7 +20,7 @@ interface Memory {
   readonly rss: number;
 }
 
-const memoryOf = async (service: Service): Promise<Memory> => {
+const memoryOf = async (service: ServiceProcess): Promise<Memory> => {
   const lines = (): readonly string[] =>
     service
       .stderr()

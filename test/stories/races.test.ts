@@ -69,7 +69,7 @@ describe('one running server', () => {
 
     it('is still the process that projects', async () => {
       const status = await operatorAt(service.folder).json('status');
-      expect(status['projector']).toMatch(new RegExp(`^${hostname()} \\S+ ${service.process.pid}$`));
+      expect(status['projector']).toMatch(new RegExp(`^${hostname()} \\S+ ${process.pid}$`));
     });
   });
 });

@@ -5,7 +5,7 @@ import { startStandIn } from '../support/event-store/stand-in';
 import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';
 import { SQLITE_LOG } from '../support/log-under-test';
-import { command, spawnProgram, startService, type Service } from '../support/service';
+import { command, serviceProcess, startCommand, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 interface Event {
@@ -98,11 +98,12 @@ describe('followers', () => {
       const store = await open();
       const [folder, PORT] = [freshFolder(), await freePort()];
       const env = { DATA_DIR: folder, PORT, ...store.env };
-      const first = await startService(env);
+      const first = await serviceProcess(env);
       const { key } = first;
       const url = `${first.url}/events?follow=true`;
+      const following = startCommand(['audit', '--follow'], env);
       const followers = {
-        cli: printing(spawnProgram(['audit', '--follow'], env)),
+        cli: { ...following, events: () => eventsIn(following.stdout()) },
         curl: curl(url, key),
         eventSource: browser(url, key),
       };
@@ -122,8 +123,8 @@ describe('followers', () => {
 
       followers.eventSource.close();
       resumed.child.kill();
-      followers.cli.child.kill('SIGINT');
-      expect(await followers.cli.ended).toEqual([0, null]);
+      following.signal('SIGINT');
+      expect(await following.done).toBe(0);
       const { stdout } = await command(['audit'], env);
       const stored = eventsIn(stdout);
       const tenantId = stored.find(({ data }) => data.name === 'f')?.tenant_id;
@@ -133,7 +134,7 @@ describe('followers', () => {
       expect(idsOf([...followers.curl.events(), ...resumed.events()])).toEqual(own);
       expect(followers.eventSource.sent[0]).toBeNull();
       expect(followers.eventSource.sent.at(-1)).toEqual(expect.any(String));
-      expect(followers.cli.stderr()).toContain(`To go on from here: --after ${stored.at(-1)?.position}`);
+      expect(following.stderr()).toContain(`To go on from here: --after ${stored.at(-1)?.position}`);
       await second.stop();
       await store.stop();
     },

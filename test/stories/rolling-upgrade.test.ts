@@ -9,6 +9,7 @@ import {
   serviceProcess,
   startService,
   type Service,
+  type ServiceProcess,
 } from '../support/service';
 import { until } from '../support/waiting';
 
@@ -35,7 +36,8 @@ const CLIENTS = 3;
 describe('a rolling upgrade', () => {
   let older: string;
   let env: Record<string, string>;
-  let [old, young]: Service[] = [];
+  let old: ServiceProcess | undefined;
+  let young: Service | undefined;
   let key: string;
   let applicationId: string;
   let rows = 0;

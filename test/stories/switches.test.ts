@@ -8,7 +8,7 @@ import { beside } from '../support/beside';
 import { crowdAt, type Crowd } from '../support/crowd';
 import { openAppIn } from '../support/log-under-test';
 import { writeAndRead, nothingSeen } from '../support/read-your-writes';
-import { startService, type Service } from '../support/service';
+import { serviceProcess, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';
 
 /** A campaign sets more. */
@@ -27,12 +27,12 @@ const switched = ['tenants', 'logs'].map(
 );
 
 describe('two servers on one data folder, while read models are switched', () => {
-  let services: readonly Service[];
+  let services: readonly ServiceProcess[];
   let crowds: readonly Crowd[];
   let app: App;
   beforeAll(async () => {
-    const first = await startService();
-    services = [first, await startService({ DATA_DIR: first.folder })];
+    const first = await serviceProcess();
+    services = [first, await serviceProcess({ DATA_DIR: first.folder })];
     crowds = services.map(({ url }) => crowdAt(url));
     app = await openAppIn(first.folder);
   });
@@ -53,7 +53,7 @@ describe('two servers on one data folder, while read models are switched', () =>
   it(
     'show every acknowledged write immediately, whichever server is asked',
     async () => {
-      const by = await beside(services[0] as Service);
+      const by = await beside(services[0] as ServiceProcess);
       const keys: string[] = [];
       for (let i = 0; i < CLIENTS; i += 1) {
         const { tenantId } = await by.newTenant();
@@ -92,12 +92,12 @@ describe('two servers on one data folder, while read models are switched', () =>
   );
 
   it('show every acknowledged write on a server that was suspended in the meantime', async () => {
-    const by = await beside(services[0] as Service);
+    const by = await beside(services[0] as ServiceProcess);
     const { tenantId } = await by.newTenant();
     const { key } = await by.newApplication(tenantId, 'management', 'tenant:read', 'tenant:update');
     const [tenants] = switched as [Projector];
     for (const asleep of SWITCHES > 100 ? [0, 1] : [1]) {
-      const [sleeper, awake] = [services[asleep] as Service, crowds[1 - asleep] as Crowd];
+      const [sleeper, awake] = [services[asleep] as ServiceProcess, crowds[1 - asleep] as Crowd];
       sleeper.process.kill('SIGSTOP');
       const startedAt = Date.now();
       // By then the generation it reads is no longer live, and nobody projects it any more.

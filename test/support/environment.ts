@@ -1,6 +1,5 @@
 import { TestEnvironment } from 'jest-environment-node';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { ChildProcess } from 'node:child_process';
 import { useMemoryForFiles } from './files-in-memory';
 
 const used = new Set<AsyncLocalStorage<unknown>>();
@@ -13,22 +12,10 @@ AsyncLocalStorage.prototype.run = function (this: AsyncLocalStorage<unknown>, ..
 useMemoryForFiles();
 
 /**
- * Processes that run commands or servers for one test file after another: starting one and loading the program takes
- * longer than most commands, and is more than half of the start of a server.
- */
-const commandHosts: ChildProcess[] = [];
-const serviceHosts: ChildProcess[] = [];
-
-/**
  * Jest runs each test file with its own AsyncLocalStorage and leaves it enabled. Up to Node 22, every promise is handed
  * to all that are enabled: the 70th file in a process would run at a tenth of its speed.
  */
 export default class extends TestEnvironment {
-  override async setup(): Promise<void> {
-    await super.setup();
-    Object.assign(this.global, { commandHosts, serviceHosts });
-  }
-
   override async teardown(): Promise<void> {
     await super.teardown();
     for (const storage of used) storage.disable();

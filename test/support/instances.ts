@@ -16,7 +16,7 @@ import { projectingLease } from '../../src/projecting/lease';
 import { freshFolder } from './folders';
 import { SQLITE_LOG } from './log-under-test';
 import { mongodbBehindProxy, type DisturbedMongodb } from './mongodb-under-test';
-import { commandProcess, startService, type Finished, type Service } from './service';
+import { commandProcess, serviceProcess, type Finished, type ServiceProcess } from './service';
 import { until } from './waiting';
 import { leaseHolder } from './generations';
 
@@ -24,7 +24,7 @@ import { leaseHolder } from './generations';
 export interface Instances {
   readonly mongo: Omit<DisturbedMongodb, 'url'>;
   /** A restart replaces the previous one. */
-  readonly running: readonly Service[];
+  readonly running: readonly ServiceProcess[];
   /** The same stores in this process, which does not project: an operator beside the instances. */
   readonly app: App;
   /** Stops one cleanly, or kills it, and starts another in its place. */
@@ -82,8 +82,8 @@ export const startInstances = async (
 ): Promise<Instances> => {
   const { mongo, env: stores, close } = await storesOf(log);
   const env = { ...stores, DEMO: 'false', SHUTDOWN_SECONDS: '5', ...more };
-  const running = [await startService(env)];
-  running.push(...(await Promise.all(Array.from({ length: count - 1 }, () => startService(env)))));
+  const running = [await serviceProcess(env)];
+  running.push(...(await Promise.all(Array.from({ length: count - 1 }, () => serviceProcess(env)))));
   const app = await opened(env);
 
   const write = async (tenantId: string, decide: Decide): Promise<Position> => {
@@ -100,10 +100,10 @@ export const startInstances = async (
     write,
     restart: async (at) => {
       await running[at]!.stop();
-      running[at] = await startService(env);
+      running[at] = await serviceProcess(env);
     },
     replaceKilled: async (at) => {
-      running[at] = await startService(env);
+      running[at] = await serviceProcess(env);
     },
     projecting: async (projector) => {
       const lease = projectingLease(projector.name, projector.version);

@@ -1,6 +1,6 @@
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import { openAppIn } from './log-under-test';
-import { command, type Finished } from './service';
+import { command, type commandProcess, type Finished } from './service';
 
 /** The command line on one data folder. */
 export interface Operator {
@@ -13,9 +13,17 @@ export interface Operator {
   json<T = Record<string, string>>(line: string, ...more: readonly string[]): Promise<T>;
 }
 
-export const operatorAt = (folder: string, env: Readonly<Record<string, string>> = {}): Operator => {
+/**
+ * Commands run in the process of the tests. `commandProcess` is for tests that change files under a store, since there a
+ * closed connection may keep its file open until its statements are garbage-collected.
+ */
+export const operatorAt = (
+  folder: string,
+  env: Readonly<Record<string, string>> = {},
+  execute: typeof command | typeof commandProcess = command,
+): Operator => {
   const run: Operator['run'] = (line, ...more) =>
-    command([...line.split(' ').filter((word) => word !== ''), ...more], { DATA_DIR: folder, ...env });
+    execute([...line.split(' ').filter((word) => word !== ''), ...more], { DATA_DIR: folder, ...env });
   return {
     folder,
     run,

@@ -7,13 +7,17 @@ import type { Position } from '../../event-log/event-log';
 import type { LedgerLog } from '../../event-log/ledger-log';
 import { fault } from '../../fault';
 import { withLog } from '../log/arguments';
+import type { Io } from '../io';
 
 /** Opens the configured log read-only. */
-export const withConfiguredLog = async <T>(work: (ledgerLog: LedgerLog) => Promise<T>): Promise<T> => {
-  const configuration = readConfiguration(process.env);
+export const withConfiguredLog = async <T>(
+  io: Io,
+  work: (ledgerLog: LedgerLog) => Promise<T>,
+): Promise<T> => {
+  const configuration = readConfiguration(io.env);
   // With an event store, nothing is read from the data folder.
   if (configuration.EVENTSTORE_URL === '') mustHoldData(configuration);
-  return withLog({ role: 'source', address: 'configured' }, work);
+  return withLog(io, { role: 'source', address: 'configured' }, work);
 };
 
 const POSITION = /^[0-9]{16,20}$/;

@@ -25,6 +25,7 @@ import { fileOutput, type Output } from './file-output';
 import { warn } from '../operator-session';
 import { prettyLines } from './pretty-events';
 import { withProgress, type ProgressLine } from '../progress';
+import type { Io } from '../io';
 
 interface Options {
   readonly tenant?: readonly string[];
@@ -62,20 +63,20 @@ const oneOrMore = (text: string): number => {
 };
 
 /** The default on a TTY. */
-const isPretty = ({ format, output }: Options): boolean =>
-  format === 'pretty' || (format === undefined && output === undefined && process.stdout.isTTY);
+const isPretty = ({ stdout }: Io, { format, output }: Options): boolean =>
+  format === 'pretty' || (format === undefined && output === undefined && stdout.isTTY === true);
 
-const supportsColor = (): boolean => process.stdout.isTTY && !process.env['NO_COLOR'];
+const supportsColor = ({ stdout, env }: Io): boolean => stdout.isTTY === true && !env['NO_COLOR'];
 
-const stdoutOutput = (signal: AbortSignal): Output => ({
-  write: (bytes) => writeOut(bytes, signal),
-  finish: async (trailer) => notice(trailer),
+const stdoutOutput = (io: Io, signal: AbortSignal): Output => ({
+  write: (bytes) => writeOut(io, bytes, signal),
+  finish: async (trailer) => notice(io, trailer),
   abandon: async () => undefined,
 });
 
 /** Says where to resume later. */
-const noticeEnd = (upTo: Position | undefined): void =>
-  notice(upTo === undefined ? 'Nothing was read.' : `To go on from here: --after ${upTo}`);
+const noticeEnd = (io: Io, upTo: Position | undefined): void =>
+  notice(io, upTo === undefined ? 'Nothing was read.' : `To go on from here: --after ${upTo}`);
 
 const sentenceOf = ({ events, sha256 }: Trailer): string => `${counted(events, 'event')}, SHA-256 ${sha256}`;
 
@@ -87,22 +88,27 @@ const conditionsOf = (options: Options): Conditions & ExportRange => ({
   limit: options.limit,
 });
 
-const noticeUnreadable = (count: number): void => {
+const noticeUnreadable = (io: Io, count: number): void => {
   if (count > 0)
     notice(
+      io,
       `${counted(count, 'event')} could not be read, so there was no entity or operation to compare. To see everything, leave out --entity and --operation.`,
     );
 };
 
 /** Otherwise a key that only read would look unused. */
-const noticeDailySums = async ({ log }: LedgerLog, { key, tenant, follow }: Options): Promise<void> => {
+const noticeDailySums = async (
+  io: Io,
+  { log }: LedgerLog,
+  { key, tenant, follow }: Options,
+): Promise<void> => {
   if (key === undefined || follow === true) return;
   const since = formatOf({ type: 'KeyUsed', metadata: {} });
   const sums =
     (await log.format()) < since
       ? 'Reads with this key are not among these events: they are recorded once the log is upgraded (tenant-ledger log upgrade).'
       : `Reads with this key are summed up per UTC day (KeyUsed), once the day has ended, and only since the log has format ${since}.`;
-  notice(`${sums} Today: tenant-ledger key show ${key} --tenant ${tenant?.[0] ?? 'ID'}`);
+  notice(io, `${sums} Today: tenant-ledger key show ${key} --tenant ${tenant?.[0] ?? 'ID'}`);
 };
 
 /** Observes an export, and may end it. */
@@ -117,6 +123,7 @@ const headAt = (last: LoggedEvent | undefined): Head | undefined =>
 
 /** Exports until the end, the limit or an interruption. Returns the position reached. */
 const run = async (
+  io: Io,
   ledgerLog: LedgerLog,
   options: Options,
   upTo: Position | undefined,
@@ -128,8 +135,8 @@ const run = async (
   const total = upTo === undefined ? 0 : await log.distance(options.after, upTo);
   const trail = trailerBuilder();
   let [done, unreadable, position] = [0, 0, options.after];
-  const lines = isPretty(options)
-    ? prettyLines(ledgerLog, supportsColor())
+  const lines = isPretty(io, options)
+    ? prettyLines(ledgerLog, supportsColor(io))
     : eventLines(conditions.format, streams);
   const { follow = false } = options;
   const exporting = { lines, follow, signal, onUnreadable: () => (unreadable += 1) };
@@ -149,13 +156,13 @@ const run = async (
 };
 
 /** Ends `--follow` if the log is set back or replaced. Otherwise it would wait forever, after printing events now gone. */
-const watchLog = ({ log }: LedgerLog) => {
+const watchLog = (io: Io, { log }: LedgerLog) => {
   const lost = new AbortController();
   let last: Head | undefined;
   const watch = logWatch({
     log,
     checkpoint: async () => last,
-    report: (what, error) => (codeOf(error) === 'log_set_back' ? lost.abort(error) : warn(what, error)),
+    report: (what, error) => (codeOf(error) === 'log_set_back' ? lost.abort(error) : warn(io)(what, error)),
     onLost: () => undefined,
   });
   watch.start();
@@ -166,29 +173,29 @@ const watchLog = ({ log }: LedgerLog) => {
   };
 };
 
-const audit = (options: Options): Promise<void> =>
-  withConfiguredLog(async (ledgerLog) => {
+const audit = (io: Io, options: Options): Promise<void> =>
+  withConfiguredLog(io, async (ledgerLog) => {
     if (options.after !== undefined) await mustBeReached(ledgerLog, options.after);
     for (const type of options.type ?? [])
-      if (!isEventType(type)) notice(`There is no event type ${type}: see docs/events.md.`);
-    const interrupted = untilInterrupted();
-    const watched = options.follow === true ? watchLog(ledgerLog) : undefined;
+      if (!isEventType(type)) notice(io, `There is no event type ${type}: see docs/events.md.`);
+    const interrupted = untilInterrupted(io);
+    const watched = options.follow === true ? watchLog(io, ledgerLog) : undefined;
     const signal = watched === undefined ? interrupted : AbortSignal.any([interrupted, watched.lost]);
     const head = options.follow === true ? undefined : await ledgerLog.log.head();
-    const output = options.output === undefined ? stdoutOutput(signal) : await fileOutput(options.output);
+    const output = options.output === undefined ? stdoutOutput(io, signal) : await fileOutput(options.output);
     try {
       const onRead = watched?.onRead ?? (() => undefined);
-      const { position, unreadable, trailer } = await withProgress('Exporting:', (line) =>
-        run(ledgerLog, options, head?.position, output, { line, signal, onRead }),
+      const { position, unreadable, trailer } = await withProgress(io, 'Exporting:', (line) =>
+        run(io, ledgerLog, options, head?.position, output, { line, signal, onRead }),
       );
-      noticeUnreadable(unreadable);
-      await noticeDailySums(ledgerLog, options);
+      noticeUnreadable(io, unreadable);
+      await noticeDailySums(io, ledgerLog, options);
       watched?.lost.throwIfAborted();
       if (signal.aborted || options.follow === true) {
         await output.abandon();
-        return isOutputLost(signal) ? undefined : noticeEnd(position);
+        return isOutputLost(signal) ? undefined : noticeEnd(io, position);
       }
-      await output.finish(isPretty(options) ? sentenceOf(trailer) : trailerLine(trailer));
+      await output.finish(isPretty(io, options) ? sentenceOf(trailer) : trailerLine(trailer));
     } catch (error) {
       await output.abandon();
       throw error;
@@ -207,7 +214,7 @@ The output ends with a trailer (the number of events, the first and last positio
 as the last line of the file. A file can be checked with: head -n -1 FILE | sha256sum, and against the log with
 tenant-ledger audit check FILE.`;
 
-export const auditCommand = (): Command =>
+export const auditCommand = (io: Io): Command =>
   new Command('audit')
     .description('print raw events from the event log, of all tenants or of some')
     .addOption(
@@ -239,9 +246,9 @@ export const auditCommand = (): Command =>
       mustBeInOrder(options, command);
       if (options.format === 'pretty' && options.output !== undefined)
         command.error('error: --output needs the format ndjson or csv: only those can be checked');
-      return audit(options);
+      return audit(io, options);
     })
-    .addCommand(showCommand())
-    .addCommand(historyCommand())
-    .addCommand(accessCommand())
-    .addCommand(checkCommand());
+    .addCommand(showCommand(io))
+    .addCommand(historyCommand(io))
+    .addCommand(accessCommand(io))
+    .addCommand(checkCommand(io));

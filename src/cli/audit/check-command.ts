@@ -6,6 +6,7 @@ import { jsonOption, type JsonOption } from '../arguments';
 import { withConfiguredLog } from './arguments';
 import { counted, notice, printJson } from '../output';
 import { withProgress } from '../progress';
+import type { Io } from '../io';
 
 interface Options extends JsonOption {
   readonly offline?: true;
@@ -48,35 +49,36 @@ const unknownOffline = ({ trailer, isGapless }: CheckedOffline): string =>
       : [`- what comes after the first ${counted(trailer.events, 'event')}: the export was limited.`]),
   ].join('\n');
 
-const differs = (file: string, from: string, { line, what }: { line?: number; what: string }): void =>
-  notice(`${file} differs from ${from}${line === undefined ? '' : ` in line ${line}`}: ${what}`);
+const differs = (io: Io, file: string, from: string, { line, what }: { line?: number; what: string }): void =>
+  notice(io, `${file} differs from ${from}${line === undefined ? '' : ` in line ${line}`}: ${what}`);
 
-const checkAlone = async (file: string, json: boolean): Promise<void> => {
+const checkAlone = async (io: Io, file: string, json: boolean): Promise<void> => {
   const checked = await checkOffline(file);
   const { difference, trailer } = checked;
-  if (difference !== undefined) process.exitCode = 1;
-  if (json) return printJson({ file, consistent: difference === undefined, difference, trailer });
-  if (difference !== undefined) return differs(file, 'its trailer', difference);
-  process.stdout.write(
-    `${file} agrees with its trailer: ${contentsOf(trailer)}.\n${unknownOffline(checked)}\n`,
-  );
+  if (difference !== undefined) io.exitCode = 1;
+  if (json) return printJson(io, { file, consistent: difference === undefined, difference, trailer });
+  if (difference !== undefined) return differs(io, file, 'its trailer', difference);
+  io.stdout.write(`${file} agrees with its trailer: ${contentsOf(trailer)}.\n${unknownOffline(checked)}\n`);
 };
 
-const check = (file: string, { json = false, offline }: Options): Promise<void> => {
-  if (offline === true) return checkAlone(file, json);
-  return withConfiguredLog(async (ledgerLog) => {
-    const checked = await withProgress('Checking:', (line) =>
-      checkExport(ledgerLog, file, (read) => line.show(`${read} events read`)),
-    );
-    const { difference, trailer, later } = checked;
-    if (difference !== undefined) process.exitCode = 1;
-    if (json) return printJson({ file, unaltered: difference === undefined, difference, later, trailer });
-    if (difference !== undefined) return differs(file, 'the log', difference);
-    process.stdout.write(`${file} is unaltered: ${contentsOf(trailer)}.\n${extentOf(checked)}\n`);
-  });
-};
+const check =
+  (io: Io) =>
+  (file: string, { json = false, offline }: Options): Promise<void> => {
+    if (offline === true) return checkAlone(io, file, json);
+    return withConfiguredLog(io, async (ledgerLog) => {
+      const checked = await withProgress(io, 'Checking:', (line) =>
+        checkExport(ledgerLog, file, (read) => line.show(`${read} events read`)),
+      );
+      const { difference, trailer, later } = checked;
+      if (difference !== undefined) io.exitCode = 1;
+      if (json)
+        return printJson(io, { file, unaltered: difference === undefined, difference, later, trailer });
+      if (difference !== undefined) return differs(io, file, 'the log', difference);
+      io.stdout.write(`${file} is unaltered: ${contentsOf(trailer)}.\n${extentOf(checked)}\n`);
+    });
+  };
 
-export const checkCommand = (): Command =>
+export const checkCommand = (io: Io): Command =>
   new Command('check')
     .description('compare an exported file with the log: is it complete and unaltered?')
     .argument('<file>', 'written by tenant-ledger audit --output, or by GET /events as NDJSON')
@@ -91,4 +93,4 @@ later events match: a file that was cut and given a new trailer looks like one t
 With --offline no log is read: the digest, the number of events and their revisions are checked, and what cannot be known
 is listed.`,
     )
-    .action(check);
+    .action(check(io));

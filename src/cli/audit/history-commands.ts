@@ -9,6 +9,7 @@ import { jsonOption, tenantOption, type JsonOption } from '../arguments';
 import { momentOption, momentOrPosition, mustBeMomentOf, withConfiguredLog } from './arguments';
 import { notice, printJson, printTable, valueText } from '../output';
 import { changeText } from './pretty-events';
+import type { Io } from '../io';
 
 interface Options extends JsonOption {
   readonly tenant: string;
@@ -38,12 +39,13 @@ const fieldRows = (entities: ReadonlyMap<string, Fields>) =>
     Object.entries(fields).map(([field, value]) => ({ entity, field, value: valueText(value) })),
   );
 
-const printHistory = (tenant: Tenant, entries: readonly HistoryEntry[], json = false): void => {
+const printHistory = (io: Io, tenant: Tenant, entries: readonly HistoryEntry[], json = false): void => {
   const entities = allEntities(tenant);
-  if (json) return printJson({ state: Object.fromEntries(entities), history: entries });
-  printTable(fieldRows(entities));
-  process.stdout.write('\nChanges:\n');
+  if (json) return printJson(io, { state: Object.fromEntries(entities), history: entries });
+  printTable(io, fieldRows(entities));
+  io.stdout.write('\nChanges:\n');
   printTable(
+    io,
     entries.map(({ at, type, entity_type, entity_id, actor, event_id, changes }) => ({
       at,
       type,
@@ -55,34 +57,35 @@ const printHistory = (tenant: Tenant, entries: readonly HistoryEntry[], json = f
   );
 };
 
-const printDifferences = (before: Tenant, after: Tenant, json = false): void => {
+const printDifferences = (io: Io, before: Tenant, after: Tenant, json = false): void => {
   const differences = differencesBetween(before, after);
-  if (json) return printJson(differences);
-  if (differences.length === 0) notice('Nothing differs.');
+  if (json) return printJson(io, differences);
+  if (differences.length === 0) notice(io, 'Nothing differs.');
   printTable(
+    io,
     differences.flatMap(({ entity, changes }) =>
       changes.map(({ field, from, to }) => ({ entity, field, from: valueText(from), to: valueText(to) })),
     ),
   );
 };
 
-const history = ({ tenant: tenantId, at, diff, json }: Options): Promise<void> =>
-  withConfiguredLog(async (ledgerLog) => {
+const history = (io: Io, { tenant: tenantId, at, diff, json }: Options): Promise<void> =>
+  withConfiguredLog(io, async (ledgerLog) => {
     if (diff !== undefined) {
       const [before, after] = [
         await stateAt(ledgerLog, tenantId, diff[0]),
         await stateAt(ledgerLog, tenantId, diff[1]),
       ];
       if (before.status === 'absent') mustExist(after, tenantId, diff[1]);
-      return printDifferences(before, after, json);
+      return printDifferences(io, before, after, json);
     }
     const entries: HistoryEntry[] = [];
     const tenant = await stateAt(ledgerLog, tenantId, at, (entry) => entries.push(entry));
     mustExist(tenant, tenantId, at);
-    printHistory(tenant, entries, json);
+    printHistory(io, tenant, entries, json);
   });
 
-export const historyCommand = (): Command =>
+export const historyCommand = (io: Io): Command =>
   new Command('history')
     .description('show a tenant as it was at a moment, and what was changed up to then, by whom')
     .addOption(tenantOption())
@@ -96,35 +99,39 @@ export const historyCommand = (): Command =>
     .action((options: Options, command: Command) => {
       if (options.diff !== undefined && options.diff.length !== 2)
         command.error('error: --diff needs two moments, for example --diff 2031-01-01 2031-02-01');
-      return history(options);
+      return history(io, options);
     });
 
 /** Keys expire by time, so a position counts as the time of the last event up to it. */
-const access = ({ tenant: tenantId, at, json }: Options): Promise<void> =>
-  withConfiguredLog(async (ledgerLog) => {
-    let last = '';
-    const tenant = await stateAt(ledgerLog, tenantId, at, (entry) => (last = entry.at));
-    mustExist(tenant, tenantId, at);
-    const time = at === undefined ? isoNow() : 'time' in at ? at.time : last;
-    const rows = accessTo(tenant, time);
-    if (json === true) return printJson({ at: time, status: tenant.status, applications: rows });
-    if (tenant.status === 'deleted') return notice(`Tenant ${tenantId} was deleted: nobody had access.`);
-    if (rows.length === 0) return notice('The tenant had no Applications.');
-    printTable(
-      rows.map(({ application_id, name, type, permissions, keys }) => ({
-        application_id,
-        name,
-        type,
-        keys: keys.length === 0 ? 'none' : keys.map(({ id }) => id),
-        permissions,
-      })),
-    );
-  });
+const access =
+  (io: Io) =>
+  ({ tenant: tenantId, at, json }: Options): Promise<void> =>
+    withConfiguredLog(io, async (ledgerLog) => {
+      let last = '';
+      const tenant = await stateAt(ledgerLog, tenantId, at, (entry) => (last = entry.at));
+      mustExist(tenant, tenantId, at);
+      const time = at === undefined ? isoNow() : 'time' in at ? at.time : last;
+      const rows = accessTo(tenant, time);
+      if (json === true) return printJson(io, { at: time, status: tenant.status, applications: rows });
+      if (tenant.status === 'deleted')
+        return notice(io, `Tenant ${tenantId} was deleted: nobody had access.`);
+      if (rows.length === 0) return notice(io, 'The tenant had no Applications.');
+      printTable(
+        io,
+        rows.map(({ application_id, name, type, permissions, keys }) => ({
+          application_id,
+          name,
+          type,
+          keys: keys.length === 0 ? 'none' : keys.map(({ id }) => id),
+          permissions,
+        })),
+      );
+    });
 
-export const accessCommand = (): Command =>
+export const accessCommand = (io: Io): Command =>
   new Command('access')
     .description('show which Applications could do what at a moment, and with which keys')
     .addOption(tenantOption())
     .addOption(momentOption('--at <moment>', 'a time or a position (default: now)'))
     .addOption(jsonOption())
-    .action(access);
+    .action(access(io));

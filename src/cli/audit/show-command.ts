@@ -10,6 +10,7 @@ import { jsonOption, uuid, type JsonOption } from '../arguments';
 import { withConfiguredLog } from './arguments';
 import { notice, printJson, printRecord, printTable, valueText } from '../output';
 import { withProgress, type ProgressLine } from '../progress';
+import type { Io } from '../io';
 
 interface Options extends JsonOption {
   readonly tenant?: string;
@@ -67,35 +68,39 @@ const effect = async (ledgerLog: LedgerLog, event: LoggedEvent) => {
 
 const cell = (value: unknown): string | undefined => valueText(value ?? undefined);
 
-const show = (id: string, { tenant, json }: Options): Promise<void> =>
-  withConfiguredLog(async (ledgerLog) => {
-    const logged = await withProgress('Searching:', (line) => find(ledgerLog, id, tenant, line));
-    const event = rawEvent(logged, ledgerLog.streams);
-    const { unreadable, before, after, changes } = await effect(ledgerLog, logged);
-    const trace = await othersOfTrace(ledgerLog, event);
-    if (json === true) return printJson({ event, unreadable, before, after, changes, trace });
-    printRecord(Object.fromEntries(Object.entries(event).map(([name, value]) => [name, cell(value)])));
-    if (unreadable !== undefined) notice(`It cannot be read by this program: ${unreadable}`);
-    if (changes !== undefined) {
-      const changed = new Set(changes.map(({ field }) => field));
-      process.stdout.write('\nBefore and after (* changed):\n');
-      printTable(
-        Object.keys({ ...before, ...after }).map((field) => ({
-          field: `${changed.has(field) ? '*' : ' '} ${field}`,
-          before: cell(before?.[field]),
-          after: cell(after?.[field]),
-        })),
-      );
-    }
-    if (trace.length > 0) {
-      process.stdout.write('\nOther events of the same trace:\n');
-      printTable(
-        trace.map(({ id: other, type, recorded_at, stream }) => ({ id: other, type, recorded_at, stream })),
-      );
-    }
-  });
+const show =
+  (io: Io) =>
+  (id: string, { tenant, json }: Options): Promise<void> =>
+    withConfiguredLog(io, async (ledgerLog) => {
+      const logged = await withProgress(io, 'Searching:', (line) => find(ledgerLog, id, tenant, line));
+      const event = rawEvent(logged, ledgerLog.streams);
+      const { unreadable, before, after, changes } = await effect(ledgerLog, logged);
+      const trace = await othersOfTrace(ledgerLog, event);
+      if (json === true) return printJson(io, { event, unreadable, before, after, changes, trace });
+      printRecord(io, Object.fromEntries(Object.entries(event).map(([name, value]) => [name, cell(value)])));
+      if (unreadable !== undefined) notice(io, `It cannot be read by this program: ${unreadable}`);
+      if (changes !== undefined) {
+        const changed = new Set(changes.map(({ field }) => field));
+        io.stdout.write('\nBefore and after (* changed):\n');
+        printTable(
+          io,
+          Object.keys({ ...before, ...after }).map((field) => ({
+            field: `${changed.has(field) ? '*' : ' '} ${field}`,
+            before: cell(before?.[field]),
+            after: cell(after?.[field]),
+          })),
+        );
+      }
+      if (trace.length > 0) {
+        io.stdout.write('\nOther events of the same trace:\n');
+        printTable(
+          io,
+          trace.map(({ id: other, type, recorded_at, stream }) => ({ id: other, type, recorded_at, stream })),
+        );
+      }
+    });
 
-export const showCommand = (): Command =>
+export const showCommand = (io: Io): Command =>
   new Command('show')
     .description('show one event in full, what it changed, and the other events of its trace')
     .argument('<event>', 'the id of the event', uuid)
@@ -108,4 +113,4 @@ export const showCommand = (): Command =>
       `
 An event at which a tenant is parked is shown too, with what is wrong with it: look at it before you set it aside.`,
     )
-    .action(show);
+    .action(show(io));

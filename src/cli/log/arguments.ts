@@ -5,6 +5,7 @@ import type { LedgerLog } from '../../event-log/ledger-log';
 import { streamNames } from '../../event-log/streams';
 import { codeOf, fault, moreOf } from '../../fault';
 import { warn } from '../operator-session';
+import type { Io } from '../io';
 
 export const ADDRESSES = `An address: the path of a data folder, sqlite:PATH, esdb://HOST:PORT for EventStoreDB and KurrentDB, or the word
 configured for the log that the environment names (EVENTSTORE_URL, else DATA_DIR).`;
@@ -50,13 +51,14 @@ export interface ArgumentLog extends LedgerLog {
 
 /** Opens a log for some work and always closes it. */
 export const withLog = async <T>(
+  io: Io,
   { role, option, format, ...argument }: LogArgument,
   work: (log: ArgumentLog) => Promise<T>,
 ): Promise<T> => {
-  const configuration = readConfiguration(process.env);
+  const configuration = readConfiguration(io.env);
   const streams = streamNames(argument.prefix ?? configuration.STREAM_PREFIX);
   const address = addressIn(configuration, argument.address);
-  const opening = openLog(address, streams, role, warn, format);
+  const opening = openLog(address, streams, role, warn(io), format);
   const log = await (option === undefined ? opening : opening.catch(namingOption(option, streams.prefix)));
   try {
     return await work({ address, streams, log });

@@ -4,8 +4,9 @@ import { UNFINISHED_COPY } from '../../domain/formats';
 import { copyLog } from '../../event-log/copy';
 import { jsonOption, wholeNumber, type JsonOption } from '../arguments';
 import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './arguments';
-import { notice, printOne } from '../output';
+import { goOnAtCtrlZ, notice, printOne } from '../output';
 import { withProgress } from '../progress';
+import type { Io } from '../io';
 
 interface Options extends JsonOption {
   readonly from: string;
@@ -25,44 +26,49 @@ const quietFor = (seconds: Options['followUntilQuiet']): { quietMs: number; foll
 };
 
 const withBothLogs = (
+  io: Io,
   options: Options,
   work: (from: ArgumentLog, to: ArgumentLog) => Promise<void>,
 ): Promise<void> => {
   const source = { address: options.from, prefix: options.fromPrefix, option: '--from-prefix' };
   const target = { address: options.to, prefix: options.toPrefix, option: '--to-prefix' };
-  return withLog({ role: 'source', ...source }, (from) =>
-    withLog({ role: 'target', ...target, format: UNFINISHED_COPY }, (to) => work(from, to)),
+  goOnAtCtrlZ(io);
+  return withLog(io, { role: 'source', ...source }, (from) =>
+    withLog(io, { role: 'target', ...target, format: UNFINISHED_COPY }, (to) => work(from, to)),
   );
 };
 
-const copy = (options: Options): Promise<void> =>
-  withBothLogs(options, async (from, to) => {
-    const began = Date.now();
-    const { events, copied, foreign, digest } = await withProgress('Copying:', ({ showStep }) =>
-      copyLog(from, to, {
-        ...quietFor(options.followUntilQuiet),
-        onProgress: ({ step, done, total }) => showStep(step, done, total),
-      }),
-    );
-    if (foreign.source > 0)
-      notice(
-        `${foreign.source} events of the source are in streams that do not belong to this service: not copied.`,
+const copy =
+  (io: Io) =>
+  (options: Options): Promise<void> =>
+    withBothLogs(io, options, async (from, to) => {
+      const began = Date.now();
+      const { events, copied, foreign, digest } = await withProgress(io, 'Copying:', ({ showStep }) =>
+        copyLog(from, to, {
+          ...quietFor(options.followUntilQuiet),
+          onProgress: ({ step, done, total }) => showStep(step, done, total),
+        }),
       );
-    const report = {
-      from: withoutSecrets(from.address),
-      to: withoutSecrets(to.address),
-      events,
-      copied,
-      source_digest: digest.source,
-      target_digest: digest.target,
-      foreign_in_source: foreign.source,
-      foreign_in_target: foreign.target,
-      seconds: Math.round((Date.now() - began) / 100) / 10,
-    };
-    printOne(report, options);
-  });
+      if (foreign.source > 0)
+        notice(
+          io,
+          `${foreign.source} events of the source are in streams that do not belong to this service: not copied.`,
+        );
+      const report = {
+        from: withoutSecrets(from.address),
+        to: withoutSecrets(to.address),
+        events,
+        copied,
+        source_digest: digest.source,
+        target_digest: digest.target,
+        foreign_in_source: foreign.source,
+        foreign_in_target: foreign.target,
+        seconds: Math.round((Date.now() - began) / 100) / 10,
+      };
+      printOne(io, report, options);
+    });
 
-export const copyCommand = (): Command =>
+export const copyCommand = (io: Io): Command =>
   new Command('copy')
     .description('copy an event log into another one, and verify it')
     .requiredOption('--from <address>', 'the log that is copied')
@@ -83,4 +89,4 @@ ${ADDRESSES}
 Order, revisions, ids, data, metadata and recorded times are kept; the target has an identity of its own. The command
 can be killed and run again at any time. At the end both logs are compared event by event; exit code 1 if they differ.`,
     )
-    .action(copy);
+    .action(copy(io));

@@ -9,6 +9,7 @@ import { copyCommand } from './copy-command';
 import { verifyCommand } from './verify-command';
 import { sessionCommand, type OperatorSession } from '../operator-session';
 import { notice, printOne } from '../output';
+import type { Io } from '../io';
 
 const mustBeNoOlderProgram = async ({ app }: OperatorSession): Promise<void> => {
   const older = await olderPrograms(app.replay.readModels, projections);
@@ -20,22 +21,27 @@ const mustBeNoOlderProgram = async ({ app }: OperatorSession): Promise<void> => 
 };
 
 const run = async (session: OperatorSession, options: JsonOption & YesOption): Promise<void> => {
+  const { io } = session;
   const { log, store } = session.app;
   const before = await log.format();
   const allowed = formats.filter(({ format }) => format > before).map(({ allows }) => allows);
   if (allowed.length > 0) {
     await mustBeNoOlderProgram(session);
-    notice(`The format of the event log is ${before}. Format ${NEWEST_FORMAT} allows ${allowed.join('; ')}.`);
-    notice('Programs that know only an earlier format cannot read what is written then.');
+    notice(
+      io,
+      `The format of the event log is ${before}. Format ${NEWEST_FORMAT} allows ${allowed.join('; ')}.`,
+    );
+    notice(io, 'Programs that know only an earlier format cannot read what is written then.');
     const question = `raise the format of ${store} to ${NEWEST_FORMAT}: no older program runs any more, or will be started again`;
-    if (!(await confirmedIrreversible(question, options, 'Nothing was changed.'))) return;
+    if (!(await confirmedIrreversible(io, question, options, 'Nothing was changed.'))) return;
     await log.raiseFormat(NEWEST_FORMAT);
   }
-  printOne({ log: store, format_before: before, format: await log.format(), allowed }, options);
+  printOne(io, { log: store, format_before: before, format: await log.format(), allowed }, options);
 };
 
-const upgrade = (): Command =>
+const upgrade = (io: Io): Command =>
   sessionCommand(
+    io,
     'upgrade',
     'finish an upgrade: allow events that older programs cannot read, after confirmation',
     run,
@@ -50,5 +56,5 @@ runs the new program and none will go back. All of them notice at once. It canno
 older program is seen to project the same read models; any other cannot be seen.`,
     );
 
-export const logCommands = (): Command =>
-  commandGroup('log', 'work on the event log itself', [copyCommand(), upgrade(), verifyCommand()]);
+export const logCommands = (io: Io): Command =>
+  commandGroup('log', 'work on the event log itself', [copyCommand(io), upgrade(io), verifyCommand(io)]);

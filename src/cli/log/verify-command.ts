@@ -8,6 +8,7 @@ import { jsonOption, type JsonOption } from '../arguments';
 import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './arguments';
 import { notice, printJson, printRecord, printTable } from '../output';
 import { withProgress } from '../progress';
+import type { Io } from '../io';
 
 interface Options extends JsonOption {
   readonly prefix?: string;
@@ -61,6 +62,7 @@ const report = (
 });
 
 const print = (
+  io: Io,
   log: ArgumentLog,
   verified: VerifiedLog,
   earlier: EarlierHistory | undefined,
@@ -68,29 +70,35 @@ const print = (
 ) => {
   const all = report(log, verified);
   const { findings, found, notes, noted } = verified;
-  if (json) return printJson({ ...all, findings, notes });
-  printRecord(all);
+  if (json) return printJson(io, { ...all, findings, notes });
+  printRecord(io, all);
   const listed = [...findings, ...notes];
   const more = found + noted.copy + noted.set_aside - listed.length;
-  if (listed.length > 0) printTable(listed.map((finding) => ({ ...finding })));
-  if (more > 0) notice(`${more} more are not listed.`);
-  if (earlier !== undefined && verified.earlier !== undefined)
-    notice(outcomes[verified.earlier](earlier, verified));
-};
-
-const verify = async (address: string, { prefix, against, json }: Options): Promise<void> => {
-  const earlier = against === undefined ? undefined : earlierIn(against);
-  await withLog({ role: 'source', address, prefix, option: '--prefix' }, async (log) => {
-    const verified = await withProgress('Verifying:', ({ showStep }) =>
-      verifyLog(log, { earlier, onProgress: (done, total) => showStep('reading', done, total) }),
+  if (listed.length > 0)
+    printTable(
+      io,
+      listed.map((finding) => ({ ...finding })),
     );
-    print(log, verified, earlier, json);
-    const isSound = verified.found === 0 && (verified.earlier ?? 'unchanged') === 'unchanged';
-    if (!isSound) process.exitCode = 1;
-  });
+  if (more > 0) notice(io, `${more} more are not listed.`);
+  if (earlier !== undefined && verified.earlier !== undefined)
+    notice(io, outcomes[verified.earlier](earlier, verified));
 };
 
-export const verifyCommand = (): Command =>
+const verify =
+  (io: Io) =>
+  async (address: string, { prefix, against, json }: Options): Promise<void> => {
+    const earlier = against === undefined ? undefined : earlierIn(against);
+    await withLog(io, { role: 'source', address, prefix, option: '--prefix' }, async (log) => {
+      const verified = await withProgress(io, 'Verifying:', ({ showStep }) =>
+        verifyLog(log, { earlier, onProgress: (done, total) => showStep('reading', done, total) }),
+      );
+      print(io, log, verified, earlier, json);
+      const isSound = verified.found === 0 && (verified.earlier ?? 'unchanged') === 'unchanged';
+      if (!isSound) io.exitCode = 1;
+    });
+  };
+
+export const verifyCommand = (io: Io): Command =>
   new Command('verify')
     .description('read a whole event log and report what is wrong with it')
     .argument('[address]', 'the log', 'configured')
@@ -110,4 +118,4 @@ them, the same that log copy prints. Keep the output: --against finds what was c
 in a copy of the log. Exit code 1 if anything is found. Second copies of an event with equal content, which count once,
 and what was set aside with "projections set-aside" are counted apart and do not fail. Nothing is written.`,
     )
-    .action(verify);
+    .action(verify(io));

@@ -20,31 +20,35 @@ import { counted, printMany, printOne } from '../output';
 import { rebuildCommand } from './rebuild-command';
 import { statusCommand } from './status-command';
 import { verifyCommand } from './verify-command';
+import type { Io } from '../io';
 
-const pruneUnused = (): Command =>
+const pruneUnused = (io: Io): Command =>
   sessionCommand(
+    io,
     'prune',
     'remove generations that are no longer used, after confirmation',
     async ({ app }, options: JsonOption & YesOption) => {
       const { readModels } = app.replay;
       const unused = await unusedGenerations(readModels, projections);
-      if (unused.length === 0) return printMany([], options, 'There is nothing to prune.');
+      if (unused.length === 0) return printMany(io, [], options, 'There is nothing to prune.');
       if (options.yes !== true) {
         const rows = unused.map((id) => ({ generation: generationName(id) }));
-        printMany(rows, options);
+        printMany(io, rows, options);
         const otherwise = 'Nothing was removed. Give --yes to remove them without confirmation.';
-        if (!(await confirmed(`Remove ${counted(unused.length, 'generation')}?`, otherwise))) return;
+        if (!(await confirmed(io, `Remove ${counted(unused.length, 'generation')}?`, otherwise))) return;
       }
       const removed = await prune(readModels, projections, unused);
       printMany(
+        io,
         removed.map((generation) => ({ removed: generation })),
         options,
       );
     },
   ).addOption(yesOption());
 
-const parked = (): Command =>
+const parked = (io: Io): Command =>
   sessionCommand(
+    io,
     'parked',
     'list the tenants that wait behind an event that could not be projected',
     async ({ app }, options: JsonOption) => {
@@ -54,20 +58,22 @@ const parked = (): Command =>
           const { tenant_id, event_id, event_type, position, since, reason } = tenant;
           rows.push({ projection: projector.name, tenant_id, event_id, event_type, position, since, reason });
         }
-      printMany(rows, options, 'No tenant is parked.');
+      printMany(io, rows, options, 'No tenant is parked.');
     },
   );
 
-const retry = (): Command =>
+const retry = (io: Io): Command =>
   sessionCommand(
+    io,
     'retry',
     'retry the parked tenants',
     async ({ app }, options: JsonOption & { readonly tenant?: string }) =>
-      printOne({ retry: await app.projecting.retryParked(options.tenant) }, options),
+      printOne(io, { retry: await app.projecting.retryParked(options.tenant) }, options),
   ).option('--tenant <uuid>', 'only this tenant', uuid);
 
-const setEventAside = (): Command =>
+const setEventAside = (io: Io): Command =>
   sessionCommand(
+    io,
     'set-aside',
     'pass over an event at which a tenant is parked, or accept that events before it are missing; the log keeps it',
     async ({ app, configuration }, eventId: string, options: ActorOptions & { readonly reason: string }) => {
@@ -80,20 +86,20 @@ const setEventAside = (): Command =>
       const retried = await projecting.retryParked(outcome.tenantId);
       const view = { event_id: eventId, tenant_id: outcome.tenantId, projections: outcome.passedOver };
       const gaps = outcome.gapAccepted.length === 0 ? {} : { gap_accepted: outcome.gapAccepted };
-      printOne({ ...view, ...gaps, retry: retried }, options);
+      printOne(io, { ...view, ...gaps, retry: retried }, options);
     },
   )
     .argument('<event-id>', 'the event', uuid)
     .requiredOption('--reason <text>', 'why, for the audit log')
     .addOption(actorOption());
 
-export const projectionsCommands = (): Command =>
+export const projectionsCommands = (io: Io): Command =>
   commandGroup('projections', 'inspect, rebuild, verify and switch the read models', [
-    statusCommand(),
-    rebuildCommand(),
-    pruneUnused(),
-    verifyCommand(),
-    parked(),
-    retry(),
-    setEventAside(),
+    statusCommand(io),
+    rebuildCommand(io),
+    pruneUnused(io),
+    verifyCommand(io),
+    parked(io),
+    retry(io),
+    setEventAside(io),
   ]);

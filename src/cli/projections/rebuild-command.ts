@@ -1,6 +1,5 @@
 import { Command } from 'commander';
 import type { Projector } from '../../../projections/projector';
-import { lowerPriority } from '../../app/priority';
 import { openReadModels } from '../../app/adapters';
 import { rebuildInWorkers, type Accepted } from '../../app/replay-workers';
 import { readConfiguration, type Configuration } from '../../configuration';
@@ -14,6 +13,7 @@ import { notice, printMany } from '../output';
 import { paceOf, shareOf, withProgress, type ProgressLine } from '../progress';
 import { chosenProjectors } from './chosen-projectors';
 import { differenceText } from './difference-text';
+import type { Io } from '../io';
 
 interface Options extends JsonOption {
   readonly all?: boolean;
@@ -46,47 +46,49 @@ const rowOf = ({ comparison, ...row }: Rebuilt) => ({
   differences: comparison?.differences ?? null,
 });
 
-const plan = (projectors: readonly Projector[], options: Options): Promise<void> =>
-  inSession(async ({ app }) => {
+const plan = (io: Io, projectors: readonly Projector[], options: Options): Promise<void> =>
+  inSession(io, async ({ app }) => {
     const plans = await together(projectors.map((projector) => planRebuild(app.replay, projector)));
     printMany(
+      io,
       plans.map((planned) => ({ ...planned })),
       options,
     );
   });
 
 /** Tolerates read models that do not match a log that was set back: a rebuild repairs them. */
-const checkedConfiguration = (): Promise<Configuration> =>
-  inSession(async ({ configuration }) => configuration).catch((error: unknown) => {
+const checkedConfiguration = (io: Io): Promise<Configuration> =>
+  inSession(io, async ({ configuration }) => configuration).catch((error: unknown) => {
     if (codeOf(error) !== 'log_set_back') throw error;
-    notice(messageOf(error));
-    return readConfiguration(process.env);
+    notice(io, messageOf(error));
+    return readConfiguration(io.env);
   });
 
 const MAX_SHOWN = 20;
 
 /** Shows the first differences of each projection. `verify` lists all. */
-const showFirst = () => {
+const showFirst = (io: Io) => {
   const shown = new Map<string, number>();
   return (projection: string, difference: Difference): void => {
     const count = (shown.get(projection) ?? 0) + 1;
     shown.set(projection, count);
-    if (count <= MAX_SHOWN) notice(differenceText(projection, difference));
+    if (count <= MAX_SHOWN) notice(io, differenceText(projection, difference));
     if (count === MAX_SHOWN + 1)
-      notice(`There are more: tenant-ledger projections verify ${projection} lists all of them.`);
+      notice(io, `There are more: tenant-ledger projections verify ${projection} lists all of them.`);
   };
 };
 
 /** Throws the first failure, after reporting the others. */
-const throwFailures = (outcomes: readonly PromiseSettledResult<Rebuilt>[]): void => {
+const throwFailures = (io: Io, outcomes: readonly PromiseSettledResult<Rebuilt>[]): void => {
   const failures = outcomes
     .filter((outcome) => outcome.status === 'rejected')
     .map(({ reason }) => reason as Error);
-  for (const failure of failures.slice(1)) notice(failure.message);
+  for (const failure of failures.slice(1)) notice(io, failure.message);
   if (failures[0] !== undefined) throw failures[0];
 };
 
 interface Shown {
+  readonly onError: (what: string, error: unknown) => void;
   readonly onStep: (name: string, step: RebuildStep) => void;
   readonly onDifference: (name: string, difference: Difference) => void;
 }
@@ -96,15 +98,15 @@ const rebuildWithLeases = async (
   configuration: Configuration,
   projectors: readonly Projector[],
   options: Accepted,
-  { onStep, onDifference }: Shown,
+  { onError, onStep, onDifference }: Shown,
 ): Promise<readonly PromiseSettledResult<Rebuilt>[]> => {
-  const { readModels, close } = await openReadModels(configuration, warn);
+  const { readModels, close } = await openReadModels(configuration, onError);
   const names = projectors.map(({ name }) => name);
-  const leases = await takeRebuildLeases(readModels, names, warn);
+  const leases = await takeRebuildLeases(readModels, names, onError);
   const due = projectors.filter(({ name }) => !leases.refused.has(name));
   try {
     const outcomes = await rebuildInWorkers(configuration, due, options, {
-      onError: warn,
+      onError,
       onDifference,
       onStep: (name, step) => {
         leases.note(name, step);
@@ -120,27 +122,31 @@ const rebuildWithLeases = async (
 };
 
 /** The session is closed first: the workers open their own stores, and it would only use memory. */
-const rebuild = async (projectors: readonly Projector[], options: Options): Promise<void> => {
-  const configuration = await checkedConfiguration();
-  lowerPriority();
+const rebuild = async (io: Io, projectors: readonly Projector[], options: Options): Promise<void> => {
+  const configuration = await checkedConfiguration(io);
   const { acceptDifferences = false, acceptParked = false } = options;
-  const outcomes = await withProgress('Rebuilding', (line) =>
+  const outcomes = await withProgress(io, 'Rebuilding', (line) =>
     rebuildWithLeases(
       configuration,
       projectors,
       { acceptDifferences, acceptParked },
-      { onStep: progressIn(line), onDifference: options.json === true ? () => undefined : showFirst() },
+      {
+        onError: warn(io),
+        onStep: progressIn(line),
+        onDifference: options.json === true ? () => undefined : showFirst(io),
+      },
     ),
   );
   printMany(
+    io,
     outcomes.filter((outcome) => outcome.status === 'fulfilled').map(({ value }) => rowOf(value)),
     options,
     'Nothing was rebuilt.',
   );
-  throwFailures(outcomes);
+  throwFailures(io, outcomes);
 };
 
-export const rebuildCommand = (): Command =>
+export const rebuildCommand = (io: Io): Command =>
   new Command('rebuild')
     .description(
       'build a new generation beside the live one, compare them, and switch to it; if they differ, it is kept, the live one stays, and the exit code is 3',
@@ -155,5 +161,5 @@ export const rebuildCommand = (): Command =>
       if (names.length === 0 && options.all !== true)
         self.error('error: name the projections to rebuild, or give --all');
       const projectors = chosenProjectors(names);
-      return options.dryRun === true ? plan(projectors, options) : rebuild(projectors, options);
+      return options.dryRun === true ? plan(io, projectors, options) : rebuild(io, projectors, options);
     });

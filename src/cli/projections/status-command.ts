@@ -15,6 +15,7 @@ import { lagBehind, ledgerStatus, rebuildsUnderWay } from '../../app/status';
 import type { JsonOption } from '../arguments';
 import { sessionCommand, type OperatorSession } from '../operator-session';
 import { printJson, printRecord, printTable } from '../output';
+import type { Io } from '../io';
 
 /** The rate is measured over this time. */
 const SAMPLE_MS = 500;
@@ -91,6 +92,7 @@ const rebuilds = async ({ app }: OperatorSession) =>
   }));
 
 const run = async (session: OperatorSession, options: JsonOption): Promise<void> => {
+  const { io } = session;
   const status = {
     head: (await session.app.log.head())?.position ?? null,
     projector: (await session.app.projecting.holder()) ?? null,
@@ -99,19 +101,23 @@ const run = async (session: OperatorSession, options: JsonOption): Promise<void>
     damages: await damages(session),
   };
   const isParked = status.generations.some(({ role, parked }) => role === 'live' && parked > 0);
-  if (isParked || status.damages.length > 0) process.exitCode = 1;
-  if (options.json === true) return printJson(status);
-  printRecord({ head: status.head, projector: status.projector });
-  process.stdout.write('\n');
-  printTable(status.generations.map((row) => ({ ...row, lag_seconds: row.lag_seconds.toFixed(1) })));
-  for (const damage of status.damages) process.stdout.write(`\n${damage}\n`);
+  if (isParked || status.damages.length > 0) io.exitCode = 1;
+  if (options.json === true) return printJson(io, status);
+  printRecord(io, { head: status.head, projector: status.projector });
+  io.stdout.write('\n');
+  printTable(
+    io,
+    status.generations.map((row) => ({ ...row, lag_seconds: row.lag_seconds.toFixed(1) })),
+  );
+  for (const damage of status.damages) io.stdout.write(`\n${damage}\n`);
   if (status.rebuilds.length === 0) return;
-  process.stdout.write('\nRebuilding:\n');
-  printTable(status.rebuilds);
+  io.stdout.write('\nRebuilding:\n');
+  printTable(io, status.rebuilds);
 };
 
-export const statusCommand = (): Command =>
+export const statusCommand = (io: Io): Command =>
   sessionCommand(
+    io,
     'status',
     'show every generation: position, lag, rate, parked tenants, who projects, running rebuilds; exit code 1 if a tenant is parked or a live generation is damaged',
     run,

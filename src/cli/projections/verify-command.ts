@@ -1,5 +1,4 @@
 import { Command } from 'commander';
-import { lowerPriority } from '../../app/priority';
 import { verifyInWorkers } from '../../app/replay-workers';
 import type { Difference } from '../../projecting/compare';
 import type { Verified } from '../../projecting/verify';
@@ -9,6 +8,7 @@ import { notice, printJson, printMany } from '../output';
 import { withProgress } from '../progress';
 import { chosenProjectors } from './chosen-projectors';
 import { differenceText } from './difference-text';
+import type { Io } from '../io';
 
 interface Options extends JsonOption {
   readonly tenant?: string;
@@ -22,46 +22,52 @@ const isSound = ({ differences, parked, gaps }: Verified): boolean =>
   differences === 0 && parked.length === 0 && gaps.length === 0;
 
 /** Collects differences for the JSON report, or prints each as it is found. */
-const differencesFor = ({ json }: Options) => {
+const differencesFor = (io: Io, { json }: Options) => {
   const all: unknown[] = [];
   const onDifference = (projection: string, difference: Difference): void => {
     const { tenantId, collection, key, kind, live, replayed } = difference;
     const summary = { projection, kind, tenant_id: tenantId, collection, key };
     if (all.length < MAX_SHOWN) all.push({ ...summary, live: live ?? null, replayed: replayed ?? null });
-    if (json !== true) notice(differenceText(projection, difference));
+    if (json !== true) notice(io, differenceText(projection, difference));
   };
   return { all, onDifference };
 };
 
-const print = (reports: readonly Verified[], options: Options): void => {
+const print = (io: Io, reports: readonly Verified[], options: Options): void => {
   for (const { projection, gaps } of reports)
     for (const { tenant_id, event_id, reason } of gaps)
-      notice(`${projection}: tenant ${tenant_id}, event ${event_id}. ${reason}`);
+      notice(io, `${projection}: tenant ${tenant_id}, event ${event_id}. ${reason}`);
   if (reports.some(({ parked }) => parked.length > 0))
-    notice('Tenants are parked: tenant-ledger projections parked says at which events, and why.');
+    notice(io, 'Tenants are parked: tenant-ledger projections parked says at which events, and why.');
   printMany(
+    io,
     reports.map((report) => ({ ...report, gaps: report.gaps.map(({ tenant_id }) => tenant_id) })),
     options,
   );
 };
 
-const verify = async (names: readonly string[], options: Options): Promise<void> => {
-  const projectors = chosenProjectors(names);
-  const configuration = await inSession(async (session) => {
-    await session.upToDate();
-    return session.configuration;
-  });
-  lowerPriority();
-  const { all: differences, onDifference } = differencesFor(options);
-  const reports = await withProgress('Verifying', ({ show: onProgress }) =>
-    verifyInWorkers(configuration, projectors, options.tenant, { onError: warn, onProgress, onDifference }),
-  );
-  if (!reports.every(isSound)) process.exitCode = 1;
-  if (options.json === true) printJson({ projections: reports, differences });
-  else print(reports, options);
-};
+const verify =
+  (io: Io) =>
+  async (names: readonly string[], options: Options): Promise<void> => {
+    const projectors = chosenProjectors(names);
+    const configuration = await inSession(io, async (session) => {
+      await session.upToDate();
+      return session.configuration;
+    });
+    const { all: differences, onDifference } = differencesFor(io, options);
+    const reports = await withProgress(io, 'Verifying', ({ show: onProgress }) =>
+      verifyInWorkers(configuration, projectors, options.tenant, {
+        onError: warn(io),
+        onProgress,
+        onDifference,
+      }),
+    );
+    if (!reports.every(isSound)) io.exitCode = 1;
+    if (options.json === true) printJson(io, { projections: reports, differences });
+    else print(io, reports, options);
+  };
 
-export const verifyCommand = (): Command =>
+export const verifyCommand = (io: Io): Command =>
   new Command('verify')
     .description(
       'replay into a scratch store and compare with the live read models; exit code 1 if they differ, events are missing or a tenant is parked',
@@ -69,4 +75,4 @@ export const verifyCommand = (): Command =>
     .argument('[names...]', 'the projections (default: all)')
     .option('--tenant <uuid>', 'only this tenant', uuid)
     .addOption(jsonOption())
-    .action(verify);
+    .action(verify(io));

@@ -1,20 +1,9 @@
 import { monotonicMs, pause } from '../../clock';
 import { isBusy } from '../../sqlite/database';
-import { beginWrite, endWrite, whenWritable } from '../../sqlite/suspension';
 import type { Thread } from '../../sqlite/thread';
 import { openWriter, type WriteRequest } from './writer';
 
 const RETRY_MS = 5;
-
-/** Writes in this thread, but not while the process is being suspended. */
-const writing = async <T>(work: () => T): Promise<T> => {
-  while (!beginWrite()) await whenWritable();
-  try {
-    return work();
-  } finally {
-    endWrite();
-  }
-};
 
 /** A writer in the calling thread, for threads that may block: nothing has to be sent. */
 export const writerInPlace = (folder: string): Thread => {
@@ -24,12 +13,12 @@ export const writerInPlace = (folder: string): Thread => {
       const end = monotonicMs() + withinMs;
       for (;;)
         try {
-          return await writing(() => writer.write(request as WriteRequest) as T);
+          return writer.write(request as WriteRequest) as T;
         } catch (error) {
           if (!isBusy(error) || monotonicMs() > end) throw error;
           await pause(RETRY_MS);
         }
     },
-    close: () => writing(() => writer.close()),
+    close: async () => writer.close(),
   };
 };

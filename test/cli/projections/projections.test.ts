@@ -115,7 +115,7 @@ describe('tenant-ledger projections beside a running server', () => {
 
   it('shows every generation, who projects, and that no tenant is parked', async () => {
     const status = await operator.json<Status>('projections status');
-    expect(status.projector).toContain(String(service.process.pid));
+    expect(status.projector).toContain(String(process.pid));
     expect(status.generations.map(({ generation, role }) => `${generation} ${role}`).toSorted()).toEqual(
       NAMES.map((name) => `${liveGeneration(service.folder, name)} live`).toSorted(),
     );

@@ -1,0 +1,24 @@
+interface Output extends NodeJS.WritableStream {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  /** Undefined: it is not a file descriptor. */
+  readonly fd?: number;
+}
+
+/** What a command uses of its process. Tests pass their own, to run commands in the process of the tests. */
+export interface Io {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
+  /** Data. */
+  readonly stdout: Output;
+  /** Everything else. */
+  readonly stderr: Output;
+  /** The exit code of the command once it has ended. */
+  exitCode?: number | string | null | undefined;
+  umask(mask: number): unknown;
+  /** Exits at once, whatever is still running. */
+  exit(code: number): void;
+  /** A handled signal neither ends nor stops the process. */
+  on(signal: NodeJS.Signals, handle: (signal: NodeJS.Signals) => void): unknown;
+  once(signal: NodeJS.Signals, handle: (signal: NodeJS.Signals) => void): unknown;
+}

@@ -1,0 +1,56 @@
+import { EventEmitter } from 'node:events';
+import { PassThrough, Writable } from 'node:stream';
+import type { Io } from '../../src/cli/io';
+import { main } from '../../src/cli/main';
+
+/** A command line that runs in the process of the tests, with streams in memory. */
+export interface Running {
+  readonly stdin: PassThrough;
+  stdout(): string;
+  stderr(): string;
+  /** As if the process got it. */
+  signal(name: NodeJS.Signals): void;
+  /** When the command is done, with its exit code. `serve` is done when the server is ready, has failed or was stopped. */
+  readonly done: Promise<number>;
+  /** When it exits by itself, as a server does in the end. */
+  readonly exited: Promise<number>;
+}
+
+const collecting = (isTTY: boolean) => {
+  const chunks: Buffer[] = [];
+  const stream = new Writable({ write: (chunk: Buffer, _, next) => (chunks.push(chunk), next()) });
+  return { stream: Object.assign(stream, { isTTY }), text: () => Buffer.concat(chunks).toString() };
+};
+
+export const run = (
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  { isTerminal = false } = {},
+): Running => {
+  const stdin = Object.assign(new PassThrough(), { isTTY: isTerminal });
+  const [stdout, stderr] = [collecting(isTerminal), collecting(isTerminal)];
+  const signals = new EventEmitter();
+  let exit: (code: number) => void = () => undefined;
+  const exited = new Promise<number>((resolve) => (exit = resolve));
+  const io: Io = {
+    env,
+    stdin,
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    umask: () => undefined,
+    exit,
+    on: (signal, handle) => signals.on(signal, handle),
+    once: (signal, handle) => signals.once(signal, handle),
+  };
+  const done = main([process.execPath, 'tenant-ledger', ...args], io).then(() => Number(io.exitCode ?? 0));
+  return {
+    stdin,
+    stdout: stdout.text,
+    stderr: stderr.text,
+    signal: (name) => {
+      if (!signals.emit(name, name)) throw new Error(`${args.join(' ')} does not handle ${name}.`);
+    },
+    done,
+    exited,
+  };
+};
