@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { EventLog, NewEvent } from '../src/event-log/event-log';
@@ -9,12 +9,15 @@ import { digestOf, makeKey } from '../src/ledger/api-key';
 import { startServer, type Server } from './processes';
 
 /**
- * What do large tenants cost themselves and others? 22 tenants with 10,000 idempotency keys each: writes to them, reads
- * of another tenant, and forged keys that name them. A tenant with 12,000 keys and no snapshot: its first write, and
- * reads of another tenant meanwhile. `npm run bench:keys [MAIN]`, where MAIN is the main file of another build.
+ * What do large tenants cost themselves and others? 22 tenants (or TENANTS) with 10,000 idempotency keys each: writes to
+ * them, reads of another tenant, and forged keys that name them, also while another tenant writes. A tenant with 12,000
+ * keys and no snapshot: its first write, and reads of another tenant meanwhile.
+ * `npm run bench:keys [TENANTS] [MAIN] [FOLDER]`, where MAIN is the main file of another build, and FOLDER keeps the data
+ * of the large tenants for the next run.
  */
-const MAIN = process.argv[2];
-const TENANTS = 22;
+const TENANTS = Number(process.argv[2] ?? 22);
+const MAIN = process.argv[3];
+const FOLDER = process.argv[4];
 const REQUESTS = 10_000;
 const KEYS = 12_000;
 const ROUNDS = 12;
@@ -143,60 +146,84 @@ const inRounds = async (customers: readonly Customer[], work: (customer: Custome
   return times;
 };
 
-const main = async (): Promise<void> => {
-  const root = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
-  const [many, keys] = [join(root, 'many'), join(root, 'keys')];
-  try {
-    const log = await sqliteEventLog(many, streams);
-    const bystander = await makeCustomer(log, () => []);
-    const customers: Customer[] = [];
-    for (let n = 0; n < TENANTS; n += 1) customers.push(await makeCustomer(log, requests));
-    await log.close();
-    await withServer(many, async (server) => {
-      const [good, refused] = [timedRequests(server, 200), timedRequests(server, 401)];
-      const read = () => good(bystander.key);
-      for (const { key } of customers) await good(key, true);
-      let writes: readonly number[] = [];
-      const reads = await meanwhile(read, async () => {
-        writes = await inRounds(customers, ({ key }) => good(key, true));
-      });
-      console.log(`writes to ${TENANTS} tenants of ${REQUESTS} remembered requests: ${percentiles(writes)}`);
-      console.log(`  reads of another tenant meanwhile: ${percentiles(reads)}`);
-      for (const put of [true, false]) {
-        let forged: readonly number[] = [];
-        const others = await meanwhile(read, async () => {
-          forged = await inRounds(customers, ({ tenantId }) => refused(makeKey(tenantId), put));
-        });
-        console.log(`forged keys that name them, ${put ? 'PUT' : 'GET'}: ${percentiles(forged)}`);
-        console.log(`  reads of another tenant meanwhile: ${percentiles(others)}`);
-      }
-    });
+interface Customers {
+  readonly bystander: Customer;
+  readonly customers: readonly Customer[];
+}
 
-    const second = await sqliteEventLog(keys, streams);
-    const neighbour = await makeCustomer(second, () => []);
-    const large = await makeCustomer(second, manyKeys);
-    await second.close();
-    await withServer(keys, async (server) => {
-      const good = timedRequests(server, 200);
-      await good(neighbour.key);
-      const began = performance.now();
-      let tries = 0;
-      const reads = await meanwhile(
-        () => good(neighbour.key),
+/** Made once per folder. */
+const largeTenants = async (folder: string): Promise<Customers> => {
+  const known = join(folder, 'customers.json');
+  if (existsSync(known)) return JSON.parse(readFileSync(known, 'utf8')) as Customers;
+  const log = await sqliteEventLog(folder, streams);
+  const bystander = await makeCustomer(log, () => []);
+  const customers: Customer[] = [];
+  for (let n = 0; n < TENANTS; n += 1) customers.push(await makeCustomer(log, requests));
+  await log.close();
+  writeFileSync(known, JSON.stringify({ bystander, customers }));
+  return { bystander, customers };
+};
+
+const measureLargeTenants = async (server: Server, { bystander, customers }: Customers): Promise<void> => {
+  const [good, refused] = [timedRequests(server, 200), timedRequests(server, 401)];
+  const read = () => good(bystander.key);
+  for (const { key } of customers) await good(key, true);
+  let writes: readonly number[] = [];
+  const reads = await meanwhile(read, async () => {
+    writes = await inRounds(customers, ({ key }) => good(key, true));
+  });
+  console.log(`writes to ${TENANTS} tenants of ${REQUESTS} remembered requests: ${percentiles(writes)}`);
+  console.log(`  reads of another tenant meanwhile: ${percentiles(reads)}`);
+  for (const otherWrites of [false, true])
+    for (const put of [true, false]) {
+      let forged: readonly number[] = [];
+      const others = await meanwhile(
+        () => good(bystander.key, otherWrites),
         async () => {
-          for (;;)
-            try {
-              tries += 1;
-              return await good(large.key, true);
-            } catch {
-              if (performance.now() - began > 60_000) throw new Error('It never came.');
-            }
+          forged = await inRounds(customers, ({ tenantId }) => refused(makeKey(tenantId), put));
         },
       );
-      const first = (performance.now() - began).toFixed(0);
-      console.log(`${KEYS} keys, no snapshot: the first write after ${first} ms and ${tries} tries`);
-      console.log(`  reads of another tenant meanwhile: ${percentiles(reads)}`);
-    });
+      console.log(`forged keys that name them, ${put ? 'PUT' : 'GET'}: ${percentiles(forged)}`);
+      console.log(
+        `  ${otherWrites ? 'writes to' : 'reads of'} another tenant meanwhile: ${percentiles(others)}`,
+      );
+    }
+};
+
+const firstWriteWithoutSnapshot = async (server: Server, neighbour: Customer, large: Customer) => {
+  const good = timedRequests(server, 200);
+  await good(neighbour.key);
+  const began = performance.now();
+  let tries = 0;
+  const reads = await meanwhile(
+    () => good(neighbour.key),
+    async () => {
+      for (;;)
+        try {
+          tries += 1;
+          return await good(large.key, true);
+        } catch {
+          if (performance.now() - began > 60_000) throw new Error('It never came.');
+        }
+    },
+  );
+  const first = (performance.now() - began).toFixed(0);
+  console.log(`${KEYS} keys, no snapshot: the first write after ${first} ms and ${tries} tries`);
+  console.log(`  reads of another tenant meanwhile: ${percentiles(reads)}`);
+};
+
+const main = async (): Promise<void> => {
+  const root = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
+  const [many, keys] = [FOLDER ?? join(root, 'many'), join(root, 'keys')];
+  try {
+    const customers = await largeTenants(many);
+    await withServer(many, (server) => measureLargeTenants(server, customers));
+
+    const log = await sqliteEventLog(keys, streams);
+    const neighbour = await makeCustomer(log, () => []);
+    const large = await makeCustomer(log, manyKeys);
+    await log.close();
+    await withServer(keys, (server) => firstWriteWithoutSnapshot(server, neighbour, large));
   } finally {
     rmSync(root, { recursive: true, force: true });
   }
