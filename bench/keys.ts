@@ -21,6 +21,7 @@ const FOLDER = process.argv[4];
 const REQUESTS = 10_000;
 const KEYS = 12_000;
 const ROUNDS = 12;
+const WRITERS = 8;
 
 interface Customer {
   readonly tenantId: string;
@@ -113,19 +114,20 @@ const percentiles = (times: readonly number[]): string => {
   return `median ${at(0.5)} ms, p99 ${at(0.99)}, longest ${at(1)}`;
 };
 
-/** Repeats a request while the work runs. Returns the times. */
+/** Repeats a request while the work runs, from this many clients. Returns the times. */
 const meanwhile = async (
   request: () => Promise<number>,
   work: () => Promise<unknown>,
+  clients = 1,
 ): Promise<readonly number[]> => {
   const times: number[] = [];
   let isRunning = true;
-  const requesting = (async () => {
+  const requesting = Array.from({ length: clients }, async () => {
     while (isRunning) times.push(await request());
-  })();
+  });
   await work();
   isRunning = false;
-  await requesting;
+  await Promise.all(requesting);
   return times;
 };
 
@@ -139,9 +141,13 @@ const withServer = async (folder: string, work: (server: Server) => Promise<void
   }
 };
 
-const inRounds = async (customers: readonly Customer[], work: (customer: Customer) => Promise<number>) => {
+const inRounds = async (
+  customers: readonly Customer[],
+  work: (customer: Customer) => Promise<number>,
+  rounds = ROUNDS,
+) => {
   const times: number[] = [];
-  for (let round = 0; round < ROUNDS; round += 1)
+  for (let round = 0; round < rounds; round += 1)
     for (const customer of customers) times.push(await work(customer));
   return times;
 };
@@ -164,30 +170,46 @@ const largeTenants = async (folder: string): Promise<Customers> => {
   return { bystander, customers };
 };
 
-const measureLargeTenants = async (server: Server, { bystander, customers }: Customers): Promise<void> => {
+/** Forged keys that name the tenants, while the other tenant is read or written. */
+const measureForgedKeys = async (
+  server: Server,
+  { bystander, customers }: Customers,
+  what: string,
+  rounds?: number,
+): Promise<void> => {
   const [good, refused] = [timedRequests(server, 200), timedRequests(server, 401)];
-  const read = () => good(bystander.key);
-  for (const { key } of customers) await good(key, true);
-  let writes: readonly number[] = [];
-  const reads = await meanwhile(read, async () => {
-    writes = await inRounds(customers, ({ key }) => good(key, true));
-  });
-  console.log(`writes to ${TENANTS} tenants of ${REQUESTS} remembered requests: ${percentiles(writes)}`);
-  console.log(`  reads of another tenant meanwhile: ${percentiles(reads)}`);
-  for (const otherWrites of [false, true])
+  for (const otherWrites of [true, false])
     for (const put of [true, false]) {
       let forged: readonly number[] = [];
       const others = await meanwhile(
         () => good(bystander.key, otherWrites),
         async () => {
-          forged = await inRounds(customers, ({ tenantId }) => refused(makeKey(tenantId), put));
+          forged = await inRounds(customers, ({ tenantId }) => refused(makeKey(tenantId), put), rounds);
         },
+        otherWrites ? WRITERS : 1,
       );
-      console.log(`forged keys that name them, ${put ? 'PUT' : 'GET'}: ${percentiles(forged)}`);
+      console.log(`forged keys that name ${what}, ${put ? 'PUT' : 'GET'}: ${percentiles(forged)}`);
       console.log(
         `  ${otherWrites ? 'writes to' : 'reads of'} another tenant meanwhile: ${percentiles(others)}`,
       );
     }
+};
+
+const measureLargeTenants = async (server: Server, all: Customers): Promise<void> => {
+  const { bystander, customers } = all;
+  const good = timedRequests(server, 200);
+  await measureForgedKeys(server, all, 'tenants not in memory', 1);
+  for (const { key } of customers) await good(key, true);
+  let writes: readonly number[] = [];
+  const reads = await meanwhile(
+    () => good(bystander.key),
+    async () => {
+      writes = await inRounds(customers, ({ key }) => good(key, true));
+    },
+  );
+  console.log(`writes to ${TENANTS} tenants of ${REQUESTS} remembered requests: ${percentiles(writes)}`);
+  console.log(`  reads of another tenant meanwhile: ${percentiles(reads)}`);
+  await measureForgedKeys(server, all, 'tenants in memory');
 };
 
 const firstWriteWithoutSnapshot = async (server: Server, neighbour: Customer, large: Customer) => {

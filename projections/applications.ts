@@ -1,4 +1,3 @@
-import { applicationAfter, keyAfter, noChanges, type AccessChanges } from '../src/domain/access-changes';
 import type { KeyRecord } from '../src/domain/authority';
 import type { Caused, Recorded } from '../src/domain/events';
 import { canonicalTime } from '../src/domain/moment';
@@ -168,25 +167,18 @@ const keyOf = ({
   ...(expiresAt === undefined ? {} : { expiresAt }),
 });
 
-/**
- * Combines what the read model says about a key with the changes in the tenant's stream since, if given. Everything is
- * read after the call, so none of it is older.
- */
-export const findKeyRecord = async (
-  reader: Reader,
-  tenantId: string,
-  digest: string,
-  since: AccessChanges = noChanges,
-): Promise<KeyRecord> => {
+/** What the read model says about a key. Everything is read after the call, so none of it is older. */
+export const findKeyRecord = async (reader: Reader, tenantId: string, digest: string): Promise<KeyRecord> => {
   const found = await reader.find(tenantId, 'keys', { index: 'by_digest', equal: [digest], limit: 1 });
   const document = found[0] as KeyDocument | undefined;
-  const key = keyAfter(document === undefined ? undefined : keyOf(document), digest, since);
-  if (key === undefined) return { key, application: undefined, isTenantDeleted: false };
+  if (document === undefined) return { key: undefined, application: undefined, isTenantDeleted: false };
   const [access, application] = await Promise.all([
     reader.get(tenantId, 'access', TENANT),
-    findApplication(reader, tenantId, key.applicationId),
+    findApplication(reader, tenantId, document.application_id),
   ]);
-  const isTenantDeleted = since.isTenantDeleted || access !== undefined;
-  if (application?.deleted_at !== undefined) return { key, application: undefined, isTenantDeleted };
-  return { key, application: applicationAfter(application, key.applicationId, since), isTenantDeleted };
+  return {
+    key: keyOf(document),
+    application: application?.deleted_at === undefined ? application : undefined,
+    isTenantDeleted: access !== undefined,
+  };
 };

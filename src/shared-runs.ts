@@ -50,3 +50,21 @@ export const sharedRuns = <T>(work: (at: number) => Promise<T>): SharedRuns<T> =
     },
   };
 };
+
+/** The same for each of any number of names, at a cost only while their work runs. */
+export const sharedRunsBy = <T>(
+  work: (name: string, at: number) => Promise<T>,
+): { since(name: string, time: number): Promise<T> } => {
+  const running = new Map<string, SharedRuns<T>>();
+  return {
+    since: async (name, time) => {
+      const runs = running.get(name) ?? sharedRuns((at) => work(name, at));
+      running.set(name, runs);
+      try {
+        return await runs.since(time);
+      } finally {
+        if (!runs.isRunning()) running.delete(name);
+      }
+    },
+  };
+};

@@ -1,6 +1,6 @@
 import { projections } from '../../projections/projections';
 import { accessRecord, type AccessRecord } from '../access/access-record';
-import { keyCheck } from '../access/key-check';
+import { keyRecords } from '../access/key-records';
 import type { Configuration } from '../configuration';
 import { NEWEST_FORMAT, UNFINISHED_COPY } from '../domain/formats';
 import { appendToEnd } from '../event-log/append-to-end';
@@ -106,7 +106,7 @@ const openParts = (
       appendToEnd(appending, streams.activity(tenantId), events, 'no_stream', RECORD_MS);
     const access = closeLater(accessRecord({ append, warn: report }));
     const keys = closeLater(
-      keyCheck({
+      keyRecords({
         log: watch.log,
         streams,
         applications: () => projecting.reader('applications'),

@@ -5,6 +5,7 @@ import { logFault, type EventLog } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf, messageOf, moreOf } from '../fault';
+import { sharedRunsBy } from '../shared-runs';
 import {
   bytesOf,
   emptyFold,
@@ -26,14 +27,18 @@ export interface KnownTenant {
 
 /** The folded tenants of this process: cached, and snapshotted now and then. */
 export interface Folds {
-  /** The fold in memory, without any I/O. May be stale: other processes may have written since. */
-  peek(tenantId: string): Fold | undefined;
-  /** The cached tenant, or else loaded. May be stale: other processes may have written since. */
-  known(tenantId: string, deadline: number): Promise<KnownTenant>;
-  /** Read up to the head of the stream. A load that misses the deadline continues, so later callers benefit from it. */
-  atHead(tenantId: string, deadline: number): Promise<KnownTenant>;
-  /** Applies events that this process just appended. Returns the fold right after them, even if the cache is ahead. */
-  advance(tenantId: string, known: KnownTenant, appended: readonly Recorded<TenantEvent>[]): Fold;
+  /** The fold in memory, if it has everything that was in the stream at this time. Without a time, however stale. */
+  peek(tenantId: string, since?: number): Fold | undefined;
+  /**
+   * The tenant with everything that was in its stream at this time (on the clock of this thread), or later. At
+   * `-Infinity`: the cached one, however stale. A read that misses the deadline continues, so later callers benefit.
+   */
+  asOf(tenantId: string, since: number, deadline: number): Promise<KnownTenant>;
+  /**
+   * Applies events that this process appended, by a call at this time. Returns the fold right after them, even if the
+   * cache is ahead.
+   */
+  advance(tenantId: string, known: KnownTenant, appended: readonly Recorded<TenantEvent>[], at: number): Fold;
   /** The tenants whose streams could not be read at the last attempt, with the reason. */
   unreadable(): readonly UnreadableTenant[];
 }
@@ -143,6 +148,8 @@ export const stillReading = () =>
 
 interface Cached {
   readonly known: KnownTenant;
+  /** It has everything that was in the stream at this time. */
+  readonly at: number;
   readonly snapshotAt: number;
   readonly bytes: number;
 }
@@ -152,11 +159,15 @@ interface FoldCache extends LedgerLog {
   /** Least recently used first. */
   readonly tenants: BoundedCache<Cached>;
   readonly unreadableTenants: Map<string, UnreadableTenant>;
-  readonly loading: Map<string, Promise<KnownTenant>>;
 }
 
 /** Caches the tenant unless the cache is ahead of it, and returns the later of the two. */
-const keep = (cache: FoldCache, tenantId: string, known: KnownTenant, loadedAt?: number): KnownTenant => {
+const keep = (
+  cache: FoldCache,
+  tenantId: string,
+  known: KnownTenant,
+  { at, loadedAt }: { readonly at: number; readonly loadedAt?: number },
+): KnownTenant => {
   const { fold, replies } = known;
   const before = cache.tenants.get(tenantId);
   if (before !== undefined && before.known.fold.revision > fold.revision) return before.known;
@@ -166,7 +177,12 @@ const keep = (cache: FoldCache, tenantId: string, known: KnownTenant, loadedAt?:
   if (isDue) void cache.snapshots.save(cache.streams.tenant(tenantId), fold);
   replies.flush();
   const bytes = bytesOf(fold) + replies.bytes();
-  cache.tenants.put(tenantId, { known, snapshotAt: isDue ? fold.revision : snapshotAt, bytes });
+  cache.tenants.put(tenantId, {
+    known,
+    at: Math.max(at, before?.at ?? at),
+    snapshotAt: isDue ? fold.revision : snapshotAt,
+    bytes,
+  });
   return known;
 };
 
@@ -188,24 +204,17 @@ const reading = async <T>(cache: FoldCache, tenantId: string, work: () => Promis
   }
 };
 
-/** Concurrent callers share one load. */
-const load = (cache: FoldCache, tenantId: string): Promise<KnownTenant> => {
-  const { loading } = cache;
-  const start = async (): Promise<KnownTenant> => {
-    const parts = { ...cache, onLost: () => cache.tenants.delete(tenantId) };
-    const { known, snapshotAt } = await reading(cache, tenantId, () => loadedTenant(tenantId, parts));
-    return keep(cache, tenantId, known, snapshotAt);
-  };
-  const loaded = loading.get(tenantId) ?? start().finally(() => loading.delete(tenantId));
-  loading.set(tenantId, loaded);
-  return loaded;
+const load = async (cache: FoldCache, tenantId: string, at: number): Promise<KnownTenant> => {
+  const parts = { ...cache, onLost: () => cache.tenants.delete(tenantId) };
+  const { known, snapshotAt } = await reading(cache, tenantId, () => loadedTenant(tenantId, parts));
+  return keep(cache, tenantId, known, { at, loadedAt: snapshotAt });
 };
 
-/** A shared load may have started earlier, so whatever came since is read after it. */
-const catchUp = async (cache: FoldCache, tenantId: string): Promise<KnownTenant> => {
-  const known = cache.tenants.get(tenantId)?.known ?? (await load(cache, tenantId));
+const catchUp = async (cache: FoldCache, tenantId: string, at: number): Promise<KnownTenant> => {
+  const known = cache.tenants.get(tenantId)?.known;
+  if (known === undefined) return load(cache, tenantId, at);
   const fold = await reading(cache, tenantId, () => readToHead(tenantId, known, cache));
-  return keep(cache, tenantId, { fold, replies: known.replies });
+  return keep(cache, tenantId, { fold, replies: known.replies }, { at });
 };
 
 export const cachedFolds = (
@@ -216,24 +225,29 @@ export const cachedFolds = (
 ): Folds => {
   const tenants = boundedCache<Cached>(maxBytes, ({ bytes }) => bytes);
   const unreadableTenants = new Map<string, UnreadableTenant>();
-  const cache: FoldCache = { log, snapshots, streams, tenants, unreadableTenants, loading: new Map() };
+  const cache: FoldCache = { log, snapshots, streams, tenants, unreadableTenants };
+  /** Concurrent callers share a read. */
+  const reads = sharedRunsBy((tenantId, at) => catchUp(cache, tenantId, at));
   return {
-    peek: (tenantId) => tenants.get(tenantId)?.known.fold,
-    known: async (tenantId, deadline) => {
+    peek: (tenantId, since = -Infinity) => {
       const entry = tenants.get(tenantId);
-      if (entry === undefined) return beforeDeadline(load(cache, tenantId), deadline, stillReading);
+      return entry === undefined || entry.at < since ? undefined : entry.known.fold;
+    },
+    asOf: async (tenantId, since, deadline) => {
+      const entry = tenants.get(tenantId);
+      if (entry === undefined || entry.at < since)
+        return beforeDeadline(reads.since(tenantId, since), deadline, stillReading);
       tenants.put(tenantId, entry);
       return entry.known;
     },
-    atHead: (tenantId, deadline) => beforeDeadline(catchUp(cache, tenantId), deadline, stillReading),
-    advance: (tenantId, { fold, replies }, appended) => {
+    advance: (tenantId, { fold, replies }, appended, at) => {
       const folding = foldingStream(fold, tenantId);
       for (const event of appended) {
         folding.take(event);
         replies.take(event);
       }
       const advanced = folding.fold();
-      keep(cache, tenantId, { fold: advanced, replies });
+      keep(cache, tenantId, { fold: advanced, replies }, { at });
       return advanced;
     },
     unreadable: () => [...unreadableTenants.values()],

@@ -1,6 +1,15 @@
-import { isFinal, keyStanding, requireValid, type KeyHolder, type KeyStanding } from '../domain/authority';
+import { threadMs } from '../clock';
+import {
+  isFinal,
+  keyStanding,
+  requireValid,
+  standingOf,
+  type KeyHolder,
+  type KeyRecord,
+  type KeyStanding,
+} from '../domain/authority';
 import type { Idempotency } from '../domain/events';
-import { codeOf } from '../fault';
+import type { Fold } from './fold';
 import { untilUnchanged, type Folds, type KnownTenant } from './folds';
 import { replyKey, type Reply } from './replies';
 
@@ -13,6 +22,8 @@ export interface PresentedKey {
   readonly at: string;
   /** On the monotonic clock. */
   readonly deadline: number;
+  /** Without the log, reads continue for a while from what was known last. Writes are `log_unavailable`. */
+  readonly isWrite?: boolean;
   /** The idempotent request that it came with. A repeated deletion is answered although the tenant is deleted. */
   readonly request?: Pick<Idempotency, 'scope' | 'key'> | undefined;
 }
@@ -26,17 +37,14 @@ export interface Identity {
   readonly expiresAt?: string;
 }
 
-/** Looks up the status of a key without folding its tenant. `read_models_unavailable` if that is impossible. */
-export interface KeyCheck {
+/** What the read model says about keys. */
+export interface KeyRecords {
   /**
-   * A good key was good within the last 400 ms. A refusal is as of this call or, while the log is out of reach, as of
-   * its last answer.
+   * What it says about a key, if it is proven to show everything that was in the log at this time (on the clock of this
+   * thread) or later. Undefined: that cannot be proven, or the tenant is parked. While the log does not answer:
+   * `log_unavailable`, or for reads what is known, for a while.
    */
-  forReading(key: PresentedKey): Promise<KeyStanding>;
-  /** The same, except that while the log is out of reach a refusal becomes `log_unavailable`. */
-  forWriting(key: PresentedKey): Promise<KeyStanding>;
-  /** As of this call, good or not; `log_unavailable` while the log is out of reach. */
-  atHead(key: PresentedKey): Promise<KeyStanding>;
+  find(key: PresentedKey, since: number): Promise<KeyRecord | undefined>;
 }
 
 type Holder = Omit<Identity, 'tenantId'>;
@@ -60,62 +68,49 @@ export const holderOf = (
 
 export interface Identifying {
   /**
-   * The holder of this key, or `key_refused`. Reads: see `KeyCheck.forReading`. Writes: a stale fold may accept a key,
-   * since `execute` has the final say; a refusal is as of this call.
+   * The holder of this key, or `key_refused`. A key that is accepted was valid at most this long ago; a refusal is as of
+   * this call. While the log does not answer, both are as of its last answer for reads.
    */
-  identify(key: PresentedKey, purpose: 'read' | 'write'): Promise<Identity>;
-  /** The same as of this call. Call it before refusing a write for any reason outside `execute`. */
-  identifyAtHead(key: PresentedKey): Promise<Identity>;
+  identify(key: PresentedKey, maxAgeMs: number): Promise<Identity>;
 }
 
-export const identifying = (folds: Folds, keys: KeyCheck): Identifying => {
-  /** According to the cached fold, if there is one. */
-  const known = ({ tenantId, digest, at }: PresentedKey): KeyStanding | undefined => {
-    const fold = folds.peek(tenantId);
-    return fold === undefined ? undefined : keyStanding(fold.tenant, digest, at);
+export const identifying = (folds: Folds, records: KeyRecords): Identifying => {
+  const standingIn = ({ tenant }: Fold, { digest, at }: PresentedKey): KeyStanding =>
+    keyStanding(tenant, digest, at);
+
+  /** With a proof, the read model decides; without one, the fold. */
+  const standingAt = async (key: PresentedKey, since: number): Promise<KeyStanding> => {
+    const { tenantId, at, deadline } = key;
+    const isFolded = folds.peek(tenantId, since) !== undefined;
+    const record = isFolded ? undefined : await records.find(key, since);
+    if (record !== undefined) return standingOf(record, at);
+    return standingIn((await folds.asOf(tenantId, since, deadline)).fold, key);
   };
 
-  const folded = async ({ tenantId, digest, at, deadline }: PresentedKey): Promise<KeyStanding> =>
-    keyStanding((await folds.atHead(tenantId, deadline)).fold.tenant, digest, at);
-
-  /** Writes must work without read models, so fall back to folding the tenant. */
-  const orFolded = async (key: PresentedKey, check: KeyCheck['atHead']): Promise<KeyStanding> => {
-    try {
-      return await check(key);
-    } catch (error) {
-      if (codeOf(error) !== 'read_models_unavailable') throw error;
-      return folded(key);
-    }
+  const standing = async (key: PresentedKey, maxAgeMs: number): Promise<KeyStanding> => {
+    const cached = folds.peek(key.tenantId);
+    const known = cached === undefined ? undefined : standingIn(cached, key);
+    // No later event changes a final status.
+    if (known !== undefined && isFinal(known)) return known;
+    const found = await standingAt(key, threadMs() - maxAgeMs);
+    return found.status === 'good' || maxAgeMs === 0 ? found : standingAt(key, threadMs());
   };
 
-  const writer = async (key: PresentedKey, standing: KeyStanding): Promise<Identity> => {
-    const { tenantId, request } = key;
-    if (standing.status !== 'tenant_deleted' || request === undefined)
-      return { tenantId, ...requireValid(standing) };
-    return untilUnchanged(async () => {
-      const tenant = await folds.atHead(tenantId, key.deadline);
-      const reply = tenant.replies.find(replyKey(standing.application.id, request));
-      return { tenantId, ...holderOf(tenant, key, reply) };
+  const repeatedDeletion = (key: PresentedKey, { application }: Extract<KeyStanding, Holder>) =>
+    untilUnchanged(async () => {
+      const tenant = await folds.asOf(key.tenantId, threadMs(), key.deadline);
+      const reply = key.request && tenant.replies.find(replyKey(application.id, key.request));
+      return holderOf(tenant, key, reply);
     });
-  };
 
   return {
-    // A final status needs no further check.
-    identify: async (key, purpose) => {
-      const standing = known(key);
-      const isSettled = standing !== undefined && isFinal(standing);
-      if (purpose === 'read') {
-        const { tenantId } = key;
-        return { tenantId, ...requireValid(isSettled ? standing : await keys.forReading(key)) };
-      }
-      const isEnough = isSettled || standing?.status === 'good';
-      return writer(key, isEnough ? standing : await orFolded(key, keys.forWriting));
-    },
-    identifyAtHead: async (key) => {
-      const standing = known(key);
-      if (standing?.status === 'good') return writer(key, await folded(key));
-      const isSettled = standing !== undefined && isFinal(standing);
-      return writer(key, isSettled ? standing : await orFolded(key, keys.atHead));
+    identify: async (key, maxAgeMs) => {
+      const found = await standing(key, maxAgeMs);
+      const isRepeat = found.status === 'tenant_deleted' && key.request !== undefined;
+      return {
+        tenantId: key.tenantId,
+        ...(isRepeat ? await repeatedDeletion(key, found) : requireValid(found)),
+      };
     },
   };
 };

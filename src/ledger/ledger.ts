@@ -1,4 +1,4 @@
-import { monotonicMs } from '../clock';
+import { monotonicMs, threadMs } from '../clock';
 import { keyRefused, mustHold, type Caller } from '../domain/authority';
 import type { Actor, Caused, Client, Idempotency, Recorded, TenantEvent } from '../domain/events';
 import { isRefusal } from '../domain/refusal';
@@ -17,7 +17,7 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf, fault, type FaultCode } from '../fault';
 import { tenantEventOf, type Fold, type UnreadableTenant } from './fold';
 import { untilUnchanged, type Folds, type KnownTenant } from './folds';
-import { holderOf, identifying, type Identifying, type KeyCheck } from './identify';
+import { holderOf, identifying, type Identifying, type KeyRecords } from './identify';
 import { replyKey, type Reply } from './replies';
 import { streamQueue } from './stream-queue';
 
@@ -119,7 +119,7 @@ const planFor = (known: KnownTenant, command: Command, bounds: Bounds): Plan => 
 
 export interface LedgerParts extends LedgerLog {
   readonly folds: Folds;
-  readonly keys: KeyCheck;
+  readonly keys: KeyRecords;
   readonly bounds: Bounds;
 }
 
@@ -135,9 +135,10 @@ const append = async (
   if (left <= 0) throw logFault('log_unavailable', 'No time was left to write.');
   const encoded = events.map((event) => encode(event, { actor, at, keyId, traceId, client, idempotency }));
   const expected = revision < 0 ? 'no_stream' : revision;
+  const began = threadMs();
   const appending = log.append(streams.tenant(tenantId), encoded, expected, left);
   const { position } = await appending.catch(async (error: unknown) => {
-    if (codeOf(error) === 'history_missing') await folds.atHead(tenantId, deadline); // keeps the reason
+    if (codeOf(error) === 'history_missing') await folds.asOf(tenantId, threadMs(), deadline); // keeps the reason
     throw error;
   });
   const circumstances = { tenantId, position, at, recordedAt: at, actor, keyId, traceId, idempotency };
@@ -150,7 +151,7 @@ const append = async (
         revision: revision + 1 + i,
       }) as Recorded<TenantEvent>,
   );
-  const { tenant } = folds.advance(tenantId, known, recorded);
+  const { tenant } = folds.advance(tenantId, known, recorded, began);
   return { tenant, events: recorded.map(causedBy), position };
 };
 
@@ -215,11 +216,11 @@ const makePlan = async (
 ): Promise<{ readonly plan: Plan; readonly known: KnownTenant }> => {
   const { tenantId, deadline } = command;
   const atHead = async () => {
-    const known = await folds.atHead(tenantId, deadline);
+    const known = await folds.asOf(tenantId, threadMs(), deadline);
     return { known, plan: planFor(known, command, bounds) };
   };
   if (isFresh) return atHead();
-  const known = await folds.known(tenantId, deadline);
+  const known = await folds.asOf(tenantId, -Infinity, deadline);
   try {
     const plan = planFor(known, command, bounds);
     return plan.kind === 'append' ? { plan, known } : await atHead();
@@ -263,7 +264,7 @@ export const ledger = (parts: LedgerParts): Ledger => {
           untilUnchanged((isFresh) => tryOnce(parts, command, isFresh)),
         ),
       ),
-    stateOf: async (tenantId, deadline) => (await folds.atHead(tenantId, deadline)).fold.tenant,
+    stateOf: async (tenantId, deadline) => (await folds.asOf(tenantId, threadMs(), deadline)).fold.tenant,
     unreadable: () => folds.unreadable(),
   };
 };

@@ -7,17 +7,11 @@ const MAX_REMEMBERED = 2_000;
 /** Callers choose parts of a query's name, so answers with long names are not cached. */
 const MAX_NAME_LENGTH = 1_000;
 
-/** Answers queries as of the last look at the store, or later. */
-export interface RememberingReader extends Questions {
-  /** Caches the result of queries under a name that must be unique to them. */
-  once<T>(name: string, ask: () => Promise<T>): Promise<T>;
-}
-
 /**
  * Caches the answers of a reader while nothing changes. All arguments of a query are part of its name, so tenants never
  * share an answer. Caches promises, and drops those that reject.
  */
-const cached = (reader: Reader): RememberingReader => {
+const cached = (reader: Reader): Questions => {
   const answers = new Map<string, Promise<unknown>>();
 
   const once = <T>(name: string, ask: () => Promise<T>): Promise<T> => {
@@ -32,7 +26,6 @@ const cached = (reader: Reader): RememberingReader => {
   };
 
   return {
-    once,
     get: (tenantId, collection, key) =>
       once(`get ${tenantId} ${collection} ${key}`, () => reader.get(tenantId, collection, key)),
     /** Pages are not cached: they are large and seldom requested twice. */
@@ -47,12 +40,7 @@ const cached = (reader: Reader): RememberingReader => {
 };
 
 /** A new object each time, so that nothing cached by its identity outlives it. */
-const uncached = ({ get, find, countBefore }: Reader): RememberingReader => ({
-  get,
-  find,
-  countBefore,
-  once: (_, ask) => ask(),
-});
+const uncached = ({ get, find, countBefore }: Reader): Questions => ({ get, find, countBefore });
 
 /** Readers that only ask the store whether anything has changed, for as long as nothing has. */
 export interface RememberingReaders {
@@ -61,40 +49,27 @@ export interface RememberingReaders {
    * calls within a turn share one look at the store. So a request that arrived in an earlier turn sees everything that
    * was visible when it arrived.
    */
-  reader(projection: string): RememberingReader;
-  /** From here on, answers are no older than this call. */
-  lookAgain(): void;
+  reader(projection: string): Questions;
 }
 
 interface Known {
   readonly of: Reader;
   readonly token: number;
   readonly turn: number;
-  readonly reader: RememberingReader;
+  readonly reader: Questions;
 }
 
-/**
- * A store that cannot tell whether it has changed is queried every time ('ask'), or its answers are kept until `applied`
- * has found a change and `lookAgain` was called ('keep').
- */
-export const remembering = (
-  readerOf: (projection: string) => Reader,
-  withoutToken: 'ask' | 'keep' = 'ask',
-): RememberingReaders => {
+/** A store that cannot tell whether it has changed is queried every time. */
+export const remembering = (readerOf: (projection: string) => Reader): RememberingReaders => {
   const known = new Map<string, Known>();
-  let looks = 0;
 
   return {
-    lookAgain: () => {
-      looks += 1;
-    },
     reader: (projection) => {
       const of = readerOf(projection);
-      const turn = currentTurn() + looks;
+      const turn = currentTurn();
       const last = known.get(projection);
       if (last?.of === of && last.turn === turn) return last.reader;
-      const token =
-        of.changeToken?.() ?? (withoutToken === 'keep' ? (of.appliedToken?.() ?? looks) : undefined);
+      const token = of.changeToken?.();
       if (token === undefined) return uncached(of);
       const isUnchanged = last?.of === of && last.token === token;
       const reader = isUnchanged ? last.reader : cached(of);

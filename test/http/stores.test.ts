@@ -188,22 +188,23 @@ describe('a server whose stores fail', () => {
     beforeEach(newTenant);
     afterEach(stop);
 
-    it.each(['tenants', 'applications'])(
-      'answers 503 to reads of a damaged read model %s',
-      async (projection) => {
-        const db = open(fileOf(projection));
-        const rows = db
-          .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'control'`)
-          .all();
-        for (const { name } of rows as { name: string }[])
-          db.exec(`ALTER TABLE ${name} RENAME TO gone_${name}`);
-        db.close();
-        const read = await call();
-        expectProblem(read, { status: 503, code: 'read_models_unavailable' });
-        expect(read.headers.get('retry-after')).toBe('1');
-        const written = await put('Written');
-        expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
-      },
-    );
+    it.each([
+      ['tenants', '/tenants/self'],
+      ['applications', '/applications'],
+    ])('answers 503 to reads of a damaged read model %s', async (projection, path) => {
+      const reading = await by.newApplication(tenantId, 'management', 'tenant:read', 'application:read');
+      const db = open(fileOf(projection));
+      const rows = db
+        .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'control'`)
+        .all();
+      for (const { name } of rows as { name: string }[])
+        db.exec(`ALTER TABLE ${name} RENAME TO gone_${name}`);
+      db.close();
+      const read = await call({ key: reading.key }, path);
+      expectProblem(read, { status: 503, code: 'read_models_unavailable' });
+      expect(read.headers.get('retry-after')).toBe('1');
+      const written = await put('Written');
+      expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
+    });
   });
 });

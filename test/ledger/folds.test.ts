@@ -1,5 +1,6 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { copyFileSync, cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { threadMs } from '../../src/clock';
 import { join } from 'node:path';
 import { bytesOf, emptyFold, foldingStream, tenantEventOf, type Fold } from '../../src/ledger/fold';
 import { assembleFold, partsOf } from '../../src/ledger/fold-parts';
@@ -24,10 +25,10 @@ import { changePlan } from '../../src/domain/tenant';
 afterEach(closeLedgers);
 
 const foldOf = async (program: OpenLedger, { tenantId }: Customer): Promise<string> =>
-  textOf((await program.folds.known(tenantId, soon())).fold);
+  textOf((await program.folds.asOf(tenantId, -Infinity, soon())).fold);
 
 const atHead = async (program: OpenLedger, { tenantId }: Customer): Promise<Fold> =>
-  (await program.folds.atHead(tenantId, soon())).fold;
+  (await program.folds.asOf(tenantId, threadMs(), soon())).fold;
 
 /** From scratch, event by event, without cache or snapshot. */
 const plainFold = async ({ log }: OpenLedger, { tenantId }: Customer): Promise<string> => {

@@ -71,7 +71,7 @@ describe('a tenant with 12,000 keys', () => {
     // When it was quadratic, it took 22 s and blocked the thread for 4 s; the machine may be busy.
     expect(threadMs() - begun).toBeLessThan(8_000);
     expect(held).toBeLessThan(250);
-    const { fold } = await program.folds.known(customer.tenantId, soon());
+    const { fold } = await program.folds.asOf(customer.tenantId, -Infinity, soon());
     if (fold.tenant.status !== 'active') throw new Error('It was made.');
     const standings = [...allKeys(fold.tenant.keys)].map(
       ([digest]) => keyStanding(fold.tenant, digest, NOW).status,
@@ -81,7 +81,7 @@ describe('a tenant with 12,000 keys', () => {
     await program.close();
 
     const again = await openLedger(folder);
-    const loaded = again.folds.known(customer.tenantId, soon());
+    const loaded = again.folds.asOf(customer.tenantId, -Infinity, soon());
     expect(await longestHold(loaded)).toBeLessThan(250);
     expect(again.eventsRead()).toBeLessThanOrEqual(600);
     expect((await loaded).fold.tenant).toEqual(fold.tenant);
@@ -107,7 +107,7 @@ describe('two tenants, only one of which fits in the cache', () => {
       },
     });
     const program = await openLedger(folder, around, 1);
-    const reading = customers.map(({ tenantId }) => program.folds.atHead(tenantId, soon()));
+    const reading = customers.map(({ tenantId }) => program.folds.asOf(tenantId, threadMs(), soon()));
     await until(() => waiting === 2);
     gate.resolve();
     for (const { fold } of await Promise.all(reading)) expect(fold.revision).toBe(702);
@@ -128,10 +128,11 @@ describe('two tenants, only one of which fits in the cache', () => {
     const [customer, another] = [await makeCustomer(program), await makeCustomer(program)];
     const other = await openLedger(folder);
     holding.push(async () => {
-      await program.folds.known(another.tenantId, soon());
+      await program.folds.asOf(another.tenantId, -Infinity, soon());
       await other.ledger.execute(rename(customer, 'Meanwhile'));
     });
-    const { fold } = await program.folds.atHead(customer.tenantId, soon());
+    await program.folds.asOf(customer.tenantId, threadMs(), soon());
+    const { fold } = await program.folds.asOf(customer.tenantId, threadMs(), soon());
     expect(fold.tenant).toMatchObject({ name: 'Meanwhile' });
   });
 });

@@ -1,7 +1,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs, threadMs } from '../../src/clock';
 import { addKey, revokeKey } from '../../src/domain/application-keys';
 import { deleteApplication, updateApplication } from '../../src/domain/applications';
 import { changePlan, deleteTenant, type Decide } from '../../src/domain/tenant';
@@ -104,7 +104,7 @@ describe('a write', () => {
     await program.ledger.stateOf(customer.tenantId, soon());
     meanwhile = async () => {
       await other.ledger.execute(rename(customer, 'Theirs'));
-      await program.folds.atHead(customer.tenantId, soon());
+      await program.folds.asOf(customer.tenantId, threadMs(), soon());
     };
     const { tenant } = await program.ledger.execute(rename(customer, 'Mine'));
     expect(tenant).toMatchObject({ name: 'Mine', changedAt: 3 });

@@ -1,5 +1,6 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { copyFileSync, cpSync, existsSync, readdirSync } from 'node:fs';
+import { threadMs } from '../../src/clock';
 import { join } from 'node:path';
 import { createApplication } from '../../src/domain/applications';
 import { digestOf } from '../../src/ledger/api-key';
@@ -33,7 +34,7 @@ const replyTo = (
   request = requestOf(key),
 ) =>
   untilUnchanged(async () => {
-    const { replies } = await program.folds.atHead(tenantId, soon());
+    const { replies } = await program.folds.asOf(tenantId, threadMs(), soon());
     return replies.find(replyKey(applicationId, request));
   });
 
@@ -70,7 +71,7 @@ const made = async (count = KEPT) => {
   const program = await openLedger(folder);
   const customer = await makeCustomer(program);
   await fillStream(program.log, customer, count);
-  await program.folds.atHead(customer.tenantId, soon());
+  await program.folds.asOf(customer.tenantId, threadMs(), soon());
   await program.close();
   return { folder, customer };
 };
@@ -98,7 +99,7 @@ describe('remembered requests', () => {
   it('take no memory of the process once they are stored', async () => {
     const { folder, customer } = await prepared();
     const again = await openLedger(folder);
-    const { replies } = await again.folds.known(customer.tenantId, soon());
+    const { replies } = await again.folds.asOf(customer.tenantId, -Infinity, soon());
     expect([replies.revision(), replies.bytes()]).toEqual([1_202, 0]);
   });
 
@@ -144,7 +145,7 @@ describe('remembered requests', () => {
       byKey(customer, createApplication(application), { ...two, permission: 'application:create' }),
     );
     await fillStream(program.log, customer, 600);
-    await program.folds.atHead(customer.tenantId, soon());
+    await program.folds.asOf(customer.tenantId, threadMs(), soon());
     await until(() => keptIn(folder).number === 601);
     const reply = await replyTo(program, customer, 'two', two.idempotency);
     expect(reply?.revision).toBe(3);
@@ -221,7 +222,7 @@ describe('remembered requests', () => {
     const [first, other] = [await openLedger(folder), await openLedger(folder)];
     const customer = await makeCustomer(first);
     await fillStream(first.log, customer, 1_800);
-    await Promise.all([first, other].map(({ folds }) => folds.atHead(customer.tenantId, soon())));
+    await Promise.all([first, other].map(({ folds }) => folds.asOf(customer.tenantId, threadMs(), soon())));
     for (const program of [first, other, first, other]) {
       await program.ledger.execute(rename(customer, 'Next'));
       for (const n of [0, 499, 500, 501, 1_799])

@@ -6,12 +6,11 @@ import { createTenant, updateTenant, type Decide } from '../../src/domain/tenant
 import type { EventLog } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { fault } from '../../src/fault';
 import { digestOf, makeKey } from '../../src/ledger/api-key';
 import type { Fold } from '../../src/ledger/fold';
 import { partsOf } from '../../src/ledger/fold-parts';
 import { cachedFolds, type Folds } from '../../src/ledger/folds';
-import type { KeyCheck } from '../../src/ledger/identify';
+import type { KeyRecords } from '../../src/ledger/identify';
 import { ledger, type Command, type Ledger } from '../../src/ledger/ledger';
 import type { Snapshots } from '../../src/ledger/snapshots';
 import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
@@ -43,16 +42,8 @@ const counting = (log: EventLog): { readonly log: EventLog; readonly eventsRead:
   return { log: { ...log, readStream }, eventsRead: () => count };
 };
 
-const noReadModels = async (): Promise<never> => {
-  throw fault('read_models_unavailable', 'There are no read models.');
-};
-
 /** Checks keys by folding their tenants. */
-export const withoutReadModels: KeyCheck = {
-  forReading: noReadModels,
-  forWriting: noReadModels,
-  atHead: noReadModels,
-};
+export const withoutReadModels: KeyRecords = { find: async () => undefined };
 
 const opened = new Set<OpenLedger>();
 

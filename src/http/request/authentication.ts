@@ -19,20 +19,26 @@ const presentedKeyOf = (ctx: ApiContext, { headers }: ApiParts): PresentedKey =>
   const idempotencyKey = isRead(ctx) ? undefined : sentIdempotencyKey(ctx, headers);
   const request =
     idempotencyKey === undefined ? undefined : { key: idempotencyKey, scope: `${ctx.method} ${path}` };
-  return { tenantId, digest: digestOf(key), at, deadline, request };
+  return { tenantId, digest: digestOf(key), at, deadline, isWrite: !isRead(ctx), request };
 };
+
+/** A key that is accepted for a read was valid at most this long ago. */
+export const MAX_READ_AGE_MS = 400;
+
+/** A key may start a write however long ago it was valid: `execute` checks it at the revision of the append. */
+const MAX_WRITE_AGE_MS = Infinity;
 
 /** 401 comes first: an unauthenticated caller must not learn which routes exist. */
 export const authenticate = async (ctx: ApiContext, parts: ApiParts): Promise<void> => {
   const presented = presentedKeyOf(ctx, parts);
   ctx.state.presented = presented;
   if (!isRead(ctx)) {
-    ctx.state.identity = await parts.ledger.identify(presented, 'write');
+    ctx.state.identity = await parts.ledger.identify(presented, MAX_WRITE_AGE_MS);
     return;
   }
   if (!(await parts.whenReady(ctx.state.deadline)))
     throw fault('starting', 'The read models have not caught up yet.', { progress: parts.startProgress() });
-  ctx.state.identity = await parts.ledger.identify(presented, 'read');
+  ctx.state.identity = await parts.ledger.identify(presented, MAX_READ_AGE_MS);
   if (!(await parts.upToDate())) ctx.state.mayBeStale = true;
 };
 
@@ -53,7 +59,7 @@ export const finalError = async (ctx: ApiContext, error: unknown, { ledger }: Ap
   try {
     // Not from `presented`: both were reset once the body had arrived.
     const { at, deadline } = ctx.state;
-    await ledger.identifyAtHead({ ...presented, at, deadline });
+    await ledger.identify({ ...presented, at, deadline }, 0);
     return error;
   } catch (refused) {
     return refused;

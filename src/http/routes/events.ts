@@ -8,6 +8,7 @@ import { holds } from '../../domain/authority';
 import { codeOf, fault } from '../../fault';
 import { stillReading } from '../../ledger/folds';
 import { uuidFrom } from '../../uuid';
+import { MAX_READ_AGE_MS } from '../request/authentication';
 import {
   dateParameter,
   flagParameter,
@@ -114,7 +115,7 @@ const stillAllowed =
     mustBeWhole();
     const key = { tenantId, digest: caller.digest, at: isoNow(), deadline: monotonicMs() + RECHECK_MS };
     try {
-      const { application } = await ledger.identify(key, 'read');
+      const { application } = await ledger.identify(key, MAX_READ_AGE_MS);
       return holds(application, PERMISSION) ? undefined : 'permission_missing';
     } catch (error) {
       if (codeOf(error) === 'key_refused') return 'key_refused';

@@ -7,16 +7,16 @@ import { bodyReader } from '../request/request-body';
 import { openPageAt } from './open-pages';
 import type { Route } from './route';
 
-/** Before a write is refused, check at the head of the tenant's stream: the permission may just have been granted. */
+/** Before a refusal, the key is checked as of now: the permission may just have been granted. */
 const requirePermission = async (
   state: ApiState,
-  { method, permission }: Route,
+  { permission }: Route,
   { ledger }: ApiParts,
 ): Promise<void> => {
   const { presented, identity } = authenticated(state);
   if (permission === undefined) return;
-  const isConclusive = method === 'get' || holds(identity.application, permission);
-  const { application } = isConclusive ? identity : await ledger.identifyAtHead(presented);
+  const isHeld = holds(identity.application, permission);
+  const { application } = isHeld ? identity : await ledger.identify(presented, 0);
   mustHold(application, permission);
 };
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { keyCheck } from '../../src/access/key-check';
+import { keyRecords } from '../../src/access/key-records';
 import type { App } from '../../src/app/app';
 import { monotonicMs, pause } from '../../src/clock';
 import { addKey, revokeKey } from '../../src/domain/application-keys';
@@ -75,9 +75,7 @@ const checked = ({ tenantId, digest }: Pick<KnownKey, 'tenantId' | 'digest'>): P
 /**
  * Two processes on one log. Nothing is projected unless `project` is called, so the read models are exactly that far.
  */
-const keyCheckHarness = async (
-  options: { around?: (log: EventLog) => EventLog; withoutLogMs?: number } = {},
-) => {
+const harnessFor = async (options: { around?: (log: EventLog) => EventLog; withoutLogMs?: number } = {}) => {
   const [here, elsewhere] = processes;
   let reads = { heads: 0, streams: 0 };
   let live: Reader | undefined;
@@ -93,7 +91,7 @@ const keyCheckHarness = async (
     },
   };
   const keys = closing(
-    keyCheck({
+    keyRecords({
       log,
       streams: here.streams,
       applications: () => live ?? here.projecting.reader('applications'),
@@ -101,12 +99,12 @@ const keyCheckHarness = async (
     }),
   );
   const snapshots = closing(sqliteSnapshots(folder, await here.log.identity(), () => undefined));
-  const folds = cachedFolds(here.log, snapshots, here.streams);
+  const folds = cachedFolds({ ...here.log, ...log }, snapshots, here.streams);
   const own = ledger({ log: here.log, folds, streams: here.streams, keys, bounds: BOUNDS });
   const check = {
-    forReading: (key: PresentedKey) => standing(own.identify(key, 'read')),
-    forWriting: (key: PresentedKey) => standing(own.identify(key, 'write')),
-    atHead: (key: PresentedKey) => standing(own.identifyAtHead(key)),
+    forReading: (key: PresentedKey) => standing(own.identify(key, 400)),
+    forWriting: (key: PresentedKey) => standing(own.identify({ ...key, isWrite: true }, 0)),
+    toStartWriting: (key: PresentedKey) => standing(own.identify({ ...key, isWrite: true }, Infinity)),
   };
   const project = async (): Promise<void> => {
     const head = await elsewhere.log.head();
@@ -155,7 +153,7 @@ const permissionsOf = (found: Awaited<ReturnType<typeof standing>>) =>
 
 describe('a key in the read model', () => {
   it('is valid, and for 400 ms neither the log nor a stream is read again', async () => {
-    const { customer, project, reading, readsSince } = await keyCheckHarness();
+    const { customer, project, reading, readsSince } = await harnessFor();
     const key = await customer();
     await project();
     expect(await reading(key)).toMatchObject({ status: 'good', keyId: key.keyId });
@@ -165,7 +163,7 @@ describe('a key in the read model', () => {
   });
 
   it('is read once per proof if the store cannot tell whether it has changed', async () => {
-    const { customer, project, reading, here, switchTo, write, elsewhere } = await keyCheckHarness();
+    const { customer, project, reading, here, switchTo, write, elsewhere } = await harnessFor();
     const { changeToken: _, ...plain } = here.projecting.reader('applications');
     let asked = 0;
     const get: Reader['get'] = (...key) => {
@@ -193,14 +191,13 @@ describe('a key in the read model', () => {
   ])(
     'that %s through another process is refused within a second, even if the read model never moves',
     async (_, status, what) => {
-      const { customer, project, reading, write, elsewhere, check } = await keyCheckHarness();
+      const { customer, project, reading, write, elsewhere, check } = await harnessFor();
       const [key, neighbour] = [await customer(), await customer()];
       await project();
       expect((await reading(key)).status).toBe('good');
       await write(elsewhere, key.tenantId, what(key));
       await until(async () => (await reading(key)).status !== 'good', 1_000);
       expect((await reading(key)).status).toBe(status);
-      expect((await check.atHead(checked(key))).status).toBe(status);
       expect((await check.forWriting(checked(key))).status).toBe(status);
       expect((await reading(neighbour)).status).toBe('good');
     },
@@ -211,7 +208,7 @@ describe('a key in the read model', () => {
     ['loses its Application', 'application_deleted', ({ applicationId }) => deleteApplication(applicationId)],
     ['loses its tenant', 'tenant_deleted', () => deleteTenant()],
   ])('that %s through this process is refused at once', async (_, status, what) => {
-    const { customer, project, reading, write, here } = await keyCheckHarness();
+    const { customer, project, reading, write, here } = await harnessFor();
     const key = await customer();
     await project();
     expect((await reading(key)).status).toBe('good');
@@ -220,12 +217,12 @@ describe('a key in the read model', () => {
   });
 
   it('whose revocation was seen in its stream is refused at once, even if an older proof is still valid', async () => {
-    const { customer, project, reading, write, elsewhere, check } = await keyCheckHarness();
+    const { customer, project, reading, write, elsewhere, check } = await harnessFor();
     const key = await customer();
     await project();
     expect((await reading(key)).status).toBe('good');
     await write(elsewhere, key.tenantId, revokeKey(key.keyId));
-    expect((await check.atHead(checked(key))).status).toBe('revoked');
+    expect((await check.forWriting(checked(key))).status).toBe('revoked');
     expect((await reading(key)).status).toBe('revoked');
     await project();
     expect((await reading(key)).status).toBe('revoked');
@@ -241,7 +238,7 @@ describe('a key in the read model', () => {
         return head;
       },
     });
-    const { customer, project, reading, write, elsewhere } = await keyCheckHarness({ around });
+    const { customer, project, reading, write, elsewhere } = await harnessFor({ around });
     const key = await customer();
     await project();
     held = deferred();
@@ -257,17 +254,26 @@ describe('a key in the read model', () => {
   });
 
   it('has the current permissions of its Application, even if the read model never moves', async () => {
-    const { customer, project, reading, write, elsewhere, check } = await keyCheckHarness();
+    const { customer, project, reading, write, elsewhere, check } = await harnessFor();
     const key = await customer();
     await project();
     expect(permissionsOf(await reading(key))).toEqual(PERMISSIONS);
     await write(elsewhere, key.tenantId, updateApplication(key.applicationId, { permissions: ['log:read'] }));
     await until(async () => (permissionsOf(await reading(key)) as string[])[0] === 'log:read', 1_000);
-    expect(permissionsOf(await check.atHead(checked(key)))).toEqual(['log:read']);
+    expect(permissionsOf(await check.forWriting(checked(key)))).toEqual(['log:read']);
+  });
+
+  it('has permissions that this process changed at once', async () => {
+    const { customer, project, reading, write, here } = await harnessFor();
+    const key = await customer();
+    await project();
+    expect(permissionsOf(await reading(key))).toEqual(PERMISSIONS);
+    await write(here, key.tenantId, updateApplication(key.applicationId, { permissions: ['log:read'] }));
+    expect(permissionsOf(await reading(key))).toEqual(['log:read']);
   });
 
   it('is checked again when another generation answers, which the proof did not cover', async () => {
-    const { customer, project, reading, write, elsewhere, here, switchTo } = await keyCheckHarness();
+    const { customer, project, reading, write, elsewhere, here, switchTo } = await harnessFor();
     const key = await customer();
     await project();
     expect((await reading(key)).status).toBe('good');
@@ -279,7 +285,7 @@ describe('a key in the read model', () => {
   });
 
   it('is refused from the moment it expires, however long it is cached', async () => {
-    const { customer, project, check, write, elsewhere } = await keyCheckHarness();
+    const { customer, project, check, write, elsewhere } = await harnessFor();
     const key = await customer();
     const expiring = { ...newKey(), expiresAt: '2030-01-01T00:00:00.000Z' };
     await write(elsewhere, key.tenantId, addKey(key.applicationId, expiring));
@@ -292,7 +298,7 @@ describe('a key in the read model', () => {
 
 describe('a key that is not in the read model yet', () => {
   it('is valid at once, for reads and for writes', async () => {
-    const { customer, reading, check, write, elsewhere, project } = await keyCheckHarness();
+    const { customer, reading, check, write, elsewhere, project } = await harnessFor();
     const key = await customer();
     expect((await reading(key)).status).toBe('good');
     await project();
@@ -303,7 +309,7 @@ describe('a key that is not in the read model yet', () => {
   });
 
   it('is refused at once when it is revoked', async () => {
-    const { customer, reading, write, elsewhere } = await keyCheckHarness();
+    const { customer, reading, write, elsewhere } = await harnessFor();
     const key = await customer();
     await write(elsewhere, key.tenantId, revokeKey(key.keyId));
     expect((await reading(key)).status).toBe('revoked');
@@ -312,13 +318,13 @@ describe('a key that is not in the read model yet', () => {
 
 describe('a forged key', () => {
   it('costs no fold, and many at once share their reads', async () => {
-    const { customer, project, check, isFolded, readsSince } = await keyCheckHarness();
+    const { customer, project, check, isFolded, readsSince } = await harnessFor();
     const key = await customer();
     await project();
     await check.forReading(checked(key));
     readsSince();
     const forged = Array.from({ length: 200 }, () => other(key));
-    for (const asking of [check.forReading, check.forWriting]) {
+    for (const asking of [check.forReading, check.toStartWriting, check.forWriting]) {
       const standings = await Promise.all(forged.map((forgedKey) => asking(checked(forgedKey))));
       expect(new Set(standings.map(({ status }) => status))).toEqual(new Set(['unknown']));
       const { heads, streams } = readsSince();
@@ -328,27 +334,44 @@ describe('a forged key', () => {
     expect(isFolded(key.tenantId)).toBe(false);
   });
 
-  it('for a tenant whose events are not projected yet reads the stream once for all', async () => {
-    const { customer, check, isFolded, readsSince } = await keyCheckHarness();
+  it('costs no fold either while the read model lags behind with the events of others', async () => {
+    const { customer, project, check, isFolded, readsSince } = await harnessFor();
+    const key = await customer();
+    await project();
+    await customer();
+    readsSince();
+    const forged = Array.from({ length: 100 }, () => other(key));
+    for (const asking of [check.forReading, check.toStartWriting, check.forWriting]) {
+      const standings = await Promise.all(forged.map((forgedKey) => asking(checked(forgedKey))));
+      expect(new Set(standings.map(({ status }) => status))).toEqual(new Set(['unknown']));
+      expect(readsSince().streams).toBeLessThanOrEqual(10);
+    }
+    expect(isFolded(key.tenantId)).toBe(false);
+    for (let i = 0; i < 20; i += 1) expect((await check.forReading(checked(key))).status).toBe('good');
+    expect(readsSince().streams).toBeLessThanOrEqual(3);
+  });
+
+  it('for a tenant whose events are not projected yet folds it once for all', async () => {
+    const { customer, check, isFolded, readsSince } = await harnessFor();
     const key = await customer();
     const forged = Array.from({ length: 100 }, () => other(key));
     const standings = await Promise.all(forged.map((forgedKey) => check.forReading(checked(forgedKey))));
     expect(new Set(standings.map(({ status }) => status))).toEqual(new Set(['unknown']));
     expect(readsSince().streams).toBeLessThanOrEqual(10);
-    expect(isFolded(key.tenantId)).toBe(false);
+    expect(isFolded(key.tenantId)).toBe(true);
   });
 });
 
 describe('a tenant whose stream cannot be read', () => {
   it('is unreadable for reads and writes, and affects no other tenant', async () => {
-    const { customer, reading, check, elsewhere, project } = await keyCheckHarness();
+    const { customer, reading, check, elsewhere, project } = await harnessFor();
     const [key, neighbour] = [await customer(), await customer()];
     await project();
     const stream = elsewhere.streams.tenant(key.tenantId);
     await elsewhere.log.append(stream, [anEvent()], 2);
     for (const parked of [false, true]) {
       if (parked) await project();
-      expect(await refusedWith(check.atHead(checked(key)))).toBe('tenant_unreadable');
+      expect(await refusedWith(check.forWriting(checked(key)))).toBe('tenant_unreadable');
       await until(async () => (await refusedWith(reading(key))) === 'tenant_unreadable', 1_000);
       expect((await reading(neighbour)).status).toBe('good');
     }
@@ -357,17 +380,17 @@ describe('a tenant whose stream cannot be read', () => {
 
 describe('a tenant with many changes that are not projected', () => {
   it('has them read once: later checks read only newer ones', async () => {
-    const { customer, reading, write, elsewhere, project, check, readsSince } = await keyCheckHarness();
+    const { customer, reading, write, elsewhere, project, check, readsSince } = await harnessFor();
     const key = await customer();
     await project();
     for (let i = 0; i < 5; i += 1)
       await write(elsewhere, key.tenantId, updateTenant({ name: `N${i}`, settings: {} }));
-    expect((await check.atHead(checked(key))).status).toBe('good');
+    expect((await check.forWriting(checked(key))).status).toBe('good');
     readsSince();
     for (let i = 0; i < 20; i += 1) expect((await reading(key)).status).toBe('good');
     expect(readsSince().streams).toBeLessThanOrEqual(1);
     await write(elsewhere, key.tenantId, revokeKey(key.keyId));
-    expect((await check.atHead(checked(key))).status).toBe('revoked');
+    expect((await check.forWriting(checked(key))).status).toBe('revoked');
   });
 });
 
@@ -382,7 +405,7 @@ describe('while the log does not respond', () => {
         return mode === 'silent' ? silence.promise : log.head();
       },
     });
-    const all = await keyCheckHarness({ around, ...(withoutLogMs === undefined ? {} : { withoutLogMs }) });
+    const all = await harnessFor({ around, ...(withoutLogMs === undefined ? {} : { withoutLogMs }) });
     const key = await all.customer();
     await all.project();
     expect((await all.reading(key)).status).toBe('good');
@@ -413,13 +436,15 @@ describe('while the log does not respond', () => {
       );
       expect(new Set(value.map(({ status }) => status))).toEqual(new Set(['good']));
       expect(ms).toBeLessThan(250);
-      expect((await harness.check.forWriting(checked(harness.key))).status).toBe('good');
+      expect((await harness.check.toStartWriting(checked(harness.key))).status).toBe('good');
       const withShortDeadline = (key: KnownKey): PresentedKey => ({
         ...checked(key),
         deadline: monotonicMs() + 500,
       });
       expect(await refusedWith(harness.check.forWriting(withShortDeadline(unknown)))).toBe('log_unavailable');
-      expect(await refusedWith(harness.check.atHead(withShortDeadline(harness.key)))).toBe('log_unavailable');
+      expect(await refusedWith(harness.check.forWriting(withShortDeadline(harness.key)))).toBe(
+        'log_unavailable',
+      );
     },
   );
 
@@ -433,11 +458,11 @@ describe('while the log does not respond', () => {
         return log.head();
       },
     });
-    const { customer, project, check } = await keyCheckHarness({ around });
+    const { customer, project, check } = await harnessFor({ around });
     const key = await customer();
     await project();
     isSlow = true;
-    const waiting = check.atHead(checked(other(key)));
+    const waiting = check.forWriting(checked(other(key)));
     await until(async () => (await check.forReading(checked(key))).status === 'good');
     answer.resolve();
     expect((await waiting).status).toBe('unknown');
@@ -454,10 +479,14 @@ describe('while the log does not respond', () => {
 
   it('a known revocation still counts', async () => {
     const harness = await away();
+    const neighbour = await harness.customer();
     await harness.write(harness.elsewhere, harness.key.tenantId, revokeKey(harness.key.keyId));
-    expect((await harness.check.atHead(checked(harness.key))).status).toBe('revoked');
+    expect((await harness.check.forWriting(checked(harness.key))).status).toBe('revoked');
     harness.be('failing');
-    await proofIsOver(harness);
+    await pause(450);
+    expect(
+      await refusedWith(harness.check.forWriting({ ...checked(neighbour), deadline: monotonicMs() + 200 })),
+    ).toBe('log_unavailable');
     expect((await harness.reading(harness.key)).status).toBe('revoked');
   });
 
@@ -469,7 +498,7 @@ describe('while the log does not respond', () => {
     const second = newKey();
     await harness.write(harness.elsewhere, harness.key.tenantId, addKey(harness.key.applicationId, second));
     // The log has reported its head since, and the read model has not reached it.
-    await harness.check.atHead(checked(neighbour));
+    await harness.check.forWriting(checked(neighbour));
     harness.be('failing');
     await proofIsOver({ ...harness, key: neighbour });
     expect(await refusedWith(harness.reading({ ...harness.key, ...second }))).toBe('log_unavailable');
@@ -490,9 +519,9 @@ describe('while the log does not respond', () => {
 
 describe('without read models', () => {
   it.each(['there are none', 'they have not caught up since the start'])(
-    'writes are checked by folding the tenant: %s',
+    'keys are checked by folding the tenant: %s',
     async (why) => {
-      const { customer, check, isFolded, switchTo, here } = await keyCheckHarness();
+      const { customer, check, isFolded, switchTo, here } = await harnessFor();
       const key = await customer();
       const none = async () => {
         throw fault('read_models_unavailable', 'There are none.');
@@ -501,25 +530,25 @@ describe('without read models', () => {
         switchTo({ ...here.projecting.reader('applications'), applied: none, get: none, find: none });
       expect((await check.forWriting(checked(other(key)))).status).toBe('unknown');
       expect(isFolded(key.tenantId)).toBe(true);
-      expect((await check.forWriting(checked(key))).status).toBe('good');
-      expect((await check.atHead(checked(key))).status).toBe('good');
-      expect((await check.atHead(checked(other(key)))).status).toBe('unknown');
+      for (const identified of [check.forReading, check.toStartWriting, check.forWriting]) {
+        expect((await identified(checked(key))).status).toBe('good');
+        expect((await identified(checked(other(key)))).status).toBe('unknown');
+      }
     },
   );
 });
 
 describe('a write with a key that this process knows to be valid', () => {
-  it('is identified without a read, and checked at the head before it is refused', async () => {
-    const { customer, project, check, write, elsewhere, here, readsSince } = await keyCheckHarness();
+  it('starts without a read, and is checked at the head before it is refused', async () => {
+    const { customer, project, check, write, elsewhere, here, readsSince } = await harnessFor();
     const key = await customer();
     await project();
     expect((await check.forReading(checked(key))).status).toBe('good');
     await write(here, key.tenantId, updateTenant({ name: 'B', settings: {} }));
     readsSince();
-    expect((await check.forWriting(checked(key))).status).toBe('good');
+    expect((await check.toStartWriting(checked(key))).status).toBe('good');
     expect(readsSince()).toEqual({ heads: 0, streams: 0 });
     await write(elsewhere, key.tenantId, revokeKey(key.keyId));
-    expect((await check.atHead(checked(key))).status).toBe('revoked');
     expect((await check.forWriting(checked(key))).status).toBe('revoked');
   });
 });
