@@ -168,7 +168,7 @@ export const httpProblems = {
     status: 503,
     title: 'The event log was set back.',
     meaning:
-      'The event log has lost events that this service had read or written, so the service has stopped reading and writing: the log was restored from an older backup, or its file was replaced. Waiting does not help. The operator must put the right log back and restart every instance; to keep the older log, run `tenant-ledger projections rebuild --all` before restarting.',
+      'The event log lacks events that this service had read or written: it was restored from an older backup, its file was replaced, or a new leader shows an older state for a moment. Nothing was changed. If it stays so for 5 seconds, the service ends with exit code 3, and does not start. The operator must put the right log back or, to keep the older one, run `tenant-ledger projections rebuild --all`, and start every instance again.',
   },
   outcome_unknown: {
     status: 503,
@@ -255,7 +255,7 @@ const readModels = {
   rebuild_differs: {
     title: 'The rebuilt read model differs from the live one.',
     meaning:
-      'The live read model stays in use, and what was built is kept. The command shows the first differences, `tenant-ledger projections verify` all of them. `--accept-differences` goes on with what was built and switches to it. The exit code is 3.',
+      'The live read model stays in use, and what was built is kept. The command shows the first differences, `tenant-ledger projections verify` all of them. `--accept-differences` goes on with what was built and switches to it. The exit code is 4.',
   },
   rebuild_parks: {
     title: 'The rebuild parks a tenant that the live read model does not park.',

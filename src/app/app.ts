@@ -8,7 +8,7 @@ import type { EventLog, NewEvent } from '../event-log/event-log';
 import { holdingBack } from '../event-log/holding-back';
 import { logWatch, type LogWatch } from '../event-log/log-watch';
 import type { Streams } from '../event-log/streams';
-import { fault } from '../fault';
+import { fault, type Fault } from '../fault';
 import type { KeyUses } from '../key-uses/key-uses';
 import { cachedFolds } from '../ledger/folds';
 import { ledger, type Ledger } from '../ledger/ledger';
@@ -76,7 +76,7 @@ const mustKnow = (format: number, store: string): void => {
 const openParts = (
   configuration: Configuration,
   report: Report,
-  { workers, createsData = true, observed = (log) => log }: AppOptions,
+  { workers, createsData = true, observed = (log) => log, onLost = () => undefined }: AppOptions,
 ): Promise<App> =>
   openAll(async (closeLater) => {
     const use = workers === undefined ? 'command' : 'server';
@@ -97,7 +97,7 @@ const openParts = (
       log,
       checkpoint: () => furthestCheckpoint(projecting.live),
       report,
-      onLost: () => void projecting.stop(),
+      onLost,
       probe: () => probeLog(configuration, stores),
     });
     closeLater({ close: async () => watch.stop() });
@@ -138,6 +138,8 @@ export interface AppOptions {
   readonly workers?: ProjectingWorkers;
   /** Wraps the log to record metrics and traces. */
   readonly observed?: (log: EventLog) => EventLog;
+  /** Called once the log is certain to be set back. The process must end: commands do when they next look. */
+  readonly onLost?: (reason: Fault) => void;
   /** False: fails if there is no log. */
   readonly createsData?: boolean;
 }

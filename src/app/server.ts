@@ -5,6 +5,7 @@ import { monotonicMs, orUndefined } from '../clock';
 import { readOrigins, type Configuration } from '../configuration';
 import { compileTenantSchemas } from '../event-log/codec';
 import type { EventLog, Position } from '../event-log/event-log';
+import type { Fault } from '../fault';
 import { headerNames } from '../header-names';
 import { api } from '../http/api';
 import type { StartProgress } from '../http/api-context';
@@ -54,6 +55,8 @@ interface Running {
   /** Unlike `phase`, still says during shutdown whether reads may be answered. */
   wasReady: boolean;
   readonly becameReady: Signal;
+  /** Called once the log is certain to be set back. */
+  readonly onLost: (reason: Fault) => void;
   progress: StartProgress;
 }
 
@@ -121,7 +124,6 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
     isParked: projecting.isParked,
     isReady: () => server.wasReady,
     whenReady: (deadline) => whenReady(server, Math.min(deadline, openedMs + BRIEF_START_MS)),
-    mustBeWhole: app.watch.mustBeWhole,
     startProgress: () => server.progress,
     isOpen: () => server.phase !== 'stopping',
   });
@@ -159,7 +161,6 @@ const openOperations = (server: Running): Promise<Listener> => {
       await app.watch.mustBeWritable();
       return ledgerStatus(app, check);
     },
-    setBack: () => server.app?.watch.setBack(),
     limits: () => server.limits?.status(),
     metrics: server.metrics,
   });
@@ -179,7 +180,7 @@ const openAppOf = async (server: Running): Promise<App> => {
   const observed = (log: EventLog): EventLog => server.metrics.observed(server.traces?.observed(log) ?? log);
   const compiling = compileTenantSchemas();
   const workers = projectingWorkers(configuration, onProjectingError, notices.parked);
-  const app = await openApp(configuration, report, { workers, observed });
+  const app = await openApp(configuration, report, { workers, observed, onLost: server.onLost });
   await compiling;
   server.app = app;
   notices.watch(app.ledger.unreadable);
@@ -247,9 +248,9 @@ const start = async (server: Running): Promise<Started | undefined> => {
   return { app, url, key };
 };
 
-const stop = async (server: Running): Promise<void> => {
+const stop = async (server: Running, reason?: Fault): Promise<void> => {
   server.phase = 'stopping';
-  server.stopping.abort();
+  server.stopping.abort(reason);
   const withinMs = server.configuration.SHUTDOWN_SECONDS * 1_000;
   await Promise.all(server.listeners.map((listener) => listener.close(withinMs)));
   await server.reading.close();
@@ -261,11 +262,16 @@ const stop = async (server: Running): Promise<void> => {
 export interface Server {
   /** Undefined: it was stopped before it was ready. */
   start(): Promise<Started | undefined>;
-  /** Shuts down gracefully: finishes requests in flight. */
-  stop(): Promise<void>;
+  /** Shuts down gracefully: finishes requests in flight. Event streams end with the reason, if there is one. */
+  stop(reason?: Fault): Promise<void>;
 }
 
-export const makeServer = (configuration: Configuration, logger: Logger): Server => {
+/** `onLost` is called once the log is certain to be set back. Then the process must end. */
+export const makeServer = (
+  configuration: Configuration,
+  logger: Logger,
+  onLost: (reason: Fault) => void,
+): Server => {
   const server: Running = {
     configuration,
     logger,
@@ -284,6 +290,7 @@ export const makeServer = (configuration: Configuration, logger: Logger): Server
     phase: 'starting',
     wasReady: false,
     becameReady: signal(),
+    onLost,
     progress: { percent: 0 },
   };
   return {
@@ -293,6 +300,6 @@ export const makeServer = (configuration: Configuration, logger: Logger): Server
         await stop(server);
         throw error;
       }),
-    stop: () => stop(server),
+    stop: (reason) => stop(server, reason),
   };
 };

@@ -26,7 +26,7 @@ export interface StreamParts {
   readonly mayRead: () => Promise<EndReason | undefined>;
   /** The caller has disconnected. */
   readonly gone: AbortSignal;
-  /** The process is stopping. */
+  /** The process is stopping, possibly for a reason that the caller should know. */
   readonly stopping: AbortSignal;
   /** The caller has stopped reading. */
   readonly stalled: AbortSignal;
@@ -50,7 +50,7 @@ const endReason = ({ mayRead, stopping, stalled }: StreamParts) => {
   let checkedAt = threadMs();
   return async (): Promise<EndReason | undefined> => {
     if (stalled.aborted) return 'reader_stalled';
-    if (stopping.aborted) return 'shutting_down';
+    if (stopping.aborted) return isUnavailable(stopping.reason) ? stopping.reason.code : 'shutting_down';
     if (threadMs() - checkedAt < CHECK_MS) return undefined;
     checkedAt = threadMs();
     return mayRead();

@@ -1,12 +1,9 @@
 import { Command, CommanderError, type OutputConfiguration } from 'commander';
 import { codeOf, fault } from '../fault';
 import { programVersion } from '../version';
+import { FAILED, OWN_EXIT_CODES, WRONG_USAGE } from './exit-codes';
 import { failureReport, type FailureReport } from './failure';
 import type { Io } from './io';
-
-/** Exit codes: 0 is success, 1 refused or failed, 2 an invalid command line. */
-const FAILED = 1;
-const WRONG_USAGE = 2;
 
 /** New files and folders are readable by their owner only. */
 const PRIVATE = 0o077;
@@ -75,9 +72,6 @@ const throwing = (command: Command): Command => {
   for (const sub of command.commands) throwing(sub.copyInheritedSettings(command));
   return command;
 };
-
-/** Failures that scripts may want to tell from others. */
-const OWN_EXIT_CODES: ReadonlyMap<string | undefined, number> = new Map([['rebuild_differs', 3]]);
 
 const exitCodeOf = (error: unknown): number => {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;

@@ -1,6 +1,9 @@
 import { Command } from 'commander';
 import type { Logger } from 'pino';
+import { orUndefined } from '../clock';
 import { readConfiguration, settingNames, settings } from '../configuration';
+import type { Fault } from '../fault';
+import { LOG_SET_BACK } from './exit-codes';
 import { welcome } from './welcome';
 import type { Io } from './io';
 
@@ -29,14 +32,28 @@ const stopOnSignals = (io: Io, logger: Logger, stop: () => Promise<void>): void 
   io.on('SIGTSTP', () => logger.warn('not suspended: others may need what it has locked; Ctrl-C stops it'));
 };
 
+/** How long the shutdown may take if the log was set back: what it waits for may never come. */
+const LOST_STOP_MS = 5_000;
+
+const endOnLostLog =
+  (io: Io, logger: Logger, stop: (reason: Fault) => Promise<void>) =>
+  (reason: Fault): void => {
+    logger.fatal({ err: reason, exit_code: LOG_SET_BACK }, reason.message);
+    void orUndefined(stop(reason), LOST_STOP_MS).then(() => io.exit(LOG_SET_BACK));
+  };
+
 /** Loads the server only here: otherwise the help of all commands would take twice as long. */
 const serve = (io: Io) => async (): Promise<void> => {
   const configuration = readConfiguration(io.env);
   const { makeLogger } = require('../app/logger') as typeof import('../app/logger');
   const { makeServer } = require('../app/server') as typeof import('../app/server');
   const logger = makeLogger(configuration.LOG_LEVEL, io.stderr);
-  const server = makeServer(configuration, logger);
-  stopOnSignals(io, logger, server.stop);
+  const server = makeServer(
+    configuration,
+    logger,
+    endOnLostLog(io, logger, (reason) => server.stop(reason)),
+  );
+  stopOnSignals(io, logger, () => server.stop());
   const started = await server.start();
   if (started === undefined) return;
   const { app, url, key } = started;

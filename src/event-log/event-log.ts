@@ -85,12 +85,6 @@ export interface EventLog {
    */
   continuity(known?: Head): Promise<Continuity>;
 
-  /**
-   * For how long a cluster that replaces its leader may show an older state, as if it had been set back. Adapters that
-   * always show the newest state omit it.
-   */
-  readonly olderForMs?: number;
-
   /** Ends all followers, and leaves nothing that keeps the process alive. Idempotent. */
   close(): Promise<void>;
 }

@@ -9,17 +9,17 @@ import { logFault, type Continuity, type EventLog, type Expected, type Head } fr
  * (restored from an older backup, or its file replaced) would make read models silently wrong.
  */
 export interface LogWatch {
-  /** The watched log. It also checks the results of appends, and refuses appends once the log was set back. */
+  /** The watched log. It also checks the results of appends, and refuses appends while it looks set back. */
   readonly log: EventLog;
-  /** Why nothing may be read or written anymore; undefined while the log is whole. */
+  /** Why the log looks as if it was set back; undefined while it is whole. */
   setBack(): Fault | undefined;
   /** An event is missing although the log continues after it. */
   missing(): Fault | undefined;
   /** How often it came back after being out of reach. */
   reconnects(): number;
-  /** Throws `log_set_back` if the log was set back. */
+  /** Throws `log_set_back` once the log is certain to be set back. */
   mustBeWhole(): void;
-  /** Throws `log_unavailable` if appends fail or would fail: a server that cannot write must not look healthy. */
+  /** Throws if appends fail or would fail: a server that cannot write must not look healthy. */
   mustBeWritable(): Promise<void>;
   /** Checks now. Never rejects. */
   look(): Promise<void>;
@@ -34,8 +34,8 @@ export interface LogWatchParts {
   readonly checkpoint: () => Promise<Head | undefined>;
   /** Called when the state changes: with an error for the worse, without one for the better. */
   readonly report: (what: string, error?: Fault) => void;
-  /** Called once the log is certain to be set back: everything this process has in memory is invalid. */
-  readonly onLost: () => void;
+  /** Called once the log is certain to be set back. Whatever this process has in memory is invalid: it must end. */
+  readonly onLost: (reason: Fault) => void;
   /** Throws if an append would fail. Not needed for an event store, which shows that when it is read. */
   readonly probe?: () => Promise<void>;
   readonly everyMs?: number;
@@ -44,7 +44,7 @@ export interface LogWatchParts {
 const EVERY_MS = 2_000;
 /** While the log is out of reach or in doubt. */
 const SOON_MS = 500;
-/** A deposed leader may briefly show an older state. If it persists for longer than this, only a restart helps. */
+/** A new leader of a cluster may show an older state for a moment. After this, the log was set back. */
 const DOUBT_MS = 5_000;
 
 /** A failed append counts for this long, unless one succeeds. */
@@ -73,8 +73,11 @@ export const whatIsWrong = (found: Continuity, known: Head | undefined): string 
 };
 
 /** The answer of `continuity` that remains when a cluster had time to replace its leader. */
-export const lastingContinuity = async (log: EventLog, known: Head): Promise<Continuity> => {
-  const end = monotonicMs() + (log.olderForMs ?? 0);
+export const lastingContinuity = async (
+  log: Pick<EventLog, 'continuity'>,
+  known: Head,
+): Promise<Continuity> => {
+  const end = monotonicMs() + DOUBT_MS;
   for (;;) {
     const found = await log.continuity(known);
     if (found !== 'set_back' || monotonicMs() >= end) return found;
@@ -82,14 +85,15 @@ export const lastingContinuity = async (log: EventLog, known: Head): Promise<Con
   }
 };
 
-const stopped = (what: string): Fault =>
+/** Why a process ends, or does not start. */
+export const logSetBack = (what: string): Fault =>
   logFault(
     'log_set_back',
-    `${what} Nothing is read or written until the right log is back and this service is restarted; to keep the older log, run ${REBUILD} before restarting.`,
+    `${what} Put the right log back or, to keep this one, run ${REBUILD}; then start the service again.`,
   );
 
 const shortened = (stream: string, actual: number, expected: Expected): Fault =>
-  stopped(
+  logSetBack(
     `The event log was set back: stream ${stream} ends at revision ${actual} but had reached revision ${expected}.`,
   );
 
@@ -134,11 +138,11 @@ const wholenessOf = ({ report, onLost }: Pick<LogWatchParts, 'report' | 'onLost'
 
   const doubt = (what: string): void => {
     if (broken === undefined) {
-      broken = { fault: stopped(what), since: monotonicMs() };
-      report(broken.fault.message, broken.fault);
+      broken = { fault: logSetBack(what), since: monotonicMs() };
+      report(`${what} This is checked again for ${DOUBT_MS / 1_000} s.`, broken.fault);
     } else if (!isLost && monotonicMs() - broken.since > DOUBT_MS) {
       isLost = true;
-      onLost();
+      onLost(broken.fault);
     }
   };
   const lack = (what: string): void => {
@@ -155,6 +159,9 @@ const wholenessOf = ({ report, onLost }: Pick<LogWatchParts, 'report' | 'onLost'
     missing: () => missing,
     isLost: () => isLost,
     mustBeWhole: (): void => {
+      if (isLost && broken !== undefined) throw broken.fault;
+    },
+    mustLookWhole: (): void => {
       if (broken !== undefined) throw broken.fault;
     },
     /** Once in doubt, only finding the known event ends the doubt: a log that was set back may grow past its position. */
@@ -192,7 +199,7 @@ const writesOf = (probe: () => Promise<void>) => {
 /** Asks the log for the last event known to be in it, one check at a time. */
 const continuityChecks = (
   { log, checkpoint, report }: LogWatchParts,
-  { judge, isLost, mustBeWhole }: ReturnType<typeof wholenessOf>,
+  { judge, isLost, mustLookWhole }: ReturnType<typeof wholenessOf>,
   ending: AbortSignal,
 ) => {
   const { isAway, away, back, reconnects } = reachOf(report);
@@ -219,7 +226,7 @@ const continuityChecks = (
     lookIf: async (isDoubtful: boolean): Promise<void> => {
       if (!isDoubtful) return;
       await look();
-      mustBeWhole();
+      mustLookWhole();
     },
     known: () => known?.position ?? '',
     learn: (head: Head): void => void (known = later(head, known)),
@@ -232,10 +239,10 @@ export const logWatch = (parts: LogWatchParts): LogWatch => {
   const whole = wholenessOf(parts);
   const { written, failed, mustBeWritable } = writesOf(probe);
   const { look, lookIf, isAway, reconnects, known, learn } = continuityChecks(parts, whole, ending.signal);
-  const { setBack, missing, mustBeWhole, isLost } = whole;
+  const { setBack, missing, mustBeWhole, mustLookWhole, isLost } = whole;
 
   const append: EventLog['append'] = async (stream, events, expected, withinMs) => {
-    mustBeWhole();
+    mustLookWhole();
     const before = known();
     const appended = await log.append(stream, events, expected, withinMs).catch(async (error: unknown) => {
       failed(error);
@@ -264,7 +271,10 @@ export const logWatch = (parts: LogWatchParts): LogWatch => {
     missing,
     reconnects,
     mustBeWhole,
-    mustBeWritable,
+    mustBeWritable: async () => {
+      mustLookWhole();
+      await mustBeWritable();
+    },
     look,
     start: () => void watch(),
     stop: () => ending.abort(),

@@ -99,7 +99,6 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
   });
   app.use(serveOpenPages({ ...parts, document: () => openApiDocument({ ...parts, routes }) }));
   app.use(async (ctx, next) => {
-    parts.mustBeWhole();
     await authenticate(ctx, parts);
     await next();
   });

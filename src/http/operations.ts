@@ -1,6 +1,6 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { beforeDeadline, isoNow, monotonicMs } from '../clock';
-import { messageOf, type Fault } from '../fault';
+import { messageOf } from '../fault';
 import type { RateLimitsStatus } from '../limits/rate-limits';
 import { sharedRuns } from '../shared-runs';
 import { securityHeaders } from './answer/security-headers';
@@ -16,8 +16,6 @@ export interface OperationsParts {
   readonly waitingFor: () => string | undefined;
   /** The status as shown to operators. */
   readonly status: () => Promise<Status>;
-  /** Why reads and writes have stopped, if the log was set back. */
-  readonly setBack: () => Fault | undefined;
   /** Of this process only; undefined before it serves requests. */
   readonly limits: () => RateLimitsStatus | undefined;
   /** For Prometheus. */
@@ -46,7 +44,7 @@ const late = (): Error =>
   new Error(`The event log or the read models have not answered within ${RESPOND_MS} ms.`);
 
 /** Ready: the log and the read models respond, no read model is damaged, and the read models have caught up once since startup. */
-const readinessOf = ({ phase, waitingFor, status, setBack, limits }: OperationsParts) => {
+const readinessOf = ({ phase, waitingFor, status, limits }: OperationsParts) => {
   /** Concurrent probes share one query, so they do not pile up on an unresponsive store. */
   const statuses = sharedRuns(status);
   let lastKnown: { readonly at: string; readonly status: Status } | undefined;
@@ -60,8 +58,6 @@ const readinessOf = ({ phase, waitingFor, status, setBack, limits }: OperationsP
   return async (): Promise<Readiness> => {
     const waiting = waitingFor();
     if (waiting !== undefined) return { code: 503, body: { status: phase(), waiting_for: waiting } };
-    const refused = setBack();
-    if (refused !== undefined) return { code: 503, body: { status: refused.code, reason: refused.message } };
     try {
       const detail = await fetchStatus();
       const current = phase();

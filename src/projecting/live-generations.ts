@@ -1,7 +1,7 @@
 import type { Projector } from '../../projections/projector';
 import type { EventLog, Head } from '../event-log/event-log';
-import { lastingContinuity, whatIsWrong } from '../event-log/log-watch';
-import { codeOf, fault } from '../fault';
+import { lastingContinuity, logSetBack, whatIsWrong } from '../event-log/log-watch';
+import { codeOf, fault, type Fault } from '../fault';
 import { isDamage, rebuildCommand, unreadable } from '../read-models/damage';
 import {
   generationName,
@@ -20,26 +20,23 @@ export interface LiveGeneration {
   readonly generation: Generation;
 }
 
-const REBUILD =
-  'Put the right log back or, to keep this one, run `tenant-ledger projections rebuild --all` first.';
-
-interface Mismatch {
-  readonly code: 'read_models_of_another_log' | 'log_set_back';
-  readonly why: string;
-}
-
 /**
  * A read model belongs to one log. With another log, or one that was set back (restored from an older backup), its
  * answers would be wrong, so it must not be used.
  */
-const mismatchOf = async (generation: Peek, log: EventLog): Promise<Mismatch | undefined> => {
+const mismatchOf = async (
+  generation: Peek,
+  log: EventLog,
+  ifOfAnotherLog = '',
+): Promise<Fault | undefined> => {
   const { to, log: builtFrom } = await generation.control();
   if (builtFrom !== (await log.identity()))
-    return { code: 'read_models_of_another_log', why: 'was built from another event log.' };
+    return fault(
+      'read_models_of_another_log',
+      `The read model ${generationName(generation.id)} was built from another event log. ${ifOfAnotherLog}`,
+    );
   const wrong = to === undefined ? undefined : whatIsWrong(await lastingContinuity(log, to), to);
-  return wrong === undefined
-    ? undefined
-    : { code: 'log_set_back', why: `does not match the event log. ${wrong}` };
+  return wrong === undefined ? undefined : logSetBack(wrong);
 };
 
 /** Whether it was built from this log as it is now. After the log was set back, it would show events that are gone. */
@@ -51,11 +48,8 @@ const mustMatchLog = async (
   log: EventLog,
   { ifOfAnotherLog }: Pick<ReadModels, 'ifOfAnotherLog'>,
 ): Promise<void> => {
-  const mismatch = await mismatchOf(generation, log);
-  if (mismatch === undefined) return;
-  const { code, why } = mismatch;
-  const help = code === 'log_set_back' ? REBUILD : ifOfAnotherLog;
-  throw fault(code, `The read model ${generationName(generation.id)} ${why} ${help}`);
+  const mismatch = await mismatchOf(generation, log, ifOfAnotherLog);
+  if (mismatch !== undefined) throw mismatch;
 };
 
 export const isMismatch = (error: unknown): boolean =>

@@ -56,7 +56,7 @@ describe('a watched log', () => {
     expect(await refusedWith(watch.log.append(untouched, someEvents(1), 1))).toBe('log_set_back');
     expect(reports.map(({ error }) => codeOf(error))).toEqual(['log_set_back']);
     expect(await refusedWith(watch.log.append(aStream(), someEvents(1), 'no_stream'))).toBe('log_set_back');
-    expect(() => watch.mustBeWhole()).toThrow(/The event log was set back/);
+    await expect(watch.mustBeWritable()).rejects.toThrow(/The event log was set back/);
   });
 
   it('does not mistake a stream that became shorter for one that others have changed', async () => {
@@ -113,11 +113,12 @@ describe('a watched log', () => {
     expect(watch.setBack()).toBeUndefined();
   });
 
-  it('stops at once when it looks set back, resumes if that was momentary, but not by growing past it', async () => {
+  it('refuses appends when it looks set back, resumes if that was momentary, but not by growing past it', async () => {
     let now: Continuity = 'set_back';
     const { watch, reports, lost } = await scripted(() => now);
     await watch.look();
     expect(watch.setBack()?.message).toMatch(/set back: it ends before the event .* at 0000000000000007/);
+    expect(() => watch.mustBeWhole()).not.toThrow();
     now = 'missing';
     await watch.look();
     expect(watch.setBack()).toBeDefined();
@@ -136,6 +137,7 @@ describe('a watched log', () => {
     now = 'whole';
     await watch.look();
     expect(watch.setBack()?.message).toContain('another log, or none, is in the place');
+    expect(() => watch.mustBeWhole()).toThrow('another log, or none, is in the place');
     expect(reports).toHaveLength(1);
   });
 

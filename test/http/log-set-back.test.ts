@@ -6,7 +6,6 @@ import { freshFolder } from '../support/folders';
 import { ask, type ApiResponse } from '../support/http';
 import { SQLITE_LOG } from '../support/log-under-test';
 import { found, scrape } from '../support/metrics';
-import { expectProblem } from '../support/problem';
 import { command, serviceProcess, startCommand, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
@@ -104,24 +103,17 @@ const started = async (place: Place): Promise<Service> => {
 const rename = ({ url }: Service, key: string, name: string): Promise<ApiResponse> =>
   ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name } });
 
-const expectStopped = async (service: Service, key = service.key): Promise<void> => {
-  const ready = (): Promise<ApiResponse> => ask(`${service.operationsUrl}/readyz`);
-  await until(async () => (await ready()).json.status === 'log_set_back', 15_000);
-  expect((await ready()).status).toBe(503);
-  expect((await ready()).json.reason).toMatch(/^The event log was set back: .*projections rebuild --all/);
-  for (const path of ['/tenants/self', '/permissions', '/logs']) {
-    const refused = await ask(`${service.url}${path}`, { key });
-    expectProblem(refused, { status: 503, code: 'log_set_back' });
-    expect(refused.headers.get('retry-after')).toBeNull();
-  }
-  expectProblem(await rename(service, key, 'Never'), { status: 503, code: 'log_set_back' });
-  expect((await ask(`${service.operationsUrl}/livez`)).status).toBe(200);
-  expect(found(await scrape(service), 'tenant_ledger_event_log_up')).toBe(0);
-  const errors = service
+const REASON = /^The event log was set back: .*projections rebuild --all/;
+
+/** It ends by itself, and says why. Until then it acknowledges no write. */
+const expectEnded = async (service: Service): Promise<void> => {
+  expect(await service.ended).toBe(3);
+  const lines = service
     .stderr()
     .split('\n')
-    .filter((line) => line.includes('"level":50'));
-  expect(errors.filter((line) => line.includes('The event log was set back'))).toHaveLength(1);
+    .filter((line) => line.includes('"level":60'))
+    .map((line) => JSON.parse(line) as { msg: string });
+  expect(lines).toEqual([expect.objectContaining({ msg: expect.stringMatching(REASON), exit_code: 3 })]);
 };
 
 /** A command that prints events until it ends on its own. */
@@ -155,7 +147,7 @@ describe.each(kinds)('a running service on %s', (_, open, commands) => {
     await place.close();
   });
 
-  it('stops reading and writing, is not ready, and ends open event streams', async () => {
+  it('ends with the reason and its own exit code, and so do open event streams and commands', async () => {
     const { body } = await fetch(`${service.url}/events?follow=true`, { headers: { 'SVC-API-KEY': key } });
     let streamed = '';
     const ended = (async () => {
@@ -174,7 +166,8 @@ describe.each(kinds)('a running service on %s', (_, open, commands) => {
       following.every(({ printed }) => /Lost|Tenant updated[^]*Tenant updated/.test(printed())),
     );
     await place.setBack();
-    await expectStopped(service, key);
+    await until(async () => (await ask(`${service.operationsUrl}/readyz`)).status === 503);
+    await expectEnded(service);
     await ended;
     const last = streamed.trimEnd().split('\n').at(-1) ?? '';
     // On a busy machine, a restarted store may have been away for longer than a stream waits for it.
@@ -184,16 +177,19 @@ describe.each(kinds)('a running service on %s', (_, open, commands) => {
     expect(JSON.parse(last)).toEqual({ end: { reason, position: expect.any(String) } });
     for (const follower of following)
       expect(await follower.ended).toEqual({
-        code: 1,
+        code: 3,
         stderr: expect.stringMatching(/The event log was set back.*\[log_set_back\]/s),
       });
   });
 
   it('has its log refused by commands, and works again after a rebuild and a restart', async () => {
-    await service.stop();
-    const refused = await command(['status'], place.env);
-    expect(refused.code).toBe(1);
-    expect(refused.stderr).toMatch(/set back.*projections rebuild --all.*\[log_set_back\]/s);
+    for (const name of ['serve', 'status']) {
+      const refused = await command([name], { ...place.env, PORT: '0', OPS_PORT: '0' });
+      expect(refused.code).toBe(3);
+      expect(refused.stderr).toMatch(
+        /The event log was set back: .*projections rebuild --all.*\[log_set_back\]/s,
+      );
+    }
     const rebuilt = await command(['projections', 'rebuild', '--all'], place.env);
     expect({ code: rebuilt.code, stderr: rebuilt.stderr }).toMatchObject({ code: 0 });
     await start();
@@ -213,24 +209,23 @@ describe.each(kinds)('a running service on %s', (_, open, commands) => {
       return json.code === 'log_set_back';
     });
     expect([...answers]).toEqual([503]);
-    await expectStopped(service, key);
+    await expectEnded(service);
   });
 
   it('is refused at the next start, even after the log has grown past its former length', async () => {
-    await service.stop();
     place.grow();
     const refused = await command(['status'], place.env);
-    expect(refused.code).toBe(1);
+    expect(refused.code).toBe(3);
     expect(refused.stderr).toMatch(/(set back|scavenged).*projections rebuild --all.*\[log_set_back\]/s);
   });
 });
 
 describe('a running service whose log file is gone', () => {
-  it('stops reading and writing', async () => {
+  it('ends', async () => {
     const place = await inFile(removeFiles);
     const service = await started(place);
     await place.setBack();
-    await expectStopped(service);
+    await expectEnded(service);
     expect(readdirSync(service.folder)).not.toContain('events.db');
   });
 });

@@ -26,7 +26,7 @@ const HELP: Readonly<Record<string, RegExp>> = {
     /Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR: .* move the folder of the read models away and start again/,
   mongodb: /Check EVENTSTORE_URL, STREAM_PREFIX, DATA_DIR and MONGODB_URL: .* name another database/,
 };
-const REBUILD = /run `tenant-ledger projections rebuild --all` first/;
+const REBUILD = /run `tenant-ledger projections rebuild --all`/;
 
 /** A log and read models that are up to date with it, in their own folders, closed. */
 const built = async () => {
@@ -132,9 +132,8 @@ describe('the live generations', () => {
     tamper(folders.log, sql);
     await expect(open(folders)).rejects.toMatchObject({
       code: 'log_set_back',
-      message: expect.stringMatching(/tenants_v2_\w+ does not match the event log. .* set back/),
+      message: expect.stringMatching(new RegExp(`^The event .* set back.*${REBUILD.source}`)),
     });
-    await expect(open(folders)).rejects.toThrow(REBUILD);
   });
 
   it('are opened once a cluster whose new leader showed an older state shows all of it', async () => {
@@ -147,12 +146,7 @@ describe('the live generations', () => {
     };
     const readModels = await openReadModels(folders.readModels);
     const elected = { ...log, continuity };
-    await expect(openLiveGenerations(projections, readModels, elected)).rejects.toMatchObject({
-      code: 'log_set_back',
-    });
-    expect(
-      await openLiveGenerations(projections, readModels, { ...elected, olderForMs: 5_000 }),
-    ).toHaveLength(projections.length);
+    expect(await openLiveGenerations(projections, readModels, elected)).toHaveLength(projections.length);
     expect(looks).toBe(2 + projections.length);
   });
 

@@ -92,6 +92,8 @@ export interface Service {
   readonly key: string;
   stdout(): string;
   stderr(): string;
+  /** The exit code, once it has ended. */
+  readonly ended: Promise<number | null>;
   /** Sends SIGTERM and waits. Returns the exit code. */
   stop(): Promise<number | null>;
 }
@@ -125,7 +127,7 @@ const servingIn = (env: Environment): Environment => ({
 type Outputs = Pick<Service, 'stdout' | 'stderr'>;
 
 /** What a server that is ready has printed about itself. */
-const readyService = (env: Environment, { stdout, stderr }: Outputs): Omit<Service, 'stop'> => {
+const readyService = (env: Environment, { stdout, stderr }: Outputs): Omit<Service, 'stop' | 'ended'> => {
   const line = stderr()
     .split('\n')
     .find((text) => text.includes('"msg":"ready"'));
@@ -160,6 +162,7 @@ const whenReady = async (child: ChildProcess, env: Environment): Promise<Service
   return {
     ...readyService(env, { stdout: () => stdout, stderr: () => stderr }),
     process: child,
+    ended: closed,
     stop: () => end('SIGTERM'),
     kill: async () => void (await end('SIGKILL')),
   };
@@ -190,6 +193,7 @@ export const startService = async (env: Environment = {}): Promise<Service> => {
   let stopped: Promise<number> | undefined;
   const service = {
     ...readyService(serving, running),
+    ended: running.exited,
     stop: () => {
       if (stopped === undefined) running.signal('SIGTERM');
       return (stopped ??= running.exited);

@@ -14,7 +14,6 @@ import { formatOf } from '../../event-log/codec';
 import type { Head, LoggedEvent, Position } from '../../event-log/event-log';
 import { logWatch } from '../../event-log/log-watch';
 import type { LedgerLog } from '../../event-log/ledger-log';
-import { codeOf } from '../../fault';
 import { border, collected, mustBeInOrder, uuid, wholeNumber } from '../arguments';
 import { mustBeReached, positionArgument, withConfiguredLog } from './arguments';
 import { checkCommand } from './check-command';
@@ -162,8 +161,8 @@ const watchLog = (io: Io, { log }: LedgerLog) => {
   const watch = logWatch({
     log,
     checkpoint: async () => last,
-    report: (what, error) => (codeOf(error) === 'log_set_back' ? lost.abort(error) : warn(io)(what, error)),
-    onLost: () => undefined,
+    report: warn(io),
+    onLost: (reason) => lost.abort(reason),
   });
   watch.start();
   return {

@@ -149,7 +149,7 @@ const rebuild = async (io: Io, projectors: readonly Projector[], options: Option
 export const rebuildCommand = (io: Io): Command =>
   new Command('rebuild')
     .description(
-      'build a new generation beside the live one, compare them, and switch to it; if they differ, it is kept, the live one stays, and the exit code is 3',
+      'build a new generation beside the live one, compare them, and switch to it; if they differ, it is kept, the live one stays, and the exit code is 4',
     )
     .argument('[names...]', 'the projections')
     .option('--all', 'all of them')

@@ -25,8 +25,6 @@ import { streamReader } from './stream-reader';
 import { mergedUpTo } from './tenant-reader';
 import { wholeLog, type WholeLog } from './whole-log';
 
-const OLDER_FOR_MS = 5_000;
-
 interface EventStoreOptions extends WaitingForStore {
   /** Thrown if there is no log, instead of creating one. */
   readonly ifMissing?: Fault | undefined;
@@ -128,7 +126,6 @@ export const eventStoreDbEventLog = async (
     head: log.head,
     distance: distanceIn(log),
     continuity,
-    olderForMs: OLDER_FOR_MS,
     close,
   };
 };

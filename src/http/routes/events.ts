@@ -108,11 +108,10 @@ const filterOf = (tenantId: string, values: Query): EventFilter => {
 
 const RECHECK_MS = 1_000;
 
-/** A key may expire, be revoked or lose the permission while its stream is open, and the log may be set back. */
+/** A key may expire, be revoked or lose the permission while its stream is open. */
 const stillAllowed =
-  ({ tenantId, caller }: RouteRequest<unknown>, { ledger, mustBeWhole }: RouteParts) =>
+  ({ tenantId, caller }: RouteRequest<unknown>, { ledger }: RouteParts) =>
   async (): Promise<EndReason | undefined> => {
-    mustBeWhole();
     const key = { tenantId, digest: caller.digest, at: isoNow(), deadline: monotonicMs() + RECHECK_MS };
     try {
       const { application } = await ledger.identify(key, MAX_READ_AGE_MS);

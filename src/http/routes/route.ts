@@ -79,8 +79,6 @@ export interface RouteParts {
   readonly keyUses: Pick<KeyUses, 'lastUses' | 'days'>;
   readonly limits: RateLimits;
   readonly events: EventSource;
-  /** Throws once the event log was found to be set back, which stops all reads and writes. */
-  readonly mustBeWhole: () => void;
 }
 
 /** Where raw events are read from. `open` limits the number of streams. */

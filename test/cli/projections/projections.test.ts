@@ -175,7 +175,7 @@ describe('tenant-ledger projections beside a running server', () => {
     expect((await operator.run(`projections verify tenants --tenant ${randomUUID()}`)).code).toBe(0);
 
     const refused = await operator.run('projections rebuild tenants');
-    expect([refused.code, refused.stdout]).toEqual([3, '']);
+    expect([refused.code, refused.stdout]).toEqual([4, '']);
     for (const says of ['[rebuild_differs]', 'Edited by hand', '--accept-differences'])
       expect(refused.stderr).toContain(says);
     const { generations } = await operator.json<Status>('projections status');
