@@ -70,6 +70,7 @@ describe('the thread that serves HTTP', () => {
   let others: readonly Customer[];
   let by: Beside;
   let pastKey: Promise<string> | undefined;
+  let parkedKey: Promise<string> | undefined;
   afterAll(() => agent.destroy());
 
   /** Ignores the response, so that only the server's work is measured. With a body it is a PUT. */
@@ -262,6 +263,58 @@ describe('the thread that serves HTTP', () => {
       return requests;
     };
 
+  /** Asks for events that do not exist, over many connections at once. */
+  const askingForMissingEvents =
+    (key: string): Attack =>
+    async (end) => {
+      let sent = 0;
+      const one = async (): Promise<void> => {
+        while (performance.now() < end) {
+          const { status } = await send(`/events/${randomUUID()}`, key);
+          expect([404, 503]).toContain(status);
+          sent += 1;
+        }
+      };
+      await Promise.all(Array.from({ length: STREAMS }, one));
+      return sent;
+    };
+
+  /** A tenant that every read model has parked at its first fact, so that its other facts can only be found in the log. */
+  const parkedTenant = async (count: number): Promise<string> => {
+    const { tenantId } = await by.newTenant();
+    const { key } = await by.newApplication(tenantId, 'management', 'log:read', 'tenant:read');
+    const bad = { id: randomUUID(), type: 'SomethingElse', data: {}, metadata: {} };
+    await by.log.append(by.streams.activity(tenantId), [bad], 'no_stream');
+    for (let n = 0; n < count; n += 1_000)
+      await reportFacts(
+        service.folder,
+        tenantId,
+        Array.from({ length: 1_000 }, () => fact('TokenUsed', BUSY)),
+      );
+    return key;
+  };
+
+  /** Connects, asks and hangs up at once, over and over. */
+  const hangingUp: Attack = async (end) => {
+    const { hostname, port } = new URL(service.url);
+    const get = `GET /logs?size=100 HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${hostile.key}\r\n\r\n`;
+    let sent = 0;
+    const one = (): Promise<void> =>
+      new Promise((resolve, reject) => {
+        const socket = connect({ port: Number(port), host: hostname }, () =>
+          socket.write(get, () => socket.destroy()),
+        );
+        socket.once('error', reject);
+        socket.once('close', () => resolve());
+        sent += 1;
+      });
+    const again = async (): Promise<void> => {
+      while (performance.now() < end) await one();
+    };
+    await Promise.all(Array.from({ length: 4 }, again));
+    return sent;
+  };
+
   /** Other tenants read their own data, while the hostile tenant attacks or is quiet. */
   const round = async (attack?: Attack): Promise<Round> => {
     const end = performance.now() + ROUND_MS;
@@ -306,6 +359,15 @@ describe('the thread that serves HTTP', () => {
         return askingForThePast(await pastKey);
       },
     ],
+    [
+      `${STREAMS} connections that ask for missing events of a parked tenant`,
+      2,
+      async () => {
+        parkedKey ??= parkedTenant(Math.min(ROWS, 60_000));
+        return askingForMissingEvents(await parkedKey);
+      },
+    ],
+    ['clients that connect, ask and hang up', 4, async () => hangingUp],
     [
       `writes to tenants with ${REMEMBERED} remembered requests`,
       1,
