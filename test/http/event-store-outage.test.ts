@@ -3,7 +3,7 @@ import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { ask, type ApiResponse } from '../support/http';
 import { operatorAt } from '../support/operator';
-import { command, startService, type Service } from '../support/service';
+import { command, serviceProcess, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 describe('a server whose event log is in an event store', () => {
@@ -11,7 +11,7 @@ describe('a server whose event log is in an event store', () => {
   let service: Service;
   beforeAll(async () => {
     store = await startStandIn();
-    service = await startService({ EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' });
+    service = await serviceProcess({ EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' });
   });
   afterAll(async () => {
     expect(await service.stop()).toBe(0);
@@ -95,7 +95,7 @@ describe('a server whose event log is in an event store', () => {
 describe('a server that may read for one second without its log', () => {
   it('does so, then refuses reads until the log is back', async () => {
     const store = await startStandIn();
-    const service = await startService({ EVENTSTORE_URL: store.url, READS_WITHOUT_LOG_SECONDS: '1' });
+    const service = await serviceProcess({ EVENTSTORE_URL: store.url, READS_WITHOUT_LOG_SECONDS: '1' });
     const read = () => ask(`${service.url}/tenants/self`, { key: service.key });
     expect((await read()).status).toBe(200);
     await store.kill();
