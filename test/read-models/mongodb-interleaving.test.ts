@@ -307,6 +307,6 @@ describeMongodb('three projectors of one generation in MongoDB', () => {
       for (const { readModels } of projectors) await readModels.close();
       expect(server.faults.affected).toBeGreaterThan(0);
     },
-    60_000 + 60_000 * ROUNDS,
+    90_000 + 90_000 * ROUNDS,
   );
 });
