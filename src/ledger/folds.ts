@@ -15,14 +15,14 @@ import {
   type Fold,
   type UnreadableTenant,
 } from './fold';
-import { replyTail, type KeptMark, type ReplyTail } from './replies';
+import { rememberedReplies, type Replies } from './replies';
 import type { Snapshots } from './snapshots';
 
 /** What decisions about a tenant are based on. */
 export interface KnownTenant {
   readonly fold: Fold;
   /** Advances on its own, so it may be ahead of the fold. */
-  readonly replies: ReplyTail;
+  readonly replies: Replies;
 }
 
 /** The folded tenants of this process: cached, and snapshotted now and then. */
@@ -59,49 +59,36 @@ const pacer = () => {
   };
 };
 
-/** The last event that a saved fold or reply mark covers. */
-interface Checkpoint {
-  readonly revision: number;
-  readonly eventId: string;
-}
-
 /**
  * Reads from where the fold and the replies end up to the head of the stream. Undefined: the log no longer contains the
- * events of the checkpoints, so what was saved belongs to another history.
+ * event of the snapshot at its revision, so the snapshot belongs to another history.
  */
 const readToHeadFrom = async (
   tenantId: string,
   { fold, replies }: KnownTenant,
   { log, streams }: LedgerLog,
-  checkpoints: readonly Checkpoint[],
+  snapshot: Fold | undefined,
 ): Promise<Fold | undefined> => {
   const folding = foldingStream(fold, tenantId);
   const yieldWhenDue = pacer();
-  let seen = 0;
-  let revision = Math.min(fold.revision, replies.revision());
-  if (checkpoints.some((checkpoint) => checkpoint.revision === revision)) revision -= 1;
+  let isConfirmed = snapshot === undefined;
+  let revision = Math.min(fold.revision, replies.revision()) - (isConfirmed ? 0 : 1);
   for await (const batch of log.readStream(streams.tenant(tenantId), revision))
     for (const logged of batch) {
-      const here = checkpoints.filter((checkpoint) => checkpoint.revision === logged.revision);
-      if (here.some(({ eventId }) => eventId !== logged.id)) return undefined;
-      seen += here.length;
+      const isOfSnapshot = logged.revision === snapshot?.revision;
+      if (isOfSnapshot && logged.id !== snapshot.eventId) return undefined;
+      isConfirmed ||= isOfSnapshot;
       const event = tenantEventOf(logged, revision, tenantId, streams);
       ({ revision } = logged);
       if (revision > folding.revision()) folding.take(event);
       replies.take(event);
       await yieldWhenDue();
     }
-  return seen === checkpoints.length ? folding.fold() : undefined;
+  return isConfirmed ? folding.fold() : undefined;
 };
 
 const readToHead = async (tenantId: string, known: KnownTenant, parts: LedgerLog): Promise<Fold> =>
-  (await readToHeadFrom(tenantId, known, parts, [])) ?? known.fold;
-
-interface LoadingParts extends LedgerLog {
-  readonly snapshots: Snapshots;
-  /** The stored replies are gone, so the tenant must be loaded again. */
-  readonly onLost: () => void;
-}
+  (await readToHeadFrom(tenantId, known, parts, undefined)) ?? known.fold;
 
 interface LoadedTenant {
   readonly known: KnownTenant;
@@ -110,21 +97,15 @@ interface LoadedTenant {
 }
 
 /** From the snapshot and the events since; from the stream alone if the snapshot belongs to another history. */
-const loadedTenant = async (tenantId: string, parts: LoadingParts): Promise<LoadedTenant> => {
-  const { streams, snapshots, onLost } = parts;
-  const stream = streams.tenant(tenantId);
-  const kept = snapshots.replies;
-  const saved = await snapshots.load(stream);
-  const mark = kept.mark(stream);
-  const tail = (from?: KeptMark) => replyTail({ kept, stream, mark: from, onLost });
-
-  const known = { fold: saved ?? emptyFold, replies: tail(mark) };
-  const checkpoints = [saved, mark].filter((checkpoint) => checkpoint !== undefined);
-  const fold = await readToHeadFrom(tenantId, known, parts, checkpoints);
-  if (fold !== undefined) return { known: { ...known, fold }, snapshotAt: known.fold.revision };
-
-  const empty = { fold: emptyFold, replies: tail() };
-  return { known: { ...empty, fold: await readToHead(tenantId, empty, parts) }, snapshotAt: -1 };
+const loadedTenant = async (tenantId: string, cache: FoldCache): Promise<LoadedTenant> => {
+  const saved = await cache.snapshots.load(cache.streams.tenant(tenantId));
+  if (saved !== undefined) {
+    const replies = rememberedReplies(saved.replies, saved.fold.revision);
+    const fold = await readToHeadFrom(tenantId, { fold: saved.fold, replies }, cache, saved.fold);
+    if (fold !== undefined) return { known: { fold, replies }, snapshotAt: saved.fold.revision };
+  }
+  const empty = { fold: emptyFold, replies: rememberedReplies() };
+  return { known: { ...empty, fold: await readToHead(tenantId, empty, cache) }, snapshotAt: -1 };
 };
 
 /** Retries from the head of the stream for as long as the stream changes during the work. */
@@ -173,9 +154,8 @@ const keep = (
   if (before !== undefined && before.known.fold.revision > fold.revision) return before.known;
   if (fold.revision < 0) return known;
   const snapshotAt = loadedAt ?? before?.snapshotAt ?? fold.revision;
-  const isDue = fold.revision - snapshotAt >= snapshotEvery(fold);
-  if (isDue) void cache.snapshots.save(cache.streams.tenant(tenantId), fold);
-  replies.flush();
+  const isDue = fold.revision - snapshotAt >= snapshotEvery(fold) && replies.revision() === fold.revision;
+  if (isDue) void cache.snapshots.save(cache.streams.tenant(tenantId), { fold, replies: replies.packed() });
   const bytes = bytesOf(fold) + replies.bytes();
   cache.tenants.put(tenantId, {
     known,
@@ -205,8 +185,7 @@ const reading = async <T>(cache: FoldCache, tenantId: string, work: () => Promis
 };
 
 const load = async (cache: FoldCache, tenantId: string, at: number): Promise<KnownTenant> => {
-  const parts = { ...cache, onLost: () => cache.tenants.delete(tenantId) };
-  const { known, snapshotAt } = await reading(cache, tenantId, () => loadedTenant(tenantId, parts));
+  const { known, snapshotAt } = await reading(cache, tenantId, () => loadedTenant(tenantId, cache));
   return keep(cache, tenantId, known, { at, loadedAt: snapshotAt });
 };
 

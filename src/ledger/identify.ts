@@ -9,9 +9,10 @@ import {
   type KeyStanding,
 } from '../domain/authority';
 import type { Idempotency } from '../domain/events';
+import type { LedgerLog } from '../event-log/ledger-log';
 import type { Fold } from './fold';
-import { untilUnchanged, type Folds, type KnownTenant } from './folds';
-import { replyKey, type Reply } from './replies';
+import { earlierRequest, type EarlierRequest } from './earlier-request';
+import type { Folds, KnownTenant } from './folds';
 
 /** An API key as a request presents it. */
 export interface PresentedKey {
@@ -56,13 +57,13 @@ type Holder = Omit<Identity, 'tenantId'>;
 export const holderOf = (
   { fold }: KnownTenant,
   { digest, at }: Pick<PresentedKey, 'digest' | 'at'>,
-  reply: Reply | undefined,
+  earlier: Pick<EarlierRequest, 'keyId' | 'revision'> | undefined,
 ): Holder => {
   const standing = keyStanding(fold.tenant, digest, at);
   const repeatsDeletion =
     standing.status === 'tenant_deleted' &&
-    reply?.keyId === standing.keyId &&
-    reply.revision === fold.revision;
+    earlier?.keyId === standing.keyId &&
+    earlier.revision === fold.revision;
   return repeatsDeletion ? standing : requireValid(standing);
 };
 
@@ -74,7 +75,7 @@ export interface Identifying {
   identify(key: PresentedKey, maxAgeMs: number): Promise<Identity>;
 }
 
-export const identifying = (folds: Folds, records: KeyRecords): Identifying => {
+export const identifying = (ledgerLog: LedgerLog, folds: Folds, records: KeyRecords): Identifying => {
   const standingIn = ({ tenant }: Fold, { digest, at }: PresentedKey): KeyStanding =>
     keyStanding(tenant, digest, at);
 
@@ -96,12 +97,12 @@ export const identifying = (folds: Folds, records: KeyRecords): Identifying => {
     return found.status === 'good' || maxAgeMs === 0 ? found : standingAt(key, threadMs());
   };
 
-  const repeatedDeletion = (key: PresentedKey, { application }: Extract<KeyStanding, Holder>) =>
-    untilUnchanged(async () => {
-      const tenant = await folds.asOf(key.tenantId, threadMs(), key.deadline);
-      const reply = key.request && tenant.replies.find(replyKey(application.id, key.request));
-      return holderOf(tenant, key, reply);
-    });
+  const repeatedDeletion = async (key: PresentedKey, { application }: Extract<KeyStanding, Holder>) => {
+    const { tenantId, request } = key;
+    const tenant = await folds.asOf(tenantId, threadMs(), key.deadline);
+    const repeatable = { tenantId, applicationId: application.id, request };
+    return holderOf(tenant, key, await earlierRequest(ledgerLog, tenant, repeatable));
+  };
 
   return {
     identify: async (key, maxAgeMs) => {

@@ -15,10 +15,11 @@ import { encode } from '../event-log/codec';
 import { logFault, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf, fault, type FaultCode } from '../fault';
-import { tenantEventOf, type Fold, type UnreadableTenant } from './fold';
+import { earlierRequest, type EarlierRequest } from './earlier-request';
+import type { Fold, UnreadableTenant } from './fold';
 import { untilUnchanged, type Folds, type KnownTenant } from './folds';
 import { holderOf, identifying, type Identifying, type KeyRecords } from './identify';
-import { replyKey, type Reply } from './replies';
+import { replyKey } from './replies';
 import { streamQueue } from './stream-queue';
 
 /** `If-Match`: the resource must still be as the caller saw it. */
@@ -72,14 +73,6 @@ export interface Ledger extends Identifying {
 /** Reserved for sending the answer before the deadline. */
 export const ANSWER_MS = 50;
 
-/** The reply to an earlier attempt of this request. It may be ahead of the fold. */
-const earlierReply = (
-  { replies }: KnownTenant,
-  applicationId: string,
-  idempotency: Idempotency | undefined,
-): Reply | undefined =>
-  idempotency === undefined ? undefined : replies.find(replyKey(applicationId, idempotency));
-
 const mustMeet = ({ precondition }: Command, now: Tenant): void => {
   if (precondition === undefined) return;
   const tag = precondition.tag(mustBeActive(now));
@@ -88,7 +81,7 @@ const mustMeet = ({ precondition }: Command, now: Tenant): void => {
 };
 
 type Plan =
-  | { readonly kind: 'repeat'; readonly reply: Reply }
+  | { readonly kind: 'repeat'; readonly events: EarlierRequest['events'] }
   | {
       readonly kind: 'append';
       readonly actor: Actor;
@@ -96,23 +89,25 @@ type Plan =
       readonly events: readonly TenantEvent[];
     };
 
-const planFor = (known: KnownTenant, command: Command, bounds: Bounds): Plan => {
+const planFor = async (parts: LedgerParts, known: KnownTenant, command: Command): Promise<Plan> => {
+  const { bounds } = parts;
   const { tenant } = known.fold;
-  const { caller, permission, idempotency, at } = command;
+  const { tenantId, caller, permission, idempotency, at } = command;
   const decide = (asker: Asker): readonly TenantEvent[] => {
     mustMeet(command, tenant);
     return command.decide(tenant, { asker, at, bounds });
   };
   if (caller.kind === 'operator')
     return { kind: 'append', actor: caller.actor, events: decide({ kind: 'operator' }) };
-  const reply = earlierReply(known, caller.applicationId, idempotency);
-  const { keyId, application } = holderOf(known, caller, reply);
+  const { applicationId } = caller;
+  const earlier = await earlierRequest(parts, known, { tenantId, applicationId, request: idempotency });
+  const { keyId, application } = holderOf(known, caller, earlier);
   if (permission !== undefined) mustHold(application, permission);
-  if (reply === undefined) {
+  if (earlier === undefined) {
     const actor = { type: 'application' as const, id: application.id };
     return { kind: 'append', actor, keyId, events: decide({ kind: 'application', application, keyId }) };
   }
-  if (reply.hash === idempotency?.hash) return { kind: 'repeat', reply };
+  if (earlier.hash === idempotency?.hash) return { kind: 'repeat', events: earlier.events };
   if (tenant.status === 'deleted') throw keyRefused('tenant_deleted');
   throw fault('idempotency_key_reused', 'This idempotency key was used with another body.');
 };
@@ -155,48 +150,13 @@ const append = async (
   return { tenant, events: recorded.map(causedBy), position };
 };
 
-const isCausedBy = (event: Recorded<TenantEvent>, { caller, idempotency }: Command): boolean =>
-  caller.kind === 'key' &&
-  event.actor?.id === caller.applicationId &&
-  event.idempotency?.key === idempotency?.key &&
-  event.idempotency?.scope === idempotency?.scope;
-
-/** The events of one request are adjacent in the stream. */
-const eventsOf = async (
-  { log, streams }: LedgerParts,
-  command: Command,
-  { revision }: Reply,
-): Promise<readonly Recorded<TenantEvent>[]> => {
-  const { tenantId } = command;
-  const events: Recorded<TenantEvent>[] = [];
-  for await (const batch of log.readStream(streams.tenant(tenantId), revision - 1))
-    for (const logged of batch) {
-      const event = tenantEventOf(logged, revision + events.length - 1, tenantId, streams);
-      if (!isCausedBy(event, command)) return events;
-      events.push(event);
-    }
-  return events;
-};
-
-/** Rebuilds the original answer from its events. */
-const repeat = async (
-  parts: LedgerParts,
-  command: Command,
-  { tenant }: Fold,
-  reply: Reply,
-): Promise<Executed> => {
-  const events = await eventsOf(parts, command, reply);
-  const last = events.at(-1);
-  if (last === undefined)
-    throw logFault(
-      'log_unavailable',
-      `Revision ${reply.revision} of tenant ${command.tenantId} cannot be read.`,
-    );
+/** Makes the original answer again from its events. */
+const repeat = ({ tenant }: Fold, events: readonly Recorded<TenantEvent>[]): Executed => {
   const asOfReply = events.reduce(
     (now, event) => (now.status === 'active' && event.type === 'TenantUpdated' ? evolve(now, event) : now),
     tenant,
   );
-  return { tenant: asOfReply, events: events.map(causedBy), position: last.position };
+  return { tenant: asOfReply, events: events.map(causedBy), position: events.at(-1)?.position ?? '' };
 };
 
 const REFUSED: ReadonlySet<string | undefined> = new Set<FaultCode>([
@@ -210,19 +170,20 @@ export const isRefused = (error: unknown): boolean => isRefusal(error) || REFUSE
 
 /** Plans on the cached state; refusals and retries are planned again at the head of the stream. */
 const makePlan = async (
-  { folds, bounds }: LedgerParts,
+  parts: LedgerParts,
   command: Command,
   isFresh: boolean,
 ): Promise<{ readonly plan: Plan; readonly known: KnownTenant }> => {
+  const { folds } = parts;
   const { tenantId, deadline } = command;
   const atHead = async () => {
     const known = await folds.asOf(tenantId, threadMs(), deadline);
-    return { known, plan: planFor(known, command, bounds) };
+    return { known, plan: await planFor(parts, known, command) };
   };
   if (isFresh) return atHead();
   const known = await folds.asOf(tenantId, -Infinity, deadline);
   try {
-    const plan = planFor(known, command, bounds);
+    const plan = await planFor(parts, known, command);
     return plan.kind === 'append' ? { plan, known } : await atHead();
   } catch (error) {
     if (isRefused(error)) return atHead();
@@ -232,7 +193,7 @@ const makePlan = async (
 
 const tryOnce = async (parts: LedgerParts, command: Command, isFresh: boolean): Promise<Executed> => {
   const { plan, known } = await makePlan(parts, command, isFresh);
-  if (plan.kind === 'repeat') return repeat(parts, command, known.fold, plan.reply);
+  if (plan.kind === 'repeat') return repeat(known.fold, plan.events);
   try {
     return await append(parts, command, known, plan);
   } catch (error) {
@@ -257,7 +218,7 @@ export const ledger = (parts: LedgerParts): Ledger => {
   };
 
   return {
-    ...identifying(folds, keys),
+    ...identifying(parts, folds, keys),
     execute: (command) =>
       exclusive(command, () =>
         inTurn(streams.tenant(command.tenantId), command.deadline - ANSWER_MS, () =>

@@ -1,196 +1,108 @@
-import { randomUUID } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Idempotency, Recorded, TenantEvent } from '../domain/events';
-import { logFault } from '../event-log/event-log';
 
 /** Only this many of a tenant's idempotent requests are remembered, the newest. */
-export const MAX_REPLIES = 10_000;
-
-export interface Reply {
-  readonly hash: string;
-  /** The API key of the request. */
-  readonly keyId?: string;
-  /** The revision of the first event that the request caused. The answer is rebuilt from its events. */
-  readonly revision: number;
-}
-
-/** Requests are numbered in order, so comparing numbers tells which are among the newest. */
-export interface RememberedReply extends Reply {
-  readonly key: string;
-  readonly number: number;
-}
+const MAX_REPLIES = 10_000;
 
 /** Idempotency keys are scoped to Application, method and path. */
 export const replyKey = (applicationId: string, { scope, key }: Pick<Idempotency, 'scope' | 'key'>): string =>
   `${applicationId} ${scope} ${key}`;
 
-const isAmongNewest = ({ number }: RememberedReply, newest: number): boolean => number > newest - MAX_REPLIES;
-
 /**
- * How far the requests of a stream are recorded, with all that is needed to continue numbering them. The events of one
- * request are adjacent in the stream and share a number, hence `lastKey`.
+ * The remembered requests of one tenant: a short digest of each, and where its events begin. Follows the stream event by
+ * event, forward only. Digests may collide, so whoever finds a request compares it with the event itself.
  */
-export interface ReplyMark {
-  readonly revision: number;
-  readonly eventId: string;
-  /** The number of the newest request. 0: none yet. */
-  readonly number: number;
-  /** The `replyKey` of the request that caused the event at `revision`, or empty. */
-  readonly lastKey: string;
-}
-
-const NO_MARK: ReplyMark = { revision: -1, eventId: '', number: 0, lastKey: '' };
-
-/** A stored mark. Starting over from the beginning of a stream starts a new epoch. */
-export interface KeptMark extends ReplyMark {
-  readonly epoch: string;
-}
-
-/**
- * Stores remembered requests outside the process. Like snapshots, this is only a cache: everything in it can be read
- * from the stream again.
- */
-export interface KeptReplies {
-  /** Undefined: nothing is stored. */
-  mark(stream: string): KeptMark | undefined;
-  /** The reply to one request, and the mark at that moment. */
-  find(stream: string, key: string): { readonly mark?: KeptMark; readonly reply?: RememberedReply };
-  /**
-   * Atomically adds requests and moves the mark. `from` is the mark that they follow; if its revision is negative, they
-   * replace everything stored for the stream. Undefined: the stored mark is another one by now, and nothing was added.
-   * Another process may have added the same and more: the returned mark says how far it got.
-   */
-  add(
-    stream: string,
-    from: KeptMark,
-    to: KeptMark,
-    replies: readonly RememberedReply[],
-  ): Promise<KeptMark | undefined>;
-}
-
-/**
- * The remembered requests of one tenant: the stored ones, and those since then in memory. Follows the stream event by
- * event, forward only.
- */
-export interface ReplyTail {
+export interface Replies {
   /** The last revision included. */
   revision(): number;
   /** Takes the next event of the stream. Events already included are ignored. */
   take(event: Recorded<TenantEvent>): void;
-  /**
-   * Finds the reply to a request up to `revision`, or later if another process stored more. Throws `stream_changed` if
-   * the stored requests are gone: then the tenant must be read again.
-   */
-  find(key: string): Reply | undefined;
-  /** Stores what is in memory once there is enough of it. */
-  flush(): void;
+  /** The revisions at which the events of this request may begin, oldest first. */
+  find(key: string): readonly number[];
+  /** For a snapshot. */
+  packed(): PackedReplies;
   /** Estimated memory use. */
   bytes(): number;
 }
 
-/** Bounds how many events are read again when a tenant is loaded. */
-const FLUSH_EVENTS = 500;
-/** Bounds the size of a message to the writer thread, which the HTTP thread has to copy. */
-const FLUSH_REPLIES = 500;
-const REPLY_BYTES = 700;
-
-interface TailReply extends RememberedReply {
-  readonly eventId: string;
+export interface PackedReplies {
+  /** The `replyKey` of the last event, or empty. The events of one request are adjacent in the stream. */
+  readonly lastKey: string;
+  /** Digests and revisions in base64, oldest first. */
+  readonly requests: string;
 }
 
-interface ReplyTailParts {
-  readonly kept: KeptReplies;
-  readonly stream: string;
-  /** The stored mark, if it matches this log. Undefined: replace what is stored. */
-  readonly mark: KeptMark | undefined;
-  /** Called when the stored requests that this tail builds on are gone. */
-  readonly onLost: () => void;
-}
+const DIGEST_BYTES = 6;
+const ENTRY_BYTES = DIGEST_BYTES + 4;
+const MIN_CAPACITY = 16;
 
-interface TailState extends Omit<ReplyTailParts, 'mark'> {
-  /** In memory, oldest first. */
-  readonly replies: Map<string, TailReply>;
-  /** How far they are stored, and how far they are included. */
-  base: KeptMark;
-  now: ReplyMark;
-  isFlushing: boolean;
-}
+const digestOf = (key: string): number => Number.parseInt(hash('sha256', key).slice(0, 2 * DIGEST_BYTES), 16);
 
-const remember = (state: TailState, event: Recorded<TenantEvent>): void => {
-  const { replies, now } = state;
-  const { idempotency, actor, keyId, revision, id: eventId } = event;
-  const key = idempotency === undefined || actor === undefined ? '' : replyKey(actor.id, idempotency);
-  const isNewRequest = key !== '' && key !== now.lastKey;
-  const number = now.number + (isNewRequest ? 1 : 0);
-  state.now = { revision, eventId, number, lastKey: key };
-  if (!isNewRequest || idempotency === undefined) return;
-  const earlier = replies.get(key);
-  if (earlier !== undefined && isAmongNewest(earlier, number)) return;
-  replies.delete(key);
-  const reply = { key, hash: idempotency.hash, revision, number, eventId };
-  replies.set(key, keyId === undefined ? reply : { ...reply, keyId });
-  for (const oldest of replies.keys()) {
-    if (replies.size <= MAX_REPLIES) return;
-    replies.delete(oldest);
-  }
-};
+/** Digests and revisions, oldest first. Once full, the oldest is replaced. */
+const requestRing = () => {
+  let digests = new Float64Array(MIN_CAPACITY);
+  let revisions = new Uint32Array(MIN_CAPACITY);
+  let count = 0;
+  /** The place of the oldest. */
+  let start = 0;
 
-const findKept = ({ kept, stream, base, onLost }: TailState, key: string): RememberedReply | undefined => {
-  if (base.revision < 0) return undefined;
-  const found = kept.find(stream, key);
-  if (found.mark?.epoch === base.epoch && found.mark.revision >= base.revision) return found.reply;
-  onLost();
-  throw logFault('stream_changed', 'The remembered requests must be read again.');
-};
+  const grow = (): void => {
+    const capacity = Math.min(2 * count, MAX_REPLIES);
+    const [oldDigests, oldRevisions] = [digests, revisions];
+    digests = new Float64Array(capacity);
+    digests.set(oldDigests);
+    revisions = new Uint32Array(capacity);
+    revisions.set(oldRevisions);
+  };
 
-/** The oldest requests in memory, and the mark once they are stored. */
-const nextBatch = ({ replies, now }: TailState): { to: ReplyMark; batch: readonly TailReply[] } => {
-  const all = [...replies.values()];
-  const batch = all.slice(0, FLUSH_REPLIES);
-  const last = batch.at(-1);
-  if (last === undefined || batch.length === all.length) return { to: now, batch };
-  const { revision, eventId, number, key: lastKey } = last;
-  return { to: { revision, eventId, number, lastKey }, batch };
-};
-
-/** False: the stored mark is another one by now. */
-const storeBatch = async (state: TailState): Promise<boolean> => {
-  const { kept, stream, base, replies } = state;
-  const { to, batch } = nextBatch(state);
-  const epoch = base.revision < 0 ? randomUUID() : base.epoch;
-  const added = await kept.add(stream, base, { ...to, epoch }, batch);
-  if (added === undefined) return false;
-  state.base = added;
-  for (const { key, revision } of replies.values()) {
-    if (revision > added.revision) break;
-    replies.delete(key);
-  }
-  return true;
-};
-
-const storeAll = async (state: TailState): Promise<void> => {
-  for (const { revision } = state.now; state.base.revision < revision;)
-    if (!(await storeBatch(state))) return state.onLost();
-};
-
-export const replyTail = ({ mark, ...parts }: ReplyTailParts): ReplyTail => {
-  const base: KeptMark = mark ?? { ...NO_MARK, epoch: '' };
-  const state: TailState = { ...parts, replies: new Map(), base, now: base, isFlushing: false };
   return {
-    revision: () => state.now.revision,
-    take: (event) => {
-      if (event.revision > state.now.revision) remember(state, event);
+    push: (digest: number, revision: number): void => {
+      if (count === digests.length && count < MAX_REPLIES) grow();
+      const place = (start + count) % digests.length;
+      if (count === digests.length) start = (start + 1) % count;
+      else count += 1;
+      digests[place] = digest;
+      revisions[place] = revision;
     },
-    find: (key) =>
-      [findKept(state, key), state.replies.get(key)].find(
-        (reply) => reply !== undefined && isAmongNewest(reply, state.now.number),
-      ),
-    flush: () => {
-      if (state.isFlushing || state.now.revision - state.base.revision < FLUSH_EVENTS) return;
-      state.isFlushing = true;
-      void storeAll(state)
-        .catch(() => undefined)
-        .finally(() => (state.isFlushing = false));
+    revisionsOf: (digest: number): readonly number[] => {
+      const found: number[] = [];
+      for (let at = digests.indexOf(digest); at >= 0 && at < count; at = digests.indexOf(digest, at + 1))
+        found.push(revisions[at] as number);
+      return found.toSorted((a, b) => a - b);
     },
-    bytes: () => state.replies.size * REPLY_BYTES,
+    packed: (): string => {
+      const bytes = Buffer.allocUnsafe(count * ENTRY_BYTES);
+      for (let i = 0; i < count; i += 1) {
+        const place = (start + i) % digests.length;
+        bytes.writeUIntBE(digests[place] as number, i * ENTRY_BYTES, DIGEST_BYTES);
+        bytes.writeUInt32BE(revisions[place] as number, i * ENTRY_BYTES + DIGEST_BYTES);
+      }
+      return bytes.toString('base64');
+    },
+    bytes: () => digests.byteLength + revisions.byteLength,
+  };
+};
+
+/** `from` is up to this revision. */
+export const rememberedReplies = (from?: PackedReplies, upTo = -1): Replies => {
+  const ring = requestRing();
+  const bytes = Buffer.from(from?.requests ?? '', 'base64');
+  for (let at = 0; at + ENTRY_BYTES <= bytes.length; at += ENTRY_BYTES)
+    ring.push(bytes.readUIntBE(at, DIGEST_BYTES), bytes.readUInt32BE(at + DIGEST_BYTES));
+  let revision = upTo;
+  let lastKey = from?.lastKey ?? '';
+
+  return {
+    revision: () => revision,
+    take: ({ idempotency, actor, revision: taken }) => {
+      if (taken <= revision) return;
+      revision = taken;
+      const key = idempotency === undefined || actor === undefined ? '' : replyKey(actor.id, idempotency);
+      if (key !== '' && key !== lastKey) ring.push(digestOf(key), taken);
+      lastKey = key;
+    },
+    find: (key) => ring.revisionsOf(digestOf(key)),
+    packed: () => ({ lastKey, requests: ring.packed() }),
+    bytes: ring.bytes,
   };
 };

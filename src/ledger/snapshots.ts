@@ -1,16 +1,20 @@
 import type { Fold } from './fold';
-import type { KeptReplies } from './replies';
+import type { PackedReplies } from './replies';
+
+/** A tenant as it was at one event of its stream. */
+export interface TenantSnapshot {
+  readonly fold: Fold;
+  readonly replies: PackedReplies;
+}
 
 /**
- * Stores folded tenants and remembered requests, so that the first write after a restart need not read a million events.
- * Only a cache: entries that are missing, outdated, or from another program or log are ignored, and losing it is
- * harmless.
+ * Stores one snapshot per tenant, so that the first write after a restart need not read a million events. Only a cache:
+ * snapshots that are missing, outdated, or from another program or log are ignored, and losing them is harmless.
  */
 export interface Snapshots {
-  /** The newest snapshot of this FOLD_VERSION that can be read, if any. */
-  load(stream: string): Promise<Fold | undefined>;
+  /** The snapshot of this FOLD_VERSION, if there is one that can be read. */
+  load(stream: string): Promise<TenantSnapshot | undefined>;
   /** Never rejects: a snapshot that cannot be saved is simply missing. */
-  save(stream: string, fold: Fold): Promise<void>;
-  readonly replies: KeptReplies;
+  save(stream: string, snapshot: TenantSnapshot): Promise<void>;
   close(): Promise<void>;
 }

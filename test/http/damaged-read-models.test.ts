@@ -142,7 +142,7 @@ describe('a damaged read model', () => {
 });
 
 describe.each(['key-uses.db', 'snapshots.db'])('a damaged %s', (name) => {
-  const table = name === 'key-uses.db' ? 'key_uses' : 'folds';
+  const table = name === 'key-uses.db' ? 'key_uses' : 'tenants';
   const whole = freshFolder();
   let service: ServiceProcess;
   const restart = async (): Promise<void> => {

@@ -8,10 +8,10 @@ import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { digestOf, makeKey } from '../../src/ledger/api-key';
 import type { Fold } from '../../src/ledger/fold';
-import { partsOf } from '../../src/ledger/fold-parts';
 import { cachedFolds, type Folds } from '../../src/ledger/folds';
 import type { KeyRecords } from '../../src/ledger/identify';
 import { ledger, type Command, type Ledger } from '../../src/ledger/ledger';
+import { snapshotText } from '../../src/ledger/snapshot-text';
 import type { Snapshots } from '../../src/ledger/snapshots';
 import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
 import { anEvent, eventsOf } from './events';
@@ -205,8 +205,13 @@ export const ifAt = (revision: number): Pick<Command, 'precondition'> => ({
   },
 });
 
-/** A fold as saved. */
-export const textOf = (fold: Fold): string => [...partsOf(fold)].join('\n');
+/** A fold as saved, line by line. */
+export const linesOf = async (fold: Fold): Promise<readonly string[]> => {
+  const text = await snapshotText({ fold, replies: { lastKey: '', requests: '' } });
+  return Buffer.from(text).toString().split('\n').slice(0, -2);
+};
+
+export const textOf = async (fold: Fold): Promise<string> => (await linesOf(fold)).join('\n');
 
 /** A deadline that no test should reach. */
 export const soon = (): number => monotonicMs() + 20_000;
