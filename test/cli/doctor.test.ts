@@ -10,7 +10,7 @@ import { ask } from '../support/http';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
 import { operatorAt } from '../support/operator';
-import { allProjected, startService, type Service } from '../support/service';
+import { allProjected, serviceProcess, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 const EMBEDDED = { EVENTSTORE_URL: '', MONGODB_URL: '' };
@@ -42,7 +42,7 @@ const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
 describe('tenant-ledger doctor', () => {
   let service: Service;
   beforeAll(async () => {
-    service = await startService(EMBEDDED);
+    service = await serviceProcess(EMBEDDED);
     await allProjected(service);
   });
   afterAll(async () => {

@@ -8,6 +8,21 @@ const KEYS = 10_600;
 
 const hex = (n: number): string => n.toString(16).padStart(64, '0');
 
+const UNUSUAL = 'a\u001b[2J\u0007\nb';
+const SHOWN = 'a\\u001b[2J\\u0007\\u000ab';
+
+it('escapes control characters in a name instead of printing them, except in JSON', async () => {
+  const operator = operatorAt(freshFolder());
+  const { tenant_id: tenant } = await operator.json('tenant create --name', UNUSUAL);
+  const shown = await operator.run(`tenant show ${tenant}`);
+  const listed = await operator.run('tenant list');
+  for (const { stdout } of [shown, listed]) {
+    expect(stdout).toContain(SHOWN);
+    expect(stdout).not.toContain('\u001b');
+  }
+  expect(await operator.json(`tenant show ${tenant}`)).toMatchObject({ name: UNUSUAL });
+});
+
 describe('a list', () => {
   const operator = operatorAt(freshFolder());
   let tenant = '';

@@ -10,9 +10,9 @@ const PASSWORD = 'kept-to-ourselves';
 const CREATE = ['tenant', 'create', '--name', 'Acme'];
 
 /** Exits with code 1 and one sentence on stderr, and writes nothing to the folder. */
-const refused = async (url: string, line = CREATE): Promise<Finished> => {
+const refused = async (url: string, line = CREATE, wait = '0'): Promise<Finished> => {
   const folder = freshFolder();
-  const env = { ...SQLITE_LOG, DATA_DIR: folder, MONGODB_URL: url, MONGODB_WAIT_SECONDS: '0' };
+  const env = { ...SQLITE_LOG, DATA_DIR: folder, MONGODB_URL: url, MONGODB_WAIT_SECONDS: wait };
   const ended = await command(line, env);
   expect(ended).toMatchObject({ code: 1, stdout: '' });
   expect(readdirSync(folder)).toEqual([]);
@@ -41,7 +41,8 @@ describeMongodb('a MONGODB_URL that does not work', () => {
   });
 
   it('because of its password', async () => {
-    const { stderr } = await refused(mongodbUrl().replace('mongodb://', `mongodb://user:${PASSWORD}@`));
+    const url = mongodbUrl().replace('mongodb://', `mongodb://user:${PASSWORD}@`);
+    const { stderr } = await refused(url, CREATE, '60');
     expect(stderr).toMatch(
       /MongoDB at 127\.0\.0\.1:[0-9]+\/test_[0-9a-f]+ refuses this user\. Check the user, /,
     );
