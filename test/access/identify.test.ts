@@ -34,6 +34,8 @@ const folder = freshFolder();
 let processes: readonly [App, App];
 beforeAll(async () => {
   processes = [await openAppIn(folder), await openAppIn(folder)];
+  // Creates the read models.
+  for (const { projecting } of processes) await projecting.catchUp('', 0);
 });
 afterAll(async () => {
   for (const app of processes) await app.close();
