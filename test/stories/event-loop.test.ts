@@ -7,7 +7,7 @@ import { beside, type Beside } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
 import { addKeys, fillStream } from '../support/ledgers';
 import { fact, reportFacts, type Fact } from '../support/reported-facts';
-import { serviceProcess, type ServiceProcess } from '../support/service';
+import { allProjected, serviceProcess, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';
 
 /** `npm run campaign:event-loop` sets more. Writing that many to an event store takes too long. */
@@ -126,6 +126,7 @@ describe('the thread that serves HTTP', () => {
     }
     const total = async () => (await hostile.get('?size=1')).json.pagination.total_items as number;
     await until(async () => (await total()) >= count, 600_000);
+    await allProjected(service);
   }, 700_000);
 
   /** Every request of a tenant that could take long, and the requests that follow from its response. */
