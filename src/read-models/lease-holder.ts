@@ -10,14 +10,17 @@ const read = (path: string): string | undefined => {
   }
 };
 
+/** What the system says about a process, from its state on. Its name comes before, in parentheses, and may have spaces. */
+const statOf = (pid: number): readonly string[] | undefined =>
+  read(`/proc/${pid}/stat`)?.split(') ').at(-1)?.split(' ');
+
 /**
  * Tells a process from another one that had the same id before the machine or the container was restarted. Undefined:
  * there is no such process, or this system cannot tell.
  */
 const markOf = (pid: number): string | undefined => {
   const boot = read('/proc/sys/kernel/random/boot_id');
-  // The name of the program comes before, in parentheses, and may contain spaces.
-  const startedAt = read(`/proc/${pid}/stat`)?.split(') ').at(-1)?.split(' ')[19];
+  const startedAt = statOf(pid)?.[19];
   if (boot === undefined || startedAt === undefined) return undefined;
   return createHash('sha256').update(`${boot} ${startedAt}`).digest('hex').slice(0, 8);
 };
@@ -26,10 +29,11 @@ const markOf = (pid: number): string | undefined => {
 export const holderName = (): string =>
   `${hostname()} ${markOf(process.pid) ?? 'unmarked'}-${randomBytes(4).toString('hex')} ${process.pid}`;
 
+/** A zombie has ended, and only its parent has not noticed yet. */
 const isRunning = (pid: number): boolean => {
   try {
     process.kill(pid, 0);
-    return true;
+    return statOf(pid)?.[0] !== 'Z';
   } catch (error) {
     return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }

@@ -12,6 +12,7 @@ import { countedFailure } from '../support/counted-failure';
 import { fileDamages } from '../support/damage';
 import { freshFolder } from '../support/folders';
 import { inThreadWriter } from '../support/in-thread-writer';
+import { itIf } from '../support/it-if';
 import { until } from '../support/waiting';
 import { readModelsContract } from './contract/contract';
 import type { FailingWriterData } from './failing-writer-thread';
@@ -177,6 +178,22 @@ describe('read models in SQLite files', () => {
     );
     expect([...(await readModels.state()).leases.keys()]).toEqual(['here']);
   });
+
+  itIf(process.platform === 'linux', 'no /proc')(
+    'release the lease of a process that has ended and whose parent has not noticed',
+    async () => {
+      // The shell becomes another program, which waits for no child.
+      const parent = spawn('/bin/sh', ['-c', 'sleep 60 & echo $!; exec sleep 60']);
+      children.push(parent);
+      const [line] = (await once(parent.stdout, 'data')) as [Buffer];
+      const pid = Number(line.toString());
+      const readModels = openIn(freshFolder());
+      await readModels.lease(['work'], `${hostname()} x ${pid}`);
+      expect(await leaseHolder(readModels, 'work')).toBeDefined();
+      process.kill(pid, 'SIGKILL');
+      await until(async () => (await leaseHolder(readModels, 'work')) === undefined, 2_000);
+    },
+  );
 
   it('do not release the lease of another machine, whose processes cannot be seen', async () => {
     const dead = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
