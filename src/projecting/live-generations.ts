@@ -5,8 +5,8 @@ import { codeOf, fault, type Fault } from '../fault';
 import { isDamage, rebuildCommand, unreadable } from '../read-models/damage';
 import {
   generationName,
-  generationsOf,
   idOf,
+  liveOf,
   newGeneration,
   type Generation,
   type GenerationId,
@@ -92,7 +92,7 @@ const notBuilt = ({ name: projection, version }: Projector): Generation =>
 export const openLive = async (opening: Opening): Promise<Generation> => {
   const { projector, readModels } = opening;
   const { name: projection, version } = projector;
-  const live = generationsOf(await readModels.state(), { projection, version }).find(({ isLive }) => isLive);
+  const live = liveOf(await readModels.state(), { projection, version });
   if (live === undefined) return notBuilt(projector);
   try {
     return await openMatching(opening, live);
@@ -120,7 +120,7 @@ const createLive = async ({ projector, readModels, log }: Opening, believed: str
 export const provideLive = async (opening: Opening, onReplaced?: Report): Promise<void> => {
   const { projector, readModels } = opening;
   const { name: projection, version } = projector;
-  const live = generationsOf(await readModels.state(), { projection, version }).find(({ isLive }) => isLive);
+  const live = liveOf(await readModels.state(), { projection, version });
   if (live === undefined) return void (await createLive(opening, undefined));
   if (onReplaced === undefined) return;
   try {

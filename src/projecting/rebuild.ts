@@ -6,6 +6,7 @@ import {
   generationName,
   generationsOf,
   idOf,
+  liveOf,
   newGeneration,
   type Build,
   type Generation,
@@ -77,8 +78,10 @@ const unlessDamaged = <T>(work: Promise<T>): Promise<T | undefined> =>
 const storedOf = async (readModels: ReadModels, { name: projection, version }: Projector) =>
   generationsOf(await readModels.state(), { projection, version });
 
-const liveOf = async (readModels: ReadModels, projector: Projector): Promise<GenerationId | undefined> =>
-  (await storedOf(readModels, projector)).find(({ isLive }) => isLive);
+const liveNow = async (
+  readModels: ReadModels,
+  { name: projection, version }: Projector,
+): Promise<GenerationId | undefined> => liveOf(await readModels.state(), { projection, version });
 
 /** What an earlier rebuild has begun and not switched to. */
 const unfinishedBuild = async (
@@ -189,10 +192,12 @@ const refusalOf = (
 ): Error | undefined => {
   const again = (option: string): string =>
     `The live read model was kept. To switch all the same: ${rebuildCommand(name)} ${option}`;
-  if (!acceptDifferences && comparison !== undefined && comparison.differences > 0)
+  const count = comparison?.differences ?? 0;
+  const documents = count === 1 ? '1 document differs' : `${count} documents differ`;
+  if (!acceptDifferences && count > 0)
     return fault(
       'rebuild_differs',
-      `${name}: ${comparison.differences} documents differ from the live ones. ${again('--accept-differences')}`,
+      `${name}: ${documents} from the live read model. ${again('--accept-differences')}`,
     );
   if (newlyParked.length > 0 && !acceptParked)
     return fault(
@@ -219,7 +224,7 @@ const rebuildOne = async (rebuild: Rebuild, { allBuilt, allIndexed }: Barriers):
   const rebuilt = await build.finish();
   await allIndexed();
   await projectNearlyAll(rebuild, rebuilt);
-  const before = await liveOf(readModels, projector);
+  const before = await liveNow(readModels, projector);
   if (before?.generation === rebuilt.id.generation) throw switchedByOther(name);
   const { live, comparison } = (await comparedWithLive(rebuild, before, rebuilt)) ?? {};
   const newlyParked = await parkedOnlyIn(rebuilt, live);
@@ -320,7 +325,7 @@ export const planRebuild = async (
 ): Promise<RebuildPlan> => {
   const { name, version } = projector;
   const left = await unfinishedBuild(readModels, projector);
-  const live = await liveOf(readModels, projector);
+  const live = await liveNow(readModels, projector);
   const unfinished = left === undefined ? undefined : await readModels.peek(left);
   const control = unfinished === undefined ? undefined : await unlessDamaged(unfinished.control());
   const head = await log.head();

@@ -136,6 +136,11 @@ export const generationsOf = (
 ): readonly StoredGeneration[] =>
   generations.filter((id) => id.projection === projection && id.version === version);
 
+export const liveOf = (
+  state: RegistryState,
+  of: Pick<GenerationId, 'projection' | 'version'>,
+): StoredGeneration | undefined => generationsOf(state, of).find(({ isLive }) => isLive);
+
 export const generationRemoved = (id: GenerationId): Fault =>
   fault('generation_removed', `There is no generation ${generationName(id)} any more.`);
 

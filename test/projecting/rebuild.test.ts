@@ -104,7 +104,7 @@ describe('a rebuild', () => {
     const refusing = { acceptDifferences: false, onDifference: (one: unknown) => void found.push(one) };
     await expect(harness.rebuild(lines, refusing)).rejects.toMatchObject({
       code: 'rebuild_differs',
-      message: expect.stringMatching(/1 documents differ .* projections rebuild lines --accept-differences/),
+      message: expect.stringMatching(/1 document differs .* projections rebuild lines --accept-differences/),
     });
     expect(found).toEqual([
       expect.objectContaining({ tenantId, collection: 'heads', live: { count: 99, sum: 0 } }),

@@ -8,7 +8,7 @@ import type { RebuildOptions, ReplayParts } from '../../src/projecting/rebuild';
 import { runInto } from '../../src/projecting/projection-run';
 import {
   generationName,
-  generationsOf,
+  liveOf,
   type DocumentKey,
   type Generation,
   type ReadModels,
@@ -123,9 +123,7 @@ export const numbersIn = async (readModels: ReadModels): Promise<readonly string
 
 /** The live generation, by its number. */
 export const liveIn = async (readModels: ReadModels, version = 1): Promise<string | undefined> => {
-  const live = generationsOf(await readModels.state(), { projection: 'lines', version }).find(
-    ({ isLive }) => isLive,
-  );
+  const live = liveOf(await readModels.state(), { projection: 'lines', version });
   return live === undefined ? undefined : numbered(generationName(live));
 };
 

@@ -219,15 +219,14 @@ describe('the thread that serves HTTP', () => {
     return sent;
   };
 
-  /** Asks for the state of a tenant with a long history, over many connections at once. */
-  const askingForThePast =
-    (key: string): Attack =>
+  /** Asks for what may take long to find, over many connections at once. */
+  const askingAtOnce =
+    (key: string, path: () => string, statuses: readonly number[]): Attack =>
     async (end) => {
       let sent = 0;
       const one = async (): Promise<void> => {
         while (performance.now() < end) {
-          const { status } = await send('/tenants/self?as_of=2099-01-01', key);
-          expect([200, 503]).toContain(status);
+          expect(statuses).toContain((await send(path(), key)).status);
           sent += 1;
         }
       };
@@ -262,22 +261,6 @@ describe('the thread that serves HTTP', () => {
         expect(status).toBe(isForged ? 401 : 200);
       }
       return requests;
-    };
-
-  /** Asks for events that do not exist, over many connections at once. */
-  const askingForMissingEvents =
-    (key: string): Attack =>
-    async (end) => {
-      let sent = 0;
-      const one = async (): Promise<void> => {
-        while (performance.now() < end) {
-          const { status } = await send(`/events/${randomUUID()}`, key);
-          expect([404, 503]).toContain(status);
-          sent += 1;
-        }
-      };
-      await Promise.all(Array.from({ length: STREAMS }, one));
-      return sent;
     };
 
   /** A tenant that every read model has parked at its first fact, so that its other facts can only be found in the log. */
@@ -357,7 +340,7 @@ describe('the thread that serves HTTP', () => {
           const { tenantId } = await largeTenant(fillStream, Math.min(ROWS, 120_000));
           return (await by.newApplication(tenantId, 'management', 'log:read', 'tenant:read')).key;
         })();
-        return askingForThePast(await pastKey);
+        return askingAtOnce(await pastKey, () => '/tenants/self?as_of=2099-01-01', [200, 503]);
       },
     ],
     [
@@ -365,7 +348,7 @@ describe('the thread that serves HTTP', () => {
       2,
       async () => {
         parkedKey ??= parkedTenant(Math.min(ROWS, 60_000));
-        return askingForMissingEvents(await parkedKey);
+        return askingAtOnce(await parkedKey, () => `/events/${randomUUID()}`, [404, 503]);
       },
     ],
     ['clients that connect, ask and hang up', 4, async () => hangingUp],

@@ -2,7 +2,7 @@ import type { Collection, Projector } from '../../projections/projector';
 import { codeOf } from '../../src/fault';
 import {
   generationName,
-  generationsOf,
+  liveOf as liveIn,
   type Build,
   type Generation,
   type GenerationId,
@@ -55,8 +55,7 @@ export const createAndBuild = async (
 export const liveOf = async (
   readModels: ReadModels,
   { name: projection, version }: Pick<Projector, 'name' | 'version'>,
-): Promise<string | undefined> =>
-  generationsOf(await readModels.state(), { projection, version }).find(({ isLive }) => isLive)?.generation;
+): Promise<string | undefined> => liveIn(await readModels.state(), { projection, version })?.generation;
 
 export const leaseHolder = async (readModels: ReadModels, what: string): Promise<string | undefined> =>
   (await readModels.state()).leases.get(what)?.holder;
