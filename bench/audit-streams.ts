@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pause } from '../src/clock';
+import { pause } from '../src/async/clock';
 import type { NewEvent } from '../src/event-log/event-log';
 import { sqliteEventLog } from '../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../src/event-log/streams';

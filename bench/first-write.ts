@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openApp, type App } from '../src/app/app';
-import { monotonicMs, pause } from '../src/clock';
+import { monotonicMs, pause } from '../src/async/clock';
 import { readConfiguration } from '../src/configuration';
 import { updateTenant } from '../src/domain/tenant';
 import type { NewEvent } from '../src/event-log/event-log';

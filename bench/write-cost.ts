@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openApp, type App } from '../src/app/app';
-import { monotonicMs } from '../src/clock';
+import { monotonicMs } from '../src/async/clock';
 import { readConfiguration } from '../src/configuration';
 import { createTenant, updateTenant } from '../src/domain/tenant';
 import { streamNames } from '../src/event-log/streams';

@@ -2,8 +2,8 @@ import type { KeyRecord } from '../src/domain/authority';
 import type { Caused, Recorded } from '../src/domain/events';
 import { canonicalTime } from '../src/domain/moment';
 import type { ApplicationType } from '../src/domain/permissions';
-import type { KeyState } from '../src/domain/tenant';
 import { amend, by, change, type Projector, type Reader } from './projector';
+import type { KeyState } from '../src/domain/keys';
 
 /** The Applications of a tenant and their keys. Reads check API keys against them. */
 export interface ApplicationDocument {

@@ -33,7 +33,7 @@ export interface SeenRow {
   readonly number: number;
 }
 
-export interface LogQuestion {
+export interface LogQuery {
   readonly filter: LogFilter;
   /** Only rows older than this one. */
   readonly olderThan?: SeenRow;
@@ -167,7 +167,7 @@ const countOlder = async (
 };
 
 /** The range of numbers that a query covers, and where its page starts. */
-const spanOf = async (reader: Reader, tenantId: string, line: LogLine, question: LogQuestion) => {
+const spanOf = async (reader: Reader, tenantId: string, line: LogLine, question: LogQuery) => {
   const { filter, olderThan } = question;
   const [{ first, last }, older] = await Promise.all([
     numbersOf(line, filter),
@@ -176,7 +176,7 @@ const spanOf = async (reader: Reader, tenantId: string, line: LogLine, question:
   return { first, last, top: Math.min(last, older) };
 };
 
-const pageByNumber = async (reader: Reader, tenantId: string, question: LogQuestion): Promise<LogPage> => {
+const pageByNumber = async (reader: Reader, tenantId: string, question: LogQuery): Promise<LogPage> => {
   const { filter, page, size } = question;
   const line = await lineOf(reader, tenantId, filter);
   const { first, last, top: newest } = await spanOf(reader, tenantId, line, question);
@@ -223,7 +223,7 @@ const ofLine =
     return { rows: (await range(bottom, top)).toReversed(), next: bottom - 1 };
   };
 
-const pageByScanning = async (reader: Reader, tenantId: string, question: LogQuestion): Promise<LogPage> => {
+const pageByScanning = async (reader: Reader, tenantId: string, question: LogQuery): Promise<LogPage> => {
   const { filter, size } = question;
   const { traceId } = filter;
   const line = await lineOf(reader, tenantId, traceId === undefined ? filter : {});
@@ -249,7 +249,7 @@ const pageByScanning = async (reader: Reader, tenantId: string, question: LogQue
 };
 
 /** A page of the log, newest first by position in the log. */
-export const findLogs = (reader: Reader, tenantId: string, question: LogQuestion): Promise<LogPage> =>
+export const findLogs = (reader: Reader, tenantId: string, question: LogQuery): Promise<LogPage> =>
   isNumbered(question.filter)
     ? pageByNumber(reader, tenantId, question)
     : pageByScanning(reader, tenantId, question);

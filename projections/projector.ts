@@ -29,13 +29,13 @@ export interface Collection {
    */
   readonly indexes: Readonly<Record<string, readonly string[]>>;
   /** Numbered lines of documents. Each is also an index: on the fields that are equal along it, then the number. */
-  readonly lines?: Readonly<Record<string, NumberedLine>>;
+  readonly lines?: Readonly<Record<string, Sequence>>;
 }
 
 /**
  * Documents with equal values in some fields, numbered from 1 without gaps. A document without a number is in no line.
  */
-export interface NumberedLine {
+export interface Sequence {
   readonly equal: readonly string[];
   readonly number: string;
   /**
@@ -57,7 +57,7 @@ export const fieldsOfIndex = (
 ): readonly string[] => {
   if (Object.hasOwn(indexes, index)) return indexes[index] as readonly string[];
   if (!Object.hasOwn(lines, index)) throw new Error(`The collection ${name} has no index ${index}.`);
-  const { equal, number } = lines[index] as NumberedLine;
+  const { equal, number } = lines[index] as Sequence;
   return [...equal, number];
 };
 
@@ -65,7 +65,7 @@ export const fieldsOfIndex = (
 export const neededBy = (collection: Collection, index: string): string =>
   fieldsOfIndex(collection, index).at(Object.hasOwn(collection.lines ?? {}, index) ? -1 : 0) as string;
 
-export const lineOf = ({ name, lines = {} }: Collection, part: LinePart): NumberedLine => {
+export const lineOf = ({ name, lines = {} }: Collection, part: LinePart): Sequence => {
   const { line, equal = [], border } = part;
   const declared = Object.hasOwn(lines, line) ? lines[line] : undefined;
   if (declared?.equal.length !== equal.length || !declared.borders.includes(border))

@@ -68,7 +68,7 @@ const ALLOWED: ReadonlySet<string> = new Set<string>([
   'src/http/api.ts routes',
   'src/ingest/lines.ts MAX_LINE_BYTES',
   'src/projecting/active-generations.ts STILL_READ_MS',
-  'src/projecting/parking.ts retryParked',
+  'src/projecting/retry-parked.ts retryParked',
 ]);
 
 describe('an export of the program', () => {

@@ -1,5 +1,5 @@
 import { COUNTED_ADDRESSES, NAMED_ADDRESSES, type AccessEvent, type AccessFault } from '../domain/access';
-import { beforeDeadline, monotonicMs } from '../clock';
+import { beforeDeadline, monotonicMs } from '../async/clock';
 import { encode } from '../event-log/codec';
 import type { NewEvent } from '../event-log/event-log';
 import { codeOf } from '../fault';
@@ -12,12 +12,12 @@ import { groupedBy } from '../grouping';
  */
 export interface AccessRecord {
   /** Never throws or blocks. */
-  refused(refusal: Refused): void;
+  refused(refusal: RefusedAccess): void;
   /** Writes what is pending. */
   close(): Promise<void>;
 }
 
-export interface Refused {
+export interface RefusedAccess {
   readonly tenantId: string;
   readonly applicationId: string;
   readonly keyId: string;
@@ -29,7 +29,7 @@ export interface Refused {
   readonly at: string;
 }
 
-export interface AccessRecordParts {
+export interface AccessRecordDependencies {
   /** Appends to the end of a tenant's activity stream. */
   readonly append: (tenantId: string, events: readonly NewEvent[]) => Promise<unknown>;
   readonly warn: (what: string, error: unknown) => void;
@@ -61,7 +61,7 @@ interface Tally {
   count: number;
 }
 
-const tallyOf = ({ tenantId, applicationId, keyId, at }: Refused): Tally => ({
+const tallyOf = ({ tenantId, applicationId, keyId, at }: RefusedAccess): Tally => ({
   tenantId,
   applicationId,
   keyId,
@@ -73,7 +73,7 @@ const tallyOf = ({ tenantId, applicationId, keyId, at }: Refused): Tally => ({
   count: 0,
 });
 
-const count = (tally: Tally, { fault, permissions = [], address, at }: Refused): void => {
+const count = (tally: Tally, { fault, permissions = [], address, at }: RefusedAccess): void => {
   tally.count += 1;
   tally.lastAt = at;
   tally.faults.add(fault);
@@ -121,7 +121,7 @@ const hasRoom = ({ tallies }: Refusals, tenantId: string, maxKeys: number): bool
   return ofTenant < MAX_KEYS_PER_TENANT;
 };
 
-const add = (refusals: Refusals, refusal: Refused, maxKeys: number): void => {
+const add = (refusals: Refusals, refusal: RefusedAccess, maxKeys: number): void => {
   const known = refusals.tallies.get(refusal.keyId);
   if (known === undefined && !hasRoom(refusals, refusal.tenantId, maxKeys)) {
     refusals.dropped += 1;
@@ -146,7 +146,7 @@ export const accessRecord = ({
   everyMs = EVERY_MS,
   maxKeys = MAX_KEYS,
   closeMs = CLOSE_MS,
-}: AccessRecordParts): AccessRecord => {
+}: AccessRecordDependencies): AccessRecord => {
   const refusals: Refusals = { tallies: new Map(), dropped: 0 };
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();

@@ -1,7 +1,7 @@
-import { beforeDeadline, monotonicMs, threadMs } from '../clock';
+import { beforeDeadline, monotonicMs, threadMs } from '../async/clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Reader } from '../read-models/read-models';
-import { sharedRuns } from '../shared-runs';
+import { singleFlight } from '../async/single-flight';
 
 /**
  * Proves that a read model shows everything that was in the log a moment ago: first the log is asked for its head, then
@@ -9,7 +9,7 @@ import { sharedRuns } from '../shared-runs';
  */
 export interface Freshness {
   /** Whether it is already proven that the reader shows everything that was in the log at this time or later. */
-  isProven(reader: Reader, since: number): boolean;
+  renewIfProven(reader: Reader, since: number): boolean;
   /**
    * Whether the reader shows everything that was in the log at this time (on the clock of this thread) or later.
    * - `behind`: it does not, or that cannot be proven yet.
@@ -57,7 +57,7 @@ export const freshness = (log: Pick<EventLog, 'head'>, onProof: () => void): Fre
   let goal: Goal | undefined;
   let proof: Proof = { at: -Infinity, reader: undefined };
 
-  const heads = sharedRuns(async (at) => {
+  const heads = singleFlight(async (at) => {
     const head = await log.head();
     answeredAt = threadMs();
     goal = { at, position: head?.position ?? '' };
@@ -68,7 +68,7 @@ export const freshness = (log: Pick<EventLog, 'head'>, onProof: () => void): Fre
   }, POLL_MS);
   polling.unref();
 
-  const isProven = (reader: Reader, since: number): boolean => {
+  const renewIfProven = (reader: Reader, since: number): boolean => {
     if (proof.reader !== reader || proof.at < since) return false;
     if (goal?.at === proof.at && threadMs() - proof.at >= RENEW_AFTER_MS) heads.current();
     return true;
@@ -90,9 +90,9 @@ export const freshness = (log: Pick<EventLog, 'head'>, onProof: () => void): Fre
   const defaultDeadline = (): number => monotonicMs() + ANSWER_MS - (threadMs() - heads.current().at);
 
   return {
-    isProven,
+    renewIfProven,
     shows: async (reader, since, deadline) => {
-      if (isProven(reader, since)) return 'shown';
+      if (renewIfProven(reader, since)) return 'shown';
       if (await prove(reader, since)) return 'shown';
       if (goal !== undefined && goal.at >= since) return 'behind';
       if (!(await respondsBy(heads.since(since), deadline ?? defaultDeadline()))) return 'away';

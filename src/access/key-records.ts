@@ -1,18 +1,18 @@
 import { findKeyRecord } from '../../projections/applications';
 import { boundedCache } from '../bounded-cache';
-import { beforeDeadline, threadMs } from '../clock';
+import { beforeDeadline, threadMs } from '../async/clock';
 import { isFinal, standingOf, type KeyRecord } from '../domain/authority';
 import { logFault, type EventLog } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf } from '../fault';
 import type { KeyRecords, PresentedKey } from '../ledger/identify';
-import { findParked } from '../projecting/parking';
+import { findParked } from '../projecting/parked-tenants';
 import { lastRevision } from '../projecting/stream-revisions';
 import type { Reader } from '../read-models/read-models';
-import { sharedRunsBy } from '../shared-runs';
+import { singleFlightBy } from '../async/single-flight';
 import { freshness } from './freshness';
 
-export interface KeyRecordsParts {
+export interface KeyRecordsDependencies {
   readonly log: Pick<EventLog, 'head' | 'readStream'>;
   readonly streams: Streams;
   /** Reads the live generation of `applications`. */
@@ -74,10 +74,10 @@ interface TenantProof {
  * Proves the same for one tenant, while the read model lags behind the log: its stream has nothing after the revision
  * that the read model shows. So a forged key costs no fold, unless it names a tenant that has just changed.
  */
-const tenantProofs = ({ log, streams, applications }: KeyRecordsParts) => {
+const tenantProofs = ({ log, streams, applications }: KeyRecordsDependencies) => {
   const proofs = boundedCache<TenantProof>(MAX_CACHED);
 
-  const runs = sharedRunsBy(async (tenantId, at): Promise<TenantProof | undefined> => {
+  const runs = singleFlightBy(async (tenantId, at): Promise<TenantProof | undefined> => {
     const reader = applications();
     const revision = await lastRevision(reader, tenantId, 'tenant');
     for await (const { length } of log.readStream(streams.tenant(tenantId), revision))
@@ -96,10 +96,10 @@ const tenantProofs = ({ log, streams, applications }: KeyRecordsParts) => {
 };
 
 /** What the read model `applications` says about keys, if it is proven to show what was in the log a moment ago. */
-export const keyRecords = (parts: KeyRecordsParts): KeyRecords & { close(): Promise<void> } => {
-  const { log, applications, withoutLogMs } = parts;
+export const keyRecords = (dependencies: KeyRecordsDependencies): KeyRecords & { close(): Promise<void> } => {
+  const { log, applications, withoutLogMs } = dependencies;
   const cache = cachedRecords();
-  const provenFor = tenantProofs(parts);
+  const provenFor = tenantProofs(dependencies);
   const fresh = freshness(log, cache.onProof);
 
   /** A refusal stands if it is final, or if the read model lacks nothing that the log is known to contain. */
@@ -107,7 +107,7 @@ export const keyRecords = (parts: KeyRecordsParts): KeyRecords & { close(): Prom
     if (threadMs() - fresh.answeredAt() > withoutLogMs) throw away();
     const record = await findKeyRecord(reader, key.tenantId, key.digest);
     const standing = standingOf(record, key.at);
-    if (standing.status !== 'good' && !isFinal(standing) && !(await fresh.showsLastHead(reader)))
+    if (standing.status !== 'valid' && !isFinal(standing) && !(await fresh.showsLastHead(reader)))
       throw away();
     return record;
   };
@@ -115,7 +115,7 @@ export const keyRecords = (parts: KeyRecordsParts): KeyRecords & { close(): Prom
   const proven = async (key: PresentedKey, since: number): Promise<KeyRecord | 'away' | undefined> => {
     const reader = applications();
     const deadline = key.isWrite === true ? key.deadline : undefined;
-    const shown = fresh.isProven(reader, since) ? 'shown' : await fresh.shows(reader, since, deadline);
+    const shown = fresh.renewIfProven(reader, since) ? 'shown' : await fresh.shows(reader, since, deadline);
     if (shown === 'away') return shown;
     if (shown === 'shown') return cache.read(reader, key);
     const current = await provenFor(key, since);

@@ -1,6 +1,6 @@
 import { hasLog } from '../../projections/logs';
 import type { Reader } from '../../projections/projector';
-import { beforeDeadline, isoNow, monotonicMs } from '../clock';
+import { beforeDeadline, isoNow, monotonicMs } from '../async/clock';
 import { encode } from '../event-log/codec';
 import type { EventLog, NewEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
@@ -22,7 +22,7 @@ export interface KeyUseRecord {
   close(): Promise<void>;
 }
 
-export interface KeyUseRecordParts {
+export interface KeyUseRecordDependencies {
   readonly keyUses: Pick<KeyUses, 'daysBefore' | 'remove'>;
   readonly log: Pick<EventLog, 'append' | 'readStream'>;
   readonly streams: Streams;
@@ -55,7 +55,7 @@ const eventOf = ({ tenantId, address, ...data }: KeyDay): NewEvent => {
 
 /** Appends those that are not in the stream after this revision, whoever else appends at the same time. */
 const appendAfter = async (
-  { log }: KeyUseRecordParts,
+  { log }: KeyUseRecordDependencies,
   stream: string,
   events: readonly NewEvent[],
   revision: number,
@@ -78,21 +78,21 @@ const appendAfter = async (
 
 /** Appends what the log does not have yet: neither the read model, nor the stream after what the read model shows. */
 const appendMissing = async (
-  parts: KeyUseRecordParts,
+  dependencies: KeyUseRecordDependencies,
   tenantId: string,
   days: readonly KeyDay[],
 ): Promise<void> => {
-  const reader = parts.logs();
+  const reader = dependencies.logs();
   // The days may come from another log that was here before.
   if ((await lastRevision(reader, tenantId, 'tenant')) < 0) return;
   const shown = await lastRevision(reader, tenantId, 'activity');
   const missing: NewEvent[] = [];
   for (const event of days.map(eventOf)) if (!(await hasLog(reader, tenantId, event.id))) missing.push(event);
-  await appendAfter(parts, parts.streams.activity(tenantId), missing, shown);
+  await appendAfter(dependencies, dependencies.streams.activity(tenantId), missing, shown);
 };
 
-export const keyUseRecord = (parts: KeyUseRecordParts): KeyUseRecord => {
-  const { keyUses, warn, now = isoNow, everyMs = EVERY_MS } = parts;
+export const keyUseRecord = (dependencies: KeyUseRecordDependencies): KeyUseRecord => {
+  const { keyUses, warn, now = isoNow, everyMs = EVERY_MS } = dependencies;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let isClosing = false;
@@ -100,7 +100,7 @@ export const keyUseRecord = (parts: KeyUseRecordParts): KeyUseRecord => {
   /** False: the log cannot take any more now. */
   const record = async (tenantId: string, days: readonly KeyDay[]): Promise<boolean> => {
     try {
-      await appendMissing(parts, tenantId, days);
+      await appendMissing(dependencies, tenantId, days);
       await keyUses.remove(days);
       return !isClosing;
     } catch (error) {

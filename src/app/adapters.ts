@@ -74,7 +74,7 @@ const eventStoreLog = (
   streams: Streams,
   waitSeconds: number,
   report: Report,
-  creation: { readonly ifMissing?: Fault | undefined; readonly format?: number },
+  creation: { readonly missingFault?: Fault | undefined; readonly format?: number },
 ): Promise<EventLog> => {
   const { eventStoreDbEventLog } =
     require('../event-log/eventstoredb/eventstoredb-event-log') as typeof import('../event-log/eventstoredb/eventstoredb-event-log');
@@ -92,25 +92,25 @@ interface StoreOptions {
   readonly use: StoreUse;
   readonly report: Report;
   /** Thrown if there is no log. Undefined: one is created. */
-  readonly ifMissing?: Fault | undefined;
+  readonly missingFault?: Fault | undefined;
 }
 
 const openingOf = (use: StoreUse, mustExist: boolean): Opening => {
-  if (use === 'worker') return 'reads';
-  return mustExist ? (use === 'server' ? 'writes' : 'reads') : 'makes';
+  if (use === 'worker') return 'read';
+  return mustExist ? (use === 'server' ? 'write' : 'read') : 'create';
 };
 
 const openLogOf = (
   configuration: Configuration,
   streams: Streams,
-  { use, report, ifMissing }: StoreOptions,
+  { use, report, missingFault }: StoreOptions,
 ): Promise<EventLog> => {
   const { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS, MONGODB_URL } = configuration;
   if (EVENTSTORE_URL !== '')
-    return eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, report, { ifMissing });
-  if (ifMissing !== undefined && MONGODB_URL !== '' && !existsSync(join(DATA_DIR, 'events.db')))
-    throw ifMissing;
-  return sqliteEventLog(DATA_DIR, streams, { opening: openingOf(use, ifMissing !== undefined) });
+    return eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, report, { missingFault });
+  if (missingFault !== undefined && MONGODB_URL !== '' && !existsSync(join(DATA_DIR, 'events.db')))
+    throw missingFault;
+  return sqliteEventLog(DATA_DIR, streams, { opening: openingOf(use, missingFault !== undefined) });
 };
 
 export const openStores = (configuration: Configuration, options: StoreOptions): Promise<Stores> =>
@@ -121,8 +121,8 @@ export const openStores = (configuration: Configuration, options: StoreOptions):
     if (mongo !== undefined) closeLater(mongo);
     const hasReadModels =
       mongo === undefined ? holdsFiles(DATA_DIR) : await holdsReadModels(mongo.db, mongo.place);
-    const ifMissing = hasReadModels ? noLogHere(configuration) : options.ifMissing;
-    const log = closeLater(await openLogOf(configuration, streams, { ...options, ifMissing }));
+    const missingFault = hasReadModels ? noLogHere(configuration) : options.missingFault;
+    const log = closeLater(await openLogOf(configuration, streams, { ...options, missingFault }));
     const { use, report } = options;
     if (use === 'server' && mongo === undefined) setDamagedRegistryAside(readModelsIn(DATA_DIR), report);
     const readModels = await (mongo === undefined
@@ -152,8 +152,8 @@ export const openLogForReading = async (
   report: Report,
 ): Promise<LedgerLog & { close(): Promise<void> }> => {
   const streams = streamNames(configuration.STREAM_PREFIX);
-  const ifMissing = noLogFound(configuration);
-  const log = await openLogOf(configuration, streams, { use: 'worker', report, ifMissing });
+  const missingFault = noLogFound(configuration);
+  const log = await openLogOf(configuration, streams, { use: 'worker', report, missingFault });
   return { log, streams, close: log.close };
 };
 
@@ -224,8 +224,8 @@ export const openLog = async (
       `There is no event log with the prefix "${streams.prefix}" in ${withoutSecrets(address)}.`,
       { isFinal: true },
     );
-    const ifMissing = role === 'source' ? notFound : undefined;
-    return eventStoreLog(address, streams, WAIT_SECONDS, report, { ifMissing, format });
+    const missingFault = role === 'source' ? notFound : undefined;
+    return eventStoreLog(address, streams, WAIT_SECONDS, report, { missingFault, format });
   }
   const folder = folderOf(address);
   if (folder === undefined || folder === '')
@@ -236,7 +236,7 @@ export const openLog = async (
   if (role === 'target') mustBeUsable(folder, `The folder ${folder}`);
   else if (!existsSync(join(folder, 'events.db')))
     throw fault('log_not_found', `There is no event log in the folder ${folder}.`);
-  return sqliteEventLog(folder, streams, { opening: role === 'source' ? 'reads' : 'makes', format });
+  return sqliteEventLog(folder, streams, { opening: role === 'source' ? 'read' : 'create', format });
 };
 
 /** Temporary read models for one replay. */

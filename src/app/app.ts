@@ -5,7 +5,7 @@ import type { Configuration } from '../configuration';
 import { NEWEST_FORMAT, UNFINISHED_COPY } from '../domain/formats';
 import { appendToEnd } from '../event-log/append-to-end';
 import type { EventLog, NewEvent } from '../event-log/event-log';
-import { holdingBack } from '../event-log/holding-back';
+import { formatGate } from '../event-log/format-gate';
 import { logWatch, type LogWatch } from '../event-log/log-watch';
 import type { Streams } from '../event-log/streams';
 import { fault, type Fault } from '../fault';
@@ -14,7 +14,7 @@ import { cachedFolds } from '../ledger/folds';
 import { ledger, type Ledger } from '../ledger/ledger';
 import { furthestCheckpoint } from '../projecting/live-generations';
 import { openProjecting, type Projecting, type ProjectingWorkers } from '../projecting/projecting';
-import type { ReplayParts } from '../projecting/rebuild';
+import type { ReplayDependencies } from '../projecting/rebuild';
 import { programVersion } from '../version';
 import {
   openMainThreadStores,
@@ -45,7 +45,7 @@ export interface App {
   readonly access: AccessRecord;
   readonly keyUses: KeyUses;
   /** For queries about replays. The replays themselves run in worker threads. */
-  readonly replay: Omit<ReplayParts, 'consumer'>;
+  readonly replay: Omit<ReplayDependencies, 'consumer'>;
   /** Opens what only a server needs. */
   openServing(): Promise<Serving>;
   /**
@@ -80,14 +80,14 @@ const openParts = (
 ): Promise<App> =>
   openAll(async (closeLater) => {
     const use = workers === undefined ? 'command' : 'server';
-    const ifMissing =
+    const missingFault =
       createsData || configuration.EVENTSTORE_URL === '' ? undefined : noLogFound(configuration);
-    const stores = closeLater(await openStores(configuration, { use, report, ifMissing }));
+    const stores = closeLater(await openStores(configuration, { use, report, missingFault }));
     const { log, streams, readModels, mongo } = stores;
     mustKnow(await log.format(), storeOf(configuration));
-    const parts = { log, streams, readModels, program: programVersion(), onError: report };
+    const replay = { log, streams, readModels, program: programVersion(), onError: report };
     const replacesDamaged = use === 'server';
-    const projecting = await openProjecting({ ...parts, projectors: projections, workers, replacesDamaged });
+    const projecting = await openProjecting({ ...replay, projectors: projections, workers, replacesDamaged });
     closeLater({ close: projecting.stop });
     // After the check that the read models belong to this log, so that nothing is written to another log's database.
     const { snapshots, keyUses } = await openMainThreadStores(configuration, stores, report);
@@ -101,7 +101,7 @@ const openParts = (
       probe: () => probeLog(configuration, stores),
     });
     closeLater({ close: async () => watch.stop() });
-    const appending = holdingBack(observed(watch.log));
+    const appending = formatGate(observed(watch.log));
     const append = (tenantId: string, events: readonly NewEvent[]) =>
       appendToEnd(appending, streams.activity(tenantId), events, 'no_stream', RECORD_MS);
     const access = closeLater(accessRecord({ append, warn: report }));
@@ -113,7 +113,7 @@ const openParts = (
         withoutLogMs: configuration.READS_WITHOUT_LOG_SECONDS * 1_000,
       }),
     );
-    const bounds = { applications: configuration.MAX_APPLICATIONS, liveKeys: configuration.MAX_KEYS };
+    const quotas = { applications: configuration.MAX_APPLICATIONS, liveKeys: configuration.MAX_KEYS };
     const folds = cachedFolds(log, snapshots, streams);
     return {
       log: appending,
@@ -122,10 +122,10 @@ const openParts = (
       software: () => softwareOf(stores),
       access,
       keyUses,
-      ledger: ledger({ log: appending, folds, streams, keys, bounds }),
+      ledger: ledger({ log: appending, folds, streams, keys, quotas }),
       projecting,
       streams,
-      replay: parts,
+      replay,
       openServing: async () => closeLater(await openServing(configuration, mongo)),
       mustHaveRoom: (error) => {
         if (mongo === undefined) mustHaveRoom(configuration.DATA_DIR, error);

@@ -9,7 +9,7 @@ import { programVersion } from '../version';
 import { openApp, type App } from './app';
 import { openToOthers } from './data-folder';
 import { readModelStoreOf } from './log-address';
-import { ledgerStatus, rebuildsUnderWay, type LedgerStatus } from './status';
+import { ledgerStatus, runningRebuilds, type LedgerStatus } from './status';
 
 /** The result of one check. */
 export interface Finding {
@@ -93,7 +93,7 @@ const formatFinding = async ({ log }: App): Promise<Finding> => {
 };
 
 const rebuildFinding = async ({ replay }: App): Promise<Finding> => {
-  const running = (await rebuildsUnderWay(replay.readModels)).map(
+  const running = (await runningRebuilds(replay.readModels)).map(
     ({ projection, holder, progress }) => `${projection} by ${holder} (${Math.floor(100 * progress)}%)`,
   );
   return row('rebuilds', running.length === 0 ? 'None is running.' : `Running: ${running.join(', ')}.`);

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { isoNow, monotonicMs } from '../clock';
+import { isoNow, monotonicMs } from '../async/clock';
 import type { Configuration } from '../configuration';
 import { createApplication } from '../domain/applications';
 import type { EntityFactType } from '../domain/facts';

@@ -1,5 +1,5 @@
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
-import { monotonicMs } from '../clock';
+import { monotonicMs } from '../async/clock';
 
 /** Writes lines without ever blocking on a slow reader. */
 export interface LineWriter {

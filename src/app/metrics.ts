@@ -1,17 +1,17 @@
 import { statfsSync, type StatsFs } from 'node:fs';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { orUndefined, threadMs } from '../clock';
+import { orUndefined, threadMs } from '../async/clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
-import type { ObservedRequest, RequestMetrics } from '../http/answer/request-metrics';
+import type { ObservedRequest, RequestMetrics } from '../http/response/request-metrics';
 import type { Connections } from '../http/listener';
 import type { RateLimits, RateLimitsStatus } from '../limits/rate-limits';
-import { sharedRuns } from '../shared-runs';
+import { singleFlight } from '../async/single-flight';
 import { programVersion } from '../version';
 import type { App } from './app';
 import {
   ledgerStatus,
-  rebuildsUnderWay,
+  runningRebuilds,
   type LedgerStatus,
   type ProjectionStatus,
   type RebuildUnderWay,
@@ -27,7 +27,7 @@ export interface Metrics {
   readonly registry: Registry;
 }
 
-export interface MetricsParts {
+export interface MetricsDependencies {
   /** Undefined until the stores are open. */
   readonly app: () => App | undefined;
   readonly limits: () => RateLimits | undefined;
@@ -302,13 +302,13 @@ const ledgerSnapshot = async (app: App): Promise<LedgerSnapshot> => {
   const events = new Map<Position, number>();
   for (const position of new Set(positions))
     if (position !== null) events.set(position, await app.log.distance(undefined, position));
-  return { status, events, rebuilds: await rebuildsUnderWay(app.replay.readModels) };
+  return { status, events, rebuilds: await runningRebuilds(app.replay.readModels) };
 };
 
 /** How long a scrape waits for a store that does not respond. */
 const LOOK_MS = 800;
 
-export const makeMetrics = ({ app, limits, connections, isReady, folder }: MetricsParts): Metrics => {
+export const makeMetrics = ({ app, limits, connections, isReady, folder }: MetricsDependencies): Metrics => {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -326,7 +326,7 @@ export const makeMetrics = ({ app, limits, connections, isReady, folder }: Metri
   });
   const set = readingMetrics(registers);
   // Concurrent scrapes share one query, so that they do not pile up on a store that does not respond.
-  const snapshots = sharedRuns(() => ledgerSnapshot(app() as App));
+  const snapshots = singleFlight(() => ledgerSnapshot(app() as App));
   return {
     requests,
     observed,

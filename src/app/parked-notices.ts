@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { UnreadableTenant } from '../ledger/fold';
-import type { Blocked, ParkedReport } from '../projecting/parking';
+import type { Blocked, ParkedReport } from '../projecting/parked-tenants';
 
 /**
  * Logs which tenants are parked or unreadable: one warning per bad event, however many projections it parks its tenant

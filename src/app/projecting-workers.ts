@@ -2,11 +2,11 @@ import { join } from 'node:path';
 import { Worker, type ResourceLimits } from 'node:worker_threads';
 import { projections } from '../../projections/projections';
 import type { Projector } from '../../projections/projector';
-import { pause } from '../clock';
+import { pause } from '../async/clock';
 import type { Configuration } from '../configuration';
 import { reportedFault } from '../fault';
 import { holderName } from '../read-models/lease-holder';
-import type { ParkedReport } from '../projecting/parking';
+import type { ParkedReport } from '../projecting/parked-tenants';
 import type { Progress } from '../projecting/progress';
 import type { ProjectingWorkers } from '../projecting/projecting';
 

@@ -4,7 +4,7 @@ import type { Configuration } from '../configuration';
 import { codeOf, messageOf } from '../fault';
 import { consumer } from '../projecting/consumer';
 import { openLiveGenerations } from '../projecting/live-generations';
-import { rebuildTogether, type ReplayParts } from '../projecting/rebuild';
+import { rebuildTogether, type ReplayDependencies } from '../projecting/rebuild';
 import { verify, type Verified } from '../projecting/verify';
 import { programVersion } from '../version';
 import { openScratch, openStores } from './adapters';
@@ -31,13 +31,13 @@ const failureOf = (error: unknown) => {
 const onError = (what: string, error: unknown): void => report({ type: 'error', what, ...failureOf(error) });
 
 const verifyTogether = async (
-  parts: ReplayParts,
+  dependencies: ReplayDependencies,
   tenantId: string | undefined,
 ): Promise<PromiseSettledResult<Verified>[]> => {
-  const live = await openLiveGenerations(projectors, parts.readModels, parts.log);
+  const live = await openLiveGenerations(projectors, dependencies.readModels, dependencies.log);
   const scratch = await openScratch(configuration);
   const verifying = live.map((generation) =>
-    verify(parts, scratch.readModels, generation, {
+    verify(dependencies, scratch.readModels, generation, {
       tenantId,
       onProgress: (what) => report({ type: 'progress', what }),
       onDifference: (difference) =>
@@ -51,9 +51,9 @@ const verifyTogether = async (
   }
 };
 
-const outcomesOf = (parts: ReplayParts): Promise<PromiseSettledResult<unknown>[]> => {
-  if (work.do === 'verify') return verifyTogether(parts, work.tenantId);
-  return rebuildTogether(parts, projectors, ({ name }) => ({
+const outcomesOf = (dependencies: ReplayDependencies): Promise<PromiseSettledResult<unknown>[]> => {
+  if (work.do === 'verify') return verifyTogether(dependencies, work.tenantId);
+  return rebuildTogether(dependencies, projectors, ({ name }) => ({
     ...work.options,
     onStep: (step) => report({ type: 'step', projection: name, step }),
     onDifference: (difference) => report({ type: 'difference', projection: name, difference }),

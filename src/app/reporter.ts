@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { monotonicMs } from '../clock';
+import { monotonicMs } from '../async/clock';
 import { codeOf } from '../fault';
 import type { Report } from './adapters';
 

@@ -1,12 +1,11 @@
 import type { Logger } from 'pino';
 import { keyUseRecord, type KeyUseRecord } from '../access/key-use-record';
 import { openStreams } from '../audit/open-streams';
-import { monotonicMs, orUndefined } from '../clock';
-import { readOrigins, type Configuration } from '../configuration';
+import { monotonicMs, orUndefined } from '../async/clock';
+import { readOrigins, type Configuration, headerNames } from '../configuration';
 import { compileTenantSchemas } from '../event-log/codec';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Fault } from '../fault';
-import { headerNames } from '../header-names';
 import { api } from '../http/api';
 import type { StartProgress } from '../http/api-context';
 import { openListener, type Listener } from '../http/listener';
@@ -16,8 +15,8 @@ import type { EventSource } from '../http/routes/route';
 import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { readTrustedProxies } from '../limits/trusted-proxies';
-import { remembering } from '../read-models/remembering';
-import { signal, type Signal } from '../signal';
+import { cachingReader } from '../read-models/caching-reader';
+import { condition, type Condition } from '../async/condition';
 import { programVersion } from '../version';
 import { openApp, type App } from './app';
 import { connectionLimit, OPERATIONS_CONNECTIONS } from './connection-limit';
@@ -54,7 +53,7 @@ interface Running {
   phase: 'starting' | 'ready' | 'stopping';
   /** Unlike `phase`, still says during shutdown whether reads may be answered. */
   wasReady: boolean;
-  readonly becameReady: Signal;
+  readonly becameReady: Condition;
   /** Called once the log is certain to be set back. */
   readonly onLost: (reason: Fault) => void;
   progress: StartProgress;
@@ -116,7 +115,7 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
     tracing: server.traces?.requests,
     cursors: signedCursors(secret),
     events: eventSource(server, app),
-    reader: remembering(projecting.reader).reader,
+    reader: cachingReader(projecting.reader).reader,
     // A store that does not respond must not delay responses that do not need it.
     upToDate: async () =>
       projecting.isUpToDate() || (await orUndefined(projecting.refresh(), MAX_LOOK_MS)) === true,
@@ -289,7 +288,7 @@ export const makeServer = (
     }),
     phase: 'starting',
     wasReady: false,
-    becameReady: signal(),
+    becameReady: condition(),
     onLost,
     progress: { percent: 0 },
   };

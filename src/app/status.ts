@@ -1,5 +1,5 @@
 import type { App } from './app';
-import { monotonicMs, orUndefined } from '../clock';
+import { monotonicMs, orUndefined } from '../async/clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import { firstOf } from '../event-log/reading';
 import { projections } from '../../projections/projections';
@@ -9,7 +9,7 @@ import { damaged, damageIn } from '../read-models/damage';
 import { generationName, type ReadModels, type RegistryState } from '../read-models/read-models';
 import type { UnreadableTenant } from '../ledger/fold';
 import { exists, type LiveGeneration } from '../projecting/live-generations';
-import { firstParked, type ParkedTenant } from '../projecting/parking';
+import { firstParked, type ParkedTenant } from '../projecting/parked-tenants';
 
 /** How far a read model is behind the log. Snake case: this is what `/readyz` and `status --json` show. */
 export interface ProjectionStatus {
@@ -55,7 +55,7 @@ const progressOf = (step: RebuildStep | undefined): number => {
   return step.total === 0 ? 1 : step.done / step.total;
 };
 
-export const rebuildsUnderWay = async (readModels: ReadModels): Promise<readonly RebuildUnderWay[]> => {
+export const runningRebuilds = async (readModels: ReadModels): Promise<readonly RebuildUnderWay[]> => {
   const { leases } = await readModels.state();
   return projections.flatMap(({ name: projection }) => {
     const { holder, note } = leases.get(rebuildLease(projection)) ?? {};

@@ -10,7 +10,7 @@ import {
 } from '@opentelemetry/api';
 import type { EventLog } from '../event-log/event-log';
 import { codeOf } from '../fault';
-import type { ObservedRequest } from '../http/answer/request-metrics';
+import type { ObservedRequest } from '../http/response/request-metrics';
 import type { TraceParent } from '../http/request/trace-parent';
 import type { RequestSpan, Tracing } from '../http/request/tracing';
 import { programVersion } from '../version';

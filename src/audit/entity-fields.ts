@@ -1,5 +1,5 @@
-import { allKeys, findKey } from '../domain/keys';
-import type { Application, Key, Tenant } from '../domain/tenant';
+import { allKeys, findKey, type Key } from '../domain/keys';
+import type { Application, Tenant } from '../domain/tenant';
 
 /** A tenant, an Application or a key as a flat list of fields, without the digests of keys. */
 export type Fields = Readonly<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-import { threadMs } from '../clock';
+import { threadMs } from '../async/clock';
 import { codeOf } from '../fault';
 import type { EventChunks } from './reading';
 import type { StreamForm } from './stream-form';
@@ -14,7 +14,7 @@ export type EndReason =
   | 'shutting_down'
   | 'internal_error';
 
-export interface StreamParts {
+export interface StreamDependencies {
   /** Read in another thread. */
   readonly chunks: EventChunks;
   readonly form: StreamForm;
@@ -46,7 +46,7 @@ const isUnavailable = (error: unknown): error is { readonly code: EndReason } =>
   UNAVAILABLE.has(codeOf(error) ?? '');
 
 /** Why the stream must end now. Calls `mayRead` at most twice a second. */
-const endReason = ({ mayRead, stopping, stalled }: StreamParts) => {
+const endReason = ({ mayRead, stopping, stalled }: StreamDependencies) => {
   let checkedAt = threadMs();
   return async (): Promise<EndReason | undefined> => {
     if (stalled.aborted) return 'reader_stalled';
@@ -58,11 +58,11 @@ const endReason = ({ mayRead, stopping, stalled }: StreamParts) => {
 };
 
 /** What a stream of events sends: the chunks as they come, signs of life, and why it ends early. */
-export async function* eventStream(parts: StreamParts): AsyncGenerator<Uint8Array | string> {
-  const { chunks, form, gone } = parts;
-  const check = endReason(parts);
-  const ending = AbortSignal.any([gone, parts.stopping]);
-  let { after: position } = parts;
+export async function* eventStream(dependencies: StreamDependencies): AsyncGenerator<Uint8Array | string> {
+  const { chunks, form, gone } = dependencies;
+  const check = endReason(dependencies);
+  const ending = AbortSignal.any([gone, dependencies.stopping]);
+  let { after: position } = dependencies;
   const end = (reason: EndReason): string => form.end(JSON.stringify({ end: { reason, position } }));
   let wroteAt = threadMs();
   try {
@@ -72,7 +72,7 @@ export async function* eventStream(parts: StreamParts): AsyncGenerator<Uint8Arra
       const hasBytes = chunk !== undefined && chunk.bytes.length > 0;
       if (hasBytes || isSilent) {
         wroteAt = threadMs();
-        parts.gaveOut(chunk?.events ?? 0);
+        dependencies.gaveOut(chunk?.events ?? 0);
         yield hasBytes ? chunk.bytes : form.heartbeat();
       }
       if (chunk?.isLast === true) return;

@@ -16,7 +16,7 @@ export interface StreamRequest {
   readonly form: StreamFormName;
 }
 
-interface TextParts {
+interface TextDependencies {
   readonly ledgerLog: LedgerLog;
   readonly tail: LiveTail;
   /** Waits for the next turn of the tenant, before each slice of work. */
@@ -94,7 +94,7 @@ async function* newEvents(
 /** The existing events, up to the limit; then, if it follows, new ones as they come. */
 async function* matching(
   { tenantId, filter, follow }: StreamRequest,
-  { ledgerLog, tail, turn, gone }: TextParts,
+  { ledgerLog, tail, turn, gone }: TextDependencies,
   reached: Reached,
   upTo: Position | undefined,
 ): AsyncGenerator<Step> {
@@ -151,13 +151,16 @@ async function* textsOf(
  * The events of one tenant as text, and a trailer at the end (the SHA-256 is that of the events' JSON, each with a line
  * feed). The log is read only as fast as the texts are taken.
  */
-export async function* eventTexts(request: StreamRequest, parts: TextParts): AsyncGenerator<EventText> {
-  const { write, trailer, positionOf } = transcript(request, parts.ledgerLog);
+export async function* eventTexts(
+  request: StreamRequest,
+  dependencies: TextDependencies,
+): AsyncGenerator<EventText> {
+  const { write, trailer, positionOf } = transcript(request, dependencies.ledgerLog);
   const { after, limit = Infinity, follow } = request;
   const reached: Reached = { place: after, remaining: limit };
-  const head = follow ? undefined : (await parts.ledgerLog.log.head())?.position;
-  const steps = matching(request, parts, reached, head);
-  for await (const { text, events, place } of textsOf(steps, write, parts.turn))
+  const head = follow ? undefined : (await dependencies.ledgerLog.log.head())?.position;
+  const steps = matching(request, dependencies, reached, head);
+  for await (const { text, events, place } of textsOf(steps, write, dependencies.turn))
     yield { text, events, position: positionOf(place), isLast: false };
   const text = await trailer((reached.remaining === 0 ? reached.place?.position : head) ?? '');
   yield { text, events: 0, position: positionOf(reached.place), isLast: true };

@@ -53,7 +53,7 @@ const isBehind = async ({ log, streams }: LedgerLog, tenantId: string, known: Kn
   return KINDS.some((kind, at) => (ends[at] ?? -1) > known[kind]);
 };
 
-export interface FindEventParts {
+export interface FindEventDependencies {
   readonly ledgerLog: LedgerLog;
   /** Of the read model `logs`. */
   readonly reader: Pick<Reader, 'get'>;
@@ -65,7 +65,7 @@ export interface FindEventParts {
  * over; only what comes after those is searched.
  */
 export const findEvent = async (
-  { ledgerLog, reader, search }: FindEventParts,
+  { ledgerLog, reader, search }: FindEventDependencies,
   tenantId: string,
   id: string,
 ): Promise<LoggedEvent | undefined> => {

@@ -1,7 +1,7 @@
-import { pause } from '../clock';
+import { pause } from '../async/clock';
 import type { Batch, EventLog, Position, ReadFrom } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { signal } from '../signal';
+import { condition } from '../async/condition';
 
 /** Wakes the followers of a tenant when it has new events. Follows the log once, however many followers there are. */
 export interface LiveTail {
@@ -30,7 +30,7 @@ interface Followed {
   followers: number;
   /** The reads since the last change, by start position. */
   readonly reads: Map<Position | undefined, Read>;
-  readonly changed: ReturnType<typeof signal>;
+  readonly changed: ReturnType<typeof condition>;
 }
 
 const tenantsOf = (batch: Batch, streams: Streams): ReadonlySet<string> =>
@@ -129,7 +129,7 @@ export const liveTail = (log: FollowedLog, streams: Streams): LiveTail => {
         changes: 0,
         followers: 0,
         reads: new Map<Position | undefined, Read>(),
-        changed: signal(),
+        changed: condition(),
       };
       followed.followers += 1;
       tenants.set(tenantId, followed);

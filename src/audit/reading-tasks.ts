@@ -1,10 +1,10 @@
 import type { MessagePort } from 'node:worker_threads';
 import { documentOfTenant, type TenantDocument } from '../../projections/tenants';
-import { monotonicMs } from '../clock';
+import { monotonicMs } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
-import { stillReading } from '../ledger/folds';
-import { signal } from '../signal';
+import { loadTimeout } from '../ledger/folds';
+import { condition } from '../async/condition';
 import { eventTexts, type StreamRequest } from './event-texts';
 import { searchEvent } from './find-event';
 import { fairTurns, readingInTurns, type Turns } from './fair-turns';
@@ -32,7 +32,7 @@ const answerOf = (
   const tenantId = task.do === 'search' ? task.wanted.tenantId : task.tenantId;
   const turn = async (): Promise<void> => {
     await turns(tenantId);
-    if (gone.aborted || monotonicMs() >= task.deadline) throw stillReading();
+    if (gone.aborted || monotonicMs() >= task.deadline) throw loadTimeout();
   };
   const reading = readingInTurns(ledgerLog, turn);
   return task.do === 'search'
@@ -42,7 +42,7 @@ const answerOf = (
 
 /** Waits until the reader has asked for one more chunk. */
 const demandOf = (port: MessagePort, gone: AbortSignal) => {
-  const asked = signal();
+  const asked = condition();
   let chunks = CHUNKS_AHEAD;
   port.on('message', () => {
     chunks += 1;
@@ -54,7 +54,7 @@ const demandOf = (port: MessagePort, gone: AbortSignal) => {
   };
 };
 
-interface StreamParts {
+interface StreamDependencies {
   readonly ledgerLog: LedgerLog;
   readonly tail: LiveTail;
   readonly turns: Turns;
@@ -64,11 +64,11 @@ interface StreamParts {
 const sendEvents = async (
   request: StreamRequest,
   port: MessagePort,
-  { ledgerLog, tail, turns, gone }: StreamParts,
+  { ledgerLog, tail, turns, gone }: StreamDependencies,
 ): Promise<void> => {
   const turn = async (): Promise<void> => {
     await turns(request.tenantId);
-    if (gone.aborted) throw stillReading();
+    if (gone.aborted) throw loadTimeout();
   };
   const texts = eventTexts(request, { ledgerLog: readingInTurns(ledgerLog, turn), tail, turn, gone });
   const demand = demandOf(port, gone);
@@ -104,7 +104,7 @@ export const readingTasks = (opening: Promise<LedgerLog>) => {
     port.once('close', () => gone.abort());
     if (task.do === 'stream')
       return reading
-        .then((parts) => sendEvents(task.request, port, { ...parts, turns, gone: gone.signal }))
+        .then((dependencies) => sendEvents(task.request, port, { ...dependencies, turns, gone: gone.signal }))
         .catch((error: unknown) => port.postMessage({ failure: failureOf(error) } satisfies StreamAnswer));
     return reading
       .then(({ ledgerLog }) => answerOf(ledgerLog, task, turns, gone.signal))

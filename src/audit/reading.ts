@@ -1,9 +1,9 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { TenantDocument } from '../../projections/tenants';
-import { monotonicMs } from '../clock';
+import { monotonicMs } from '../async/clock';
 import { logFault, type Position } from '../event-log/event-log';
 import { codeOf, messageOf, moreOf, reportedFault, type Fault } from '../fault';
-import { signal } from '../signal';
+import { condition } from '../async/condition';
 import type { EventText, StreamRequest } from './event-texts';
 import type { EventSearch } from './find-event';
 import type { Moment } from './tenant-history';
@@ -106,7 +106,7 @@ const answerTo = <T>(task: ReadingTask, start: StartTask, { deadline, gone }: Un
 
 const chunksFrom = (port: MessagePort): EventChunks => {
   const arrived: StreamAnswer[] = [];
-  const changed = signal();
+  const changed = condition();
   let isClosed = false;
   port.on('message', (answer: StreamAnswer) => {
     arrived.push(answer);

@@ -1,4 +1,4 @@
-import { monotonicMs } from '../clock';
+import { monotonicMs } from '../async/clock';
 
 interface Wait {
   /** On the monotonic clock. */

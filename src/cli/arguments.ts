@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { parseBorder, parseMoment } from '../domain/moment';
+import { parseBound, parseMoment } from '../domain/moment';
 import { applicationTypes } from '../domain/permissions';
 import { uuidFrom } from '../uuid';
 
@@ -27,7 +27,7 @@ const timeParser =
   };
 
 export const moment = timeParser(parseMoment);
-export const border = timeParser(parseBorder);
+export const border = timeParser(parseBound);
 
 interface Range {
   readonly since?: string;

@@ -2,13 +2,13 @@ import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { hasLog } from '../../projections/logs';
 import type { Reader } from '../../projections/projector';
-import { isoNow } from '../clock';
+import { isoNow } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import { codeOf, fault, messageOf } from '../fault';
 import { ingest, type Ingested, type ShownActivity } from '../ingest/ingest';
 import { patience } from '../ingest/patience';
 import { isDamage } from '../read-models/damage';
-import { readSetAside, type SetAside } from '../projecting/parking';
+import { readSetAside, type SetAside } from '../projecting/set-aside';
 import { lastRevision } from '../projecting/stream-revisions';
 import { wholeNumber, type JsonOption } from './arguments';
 import { BEHIND, sessionCommand, type OperatorSession } from './operator-session';
@@ -85,7 +85,7 @@ const run = async (session: OperatorSession, file: string, options: Options): Pr
   await patiently(session.upToDate);
   if (options.dryRun !== true) await projecting.start();
   const setAside = await readSetAside(session.app);
-  const parts = {
+  const dependencies = {
     log,
     ledger,
     streams,
@@ -95,7 +95,7 @@ const run = async (session: OperatorSession, file: string, options: Options): Pr
     now: isoNow,
   };
   const { shown, accepted, alreadyThere, refused, failure } = await withProgress(io, 'Ingesting:', (line) =>
-    ingest(inputOf(io, file), parts, {
+    ingest(inputOf(io, file), dependencies, {
       dryRun: options.dryRun === true,
       onRefused,
       onProgress: progressIn(line),

@@ -1,9 +1,9 @@
 import { Command, Option } from 'commander';
 import { lastDaysOf } from '../access/key-days';
-import { isoNow } from '../clock';
+import { isoNow } from '../async/clock';
 import { addKey, revokeKey } from '../domain/application-keys';
-import { keyBy } from '../domain/keys';
-import type { Key, Tenant } from '../domain/tenant';
+import { keyBy, type Key } from '../domain/keys';
+import type { Tenant } from '../domain/tenant';
 import { fault } from '../fault';
 import { newKey } from '../ledger/new-key';
 import { actorOption, commandGroup, moment, tenantOption, uuid, type TenantOptions } from './arguments';

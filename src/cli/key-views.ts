@@ -1,5 +1,5 @@
 import type { KeyDocument } from '../../projections/applications';
-import { isoNow } from '../clock';
+import { isoNow } from '../async/clock';
 import { isExpired } from '../domain/authority';
 import { applicationsOf, keysOf, knownTenant } from './lookups';
 import type { OperatorSession } from './operator-session';

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { pause } from '../clock';
+import { pause } from '../async/clock';
 import { walkLogs, type SpecifiedLogFilter } from '../../projections/log-pages';
 import { logView, type LogRow } from '../../projections/logs';
 import { border, jsonOption, mustBeInOrder, tenantOption, type JsonOption } from './arguments';
@@ -45,7 +45,7 @@ const run = (io: Io, options: Options): Promise<void> =>
     }
     let last: LogRow | undefined;
     do {
-      watch.mustBeWhole();
+      watch.assertLogIntact();
       // Not cached: another generation may be live by now, and pruning removes the old one.
       const reader = projecting.reader('logs');
       const page: readonly LogRow[] = await walkLogs(

@@ -1,4 +1,4 @@
-import { isoNow } from '../clock';
+import { isoNow } from '../async/clock';
 import { hasManager } from '../domain/grants';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { OperatorSession } from './operator-session';

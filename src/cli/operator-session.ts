@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { openApp, type App } from '../app/app';
 import { operatorCaller } from '../app/operator';
-import { isoNow, monotonicMs } from '../clock';
+import { isoNow, monotonicMs } from '../async/clock';
 import { readConfiguration, type Configuration } from '../configuration';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';

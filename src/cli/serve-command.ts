@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import type { Logger } from 'pino';
-import { orUndefined } from '../clock';
+import { orUndefined } from '../async/clock';
 import { readConfiguration, settingNames, settings } from '../configuration';
 import type { Fault } from '../fault';
 import { LOG_SET_BACK } from './exit-codes';

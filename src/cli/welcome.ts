@@ -3,8 +3,7 @@ import { join, resolve } from 'node:path';
 import type { TenantDocument } from '../../projections/tenants';
 import type { App } from '../app/app';
 import { withoutSecrets } from '../app/log-address';
-import { settings, type Configuration } from '../configuration';
-import { headerNames } from '../header-names';
+import { settings, type Configuration, headerNames } from '../configuration';
 import { allTenants, applicationsOf } from './lookups';
 import { visible } from './output';
 

@@ -1,7 +1,7 @@
 import { isExpired } from './authority';
 import type { TenantEvent } from './events';
 import { effectivePermissions, liveKeysOf, mustHoldAll, mustKeepManager, requireForce } from './grants';
-import { findKey, keyBy } from './keys';
+import { findKey, keyBy, type Key } from './keys';
 import { mustBeName } from './names';
 import { refusal } from './refusal';
 import {
@@ -10,7 +10,6 @@ import {
   type ActiveTenant,
   type Application,
   type Decide,
-  type Key,
   type DecisionContext,
 } from './tenant';
 
@@ -45,9 +44,9 @@ export const keyAdded = (tenant: ActiveTenant, applicationId: string, key: NewKe
 const mustHoldPermissionsOf = (context: DecisionContext, application: Application): void =>
   mustHoldAll(context, effectivePermissions(application), 'A new key of this Application');
 
-const mustHaveRoom = ({ bounds }: DecisionContext, live: number): void => {
-  if (live < bounds.liveKeys) return;
-  const limit = `An Application can have at most ${bounds.liveKeys} keys, not counting revoked and expired ones.`;
+const mustHaveRoom = ({ quotas }: DecisionContext, live: number): void => {
+  if (live < quotas.liveKeys) return;
+  const limit = `An Application can have at most ${quotas.liveKeys} keys, not counting revoked and expired ones.`;
   throw refusal('too_many_keys', `${limit} Revoke one first.`);
 };
 

@@ -44,7 +44,7 @@ export const createApplication =
   (input: NewApplication): Decide =>
   (now, context) => {
     const tenant = mustBeActive(now);
-    const { bounds } = context;
+    const { quotas } = context;
     mustBeName(input.name);
     mustBeAssignable(input.permissions, input.type);
     mustHoldAll(context, input.permissions, 'Granting this');
@@ -53,10 +53,10 @@ export const createApplication =
         'application_exists',
         `Application ${input.applicationId} already exists, or did before it was deleted.`,
       );
-    if (tenant.applications.size >= bounds.applications)
+    if (tenant.applications.size >= quotas.applications)
       throw refusal(
         'too_many_applications',
-        `A tenant can have at most ${bounds.applications} Applications.`,
+        `A tenant can have at most ${quotas.applications} Applications.`,
       );
     const { applicationId, name, type: applicationType, key } = input;
     const created: TenantEvent = {

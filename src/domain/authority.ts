@@ -1,8 +1,8 @@
 import type { Actor } from './events';
-import { keyBy } from './keys';
-import { isAssignable, type ApplicationType } from './permissions';
+import { keyBy, type KeyHolder, type KeyState } from './keys';
+import { isAssignable } from './permissions';
 import { refusal } from './refusal';
-import type { KeyState, Tenant } from './tenant';
+import type { Tenant } from './tenant';
 
 /** Who is calling: the holder of a key, at a given time, or the operator on the command line. */
 export type Caller =
@@ -10,9 +10,9 @@ export type Caller =
   | { readonly kind: 'operator'; readonly actor: Actor };
 
 /** The status of a key, according to one source: the tenant's stream for writes, a read model for reads. */
-export type KeyStanding =
+export type KeyStatus =
   | {
-      readonly status: 'good' | 'tenant_deleted';
+      readonly status: 'valid' | 'tenant_deleted';
       readonly keyId: string;
       readonly application: KeyHolder;
       readonly expiresAt?: string;
@@ -26,13 +26,6 @@ export type KeyStanding =
 export interface KnownKey {
   readonly keyId: string;
   readonly applicationId: string;
-}
-
-/** The Application that holds a key. */
-export interface KeyHolder {
-  readonly id: string;
-  readonly type: ApplicationType;
-  readonly permissions: readonly string[];
 }
 
 /** A key expires at `expiresAt`, not just after it. */
@@ -52,31 +45,27 @@ export interface KeyRecord {
 }
 
 /** The one rule for all sources. */
-export const standingOf = ({ key, application, isTenantDeleted }: KeyRecord, at: string): KeyStanding => {
+export const standingOf = ({ key, application, isTenantDeleted }: KeyRecord, at: string): KeyStatus => {
   if (key === undefined) return { status: 'unknown' };
   const of = isTenantDeleted ? {} : { of: { keyId: key.id, applicationId: key.applicationId } };
   if (key.revoked) return { status: 'revoked', ...of };
   if (isExpired(key.expiresAt, at)) return { status: 'expired', ...of };
   if (application === undefined) return { status: 'application_deleted', ...of };
   const expiry = key.expiresAt === undefined ? {} : { expiresAt: key.expiresAt };
-  return { status: isTenantDeleted ? 'tenant_deleted' : 'good', keyId: key.id, application, ...expiry };
+  return { status: isTenantDeleted ? 'tenant_deleted' : 'valid', keyId: key.id, application, ...expiry };
 };
 
-export const keyStanding = (now: Tenant, digest: string, at: string): KeyStanding => {
+export const keyStanding = (now: Tenant, digest: string, at: string): KeyStatus => {
   if (now.status === 'absent') return { status: 'unknown' };
   const key = keyBy(now.keys, digest);
   const application = now.applications.get(key?.applicationId ?? '');
   return standingOf({ key, application, isTenantDeleted: now.status === 'deleted' }, at);
 };
 
-const FINAL: ReadonlySet<KeyStanding['status']> = new Set([
-  'revoked',
-  'application_deleted',
-  'tenant_deleted',
-]);
+const FINAL: ReadonlySet<KeyStatus['status']> = new Set(['revoked', 'application_deleted', 'tenant_deleted']);
 
 /** No later event can change a final status, so it holds even if the source is stale. */
-export const isFinal = ({ status }: KeyStanding): boolean => FINAL.has(status);
+export const isFinal = ({ status }: KeyStatus): boolean => FINAL.has(status);
 
 /** The caller gets the same answer for every reason; only the operator's log shows the reason. */
 export const keyRefused = (reason: string, of?: KnownKey) =>
@@ -86,9 +75,9 @@ export const keyRefused = (reason: string, of?: KnownKey) =>
   });
 
 export const requireValid = (
-  standing: KeyStanding,
+  standing: KeyStatus,
 ): { readonly keyId: string; readonly application: KeyHolder; readonly expiresAt?: string } => {
-  if (standing.status === 'good') return standing;
+  if (standing.status === 'valid') return standing;
   throw keyRefused(standing.status, 'of' in standing ? standing.of : undefined);
 };
 

@@ -1,8 +1,8 @@
-import { holds, isLive, type KeyHolder } from './authority';
-import { keyBy } from './keys';
+import { holds, isLive } from './authority';
+import { keyBy, type KeyHolder, type Key } from './keys';
 import { permissionsOf } from './permissions';
 import { refusal } from './refusal';
-import type { ActiveTenant, Application, Key, DecisionContext } from './tenant';
+import type { ActiveTenant, Application, DecisionContext } from './tenant';
 
 /** The permission to change Applications, their permissions and their keys. */
 const MANAGE = 'application:update';
@@ -17,9 +17,13 @@ const actsForOwner = (application: KeyHolder): boolean =>
 /**
  * Prevents privilege escalation, be it by granting a permission or by creating a key of an Application that holds it.
  */
-export const mustHoldAll = ({ asker }: DecisionContext, wanted: readonly string[], what: string): void => {
-  if (asker.kind === 'operator' || actsForOwner(asker.application)) return;
-  const missing = wanted.filter((permission) => !holds(asker.application, permission));
+export const mustHoldAll = (
+  { requester }: DecisionContext,
+  wanted: readonly string[],
+  what: string,
+): void => {
+  if (requester.kind === 'operator' || actsForOwner(requester.application)) return;
+  const missing = wanted.filter((permission) => !holds(requester.application, permission));
   if (missing.length === 0) return;
   throw refusal(
     'permission_not_held',
@@ -54,10 +58,11 @@ const FORCE = 'If this is intended, repeat the request with ?force=true.';
 /** Operators can always create another key, so they need no such protection. */
 export const mustKeepManager = (
   tenant: ActiveTenant,
-  { asker, at }: DecisionContext,
+  { requester, at }: DecisionContext,
   { force, isLost }: { readonly force: boolean; readonly isLost: IsLost },
 ): void => {
-  if (force || asker.kind === 'operator' || !hasManager(tenant, at) || hasManager(tenant, at, isLost)) return;
+  if (force || requester.kind === 'operator' || !hasManager(tenant, at) || hasManager(tenant, at, isLost))
+    return;
   throw refusal(
     'last_managing_key',
     `After this, no key of the tenant would hold ${MANAGE}, and only the operator could manage its Applications. ${FORCE}`,
@@ -66,13 +71,13 @@ export const mustKeepManager = (
 
 /** A change that takes access from the caller's own key needs `force`. */
 export const requireForce = (
-  { asker }: DecisionContext,
+  { requester }: DecisionContext,
   {
     force,
     ends,
   }: { readonly force: boolean; readonly ends: (own: KeyHolder, keyId: string) => string | undefined },
 ): void => {
-  if (force || asker.kind === 'operator') return;
-  const what = ends(asker.application, asker.keyId);
+  if (force || requester.kind === 'operator') return;
+  const what = ends(requester.application, requester.keyId);
   if (what !== undefined) throw refusal('own_access_would_end', `${what} ${FORCE}`);
 };

@@ -1,4 +1,29 @@
-import type { Key } from './tenant';
+import type { ApplicationType } from './permissions';
+
+export interface Stamp {
+  readonly at: string;
+  readonly by?: string;
+}
+
+/** What checking a key depends on. */
+export interface KeyState {
+  readonly id: string;
+  readonly applicationId: string;
+  readonly expiresAt?: string;
+  readonly revoked: boolean;
+}
+
+export interface Key extends KeyState {
+  readonly name?: string;
+  readonly created: Stamp;
+}
+
+/** The Application that holds a key. */
+export interface KeyHolder {
+  readonly id: string;
+  readonly type: ApplicationType;
+  readonly permissions: readonly string[];
+}
 
 /**
  * All keys of a tenant by digest, including revoked and expired ones. They are kept in buckets: adding or changing a key

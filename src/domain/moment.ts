@@ -35,7 +35,7 @@ export const parseMoment = (text: string): string | undefined => {
  * Parses the bound of a date range, rounded up to the next millisecond: stored times have millisecond precision, so a
  * bound within a millisecond lies after everything stored in it.
  */
-export const parseBorder = (text: string): string | undefined => {
+export const parseBound = (text: string): string | undefined => {
   const moment = parseMoment(text);
   if (moment === undefined || !/[.,]\d{3}\d*[1-9]/.test(text)) return moment;
   return parseMoment(new Date(Date.parse(moment) + 1).toISOString()) ?? moment;

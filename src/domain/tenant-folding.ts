@@ -1,6 +1,6 @@
 import type { Circumstances, Recorded, TenantEvent } from './events';
-import { allKeys, changingKeys, noKeys, type ChangingKeys } from './keys';
-import type { ActiveTenant, Application, DeletedTenant, Key, Stamp, Tenant } from './tenant';
+import { allKeys, changingKeys, noKeys, type ChangingKeys, type Key, type Stamp } from './keys';
+import type { ActiveTenant, Application, DeletedTenant, Tenant } from './tenant';
 
 export const stampOf = ({ at, actor }: Pick<Circumstances, 'at' | 'actor'>): Stamp =>
   actor === undefined ? { at } : { at, by: actor.id };

@@ -1,14 +1,8 @@
-import type { KeyHolder } from './authority';
 import type { TenantEvent, TenantSettings } from './events';
-import type { Keys } from './keys';
+import type { KeyHolder, Keys, Stamp } from './keys';
 import { mustBeName } from './names';
 import type { ApplicationType } from './permissions';
 import { refusal } from './refusal';
-
-export interface Stamp {
-  readonly at: string;
-  readonly by?: string;
-}
 
 export interface Application {
   readonly id: string;
@@ -21,19 +15,6 @@ export interface Application {
   readonly changedAt: number;
   /** The digests of its keys that are not revoked, in the order in which they were added. */
   readonly digests: readonly string[];
-}
-
-/** What checking a key depends on. */
-export interface KeyState {
-  readonly id: string;
-  readonly applicationId: string;
-  readonly expiresAt?: string;
-  readonly revoked: boolean;
-}
-
-export interface Key extends KeyState {
-  readonly name?: string;
-  readonly created: Stamp;
 }
 
 interface ExistingTenant {
@@ -55,12 +36,12 @@ export type DeletedTenant = ExistingTenant & { readonly status: 'deleted' };
 export type Tenant = { readonly status: 'absent' } | ActiveTenant | DeletedTenant;
 
 /** Who requests a decision: the operator, who may do everything, or an Application with one of its keys. */
-export type Asker =
+export type Requester =
   | { readonly kind: 'operator' }
   | { readonly kind: 'application'; readonly application: KeyHolder; readonly keyId: string };
 
 /** How much a tenant may have. */
-export interface Bounds {
+export interface Quotas {
   readonly applications: number;
   /** Per Application, neither revoked nor expired. */
   readonly liveKeys: number;
@@ -68,10 +49,10 @@ export interface Bounds {
 
 /** What a decision may depend on besides the state of the tenant. */
 export interface DecisionContext {
-  readonly asker: Asker;
+  readonly requester: Requester;
   /** When it was requested, ISO 8601. */
   readonly at: string;
-  readonly bounds: Bounds;
+  readonly quotas: Quotas;
 }
 
 /** Decides which events follow from the current state of the tenant, or throws a Refusal. */

@@ -1,7 +1,7 @@
 import Ajv, { type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import { randomUUID } from 'node:crypto';
-import { yieldToEventLoop } from '../clock';
+import { yieldToEventLoop } from '../async/clock';
 import { eventSchemas, isEventType, operatorEventSchemas, streamKindOf } from '../domain/event-schemas';
 import type {
   Actor,

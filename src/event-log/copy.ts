@@ -1,11 +1,11 @@
-import { monotonicMs, pause } from '../clock';
+import { monotonicMs, pause } from '../async/clock';
 import { UNFINISHED_COPY } from '../domain/formats';
 import { codeOf, fault, messageOf, type Fault } from '../fault';
 import { isJsonObject } from '../json';
 import { bytesOf, MAX_APPEND_BYTES, type NewEvent, type Position } from './event-log';
 import { gapBefore } from './gap';
 import type { LedgerLog } from './ledger-log';
-import { differenceOf, ownOf, runningDigest, type Own } from './own-events';
+import { differenceOf, comparableOf, runningDigest, type ComparableEvent } from './comparable-events';
 
 /**
  * Copies one event log into another, between any two adapters.
@@ -48,20 +48,20 @@ const MAX_AWAY_MS = 30_000;
 const RETRY_MS = 500;
 const APPEND_MS = 10_000;
 
-const nameOf = ({ event }: Own): string =>
+const nameOf = ({ event }: ComparableEvent): string =>
   `${event.id} (${event.type}, revision ${event.revision} of ${event.stream})`;
 
 /** One of the two logs, and how far it has been compared and found equal. */
 interface Reading {
   /** The events after those taken, up to a position. For the source, throws where events are missing. */
-  events(upTo?: Position): AsyncGenerator<Own, undefined>;
-  take(own: Own): void;
+  events(upTo?: Position): AsyncGenerator<ComparableEvent, undefined>;
+  take(own: ComparableEvent): void;
   count(): number;
   foreign(): number;
   digest(): string;
 }
 
-const notCopied = (own: Own, reason: string): Fault =>
+const notCopied = (own: ComparableEvent, reason: string): Fault =>
   fault('copy_refused', `The event ${nameOf(own)} cannot be copied: ${reason}`);
 
 const readingOf = ({ log, streams }: LedgerLog, role: 'source' | 'target'): Reading => {
@@ -73,20 +73,20 @@ const readingOf = ({ log, streams }: LedgerLog, role: 'source' | 'target'): Read
   let foreign = 0;
   let lastForeign = '';
 
-  const checked = (own: Own, reached: Map<string, number>): Own => {
+  const checked = (own: ComparableEvent, reached: Map<string, number>): ComparableEvent => {
     const gap = gapBefore(own.event, reached.get(own.role) ?? -1);
     if (role === 'source' && gap !== undefined) throw notCopied(own, gap);
     reached.set(own.role, own.event.revision);
     return own;
   };
 
-  async function* events(upTo?: Position): AsyncGenerator<Own, undefined> {
+  async function* events(upTo?: Position): AsyncGenerator<ComparableEvent, undefined> {
     const reached = new Map(revisions);
     for await (const batch of log.readAll({ after }))
       for (const event of batch) {
         if (upTo !== undefined && event.position > upTo) return;
-        const name = streams.roleOf(event.stream);
-        if (name !== undefined) yield checked(ownOf(event, name), reached);
+        const name = streams.withoutPrefix(event.stream);
+        if (name !== undefined) yield checked(comparableOf(event, name), reached);
         else if (event.position > lastForeign) {
           // The same range may be read twice.
           lastForeign = event.position;
@@ -154,7 +154,7 @@ const hasInfinity = (value: unknown): boolean => {
 };
 
 /** Refuses events that the target would not return exactly as they are in the source. */
-const reasonAgainst = ({ event: { data, metadata = {} }, text }: Own): string | undefined => {
+const reasonAgainst = ({ event: { data, metadata = {} }, text }: ComparableEvent): string | undefined => {
   // A log may return a bare string for data that is labelled JSON but is not.
   if (Buffer.isBuffer(data) || typeof data === 'string' || data === undefined) return 'its data is not JSON';
   if (!isJsonObject(metadata)) return 'its metadata is not a JSON object';
@@ -165,7 +165,7 @@ const reasonAgainst = ({ event: { data, metadata = {} }, text }: Own): string | 
   return undefined;
 };
 
-const newEventOf = (own: Own): NewEvent => {
+const newEventOf = (own: ComparableEvent): NewEvent => {
   const { id, type, data, metadata = {}, recordedAt } = own.event;
   const reason = reasonAgainst(own);
   if (reason !== undefined) throw notCopied(own, `${reason}.`);
@@ -180,13 +180,13 @@ const newEventOf = (own: Own): NewEvent => {
 
 interface Run {
   readonly role: string;
-  readonly first: Own;
+  readonly first: ComparableEvent;
   readonly events: readonly NewEvent[];
 }
 
 /** Groups events that are adjacent in the log and in the same stream into one append. */
-async function* runsOf(events: AsyncIterable<Own>): AsyncGenerator<Run> {
-  let run: { role: string; first: Own; events: NewEvent[] } | undefined;
+async function* runsOf(events: AsyncIterable<ComparableEvent>): AsyncGenerator<Run> {
+  let run: { role: string; first: ComparableEvent; events: NewEvent[] } | undefined;
   let bytes = 0;
   for await (const own of events) {
     const size = bytesOf(own.event);
@@ -205,7 +205,7 @@ async function* runsOf(events: AsyncIterable<Own>): AsyncGenerator<Run> {
 
 const appendRun = async ({ log, streams }: LedgerLog, { role, first, events }: Run): Promise<void> => {
   const { revision, id } = first.event;
-  const stream = streams.withRole(role);
+  const stream = streams.withPrefix(role);
   try {
     await log.append(stream, events, revision === 0 ? 'no_stream' : revision - 1, APPEND_MS);
   } catch (error) {

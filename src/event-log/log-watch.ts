@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { monotonicMs, pause } from '../clock';
+import { monotonicMs, pause } from '../async/clock';
 import { codeOf, messageOf, moreOf, type Fault } from '../fault';
-import { sharedRuns } from '../shared-runs';
+import { singleFlight } from '../async/single-flight';
 import { logFault, type Continuity, type EventLog, type Expected, type Head } from './event-log';
 
 /**
@@ -18,7 +18,7 @@ export interface LogWatch {
   /** How often it came back after being out of reach. */
   reconnects(): number;
   /** Throws `log_set_back` once the log is certain to be set back. */
-  mustBeWhole(): void;
+  assertLogIntact(): void;
   /** Throws if appends fail or would fail: a server that cannot write must not look healthy. */
   mustBeWritable(): Promise<void>;
   /** Checks now. Never rejects. */
@@ -28,7 +28,7 @@ export interface LogWatch {
   stop(): void;
 }
 
-export interface LogWatchParts {
+export interface LogWatchDependencies {
   readonly log: EventLog;
   /** The last event that any live read model has applied. */
   readonly checkpoint: () => Promise<Head | undefined>;
@@ -110,7 +110,7 @@ const actualIfShorter = (error: unknown, expected: Expected): number | undefined
 };
 
 /** Reports once when the log goes out of reach, and once when it is back. */
-const reachOf = (report: LogWatchParts['report']) => {
+const reachOf = (report: LogWatchDependencies['report']) => {
   let awaySince: number | undefined;
   let reconnects = 0;
   return {
@@ -131,12 +131,12 @@ const reachOf = (report: LogWatchParts['report']) => {
 };
 
 /** Keeps track of whether the log is whole. */
-const wholenessOf = ({ report, onLost }: Pick<LogWatchParts, 'report' | 'onLost'>) => {
+const wholenessOf = ({ report, onLost }: Pick<LogWatchDependencies, 'report' | 'onLost'>) => {
   let broken: { readonly fault: Fault; readonly since: number } | undefined;
   let isLost = false;
   let missing: Fault | undefined;
 
-  const doubt = (what: string): void => {
+  const suspectRollback = (what: string): void => {
     if (broken === undefined) {
       broken = { fault: logSetBack(what), since: monotonicMs() };
       report(`${what} This is checked again for ${DOUBT_MS / 1_000} s.`, broken.fault);
@@ -145,7 +145,7 @@ const wholenessOf = ({ report, onLost }: Pick<LogWatchParts, 'report' | 'onLost'
       onLost(broken.fault);
     }
   };
-  const lack = (what: string): void => {
+  const reportMissing = (what: string): void => {
     if (missing !== undefined) return;
     missing = logFault(
       'log_set_back',
@@ -158,7 +158,7 @@ const wholenessOf = ({ report, onLost }: Pick<LogWatchParts, 'report' | 'onLost'
     setBack: () => broken?.fault,
     missing: () => missing,
     isLost: () => isLost,
-    mustBeWhole: (): void => {
+    assertLogIntact: (): void => {
       if (isLost && broken !== undefined) throw broken.fault;
     },
     mustLookWhole: (): void => {
@@ -167,8 +167,8 @@ const wholenessOf = ({ report, onLost }: Pick<LogWatchParts, 'report' | 'onLost'
     /** Once in doubt, only finding the known event ends the doubt: a log that was set back may grow past its position. */
     judge: (found: Continuity, known: Head | undefined): void => {
       const what = whatIsWrong(found, known);
-      if (what !== undefined && found === 'missing' && broken === undefined) lack(what);
-      else if (what !== undefined) doubt(what);
+      if (what !== undefined && found === 'missing' && broken === undefined) reportMissing(what);
+      else if (what !== undefined) suspectRollback(what);
       else if (broken !== undefined && !isLost) {
         report(
           `The event log appeared to be set back for ${secondsSince(broken.since)} s; it is complete again.`,
@@ -198,7 +198,7 @@ const writesOf = (probe: () => Promise<void>) => {
 
 /** Asks the log for the last event known to be in it, one check at a time. */
 const continuityChecks = (
-  { log, checkpoint, report }: LogWatchParts,
+  { log, checkpoint, report }: LogWatchDependencies,
   { judge, isLost, mustLookWhole }: ReturnType<typeof wholenessOf>,
   ending: AbortSignal,
 ) => {
@@ -206,7 +206,7 @@ const continuityChecks = (
   let known: Head | undefined;
 
   /** Determines the known event before asking for it, so that it was in the log by then. */
-  const { fresh: look } = sharedRuns(async () => {
+  const { fresh: look } = singleFlight(async () => {
     if (isLost()) return;
     // Failing read models say nothing about the log.
     known = later(await checkpoint().catch(() => undefined), known);
@@ -223,7 +223,7 @@ const continuityChecks = (
     isAway,
     reconnects,
     look,
-    lookIf: async (isDoubtful: boolean): Promise<void> => {
+    checkIf: async (isDoubtful: boolean): Promise<void> => {
       if (!isDoubtful) return;
       await look();
       mustLookWhole();
@@ -233,13 +233,17 @@ const continuityChecks = (
   };
 };
 
-export const logWatch = (parts: LogWatchParts): LogWatch => {
-  const { log, probe = async () => undefined, everyMs = EVERY_MS } = parts;
+export const logWatch = (dependencies: LogWatchDependencies): LogWatch => {
+  const { log, probe = async () => undefined, everyMs = EVERY_MS } = dependencies;
   const ending = new AbortController();
-  const whole = wholenessOf(parts);
+  const whole = wholenessOf(dependencies);
   const { written, failed, mustBeWritable } = writesOf(probe);
-  const { look, lookIf, isAway, reconnects, known, learn } = continuityChecks(parts, whole, ending.signal);
-  const { setBack, missing, mustBeWhole, mustLookWhole, isLost } = whole;
+  const { look, checkIf, isAway, reconnects, known, learn } = continuityChecks(
+    dependencies,
+    whole,
+    ending.signal,
+  );
+  const { setBack, missing, assertLogIntact, mustLookWhole, isLost } = whole;
 
   const append: EventLog['append'] = async (stream, events, expected, withinMs) => {
     mustLookWhole();
@@ -247,12 +251,12 @@ export const logWatch = (parts: LogWatchParts): LogWatch => {
     const appended = await log.append(stream, events, expected, withinMs).catch(async (error: unknown) => {
       failed(error);
       const actual = actualIfShorter(error, expected);
-      await lookIf(actual !== undefined || codeOf(error) === 'log_set_back');
+      await checkIf(actual !== undefined || codeOf(error) === 'log_set_back');
       throw actual === undefined ? error : shortened(stream, actual, expected);
     });
     written();
     // A new event comes after all known ones. If not, this was a repeated append, or the log was set back.
-    await lookIf(appended.position <= before);
+    await checkIf(appended.position <= before);
     learn({ position: appended.position, eventId: events.at(-1)?.id.toLowerCase() ?? '' });
     return appended;
   };
@@ -270,7 +274,7 @@ export const logWatch = (parts: LogWatchParts): LogWatch => {
     setBack,
     missing,
     reconnects,
-    mustBeWhole,
+    assertLogIntact,
     mustBeWritable: async () => {
       mustLookWhole();
       await mustBeWritable();

@@ -17,13 +17,13 @@ export interface Streams {
   /** Whether it is one of ours with events to copy and project. */
   holds(stream: string): boolean;
   /** Every name that `holds` accepts starts with one of these; other names may too. */
-  beginnings(): readonly string[];
+  prefixes(): readonly string[];
   /** The kind and tenant of the stream, or undefined if it is not a tenant's. */
   parse(stream: string): { readonly kind: StreamKind; readonly tenantId: string } | undefined;
   /** Its name without the prefix, the same in every log, or undefined if it is not one of ours. */
-  roleOf(stream: string): string | undefined;
-  /** The inverse of `roleOf`. */
-  withRole(role: string): string;
+  withoutPrefix(stream: string): string | undefined;
+  /** The inverse of `withoutPrefix`. */
+  withPrefix(role: string): string;
 }
 
 const TENANT_STREAM = new RegExp(`^(.*)(?:tenant|activity)-${UUID_PATTERN}$`, 's');
@@ -34,11 +34,10 @@ export const prefixOf = (stream: string): string | undefined => TENANT_STREAM.ex
 export const streamNames = (prefix = ''): Streams => {
   const pattern = new RegExp(`^(tenant|activity)-(${UUID_PATTERN})$`);
 
-  const withoutPrefix = (stream: string): string =>
-    stream.startsWith(prefix) ? stream.slice(prefix.length) : '';
+  const suffixOf = (stream: string): string => (stream.startsWith(prefix) ? stream.slice(prefix.length) : '');
 
-  const roleOf = (stream: string): string | undefined => {
-    const role = withoutPrefix(stream);
+  const withoutPrefix = (stream: string): string | undefined => {
+    const role = suffixOf(stream);
     return role === 'operator' || pattern.test(role) ? role : undefined;
   };
 
@@ -48,13 +47,13 @@ export const streamNames = (prefix = ''): Streams => {
     activity: (tenantId) => `${prefix}activity-${tenantId}`,
     operator: () => `${prefix}operator`,
     log: () => `${prefix}log`,
-    holds: (stream) => roleOf(stream) !== undefined,
-    beginnings: () => [`${prefix}tenant-`, `${prefix}activity-`, `${prefix}operator`],
+    holds: (stream) => withoutPrefix(stream) !== undefined,
+    prefixes: () => [`${prefix}tenant-`, `${prefix}activity-`, `${prefix}operator`],
     parse: (stream) => {
-      const match = pattern.exec(withoutPrefix(stream));
+      const match = pattern.exec(suffixOf(stream));
       return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };
     },
-    roleOf,
-    withRole: (role) => `${prefix}${role}`,
+    withoutPrefix,
+    withPrefix: (role) => `${prefix}${role}`,
   };
 };

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { OperatorEvent } from '../domain/events';
-import { keyFilter } from '../key-filter';
+import { keyFilter } from './key-filter';
 import { decode, operatorEventOf } from './codec';
 import type { EventLog, LoggedEvent, Position } from './event-log';
 import { gapBefore } from './gap';
 import type { LedgerLog } from './ledger-log';
-import { ownOf, runningDigest } from './own-events';
+import { comparableOf, runningDigest } from './comparable-events';
 import { operatorEvents } from './operator-events';
 import { upTo } from './reading';
 import type { Streams } from './streams';
@@ -195,7 +195,7 @@ const comparing = (earlier: EarlierHistory | undefined) => {
     digest: digest.soFar,
     events: () => events,
     add: (event: LoggedEvent, role: string): void => {
-      digest.add(ownOf(event, role));
+      digest.add(comparableOf(event, role));
       events += 1;
       if (events === earlier?.events) earlierDigest = digest.soFar();
     },
@@ -223,7 +223,7 @@ export const verifyLog = async (
   let lastPosition: Position | undefined;
 
   const take = (event: LoggedEvent): void => {
-    const role = streams.roleOf(event.stream);
+    const role = streams.withoutPrefix(event.stream);
     if (role === undefined) {
       foreign += 1;
       return;

@@ -6,11 +6,11 @@ import type { Identity, PresentedKey } from '../ledger/identify';
 import type { Position } from '../event-log/event-log';
 import type { TrustedProxies } from '../limits/trusted-proxies';
 import type { HttpProblemCode } from '../problems';
-import type { HeaderNames } from '../header-names';
-import type { RequestMetrics } from './answer/request-metrics';
+import type { HeaderNames } from '../configuration';
+import type { RequestMetrics } from './response/request-metrics';
 import type { TraceParent } from './request/trace-parent';
 import type { Tracing } from './request/tracing';
-import type { RouteParts } from './routes/route';
+import type { RouteDependencies } from './routes/route';
 
 /** As shown in a response body. Not the number of events: that is nobody's business but the operator's. */
 export interface StartProgress {
@@ -18,7 +18,7 @@ export interface StartProgress {
 }
 
 /** The dependencies of the API. */
-export interface ApiParts extends RouteParts {
+export interface ApiDependencies extends RouteDependencies {
   readonly headers: HeaderNames;
   readonly publicUrl: string;
   readonly bodyLimit: number;

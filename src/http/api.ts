@@ -1,10 +1,10 @@
 import Koa from 'koa';
 import { codeOf } from '../fault';
-import { accessLog } from './answer/access-log';
-import { compress } from './answer/compression';
-import { crossOrigin } from './answer/cross-origin';
-import { answerProblem } from './answer/problem-answer';
-import type { ApiContext, ApiParts, ApiState } from './api-context';
+import { accessLog } from './response/access-log';
+import { compress } from './response/compression';
+import { crossOrigin } from './response/cross-origin';
+import { answerProblem } from './response/problem-response';
+import type { ApiContext, ApiDependencies, ApiState } from './api-context';
 import { openApiDocument } from './openapi/document';
 import { arrive, requireTarget } from './request/arrival';
 import { authenticate, finalError } from './request/authentication';
@@ -32,7 +32,7 @@ import { getEvent, listEvents } from './routes/events';
 import { listLimits } from './routes/limits';
 import { listLogEntityTypes, listLogs } from './routes/logs';
 import { listPermissions } from './routes/permissions';
-import { serveOpenPages } from './routes/open-pages';
+import { servePublicPages } from './routes/open-pages';
 import { getOwnUsageReport } from './routes/reports';
 import type { Route } from './routes/route';
 import { routing, unrouted } from './routes/routing';
@@ -67,47 +67,49 @@ export const routes: readonly Route[] = [
 const CLIENT_GONE = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'reader_stalled']);
 
 /** Every request goes through these steps from top to bottom. */
-export const api = (parts: ApiParts): Koa<ApiState> => {
-  const logRequest = accessLog(parts);
-  const setClientAddress = clientAddress(parts);
-  const allowOrigin = crossOrigin(parts);
+export const api = (dependencies: ApiDependencies): Koa<ApiState> => {
+  const logRequest = accessLog(dependencies);
+  const setClientAddress = clientAddress(dependencies);
+  const allowOrigin = crossOrigin(dependencies);
 
   const refuse = async (ctx: ApiContext, thrown: unknown): Promise<void> => {
-    const error = await finalError(ctx, thrown, parts);
-    if (codeOf(error) !== 'key_refused') countUse(ctx.state, ctx.state.at, 'failed', parts);
-    answerProblem(ctx, error, parts);
+    const error = await finalError(ctx, thrown, dependencies);
+    if (codeOf(error) !== 'key_refused') countUse(ctx.state, ctx.state.at, 'failed', dependencies);
+    answerProblem(ctx, error, dependencies);
   };
 
   const app = new Koa<ApiState>();
-  if (parts.tracing !== undefined) app.use(traced(parts.tracing));
+  if (dependencies.tracing !== undefined) app.use(traced(dependencies.tracing));
 
   app.use(async (ctx, next) => {
-    arrive(ctx, parts);
+    arrive(ctx, dependencies);
     logRequest(ctx);
     const isPreflight = await allowOrigin(ctx);
     try {
       setClientAddress(ctx);
-      await countRequest(ctx, parts);
+      await countRequest(ctx, dependencies);
       requireTarget(ctx);
       if (!isPreflight) await next();
       const { at, operation = ctx.method.toLowerCase() } = ctx.state;
-      countUse(ctx.state, at, { operation }, parts);
+      countUse(ctx.state, at, { operation }, dependencies);
     } catch (thrown) {
-      await refuse(ctx, thrown).catch((error: unknown) => answerProblem(ctx, error, parts));
+      await refuse(ctx, thrown).catch((error: unknown) => answerProblem(ctx, error, dependencies));
     }
     await compress(ctx);
   });
-  app.use(serveOpenPages({ ...parts, document: () => openApiDocument({ ...parts, routes }) }));
+  app.use(
+    servePublicPages({ ...dependencies, document: () => openApiDocument({ ...dependencies, routes }) }),
+  );
   app.use(async (ctx, next) => {
-    await authenticate(ctx, parts);
+    await authenticate(ctx, dependencies);
     await next();
   });
-  app.use(routing(routes, parts)); // per route: permission, body, idempotency and conditions, handler
+  app.use(routing(routes, dependencies)); // per route: permission, body, idempotency and conditions, handler
   app.use(unrouted);
 
   app.on('error', (error) => {
     const level = CLIENT_GONE.has(codeOf(error) ?? '') ? 'info' : 'error';
-    parts.logger[level]({ err: error }, 'an answer could not be sent');
+    dependencies.logger[level]({ err: error }, 'an answer could not be sent');
   });
   return app;
 };

@@ -5,8 +5,8 @@ import type { Duplex } from 'node:stream';
 import { fault } from '../fault';
 import { httpProblems, type HttpProblemCode } from '../problems';
 import { inSequence } from './request/pipelining';
-import { securityHeaders } from './answer/security-headers';
-import { PROBLEM_TYPE, problemBody, problemHeaders } from './answer/problem-body';
+import { securityHeaders } from './response/security-headers';
+import { PROBLEM_TYPE, problemBody, problemHeaders } from './response/problem-body';
 
 /** How long to wait on a connection, in milliseconds. */
 export interface Timeouts {

@@ -1,16 +1,16 @@
 import type { RequestListener, ServerResponse } from 'node:http';
-import { beforeDeadline, isoNow, monotonicMs } from '../clock';
+import { beforeDeadline, isoNow, monotonicMs } from '../async/clock';
 import { messageOf } from '../fault';
 import type { RateLimitsStatus } from '../limits/rate-limits';
-import { sharedRuns } from '../shared-runs';
-import { securityHeaders } from './answer/security-headers';
+import { singleFlight } from '../async/single-flight';
+import { securityHeaders } from './response/security-headers';
 
 interface Status {
   readonly projections: readonly { readonly damage?: string }[];
 }
 
 /** The dependencies of the operations listener, which serves operators on a port of its own. */
-export interface OperationsParts {
+export interface OperationsDependencies {
   readonly phase: () => 'starting' | 'ready' | 'stopping';
   /** What startup is waiting for, as long as there is no status. */
   readonly waitingFor: () => string | undefined;
@@ -44,9 +44,9 @@ const late = (): Error =>
   new Error(`The event log or the read models have not answered within ${RESPOND_MS} ms.`);
 
 /** Ready: the log and the read models respond, no read model is damaged, and the read models have caught up once since startup. */
-const readinessOf = ({ phase, waitingFor, status, limits }: OperationsParts) => {
+const readinessOf = ({ phase, waitingFor, status, limits }: OperationsDependencies) => {
   /** Concurrent probes share one query, so they do not pile up on an unresponsive store. */
-  const statuses = sharedRuns(status);
+  const statuses = singleFlight(status);
   let lastKnown: { readonly at: string; readonly status: Status } | undefined;
 
   const fetchStatus = async (): Promise<Status> => {
@@ -79,8 +79,8 @@ const readinessOf = ({ phase, waitingFor, status, limits }: OperationsParts) => 
   };
 };
 
-export const operations = (parts: OperationsParts): RequestListener => {
-  const readiness = readinessOf(parts);
+export const operations = (dependencies: OperationsDependencies): RequestListener => {
+  const readiness = readinessOf(dependencies);
   return (request, response) => {
     const path = (request.url ?? '').split('?')[0];
     if (request.method !== 'GET' && request.method !== 'HEAD') {
@@ -89,8 +89,8 @@ export const operations = (parts: OperationsParts): RequestListener => {
     }
     if (path === '/livez') return send(response, 200, { status: 'live' });
     if (path === '/metrics')
-      return void parts.metrics.text().then(
-        (text) => sendText(response, 200, text, parts.metrics.contentType),
+      return void dependencies.metrics.text().then(
+        (text) => sendText(response, 200, text, dependencies.metrics.contentType),
         (error: unknown) => send(response, 503, { status: 'unavailable', reason: messageOf(error) }),
       );
     if (path !== '/readyz') return send(response, 404, { paths: ['/livez', '/readyz', '/metrics'] });

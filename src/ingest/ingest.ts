@@ -1,10 +1,10 @@
 import { boundedCache, type BoundedCache } from '../bounded-cache';
-import { monotonicMs } from '../clock';
+import { monotonicMs } from '../async/clock';
 import { MAX_APPEND_BYTES, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { groupedBy } from '../grouping';
 import type { Ledger } from '../ledger/ledger';
-import { together } from '../together';
+import { settleAll } from '../async/settle-all';
 import { onceAppender } from './append-once';
 import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';
@@ -12,7 +12,7 @@ import { pace, type Pace } from './pace';
 import { impatience, type Patience } from './patience';
 
 /** What `ingest` needs to append reported facts, as NDJSON, to the activity streams of their tenants. */
-export interface IngestParts extends LedgerLog {
+export interface IngestDependencies extends LedgerLog {
   readonly ledger: Ledger;
   /** Whether the read models have applied this position. Waits for a while. */
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
@@ -93,7 +93,7 @@ const MAX_RECENT = 20_000;
 const later = (a: Position, b: Position): Position => (a > b ? a : b);
 
 /** One run over the input, with its results so far. */
-interface Run extends IngestParts, IngestOptions {
+interface Run extends IngestDependencies, IngestOptions {
   readonly patiently: Patience;
   readonly appendOnce: ReturnType<typeof onceAppender>;
   /** The newest ids of the input, which a dry run finds nowhere else. */
@@ -177,12 +177,12 @@ const appendTenant = async (run: Run, { facts, shown }: Unshown): Promise<Positi
 /** Checks all tenants before appending to any, so that the log can commit the appends as one group. */
 const appendBatch = async (run: Run, batch: readonly ValidFact[]): Promise<Position> => {
   const byTenant = groupedBy(batch, ({ tenantId }) => tenantId);
-  const unshown = await together(
+  const unshown = await settleAll(
     Array.from(byTenant, async ([tenantId, facts]) =>
       unshownOf(run, tenantId, await admitted(run, tenantId, facts)),
     ),
   );
-  const ends = await together(unshown.map((facts) => appendTenant(run, facts)));
+  const ends = await settleAll(unshown.map((facts) => appendTenant(run, facts)));
   return ends.reduce(later, '');
 };
 
@@ -204,22 +204,22 @@ const ingestAll = async (
 /** Never rejects: what was ingested is reported whatever happens. */
 export const ingest = async (
   input: AsyncIterable<Buffer | string>,
-  parts: IngestParts,
+  dependencies: IngestDependencies,
   options: IngestOptions,
 ): Promise<Finished> => {
   const { patiently = impatience } = options;
   const run: Run = {
-    ...parts,
+    ...dependencies,
     ...options,
     refusals: [],
     accepted: 0,
     alreadyThere: 0,
     refused: 0,
     patiently,
-    appendOnce: onceAppender(parts.log, patiently),
+    appendOnce: onceAppender(dependencies.log, patiently),
     recent: boundedCache(MAX_RECENT),
   };
-  const paced = pace(parts.reached);
+  const paced = pace(dependencies.reached);
   try {
     await ingestAll(run, input, paced);
     return { ...totalsOf(run), shown: await paced.finished() };

@@ -1,4 +1,4 @@
-import { monotonicMs } from '../clock';
+import { monotonicMs } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 
 /** Backpressure: slows the appends down so that the live read models never lag far behind, measured in time. */

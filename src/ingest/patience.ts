@@ -1,4 +1,4 @@
-import { monotonicMs, pause } from '../clock';
+import { monotonicMs, pause } from '../async/clock';
 import { codeOf, moreOf } from '../fault';
 import { isDamage } from '../read-models/damage';
 

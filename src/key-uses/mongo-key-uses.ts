@@ -1,6 +1,6 @@
 import type { AnyBulkWriteOperation } from 'mongodb';
 import type { MongoConnection } from '../mongodb/connection';
-import { gatheredUses, type KeyUsesOptions } from './gathered-uses';
+import { batchedUses, type KeyUsesOptions } from './batched-uses';
 import type { KeyDay, KeyUses } from './key-uses';
 
 interface StoredUse {
@@ -65,7 +65,7 @@ export const mongoKeyUses = ({ db, run }: MongoConnection, options: KeyUsesOptio
     await days.bulkWrite(added.map(addition), { ordered: false });
   };
   return {
-    ...gatheredUses(write, options),
+    ...batchedUses(write, options),
     lastUses: async (tenantId, keyIds) => {
       const ids =
         keyIds === undefined

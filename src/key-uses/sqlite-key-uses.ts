@@ -3,7 +3,7 @@ import { fault, messageOf } from '../fault';
 import type { Database } from '../sqlite/database';
 import { disposableFile } from '../sqlite/disposable-file';
 import { startThread } from '../sqlite/thread';
-import { gatheredUses, type KeyUsesOptions } from './gathered-uses';
+import { batchedUses, type KeyUsesOptions } from './batched-uses';
 import type { KeyDay, KeyUses } from './key-uses';
 import type { ChangedDays } from './sqlite-key-uses-thread';
 
@@ -48,7 +48,7 @@ export const sqliteKeyUses = (folder: string, options: KeyUsesOptions = {}): Key
   const thread = startThread(join(__dirname, 'sqlite-key-uses-thread.js'), { path });
   const file = disposableFile(path, options.report ?? (() => undefined));
   const change = (changes: ChangedDays): Promise<unknown> => file.write(() => thread.call(changes, WRITE_MS));
-  const { used, close } = gatheredUses((added) => change({ added }), options);
+  const { used, close } = batchedUses((added) => change({ added }), options);
 
   const read = <T>(query: (db: Database) => T, none: NoInfer<T>): T => {
     try {

@@ -44,14 +44,14 @@ const eventsOf = async (
 
 /** The same request, if it was answered before and is still remembered. It may be ahead of the fold. */
 export const earlierRequest = async (
-  parts: LedgerLog,
+  dependencies: LedgerLog,
   { replies }: KnownTenant,
   repeatable: RepeatableRequest,
 ): Promise<EarlierRequest | undefined> => {
   const { applicationId, request } = repeatable;
   if (request === undefined) return undefined;
   for (const revision of replies.find(replyKey(applicationId, request))) {
-    const events = await eventsOf(parts, repeatable, revision);
+    const events = await eventsOf(dependencies, repeatable, revision);
     const [first] = events;
     if (first?.idempotency !== undefined)
       return { hash: first.idempotency.hash, keyId: first.keyId, revision, events };

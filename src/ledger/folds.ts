@@ -1,11 +1,11 @@
 import { boundedCache, type BoundedCache } from '../bounded-cache';
-import { beforeDeadline, threadMs, yieldToEventLoop } from '../clock';
+import { beforeDeadline, threadMs, yieldToEventLoop } from '../async/clock';
 import type { Recorded, TenantEvent } from '../domain/events';
 import { logFault, type EventLog } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf, messageOf, moreOf } from '../fault';
-import { sharedRunsBy } from '../shared-runs';
+import { singleFlightBy } from '../async/single-flight';
 import {
   bytesOf,
   emptyFold,
@@ -87,8 +87,8 @@ const readToHeadFrom = async (
   return isConfirmed ? folding.fold() : undefined;
 };
 
-const readToHead = async (tenantId: string, known: KnownTenant, parts: LedgerLog): Promise<Fold> =>
-  (await readToHeadFrom(tenantId, known, parts, undefined)) ?? known.fold;
+const readToHead = async (tenantId: string, known: KnownTenant, dependencies: LedgerLog): Promise<Fold> =>
+  (await readToHeadFrom(tenantId, known, dependencies, undefined)) ?? known.fold;
 
 interface LoadedTenant {
   readonly known: KnownTenant;
@@ -109,7 +109,7 @@ const loadedTenant = async (tenantId: string, cache: FoldCache): Promise<LoadedT
 };
 
 /** Retries from the head of the stream for as long as the stream changes during the work. */
-export const untilUnchanged = async <T>(work: (fresh: boolean) => Promise<T>): Promise<T> => {
+export const retryOnConflict = async <T>(work: (fresh: boolean) => Promise<T>): Promise<T> => {
   for (let fresh = false; ; fresh = true)
     try {
       return await work(fresh);
@@ -124,7 +124,7 @@ const MAX_BYTES = 64 * 1_048_576;
 /** The number of events after which a snapshot pays off; large folds need more. */
 const snapshotEvery = (fold: Fold): number => Math.max(500, Math.floor(bytesOf(fold) / 2_000));
 
-export const stillReading = () =>
+export const loadTimeout = () =>
   logFault('log_unavailable', 'The history of this tenant is still being read.');
 
 interface Cached {
@@ -206,7 +206,7 @@ export const cachedFolds = (
   const unreadableTenants = new Map<string, UnreadableTenant>();
   const cache: FoldCache = { log, snapshots, streams, tenants, unreadableTenants };
   /** Concurrent callers share a read. */
-  const reads = sharedRunsBy((tenantId, at) => catchUp(cache, tenantId, at));
+  const reads = singleFlightBy((tenantId, at) => catchUp(cache, tenantId, at));
   return {
     peek: (tenantId, since = -Infinity) => {
       const entry = tenants.get(tenantId);
@@ -215,7 +215,7 @@ export const cachedFolds = (
     asOf: async (tenantId, since, deadline) => {
       const entry = tenants.get(tenantId);
       if (entry === undefined || entry.at < since)
-        return beforeDeadline(reads.since(tenantId, since), deadline, stillReading);
+        return beforeDeadline(reads.since(tenantId, since), deadline, loadTimeout);
       tenants.put(tenantId, entry);
       return entry.known;
     },

@@ -1,18 +1,18 @@
-import { threadMs } from '../clock';
+import { threadMs } from '../async/clock';
 import {
   isFinal,
   keyStanding,
   requireValid,
   standingOf,
-  type KeyHolder,
   type KeyRecord,
-  type KeyStanding,
+  type KeyStatus,
 } from '../domain/authority';
 import type { Idempotency } from '../domain/events';
 import type { LedgerLog } from '../event-log/ledger-log';
 import type { Fold } from './fold';
 import { earlierRequest, type EarlierRequest } from './earlier-request';
 import type { Folds, KnownTenant } from './folds';
+import type { KeyHolder } from '../domain/keys';
 
 /** An API key as a request presents it. */
 export interface PresentedKey {
@@ -76,11 +76,11 @@ export interface Identifying {
 }
 
 export const identifying = (ledgerLog: LedgerLog, folds: Folds, records: KeyRecords): Identifying => {
-  const standingIn = ({ tenant }: Fold, { digest, at }: PresentedKey): KeyStanding =>
+  const standingIn = ({ tenant }: Fold, { digest, at }: PresentedKey): KeyStatus =>
     keyStanding(tenant, digest, at);
 
   /** With a proof, the read model decides; without one, the fold. */
-  const standingAt = async (key: PresentedKey, since: number): Promise<KeyStanding> => {
+  const standingAt = async (key: PresentedKey, since: number): Promise<KeyStatus> => {
     const { tenantId, at, deadline } = key;
     const isFolded = folds.peek(tenantId, since) !== undefined;
     const record = isFolded ? undefined : await records.find(key, since);
@@ -88,16 +88,16 @@ export const identifying = (ledgerLog: LedgerLog, folds: Folds, records: KeyReco
     return standingIn((await folds.asOf(tenantId, since, deadline)).fold, key);
   };
 
-  const standing = async (key: PresentedKey, maxAgeMs: number): Promise<KeyStanding> => {
+  const standing = async (key: PresentedKey, maxAgeMs: number): Promise<KeyStatus> => {
     const cached = folds.peek(key.tenantId);
     const known = cached === undefined ? undefined : standingIn(cached, key);
     // No later event changes a final status.
     if (known !== undefined && isFinal(known)) return known;
     const found = await standingAt(key, threadMs() - maxAgeMs);
-    return found.status === 'good' || maxAgeMs === 0 ? found : standingAt(key, threadMs());
+    return found.status === 'valid' || maxAgeMs === 0 ? found : standingAt(key, threadMs());
   };
 
-  const repeatedDeletion = async (key: PresentedKey, { application }: Extract<KeyStanding, Holder>) => {
+  const repeatedDeletion = async (key: PresentedKey, { application }: Extract<KeyStatus, Holder>) => {
     const { tenantId, request } = key;
     const tenant = await folds.asOf(tenantId, threadMs(), key.deadline);
     const repeatable = { tenantId, applicationId: application.id, request };

@@ -1,12 +1,12 @@
-import { monotonicMs, threadMs } from '../clock';
+import { monotonicMs, threadMs } from '../async/clock';
 import { keyRefused, mustHold, type Caller } from '../domain/authority';
 import type { Actor, Caused, Client, Idempotency, Recorded, TenantEvent } from '../domain/events';
 import { isRefusal } from '../domain/refusal';
 import {
   mustBeActive,
   type ActiveTenant,
-  type Asker,
-  type Bounds,
+  type Requester,
+  type Quotas,
   type Decide,
   type Tenant,
 } from '../domain/tenant';
@@ -17,7 +17,7 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf, fault, type FaultCode } from '../fault';
 import { earlierRequest, type EarlierRequest } from './earlier-request';
 import type { Fold, UnreadableTenant } from './fold';
-import { untilUnchanged, type Folds, type KnownTenant } from './folds';
+import { retryOnConflict, type Folds, type KnownTenant } from './folds';
 import { holderOf, identifying, type Identifying, type KeyRecords } from './identify';
 import { replyKey } from './replies';
 import { streamQueue } from './stream-queue';
@@ -89,18 +89,26 @@ type Plan =
       readonly events: readonly TenantEvent[];
     };
 
-const planFor = async (parts: LedgerParts, known: KnownTenant, command: Command): Promise<Plan> => {
-  const { bounds } = parts;
+const planFor = async (
+  dependencies: LedgerDependencies,
+  known: KnownTenant,
+  command: Command,
+): Promise<Plan> => {
+  const { quotas } = dependencies;
   const { tenant } = known.fold;
   const { tenantId, caller, permission, idempotency, at } = command;
-  const decide = (asker: Asker): readonly TenantEvent[] => {
+  const decide = (requester: Requester): readonly TenantEvent[] => {
     mustMeet(command, tenant);
-    return command.decide(tenant, { asker, at, bounds });
+    return command.decide(tenant, { requester, at, quotas });
   };
   if (caller.kind === 'operator')
     return { kind: 'append', actor: caller.actor, events: decide({ kind: 'operator' }) };
   const { applicationId } = caller;
-  const earlier = await earlierRequest(parts, known, { tenantId, applicationId, request: idempotency });
+  const earlier = await earlierRequest(dependencies, known, {
+    tenantId,
+    applicationId,
+    request: idempotency,
+  });
   const { keyId, application } = holderOf(known, caller, earlier);
   if (permission !== undefined) mustHold(application, permission);
   if (earlier === undefined) {
@@ -112,14 +120,14 @@ const planFor = async (parts: LedgerParts, known: KnownTenant, command: Command)
   throw fault('idempotency_key_reused', 'This idempotency key was used with another body.');
 };
 
-export interface LedgerParts extends LedgerLog {
+export interface LedgerDependencies extends LedgerLog {
   readonly folds: Folds;
   readonly keys: KeyRecords;
-  readonly bounds: Bounds;
+  readonly quotas: Quotas;
 }
 
 const append = async (
-  { log, folds, streams }: LedgerParts,
+  { log, folds, streams }: LedgerDependencies,
   command: Command,
   known: KnownTenant,
   { events, actor, keyId }: Plan & { kind: 'append' },
@@ -170,20 +178,20 @@ export const isRefused = (error: unknown): boolean => isRefusal(error) || REFUSE
 
 /** Plans on the cached state; refusals and retries are planned again at the head of the stream. */
 const makePlan = async (
-  parts: LedgerParts,
+  dependencies: LedgerDependencies,
   command: Command,
   isFresh: boolean,
 ): Promise<{ readonly plan: Plan; readonly known: KnownTenant }> => {
-  const { folds } = parts;
+  const { folds } = dependencies;
   const { tenantId, deadline } = command;
   const atHead = async () => {
     const known = await folds.asOf(tenantId, threadMs(), deadline);
-    return { known, plan: await planFor(parts, known, command) };
+    return { known, plan: await planFor(dependencies, known, command) };
   };
   if (isFresh) return atHead();
   const known = await folds.asOf(tenantId, -Infinity, deadline);
   try {
-    const plan = await planFor(parts, known, command);
+    const plan = await planFor(dependencies, known, command);
     return plan.kind === 'append' ? { plan, known } : await atHead();
   } catch (error) {
     if (isRefused(error)) return atHead();
@@ -191,19 +199,23 @@ const makePlan = async (
   }
 };
 
-const tryOnce = async (parts: LedgerParts, command: Command, isFresh: boolean): Promise<Executed> => {
-  const { plan, known } = await makePlan(parts, command, isFresh);
+const tryOnce = async (
+  dependencies: LedgerDependencies,
+  command: Command,
+  isFresh: boolean,
+): Promise<Executed> => {
+  const { plan, known } = await makePlan(dependencies, command, isFresh);
   if (plan.kind === 'repeat') return repeat(known.fold, plan.events);
   try {
-    return await append(parts, command, known, plan);
+    return await append(dependencies, command, known, plan);
   } catch (error) {
     if (isFresh || !isRefused(error)) throw error;
-    return tryOnce(parts, command, true);
+    return tryOnce(dependencies, command, true);
   }
 };
 
-export const ledger = (parts: LedgerParts): Ledger => {
-  const { folds, streams, keys } = parts;
+export const ledger = (dependencies: LedgerDependencies): Ledger => {
+  const { folds, streams, keys } = dependencies;
   const inTurn = streamQueue();
   const inProgress = new Set<string>();
 
@@ -218,11 +230,11 @@ export const ledger = (parts: LedgerParts): Ledger => {
   };
 
   return {
-    ...identifying(parts, folds, keys),
+    ...identifying(dependencies, folds, keys),
     execute: (command) =>
       exclusive(command, () =>
         inTurn(streams.tenant(command.tenantId), command.deadline - ANSWER_MS, () =>
-          untilUnchanged((isFresh) => tryOnce(parts, command, isFresh)),
+          retryOnConflict((isFresh) => tryOnce(dependencies, command, isFresh)),
         ),
       ),
     stateOf: async (tenantId, deadline) => (await folds.asOf(tenantId, threadMs(), deadline)).fold.tenant,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { isoNow } from '../clock';
+import { isoNow } from '../async/clock';
 import type { NewKey } from '../domain/application-keys';
 import { digestOf, makeKey } from './api-key';
 

@@ -1,6 +1,6 @@
-import { yieldToEventLoop } from '../clock';
-import { allKeys, changingKeys, noKeys } from '../domain/keys';
-import type { Key, Tenant } from '../domain/tenant';
+import { yieldToEventLoop } from '../async/clock';
+import { allKeys, changingKeys, noKeys, type Key } from '../domain/keys';
+import type { Tenant } from '../domain/tenant';
 import { parsedJson } from '../json';
 import type { Fold } from './fold';
 import type { PackedReplies } from './replies';

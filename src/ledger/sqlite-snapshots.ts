@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { yieldToEventLoop } from '../clock';
+import { yieldToEventLoop } from '../async/clock';
 import { disposableFile } from '../sqlite/disposable-file';
 import { startThread } from '../sqlite/thread';
 import { FOLD_VERSION } from './fold';

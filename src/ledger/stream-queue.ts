@@ -1,4 +1,4 @@
-import { beforeDeadline } from '../clock';
+import { beforeDeadline } from '../async/clock';
 import { logFault } from '../event-log/event-log';
 
 /** Serializes the writes of this process to each stream, in order of arrival; each waits only until its deadline. */

@@ -4,7 +4,7 @@ import { MemoryLimiter } from './memory-limiter';
 import { appliesTo, type Policy } from './policies';
 
 /** The policy that refuses a request, the seconds to wait, and whether the request started the block. */
-export interface Refused {
+export interface LimitExceeded {
   readonly policy: Policy;
   readonly retryAfter: number;
   readonly blockStarted: boolean;
@@ -15,7 +15,7 @@ export interface Counted {
   /** The `RateLimit-Policy` and `RateLimit` fields of the response; undefined: nothing was counted. */
   readonly policyField: string | undefined;
   readonly stateField: string | undefined;
-  readonly refused?: Refused;
+  readonly refused?: LimitExceeded;
 }
 
 export interface RateLimits {
@@ -40,7 +40,7 @@ export interface RateLimitsStatus {
   readonly uncounted: number;
 }
 
-export interface RateLimitsParts {
+export interface RateLimitsDependencies {
   /** The limiter of a policy with counters that all instances share. Omitted: this process counts on its own. */
   readonly shared?: ((policy: Policy) => RateLimiterAbstract) | undefined;
   readonly memory?: Counters;
@@ -85,7 +85,7 @@ const joined = (fields: readonly string[]): string | undefined =>
   fields.length === 0 ? undefined : fields.join(', ');
 
 /** A circuit breaker for the shared counters. */
-const circuitBreaker = ({ report, now = () => performance.now() }: RateLimitsParts) => {
+const circuitBreaker = ({ report, now = () => performance.now() }: RateLimitsDependencies) => {
   let retryAt: number | undefined;
 
   const failed = (error: Error): void => {
@@ -128,9 +128,9 @@ const consume = async (limiter: RateLimiterAbstract, address: string): Promise<O
   }
 };
 
-export const rateLimits = (policies: readonly Policy[], parts: RateLimitsParts): RateLimits => {
-  const { shared, memory = boundedCounters(MAX_COUNTERS), sharedWithinMs = SHARED_WITHIN_MS } = parts;
-  const breaker = circuitBreaker(parts);
+export const rateLimits = (policies: readonly Policy[], dependencies: RateLimitsDependencies): RateLimits => {
+  const { shared, memory = boundedCounters(MAX_COUNTERS), sharedWithinMs = SHARED_WITHIN_MS } = dependencies;
+  const breaker = circuitBreaker(dependencies);
   const totals = { blocks_started: 0, counted_alone: 0, uncounted: 0 };
   const rules = policies.map((policy): Rule => ({
     policy,
@@ -152,11 +152,11 @@ export const rateLimits = (policies: readonly Policy[], parts: RateLimitsParts):
     const outcome = (limiter && (await consumeShared(limiter, address))) ?? (await consume(own, address));
     if (!(outcome instanceof Error)) return outcome;
     totals.uncounted += 1;
-    parts.report('Requests are not counted: every rate counter fails.', outcome);
+    dependencies.report('Requests are not counted: every rate counter fails.', outcome);
     return undefined;
   };
 
-  const refusal = (policy: Policy, result: RateLimiterRes): Refused => {
+  const refusal = (policy: Policy, result: RateLimiterRes): LimitExceeded => {
     const blockStarted = result.consumedPoints === policy.limit + 1;
     if (blockStarted) totals.blocks_started += 1;
     return { policy, retryAfter: secondsOf(result), blockStarted };

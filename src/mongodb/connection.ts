@@ -1,8 +1,8 @@
 import type { Db, MongoClient, MongoClientOptions } from 'mongodb';
 import os from 'node:os';
-import { beforeDeadline, monotonicMs } from '../clock';
+import { beforeDeadline, monotonicMs } from '../async/clock';
 import { fault, messageOf, type Fault } from '../fault';
-import { whenReachable, type AwaitedStore, type WaitingForStore } from '../reachable-store';
+import { whenReachable, type AwaitedStore, type WaitingForStore } from '../async/reachable-store';
 import { programVersion } from '../version';
 import { addressOf, invalidAddress, optionsIn } from './address';
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Db } from 'mongodb';
-import { pause } from '../clock';
+import { pause } from '../async/clock';
 import { fault } from '../fault';
 import { insertOnce } from './duplicates';
 

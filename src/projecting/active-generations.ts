@@ -1,5 +1,5 @@
 import type { Projector } from '../../projections/projector';
-import { monotonicMs, pause } from '../clock';
+import { monotonicMs, pause } from '../async/clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import { codeOf, fault } from '../fault';
 import { damaged, isDamage, unreadable } from '../read-models/damage';
@@ -13,7 +13,7 @@ import {
   type RegistryState,
   type StoredGeneration,
 } from '../read-models/read-models';
-import { sharedRuns } from '../shared-runs';
+import { singleFlight } from '../async/single-flight';
 import {
   exists,
   isMismatch,
@@ -205,7 +205,7 @@ const look = async (active: Active, state: RegistryState, began: number): Promis
 const lookingAt = (all: readonly Active[], { state, stateToken }: ReadModels) => {
   /** The token of the last look, if it succeeded. */
   let seen: number | undefined;
-  return sharedRuns(async (): Promise<void> => {
+  return singleFlight(async (): Promise<void> => {
     const began = monotonicMs();
     const token = stateToken?.();
     if (token !== undefined && token === seen && all.every(isSettled)) {

@@ -1,9 +1,9 @@
-import { signal } from '../signal';
+import { condition } from '../async/condition';
 
 /** Makes a number of parties wait for each other. A party that leaves, because it failed or is done, counts as arrived. */
 export const barrier = (parties: number) => {
   let missing = parties;
-  const complete = signal();
+  const complete = condition();
   return () => {
     let hasArrived = false;
     const leave = (): void => {

@@ -1,4 +1,4 @@
-import { pause } from '../clock';
+import { pause } from '../async/clock';
 import type { EventLog, LoggedEvent, Position, ReadFrom } from '../event-log/event-log';
 
 /**

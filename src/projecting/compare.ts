@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Document, Projector } from '../../projections/projector';
-import { yieldToEventLoop, monotonicMs, pause } from '../clock';
+import { yieldToEventLoop, monotonicMs, pause } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import { fault } from '../fault';
 import { differences } from '../read-models/differences';
 import type { DocumentKey, Generation, Snapshot, Suspect } from '../read-models/read-models';
-import { parkedKey } from './fold-batch';
+import { parkedKey } from './parked-tenants';
 
 /** A document that differs between the live read model and a replay of the log. */
 export interface Difference extends DocumentKey {

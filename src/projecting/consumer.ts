@@ -1,7 +1,7 @@
-import { monotonicMs } from '../clock';
+import { monotonicMs } from '../async/clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { signal, type Signal } from '../signal';
+import { condition, type Condition } from '../async/condition';
 import { batchOf, type Batch } from './batch';
 import { batchReader, type BatchReader, type ReaderOptions } from './batch-reader';
 
@@ -33,7 +33,7 @@ interface State {
   readonly streams: Streams;
   readonly members: Set<Member>;
   /** Notified when a batch has been read, and when a member has finished one or left. */
-  readonly changed: Signal;
+  readonly changed: Condition;
   shared?: SharedBatch | undefined;
   starting?: Promise<SharedBatch> | undefined;
 }
@@ -180,7 +180,7 @@ export interface Consumer {
 export const consumer = (log: EventLog, streams: Streams, options: ReaderOptions = {}): Consumer => {
   const ending = new AbortController();
   const reader = batchReader(log, ending.signal, options);
-  const state: State = { reader, streams, members: new Set(), changed: signal() };
+  const state: State = { reader, streams, members: new Set(), changed: condition() };
   const batches =
     (upTo?: Position): Batches =>
     (after, abort) => {

@@ -2,14 +2,12 @@ import type { Change, Projector, Reference } from '../../projections/projector';
 import type { Recorded } from '../domain/events';
 import { gapBefore } from '../event-log/gap';
 import { messageOf } from '../fault';
-import { PARKED, STREAMS, type DocumentKey, type Target, type Write } from '../read-models/read-models';
+import { PARKED, STREAMS, type Target, type Write } from '../read-models/read-models';
 import type { Batch, BatchEvent } from './batch';
 import { documentCache, write, type DocumentCache, type Slot } from './document-cache';
-import type { ParkedTenant, SetAside } from './parking';
+import { PARKED_KEY, type ParkedTenant } from './parked-tenants';
+import type { SetAside } from './set-aside';
 import type { StreamDocument } from './stream-revisions';
-
-/** The only key per tenant: a projection parks a tenant at one event at a time. */
-const PARKED_KEY = 'tenant';
 
 export interface Folding {
   readonly projector: Projector;
@@ -38,12 +36,6 @@ interface Work {
 }
 
 const badWork = (bad: string): Work => ({ changes: [], slots: [], bad });
-
-export const parkedKey = (tenantId: string): DocumentKey => ({
-  tenantId,
-  collection: PARKED,
-  key: PARKED_KEY,
-});
 
 type AnyReducer = (event: Recorded) => readonly Change[];
 

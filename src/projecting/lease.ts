@@ -1,5 +1,5 @@
 import type { Projector } from '../../projections/projector';
-import { monotonicMs } from '../clock';
+import { monotonicMs } from '../async/clock';
 import { holderName } from '../read-models/lease-holder';
 import type { Leases, ReadModels } from '../read-models/read-models';
 

@@ -10,7 +10,7 @@ import {
   newGeneration,
   type Generation,
   type GenerationId,
-  type Peek,
+  type GenerationView,
   type ReadModels,
 } from '../read-models/read-models';
 
@@ -25,30 +25,30 @@ export interface LiveGeneration {
  * answers would be wrong, so it must not be used.
  */
 const mismatchOf = async (
-  generation: Peek,
+  generation: GenerationView,
   log: EventLog,
-  ifOfAnotherLog = '',
+  otherLogHint = '',
 ): Promise<Fault | undefined> => {
   const { to, log: builtFrom } = await generation.control();
   if (builtFrom !== (await log.identity()))
     return fault(
       'read_models_of_another_log',
-      `The read model ${generationName(generation.id)} was built from another event log. ${ifOfAnotherLog}`,
+      `The read model ${generationName(generation.id)} was built from another event log. ${otherLogHint}`,
     );
   const wrong = to === undefined ? undefined : whatIsWrong(await lastingContinuity(log, to), to);
   return wrong === undefined ? undefined : logSetBack(wrong);
 };
 
 /** Whether it was built from this log as it is now. After the log was set back, it would show events that are gone. */
-export const matchesLog = async (generation: Peek, log: EventLog): Promise<boolean> =>
+export const matchesLog = async (generation: GenerationView, log: EventLog): Promise<boolean> =>
   (await mismatchOf(generation, log)) === undefined;
 
 const mustMatchLog = async (
-  generation: Peek,
+  generation: GenerationView,
   log: EventLog,
-  { ifOfAnotherLog }: Pick<ReadModels, 'ifOfAnotherLog'>,
+  { otherLogHint }: Pick<ReadModels, 'otherLogHint'>,
 ): Promise<void> => {
-  const mismatch = await mismatchOf(generation, log, ifOfAnotherLog);
+  const mismatch = await mismatchOf(generation, log, otherLogHint);
   if (mismatch !== undefined) throw mismatch;
 };
 
@@ -103,12 +103,12 @@ export const openLive = async (opening: Opening): Promise<Generation> => {
   }
 };
 
-/** Creates an empty generation, and makes it live if `believed` still is. */
-const createLive = async ({ projector, readModels, log }: Opening, believed: string | undefined) => {
+/** Creates an empty generation, and makes it live if `expected` still is. */
+const createLive = async ({ projector, readModels, log }: Opening, expected: string | undefined) => {
   const { name, version, collections } = projector;
   const id = newGeneration(name, version);
   await readModels.create(id, collections, await log.identity());
-  if (await readModels.makeLive(id, believed)) return true;
+  if (await readModels.makeLive(id, expected)) return true;
   await readModels.remove(id, { live: true });
   return false;
 };

@@ -1,8 +1,8 @@
-import { monotonicMs } from '../clock';
+import { monotonicMs } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import { generationName, type Generation } from '../read-models/read-models';
-import { signal, type Signal } from '../signal';
+import { condition, type Condition } from '../async/condition';
 
 /** Tracks how far generations have got, whichever process projects them. */
 export interface Progress {
@@ -17,7 +17,7 @@ export interface Progress {
   mayPark(generation: Generation, position: Position): boolean;
 }
 
-export interface ProgressParts {
+export interface ProgressDependencies {
   /** The generations that any process may read, as of the last look at the pointers. */
   readonly shown: () => readonly Generation[];
   readonly refresh: () => Promise<void>;
@@ -34,11 +34,11 @@ const POLL_MS = 15;
 /** Pointers seldom move, so they are read before a waiter is answered, and otherwise only this often. */
 const LOOK_MS = 150;
 
-interface State extends ProgressParts {
+interface State extends ProgressDependencies {
   readonly known: Map<string, Position>;
   /** The generations that this process projects: when they last moved, and the last position with no tenant parked. */
   readonly own: Map<string, { readonly heardAt: number; readonly noneParkedAt: Position | undefined }>;
-  readonly movement: Signal;
+  readonly movement: Condition;
   readonly waiting: Set<Waiter>;
   isWatching: boolean;
 }
@@ -142,12 +142,12 @@ const wait = (state: State, position: Position, withinMs: number): Promise<boole
  * All waiters share one loop: this process's own workers report, and the store and the pointers are polled once for all
  * of them. So a write costs the same however many are waiting.
  */
-export const progress = (parts: ProgressParts): Progress => {
+export const progress = (dependencies: ProgressDependencies): Progress => {
   const state: State = {
-    ...parts,
+    ...dependencies,
     known: new Map(),
     own: new Map(),
-    movement: signal(),
+    movement: condition(),
     waiting: new Set(),
     isWatching: false,
   };

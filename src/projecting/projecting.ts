@@ -1,12 +1,13 @@
 import type { Projector } from '../../projections/projector';
-import { monotonicMs, pause } from '../clock';
+import { monotonicMs, pause } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { fault } from '../fault';
 import { generationName, type Reader, type ReadModels, type RetryRequests } from '../read-models/read-models';
-import { together } from '../together';
+import { settleAll } from '../async/settle-all';
 import { consumer } from './consumer';
-import { findParked, parkedReports, retryDue, type ParkedReport } from './parking';
+import { findParked, parkedReports, type ParkedReport } from './parked-tenants';
+import { retryDue } from './retry-parked';
 import { projectingLeases, type ProjectingLeases } from './lease';
 import type { LiveGeneration } from './live-generations';
 import { progress, type Progress } from './progress';
@@ -41,7 +42,7 @@ export interface Projecting {
   stop(): Promise<void>;
 }
 
-export interface ProjectingParts extends LedgerLog {
+export interface ProjectingDependencies extends LedgerLog {
   readonly readModels: ReadModels;
   readonly projectors: readonly Projector[];
   readonly program: string;
@@ -67,7 +68,7 @@ const RENEW_MS = 250;
 /** The polling interval while a new live generation has not caught up with the one before. */
 const SWITCHING_LOOK_MS = 50;
 
-interface Engine extends ProjectingParts {
+interface Engine extends ProjectingDependencies {
   readonly active: ActiveGenerations;
   readonly progress: Progress;
   readonly leases: ProjectingLeases;
@@ -104,7 +105,7 @@ const followRegistry = async (
   { active, readModels, ending, onError }: Engine,
   forMs: number,
 ): Promise<void> => {
-  const { lookMs } = readModels;
+  const { pollMs } = readModels;
   const names = (): string =>
     active
       .projected()
@@ -114,7 +115,7 @@ const followRegistry = async (
   const end = monotonicMs() + forMs;
   let hasFailed = false;
   while (monotonicMs() < end && names() === before && !ending.aborted) {
-    const intervalMs = active.isUpToDate() || hasFailed ? lookMs : Math.min(lookMs, SWITCHING_LOOK_MS);
+    const intervalMs = active.isUpToDate() || hasFailed ? pollMs : Math.min(pollMs, SWITCHING_LOOK_MS);
     await pause(Math.min(intervalMs, Math.max(1, end - monotonicMs())), ending);
     hasFailed = await active.refresh().then(
       () => false,
@@ -146,7 +147,7 @@ const projectWhileHeld = async (engine: Engine): Promise<void> => {
       await removeLeft(readModels, ours, state?.generations ?? []).catch((error: unknown) =>
         onError('A generation that is no longer live cannot be removed.', error),
       );
-      await followRegistry(engine, Math.max(RENEW_MS, readModels.lookMs));
+      await followRegistry(engine, Math.max(RENEW_MS, readModels.pollMs));
       held = await leases.hold();
     }
   } finally {
@@ -163,7 +164,7 @@ const projectInThisThread = async (engine: Engine): Promise<void> => {
     } catch (error) {
       onError('Projecting failed; retrying.', error);
     }
-    await followRegistry(engine, engine.readModels.lookMs);
+    await followRegistry(engine, engine.readModels.pollMs);
   }
   await leases.release();
 };
@@ -171,7 +172,7 @@ const projectInThisThread = async (engine: Engine): Promise<void> => {
 /** This thread itself only follows the registry. */
 const projectInWorkers = async (engine: Engine, workers: ProjectingWorkers): Promise<void> => {
   const stop = workers(engine.progress.moved);
-  while (!engine.ending.aborted) await followRegistry(engine, engine.readModels.lookMs);
+  while (!engine.ending.aborted) await followRegistry(engine, engine.readModels.pollMs);
   await stop();
 };
 
@@ -196,7 +197,7 @@ const projectUpTo = async (
       };
       await project({ ...run, moved }, events);
     });
-    await together(projecting);
+    await settleAll(projecting);
   } finally {
     clearInterval(renewing);
     await shared.close();
@@ -236,17 +237,17 @@ const retryParked = async (engine: Engine, tenantId?: string): Promise<'done' | 
   return 'asked';
 };
 
-export const openProjecting = async (parts: ProjectingParts): Promise<Projecting> => {
-  const { log, readModels, projectors, onError, workers, replacesDamaged = false } = parts;
+export const openProjecting = async (dependencies: ProjectingDependencies): Promise<Projecting> => {
+  const { log, readModels, projectors, onError, workers, replacesDamaged = false } = dependencies;
   const active = await openActiveGenerations(projectors, readModels, log, onError);
   const provide = (): Promise<void> => active.provide(replacesDamaged ? onError : undefined);
   const ending = new AbortController();
   const engine: Engine = {
-    ...parts,
+    ...dependencies,
     active,
     progress: progress(active),
-    leases: projectingLeases(readModels, projectors, onError, parts.holder),
-    reports: parkedReports(parts.onParked ?? (() => undefined)),
+    leases: projectingLeases(readModels, projectors, onError, dependencies.holder),
+    reports: parkedReports(dependencies.onParked ?? (() => undefined)),
     ending: ending.signal,
   };
   let running: Promise<unknown> = Promise.resolve();

@@ -7,7 +7,7 @@ import type { Batch } from './batch';
 import type { Batches } from './consumer';
 import { documentCache, type DocumentCache } from './document-cache';
 import { foldBatch, type Folding } from './fold-batch';
-import { readSetAside } from './parking';
+import { readSetAside } from './set-aside';
 
 /** One projector projecting into one generation. */
 export interface ProjectionRun extends Folding, LedgerLog {

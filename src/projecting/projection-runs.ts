@@ -1,9 +1,9 @@
 import { codeOf } from '../fault';
-import { pause } from '../clock';
+import { pause } from '../async/clock';
 import { generationName } from '../read-models/read-models';
 import type { Consumer } from './consumer';
 import type { LiveGeneration } from './live-generations';
-import { retryDue } from './parking';
+import { retryDue } from './retry-parked';
 import { project, type ProjectionRun } from './projection-run';
 
 /** The runs of this process, one per projected generation, started and stopped as those change. */
@@ -26,12 +26,12 @@ interface Running {
 
 const RETRY_MS = 500;
 
-export const projectionRuns = (parts: {
+export const projectionRuns = (dependencies: {
   readonly runOf: (live: LiveGeneration) => Promise<ProjectionRun>;
   readonly consumer: Consumer;
   readonly onError: (what: string, error: unknown) => void;
 }): ProjectionRuns => {
-  const { runOf, consumer, onError } = parts;
+  const { runOf, consumer, onError } = dependencies;
   const running = new Map<string, Running>();
 
   /** Projects one generation until aborted, and retries after failures. */

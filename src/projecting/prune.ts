@@ -1,10 +1,10 @@
 import type { Projector } from '../../projections/projector';
-import { pause } from '../clock';
+import { pause } from '../async/clock';
 import {
   generationName,
   type GenerationId,
   type ReadModels,
-  type RemovalRefused,
+  type RemovalGuard,
   type StoredGeneration,
 } from '../read-models/read-models';
 import { projectingLease, rebuildLease } from './lease';
@@ -14,7 +14,7 @@ import { STILL_PROJECTED_MS } from './active-generations';
  * What would prevent removing a generation. Undefined: it is not ours to remove, since its projection is unknown or its
  * version newer than this program's. Older versions go unless an older program projects them.
  */
-const removalGuard = (id: GenerationId, projectors: readonly Projector[]): RemovalRefused | undefined => {
+const removalGuard = (id: GenerationId, projectors: readonly Projector[]): RemovalGuard | undefined => {
   const projector = projectors.find(({ name }) => name === id.projection);
   if (projector === undefined || id.version > projector.version) return undefined;
   return id.version < projector.version

@@ -20,10 +20,11 @@ import { compare, type Comparison, type Difference } from './compare';
 import type { Consumer } from './consumer';
 import { keptLeases, rebuildLease, type KeptLeases } from './lease';
 import { matchesLog } from './live-generations';
-import { parkedTenants, retryDue } from './parking';
+import { parkedTenants } from './parked-tenants';
+import { retryDue } from './retry-parked';
 import { project, runInto } from './projection-run';
 
-export interface ReplayParts extends LedgerLog {
+export interface ReplayDependencies extends LedgerLog {
   readonly readModels: ReadModels;
   readonly program: string;
   readonly onError: (what: string, error: unknown) => void;
@@ -61,7 +62,7 @@ interface Barriers {
   readonly allIndexed: () => Promise<void>;
 }
 
-interface Rebuild extends ReplayParts, RebuildOptions {
+interface Rebuild extends ReplayDependencies, RebuildOptions {
   readonly projector: Projector;
 }
 
@@ -93,7 +94,7 @@ const unfinishedBuild = async (
   );
 
 /** Resumes what an earlier rebuild has begun, or begins. */
-const beginBuild = async ({ readModels, log }: ReplayParts, projector: Projector): Promise<Build> => {
+const beginBuild = async ({ readModels, log }: ReplayDependencies, projector: Projector): Promise<Build> => {
   const { name, version, collections } = projector;
   const left = await unfinishedBuild(readModels, projector);
   const found =
@@ -285,7 +286,7 @@ export const takeRebuildLeases = async (
 
 /** Rebuilds several at the same time, reading the log once for all. A failure of one does not stop the others. */
 export const rebuildTogether = (
-  parts: ReplayParts,
+  dependencies: ReplayDependencies,
   projectors: readonly Projector[],
   optionsFor: (projector: Projector) => RebuildOptions,
 ): Promise<PromiseSettledResult<Rebuilt>[]> => {
@@ -294,7 +295,7 @@ export const rebuildTogether = (
     const [allBuilt, allIndexed] = [built(), indexed()];
     try {
       return await rebuildOne(
-        { ...parts, ...optionsFor(projector), projector },
+        { ...dependencies, ...optionsFor(projector), projector },
         { allBuilt: allBuilt.arrive, allIndexed: allIndexed.arrive },
       );
     } finally {

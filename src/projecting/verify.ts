@@ -4,9 +4,10 @@ import { compare, type Comparison, type Difference } from './compare';
 import { batchOf } from './batch';
 import type { Batches } from './consumer';
 import type { LiveGeneration } from './live-generations';
-import { parkedTenants, retryDue, type Blocked } from './parking';
+import { parkedTenants, type Blocked } from './parked-tenants';
+import { retryDue } from './retry-parked';
 import { project, runInto } from './projection-run';
-import type { ReplayParts } from './rebuild';
+import type { ReplayDependencies } from './rebuild';
 
 export interface VerifyOptions {
   readonly tenantId?: string | undefined;
@@ -22,8 +23,8 @@ export interface Verified extends Comparison {
 }
 
 /** The events of the whole log or of one tenant, up to a position. */
-const eventsOf = (parts: ReplayParts, tenantId: string | undefined, last: string): Batches => {
-  const { log, streams, consumer } = parts;
+const eventsOf = (dependencies: ReplayDependencies, tenantId: string | undefined, last: string): Batches => {
+  const { log, streams, consumer } = dependencies;
   if (tenantId === undefined) return consumer.upTo(last);
   return async function* (after) {
     for await (const due of upTo(log.readTenant(tenantId, { after }), last)) yield batchOf(due, streams);
@@ -32,12 +33,12 @@ const eventsOf = (parts: ReplayParts, tenantId: string | undefined, last: string
 
 /** Replays into a scratch store and compares. The live read model is not touched, and may keep advancing. */
 export const verify = async (
-  parts: ReplayParts,
+  dependencies: ReplayDependencies,
   scratch: ReadModels,
   { projector, generation: live }: LiveGeneration,
   options: VerifyOptions,
 ): Promise<Verified> => {
-  const { log } = parts;
+  const { log } = dependencies;
   const id = newGeneration(projector.name, projector.version);
   await scratch.create(id, projector.collections, await log.identity());
   const build = await scratch.build(id, projector.collections);
@@ -47,9 +48,9 @@ export const verify = async (
     async (position: string): Promise<void> => {
       const moved = (done: string): void =>
         options.onProgress(`${projector.name}: replayed to ${done} of ${position}`);
-      const run = await runInto(parts, projector, target, moved);
+      const run = await runInto(dependencies, projector, target, moved);
       await retryDue(run);
-      await project(run, eventsOf(parts, options.tenantId, position));
+      await project(run, eventsOf(dependencies, options.tenantId, position));
     };
 
   const { to } = await live.control();

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Collection, Document, Reader as Questions } from '../../projections/projector';
+import type { Collection, Document, Reader as Queries } from '../../projections/projector';
 import type { Head, Position } from '../event-log/event-log';
 import { fault, type Fault } from '../fault';
 
@@ -27,13 +27,13 @@ export interface ReadModels extends Registry {
   build(id: GenerationId, collections: readonly Collection[]): Promise<Build>;
 
   /** Opens a generation, built or not, read-only. Undefined: it does not exist. */
-  peek(id: GenerationId): Promise<Peek | undefined>;
+  peek(id: GenerationId): Promise<GenerationView | undefined>;
 
   /** Tells the operator what to do if the read models belong to another log. */
-  readonly ifOfAnotherLog: string;
+  readonly otherLogHint: string;
 
   /** How often to look at the registry. Longer for a server on the network. */
-  readonly lookMs: number;
+  readonly pollMs: number;
 
   close(): Promise<void>;
 }
@@ -49,16 +49,16 @@ export interface Registry extends Leases {
   readonly stateToken?: () => number;
 
   /**
-   * Compare-and-set: makes a generation live if it exists, is not damaged, and `believed` is what is live now. Otherwise
+   * Compare-and-set: makes a generation live if it exists, is not damaged, and `expected` is what is live now. Otherwise
    * returns false and changes nothing.
    */
-  makeLive(id: GenerationId, believed: string | undefined): Promise<boolean>;
+  makeLive(id: GenerationId, expected: string | undefined): Promise<boolean>;
 
   /**
    * Permanently removes a generation with its documents, unless something refuses it: then returns false and changes
    * nothing. If interrupted, it is left marked as damaged.
    */
-  remove(id: GenerationId, unless: RemovalRefused): Promise<boolean>;
+  remove(id: GenerationId, unless: RemovalGuard): Promise<boolean>;
 
   /** Asks the process that projects to retry one parked tenant, or all. */
   requestRetry(tenantId?: string): Promise<void>;
@@ -148,7 +148,7 @@ export const commitTooLarge = (bytes: number, max: number): Fault =>
   fault('commit_too_large', `A commit of ${bytes} bytes exceeds the maximum of ${max}.`);
 
 /** What prevents a generation from being removed. */
-export interface RemovalRefused {
+export interface RemovalGuard {
   /** Any of these leases is held. */
   readonly held?: readonly string[];
   /** It is live. Omitted: then it ceases to be. */
@@ -177,13 +177,13 @@ export interface Scanner {
 }
 
 /** A read-only view of a generation, built or not. Only the collections `PARKED` and `STREAMS` can be scanned. */
-export interface Peek extends Scanner {
+export interface GenerationView extends Scanner {
   readonly id: GenerationId;
   control(): Promise<Control>;
 }
 
 /** What events are projected into. */
-export interface Target extends Peek {
+export interface Target extends GenerationView {
   /** The maximum size of the documents of one commit, as JSON in UTF-8, including their keys. */
   readonly maxCommitBytes: number;
 
@@ -225,7 +225,7 @@ export interface Build extends Target {
 }
 
 /** Answers queries, and never writes. */
-export interface Reader extends Questions, Scanner {
+export interface Reader extends Queries, Scanner {
   /** Queries see everything up to this position. Undefined: nothing yet. */
   applied(): Promise<Position | undefined>;
 

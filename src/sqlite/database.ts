@@ -1,7 +1,7 @@
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { monotonicMs } from '../clock';
+import { monotonicMs } from '../async/clock';
 import { fault, messageOf } from '../fault';
 
 export type Database = DatabaseSyncInstance;
@@ -106,13 +106,13 @@ export const attach = (
 ) => db.exec(`ATTACH '${pathToFileURL(path).href.replaceAll("'", '%27')}?${how}' AS ${name}`);
 
 /** For a writer thread, which retries itself: short waits let it answer expired requests sooner. */
-export const waitBriefly = (db: Database): void => db.exec('PRAGMA busy_timeout = 20');
+export const shortBusyTimeout = (db: Database): void => db.exec('PRAGMA busy_timeout = 20');
 
 /**
  * Moves commits from the `-wal` file into the database file, as far as concurrent readers allow. Never waits for long.
  */
 export const checkpoint = (db: Database): void => {
-  waitBriefly(db);
+  shortBusyTimeout(db);
   db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
 };
 
@@ -121,7 +121,7 @@ export const checkpoint = (db: Database): void => {
  * does that on its own, but not while there are prepared statements, which the driver finalizes only at garbage
  * collection.
  */
-export const closeTidily = (db: Database): void => {
+export const checkpointAndClose = (db: Database): void => {
   try {
     checkpoint(db);
   } catch {

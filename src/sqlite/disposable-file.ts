@@ -1,6 +1,6 @@
 import { existsSync, renameSync, statSync } from 'node:fs';
 import { codeOf, fault, messageOf } from '../fault';
-import { closeTidily, isDamagedFile, openForReading, openForWriting, type Database } from './database';
+import { checkpointAndClose, isDamagedFile, openForReading, openForWriting, type Database } from './database';
 
 /**
  * A file whose loss is harmless, written by a thread and read by others. A damaged one is set aside with one warning,
@@ -110,7 +110,7 @@ export const disposableWriter = <T>(path: string, open: (db: Database) => T) => 
       }
     },
     close: (): void => {
-      if (file !== undefined) closeTidily(file.db);
+      if (file !== undefined) checkpointAndClose(file.db);
     },
   };
 };

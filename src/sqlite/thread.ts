@@ -1,5 +1,5 @@
 import { parentPort, receiveMessageOnPort, Worker, type MessagePort } from 'node:worker_threads';
-import { monotonicMs } from '../clock';
+import { monotonicMs } from '../async/clock';
 import { codeOf, fault, messageOf, reportedFault } from '../fault';
 import { isBusy } from './database';
 

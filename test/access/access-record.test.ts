@@ -1,7 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { accessRecord, type AccessRecordParts, type Refused } from '../../src/access/access-record';
+import {
+  accessRecord,
+  type AccessRecordDependencies,
+  type RefusedAccess,
+} from '../../src/access/access-record';
 import type { AccessEvent } from '../../src/domain/access';
-import { yieldToEventLoop } from '../../src/clock';
+import { yieldToEventLoop } from '../../src/async/clock';
 import { fault } from '../../src/fault';
 import { encode } from '../../src/event-log/codec';
 import type { NewEvent } from '../../src/event-log/event-log';
@@ -11,7 +15,7 @@ const TENANT = randomUUID();
 const PERIOD_MS = 50;
 const time = (second: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
 
-const refused = (more: Partial<Refused> = {}): Refused => ({
+const refused = (more: Partial<RefusedAccess> = {}): RefusedAccess => ({
   tenantId: TENANT,
   applicationId: randomUUID(),
   keyId: randomUUID(),
@@ -21,7 +25,7 @@ const refused = (more: Partial<Refused> = {}): Refused => ({
   ...more,
 });
 
-const given = (more: Partial<AccessRecordParts> = {}) => {
+const given = (more: Partial<AccessRecordDependencies> = {}) => {
   const appended: { tenantId: string; events: readonly NewEvent[] }[] = [];
   const warnings: string[] = [];
   const record = accessRecord({

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { keyRecords } from '../../src/access/key-records';
 import type { App } from '../../src/app/app';
-import { monotonicMs, pause } from '../../src/clock';
+import { monotonicMs, pause } from '../../src/async/clock';
 import { addKey, revokeKey } from '../../src/domain/application-keys';
 import { createApplication, deleteApplication, updateApplication } from '../../src/domain/applications';
 import { isRefusal } from '../../src/domain/refusal';
@@ -16,7 +16,7 @@ import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
 import type { Reader } from '../../src/read-models/read-models';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
-import { BOUNDS, OWNER } from '../support/given';
+import { QUOTAS, OWNER } from '../support/given';
 import { byOperator, soon } from '../support/ledgers';
 import { openAppIn } from '../support/log-under-test';
 import { refusedWith, deferred, until } from '../support/waiting';
@@ -41,12 +41,12 @@ afterAll(async () => {
   for (const app of processes) await app.close();
 });
 
-type Standing = { readonly status: 'good' } & Identity;
+type Standing = { readonly status: 'valid' } & Identity;
 
 /** Why a key is refused, or whose it is. */
 const standing = (identified: Promise<Identity>): Promise<Standing | { readonly status: string }> =>
   identified.then(
-    (identity) => ({ status: 'good', ...identity }),
+    (identity) => ({ status: 'valid', ...identity }),
     (error: unknown) => {
       if (!isRefusal(error)) throw error;
       return { status: String(error.more['reason']) };
@@ -102,7 +102,7 @@ const harnessFor = async (options: { around?: (log: EventLog) => EventLog; witho
   );
   const snapshots = closing(sqliteSnapshots(folder, await here.log.identity(), () => undefined));
   const folds = cachedFolds({ ...here.log, ...log }, snapshots, here.streams);
-  const own = ledger({ log: here.log, folds, streams: here.streams, keys, bounds: BOUNDS });
+  const own = ledger({ log: here.log, folds, streams: here.streams, keys, quotas: QUOTAS });
   const check = {
     forReading: (key: PresentedKey) => standing(own.identify(key, 400)),
     forWriting: (key: PresentedKey) => standing(own.identify({ ...key, isWrite: true }, 0)),
@@ -158,9 +158,9 @@ describe('a key in the read model', () => {
     const { customer, project, reading, readsSince } = await harnessFor();
     const key = await customer();
     await project();
-    expect(await reading(key)).toMatchObject({ status: 'good', keyId: key.keyId });
+    expect(await reading(key)).toMatchObject({ status: 'valid', keyId: key.keyId });
     readsSince();
-    for (let i = 0; i < 100; i += 1) expect((await reading(key)).status).toBe('good');
+    for (let i = 0; i < 100; i += 1) expect((await reading(key)).status).toBe('valid');
     expect(readsSince()).toEqual({ heads: expect.any(Number), streams: 0 });
   });
 
@@ -178,7 +178,7 @@ describe('a key in the read model', () => {
     await reading(key);
     const before = asked;
     expect(before).toBeGreaterThan(0);
-    for (let i = 0; i < 20; i += 1) expect((await reading(key)).status).toBe('good');
+    for (let i = 0; i < 20; i += 1) expect((await reading(key)).status).toBe('valid');
     expect(asked - before).toBeLessThanOrEqual(before);
     await write(elsewhere, key.tenantId, revokeKey(key.keyId));
     await project();
@@ -196,12 +196,12 @@ describe('a key in the read model', () => {
       const { customer, project, reading, write, elsewhere, check } = await harnessFor();
       const [key, neighbour] = [await customer(), await customer()];
       await project();
-      expect((await reading(key)).status).toBe('good');
+      expect((await reading(key)).status).toBe('valid');
       await write(elsewhere, key.tenantId, what(key));
-      await until(async () => (await reading(key)).status !== 'good', 1_000);
+      await until(async () => (await reading(key)).status !== 'valid', 1_000);
       expect((await reading(key)).status).toBe(status);
       expect((await check.forWriting(checked(key))).status).toBe(status);
-      expect((await reading(neighbour)).status).toBe('good');
+      expect((await reading(neighbour)).status).toBe('valid');
     },
   );
 
@@ -213,7 +213,7 @@ describe('a key in the read model', () => {
     const { customer, project, reading, write, here } = await harnessFor();
     const key = await customer();
     await project();
-    expect((await reading(key)).status).toBe('good');
+    expect((await reading(key)).status).toBe('valid');
     await write(here, key.tenantId, what(key));
     expect((await reading(key)).status).toBe(status);
   });
@@ -222,7 +222,7 @@ describe('a key in the read model', () => {
     const { customer, project, reading, write, elsewhere, check } = await harnessFor();
     const key = await customer();
     await project();
-    expect((await reading(key)).status).toBe('good');
+    expect((await reading(key)).status).toBe('valid');
     await write(elsewhere, key.tenantId, revokeKey(key.keyId));
     expect((await check.forWriting(checked(key))).status).toBe('revoked');
     expect((await reading(key)).status).toBe('revoked');
@@ -278,7 +278,7 @@ describe('a key in the read model', () => {
     const { customer, project, reading, write, elsewhere, here, switchTo } = await harnessFor();
     const key = await customer();
     await project();
-    expect((await reading(key)).status).toBe('good');
+    expect((await reading(key)).status).toBe('valid');
     const before = here.projecting.reader('applications');
     const frozen: Reader = { ...before, applied: async () => '' };
     await write(elsewhere, key.tenantId, revokeKey(key.keyId));
@@ -293,7 +293,7 @@ describe('a key in the read model', () => {
     await write(elsewhere, key.tenantId, addKey(key.applicationId, expiring));
     await project();
     const at = (moment: string) => check.forReading({ ...checked({ ...key, ...expiring }), at: moment });
-    expect((await at('2029-12-31T23:59:59.999Z')).status).toBe('good');
+    expect((await at('2029-12-31T23:59:59.999Z')).status).toBe('valid');
     expect((await at('2030-01-01T00:00:00.000Z')).status).toBe('expired');
   });
 });
@@ -302,12 +302,12 @@ describe('a key that is not in the read model yet', () => {
   it('is valid at once, for reads and for writes', async () => {
     const { customer, reading, check, write, elsewhere, project } = await harnessFor();
     const key = await customer();
-    expect((await reading(key)).status).toBe('good');
+    expect((await reading(key)).status).toBe('valid');
     await project();
     const second = newKey();
     await write(elsewhere, key.tenantId, addKey(key.applicationId, second));
-    expect((await check.forWriting(checked({ ...key, ...second }))).status).toBe('good');
-    expect((await reading({ ...key, ...second })).status).toBe('good');
+    expect((await check.forWriting(checked({ ...key, ...second }))).status).toBe('valid');
+    expect((await reading({ ...key, ...second })).status).toBe('valid');
   });
 
   it('is refused at once when it is revoked', async () => {
@@ -349,7 +349,7 @@ describe('a forged key', () => {
       expect(readsSince().streams).toBeLessThanOrEqual(10);
     }
     expect(isFolded(key.tenantId)).toBe(false);
-    for (let i = 0; i < 20; i += 1) expect((await check.forReading(checked(key))).status).toBe('good');
+    for (let i = 0; i < 20; i += 1) expect((await check.forReading(checked(key))).status).toBe('valid');
     expect(readsSince().streams).toBeLessThanOrEqual(3);
   });
 
@@ -375,7 +375,7 @@ describe('a tenant whose stream cannot be read', () => {
       if (parked) await project();
       expect(await refusedWith(check.forWriting(checked(key)))).toBe('tenant_unreadable');
       await until(async () => (await refusedWith(reading(key))) === 'tenant_unreadable', 1_000);
-      expect((await reading(neighbour)).status).toBe('good');
+      expect((await reading(neighbour)).status).toBe('valid');
     }
   });
 });
@@ -387,9 +387,9 @@ describe('a tenant with many changes that are not projected', () => {
     await project();
     for (let i = 0; i < 5; i += 1)
       await write(elsewhere, key.tenantId, updateTenant({ name: `N${i}`, settings: {} }));
-    expect((await check.forWriting(checked(key))).status).toBe('good');
+    expect((await check.forWriting(checked(key))).status).toBe('valid');
     readsSince();
-    for (let i = 0; i < 20; i += 1) expect((await reading(key)).status).toBe('good');
+    for (let i = 0; i < 20; i += 1) expect((await reading(key)).status).toBe('valid');
     expect(readsSince().streams).toBeLessThanOrEqual(1);
     await write(elsewhere, key.tenantId, revokeKey(key.keyId));
     expect((await check.forWriting(checked(key))).status).toBe('revoked');
@@ -410,7 +410,7 @@ describe('while the log does not respond', () => {
     const all = await harnessFor({ around, ...(withoutLogMs === undefined ? {} : { withoutLogMs }) });
     const key = await all.customer();
     await all.project();
-    expect((await all.reading(key)).status).toBe('good');
+    expect((await all.reading(key)).status).toBe('valid');
     return { ...all, key, be: (now: typeof mode) => (mode = now) };
   };
   const timed = async <T>(work: () => Promise<T>) => {
@@ -436,9 +436,9 @@ describe('while the log does not respond', () => {
       const { value, ms } = await timed(() =>
         Promise.all(Array.from({ length: 20 }, () => harness.reading(harness.key))),
       );
-      expect(new Set(value.map(({ status }) => status))).toEqual(new Set(['good']));
+      expect(new Set(value.map(({ status }) => status))).toEqual(new Set(['valid']));
       expect(ms).toBeLessThan(250);
-      expect((await harness.check.toStartWriting(checked(harness.key))).status).toBe('good');
+      expect((await harness.check.toStartWriting(checked(harness.key))).status).toBe('valid');
       const withShortDeadline = (key: KnownKey): PresentedKey => ({
         ...checked(key),
         deadline: monotonicMs() + 500,
@@ -465,7 +465,7 @@ describe('while the log does not respond', () => {
     await project();
     isSlow = true;
     const waiting = check.forWriting(checked(other(key)));
-    await until(async () => (await check.forReading(checked(key))).status === 'good');
+    await until(async () => (await check.forReading(checked(key))).status === 'valid');
     answer.resolve();
     expect((await waiting).status).toBe('unknown');
   });
@@ -496,7 +496,7 @@ describe('while the log does not respond', () => {
     const harness = await away();
     const neighbour = await harness.customer();
     await harness.project();
-    expect((await harness.reading(neighbour)).status).toBe('good');
+    expect((await harness.reading(neighbour)).status).toBe('valid');
     const second = newKey();
     await harness.write(harness.elsewhere, harness.key.tenantId, addKey(harness.key.applicationId, second));
     // The log has reported its head since, and the read model has not reached it.
@@ -504,9 +504,9 @@ describe('while the log does not respond', () => {
     harness.be('failing');
     await proofIsOver({ ...harness, key: neighbour });
     expect(await refusedWith(harness.reading({ ...harness.key, ...second }))).toBe('log_unavailable');
-    expect((await harness.reading(neighbour)).status).toBe('good');
+    expect((await harness.reading(neighbour)).status).toBe('valid');
     await harness.project();
-    expect((await harness.reading({ ...harness.key, ...second })).status).toBe('good');
+    expect((await harness.reading({ ...harness.key, ...second })).status).toBe('valid');
     expect((await harness.reading(other(harness.key))).status).toBe('unknown');
   });
 
@@ -515,7 +515,7 @@ describe('while the log does not respond', () => {
     harness.be('failing');
     await until(async () => (await refusedWith(harness.reading(harness.key))) === 'log_unavailable', 2_000);
     harness.be('there');
-    expect((await harness.reading(harness.key)).status).toBe('good');
+    expect((await harness.reading(harness.key)).status).toBe('valid');
   });
 });
 
@@ -533,7 +533,7 @@ describe('without read models', () => {
       expect((await check.forWriting(checked(other(key)))).status).toBe('unknown');
       expect(isFolded(key.tenantId)).toBe(true);
       for (const identified of [check.forReading, check.toStartWriting, check.forWriting]) {
-        expect((await identified(checked(key))).status).toBe('good');
+        expect((await identified(checked(key))).status).toBe('valid');
         expect((await identified(checked(other(key)))).status).toBe('unknown');
       }
     },
@@ -545,10 +545,10 @@ describe('a write with a key that this process knows to be valid', () => {
     const { customer, project, check, write, elsewhere, here, readsSince } = await harnessFor();
     const key = await customer();
     await project();
-    expect((await check.forReading(checked(key))).status).toBe('good');
+    expect((await check.forReading(checked(key))).status).toBe('valid');
     await write(here, key.tenantId, updateTenant({ name: 'B', settings: {} }));
     readsSince();
-    expect((await check.toStartWriting(checked(key))).status).toBe('good');
+    expect((await check.toStartWriting(checked(key))).status).toBe('valid');
     expect(readsSince()).toEqual({ heads: 0, streams: 0 });
     await write(elsewhere, key.tenantId, revokeKey(key.keyId));
     expect((await check.forWriting(checked(key))).status).toBe('revoked');

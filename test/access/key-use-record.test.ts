@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Reader } from '../../projections/projector';
-import { keyUseRecord, type KeyUseRecordParts } from '../../src/access/key-use-record';
+import { keyUseRecord, type KeyUseRecordDependencies } from '../../src/access/key-use-record';
 import type { App } from '../../src/app/app';
 import { operatorCaller } from '../../src/app/operator';
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs } from '../../src/async/clock';
 import { createTenant } from '../../src/domain/tenant';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
-import { holdingBack } from '../../src/event-log/holding-back';
+import { formatGate } from '../../src/event-log/format-gate';
 import { fault } from '../../src/fault';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
@@ -56,7 +56,7 @@ const processIn = async (folder: string) => {
     const head = await app.log.head();
     await until(() => app.projecting.reached(head?.position ?? '', 0), 20_000);
   };
-  const recordAt = (now: string, more: Partial<KeyUseRecordParts> = {}) => {
+  const recordAt = (now: string, more: Partial<KeyUseRecordDependencies> = {}) => {
     const warnings: unknown[] = [];
     const logs = () => app.projecting.reader('logs');
     const warn = (what: string, error: unknown) => warnings.push([what, (error as Error).message]);
@@ -240,7 +240,7 @@ describe('the record of what keys were used for', () => {
       for (const day of ['01', '02', '03']) used(tenant, randomUUID(), `2026-01-${day}T12:00:00.000Z`);
     });
     let format = 2;
-    const log: EventLog = holdingBack({ ...process.app.log, format: async () => format });
+    const log: EventLog = formatGate({ ...process.app.log, format: async () => format });
     const early = process.recordAt('2026-02-01T12:00:00.000Z', { log });
     await early.sumUp();
     expect((await pendingIn(process)).map(({ date }) => date)).toEqual(['2026-01-02', '2026-01-03']);

@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { readingThread, type ReadingThread } from '../../src/app/reading-thread';
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs } from '../../src/async/clock';
 import { readConfiguration } from '../../src/configuration';
 import { freshFolder } from '../support/folders';
 import { closeLedgers, makeCustomer, openLedger } from '../support/ledgers';

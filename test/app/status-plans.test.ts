@@ -94,8 +94,12 @@ describe('the cost of asking for the state', () => {
       '/metrics',
       async () => {
         const app = await openAppIn(folder, STORES);
-        const parts = { app: () => app, isReady: () => true, folder };
-        await makeMetrics({ ...parts, limits: () => undefined, connections: async () => undefined }).text();
+        const dependencies = { app: () => app, isReady: () => true, folder };
+        await makeMetrics({
+          ...dependencies,
+          limits: () => undefined,
+          connections: async () => undefined,
+        }).text();
         await app.close();
       },
     ],

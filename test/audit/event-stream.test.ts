@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { MessageChannel } from 'node:worker_threads';
-import { eventStream, type StreamParts } from '../../src/audit/event-stream';
+import { eventStream, type StreamDependencies } from '../../src/audit/event-stream';
 import { readingWith, type EventChunks } from '../../src/audit/reading';
 import { readingTasks } from '../../src/audit/reading-tasks';
 import { streamForms } from '../../src/audit/stream-form';
@@ -31,9 +31,9 @@ describe('a stream of events', () => {
   const counted = (around: Partial<EventLog>): LedgerLog => {
     const { log, streams } = ledgerLog;
     const read = around.readTenant ?? log.readTenant;
-    const readTenant: EventLog['readTenant'] = (...parts) => {
+    const readTenant: EventLog['readTenant'] = (...dependencies) => {
       reads += 1;
-      return read(...parts);
+      return read(...dependencies);
     };
     return { streams, log: { ...log, ...around, readTenant } };
   };
@@ -60,7 +60,7 @@ describe('a stream of events', () => {
     return chunks;
   };
   const never = new AbortController().signal;
-  const partsOf = (chunks: EventChunks, more: Partial<StreamParts> = {}): StreamParts => ({
+  const partsOf = (chunks: EventChunks, more: Partial<StreamDependencies> = {}): StreamDependencies => ({
     chunks,
     form: streamForms.ndjson,
     after: undefined,
@@ -106,8 +106,8 @@ describe('a stream of events', () => {
         revision < 0 ? 'no_stream' : revision,
       ));
     let batches = 0;
-    const readTenant: EventLog['readTenant'] = async function* (...parts) {
-      for await (const batch of ledgerLog.log.readTenant(...parts)) {
+    const readTenant: EventLog['readTenant'] = async function* (...dependencies) {
+      for await (const batch of ledgerLog.log.readTenant(...dependencies)) {
         batches += 1;
         yield batch;
       }
@@ -130,8 +130,8 @@ describe('a stream of events', () => {
     'from a log that %s ends with a reason, and where to resume',
     async (_, error, reason) => {
       await ledgerLog.log.append(stream, someEvents(3), 'no_stream');
-      const readTenant: EventLog['readTenant'] = async function* (...parts) {
-        yield* ledgerLog.log.readTenant(...parts);
+      const readTenant: EventLog['readTenant'] = async function* (...dependencies) {
+        yield* ledgerLog.log.readTenant(...dependencies);
         throw error;
       };
       const texts = eventStream(partsOf(chunksOf(false, { readTenant })));

@@ -29,8 +29,8 @@ describe('an event that is looked for by its id', () => {
         20_000,
       );
     events.push(...(await eventsOf(log.readTenant(tenantId))));
-    const readStream: EventLog['readStream'] = async function* (...parts) {
-      for await (const batch of log.readStream(...parts)) {
+    const readStream: EventLog['readStream'] = async function* (...dependencies) {
+      for await (const batch of log.readStream(...dependencies)) {
         read += batch.length;
         yield batch;
       }

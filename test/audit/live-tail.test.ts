@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { liveTail } from '../../src/audit/live-tail';
-import { pause } from '../../src/clock';
+import { pause } from '../../src/async/clock';
 import type { EventLog, ReadFrom } from '../../src/event-log/event-log';
 import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { anEvent } from '../support/events';

@@ -4,7 +4,7 @@ import { MAX_STREAMS_PER_TENANT, openStreams } from '../../src/audit/open-stream
 import type { EventChunks } from '../../src/audit/reading';
 import { streamNames } from '../../src/event-log/streams';
 import { listEvents } from '../../src/http/routes/events';
-import type { RouteParts, RouteRequest } from '../../src/http/routes/route';
+import type { RouteDependencies, RouteRequest } from '../../src/http/routes/route';
 
 const INSTANCE = 500;
 
@@ -43,7 +43,10 @@ describe('open streams', () => {
         gaveOut: () => undefined,
       };
       return () =>
-        listEvents.handle(request as unknown as RouteRequest<unknown>, { events } as unknown as RouteParts);
+        listEvents.handle(
+          request as unknown as RouteRequest<unknown>,
+          { events } as unknown as RouteDependencies,
+        );
     };
     const fail = (): never => {
       throw new Error('It cannot be read.');

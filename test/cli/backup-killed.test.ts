@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { pause } from '../../src/clock';
+import { pause } from '../../src/async/clock';
 import { freshFolder } from '../support/folders';
 import { fillLargeLog } from '../support/large-log';
 import { operatorAt } from '../support/operator';

@@ -1,5 +1,5 @@
 import type { TenantEvent } from '../../src/domain/events';
-import { isExpired, keyStanding, requireValid, mustHold, type KeyHolder } from '../../src/domain/authority';
+import { isExpired, keyStanding, requireValid, mustHold } from '../../src/domain/authority';
 import { applicationTypes, isAssignable, permissions } from '../../src/domain/permissions';
 import { isRefusal } from '../../src/domain/refusal';
 import { minute, tenantAfter } from '../support/given';
@@ -13,6 +13,7 @@ import {
   keyAdded,
   keyRevoked,
 } from '../support/histories';
+import type { KeyHolder } from '../../src/domain/keys';
 
 const NOW = minute(30);
 const thrownBy = (work: () => unknown): unknown => {
@@ -28,8 +29,8 @@ describe('the standing of a key', () => {
     ['unknown', []],
     ['unknown', [created]],
     ['unknown', [created, deleted]],
-    ['good', [created, applicationCreated(), keyAdded()]],
-    ['good', [created, applicationCreated(), keyAdded(minute(31))]],
+    ['valid', [created, applicationCreated(), keyAdded()]],
+    ['valid', [created, applicationCreated(), keyAdded(minute(31))]],
     ['expired', [created, applicationCreated(), keyAdded(minute(30))]],
     ['expired', [created, applicationCreated(), keyAdded(minute(29))]],
     ['revoked', [created, applicationCreated(), keyAdded(), keyRevoked]],
@@ -43,7 +44,7 @@ describe('the standing of a key', () => {
     const standing = keyStanding(tenantAfter(history), DIGEST, NOW);
     expect(standing.status).toBe(status);
     const answer = thrownBy(() => requireValid(standing));
-    if (status === 'good')
+    if (status === 'valid')
       expect(answer).toMatchObject({ application: { id: APPLICATION, permissions: ['tenant:update'] } });
     else expect(answer).toMatchObject({ code: 'key_refused', more: { reason: status } });
   });

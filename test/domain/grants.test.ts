@@ -2,8 +2,8 @@ import { addKey, regenerateKey, revokeKey } from '../../src/domain/application-k
 import { createApplication, deleteApplication, updateApplication } from '../../src/domain/applications';
 import type { TenantEvent } from '../../src/domain/events';
 import { permissions, permissionsOf, type ApplicationType } from '../../src/domain/permissions';
-import type { Bounds, Decide, DecisionContext } from '../../src/domain/tenant';
-import { BOUNDS, given, minute, tenantAfter as tenantOf } from '../support/given';
+import type { Quotas, Decide, DecisionContext } from '../../src/domain/tenant';
+import { QUOTAS, given, minute, tenantAfter as tenantOf } from '../support/given';
 import { created } from '../support/histories';
 
 const id = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
@@ -25,14 +25,14 @@ const keyAdded = (keyId: string, applicationId: string, n: number, expiresAt?: s
 });
 
 /** A decision requested by the Application SELF, which holds these permissions, with its key. */
-const by = (held: readonly string[], bounds: Bounds = BOUNDS): DecisionContext => ({
-  asker: {
+const by = (held: readonly string[], quotas: Quotas = QUOTAS): DecisionContext => ({
+  requester: {
     kind: 'application',
     application: { id: SELF, type: 'management', permissions: held },
     keyId: OWN_KEY,
   },
   at: minute(30),
-  bounds,
+  quotas,
 });
 
 /** SELF holds the first permissions, OTHER the second; each has one key. */
@@ -178,9 +178,9 @@ describe("a change that ends the caller's own access", () => {
       .when(decide(false), by(SOME))
       .thenRefuses('own_access_would_end');
     expect(refused.message).toMatch(/\?force=true/);
-    const { asker, ...rest } = by(SOME);
-    expect(decide(true)(tenantOf(history), { asker, ...rest })).toHaveLength(1);
-    expect(decide(false)(tenantOf(history), { ...rest, asker: { kind: 'operator' } })).toHaveLength(1);
+    const { requester, ...rest } = by(SOME);
+    expect(decide(true)(tenantOf(history), { requester, ...rest })).toHaveLength(1);
+    expect(decide(false)(tenantOf(history), { ...rest, requester: { kind: 'operator' } })).toHaveLength(1);
   });
 
   it('is not a new name, another key of its own, or replacing all keys', () => {
@@ -236,7 +236,7 @@ describe('the last key that can manage Applications', () => {
 });
 
 describe('limits', () => {
-  const few: Bounds = { applications: 2, liveKeys: 2 };
+  const few: Quotas = { applications: 2, liveKeys: 2 };
 
   it('apply to Applications, and one more is possible after a deletion', () => {
     given(...two(all, []))

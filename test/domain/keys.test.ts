@@ -1,6 +1,5 @@
 import * as fc from 'fast-check';
-import { allKeys, changingKeys, findKey, keyBy, noKeys, type Keys } from '../../src/domain/keys';
-import type { Key } from '../../src/domain/tenant';
+import { allKeys, changingKeys, findKey, keyBy, noKeys, type Keys, type Key } from '../../src/domain/keys';
 import { seed, seeded } from '../support/property';
 
 const digestOf = (n: number): string =>

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { parseBorder, parseMoment } from '../../src/domain/moment';
+import { parseBound, parseMoment } from '../../src/domain/moment';
 import { seed, seeded } from '../support/property';
 
 describe('a moment', () => {
@@ -117,10 +117,10 @@ describe('a border', () => {
     ['2026-02-03T04:05:59.999999999+02:00', '2026-02-03T02:06:00.000Z'],
     ['9999-12-31T23:59:59.9999Z', '9999-12-31T23:59:59.999Z'],
   ])('%s is parsed as %s', (text, expected) => {
-    expect(parseBorder(text)).toBe(expected);
+    expect(parseBound(text)).toBe(expected);
   });
 
   it('that is not a moment is refused', () => {
-    expect(parseBorder('2026-02-30T04:05:06.1234Z')).toBeUndefined();
+    expect(parseBound('2026-02-30T04:05:06.1234Z')).toBeUndefined();
   });
 });

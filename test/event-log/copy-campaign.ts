@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pause } from '../../src/clock';
+import { pause } from '../../src/async/clock';
 import type { EventLog } from '../../src/event-log/event-log';
 import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';

@@ -1,6 +1,6 @@
 import { execSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { pause } from '../../src/clock';
+import { pause } from '../../src/async/clock';
 import type { EventLog, LoggedEvent, NewEvent } from '../../src/event-log/event-log';
 import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
 import { streamNames } from '../../src/event-log/streams';

@@ -3,7 +3,7 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs } from '../../src/async/clock';
 import { connectTo } from '../../src/event-log/eventstoredb/connection';
 import { serversOf, withDefaults } from '../../src/event-log/eventstoredb/connection-string';
 import { codeOf } from '../../src/fault';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { status } from '@grpc/grpc-js';
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs } from '../../src/async/clock';
 import { APPEND_MS, type EventLog } from '../../src/event-log/event-log';
 import { closeLogs, followed, onStandIn, openOn, standIn } from '../support/event-store/logs';
 import type { AppendFault } from '../support/event-store/stand-in';
@@ -265,7 +265,7 @@ describe('a subscription to the event store', () => {
 
   it('misses no event written by others while its server was down, or before it was back', async () => {
     const { log, server, tail, stream, streams } = await following();
-    const { log: other } = await openOn(server.url, { prefix: streams.withRole('') });
+    const { log: other } = await openOn(server.url, { prefix: streams.withPrefix('') });
     await server.kill();
     await until(async () => (await refusedWith(log.head().then(() => undefined))) === 'log_unavailable');
     const data = Buffer.from('{}');
@@ -441,7 +441,7 @@ describe('a shared event store', () => {
     const { server, aStream, log, streams } = await onStandIn({ readsWithoutFilters: true });
     const { position } = await log.append(aStream(), someEvents(1), 'no_stream');
     await log.append('others', someEvents(100), 'no_stream');
-    const { log: fresh } = await openOn(server.url, { prefix: streams.withRole('') });
+    const { log: fresh } = await openOn(server.url, { prefix: streams.withPrefix('') });
     expect((await fresh.head())?.position).toBe(position);
   });
 

@@ -1,9 +1,9 @@
 import type { EventStoreDBClient } from '@eventstore/db-client';
 import { appending } from '../../src/event-log/eventstoredb/append';
 import type { Connection } from '../../src/event-log/eventstoredb/connection';
-import { persistently } from '../../src/event-log/eventstoredb/stream-reader';
+import { resuming } from '../../src/event-log/eventstoredb/stream-reader';
 import type { LoggedEvent } from '../../src/event-log/event-log';
-import { settled } from '../../src/event-log/settle';
+import { appendWithRetry } from '../../src/event-log/append-with-retry';
 
 const eventAt = (revision: number) => ({ revision }) as LoggedEvent;
 
@@ -23,7 +23,7 @@ describe('a read cut off by our own side', () => {
       yield [eventAt(from), eventAt(from + 1)];
       if (client === clients[0]) now = 1;
     };
-    return persistently(connection, open);
+    return resuming(connection, open);
   };
 
   it('continues with the next client, and yields each event once', async () => {
@@ -50,7 +50,7 @@ describe('an append in progress when a leader steps down', () => {
     };
     const connection = { current: () => ({ client: {}, appends: { send } }), renew: () => undefined };
     const request = { stream: 's', events: [], expected: 'no_stream' } as const;
-    const append = settled(appending(connection as unknown as Connection, request), 800);
+    const append = appendWithRetry(appending(connection as unknown as Connection, request), 800);
     await expect(append).rejects.toMatchObject({ code: 'outcome_unknown' });
   });
 });

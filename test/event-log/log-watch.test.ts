@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Continuity, EventLog, Head } from '../../src/event-log/event-log';
-import { logWatch, type LogWatchParts } from '../../src/event-log/log-watch';
+import { logWatch, type LogWatchDependencies } from '../../src/event-log/log-watch';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { codeOf, type Fault } from '../../src/fault';
@@ -19,7 +19,7 @@ afterEach(async () => {
 
 const streams = streamNames();
 
-const watched = (log: EventLog, more: Partial<LogWatchParts> = {}) => {
+const watched = (log: EventLog, more: Partial<LogWatchDependencies> = {}) => {
   const reports: { readonly what: string; readonly error?: Fault | undefined }[] = [];
   let lost = 0;
   const watch = logWatch({
@@ -118,7 +118,7 @@ describe('a watched log', () => {
     const { watch, reports, lost } = await scripted(() => now);
     await watch.look();
     expect(watch.setBack()?.message).toMatch(/set back: it ends before the event .* at 0000000000000007/);
-    expect(() => watch.mustBeWhole()).not.toThrow();
+    expect(() => watch.assertLogIntact()).not.toThrow();
     now = 'missing';
     await watch.look();
     expect(watch.setBack()).toBeDefined();
@@ -137,7 +137,7 @@ describe('a watched log', () => {
     now = 'whole';
     await watch.look();
     expect(watch.setBack()?.message).toContain('another log, or none, is in the place');
-    expect(() => watch.mustBeWhole()).toThrow('another log, or none, is in the place');
+    expect(() => watch.assertLogIntact()).toThrow('another log, or none, is in the place');
     expect(reports).toHaveLength(1);
   });
 

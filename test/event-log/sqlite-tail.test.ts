@@ -11,7 +11,7 @@ describe('a tail', () => {
       },
     );
     expect(listeners.size).toBe(0);
-    const woken = watcher.newsSince(watcher.seen());
+    const woken = watcher.changedSince(watcher.seen());
     expect(watcher.seen()).toBe(0);
     expect(listeners.size).toBe(1);
     for (const wake of listeners) wake();
@@ -31,7 +31,7 @@ describe('a tail', () => {
       },
       () => ({ close: () => undefined }),
     );
-    const woken = watcher.newsSince(watcher.seen());
+    const woken = watcher.changedSince(watcher.seen());
     broken = true;
     await woken;
     expect(() => watcher.seen()).not.toThrow();

@@ -24,7 +24,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-const open = async (folder: string, prefix = '', opening: Opening = 'makes') => {
+const open = async (folder: string, prefix = '', opening: Opening = 'create') => {
   const log = await sqliteEventLog(folder, streamNames(prefix), { opening });
   closing.push(() => log.close());
   return log;
@@ -60,7 +60,7 @@ const earlierLog = async (streams: readonly string[]): Promise<string> => {
 };
 
 describe('the prefix of a SQLite log', () => {
-  const opening = ['makes', 'writes', 'reads'] as const;
+  const opening = ['create', 'write', 'read'] as const;
 
   it.each(opening)('is stored with it, and another one is refused however it is opened: %s', async (how) => {
     const folder = freshFolder();
@@ -87,7 +87,7 @@ describe('the prefix of a SQLite log', () => {
         expect(await refusedWith(open(folder, other, how))).toBe('log_of_another_prefix');
       expect(keptPrefix(folder)).toBeUndefined();
     }
-    await open(folder, fits, 'reads');
+    await open(folder, fits, 'read');
     expect(keptPrefix(folder)).toBeUndefined();
     await open(folder, fits);
     expect(keptPrefix(folder)).toBe(fits);
@@ -113,7 +113,7 @@ describe('a SQLite log of an earlier program', () => {
     withFile(folder, (db) => db.exec('ALTER TABLE events DROP COLUMN stored_at'));
     const columns = () =>
       withFile(folder, (db) => db.prepare(`SELECT name FROM pragma_table_info('events')`).all().length);
-    for (const opening of ['reads', 'makes'] as const) {
+    for (const opening of ['read', 'create'] as const) {
       expect(columns()).toBe(8);
       const log = await open(folder, '', opening);
       expect(await eventsOf(log.readAll())).toEqual(await eventsOf(log.readStream(stream)));
@@ -194,7 +194,7 @@ describe('the place of a SQLite log', () => {
     const folder = killed();
     spoil(folder);
     const before = contents(folder);
-    for (const how of ['makes', 'writes', 'reads'] as const) {
+    for (const how of ['create', 'write', 'read'] as const) {
       const error = await open(folder, '', how).catch((reason: unknown) => reason);
       expect(error).toMatchObject({ code: 'log_incomplete' });
       expect(messageOf(error)).toContain(says);
@@ -204,7 +204,7 @@ describe('the place of a SQLite log', () => {
   });
 
   it('stays empty for programs that only read or expect an existing log', async () => {
-    for (const how of ['writes', 'reads'] as const) {
+    for (const how of ['write', 'read'] as const) {
       const folder = freshFolder();
       expect(await refusedWith(open(folder, '', how))).toBe('log_incomplete');
       expect(readdirSync(folder)).toEqual([]);

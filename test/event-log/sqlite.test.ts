@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs } from '../../src/async/clock';
 import { APPEND_MS, type EventLog, type NewEvent } from '../../src/event-log/event-log';
 import { openAppender } from '../../src/event-log/sqlite/appender';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';

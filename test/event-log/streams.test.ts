@@ -13,7 +13,7 @@ describe('stream names', () => {
       expect(streams.parse(streams.tenant(id))).toEqual({ kind: 'tenant', tenantId: id });
       expect(streams.parse(streams.activity(id))).toEqual({ kind: 'activity', tenantId: id });
       for (const stream of [streams.tenant(id), streams.activity(id), streams.operator()])
-        expect(streams.withRole(streams.roleOf(stream)!)).toBe(stream);
+        expect(streams.withPrefix(streams.withoutPrefix(stream)!)).toBe(stream);
     },
   );
 
@@ -35,16 +35,16 @@ describe('stream names', () => {
     id,
   ])('are matched whole: "%s" is not one of ours', (stream) => {
     expect(streamNames().parse(stream)).toBeUndefined();
-    expect(streamNames().roleOf(stream)).toBe(stream === 'operator' ? 'operator' : undefined);
+    expect(streamNames().withoutPrefix(stream)).toBe(stream === 'operator' ? 'operator' : undefined);
   });
 
   it('have a role that does not depend on the prefix', () => {
     const [one, other] = [streamNames('one-'), streamNames('other-')];
-    expect(one.roleOf(one.tenant(id))).toBe(other.roleOf(other.tenant(id)));
-    expect(one.roleOf(one.operator())).toBe('operator');
-    expect(one.roleOf(other.operator())).toBeUndefined();
-    expect(one.roleOf('one-log')).toBeUndefined();
-    expect(one.roleOf('one-operator-1')).toBeUndefined();
+    expect(one.withoutPrefix(one.tenant(id))).toBe(other.withoutPrefix(other.tenant(id)));
+    expect(one.withoutPrefix(one.operator())).toBe('operator');
+    expect(one.withoutPrefix(other.operator())).toBeUndefined();
+    expect(one.withoutPrefix('one-log')).toBeUndefined();
+    expect(one.withoutPrefix('one-operator-1')).toBeUndefined();
   });
 
   it('of one prefix are foreign to another', () => {
@@ -66,7 +66,7 @@ describe('stream names', () => {
       const ours = [streams.tenant(id), streams.activity(id), streams.operator()];
       for (const name of ours) {
         expect(streams.holds(name)).toBe(true);
-        expect(streams.beginnings().some((beginning) => name.startsWith(beginning))).toBe(true);
+        expect(streams.prefixes().some((beginning) => name.startsWith(beginning))).toBe(true);
       }
       const others = [
         streams.log(),

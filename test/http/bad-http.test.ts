@@ -26,8 +26,8 @@ describe('bad HTTP', () => {
   const CLOSE = 'Connection: close\r\n';
   const put = (headers: string): string =>
     `PUT /tenants/self HTTP/1.1\r\n${HOST}${KEY()}${JSON_TYPE}${headers}\r\n`;
-  const only = async (...parts: readonly (string | Buffer)[]) => {
-    const answers = await sendRaw(service.url, ...parts);
+  const only = async (...dependencies: readonly (string | Buffer)[]) => {
+    const answers = await sendRaw(service.url, ...dependencies);
     expect(answers).toHaveLength(1);
     return answers[0]!;
   };

@@ -5,8 +5,10 @@ import { expectProblem } from '../support/problem';
 import { startService, type Service } from '../support/service';
 
 const deep = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
-const bytes = (...parts: readonly (string | readonly number[])[]): Buffer =>
-  Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : Buffer.from(part))));
+const bytes = (...dependencies: readonly (string | readonly number[])[]): Buffer =>
+  Buffer.concat(
+    dependencies.map((part) => (typeof part === 'string' ? Buffer.from(part) : Buffer.from(part))),
+  );
 
 let service: Service;
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { securityHeaders } from '../../src/http/answer/security-headers';
+import { securityHeaders } from '../../src/http/response/security-headers';
 import { ask } from '../support/http';
 import { sendRaw } from '../support/raw';
 import { expectProblem } from '../support/problem';

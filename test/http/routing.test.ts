@@ -2,9 +2,9 @@ import Koa from 'koa';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { ApiParts, ApiState } from '../../src/http/api-context';
-import { headerNames } from '../../src/header-names';
-import { answerProblem } from '../../src/http/answer/problem-answer';
+import type { ApiDependencies, ApiState } from '../../src/http/api-context';
+import { headerNames } from '../../src/configuration';
+import { answerProblem } from '../../src/http/response/problem-response';
 import { ok, route } from '../../src/http/routes/route';
 import { routing, unrouted } from '../../src/http/routes/routing';
 import { text } from '../../src/http/routes/schema';
@@ -42,7 +42,7 @@ const getRead = route({
   method: 'get',
   path: '/read',
   operationId: 'getRead',
-  from: 'tenants',
+  projection: 'tenants',
   handle: async () => ok('stale'),
 });
 
@@ -51,7 +51,7 @@ describe('a route with path parameters', () => {
   let url: string;
   const seen: (string | undefined)[] = [];
   beforeAll(async () => {
-    const parts = { headers: headerNames('SVC'), publicUrl: '' } as ApiParts;
+    const dependencies = { headers: headerNames('SVC'), publicUrl: '' } as ApiDependencies;
     const app = new Koa<ApiState>();
     app.use(async (ctx, next) => {
       const application = { id: 'a', type: 'private', permissions: [] } as const;
@@ -59,10 +59,10 @@ describe('a route with path parameters', () => {
       ctx.state.identity = { tenantId: 't', keyId: 'k', application };
       ctx.state.path = ctx.path.replace(/\/$/, '');
       ctx.state.mayBeStale = true;
-      await next().catch((error: unknown) => answerProblem(ctx, error, parts));
+      await next().catch((error: unknown) => answerProblem(ctx, error, dependencies));
       seen.push(ctx.state.route);
     });
-    app.use(routing([getThing, getOwnThing, deleteThing, getRead], parts));
+    app.use(routing([getThing, getOwnThing, deleteThing, getRead], dependencies));
     app.use(unrouted);
     const handle = app.callback();
     server = createServer((request, response) => void handle(request, response)).listen(0, '127.0.0.1');

@@ -57,12 +57,12 @@ describe('ingest', () => {
             has: (id) => hasLog(reader, tenantId, id),
           };
     };
-    const parts = { log, ledger, streams, reached: projecting.reached, shown, now };
+    const dependencies = { log, ledger, streams, reached: projecting.reached, shown, now };
     const {
       shown: isShown,
       failure,
       ...done
-    } = await ingest(source() as AsyncIterable<string>, parts, {
+    } = await ingest(source() as AsyncIterable<string>, dependencies, {
       dryRun,
       onRefused: (line, reason) => errors.push([line, reason]),
       onProgress: () => undefined,

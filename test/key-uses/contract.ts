@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { pause } from '../../src/clock';
-import type { KeyUsesOptions } from '../../src/key-uses/gathered-uses';
+import { pause } from '../../src/async/clock';
+import type { KeyUsesOptions } from '../../src/key-uses/batched-uses';
 import type { KeyUses, RequestWithKey } from '../../src/key-uses/key-uses';
 import { until } from '../support/waiting';
 

@@ -1,6 +1,6 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { copyFileSync, cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { threadMs } from '../../src/clock';
+import { threadMs } from '../../src/async/clock';
 import { join } from 'node:path';
 import { bytesOf, emptyFold, foldingStream, tenantEventOf, type Fold } from '../../src/ledger/fold';
 import { readSnapshot, snapshotText } from '../../src/ledger/snapshot-text';

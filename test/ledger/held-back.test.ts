@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { addKey, regenerateKey } from '../../src/domain/application-keys';
 import { deleteApplication } from '../../src/domain/applications';
-import { holdingBack } from '../../src/event-log/holding-back';
+import { formatGate } from '../../src/event-log/format-gate';
 import { digestOf } from '../../src/ledger/api-key';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
@@ -33,7 +33,7 @@ const given = async () => {
   let format = 1;
   const [folder, around] = [
     freshFolder(),
-    (log: Parameters<typeof holdingBack>[0]) => holdingBack({ ...log, format: async () => format }),
+    (log: Parameters<typeof formatGate>[0]) => formatGate({ ...log, format: async () => format }),
   ];
   const [program, other] = [await openLedger(folder, around), await openLedger(folder, around)];
   const customer = await makeCustomer(program);

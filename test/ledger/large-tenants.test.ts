@@ -1,4 +1,4 @@
-import { threadMs } from '../../src/clock';
+import { threadMs } from '../../src/async/clock';
 import { keyStanding } from '../../src/domain/authority';
 import { allKeys } from '../../src/domain/keys';
 import type { EventLog } from '../../src/event-log/event-log';
@@ -76,7 +76,7 @@ describe('a tenant with 12,000 keys', () => {
     const standings = [...allKeys(fold.tenant.keys)].map(
       ([digest]) => keyStanding(fold.tenant, digest, NOW).status,
     );
-    expect(standings.filter((status) => status === 'good')).toHaveLength(1);
+    expect(standings.filter((status) => status === 'valid')).toHaveLength(1);
     expect(standings.filter((status) => status === 'revoked')).toHaveLength(12_000);
     await program.close();
 

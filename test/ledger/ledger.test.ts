@@ -1,7 +1,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { monotonicMs, threadMs } from '../../src/clock';
+import { monotonicMs, threadMs } from '../../src/async/clock';
 import { addKey, revokeKey } from '../../src/domain/application-keys';
 import { deleteApplication, updateApplication } from '../../src/domain/applications';
 import { changePlan, deleteTenant, type Decide } from '../../src/domain/tenant';

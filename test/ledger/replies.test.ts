@@ -1,6 +1,6 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { copyFileSync, cpSync, existsSync, readdirSync } from 'node:fs';
-import { threadMs } from '../../src/clock';
+import { threadMs } from '../../src/async/clock';
 import { join } from 'node:path';
 import { createApplication } from '../../src/domain/applications';
 import { digestOf } from '../../src/ledger/api-key';

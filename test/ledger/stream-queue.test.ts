@@ -1,4 +1,4 @@
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs } from '../../src/async/clock';
 import { streamQueue } from '../../src/ledger/stream-queue';
 import { refusedWith, deferred } from '../support/waiting';
 

@@ -1,6 +1,6 @@
 import type { Db } from 'mongodb';
 import type { RateLimiterRes } from 'rate-limiter-flexible';
-import { pause } from '../../src/clock';
+import { pause } from '../../src/async/clock';
 import { mongoCounters, type SharedCounters } from '../../src/limits/mongo-counters';
 import { readPolicies, type Policy } from '../../src/limits/policies';
 import { rateLimits, type Counted } from '../../src/limits/rate-limits';

@@ -3,19 +3,22 @@ import { RateLimiterRes } from 'rate-limiter-flexible';
 import { boundedCounters, type Counters } from '../../src/limits/counters';
 import { MemoryLimiter } from '../../src/limits/memory-limiter';
 import { readPolicies, specifiedPolicies, type Policy } from '../../src/limits/policies';
-import { rateLimits, type Counted, type RateLimitsParts } from '../../src/limits/rate-limits';
+import { rateLimits, type Counted, type RateLimitsDependencies } from '../../src/limits/rate-limits';
 import { seed, seeded } from '../support/property';
 
 const A = '192.0.2.1';
 const B = '192.0.2.2';
 
 /** Limits on a clock that the test moves. */
-const limits = (policies: readonly Policy[] = specifiedPolicies, parts: Partial<RateLimitsParts> = {}) => {
+const limits = (
+  policies: readonly Policy[] = specifiedPolicies,
+  dependencies: Partial<RateLimitsDependencies> = {},
+) => {
   const clock = { now: 1_000.25 };
   const memory = boundedCounters(1_000, () => clock.now);
   const warnings: string[] = [];
   const now = () => clock.now;
-  const made = rateLimits(policies, { memory, now, report: (what) => warnings.push(what), ...parts });
+  const made = rateLimits(policies, { memory, now, report: (what) => warnings.push(what), ...dependencies });
   const many = async (count: number, method = 'GET', path = '/x', address = A): Promise<Counted> => {
     let last: Counted | undefined;
     for (let i = 0; i < count; i += 1) last = await made.count(method, path, address);

@@ -52,8 +52,8 @@ describe('a connection to MongoDB', () => {
   let server: Server | undefined;
   afterEach(() => server?.close());
 
-  const begin = async (...parts: Parameters<typeof serverThat>): Promise<number> => {
-    const made = await serverThat(...parts);
+  const begin = async (...dependencies: Parameters<typeof serverThat>): Promise<number> => {
+    const made = await serverThat(...dependencies);
     server = made.server;
     return made.port;
   };

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { monotonicMs, pause } from '../../src/clock';
+import { monotonicMs, pause } from '../../src/async/clock';
 import type { LiveGeneration } from '../../src/projecting/live-generations';
 import type { Projecting } from '../../src/projecting/projecting';
 import { prune, unusedGenerations } from '../../src/projecting/prune';
@@ -123,8 +123,8 @@ describe('the active generations', () => {
     const [tenantId = ''] = await someTenants(harness);
     await harness.catchUp();
     const readModels = await openReadModels(harness.folder);
-    const open: typeof readModels.open = async (...parts) => {
-      const generation = await readModels.open(...parts);
+    const open: typeof readModels.open = async (...dependencies) => {
+      const generation = await readModels.open(...dependencies);
       if (generation.id.generation !== nth(1).generation) return generation;
       const applied = async () => Promise.reject(errorOf(generation.id));
       return { ...generation, reader: { ...generation.reader, applied } };
@@ -192,16 +192,16 @@ describe('the active generations', () => {
     await someTenants(harness);
     await harness.catchUp();
     const readModels = await openReadModels(harness.folder);
-    let lookMs = 0;
+    let pollMs = 0;
     const state: typeof readModels.state = async () => {
       const found = await readModels.state();
-      await pause(lookMs);
+      await pause(pollMs);
       return found;
     };
     const active = await openActiveGenerations([lines], { ...readModels, state }, harness.log);
     expect(active.isUpToDate()).toBe(true);
     await readModels.requestRetry();
-    lookMs = 1_100;
+    pollMs = 1_100;
     await active.refresh();
     expect(active.isUpToDate()).toBe(false);
   });

@@ -3,7 +3,9 @@ import * as fc from 'fast-check';
 import { projections } from '../../projections/projections';
 import { findTenant } from '../../projections/tenants';
 import type { StreamKind } from '../../src/domain/events';
-import { type ParkedTenant, parkedTenants, retryDue, setAside } from '../../src/projecting/parking';
+import { type ParkedTenant, parkedTenants } from '../../src/projecting/parked-tenants';
+import { retryDue } from '../../src/projecting/retry-parked';
+import { setAside } from '../../src/projecting/set-aside';
 import { batchOf } from '../../src/projecting/batch';
 import { project } from '../../src/projecting/projection-run';
 import { runInto } from '../../src/projecting/projection-run';
@@ -129,7 +131,7 @@ describe('a gap in a stream', () => {
     const session = await caughtUp(harness);
     const eventId = await eventAt(harness.log, streams.tenant(tenantId), 3);
     const all = ['tenants', 'applications', 'logs', 'usage'];
-    expect(await accept(harness, session, eventId)).toEqual({ tenantId, passedOver: [], gapAccepted: all });
+    expect(await accept(harness, session, eventId)).toEqual({ tenantId, skipped: [], gapAccepted: all });
     const written = [];
     for await (const batch of harness.log.readStream(streams.operator())) written.push(...batch);
     expect(written).toMatchObject([

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Document, Projector } from '../../projections/projector';
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs } from '../../src/async/clock';
 import type { Appended, EventLog, NewEvent } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
@@ -131,8 +131,8 @@ export const numbered = (name: string): string => {
 export const nth = (n: number, projection = 'lines', version = 1): GenerationId =>
   generations.filter((id) => id.projection === projection && id.version === version)[n - 1]!;
 
-export const openReadModels: typeof storeUnderTest = async (...parts) => {
-  const readModels = await storeUnderTest(...parts);
+export const openReadModels: typeof storeUnderTest = async (...dependencies) => {
+  const readModels = await storeUnderTest(...dependencies);
   closeAfterwards(() => readModels.close());
   return {
     ...readModels,

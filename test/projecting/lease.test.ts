@@ -1,6 +1,6 @@
 import { keptLeases } from '../../src/projecting/lease';
 import type { Leases } from '../../src/read-models/read-models';
-import { pause } from '../../src/clock';
+import { pause } from '../../src/async/clock';
 import { until } from '../support/waiting';
 
 /** Leases of a store that may be away, and that others may hold. */

@@ -100,8 +100,10 @@ describe('the live generations', () => {
       const opened = async () =>
         [await openReadModels(folders.readModels), await openLog(folders.log)] as const;
       const both = [await opened(), await opened()];
-      await Promise.all(both.map((parts) => provide(...parts)));
-      const [one, two] = await Promise.all(both.map((parts) => openLiveGenerations(projections, ...parts)));
+      await Promise.all(both.map((dependencies) => provide(...dependencies)));
+      const [one, two] = await Promise.all(
+        both.map((dependencies) => openLiveGenerations(projections, ...dependencies)),
+      );
       expect(one!.map(({ generation }) => generation.id)).toEqual(
         two!.map(({ generation }) => generation.id),
       );

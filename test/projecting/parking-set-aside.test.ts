@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { projections } from '../../projections/projections';
 import { findTenant } from '../../projections/tenants';
-import { parkedTenants, setAside } from '../../src/projecting/parking';
+import { parkedTenants } from '../../src/projecting/parked-tenants';
+import { setAside } from '../../src/projecting/set-aside';
 import type { Scanner } from '../../src/read-models/read-models';
 import { until } from '../support/waiting';
 import { lineCollections, linesProjector, plainLines } from './lines';
@@ -90,7 +91,7 @@ describe('setting an event aside', () => {
     await server.catchUp(position, LONG);
     const done = await aside(harness, eventId, server.live);
     const projected = ['tenants', 'applications', 'logs', 'usage'];
-    expect(done).toEqual({ tenantId, passedOver: projected, gapAccepted: [] });
+    expect(done).toEqual({ tenantId, skipped: projected, gapAccepted: [] });
     const data = { eventId, eventTenantId: tenantId, projections: projected, reason: 'It is paint.' };
     const recorded = [];
     for await (const batch of harness.log.readStream(streams.operator())) recorded.push(...batch);
@@ -108,7 +109,7 @@ describe('setting an event aside', () => {
     await harness.log.record(streams.tenant(tenantId), { type: 'ApplicationRenamed', data, id });
     const server = await openServer(harness, [...projections]);
     await server.catchUp((await harness.log.head())!.position, LONG);
-    expect((await aside(harness, id, server.live)).passedOver).toEqual(['applications']);
+    expect((await aside(harness, id, server.live)).skipped).toEqual(['applications']);
   });
 
   it('parks the tenant again at the next event that cannot be read', async () => {

@@ -10,12 +10,13 @@ import { cachedFolds } from '../../src/ledger/folds';
 import { ledger } from '../../src/ledger/ledger';
 import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
 import { batchOf } from '../../src/projecting/batch';
-import { type ParkedTenant, parkedTenants, retryDue, retryParked } from '../../src/projecting/parking';
+import { type ParkedTenant, parkedTenants } from '../../src/projecting/parked-tenants';
+import { retryDue, retryParked } from '../../src/projecting/retry-parked';
 import { project } from '../../src/projecting/projection-run';
 import { PARKED, STREAMS, type Scanner, type Target } from '../../src/read-models/read-models';
 import { ledgerStatus } from '../../src/app/status';
 import { eventsOf } from '../support/events';
-import { BOUNDS } from '../support/given';
+import { QUOTAS } from '../support/given';
 import { withoutReadModels } from '../support/ledgers';
 import { lineCollections, linesProjector } from './lines';
 import {
@@ -216,7 +217,7 @@ describe('a bad event', () => {
     const snapshots = sqliteSnapshots(log.folder, await log.identity(), () => undefined);
     closeAfterwards(() => snapshots.close());
     const folds = cachedFolds(log, snapshots, streams);
-    const asked = ledger({ log, folds, streams, keys: withoutReadModels, bounds: BOUNDS });
+    const asked = ledger({ log, folds, streams, keys: withoutReadModels, quotas: QUOTAS });
     const watch = { missing: () => undefined, setBack: () => undefined };
     const here = { log, ledger: asked, projecting: process, store: 'here', replay: { readModels }, watch };
     const status = await ledgerStatus(here);

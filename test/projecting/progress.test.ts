@@ -1,4 +1,4 @@
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs } from '../../src/async/clock';
 import { progress } from '../../src/projecting/progress';
 import type { Generation } from '../../src/read-models/read-models';
 

@@ -189,8 +189,8 @@ describe('catching up', () => {
     const slow: ReadModels = {
       ...readModels,
       leaseMs: SHORT_MS,
-      open: async (...parts) => {
-        const generation = await readModels.open(...parts);
+      open: async (...dependencies) => {
+        const generation = await readModels.open(...dependencies);
         const commit: Generation['commit'] = async (...writes) => {
           started.resolve();
           await proceed.promise;

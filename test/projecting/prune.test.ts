@@ -102,9 +102,9 @@ describe('prune', () => {
     const harness = await withTwo();
     const racing: ReadModels = {
       ...harness.readModels,
-      remove: async (...parts) => {
+      remove: async (...dependencies) => {
         await harness.readModels.makeLive(nth(1), nth(2).generation);
-        return harness.readModels.remove(...parts);
+        return harness.readModels.remove(...dependencies);
       },
     };
     expect(await pruneFound(racing, await unusedIn(harness))).toEqual([]);

@@ -1,6 +1,7 @@
 import { storeName } from '../support/store-name';
 import { randomUUID } from 'node:crypto';
-import { parkedTenants, setAside } from '../../src/projecting/parking';
+import { parkedTenants } from '../../src/projecting/parked-tenants';
+import { setAside } from '../../src/projecting/set-aside';
 import { rebuild } from '../support/rebuild';
 import {
   generationName,
@@ -51,7 +52,7 @@ const parkedIn = async (generation: Generation): Promise<readonly string[]> => {
 /** The same read models, with a change to every build that is started. */
 const around = (readModels: ReadModels, change: (build: Build) => Build): ReadModels => ({
   ...readModels,
-  build: async (...parts) => change(await readModels.build(...parts)),
+  build: async (...dependencies) => change(await readModels.build(...dependencies)),
 });
 
 const expectPlain = async (harness: ReplayHarness): Promise<void> =>
@@ -181,7 +182,7 @@ describe('a rebuild', () => {
         },
       })),
       // A suspended process renews nothing.
-      lease: async (...parts) => (isAsleep ? new Set() : harness.readModels.lease(...parts)),
+      lease: async (...dependencies) => (isAsleep ? new Set() : harness.readModels.lease(...dependencies)),
     };
     const asleep = rebuild({ ...harness, readModels: slow }, lines, { ...quiet, acceptDifferences: false });
     asleep.catch(() => undefined);

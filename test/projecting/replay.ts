@@ -4,7 +4,7 @@ import type { Document, Projector } from '../../projections/projector';
 import { openLive, provideLive, type LiveGeneration } from '../../src/projecting/live-generations';
 import { project } from '../../src/projecting/projection-run';
 import { consumer } from '../../src/projecting/consumer';
-import type { RebuildOptions, ReplayParts } from '../../src/projecting/rebuild';
+import type { RebuildOptions, ReplayDependencies } from '../../src/projecting/rebuild';
 import { runInto } from '../../src/projecting/projection-run';
 import {
   generationName,
@@ -27,7 +27,7 @@ import {
 } from './harness';
 
 /** What the replay tooling works with, on fresh files, and a history that the test itself records. */
-export interface ReplayHarness extends ReplayParts {
+export interface ReplayHarness extends ReplayDependencies {
   readonly log: TestLog;
   readonly folder: string;
   readonly history: Happened[];
@@ -53,13 +53,13 @@ export const replayHarness = async (
   const history: Happened[] = [];
   const warnings: string[] = [];
   const onError = (what: string) => void warnings.push(what);
-  const parts = { log, streams, readModels, program, onError, consumer: consumer(log, streams) };
+  const dependencies = { log, streams, readModels, program, onError, consumer: consumer(log, streams) };
   const live = async (projector: Projector = lines): Promise<LiveGeneration> => {
     await provideLive({ projector, readModels, log });
     return { projector, generation: await openLive({ projector, readModels, log }) };
   };
   return {
-    ...parts,
+    ...dependencies,
     folder,
     history,
     warnings,
@@ -75,11 +75,11 @@ export const replayHarness = async (
     },
     catchUp: async (projector) => {
       const one = await live(projector);
-      await projectInto(parts, one);
+      await projectInto(dependencies, one);
       return one;
     },
     rebuild: (projector = lines, options = {}) =>
-      rebuild(parts, projector, {
+      rebuild(dependencies, projector, {
         acceptDifferences: true,
         acceptParked: false,
         onStep: () => undefined,
@@ -90,12 +90,15 @@ export const replayHarness = async (
 };
 
 export const projectInto = async (
-  parts: Pick<ReplayParts, 'log' | 'streams' | 'program'>,
+  dependencies: Pick<ReplayDependencies, 'log' | 'streams' | 'program'>,
   { projector, generation }: LiveGeneration,
 ): Promise<void> => {
-  const head = (await parts.log.head())?.position;
+  const head = (await dependencies.log.head())?.position;
   if (head === undefined) return;
-  await project(await runInto(parts, projector, generation), consumer(parts.log, parts.streams).upTo(head));
+  await project(
+    await runInto(dependencies, projector, generation),
+    consumer(dependencies.log, dependencies.streams).upTo(head),
+  );
 };
 
 /** Changes a document behind the engine's back; undefined removes it. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { change, type Projector } from '../../projections/projector';
 import type { Difference } from '../../src/projecting/compare';
-import { setAside } from '../../src/projecting/parking';
+import { setAside } from '../../src/projecting/set-aside';
 import { verify, type Verified } from '../../src/projecting/verify';
 import type { Compared, DocumentKey, Generation } from '../../src/read-models/read-models';
 import { freshFolder } from '../support/folders';
@@ -59,9 +59,9 @@ const beforeEachLook = (generation: Generation, look: () => Promise<void>): Gene
     ...generation,
     reader: {
       ...reader,
-      scan: async (...parts) => {
+      scan: async (...dependencies) => {
         await look();
-        return reader.scan(...parts);
+        return reader.scan(...dependencies);
       },
     },
     snapshot: async (keys) => {

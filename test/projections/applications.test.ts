@@ -6,7 +6,7 @@ import { applications, findApplication, findKeyRecord } from '../../projections/
 import { findTenant, tenants } from '../../projections/tenants';
 import { addKey, regenerateKey, revokeKey } from '../../src/domain/application-keys';
 import { createApplication, deleteApplication, updateApplication } from '../../src/domain/applications';
-import { keyStanding, standingOf, type KeyStanding } from '../../src/domain/authority';
+import { keyStanding, standingOf, type KeyStatus } from '../../src/domain/authority';
 import type { TenantEvent } from '../../src/domain/events';
 import { liveKeysOf } from '../../src/domain/grants';
 import { isRefusal } from '../../src/domain/refusal';
@@ -22,7 +22,7 @@ const findKeyStanding = async (
   tenantId: string,
   digest: string,
   at: string,
-): Promise<KeyStanding> => standingOf(await findKeyRecord(reader, tenantId, digest), at);
+): Promise<KeyStatus> => standingOf(await findKeyRecord(reader, tenantId, digest), at);
 
 const APP = '11111111-0000-4000-8000-000000000001';
 const KEY = '22222222-0000-4000-8000-000000000001';
@@ -118,10 +118,10 @@ describe('the applications projection', () => {
     },
   );
 
-  it.each<[KeyStanding['status'], string, TenantEvent[]]>([
+  it.each<[KeyStatus['status'], string, TenantEvent[]]>([
     ['unknown', 'no key', [appCreated]],
-    ['good', 'KeyAdded', [appCreated, keyAdded()]],
-    ['good', 'an expiry in the future', [appCreated, keyAdded(time(51))]],
+    ['valid', 'KeyAdded', [appCreated, keyAdded()]],
+    ['valid', 'an expiry in the future', [appCreated, keyAdded(time(51))]],
     ['expired', 'an expiry now', [appCreated, keyAdded(time(50))]],
     ['revoked', 'KeyRevoked', [appCreated, keyAdded(), revoked]],
     [
@@ -215,7 +215,7 @@ const historyOf = (all: readonly Step[]): readonly Given[] => {
   return events;
 };
 
-const shown = (standing: KeyStanding) => {
+const shown = (standing: KeyStatus) => {
   if (!('application' in standing)) return standing;
   const { id, type, permissions } = standing.application;
   return { status: standing.status, application: { id, type, permissions } };
@@ -293,7 +293,7 @@ describe('after random histories', () => {
       'application_deleted',
       'expired',
       'expiring',
-      'good',
+      'valid',
       'lasting',
       'revoked',
       'tenant_deleted',

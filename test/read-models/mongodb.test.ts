@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Document } from '../../projections/projector';
 import { generationName, type GenerationId } from '../../src/read-models/read-models';
 import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
-import { monotonicMs, pause } from '../../src/clock';
+import { monotonicMs, pause } from '../../src/async/clock';
 import { countedFailure } from '../support/counted-failure';
 import type { Gate } from '../support/gate';
 import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';

@@ -53,8 +53,8 @@ describe('read models in SQLite files', () => {
     for (const readModels of opened.splice(0)) await readModels.close();
   });
 
-  const openIn: typeof sqliteReadModels = (...parts) => {
-    const readModels = sqliteReadModels(...parts);
+  const openIn: typeof sqliteReadModels = (...dependencies) => {
+    const readModels = sqliteReadModels(...dependencies);
     opened.push(readModels);
     return readModels;
   };

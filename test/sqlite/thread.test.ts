@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { monotonicMs, pause } from '../../src/clock';
+import { monotonicMs, pause } from '../../src/async/clock';
 import { startThread, type Thread } from '../../src/sqlite/thread';
 import { refusedWith, until } from '../support/waiting';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { App } from '../../src/app/app';
 import { PARKED, STREAMS } from '../../src/read-models/read-models';
-import { signal } from '../../src/signal';
+import { condition } from '../../src/async/condition';
 import { freePort } from '../support/free-port';
 import { logOf, openAppIn } from '../support/log-under-test';
 
@@ -159,7 +159,7 @@ export const crashCampaign = async (
   let ending = false;
   let number = 0;
   let up = Promise.resolve();
-  const acknowledgement = signal();
+  const acknowledgement = condition();
 
   const client = async (id: number): Promise<void> => {
     while (!ending) {

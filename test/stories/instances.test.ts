@@ -4,7 +4,7 @@ import type { Projector } from '../../projections/projector';
 import { revokeKey } from '../../src/domain/application-keys';
 import { rebuild } from '../support/rebuild';
 import { generationName } from '../../src/read-models/read-models';
-import { pause } from '../../src/clock';
+import { pause } from '../../src/async/clock';
 import { crowdAt, type Crowd } from '../support/crowd';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { startInstances, type Customer, type Instances } from '../support/instances';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { MongoClient } from 'mongodb';
 import { openApp, type App } from '../../src/app/app';
 import { operatorCaller } from '../../src/app/operator';
-import { monotonicMs, pause } from '../../src/clock';
+import { monotonicMs, pause } from '../../src/async/clock';
 import { readConfiguration } from '../../src/configuration';
 import { createApplication } from '../../src/domain/applications';
 import { permissionsOf } from '../../src/domain/permissions';

@@ -33,7 +33,7 @@ describe('refused access', () => {
     (await eventsIn(folder))
       .filter(({ type }) => type === 'AccessRefused')
       .map(({ stream, data }) => ({
-        stream: by.streams.roleOf(stream),
+        stream: by.streams.withoutPrefix(stream),
         ...(data as Record<string, unknown>),
       }));
 

@@ -1,4 +1,4 @@
-import { pause } from '../../src/clock';
+import { pause } from '../../src/async/clock';
 import { permissionsOf } from '../../src/domain/permissions';
 import { beside } from '../support/beside';
 import { crowdAt, type Crowd } from '../support/crowd';

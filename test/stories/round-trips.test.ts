@@ -1,4 +1,4 @@
-import { pause } from '../../src/clock';
+import { pause } from '../../src/async/clock';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
 import { describeMongodb } from '../support/mongodb/databases';
@@ -22,7 +22,8 @@ const SLOW_MS = 10;
 const ROWS = 60;
 const DATES = 'start_date=2020-01-01&end_date=2100-01-01';
 
-const queryOf = (...parts: readonly string[]): string => parts.filter((part) => part !== '').join('&');
+const queryOf = (...dependencies: readonly string[]): string =>
+  dependencies.filter((part) => part !== '').join('&');
 
 describeMongodb('the round trips of a request to MongoDB', () => {
   const folder = freshFolder();

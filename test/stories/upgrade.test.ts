@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { pause } from '../../src/clock';
+import { pause } from '../../src/async/clock';
 import { created, newEvent, updated } from '../projecting/harness';
 import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { App } from '../../src/app/app';
 import { operatorCaller } from '../../src/app/operator';
 import { newKey } from '../../src/ledger/new-key';
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs } from '../../src/async/clock';
 import { createApplication } from '../../src/domain/applications';
 import type { ApplicationType } from '../../src/domain/permissions';
 import { createTenant, type Decide } from '../../src/domain/tenant';

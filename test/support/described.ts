@@ -1,7 +1,7 @@
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020';
 import addFormats from 'ajv-formats';
 import { routes } from '../../src/http/api';
-import { headerNames } from '../../src/header-names';
+import { headerNames } from '../../src/configuration';
 import { openApiDocument } from '../../src/http/openapi/document';
 import { isProblemCode } from '../../src/problems';
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { monotonicMs, pause } from '../../src/clock';
+import { monotonicMs, pause } from '../../src/async/clock';
 
 /**
  * A port in front of a server, and what can happen on the way: connections cut, bytes late, held back in both directions

@@ -14,7 +14,7 @@ type Value = fc.Arbitrary<unknown>;
 /** No lone surrogates: they cannot be sent. */
 const anyText = fc.string({ unit: anyCharacter, maxLength: 30 });
 
-const aName = fc
+const validName = fc
   .string({ unit: anyCharacter, minLength: 1, maxLength: 60 })
   .filter((name) => name.trim() !== '' && name.length <= 200 && !name.includes('\ufffd'));
 
@@ -31,7 +31,7 @@ const objectBy = ({ properties = {}, required = [] }: Schema): Value => {
 /** Values that match a schema, as far as our schemas go. */
 const valueBy = (schema: Schema): Value => {
   if (Array.isArray(schema['enum'])) return fc.constantFrom(...(schema['enum'] as unknown[]));
-  if (schema['aName'] === true) return aName;
+  if (schema['validName'] === true) return validName;
   if (schema['readOnly'] === true) return fc.jsonValue({ maxDepth: 2 });
   if (Array.isArray(schema['type']))
     return fc.oneof(...(schema['type'] as string[]).map((type) => valueBy({ ...schema, type })));

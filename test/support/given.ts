@@ -1,6 +1,6 @@
 import type { Recorded, TenantEvent } from '../../src/domain/events';
 import { isRefusal, type Refusal, type RefusalCode } from '../../src/domain/refusal';
-import { absent, type Bounds, type Decide, type DecisionContext, type Tenant } from '../../src/domain/tenant';
+import { absent, type Quotas, type Decide, type DecisionContext, type Tenant } from '../../src/domain/tenant';
 import { evolve } from '../../src/domain/tenant-folding';
 
 export const TENANT = '7f7a2c0e-6a4f-4d39-9f3c-0d5a1c2b3e4f';
@@ -26,10 +26,14 @@ export const tenantAfter = (events: readonly TenantEvent[]): Tenant =>
   events.map(recordedAt).reduce(evolve, absent);
 
 /** As configured by default. */
-export const BOUNDS: Bounds = { applications: 1_000, liveKeys: 100 };
+export const QUOTAS: Quotas = { applications: 1_000, liveKeys: 100 };
 
 /** The context of a decision of the operator at minute 30. */
-export const byOperator: DecisionContext = { asker: { kind: 'operator' }, at: minute(30), bounds: BOUNDS };
+export const byOperator: DecisionContext = {
+  requester: { kind: 'operator' },
+  at: minute(30),
+  quotas: QUOTAS,
+};
 
 const refusalOf = (decide: Decide, now: Tenant, question: DecisionContext): Refusal => {
   try {

@@ -6,7 +6,7 @@ import type { Projector } from '../../projections/projector';
 import { openApp, type App } from '../../src/app/app';
 import { operatorCaller } from '../../src/app/operator';
 import { newKey } from '../../src/ledger/new-key';
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs } from '../../src/async/clock';
 import { readConfiguration } from '../../src/configuration';
 import { createApplication } from '../../src/domain/applications';
 import { permissionsOf } from '../../src/domain/permissions';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs } from '../../src/async/clock';
 import { createApplication } from '../../src/domain/applications';
 import type { Idempotency } from '../../src/domain/events';
 import { createTenant, updateTenant, type Decide } from '../../src/domain/tenant';
@@ -15,7 +15,7 @@ import { snapshotText } from '../../src/ledger/snapshot-text';
 import type { Snapshots } from '../../src/ledger/snapshots';
 import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
 import { anEvent, eventsOf } from './events';
-import { BOUNDS, OWNER } from './given';
+import { QUOTAS, OWNER } from './given';
 import { inPlaceAppender } from './in-place-appender';
 
 export const streams = streamNames();
@@ -62,7 +62,7 @@ export const openLedger = async (
     log,
     snapshots,
     folds,
-    ledger: ledger({ log, folds, streams, keys: withoutReadModels, bounds: BOUNDS }),
+    ledger: ledger({ log, folds, streams, keys: withoutReadModels, quotas: QUOTAS }),
     eventsRead,
     close: async () => {
       opened.delete(program);

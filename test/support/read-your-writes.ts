@@ -1,4 +1,4 @@
-import { pause } from '../../src/clock';
+import { pause } from '../../src/async/clock';
 import type { Crowd } from './crowd';
 
 /** What clients saw that write on one server and immediately read on another. */

@@ -4,7 +4,7 @@ import { findLogs } from '../../projections/log-pages';
 import type { LogRow } from '../../projections/logs';
 import { reportUsage, type UsageReport } from '../../projections/usage';
 import { operatorCaller } from '../../src/app/operator';
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs } from '../../src/async/clock';
 import { createTenant, deleteTenant, type Decide } from '../../src/domain/tenant';
 import { openAppIn } from './log-under-test';
 

@@ -5,22 +5,30 @@ import {
   takeRebuildLeases,
   type RebuildOptions,
   type Rebuilt,
-  type ReplayParts,
+  type ReplayDependencies,
 } from '../../src/projecting/rebuild';
 
 /** Rebuilds one projection. */
 export const rebuild = async (
-  parts: Omit<ReplayParts, 'consumer'>,
+  dependencies: Omit<ReplayDependencies, 'consumer'>,
   projector: Projector,
   options: RebuildOptions,
   batchEvents?: number,
 ): Promise<Rebuilt> => {
-  const leases = await takeRebuildLeases(parts.readModels, [projector.name], parts.onError);
-  const events = consumer(parts.log, parts.streams, batchEvents === undefined ? {} : { batchEvents });
+  const leases = await takeRebuildLeases(dependencies.readModels, [projector.name], dependencies.onError);
+  const events = consumer(
+    dependencies.log,
+    dependencies.streams,
+    batchEvents === undefined ? {} : { batchEvents },
+  );
   try {
     const refused = leases.refused.get(projector.name);
     if (refused !== undefined) throw refused;
-    const [outcome] = await rebuildTogether({ ...parts, consumer: events }, [projector], () => options);
+    const [outcome] = await rebuildTogether(
+      { ...dependencies, consumer: events },
+      [projector],
+      () => options,
+    );
     if (outcome?.status !== 'fulfilled') throw outcome?.reason;
     return outcome.value;
   } finally {

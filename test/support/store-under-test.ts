@@ -24,9 +24,9 @@ type OpenStore = (place: string, hooks?: StoreHooks) => Promise<ReadModels>;
 /** The results of changes to the registry and generations pass through the hook. */
 const answering = (readModels: ReadModels, onAnswer: NonNullable<StoreHooks['onAnswer']>): ReadModels => {
   const through =
-    <A extends readonly unknown[], R>(what: string, work: (...parts: A) => Promise<R>) =>
-    async (...parts: A): Promise<R> => {
-      const answer = await work(...parts);
+    <A extends readonly unknown[], R>(what: string, work: (...dependencies: A) => Promise<R>) =>
+    async (...dependencies: A): Promise<R> => {
+      const answer = await work(...dependencies);
       onAnswer(what);
       return answer;
     };
@@ -41,9 +41,9 @@ const answering = (readModels: ReadModels, onAnswer: NonNullable<StoreHooks['onA
     lease: through('lease', readModels.lease),
     release: through('release', readModels.release),
     remove: through('remove', readModels.remove),
-    open: through('open', async (...parts) => targets(await readModels.open(...parts))),
-    build: through('open', async (...parts) => {
-      const build = targets(await readModels.build(...parts));
+    open: through('open', async (...dependencies) => targets(await readModels.open(...dependencies))),
+    build: through('open', async (...dependencies) => {
+      const build = targets(await readModels.build(...dependencies));
       return { ...build, finish: through('finish', async () => targets(await build.finish())) };
     }),
   };

@@ -1,4 +1,4 @@
-import { monotonicMs, pause } from '../../src/clock';
+import { monotonicMs, pause } from '../../src/async/clock';
 import { codeOf } from '../../src/fault';
 
 const SOONEST_MS = 5;

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import { allEntities, differencesBetween, type Fields } from '../../audit/entity-fields';
 import { accessTo, tenantAt, type HistoryEntry, type Moment } from '../../audit/tenant-history';
-import { isoNow } from '../../clock';
+import { isoNow } from '../../async/clock';
 import type { Tenant } from '../../domain/tenant';
 import type { LedgerLog } from '../../event-log/ledger-log';
 import { fault } from '../../fault';

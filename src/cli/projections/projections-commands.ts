@@ -1,8 +1,9 @@
 import { Command } from 'commander';
 import { projections } from '../../../projections/projections';
 import { operatorActor } from '../../app/operator';
-import { isoNow } from '../../clock';
-import { parkedTenants, setAside } from '../../projecting/parking';
+import { isoNow } from '../../async/clock';
+import { parkedTenants } from '../../projecting/parked-tenants';
+import { setAside } from '../../projecting/set-aside';
 import { prune, unusedGenerations } from '../../projecting/prune';
 import { generationName } from '../../read-models/read-models';
 import {
@@ -84,7 +85,7 @@ const setEventAside = (io: Io): Command =>
         { eventId, reason: options.reason, actor, at: isoNow() },
       );
       const retried = await projecting.retryParked(outcome.tenantId);
-      const view = { event_id: eventId, tenant_id: outcome.tenantId, projections: outcome.passedOver };
+      const view = { event_id: eventId, tenant_id: outcome.tenantId, projections: outcome.skipped };
       const gaps = outcome.gapAccepted.length === 0 ? {} : { gap_accepted: outcome.gapAccepted };
       printOne(io, { ...view, ...gaps, retry: retried }, options);
     },

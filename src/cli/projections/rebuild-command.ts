@@ -6,7 +6,7 @@ import { readConfiguration, type Configuration } from '../../configuration';
 import { codeOf, messageOf } from '../../fault';
 import type { Difference } from '../../projecting/compare';
 import { planRebuild, takeRebuildLeases, type Rebuilt, type RebuildStep } from '../../projecting/rebuild';
-import { together } from '../../together';
+import { settleAll } from '../../async/settle-all';
 import { jsonOption, type JsonOption } from '../arguments';
 import { inSession, warn } from '../operator-session';
 import { notice, printMany } from '../output';
@@ -48,7 +48,7 @@ const rowOf = ({ comparison, ...row }: Rebuilt) => ({
 
 const plan = (io: Io, projectors: readonly Projector[], options: Options): Promise<void> =>
   inSession(io, async ({ app }) => {
-    const plans = await together(projectors.map((projector) => planRebuild(app.replay, projector)));
+    const plans = await settleAll(projectors.map((projector) => planRebuild(app.replay, projector)));
     printMany(
       io,
       plans.map((planned) => ({ ...planned })),

@@ -1,17 +1,17 @@
 import type { Command } from 'commander';
 import { projections } from '../../../projections/projections';
-import { pause } from '../../clock';
+import { pause } from '../../async/clock';
 import type { Position } from '../../event-log/event-log';
 import { codeOf } from '../../fault';
-import { parkedTenants } from '../../projecting/parking';
+import { parkedTenants } from '../../projecting/parked-tenants';
 import { isDamage } from '../../read-models/damage';
 import {
   generationName,
   type GenerationId,
-  type Peek,
+  type GenerationView,
   type StoredGeneration,
 } from '../../read-models/read-models';
-import { lagBehind, ledgerStatus, rebuildsUnderWay } from '../../app/status';
+import { lagBehind, ledgerStatus, runningRebuilds } from '../../app/status';
 import type { JsonOption } from '../arguments';
 import { sessionCommand, type OperatorSession } from '../operator-session';
 import { printJson, printRecord, printTable } from '../output';
@@ -21,12 +21,12 @@ import type { Io } from '../io';
 const SAMPLE_MS = 500;
 
 /** What was built and is not live, never was, and is not damaged: a rebuild would resume it. */
-const roleOf = ({ isLive, leftMs, damage }: StoredGeneration): string => {
+const withoutPrefix = ({ isLive, leftMs, damage }: StoredGeneration): string => {
   if (isLive) return 'live';
   return leftMs === undefined && damage === undefined ? 'built' : 'unused';
 };
 
-const parkedIn = async (generation: Peek) => {
+const parkedIn = async (generation: GenerationView) => {
   let count = 0;
   let oldest: string | undefined;
   for await (const { since } of parkedTenants(generation)) {
@@ -36,7 +36,7 @@ const parkedIn = async (generation: Peek) => {
   return { parked: count, oldest_parked_since: oldest ?? null };
 };
 
-const positionOf = async (generation: Peek): Promise<string | undefined> =>
+const positionOf = async (generation: GenerationView): Promise<string | undefined> =>
   (await generation.control()).applied;
 
 /** Undefined: the generation was pruned in the meantime, or is damaged. */
@@ -52,7 +52,7 @@ const generationRows = async ({ app }: OperatorSession) => {
     projections.some(({ name, version }) => name === id.projection && version === id.version);
   const found: {
     readonly stored: StoredGeneration;
-    readonly generation: Peek;
+    readonly generation: GenerationView;
     before?: Position | undefined;
   }[] = [];
   for (const stored of (await readModels.state()).generations.filter(isCurrentVersion)) {
@@ -67,7 +67,7 @@ const generationRows = async ({ app }: OperatorSession) => {
     const moved = position === undefined ? 0 : await log.distance(before, position);
     return {
       generation: generationName(stored),
-      role: roleOf(stored),
+      role: withoutPrefix(stored),
       position: position ?? null,
       ...(await lagBehind(log, head, position)),
       events_per_second: Math.round((1_000 * moved) / SAMPLE_MS),
@@ -85,7 +85,7 @@ const damages = async ({ app }: OperatorSession): Promise<readonly string[]> => 
 };
 
 const rebuilds = async ({ app }: OperatorSession) =>
-  (await rebuildsUnderWay(app.replay.readModels)).map(({ projection, holder, step }) => ({
+  (await runningRebuilds(app.replay.readModels)).map(({ projection, holder, step }) => ({
     projection,
     holder,
     ...step,

@@ -4,7 +4,7 @@ import { StreamsClient } from '@eventstore/db-client/generated/streams_grpc_pb';
 import { type BatchAppendReq, type BatchAppendResp } from '@eventstore/db-client/generated/streams_pb';
 import type { ClientDuplexStream } from '@grpc/grpc-js';
 import type { Appended } from '../event-log';
-import { noAnswer } from './answers';
+import { noAnswer } from './errors';
 import { internalsOf } from './client-internals';
 import { positionOf } from './record';
 

@@ -1,10 +1,10 @@
 import { Empty, StreamIdentifier, UUID } from '@eventstore/db-client/generated/shared_pb';
 import { BatchAppendReq } from '@eventstore/db-client/generated/streams_pb';
 import { randomUUID } from 'node:crypto';
-import { monotonicMs, pause } from '../../clock';
+import { monotonicMs, pause } from '../../async/clock';
 import { codeOf, fault, type Fault } from '../../fault';
 import type { Appended, Expected } from '../event-log';
-import { appendFault, inTime, isNotLeader } from './answers';
+import { appendFault, inTime, isNotLeader } from './errors';
 import type { Connection } from './connection';
 import type { Serialised } from './record';
 

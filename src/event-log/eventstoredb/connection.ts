@@ -1,5 +1,5 @@
 import { EventStoreDBClient } from '@eventstore/db-client';
-import { monotonicMs, pause } from '../../clock';
+import { monotonicMs, pause } from '../../async/clock';
 import { appendStream, type AppendStream } from './append-stream';
 import { internalsOf } from './client-internals';
 import { unparsable, withDefaults } from './connection-string';
@@ -55,7 +55,7 @@ const make = (url: string): EventStoreDBClient => {
  * gRPC reuses a connection for clients with the same options, even a dead one, so each client gets a timeout that differs
  * by a millisecond. The package turns a disabled timeout into one too long for timers, which would fire at once.
  */
-const numbered = (url: string, number: number): string =>
+const withDistinctChannel = (url: string, number: number): string =>
   url.replace(/([?&]keepAliveTimeout=)(-?\d+)/i, (_, name: string, value: string) => {
     const ms = Number(value);
     return `${name}${(ms < 0 ? NEVER_MS : ms) + number}`;
@@ -69,7 +69,7 @@ const ownClient = (url: string): OwnedClient => {
   let isShut = false;
   Object.assign(internals, {
     // The package does not await this, so if no server is found, its rejection would be unhandled.
-    handleError: (...parts) => handleError(...parts).catch(() => undefined),
+    handleError: (...dependencies) => handleError(...dependencies).catch(() => undefined),
     createChannel: async () => {
       channel = await createChannel();
       if (isShut) channel.close();
@@ -94,7 +94,7 @@ const ownClient = (url: string): OwnedClient => {
 export const connectTo = (given: string): Connection => {
   const url = withDefaults(given);
   let number = 0;
-  let current = ownClient(numbered(url, number));
+  let current = ownClient(withDistinctChannel(url, number));
   let renewedAt = -Infinity;
   let closed = false;
   const listeners = new Set<() => void>();
@@ -122,7 +122,7 @@ export const connectTo = (given: string): Connection => {
       renewedAt = now;
       retire(current);
       number = (number + 1) % CLIENT_NUMBERS;
-      current = ownClient(numbered(url, number));
+      current = ownClient(withDistinctChannel(url, number));
       for (const listener of listeners) listener();
     },
     onRenewed: (listener) => {

@@ -1,6 +1,6 @@
 import { NEWEST_FORMAT } from '../../domain/formats';
 import { messageOf, type Fault } from '../../fault';
-import { whenReachable, type AwaitedStore, type WaitingForStore } from '../../reachable-store';
+import { whenReachable, type AwaitedStore, type WaitingForStore } from '../../async/reachable-store';
 import {
   APPEND_MS,
   logFault,
@@ -10,9 +10,9 @@ import {
   type NewEvent,
   type Position,
 } from '../event-log';
-import { settled } from '../settle';
+import { appendWithRetry } from '../append-with-retry';
 import type { Streams } from '../streams';
-import { isFinal, readFault } from './answers';
+import { isFinal, readFault } from './errors';
 import { appending } from './append';
 import { connectTo, type Connection } from './connection';
 import { serversOf } from './connection-string';
@@ -27,7 +27,7 @@ import { wholeLog, type WholeLog } from './whole-log';
 
 interface EventStoreOptions extends WaitingForStore {
   /** Thrown if there is no log, instead of creating one. */
-  readonly ifMissing?: Fault | undefined;
+  readonly missingFault?: Fault | undefined;
   /** For a log that is created. */
   readonly format?: number;
 }
@@ -63,7 +63,10 @@ const appendThrough =
     mustBeAppendable(events);
     const records = events.map(serialised);
     if (connection.isClosed()) throw logFault('log_unavailable', 'The event log is closed.');
-    const appended = await settled(appending(connection, { stream, events: records, expected }), withinMs);
+    const appended = await appendWithRetry(
+      appending(connection, { stream, events: records, expected }),
+      withinMs,
+    );
     const { id } = events.at(-1) as NewEvent;
     if (streams.holds(stream)) log.grew({ position: appended.position, eventId: id.toLowerCase() });
     return appended;
@@ -90,8 +93,8 @@ export const eventStoreDbEventLog = async (
     await connection.close();
   };
 
-  const { ifMissing, format = NEWEST_FORMAT } = options;
-  const findOrCreate = () => identityOf(reader, append, streams.log(), { ifMissing, format });
+  const { missingFault, format = NEWEST_FORMAT } = options;
+  const findOrCreate = () => identityOf(reader, append, streams.log(), { missingFault, format });
   const { identity, position } = await whenReachable(findOrCreate, store, options).catch(
     async (error: unknown) => {
       await close();

@@ -1,5 +1,5 @@
 import type { EventStoreDBClient } from '@eventstore/db-client';
-import { monotonicMs, pause } from '../../clock';
+import { monotonicMs, pause } from '../../async/clock';
 import { codeOf, type Fault } from '../../fault';
 import {
   logFault,
@@ -10,7 +10,7 @@ import {
   type Position,
 } from '../event-log';
 import { firstOf } from '../reading';
-import { isLagging } from './answers';
+import { isLagging } from './errors';
 import type { Connection } from './connection';
 import type { Source } from './source';
 import type { Selection, WholeLog } from './whole-log';
@@ -122,10 +122,10 @@ const subscribeOnce = async function* (
 
 /** Runs until the signal is aborted or the log is closed. */
 export const follow = async function* (
-  parts: Following,
+  dependencies: Following,
   { after, signal, selected, upTo }: Followed,
 ): AsyncGenerator<Batch> {
-  const { connection, log, closing, onError } = parts;
+  const { connection, log, closing, onError } = dependencies;
   const ending = signal === undefined ? closing : AbortSignal.any([closing, signal]);
   const progress: Progress = { after, known: undefined };
   let isReported = false;
@@ -137,7 +137,7 @@ export const follow = async function* (
       yield* upTo(progress.after, head);
       progress.after = head;
     }
-    if (!ending.aborted) yield* subscribeOnce(parts, { selected, upTo }, progress, ending);
+    if (!ending.aborted) yield* subscribeOnce(dependencies, { selected, upTo }, progress, ending);
   };
 
   const fail = (client: EventStoreDBClient, error: unknown): void => {

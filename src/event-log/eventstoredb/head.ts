@@ -1,12 +1,12 @@
 import { BACKWARDS, END, type EventStoreDBClient } from '@eventstore/db-client';
 import type { Batch, Head, LoggedEvent, Position } from '../event-log';
-import { sharedRuns } from '../../shared-runs';
+import { singleFlight } from '../../async/single-flight';
 import type { Streams } from '../streams';
 import type { Connection } from './connection';
 import { filteredRead } from './filtered-read';
-import { pointOf } from './record';
+import { commitPosition } from './record';
 import { batchesOf, READ_AHEAD, sourceOf } from './source';
-import { fromLeader, persistently, SILENT_MS } from './stream-reader';
+import { fromLeader, resuming, SILENT_MS } from './stream-reader';
 
 /** Finds our newest event in a log that other programs write to as well. */
 export interface NewestEvent {
@@ -39,7 +39,7 @@ type ReadBack = (
 const noEvents = async function* (): AsyncGenerator<Batch> {};
 
 const unfiltered: ReadBack = (client, from, maxCount) => {
-  const fromPosition = from === undefined ? END : pointOf(from);
+  const fromPosition = from === undefined ? END : commitPosition(from);
   const options = { direction: BACKWARDS, fromPosition, maxCount, ...fromLeader } as const;
   return batchesOf(sourceOf(client.readAll(options, READ_AHEAD)), SILENT_MS);
 };
@@ -48,7 +48,7 @@ const unfiltered: ReadBack = (client, from, maxCount) => {
 const filteredByPrefix =
   (streams: Streams): ReadBack =>
   (client, before = '', maxCount) => {
-    const prefixes = [...streams.beginnings(), streams.log()];
+    const prefixes = [...streams.prefixes(), streams.log()];
     return batchesOf(
       sourceOf(filteredRead(client, { before, maxCount, prefixes, window: SEARCH_WINDOW })),
       SEARCH_MS,
@@ -60,7 +60,7 @@ const pagesBack =
   (connection: Connection, isEnd: (event: LoggedEvent) => boolean) =>
   async (read: ReadBack, from: Position | undefined, count: number): Promise<Batch> => {
     const found: LoggedEvent[] = [];
-    const reading = persistently(connection, (client, last) => {
+    const reading = resuming(connection, (client, last) => {
       const left = count - found.length;
       // The server never completes a read of zero events.
       return left === 0 ? noEvents() : read(client, last?.position ?? from, left);
@@ -122,7 +122,7 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
     if (first > searched) searched = first;
   };
 
-  const searches = sharedRuns(search);
+  const searches = singleFlight(search);
   return {
     head: () => searches.fresh().then(() => known),
     begins: (at) => void ([start, searched] = [at, at]),

@@ -60,7 +60,7 @@ const writtenIdentity = async (reader: StreamReader, stream: string): Promise<Id
 
 interface NewLog {
   /** Thrown instead of creating the log. */
-  readonly ifMissing?: Fault | undefined;
+  readonly missingFault?: Fault | undefined;
   readonly format: number;
 }
 
@@ -68,11 +68,11 @@ export const identityOf = async (
   reader: StreamReader,
   append: Append,
   stream: string,
-  { ifMissing, format }: NewLog,
+  { missingFault, format }: NewLog,
 ): Promise<Identity> => {
   const known = await writtenIdentity(reader, stream);
   if (known !== undefined) return known;
-  if (ifMissing !== undefined) throw ifMissing;
+  if (missingFault !== undefined) throw missingFault;
   const event = { id: randomUUID(), type: TYPE, data: { identity: randomUUID(), format }, metadata: {} };
   await append(stream, [event], 'no_stream', APPEND_MS).catch((error: unknown) => {
     if (codeOf(error) !== 'stream_changed') throw error;

@@ -8,7 +8,7 @@ const DIGITS = 20;
 export const positionOf = (commit: bigint): Position => String(commit).padStart(DIGITS, '0');
 
 /** Both are equal for events written outside a transaction, as all of ours are. Too large for a JavaScript number. */
-export const pointOf = (position: Position): { readonly commit: bigint; readonly prepare: bigint } => {
+export const commitPosition = (position: Position): { readonly commit: bigint; readonly prepare: bigint } => {
   const commit = BigInt(position);
   return { commit, prepare: commit };
 };

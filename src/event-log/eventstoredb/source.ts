@@ -5,10 +5,10 @@ import type {
   StreamingRead,
 } from '@eventstore/db-client';
 import type { Readable } from 'node:stream';
-import { yieldToEventLoop } from '../../clock';
-import { signal } from '../../signal';
+import { yieldToEventLoop } from '../../async/clock';
+import { condition } from '../../async/condition';
 import type { Batch, LoggedEvent } from '../event-log';
-import { noAnswer } from './answers';
+import { noAnswer } from './errors';
 import { eventOf } from './record';
 
 /** A batch ends at whichever limit comes first. */
@@ -61,7 +61,7 @@ const cancel = (given: Reading, reading: Readable): void => {
 
 export const sourceOf = (given: Reading): Source => {
   const reading = given as unknown as Readable;
-  const changed = signal();
+  const changed = condition();
   let signs = 0;
   let isOver = false;
   let isStopped = false;

@@ -1,10 +1,10 @@
 import { BACKWARDS, END, type EventStoreDBClient } from '@eventstore/db-client';
-import { pause } from '../../clock';
+import { pause } from '../../async/clock';
 import type { Batch, LoggedEvent, Position } from '../event-log';
 import { firstOf } from '../reading';
 import { codeOf } from '../../fault';
 import { isJsonObject } from '../../json';
-import { historyMissing, isDeletedStream, isDenied, isMissingStream, readFault, TOMBSTONED } from './answers';
+import { historyMissing, isDeletedStream, isDenied, isMissingStream, readFault, TOMBSTONED } from './errors';
 import type { Connection } from './connection';
 import { batchesOf, READ_AHEAD, sourceOf } from './source';
 
@@ -22,7 +22,7 @@ const RETRY_MS = 30;
  * Resumes a read after each failure for as long as there is progress; `open` starts right after the last event delivered.
  * A missing stream counts as empty, and `onMissing` is called.
  */
-export const persistently = async function* (
+export const resuming = async function* (
   connection: Connection,
   open: (client: EventStoreDBClient, last: LoggedEvent | undefined) => AsyncIterable<Batch>,
   onMissing: () => void = () => undefined,
@@ -73,7 +73,7 @@ const lastUpTo = (
   fromRevision: bigint | typeof END,
 ): Promise<LoggedEvent | undefined> => {
   const options = { fromRevision, direction: BACKWARDS, maxCount: 1, ...fromLeader } as const;
-  const reading = persistently(connection, (client) =>
+  const reading = resuming(connection, (client) =>
     batchesOf(sourceOf(client.readStream(stream, options)), SILENT_MS),
   );
   return firstOf(orTombstoned(stream, reading));
@@ -103,7 +103,7 @@ export const streamReader = (connection: Connection): StreamReader => {
         const reading = client.readStream(stream, { fromRevision, ...fromLeader }, READ_AHEAD);
         return batchesOf(sourceOf(reading), SILENT_MS);
       };
-      const reading = persistently(connection, open, () => (isMissing = true));
+      const reading = resuming(connection, open, () => (isMissing = true));
       for await (const batch of orTombstoned(stream, reading)) {
         isEmpty = false;
         yield batch;

@@ -2,12 +2,12 @@ import { START, streamNameFilter } from '@eventstore/db-client';
 import type { Batch, LoggedEvent, Position } from '../event-log';
 import { firstOf } from '../reading';
 import type { Streams } from '../streams';
-import { isUnknown, noAnswer } from './answers';
+import { isUnknown, noAnswer } from './errors';
 import type { Connection } from './connection';
 import { newestEvent, SEARCH_WINDOW, type NewestEvent } from './head';
-import { pointOf } from './record';
+import { commitPosition } from './record';
 import { batchesOf, READ_AHEAD, sourceOf, type Source } from './source';
-import { fromLeader, persistently, SILENT_MS } from './stream-reader';
+import { fromLeader, resuming, SILENT_MS } from './stream-reader';
 
 /** Asks for a checkpoint every few windows, as a sign of life. */
 const WINDOW = { maxSearchWindow: SEARCH_WINDOW, checkpointInterval: 4 };
@@ -34,7 +34,7 @@ export interface WholeLog extends NewestEvent {
 const subscribeTo = (connection: Connection, from: Position, { prefixes }: Selection): Source => {
   const subscription = connection.client().subscribeToAll(
     {
-      fromPosition: from === '' ? START : pointOf(from),
+      fromPosition: from === '' ? START : commitPosition(from),
       filter: streamNameFilter({
         prefixes: [...prefixes],
         ...WINDOW,
@@ -56,16 +56,14 @@ const subscribeTo = (connection: Connection, from: Position, { prefixes }: Selec
 };
 
 const firstFrom = (connection: Connection, position: Position): Promise<LoggedEvent | undefined> => {
-  const options = { fromPosition: pointOf(position), maxCount: 1, ...fromLeader };
-  const reading = persistently(connection, (client) =>
-    batchesOf(sourceOf(client.readAll(options)), SILENT_MS),
-  );
+  const options = { fromPosition: commitPosition(position), maxCount: 1, ...fromLeader };
+  const reading = resuming(connection, (client) => batchesOf(sourceOf(client.readAll(options)), SILENT_MS));
   return firstOf(reading);
 };
 
 export const wholeLog = (connection: Connection, streams: Streams): WholeLog => {
   const newest = newestEvent(connection, streams);
-  const ours: Selection = { prefixes: streams.beginnings(), has: streams.holds };
+  const ours: Selection = { prefixes: streams.prefixes(), has: streams.holds };
 
   const subscribe: WholeLog['subscribe'] = (after, selected) =>
     subscribeTo(connection, after === '' ? newest.start() : after, selected);
@@ -86,7 +84,7 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
     ours,
     subscribe,
     upTo: (after, last) =>
-      persistently(connection, async function* (_, reached) {
+      resuming(connection, async function* (_, reached) {
         const from = reached?.position ?? after;
         if (from < last) yield* pageUpTo(from, last);
       }),

@@ -1,6 +1,12 @@
 import { resolve } from 'node:path';
 import { codeOf } from '../../fault';
-import { closeTidily, inTransaction, isBusy, waitBriefly, type Database } from '../../sqlite/database';
+import {
+  checkpointAndClose,
+  inTransaction,
+  isBusy,
+  shortBusyTimeout,
+  type Database,
+} from '../../sqlite/database';
 import type { Outcome } from '../../sqlite/thread';
 import { logFault, type Expected } from '../event-log';
 import { openForAppending, stillThere } from './log-file';
@@ -88,7 +94,7 @@ const appendIn = (db: Database) => {
 
 export const openAppender = (path: string, prefix = ''): Appender => {
   const db = openForAppending(path, prefix);
-  waitBriefly(db);
+  shortBusyTimeout(db);
   const isStillThere = stillThere(path);
   const append = appendIn(db);
 
@@ -115,6 +121,6 @@ export const openAppender = (path: string, prefix = ''): Appender => {
       // Checked after the commit, so that whatever is acknowledged is in the file that the path names now.
       return isStillThere() ? outcomes : requests.map(() => ({ error: replaced(path) }));
     },
-    close: () => closeTidily(db),
+    close: () => checkpointAndClose(db),
   };
 };

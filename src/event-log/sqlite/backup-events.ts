@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { yieldToEventLoop } from '../../clock';
+import { yieldToEventLoop } from '../../async/clock';
 import { inTransaction, type Database } from '../../sqlite/database';
 import { hasStoredAt } from './log-file';
 

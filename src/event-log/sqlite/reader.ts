@@ -1,4 +1,4 @@
-import { yieldToEventLoop } from '../../clock';
+import { yieldToEventLoop } from '../../async/clock';
 import { messageOf } from '../../fault';
 import type { Database } from '../../sqlite/database';
 import type { Tail } from './tail';
@@ -130,7 +130,7 @@ const pages = async function* (
     const { batch, full } = readOrFault(next);
     if (batch.length > 0) yield batch;
     if (full) await yieldToEventLoop();
-    else if (follow) await news.newsSince(seen, signal);
+    else if (follow) await news.changedSince(seen, signal);
     else return;
   }
 };

@@ -19,7 +19,7 @@ import {
   type Head,
   type NewEvent,
 } from '../event-log';
-import { settled } from '../settle';
+import { appendWithRetry } from '../append-with-retry';
 import type { Streams } from '../streams';
 import { appendChannel, type AppenderData, type AppendRequest } from './appender';
 import {
@@ -55,7 +55,7 @@ const serialised = (event: NewEvent) => ({
 /**
  * `reads`: read only, the log must exist. `writes`: the log must exist. `makes`: the log is created if there is none.
  */
-export type Opening = 'reads' | 'writes' | 'makes';
+export type Opening = 'read' | 'write' | 'create';
 
 interface SqliteOptions {
   readonly opening?: Opening;
@@ -74,7 +74,7 @@ const notOpened = (path: string, error: unknown): unknown =>
 /** Checks what exists before anything is written. */
 const ensureLog = (path: string, prefix: string, { opening, format }: Required<SqliteOptions>): void => {
   if (findLog(path) === 'absent') {
-    if (opening !== 'makes') throw logMissing(path);
+    if (opening !== 'create') throw logMissing(path);
     mkdirSync(dirname(path), { recursive: true });
     createLog(path, prefix, format);
   }
@@ -164,14 +164,14 @@ const logQueries = (db: Database, path: string) => {
 export const sqliteEventLog = async (
   folder: string,
   streams: Streams,
-  { opening = 'makes', format = NEWEST_FORMAT, startAppender = appendingThread }: SqliteOptions = {},
+  { opening = 'create', format = NEWEST_FORMAT, startAppender = appendingThread }: SqliteOptions = {},
 ): Promise<EventLog> => {
   const path = join(folder, 'events.db');
   const { prefix } = streams;
   const thread = startAppender({ path, prefix });
   try {
     ensureLog(path, prefix, { opening, format, startAppender });
-    if (opening !== 'reads') await thread.call('ready', OPEN_MS);
+    if (opening !== 'read') await thread.call('ready', OPEN_MS);
   } catch (error) {
     await thread.close();
     throw notOpened(path, error);
@@ -190,7 +190,7 @@ export const sqliteEventLog = async (
     append: async (stream, events, expected, withinMs = APPEND_MS) => {
       mustBeAppendable(events);
       const request = { stream, expected, events: events.map(serialised) };
-      return settled(appending(thread, request), withinMs);
+      return appendWithRetry(appending(thread, request), withinMs);
     },
     readStream: (stream, after = -1) => read.stream(stream, after),
     revisionAt: async (stream, position) => read.revisionAt(stream, position),

@@ -1,11 +1,11 @@
-import { signal } from '../../signal';
+import { condition } from '../../async/condition';
 
 /** Waits for changes of a file: by this process at once, by other processes within POLL_MS. */
 export interface Tail {
-  /** The number of changes so far. Read it before the file, and pass it to `newsSince` if nothing new was found. */
+  /** The number of changes so far. Read it before the file, and pass it to `changedSince` if nothing new was found. */
   seen(): number;
   /** Resolves once there is a change since then, the signal is aborted, or the tail is closed. */
-  newsSince(seen: number, abort?: AbortSignal): Promise<void>;
+  changedSince(seen: number, abort?: AbortSignal): Promise<void>;
   isClosed(): boolean;
   /** Wakes all waiters for the last time. The file is not read again. */
   close(): void;
@@ -18,7 +18,7 @@ export type Listen = (wake: () => void) => { close(): void };
 
 /** Listens from its first use on, so that a thread that follows nothing is not woken. */
 export const tail = (dataVersion: () => number, listen: Listen): Tail => {
-  const changed = signal();
+  const changed = condition();
   let listening: ReturnType<Listen> | undefined;
   let news = 0;
   let version: number | undefined = dataVersion();
@@ -50,7 +50,7 @@ export const tail = (dataVersion: () => number, listen: Listen): Tail => {
       poll();
       return news;
     },
-    newsSince: async (seen, abort) => {
+    changedSince: async (seen, abort) => {
       while (!closed && news === seen && abort?.aborted !== true) {
         await changed.wait({ withinMs: POLL_MS, abort });
         if (news === seen) poll();

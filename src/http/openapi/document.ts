@@ -1,11 +1,11 @@
-import type { HeaderNames } from '../../header-names';
-import { openPages } from '../routes/open-pages';
+import type { HeaderNames } from '../../configuration';
+import { publicPages } from '../routes/open-pages';
 import { tags, type Route } from '../routes/route';
 import type { Schema } from '../routes/schema';
-import { headersFor, sharedHeaders } from './answer-headers';
+import { headersFor, sharedHeaders } from './response-headers';
 import { namedSchemas } from './named-schemas';
 import { openOperation, operation, PATH_PARAMETER } from './operation';
-import { problemSchemas } from './problem-answers';
+import { problemSchemas } from './problem-docs';
 
 /** What the OpenAPI 3.1 document is generated from: the declared routes with the schemas that validate requests. */
 export interface Described {
@@ -34,7 +34,7 @@ export const openApiDocument = ({ routes, headers: names, publicUrl, version }: 
     (paths[path.replace(PATH_PARAMETER, '/{$1}')] ??= {})[method] = details;
   };
   for (const route of routes) describe(route.path, route.method, operation(route, names, headers, schemas));
-  for (const page of openPages) describe(page.path, 'get', openOperation(page, headers, schemas));
+  for (const page of publicPages) describe(page.path, 'get', openOperation(page, headers, schemas));
   return {
     openapi: '3.1.0',
     info: {

@@ -1,7 +1,7 @@
 import { MAX_NAME_LENGTH } from '../../domain/names';
 import type { Schema } from '../routes/schema';
 
-/** Our own keyword `aName`, expressed in standard JSON Schema. */
+/** Our own keyword `validName`, expressed in standard JSON Schema. */
 const publishedName: Schema = {
   minLength: 1,
   maxLength: MAX_NAME_LENGTH,
@@ -25,11 +25,11 @@ export const namedSchemas = (): NamedSchemas => {
   };
 
   const published = (schema: Schema): Schema => {
-    const { title, aName, ...rest } = schema;
+    const { title, validName, ...rest } = schema;
     const members = Object.fromEntries(
       Object.entries(rest).map(([name, value]) => [name, publishedWithin(value)]),
     );
-    const full = aName === true ? { ...members, ...publishedName } : members;
+    const full = validName === true ? { ...members, ...publishedName } : members;
     if (typeof title !== 'string')
       return title === undefined ? full : { ...full, title: publishedWithin(title) };
     collected.set(title, full);

@@ -1,16 +1,16 @@
-import type { HeaderNames } from '../../header-names';
+import type { HeaderNames } from '../../configuration';
 import type { OpenPage } from '../routes/open-pages';
 import { mayBeUnchanged, takesCondition, type SuccessResponse, type Route } from '../routes/route';
 import { text, type Schema } from '../routes/schema';
-import type { HeadersFor } from './answer-headers';
+import type { HeadersFor } from './response-headers';
 import type { NamedSchemas } from './named-schemas';
-import { codesWithoutKey, problemResponses, responsesOf } from './problem-answers';
+import { codesWithoutKey, problemResponses, responsesOf } from './problem-docs';
 
 /** The optional headers of a successful response. */
-const optionalHeaders = ({ method, from, response }: Route, names: HeaderNames): readonly string[] => [
+const optionalHeaders = ({ method, projection, response }: Route, names: HeaderNames): readonly string[] => [
   ...(method === 'get' ? [] : [names.readPending]),
-  ...(from === undefined ? [] : [names.completeUntil]),
-  ...('mayBeCut' in response ? [names.totalItems] : []),
+  ...(projection === undefined ? [] : [names.completeUntil]),
+  ...('truncatable' in response ? [names.totalItems] : []),
 ];
 
 const successResponses = (

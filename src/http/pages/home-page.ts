@@ -1,4 +1,4 @@
-import type { HeaderNames } from '../../header-names';
+import type { HeaderNames } from '../../configuration';
 import { html, page } from './layout';
 
 /** Shown when the address of the service is opened in a browser. */

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { isoNow, monotonicMs } from '../../clock';
+import { isoNow, monotonicMs } from '../../async/clock';
 import { isTraceId } from '../../domain/trace-id';
 import { fault } from '../../fault';
-import { securityHeaders } from '../answer/security-headers';
-import { headerOf, type ApiContext, type ApiParts } from '../api-context';
+import { securityHeaders } from '../response/security-headers';
+import { headerOf, type ApiContext, type ApiDependencies } from '../api-context';
 import { arrivalOf } from './pipelining';
 import { childOf, readTraceParent, traceParentText } from './trace-parent';
 
@@ -11,7 +11,7 @@ import { childOf, readTraceParent, traceParentText } from './trace-parent';
 const RESPOND_WITHIN_MS = 1_900;
 
 /** Sets the time that the request's event will carry, and the deadline for the response. */
-export const stampArrival = (ctx: ApiContext, arrivedMs = monotonicMs()): void => {
+export const setRequestTime = (ctx: ApiContext, arrivedMs = monotonicMs()): void => {
   ctx.state.at = isoNow();
   ctx.state.deadline = arrivedMs + RESPOND_WITHIN_MS;
 };
@@ -46,14 +46,14 @@ const continueTrace = (ctx: ApiContext): void => {
 };
 
 /** The first step: sets the arrival time, the trace id and the headers that every response has. */
-export const arrive = (ctx: ApiContext, { headers, isOpen }: ApiParts): void => {
+export const arrive = (ctx: ApiContext, { headers, isOpen }: ApiDependencies): void => {
   const { state } = ctx;
   const sent = headerOf(ctx, headers.traceId);
   continueTrace(ctx);
   state.traceId =
     sent !== undefined && isTraceId(sent) ? sent : (state.traceContext?.traceId ?? randomUUID());
   state.arrivedMs = arrivalOf(ctx.req);
-  stampArrival(ctx, state.arrivedMs);
+  setRequestTime(ctx, state.arrivedMs);
   const target = targetOf(ctx.req.url ?? '');
   if (target === undefined) state.pathless = true;
   ctx.req.url = target ?? '/';

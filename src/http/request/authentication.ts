@@ -4,13 +4,13 @@ import { digestOf, tenantOfKey } from '../../ledger/api-key';
 import type { PresentedKey } from '../../ledger/identify';
 import { isRefused } from '../../ledger/ledger';
 import { httpProblems, isHttpProblemCode } from '../../problems';
-import { headerOf, type ApiContext, type ApiParts } from '../api-context';
+import { headerOf, type ApiContext, type ApiDependencies } from '../api-context';
 import { sentIdempotencyKey } from './idempotency';
 
 const isRead = ({ method }: ApiContext): boolean =>
   method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
 
-const presentedKeyOf = (ctx: ApiContext, { headers }: ApiParts): PresentedKey => {
+const presentedKeyOf = (ctx: ApiContext, { headers }: ApiDependencies): PresentedKey => {
   const { at, deadline, path } = ctx.state;
   const key = headerOf(ctx, headers.apiKey);
   if (key === undefined) throw keyRefused('missing');
@@ -29,17 +29,19 @@ export const MAX_READ_AGE_MS = 400;
 const MAX_WRITE_AGE_MS = Infinity;
 
 /** 401 comes first: an unauthenticated caller must not learn which routes exist. */
-export const authenticate = async (ctx: ApiContext, parts: ApiParts): Promise<void> => {
-  const presented = presentedKeyOf(ctx, parts);
+export const authenticate = async (ctx: ApiContext, dependencies: ApiDependencies): Promise<void> => {
+  const presented = presentedKeyOf(ctx, dependencies);
   ctx.state.presented = presented;
   if (!isRead(ctx)) {
-    ctx.state.identity = await parts.ledger.identify(presented, MAX_WRITE_AGE_MS);
+    ctx.state.identity = await dependencies.ledger.identify(presented, MAX_WRITE_AGE_MS);
     return;
   }
-  if (!(await parts.whenReady(ctx.state.deadline)))
-    throw fault('starting', 'The read models have not caught up yet.', { progress: parts.startProgress() });
-  ctx.state.identity = await parts.ledger.identify(presented, MAX_READ_AGE_MS);
-  if (!(await parts.upToDate())) ctx.state.mayBeStale = true;
+  if (!(await dependencies.whenReady(ctx.state.deadline)))
+    throw fault('starting', 'The read models have not caught up yet.', {
+      progress: dependencies.startProgress(),
+    });
+  ctx.state.identity = await dependencies.ledger.identify(presented, MAX_READ_AGE_MS);
+  if (!(await dependencies.upToDate())) ctx.state.mayBeStale = true;
 };
 
 /** Whether a write was refused before `execute`, which decides at the head of the stream anyway. */
@@ -52,7 +54,11 @@ const isRefusedEarly = (error: unknown): boolean => {
  * The error to respond with. If a write is refused before any decision, its key is checked again at the head of the
  * stream: if another process has revoked it in the meantime, the response is 401 instead of the original error.
  */
-export const finalError = async (ctx: ApiContext, error: unknown, { ledger }: ApiParts): Promise<unknown> => {
+export const finalError = async (
+  ctx: ApiContext,
+  error: unknown,
+  { ledger }: ApiDependencies,
+): Promise<unknown> => {
   const { presented, identity } = ctx.state;
   if (presented === undefined || identity === undefined || isRead(ctx) || !isRefusedEarly(error))
     return error;

@@ -1,6 +1,6 @@
 import { parseAddress } from '../../limits/address';
 import { originOf } from '../../limits/trusted-proxies';
-import { headerOf, type ApiContext, type ApiParts } from '../api-context';
+import { headerOf, type ApiContext, type ApiDependencies } from '../api-context';
 
 /** `Forwarded` is not read: two headers that say the same thing could contradict each other. */
 const FORWARDED_FOR = 'x-forwarded-for';
@@ -12,7 +12,7 @@ const isForwarded = (ctx: ApiContext): boolean =>
   ctx.req.headers[FORWARDED_FOR] !== undefined || ctx.req.headers['forwarded'] !== undefined;
 
 /** Sets the client address for the rate limits: the peer's, or the one that trusted proxies report. */
-export const clientAddress = ({ trustedProxies, logger }: ApiParts): ((ctx: ApiContext) => void) => {
+export const clientAddress = ({ trustedProxies, logger }: ApiDependencies): ((ctx: ApiContext) => void) => {
   let warned = false;
 
   const warn = (peer: string): void => {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Idempotency } from '../../domain/events';
 import { headerOf, type ApiContext } from '../api-context';
 import { looksLikeKey } from '../../domain/key-like';
-import type { HeaderNames } from '../../header-names';
+import type { HeaderNames } from '../../configuration';
 import { invalid } from './validation';
 
 const STANDARD = 'Idempotency-Key';

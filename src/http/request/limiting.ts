@@ -1,8 +1,8 @@
 import { fault, type Fault } from '../../fault';
-import type { Refused } from '../../limits/rate-limits';
-import type { ApiContext, ApiParts } from '../api-context';
+import type { LimitExceeded } from '../../limits/rate-limits';
+import type { ApiContext, ApiDependencies } from '../api-context';
 
-const rateLimited = ({ policy, retryAfter }: Refused): Fault =>
+const rateLimited = ({ policy, retryAfter }: LimitExceeded): Fault =>
   fault(
     'rate_limited',
     `The limit "${policy.name}" is ${policy.limit} requests in ${policy.windowSeconds} seconds. Try again after ${retryAfter} seconds.`,
@@ -10,7 +10,7 @@ const rateLimited = ({ policy, retryAfter }: Refused): Fault =>
   );
 
 /** Logs the start of a block. Requests refused during it appear only in the access log. */
-const logBlock = (ctx: ApiContext, { policy }: Refused, { logger }: ApiParts): void =>
+const logBlock = (ctx: ApiContext, { policy }: LimitExceeded, { logger }: ApiDependencies): void =>
   logger.warn(
     {
       trace_id: ctx.state.traceId,
@@ -22,12 +22,16 @@ const logBlock = (ctx: ApiContext, { policy }: Refused, { logger }: ApiParts): v
   );
 
 /** Counts every request that the parser accepted, so that even refused ones get the rate limit headers. */
-export const countRequest = async (ctx: ApiContext, parts: ApiParts): Promise<void> => {
+export const countRequest = async (ctx: ApiContext, dependencies: ApiDependencies): Promise<void> => {
   const { path, clientAddress } = ctx.state;
-  const { policyField, stateField, refused } = await parts.limits.count(ctx.method, path, clientAddress);
+  const { policyField, stateField, refused } = await dependencies.limits.count(
+    ctx.method,
+    path,
+    clientAddress,
+  );
   if (policyField !== undefined) ctx.set('RateLimit-Policy', policyField);
   if (stateField !== undefined) ctx.set('RateLimit', stateField);
-  if (refused?.blockStarted === true) logBlock(ctx, refused, parts);
+  if (refused?.blockStarted === true) logBlock(ctx, refused, dependencies);
   if (refused === undefined) return;
   ctx.state.refusedBy = refused.policy.name;
   throw rateLimited(refused);

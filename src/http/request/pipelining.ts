@@ -1,8 +1,8 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { monotonicMs } from '../../clock';
-import { inLaterTurn } from '../../turns';
+import { monotonicMs } from '../../async/clock';
+import { inLaterTurn } from '../../async/turns';
 
 /**
  * How many bytes the parser gets at a time. Node would pass on everything it has read, up to 64 KiB: possibly thousands

@@ -1,7 +1,7 @@
 import bodyParser from 'koa-bodyparser';
 import { fault } from '../../fault';
-import type { ApiContext, ApiParts, Step } from '../api-context';
-import { stampArrival } from './arrival';
+import type { ApiContext, ApiDependencies, Step } from '../api-context';
+import { setRequestTime } from './arrival';
 import { invalid } from './validation';
 
 /** What `koa-bodyparser` and the libraries below it throw. */
@@ -56,7 +56,7 @@ export const rawBodyOf = (ctx: ApiContext): string => (ctx.request as { rawBody?
 /** Reads and parses the JSON body; `__proto__` anywhere in it is refused by the parser. */
 export const bodyReader = ({
   bodyLimit,
-}: ApiParts): ((ctx: ApiContext, isOptional: boolean) => Promise<void>) => {
+}: ApiDependencies): ((ctx: ApiContext, isOptional: boolean) => Promise<void>) => {
   const parse = bodyParser({
     enableTypes: ['json'],
     jsonLimit: `${bodyLimit}b`,
@@ -65,7 +65,7 @@ export const bodyReader = ({
       // Drain what an aborted decompression left unread: it would block the connection.
       ctx.req.unpipe();
       ctx.req.resume();
-      stampArrival(ctx);
+      setRequestTime(ctx);
       throw faultOf(error, bodyLimit);
     },
   }) as unknown as Step;
@@ -75,7 +75,7 @@ export const bodyReader = ({
     mustBeSmall(ctx, bodyLimit);
     lowerCaseCoding(ctx);
     await parse(ctx, async () => undefined);
-    stampArrival(ctx);
+    setRequestTime(ctx);
     const rawBody = rawBodyOf(ctx);
     if (rawBody.trim() === '' && !isOptional) throw invalid({ body: ['is required'] });
     if (rawBody.includes(REPLACEMENT)) throw invalid({ body: ['must be valid UTF-8'] });

@@ -1,4 +1,4 @@
-import { observedRequest, type ObservedRequest } from '../answer/request-metrics';
+import { observedRequest, type ObservedRequest } from '../response/request-metrics';
 import { headerOf, type Step } from '../api-context';
 import { readTraceParent, traceParentText, type TraceParent } from './trace-parent';
 

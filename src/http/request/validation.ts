@@ -1,5 +1,5 @@
 import Ajv, { type ErrorObject } from 'ajv';
-import { parseBorder } from '../../domain/moment';
+import { parseBound } from '../../domain/moment';
 import { nameFault } from '../../domain/names';
 import { fault, type Fault } from '../../fault';
 import { suggestionFor } from '../../nearest';
@@ -17,7 +17,7 @@ export const invalid = (errors: FieldErrors): Fault => {
 };
 
 /** In a query an unencoded `+` arrives as a space; in a date that can only have been the sign of a UTC offset. */
-const readDate = (text: string): string | undefined => parseBorder(text.replace(' ', '+'));
+const readDate = (text: string): string | undefined => parseBound(text.replace(' ', '+'));
 
 /** The formats that schemas may name, with the error message of each. */
 export const formats = {
@@ -44,7 +44,7 @@ const ajv = new Ajv({
   code: { optimize: false },
 });
 ajv.addKeyword({
-  keyword: 'aName',
+  keyword: 'validName',
   type: 'string',
   validate: (_: unknown, name: string) => nameFault(name) === undefined,
 });
@@ -86,7 +86,7 @@ const textOf = (error: ErrorObject, root: unknown): string => {
       return 'must be empty: access rules are not supported';
     case 'enum':
       return `must be ${(error.params['allowedValues'] as string[]).map((value) => `"${value}"`).join(' or ')}`;
-    case 'aName':
+    case 'validName':
       return nameFault(valueAt(root, error.instancePath) as string) ?? 'is not a name';
     case 'format':
       return formats[error.params['format'] as keyof typeof formats].rule;

@@ -33,7 +33,7 @@ import {
 } from './application-view';
 import { forceQuery, liveApplication, liveKeyViews, orUnavailable } from './applications';
 import { commandOf } from './command';
-import { ok, route, type RouteRequest, type RouteParts } from './route';
+import { ok, route, type RouteRequest, type RouteDependencies } from './route';
 import { listOf, described } from './schema';
 
 const TAG = 'Applications';
@@ -41,9 +41,9 @@ const FROM = 'applications';
 const PATH = '/applications/:id/keys';
 
 /** The live keys of an Application. */
-const keysIn = async (request: RouteRequest<unknown>, parts: RouteParts) => {
-  const application = await liveApplication(request, parts);
-  return { application, keys: await liveKeyViews(request, parts, application.id) };
+const keysIn = async (request: RouteRequest<unknown>, dependencies: RouteDependencies) => {
+  const application = await liveApplication(request, dependencies);
+  return { application, keys: await liveKeyViews(request, dependencies, application.id) };
 };
 
 const listQuery = queryCheck(
@@ -69,10 +69,10 @@ export const listKeys = route<undefined, ReturnType<typeof listQuery>>({
     schema: listOf(keySchema),
     example: [keyExample],
   },
-  from: FROM,
-  handle: async (request, parts) => {
+  projection: FROM,
+  handle: async (request, dependencies) => {
     const { id: ids, type: types } = request.query;
-    const { application, keys } = await keysIn(request, parts);
+    const { application, keys } = await keysIn(request, dependencies);
     const isOfType = types?.includes(application.type) ?? true;
     return ok(isOfType ? keys.filter(({ id }) => ids?.includes(id) ?? true) : []);
   },
@@ -87,9 +87,9 @@ export const getKey = route({
   tag: TAG,
   permission: 'application:read',
   response: { status: 200, description: 'What is known of the key.', schema: keySchema, example: keyExample },
-  from: FROM,
-  handle: async (request, parts) => {
-    const { keys } = await keysIn(request, parts);
+  projection: FROM,
+  handle: async (request, dependencies) => {
+    const { keys } = await keysIn(request, dependencies);
     const keyId = keyIdOf(request);
     const key = keys.find(({ id }) => id === keyId);
     if (key === undefined) throw keyNotFound();
@@ -112,7 +112,7 @@ export const listKeyUses = route({
     schema: listOf(keyDaySchema),
     example: [keyDayExample],
   },
-  from: 'logs',
+  projection: 'logs',
   handle: async (request, { reader, keyUses }) => {
     const { tenantId, at } = request;
     const key = await reader(FROM).get(tenantId, 'keys', keyIdOf(request));

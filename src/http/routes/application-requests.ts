@@ -62,7 +62,7 @@ export interface WireKey {
 }
 
 export const keyProperties = {
-  name: described({ type: ['string', 'null'], aName: true }, 'What the key is called.'),
+  name: described({ type: ['string', 'null'], validName: true }, 'What the key is called.'),
   expires_at: described(
     { type: ['string', 'null'], format: 'date-time' },
     'When the key expires; left out: never.',

@@ -10,7 +10,7 @@ import {
   keyAsAdded,
   type ApplicationDocument,
 } from '../../../projections/applications';
-import { yieldToEventLoop } from '../../clock';
+import { yieldToEventLoop } from '../../async/clock';
 import {
   createApplication,
   deleteApplication,
@@ -48,7 +48,7 @@ import {
 } from './application-view';
 import { commandOf } from './command';
 import { pageParameters, paginationOf, paginationSchema, placeOf } from './pagination';
-import { ok, route, type RouteResponse, type RouteRequest, type RouteParts } from './route';
+import { ok, route, type RouteResponse, type RouteRequest, type RouteDependencies } from './route';
 import { listOf, described, record, type Schema } from './schema';
 
 const TAG = 'Applications';
@@ -62,20 +62,28 @@ export const orUnavailable = <T>(uses: Promise<T>): Promise<T> =>
 
 export const liveKeyViews = async (
   { tenantId, at }: RouteRequest<unknown>,
-  parts: RouteParts,
+  dependencies: RouteDependencies,
   applicationId: string,
 ) => {
-  const keys = await findLiveKeys(parts.reader(FROM), tenantId, applicationId, at);
+  const keys = await findLiveKeys(dependencies.reader(FROM), tenantId, applicationId, at);
   const ids = keys.map(({ id }) => id);
-  const lastUses = await orUnavailable(parts.keyUses.lastUses(tenantId, ids));
+  const lastUses = await orUnavailable(dependencies.keyUses.lastUses(tenantId, ids));
   return keys.map((key) => keyView(key, { last_used_at: lastUses.get(key.id) }));
 };
 
-const viewOf = async (request: RouteRequest<unknown>, parts: RouteParts, application: ApplicationDocument) =>
-  applicationView(request.tenantId, application, await liveKeyViews(request, parts, application.id));
+const viewOf = async (
+  request: RouteRequest<unknown>,
+  dependencies: RouteDependencies,
+  application: ApplicationDocument,
+) =>
+  applicationView(request.tenantId, application, await liveKeyViews(request, dependencies, application.id));
 
-const shown = async (request: RouteRequest<unknown>, parts: RouteParts, application: ApplicationDocument) => {
-  const view = await viewOf(request, parts, application);
+const shown = async (
+  request: RouteRequest<unknown>,
+  dependencies: RouteDependencies,
+  application: ApplicationDocument,
+) => {
+  const view = await viewOf(request, dependencies, application);
   return ok(view, applicationTag(application.revision, view));
 };
 
@@ -84,13 +92,15 @@ const BATCH_SIZE = 10;
 
 const viewsOf = async (
   request: RouteRequest<unknown>,
-  parts: RouteParts,
+  dependencies: RouteDependencies,
   applications: readonly ApplicationDocument[],
 ) => {
   const views: ReturnType<typeof applicationView>[] = [];
   for (let from = 0; from < applications.length; from += BATCH_SIZE) {
     const batch = applications.slice(from, from + BATCH_SIZE);
-    views.push(...(await Promise.all(batch.map((application) => viewOf(request, parts, application)))));
+    views.push(
+      ...(await Promise.all(batch.map((application) => viewOf(request, dependencies, application)))),
+    );
     await yieldToEventLoop();
   }
   return views;
@@ -128,20 +138,24 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
       data: [applicationExample],
     },
   },
-  from: FROM,
-  handle: async (request, parts) => {
+  projection: FROM,
+  handle: async (request, dependencies) => {
     const { id: ids, type: types, page, size, start } = request.query;
     const filter = { ids, types };
     const { tenantId } = request;
-    const place = placeOf(start, parts.cursors, tenantId, filterText(filter));
+    const place = placeOf(start, dependencies.cursors, tenantId, filterText(filter));
     const after = place === undefined ? {} : { after: Number(place) };
     const question = { filter, page, size, ...after };
-    const { applications, total, last } = await findApplications(parts.reader(FROM), tenantId, question);
+    const { applications, total, last } = await findApplications(
+      dependencies.reader(FROM),
+      tenantId,
+      question,
+    );
     const next =
-      last === undefined ? undefined : parts.cursors.make(tenantId, filterText(filter), String(last));
+      last === undefined ? undefined : dependencies.cursors.make(tenantId, filterText(filter), String(last));
     return ok({
       pagination: paginationOf({ page, size, total, next }),
-      data: await viewsOf(request, parts, applications),
+      data: await viewsOf(request, dependencies, applications),
     });
   },
 });
@@ -160,18 +174,19 @@ export const getOwnApplication = route({
   summary: 'Get the Application that owns the key',
   tag: TAG,
   response: { ...applicationResponse, etag: true },
-  from: FROM,
-  handle: async (request, parts) => {
+  projection: FROM,
+  handle: async (request, dependencies) => {
     const { id } = request.application;
-    const application = await findLiveApplication(parts.reader(FROM), request.tenantId, id);
-    if (application !== undefined) return shown(request, parts, application);
-    const isDeleted = (await parts.reader(FROM).get(request.tenantId, 'applications', id)) !== undefined;
+    const application = await findLiveApplication(dependencies.reader(FROM), request.tenantId, id);
+    if (application !== undefined) return shown(request, dependencies, application);
+    const isDeleted =
+      (await dependencies.reader(FROM).get(request.tenantId, 'applications', id)) !== undefined;
     if (isDeleted) throw keyRefused('application_deleted');
     throw fault('read_models_unavailable', 'The read models do not show this Application yet.');
   },
 });
 
-export const liveApplication = async (request: RouteRequest<unknown>, { reader }: RouteParts) => {
+export const liveApplication = async (request: RouteRequest<unknown>, { reader }: RouteDependencies) => {
   const application = await findLiveApplication(reader(FROM), request.tenantId, applicationIdOf(request));
   if (application === undefined) throw applicationNotFound();
   return application;
@@ -186,10 +201,10 @@ export const getApplication = route({
   tag: TAG,
   permission: 'application:read',
   response: { ...applicationResponse, etag: true },
-  from: FROM,
-  handle: async (request, parts) => {
-    const application = await liveApplication(request, parts);
-    return shown(request, parts, application);
+  projection: FROM,
+  handle: async (request, dependencies) => {
+    const application = await liveApplication(request, dependencies);
+    return shown(request, dependencies, application);
   },
 });
 
@@ -216,7 +231,7 @@ const creation = bodyCheck<WireApplication>(
     title: 'ApplicationCreation',
     type: 'object',
     properties: {
-      name: described({ type: 'string', aName: true }, 'Its name.'),
+      name: described({ type: 'string', validName: true }, 'Its name.'),
       type: described(
         { type: 'string', enum: applicationTypes },
         'What kind of permissions it may hold; it cannot be changed.',
@@ -284,7 +299,7 @@ const update = bodyCheck<WireUpdate>(
     title: 'ApplicationUpdate',
     type: 'object',
     properties: {
-      name: described({ type: 'string', aName: true }, 'Its name.'),
+      name: described({ type: 'string', validName: true }, 'Its name.'),
       permissions: described(permissionsProperty, 'All that it may do; left out: as it was.'),
       type: described({ enum: [...applicationTypes, null] }, 'Its type, which cannot be changed.'),
       rules: rulesProperty,

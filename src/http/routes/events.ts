@@ -3,10 +3,10 @@ import type { EventFilter } from '../../audit/event-filter';
 import { findEvent, type EventSearch } from '../../audit/find-event';
 import { streamForms, type StreamFormName } from '../../audit/stream-form';
 import { findPlace, tenantEvent, tenantPosition, type Place } from '../../audit/tenant-view';
-import { beforeDeadline, isoNow, monotonicMs } from '../../clock';
+import { beforeDeadline, isoNow, monotonicMs } from '../../async/clock';
 import { holds } from '../../domain/authority';
 import { codeOf, fault } from '../../fault';
-import { stillReading } from '../../ledger/folds';
+import { loadTimeout } from '../../ledger/folds';
 import { uuidFrom } from '../../uuid';
 import { MAX_READ_AGE_MS } from '../request/authentication';
 import {
@@ -20,7 +20,7 @@ import {
 } from '../request/validation';
 import { eventExample, eventSchema } from './event-schemas';
 import { uuid } from './schema';
-import { ok, route, type RouteRequest, type RouteParts } from './route';
+import { ok, route, type RouteRequest, type RouteDependencies } from './route';
 import { streamBody } from './stream-body';
 
 const PERMISSION = 'log:read';
@@ -66,19 +66,19 @@ export const positionRefused = (position: string, expected = 'the position of an
 export const placeAt = (
   position: string,
   { tenantId, deadline }: RouteRequest<unknown>,
-  { events }: RouteParts,
+  { events }: RouteDependencies,
 ): Promise<Place | undefined> =>
-  beforeDeadline(findPlace(events.ledgerLog, tenantId, position), deadline, stillReading);
+  beforeDeadline(findPlace(events.ledgerLog, tenantId, position), deadline, loadTimeout);
 
 const afterOf = async (
   request: RouteRequest<undefined, Query>,
-  parts: RouteParts,
+  dependencies: RouteDependencies,
 ): Promise<Place | undefined> => {
   const { after } = request.query;
   const [field, position] =
     after === undefined ? ['Last-Event-ID', request.header('last-event-id')] : ['after', after];
   if (position === undefined || position === '') return undefined;
-  const place = await placeAt(position, request, parts);
+  const place = await placeAt(position, request, dependencies);
   if (place === undefined) throw invalid({ [field]: [positionRefused(position)] });
   return place;
 };
@@ -110,7 +110,7 @@ const RECHECK_MS = 1_000;
 
 /** A key may expire, be revoked or lose the permission while its stream is open. */
 const stillAllowed =
-  ({ tenantId, caller }: RouteRequest<unknown>, { ledger }: RouteParts) =>
+  ({ tenantId, caller }: RouteRequest<unknown>, { ledger }: RouteDependencies) =>
   async (): Promise<EndReason | undefined> => {
     const key = { tenantId, digest: caller.digest, at: isoNow(), deadline: monotonicMs() + RECHECK_MS };
     try {
@@ -148,10 +148,10 @@ export const listEvents = route<undefined, Query>({
     example: eventExample,
     media: [NDJSON, SSE],
   },
-  handle: async (request, parts) => {
+  handle: async (request, dependencies) => {
     const { tenantId, query: values } = request;
-    const { ledgerLog, reading, open, stopping } = parts.events;
-    const after = await afterOf(request, parts);
+    const { ledgerLog, reading, open, stopping } = dependencies.events;
+    const after = await afterOf(request, dependencies);
     const isSse = request.accepts(NDJSON, SSE) === SSE;
     const form: StreamFormName = isSse ? 'serverSentEvents' : 'ndjson';
     const selection = {
@@ -170,7 +170,7 @@ export const listEvents = route<undefined, Query>({
       form: streamForms[form],
       after: after === undefined ? undefined : tenantPosition(after, ledgerLog.streams),
       gaveOut: request.gaveOut,
-      mayRead: stillAllowed(request, parts),
+      mayRead: stillAllowed(request, dependencies),
       gone: gone.signal,
       stopping,
       stalled: stalled.signal,
@@ -215,7 +215,7 @@ export const getEvent = route({
         : await beforeDeadline(
             findEvent({ ledgerLog, reader: reader('logs'), search }, tenantId, id),
             deadline,
-            stillReading,
+            loadTimeout,
           );
     if (event === undefined) throw fault('event_not_found', 'This Tenant has no event with this id.');
     return ok(tenantEvent(event, ledgerLog.streams));

@@ -3,7 +3,7 @@ import {
   isNumbered,
   numberIn,
   type LogFilter,
-  type LogQuestion,
+  type LogQuery,
 } from '../../../projections/log-pages';
 import { listEntityTypes, logView, MAX_TYPES, type LogRow } from '../../../projections/logs';
 import { dateParameter, invalid, mustBeInOrder, queryCheck, textParameter } from '../request/validation';
@@ -59,7 +59,7 @@ const filterText = ({ entityType, entityId, start, end, actorId, operation, trac
 /** What a cursor says about a row: the id of its event, and its number. */
 const placeAt = (filter: LogFilter, row: LogRow): string => `${row.id} ${numberIn(filter, row)}`;
 
-const olderThan = (place: string | undefined): Pick<LogQuestion, 'olderThan'> => {
+const olderThan = (place: string | undefined): Pick<LogQuery, 'olderThan'> => {
   if (place === undefined) return {};
   const [text = '', number = 0] = place.split(' ');
   const id = uuidFrom(text);
@@ -83,7 +83,7 @@ export const listLogs = route({
     schema: logPageSchema,
     example: logPageExample,
   },
-  from: 'logs',
+  projection: 'logs',
   handle: async ({ tenantId, query: values }, { reader, cursors }) => {
     const filter = filterOf(values);
     const { page, size, start } = values;
@@ -111,9 +111,9 @@ export const listLogEntityTypes = route({
     description: `What the log is about: what every Tenant knows, and the first ${MAX_TYPES.toLocaleString('en')} other types that occurred.`,
     schema: entityTypesSchema,
     example: entityTypesExample,
-    mayBeCut: true,
+    truncatable: true,
   },
-  from: 'logs',
+  projection: 'logs',
   handle: async ({ tenantId }, { reader }) => {
     const { types, total } = await listEntityTypes(reader('logs'), tenantId);
     return { ...ok(types), ...(total > types.length ? { totalItems: total } : {}) };

@@ -1,5 +1,5 @@
 import { isProblemCode, problems, type Problem, type ProblemCode } from '../../problems';
-import type { HeaderNames } from '../../header-names';
+import type { HeaderNames } from '../../configuration';
 import type { ApiContext, Step } from '../api-context';
 import { homePage } from '../pages/home-page';
 import { PAGE_SECURITY } from '../pages/layout';
@@ -46,7 +46,7 @@ const summaryProperties = {
 
 const summaryOf = (code: string, { status, title }: Problem) => ({ code, status, title });
 
-export const openPages: readonly OpenPage[] = [
+export const publicPages: readonly OpenPage[] = [
   {
     path: '/',
     operationId: 'getService',
@@ -126,7 +126,7 @@ const wantsHtml = (ctx: ApiContext, { json, html }: OpenPage): boolean => {
 };
 
 export const openPageAt = (path: string): OpenPage | undefined =>
-  openPages.find((page) =>
+  publicPages.find((page) =>
     page.params === undefined
       ? path === page.path
       : path.startsWith(PROBLEM_PREFIX) && isProblemCode(path.slice(PROBLEM_PREFIX.length)),
@@ -135,7 +135,7 @@ export const openPageAt = (path: string): OpenPage | undefined =>
 const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD';
 
 /** Does without the router: there are few pages, and every request would have to be routed twice. */
-export const serveOpenPages = (content: Content): Step => {
+export const servePublicPages = (content: Content): Step => {
   /** Each page is rendered on its first request. */
   const rendered = new Map<string, string | undefined>();
 

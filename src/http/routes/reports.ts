@@ -47,6 +47,6 @@ export const getOwnUsageReport = route({
     schema: usageReport,
     example,
   },
-  from: 'usage',
+  projection: 'usage',
   handle: async ({ tenantId, at }, { reader }) => ok(await reportUsage(reader('usage'), tenantId, at)),
 });

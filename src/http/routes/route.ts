@@ -1,6 +1,6 @@
 import type { OpenStreams } from '../../audit/open-streams';
 import type { Reading } from '../../audit/reading';
-import type { Caller, KeyHolder } from '../../domain/authority';
+import type { Caller } from '../../domain/authority';
 import type { Client, Idempotency } from '../../domain/events';
 import type { Position } from '../../event-log/event-log';
 import type { LedgerLog } from '../../event-log/ledger-log';
@@ -11,6 +11,7 @@ import type { Reader } from '../../../projections/projector';
 import type { Cursors } from './cursor';
 import type { BodyCheck, QueryCheck } from '../request/validation';
 import type { Schema } from './schema';
+import type { KeyHolder } from '../../domain/keys';
 
 /** The tags of the OpenAPI document. */
 export const tags = {
@@ -48,8 +49,11 @@ export interface Route<Body = unknown, Query = unknown> {
   /** A write that does not support `If-Match`: there is nothing yet that could have changed. */
   readonly isUnconditional?: true;
   /** The projection that it reads: if the tenant is parked there, a header says until when the response is complete. */
-  readonly from?: string;
-  readonly handle: (request: RouteRequest<Body, Query>, parts: RouteParts) => Promise<RouteResponse>;
+  readonly projection?: string;
+  readonly handle: (
+    request: RouteRequest<Body, Query>,
+    dependencies: RouteDependencies,
+  ) => Promise<RouteResponse>;
 }
 
 export type SuccessResponse =
@@ -64,7 +68,7 @@ export type SuccessResponse =
       /** The media types that it is available in. Default: JSON. */
       readonly media?: readonly string[];
       /** A list that may be truncated: a header then has the total number of items. */
-      readonly mayBeCut?: true;
+      readonly truncatable?: true;
     }
   | { readonly status: 204; readonly description: string };
 
@@ -72,7 +76,7 @@ export const route = <Body = undefined, Query = unknown>(declaration: Route<Body
   declaration as unknown as Route;
 
 /** The dependencies of handlers. */
-export interface RouteParts {
+export interface RouteDependencies {
   readonly ledger: Ledger;
   readonly reader: (projection: string) => Reader;
   readonly cursors: Cursors;

@@ -1,8 +1,8 @@
 import Router, { type RouterContext } from '@koa/router';
 import { holds, mustHold } from '../../domain/authority';
 import { fault } from '../../fault';
-import { answer } from '../answer/answering';
-import { authenticated, type ApiParts, type ApiState, type Step } from '../api-context';
+import { answer } from '../response/answering';
+import { authenticated, type ApiDependencies, type ApiState, type Step } from '../api-context';
 import { bodyReader } from '../request/request-body';
 import { openPageAt } from './open-pages';
 import type { Route } from './route';
@@ -11,7 +11,7 @@ import type { Route } from './route';
 const requirePermission = async (
   state: ApiState,
   { permission }: Route,
-  { ledger }: ApiParts,
+  { ledger }: ApiDependencies,
 ): Promise<void> => {
   const { presented, identity } = authenticated(state);
   if (permission === undefined) return;
@@ -21,9 +21,9 @@ const requirePermission = async (
 };
 
 /** Registers routes, each with its checks in order. */
-export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
+export const routing = (routes: readonly Route[], dependencies: ApiDependencies): Step => {
   const router = new Router<ApiState>({ sensitive: true });
-  const readBody = bodyReader(parts);
+  const readBody = bodyReader(dependencies);
   const paths = new Set(routes.map(({ path }) => path));
   for (const route of routes)
     router[route.method](route.path, async (ctx, next) => {
@@ -31,9 +31,9 @@ export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
       if (route.path !== ctx.state.path && paths.has(ctx.state.path)) return next();
       ctx.state.route = route.path;
       ctx.state.operation = route.operationId;
-      await requirePermission(ctx.state, route, parts);
+      await requirePermission(ctx.state, route, dependencies);
       if (route.body !== undefined) await readBody(ctx, route.body.isOptional);
-      await answer(ctx, route, parts);
+      await answer(ctx, route, dependencies);
     });
   return router.routes() as unknown as Step;
 };

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { threadMs } from '../../clock';
+import { threadMs } from '../../async/clock';
 import { fault } from '../../fault';
 
 /** How long a client may read nothing before it is cut off. Unread data is not kept for it. */

@@ -8,7 +8,7 @@ import { fault } from '../../fault';
 import { bodyCheck, invalid, queryCheck, textParameter } from '../request/validation';
 import { commandOf } from './command';
 import { placeAt, positionRefused } from './events';
-import { ok, route, type RouteResponse, type RouteRequest, type RouteParts } from './route';
+import { ok, route, type RouteResponse, type RouteRequest, type RouteDependencies } from './route';
 import { described, type Schema } from './schema';
 import { tenantExample, tenantSchema, tenantSettings, tenantView } from './tenant-view';
 
@@ -25,7 +25,7 @@ const tenantUpdateSchema: Schema = {
   title: 'TenantUpdate',
   type: 'object',
   properties: {
-    name: described({ type: 'string', aName: true }, 'The name of the Tenant.'),
+    name: described({ type: 'string', validName: true }, 'The name of the Tenant.'),
     settings: {
       type: ['object', 'null'],
       description: 'The settings to change; those that are left out stay as they are.',
@@ -59,10 +59,14 @@ const query = queryCheck({
   ),
 });
 
-const momentOf = async (text: string, request: RouteRequest<unknown>, parts: RouteParts): Promise<Moment> => {
+const momentOf = async (
+  text: string,
+  request: RouteRequest<unknown>,
+  dependencies: RouteDependencies,
+): Promise<Moment> => {
   const time = parseMoment(text.replace(' ', '+'));
   if (time !== undefined) return { time };
-  const place = await placeAt(text, request, parts);
+  const place = await placeAt(text, request, dependencies);
   if (place !== undefined) return { position: place.position };
   const expected = 'an ISO 8601 date or date-time, or the position of an event';
   throw invalid({ as_of: [positionRefused(text, expected)] });
@@ -72,12 +76,12 @@ const momentOf = async (text: string, request: RouteRequest<unknown>, parts: Rou
 const tenantAsOf = async (
   text: string,
   request: RouteRequest<unknown>,
-  parts: RouteParts,
+  dependencies: RouteDependencies,
 ): Promise<RouteResponse> => {
   mustHold(request.application, 'log:read');
-  const moment = await momentOf(text, request, parts);
+  const moment = await momentOf(text, request, dependencies);
   const { tenantId, deadline, gone } = request;
-  const document = await parts.events.reading.tenantAt(tenantId, moment, { deadline, gone: gone() });
+  const document = await dependencies.events.reading.tenantAt(tenantId, moment, { deadline, gone: gone() });
   if (document === undefined) throw fault('not_found', 'The Tenant did not exist at that time.');
   return ok(tenantView(document), String(document.revision));
 };
@@ -97,12 +101,12 @@ export const getOwnTenant = route<undefined, ReturnType<typeof query>>({
     example: tenantExample,
     etag: true,
   },
-  from: 'tenants',
-  handle: async (request, parts) => {
+  projection: 'tenants',
+  handle: async (request, dependencies) => {
     const { tenantId } = request;
     const { as_of } = request.query;
-    if (as_of !== undefined) return tenantAsOf(as_of, request, parts);
-    const document = await findTenant(parts.reader('tenants'), tenantId);
+    if (as_of !== undefined) return tenantAsOf(as_of, request, dependencies);
+    const document = await findTenant(dependencies.reader('tenants'), tenantId);
     if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
     return ok(tenantView(document), String(document.revision));
   },

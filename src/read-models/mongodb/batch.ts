@@ -3,7 +3,7 @@ import type { Collection, Document } from '../../../projections/projector';
 import { groupedBy } from '../../grouping';
 import { commitTooLarge, type Write } from '../read-models';
 import { idOf, stored, type Indexed, type Stored } from './layout';
-import { indexedFields } from './questions';
+import { indexedFields } from './queries';
 
 /** The documents of one commit by collection, and the same as JSON for the control document. */
 export interface Batch {

@@ -1,6 +1,6 @@
 import type { BulkWriteResult, Collection as MongoCollection, FindOptions } from 'mongodb';
 import type { Collection } from '../../../projections/projector';
-import { monotonicMs, pause } from '../../clock';
+import { monotonicMs, pause } from '../../async/clock';
 import type { MongoConnection } from '../../mongodb/connection';
 import { insertOnce, isDuplicate } from '../../mongodb/duplicates';
 import { lost } from '../damage';

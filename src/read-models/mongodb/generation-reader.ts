@@ -1,14 +1,14 @@
 import type { Filter, FindOptions } from 'mongodb';
 import type { Collection, Document, Query } from '../../../projections/projector';
-import { beforeDeadline, monotonicMs, pause } from '../../clock';
+import { beforeDeadline, monotonicMs, pause } from '../../async/clock';
 import type { Position } from '../../event-log/event-log';
 import { codeOf, fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
-import { together } from '../../together';
+import { settleAll } from '../../async/settle-all';
 import { lost } from '../damage';
 import { PARKED, type DocumentKey, type GenerationId, type Reader, type Scanned } from '../read-models';
 import { collectionName, documentOf, FIRST, idOf, idsOf, partsOf, type Stored } from './layout';
-import { borderIn, findIn } from './questions';
+import { borderIn, findIn } from './queries';
 
 /** The timeout of a query. */
 const QUERY_MS = 900;
@@ -62,7 +62,7 @@ const fetch = (
 const WHOLE_MS = 1_000;
 
 /** Called when a document is not found: throws `contents_lost` if the collection was dropped. */
-export const mustBeWhole = async (opened: OpenGeneration, collection: string): Promise<void> => {
+export const assertLogIntact = async (opened: OpenGeneration, collection: string): Promise<void> => {
   const first = await documentsIn(opened, collection).findOne({ _id: FIRST._id });
   if (first === null) throw lost(`the collection ${collection} was dropped.`);
 };
@@ -71,7 +71,7 @@ export const mustBeWhole = async (opened: OpenGeneration, collection: string): P
 const mustBeWholeLately = async (opened: OpenGeneration, collection: string): Promise<void> => {
   const { wholeAt } = opened;
   if (monotonicMs() - (wholeAt.get(collection) ?? -Infinity) < WHOLE_MS) return;
-  await mustBeWhole(opened, collection);
+  await assertLogIntact(opened, collection);
   wholeAt.set(collection, monotonicMs());
 };
 
@@ -98,7 +98,7 @@ export const loadStored = async (
     }
     if (rows.size < all.length) await mustBeWholeLately(opened, collection);
   };
-  await together([...wanted].map(([collection, wantedIds]) => load(collection, [...wantedIds])));
+  await settleAll([...wanted].map(([collection, wantedIds]) => load(collection, [...wantedIds])));
   return keys.map(({ collection }, i) => found.get(collection)?.get(ids[i] as string));
 };
 
@@ -134,7 +134,7 @@ const countBefore = async (
   ]);
   const none = (part.first ?? 1) - 1;
   if (last === undefined && next === undefined) {
-    await mustBeWhole(opened, collection);
+    await assertLogIntact(opened, collection);
     return none;
   }
   const count = Math.min(Math.max(numberOf(last) ?? none, none), part.last);
@@ -154,7 +154,7 @@ const find = async (
   const rows = await fetch(opened, collection, asked, QUERY_MS);
   if (query.areAllThere === true && rows.length < query.limit)
     throw lost(`documents of ${collection} of tenant ${tenantId} are missing.`);
-  if (rows.length === 0) await mustBeWhole(opened, collection);
+  if (rows.length === 0) await assertLogIntact(opened, collection);
   return rows.map((row) => documentOf(row) as Document);
 };
 
@@ -170,7 +170,7 @@ const get = async (
   declaredIn(opened, collection);
   const options = { projection: { _id: 0, doc: 1, text: 1 }, maxTimeMS: QUERY_MS };
   const found = await documentsIn(opened, collection).findOne({ _id: idOf(tenantId, key) }, options);
-  if (found === null && isChecked(collection)) await mustBeWhole(opened, collection);
+  if (found === null && isChecked(collection)) await assertLogIntact(opened, collection);
   return documentOf(found ?? undefined);
 };
 

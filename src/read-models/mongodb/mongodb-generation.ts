@@ -1,6 +1,6 @@
 import type { Collection } from '../../../projections/projector';
 import { insertOnce } from '../../mongodb/duplicates';
-import { together } from '../../together';
+import { settleAll } from '../../async/settle-all';
 import type { Build, DocumentKey, Generation, Snapshot } from '../read-models';
 import { batchOf } from './batch';
 import { controlDocument, controlOf, type ControlOptions } from './control-document';
@@ -8,12 +8,12 @@ import {
   documentsIn,
   generationReader,
   loadStored,
-  mustBeWhole,
+  assertLogIntact,
   type Applied,
   type OpenGeneration,
 } from './generation-reader';
 import { documentOf, FIRST } from './layout';
-import { indexesFor } from './questions';
+import { indexesFor } from './queries';
 
 export interface GenerationOptions extends ControlOptions {
   readonly maxCommitBytes: number;
@@ -32,12 +32,12 @@ const isStillWorking = (error: unknown): boolean => {
 
 /** Only before the first commit: later, a collection that lacks its first document was dropped. */
 export const createCollections = async (opened: OpenGeneration): Promise<void> => {
-  await together(opened.collections.map(({ name }) => insertOnce(documentsIn(opened, name), FIRST)));
+  await settleAll(opened.collections.map(({ name }) => insertOnce(documentsIn(opened, name), FIRST)));
 };
 
 /** Throws `contents_lost` if a collection was dropped. */
 export const checkCollections = async (opened: OpenGeneration): Promise<void> => {
-  await together(opened.collections.map(({ name }) => mustBeWhole(opened, name)));
+  await settleAll(opened.collections.map(({ name }) => assertLogIntact(opened, name)));
 };
 
 /**
@@ -57,7 +57,7 @@ const createIndexesOf = async (opened: OpenGeneration, collection: Collection): 
 };
 
 export const createIndexes = async (opened: OpenGeneration): Promise<void> => {
-  await together(opened.collections.map((collection) => createIndexesOf(opened, collection)));
+  await settleAll(opened.collections.map((collection) => createIndexesOf(opened, collection)));
 };
 
 export const mongodbGeneration = (opened: OpenGeneration, options: GenerationOptions): Generation => {

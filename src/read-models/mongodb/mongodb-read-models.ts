@@ -10,9 +10,9 @@ import {
   type Build,
   type Generation,
   type GenerationId,
-  type Peek,
+  type GenerationView,
   type ReadModels,
-  type RemovalRefused,
+  type RemovalGuard,
 } from '../read-models';
 import { controlOf, controlsIn, findControl, insertControl, type OnWrite } from './control-document';
 import { generationReader, type Applied, type OpenGeneration } from './generation-reader';
@@ -143,7 +143,7 @@ const removeGeneration = async (
   connection: MongoConnection,
   registry: RegistryDocument,
   id: GenerationId,
-  unless: RemovalRefused,
+  unless: RemovalGuard,
 ): Promise<boolean> => {
   if (!(await beginRemoval(registry, id, unless))) return false;
   await controlsIn(connection).deleteOne({ _id: generationName(id) });
@@ -152,7 +152,7 @@ const removeGeneration = async (
   return true;
 };
 
-const peekAt = async (opened: OpenGeneration): Promise<Peek | undefined> => {
+const peekAt = async (opened: OpenGeneration): Promise<GenerationView | undefined> => {
   const { connection, id, guarded } = opened;
   if ((await findControl(connection, id)) === null) return undefined;
   return {
@@ -224,14 +224,14 @@ const generationsIn = (
   const build = async (id: GenerationId, own: readonly Collection[]): Promise<Build> =>
     mongodbBuild(await existing(id, own), options);
   /** Marks nothing. */
-  const peek = (id: GenerationId): Promise<Peek | undefined> =>
+  const peek = (id: GenerationId): Promise<GenerationView | undefined> =>
     peekAt({ ...openedAs(id, []), guarded: (work) => orDamaged(id, work) });
   return {
-    create: (...parts) => connection.run(create(...parts)),
+    create: (...dependencies) => connection.run(create(...dependencies)),
     open: (id, own) => guardedFor(id)(connection.run(open(id, own))),
     build: (id, own) => guardedFor(id)(connection.run(build(id, own))),
     peek: (id) => orDamaged(id, connection.run(peek(id))),
-    remove: (...parts) => connection.run(removeGeneration(connection, registry, ...parts)),
+    remove: (...dependencies) => connection.run(removeGeneration(connection, registry, ...dependencies)),
   };
 };
 
@@ -248,8 +248,8 @@ export const mongodbReadModels = async (
   return {
     ...registryOf(registry),
     ...generationsIn(connection, registry, { maxCommitBytes, onWrite, finishAfterMs, applied }),
-    ifOfAnotherLog: IF_OF_ANOTHER_LOG,
-    lookMs: LOOK_MS,
+    otherLogHint: IF_OF_ANOTHER_LOG,
+    pollMs: LOOK_MS,
     close: async () => undefined,
   };
 };

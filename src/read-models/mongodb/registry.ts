@@ -10,7 +10,7 @@ import {
   type HeldLease,
   type Registry,
   type RegistryState,
-  type RemovalRefused,
+  type RemovalGuard,
 } from '../read-models';
 import { generationOf, REGISTRY } from './layout';
 
@@ -198,7 +198,7 @@ const stateOf = (found: Found): RegistryState => {
   };
 };
 
-const isRefused = (now: Found, id: GenerationId, unless: RemovalRefused): boolean => {
+const isRefused = (now: Found, id: GenerationId, unless: RemovalGuard): boolean => {
   const held = heldIn(now);
   if (unless.held?.some((what) => held.has(what)) === true) return true;
   if (unless.live === true && now.live?.[lineOf(id)] === id.generation) return true;
@@ -209,7 +209,7 @@ const isRefused = (now: Found, id: GenerationId, unless: RemovalRefused): boolea
 export const beginRemoval = (
   { change }: RegistryDocument,
   id: GenerationId,
-  unless: RemovalRefused,
+  unless: RemovalGuard,
 ): Promise<boolean> =>
   change((now) => {
     const row = rowOf(now, id);
@@ -264,12 +264,12 @@ export const registryOf = (document: RegistryDocument) =>
   ({
     ...leasesOn(document),
     state: async () => stateOf(await document.read()),
-    makeLive: async (id, believed) => {
+    makeLive: async (id, expected) => {
       let isLive = false;
       await document.change((now) => {
         const row = rowOf(now, id);
         const live = now.live?.[lineOf(id)];
-        isLive = row !== undefined && row.damage === undefined && live === believed;
+        isLive = row !== undefined && row.damage === undefined && live === expected;
         if (!isLive || live === id.generation) return undefined;
         const left = generationName({ ...id, generation: live ?? '' });
         return [

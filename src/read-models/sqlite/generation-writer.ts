@@ -1,9 +1,9 @@
 import type { Collection, Document } from '../../../projections/projector';
 import {
-  closeTidily,
+  checkpointAndClose,
   inTransaction,
   openForWriting,
-  waitBriefly,
+  shortBusyTimeout,
   type Database,
 } from '../../sqlite/database';
 import { lost } from '../damage';
@@ -118,7 +118,7 @@ const generationWriter = (db: Database, options: WriterOptions): GenerationWrite
   if (!isBuild) finish();
   // These can be scanned at any time, and STREAMS changes with every batch.
   for (const collection of [PARKED, STREAMS]) tables.get(collection)?.ensureKeys();
-  waitBriefly(db);
+  shortBusyTimeout(db);
   const reader = generationReader(db, collections);
   const file: File = { db, tables, reader, onWrite };
 
@@ -142,7 +142,7 @@ const generationWriter = (db: Database, options: WriterOptions): GenerationWrite
         return reader.load(keys);
       }),
     commit: (n, to, writes) => orForget(() => commit(file, n, to, writes)),
-    close: () => closeTidily(db),
+    close: () => checkpointAndClose(db),
   };
 };
 

@@ -1,6 +1,11 @@
 import { existsSync } from 'node:fs';
 import { openForReading } from '../../sqlite/database';
-import { COMMON_COLLECTIONS, generationRemoved, type GenerationId, type Peek } from '../read-models';
+import {
+  COMMON_COLLECTIONS,
+  generationRemoved,
+  type GenerationId,
+  type GenerationView,
+} from '../read-models';
 import { guarded } from './damaged-file';
 import { generationReader, type GenerationReader } from './generation-reader';
 import { orUnavailable } from './sqlite-generation';
@@ -9,7 +14,7 @@ import { orUnavailable } from './sqlite-generation';
 const unmarked = (): void => undefined;
 
 /** Opens the generation's file for each query only, since it may be removed in between. */
-export const peekAt = (path: string, id: GenerationId): Peek | undefined => {
+export const peekAt = (path: string, id: GenerationId): GenerationView | undefined => {
   const asking = async <T>(ask: (reader: GenerationReader) => T): Promise<T> => {
     if (!existsSync(path)) throw generationRemoved(id);
     return orUnavailable(path, () =>

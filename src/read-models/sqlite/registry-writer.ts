@@ -1,13 +1,13 @@
 import {
-  closeTidily,
+  checkpointAndClose,
   inTransaction,
   migrate,
   openForWriting,
-  waitBriefly,
+  shortBusyTimeout,
   type Database,
 } from '../../sqlite/database';
 import { isGone } from '../lease-holder';
-import type { GenerationId, Registry, RemovalRefused } from '../read-models';
+import type { GenerationId, Registry, RemovalGuard } from '../read-models';
 
 /** The writes of the port's registry, but synchronous. */
 type RegistryWrites = {
@@ -25,7 +25,7 @@ export interface RegistryWriter extends RegistryWrites {
   find(id: GenerationId): { readonly damage: string | null } | undefined;
   markDamaged(id: GenerationId, why: string): void;
   /** Marks it, so that nobody uses it any more, and then it can be deleted. False: something refuses it. */
-  beginRemoval(id: GenerationId, unless: RemovalRefused): boolean;
+  beginRemoval(id: GenerationId, unless: RemovalGuard): boolean;
   endRemoval(id: GenerationId): void;
   close(): void;
 }
@@ -102,7 +102,7 @@ const holderOf = ({ lease }: Statements, what: string): string | undefined => {
   return row === undefined || isExpired(row, Date.now()) ? undefined : row.holder;
 };
 
-const isRefused = (on: Statements, id: GenerationId, unless: RemovalRefused): boolean => {
+const isRefused = (on: Statements, id: GenerationId, unless: RemovalGuard): boolean => {
   const row = rowOf(on, id);
   if (unless.held?.some((what) => holderOf(on, what) !== undefined) === true) return true;
   if (unless.live === true && row?.is_live === 1) return true;
@@ -110,10 +110,10 @@ const isRefused = (on: Statements, id: GenerationId, unless: RemovalRefused): bo
   return left !== undefined && Math.abs(Date.now() - left) < (unless.leftWithinMs ?? 0);
 };
 
-const makeLive = (on: Statements, id: GenerationId, believed: string | undefined): boolean => {
+const makeLive = (on: Statements, id: GenerationId, expected: string | undefined): boolean => {
   const row = rowOf(on, id);
   const now = on.live.get(id.projection, id.version) as { generation: string } | undefined;
-  if (row === undefined || row.damage !== null || now?.generation !== believed) return false;
+  if (row === undefined || row.damage !== null || now?.generation !== expected) return false;
   if (now?.generation === id.generation) return true;
   if (now !== undefined) on.leave.run(Date.now(), id.projection, id.version, now.generation);
   on.enter.run(...keyOf(id));
@@ -127,7 +127,7 @@ export const openRegistryWriter = (
 ): RegistryWriter => {
   const db = openForWriting(path, 'NORMAL');
   migrate(db, migrations(generations()), `The registry of the read models ${path}`);
-  waitBriefly(db);
+  shortBusyTimeout(db);
   const on = statementsOn(db);
   return {
     add: (id, make) =>
@@ -140,7 +140,7 @@ export const openRegistryWriter = (
         if (rowOf(on, id) === undefined) work();
       }),
     find: (id) => rowOf(on, id),
-    makeLive: (id, believed) => inTransaction(db, () => makeLive(on, id, believed)),
+    makeLive: (id, expected) => inTransaction(db, () => makeLive(on, id, expected)),
     markDamaged: (id, why) => void on.damage.run(why, ...keyOf(id)),
     beginRemoval: (id, unless) =>
       inTransaction(db, () => {
@@ -159,6 +159,6 @@ export const openRegistryWriter = (
       inTransaction(db, () => whats.forEach((what) => on.free.run(what, holder)));
     },
     requestRetry: (tenantId) => void on.ask.run(tenantId ?? null),
-    close: () => closeTidily(db),
+    close: () => checkpointAndClose(db),
   };
 };

@@ -1,5 +1,5 @@
 import type { Build, DocumentKey } from '../read-models';
-import { keyFilter, type KeyFilter } from '../../key-filter';
+import { keyFilter, type KeyFilter } from '../../event-log/key-filter';
 import type { Send, SqliteGeneration } from './sqlite-generation';
 
 /**

@@ -1,5 +1,5 @@
 import type { Collection } from '../../../projections/projector';
-import { monotonicMs } from '../../clock';
+import { monotonicMs } from '../../async/clock';
 import { codeOf, fault, messageOf } from '../../fault';
 import { dataVersion, openForReading, sizeIfTooShort } from '../../sqlite/database';
 import type { Checkpoint, DocumentKey, Generation, GenerationId, Reader, Write } from '../read-models';

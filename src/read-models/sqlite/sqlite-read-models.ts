@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Collection } from '../../../projections/projector';
-import { monotonicMs } from '../../clock';
+import { monotonicMs } from '../../async/clock';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { isDamagedFile } from '../../sqlite/database';
 import { setFileAside } from '../../sqlite/disposable-file';
@@ -195,8 +195,8 @@ export const sqliteReadModels = (
       const { generation, sendOpen } = await handle(id, collections, true);
       return sqliteBuild(generation, sendOpen);
     },
-    ifOfAnotherLog: IF_OF_ANOTHER_LOG,
-    lookMs: LOOK_MS,
+    otherLogHint: IF_OF_ANOTHER_LOG,
+    pollMs: LOOK_MS,
     peek: async (id) => peekAt(generationPath(folder, id), id),
     remove: async (id, unless) => {
       const isRemoved = await send<boolean>({ do: 'remove', id, unless });

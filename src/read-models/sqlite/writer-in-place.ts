@@ -1,4 +1,4 @@
-import { monotonicMs, pause } from '../../clock';
+import { monotonicMs, pause } from '../../async/clock';
 import { isBusy } from '../../sqlite/database';
 import type { Thread } from '../../sqlite/thread';
 import { openWriter, type WriteRequest } from './writer';

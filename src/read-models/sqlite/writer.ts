@@ -11,7 +11,7 @@ import {
   type Checkpoint,
   type DocumentKey,
   type GenerationId,
-  type RemovalRefused,
+  type RemovalGuard,
 } from '../read-models';
 import { damaged, lost } from '../damage';
 import { guarded } from './damaged-file';
@@ -39,7 +39,7 @@ type GenerationRequest =
       readonly collections: readonly Collection[];
       readonly isBuild: boolean;
     }
-  | { readonly do: 'remove'; readonly id: GenerationId; readonly unless: RemovalRefused }
+  | { readonly do: 'remove'; readonly id: GenerationId; readonly unless: RemovalGuard }
   | { readonly do: 'finish' | 'close'; readonly id: GenerationId }
   | {
       readonly do: 'commit';

@@ -1,4 +1,4 @@
-import { pause } from '../../../src/clock';
+import { pause } from '../../../src/async/clock';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -249,9 +249,9 @@ describe('tenant-ledger projections beside a running server', () => {
     const follow = async (line: string): Promise<void> => {
       const { readModels } = (await appAt(service.folder)).replay;
       const live = () => liveOf(readModels, { name: 'tenants', version: 2 });
-      const believed = await live();
+      const expected = await live();
       const running = operator.run(line);
-      await until(async () => (await live()) !== believed, 20_000);
+      await until(async () => (await live()) !== expected, 20_000);
       const switched = performance.now();
       const wanted = `tenants_v2_${await live()}`;
       await until(async () => (await readBy(service, 'tenants')) === wanted);

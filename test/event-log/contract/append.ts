@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { monotonicMs } from '../../../src/clock';
+import { monotonicMs } from '../../../src/async/clock';
 import { decode } from '../../../src/event-log/codec';
 import { MAX_APPEND_BYTES, type LoggedEvent, type NewEvent } from '../../../src/event-log/event-log';
 import { anEvent, eventsOf, idsOf, someEvents } from '../../support/events';

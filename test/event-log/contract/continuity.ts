@@ -1,4 +1,4 @@
-import { yieldToEventLoop } from '../../../src/clock';
+import { yieldToEventLoop } from '../../../src/async/clock';
 import { eventsOf, someEvents } from '../../support/events';
 import { following, grow, type GivenLog } from './given-log';
 

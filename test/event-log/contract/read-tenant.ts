@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { yieldToEventLoop } from '../../../src/clock';
+import { yieldToEventLoop } from '../../../src/async/clock';
 import { bytesOf, MAX_APPEND_BYTES, type LoggedEvent, type NewEvent } from '../../../src/event-log/event-log';
 import { anEvent, eventsOf, idsOf, someEvents } from '../../support/events';
 import { until } from '../../support/waiting';

@@ -4,7 +4,7 @@ import { differencesContract } from './differences';
 import { generationsContract } from './generations';
 import { leasesContract } from './leases';
 import { linesContract } from './lines';
-import { questionsContract } from './questions';
+import { questionsContract } from './queries';
 import { registryContract } from './registry';
 import { scanningContract } from './scanning';
 import { textsContract } from './texts';

@@ -55,16 +55,16 @@ export const registryContract = (harness: Harness): void => {
 
     it.each([
       ['another one is live', 'two', three],
-      ['none was believed to be live', undefined, three],
+      ['none was expected to be live', undefined, three],
       ['it does not exist', 'one', id('notes', 1, 'four')],
-    ])('is refused if %s', async (_, believed, to) => {
+    ])('is refused if %s', async (_, expected, to) => {
       const readModels = await create(one, two, three);
       await readModels.makeLive(one, undefined);
-      expect(await readModels.makeLive(to, believed)).toBe(false);
+      expect(await readModels.makeLive(to, expected)).toBe(false);
       expect(await liveIn(readModels)).toEqual(['one']);
     });
 
-    it('is refused if none is live but one was believed to be, or there is no registry yet', async () => {
+    it('is refused if none is live but one was expected to be, or there is no registry yet', async () => {
       expect(await harness.store.readModels.makeLive(one, undefined)).toBe(false);
       expect(await (await create(one)).makeLive(one, 'two')).toBe(false);
       expect(await liveIn(harness.store.readModels)).toEqual([]);

@@ -1,0 +1,70 @@
+import { threadMs } from './clock';
+
+/** One run of the work, for any number of waiters. */
+export interface Run<T> {
+  /** When it started, on this thread's clock. */
+  readonly at: number;
+  readonly done: Promise<T>;
+}
+
+/** Work that never runs twice at the same time: callers that come while it runs share the run. */
+export interface SingleFlight<T> {
+  /** The run in progress, or else a new one. */
+  current(): Run<T>;
+  /** The outcome of a run that started at this time or later. Waits for two runs at most. */
+  since(time: number): Promise<T>;
+  /** The outcome of a run that starts after this call, so it sees everything that happened before the call. */
+  fresh(): Promise<T>;
+  isRunning(): boolean;
+}
+
+export const singleFlight = <T>(work: (at: number) => Promise<T>): SingleFlight<T> => {
+  let run: Run<T> | undefined;
+
+  const current = (): Run<T> => {
+    if (run !== undefined) return run;
+    const at = threadMs();
+    const started = { at, done: work(at).finally(() => (run = undefined)) };
+    started.done.catch(() => undefined);
+    run = started;
+    return started;
+  };
+
+  const since = async (time: number): Promise<T> => {
+    for (;;) {
+      const { at, done } = current();
+      if (at >= time) return done;
+      await done.catch(() => undefined);
+    }
+  };
+
+  return {
+    current,
+    isRunning: () => run !== undefined,
+    since,
+    fresh: async () => {
+      const calledAt = threadMs();
+      // Callers of the same turn share one run.
+      await Promise.resolve();
+      return since(calledAt);
+    },
+  };
+};
+
+/** The same for each of any number of names, at a cost only while their work runs. */
+export const singleFlightBy = <T>(
+  work: (name: string, at: number) => Promise<T>,
+): { since(name: string, time: number): Promise<T> } => {
+  const running = new Map<string, SingleFlight<T>>();
+  return {
+    since: async (name, time) => {
+      const runs = running.get(name) ?? singleFlight((at) => work(name, at));
+      running.set(name, runs);
+      try {
+        return await runs.since(time);
+      } finally {
+        if (!runs.isRunning()) running.delete(name);
+      }
+    },
+  };
+};

@@ -1,0 +1,88 @@
+import type { AccessFault } from '../../domain/access';
+import type { KnownKey } from '../../domain/authority';
+import { masked } from '../../domain/key-like';
+import { codeOf, messageOf, moreOf } from '../../fault';
+import { httpProblems, isHttpProblemCode, type HttpProblemCode } from '../../problems';
+import type { ApiContext, ApiDependencies } from '../api-context';
+import { ownMembersOf } from '../openapi/problem-docs';
+import { etagOf } from '../request/conditions';
+import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
+
+/** The details of server errors may reveal internals; all others were written for the caller. */
+const isDetailPublic = (code: HttpProblemCode): boolean => httpProblems[code].status < 500;
+
+/** The members that only this problem has, without internal ones like `reason` and `tag`. */
+const ownMembers = (code: HttpProblemCode, error: unknown): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(ownMembersOf(code).map((name) => [name, moreOf(error)[name]]));
+
+const noteProblem = (ctx: ApiContext, code: HttpProblemCode, error: unknown): void => {
+  const { reason } = moreOf(error);
+  ctx.state.problem = code;
+  if (typeof reason === 'string') ctx.state.reason = reason;
+  else if (httpProblems[code].status === 503) ctx.state.reason = messageOf(error);
+  if (code === 'internal_error') ctx.state.error = error;
+};
+
+/** The same for every reason: it tells a stranger nothing, but an honest client what to send. */
+const keyDetail = (header: string): string =>
+  `Send a valid API key in the header ${header}: it is missing, malformed, unknown, expired or revoked, or its tenant is deleted.`;
+
+const detailOf = (
+  code: HttpProblemCode,
+  error: unknown,
+  { headers }: ApiDependencies,
+): string | undefined => {
+  if (code === 'key_refused') return keyDetail(headers.apiKey);
+  return isDetailPublic(code) ? messageOf(error) : undefined;
+};
+
+/** What the caller lacks to do this, to grant it, or to obtain it through a key. */
+const missingOf = (more: Readonly<Record<string, unknown>>): readonly string[] =>
+  [more['required_permission'] ?? more['missing_permissions'] ?? []].flat() as string[];
+
+/** Refusals of known keys are recorded for their tenant. The response neither waits for that nor depends on it. */
+const recordRefusedAccess = (ctx: ApiContext, error: unknown, { access }: ApiDependencies): void => {
+  const { presented, identity, at, clientAddress: address } = ctx.state;
+  if (presented === undefined) return;
+  const more = moreOf(error);
+  const common = { tenantId: presented.tenantId, address, at };
+  const permissions = missingOf(more);
+  if (permissions.length > 0 && identity !== undefined) {
+    const { keyId, application } = identity;
+    access.refused({
+      ...common,
+      keyId,
+      applicationId: application.id,
+      fault: 'permission_missing',
+      permissions,
+    });
+  } else if (codeOf(error) === 'key_refused' && more['of'] !== undefined) {
+    const knownKey = more['of'] as KnownKey;
+    access.refused({ ...common, ...knownKey, fault: more['reason'] as AccessFault });
+  }
+};
+
+/** Turns whatever was thrown into a problem response. */
+export const answerProblem = (ctx: ApiContext, error: unknown, dependencies: ApiDependencies): void => {
+  recordRefusedAccess(ctx, error, dependencies);
+  const thrown = codeOf(error);
+  const code = thrown !== undefined && isHttpProblemCode(thrown) ? thrown : 'internal_error';
+  noteProblem(ctx, code, error);
+  ctx.status = httpProblems[code].status;
+  ctx.set(problemHeaders(code));
+  const { tag, allow, retryAfter } = moreOf(error);
+  if (typeof tag === 'string') ctx.set('ETag', etagOf(tag));
+  if (typeof allow === 'string') ctx.set('Allow', allow);
+  if (typeof retryAfter === 'number') ctx.set('Retry-After', String(retryAfter));
+  const body = problemBody({
+    code,
+    detail: detailOf(code, error, dependencies),
+    instance: ctx.path,
+    traceId: ctx.state.traceId,
+    publicUrl: dependencies.publicUrl,
+    more: ownMembers(code, error),
+  });
+  // It quotes parts of the request, such as its path, and a key may have been sent there.
+  ctx.body = masked(JSON.stringify(body));
+  ctx.type = PROBLEM_TYPE;
+};

@@ -1,0 +1,156 @@
+import { boundedCache } from '../bounded-cache';
+import { monotonicMs } from '../async/clock';
+import { add, tallyOf, type Tally } from './key-day';
+import type { KeyDay, KeyUses } from './key-uses';
+
+export interface KeyUsesOptions {
+  readonly periodMs?: number;
+  readonly maxKeys?: number;
+  readonly maxKeysPerTenant?: number;
+  readonly report?: (what: string, error: unknown) => void;
+}
+
+/** What a killed process loses at most. */
+const PERIOD_MS = 60_000;
+
+/** Uses within this time are written as one batch. */
+const BATCH_MS = 500;
+
+/** Few enough to be sent without keeping requests waiting. */
+const BATCH_SIZE = 500;
+
+/** If there are more keys at once, they are written early. If even that takes too long, uses are not counted. */
+const MAX_KEYS = 10_000;
+
+/** A single tenant must not crowd out the others. */
+const MAX_KEYS_PER_TENANT = 1_000;
+
+interface Pending {
+  readonly tally: Tally;
+  /** When it is written, on the monotonic clock. */
+  readonly dueAt: number;
+}
+
+/** What is not being written yet, by key and day. */
+const pendingTallies = (maxKeys: number, maxKeysPerTenant: number) => {
+  const pending = new Map<string, Pending>();
+  const perTenant = new Map<string, number>();
+
+  const count = ({ tenantId }: KeyDay, change: 1 | -1): void => {
+    const next = (perTenant.get(tenantId) ?? 0) + change;
+    if (next === 0) perTenant.delete(tenantId);
+    else perTenant.set(tenantId, next);
+  };
+
+  return {
+    size: (): number => pending.size,
+    /** False: there is no room. */
+    add: (day: Tally, dueAt: number): boolean => {
+      const id = `${day.tenantId} ${day.keyId} ${day.date}`;
+      const known = pending.get(id);
+      if (known !== undefined) {
+        add(known.tally, day);
+        return true;
+      }
+      if (pending.size >= maxKeys || (perTenant.get(day.tenantId) ?? 0) >= maxKeysPerTenant) return false;
+      pending.set(id, { tally: day, dueAt });
+      count(day, 1);
+      return true;
+    },
+    take: (dueBy: number): readonly Tally[] => {
+      const due: Tally[] = [];
+      for (const [id, { tally, dueAt }] of pending) {
+        if (due.length === BATCH_SIZE) break;
+        if (dueAt > dueBy) continue;
+        pending.delete(id);
+        count(tally, -1);
+        due.push(tally);
+      }
+      return due;
+    },
+    nextDueAt: (): number => {
+      let next = Infinity;
+      for (const { dueAt } of pending.values()) next = Math.min(next, dueAt);
+      return next;
+    },
+  };
+};
+
+/** Rings at the earliest of the times that it was set to, on the monotonic clock. */
+const alarm = (ring: () => void) => {
+  let timer: NodeJS.Timeout | undefined;
+  let time = Infinity;
+  const clear = (): void => {
+    clearTimeout(timer);
+    time = Infinity;
+  };
+  const set = (at: number): void => {
+    if (at >= time) return;
+    clear();
+    time = at;
+    timer = setTimeout(ring, at - monotonicMs()).unref();
+  };
+  return { set, clear };
+};
+
+/**
+ * Counts uses in memory, bounded by the number of keys, and writes them in batches: the first use of a key at once, later
+ * ones together after a while. What could not be written is tried again, so a write that fails half-way may count twice.
+ */
+export const batchedUses = (
+  write: (days: readonly KeyDay[]) => Promise<unknown>,
+  options: KeyUsesOptions,
+): Pick<KeyUses, 'used' | 'close'> => {
+  const { periodMs = PERIOD_MS, maxKeys = MAX_KEYS, maxKeysPerTenant = MAX_KEYS_PER_TENANT } = options;
+  const writtenAt = boundedCache<number>(maxKeys);
+  const pending = pendingTallies(maxKeys, maxKeysPerTenant);
+  const { set: flushAt, clear } = alarm(() => flush(monotonicMs() + BATCH_MS));
+  let writing: Promise<void> | undefined;
+  let lost = 0;
+
+  const writeDays = async (days: readonly Tally[]): Promise<void> => {
+    const now = monotonicMs();
+    for (const { keyId } of days) writtenAt.put(keyId, now);
+    try {
+      await write(days);
+    } catch {
+      for (const day of days) if (!pending.add(day, now + periodMs)) lost += 1;
+    }
+    writing = undefined;
+    flushAt(pending.nextDueAt());
+  };
+
+  /** One write at a time, so that a slow store costs no memory either. */
+  const flush = (dueBy: number): void => {
+    if (writing !== undefined) return;
+    clear();
+    if (lost > 0)
+      options.report?.('Some uses of keys were not counted.', new Error(`Too many keys: ${lost} uses.`));
+    lost = 0;
+    const due = pending.take(dueBy);
+    if (due.length > 0) writing = writeDays(due);
+    else flushAt(pending.nextDueAt());
+  };
+
+  return {
+    used: (request) => {
+      const day = tallyOf(request);
+      const lastWrite = writtenAt.get(request.keyId) ?? -Infinity;
+      const dueAt = Math.max(monotonicMs() + BATCH_MS, lastWrite + periodMs);
+      if (!pending.add(day, dueAt)) {
+        flush(Infinity);
+        if (!pending.add(day, dueAt)) lost += 1;
+      }
+      if (writing === undefined) flushAt(dueAt);
+    },
+    close: async () => {
+      await writing;
+      for (let before = Infinity; pending.size() > 0 && pending.size() < before;) {
+        before = pending.size();
+        flush(Infinity);
+        await writing;
+      }
+      clear();
+    },
+  };
+};

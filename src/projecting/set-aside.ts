@@ -1,0 +1,86 @@
+import type { Actor, OperatorEvent } from '../domain/events';
+import { appendToEnd } from '../event-log/append-to-end';
+import { encode } from '../event-log/codec';
+import type { NewEvent } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
+import { operatorEvents } from '../event-log/operator-events';
+import { fault } from '../fault';
+import type { LiveGeneration } from './live-generations';
+import { parkedTenants, type ParkedTenant } from './parked-tenants';
+
+/** What the operator has set aside, per projection. Read before projecting; rebuild and verify follow it too. */
+export interface SetAside {
+  /** Whether to skip this event. */
+  readonly event: (projection: string, eventId: string) => boolean;
+  /** Whether to apply this event although events before it are missing. */
+  readonly gapBefore: (projection: string, eventId: string) => boolean;
+}
+
+type OperatorEventType = OperatorEvent['type'];
+
+const entryOf = (type: OperatorEventType, projection: string, eventId: string): string =>
+  `${type} ${projection} ${eventId}`;
+
+export const readSetAside = async (ledgerLog: LedgerLog): Promise<SetAside> => {
+  const entries = new Set<string>();
+  for await (const { type, data } of operatorEvents(ledgerLog))
+    for (const projection of data.projections) entries.add(entryOf(type, projection, data.eventId));
+  const has = (type: OperatorEventType) => (projection: string, eventId: string) =>
+    entries.size > 0 && entries.has(entryOf(type, projection, eventId));
+  return { event: has('EventSetAside'), gapBefore: has('GapAccepted') };
+};
+
+/** The result of setting aside an event. */
+export interface DoneAside {
+  readonly tenantId: string;
+  /** The projections that skip the event. */
+  readonly skipped: readonly string[];
+  /** The projections that apply it although events before it are missing. */
+  readonly gapAccepted: readonly string[];
+}
+
+interface FoundParked {
+  readonly projection: string;
+  readonly tenant: ParkedTenant;
+}
+
+/** The projections in which this event parks its tenant now. */
+const parkedAt = async (
+  live: readonly LiveGeneration[],
+  eventId: string,
+): Promise<readonly FoundParked[]> => {
+  const found: FoundParked[] = [];
+  for (const { projector, generation } of live)
+    for await (const tenant of parkedTenants(generation))
+      if (tenant.event_id === eventId) found.push({ projection: projector.name, tenant });
+  return found;
+};
+
+/**
+ * Unparks a tenant in the projections in which it is parked at this event: they skip the event or accept the gap before
+ * it. The log keeps the event, and records this decision.
+ */
+export const setAside = async (
+  { log, streams, live }: LedgerLog & { live: readonly LiveGeneration[] },
+  input: { eventId: string; reason: string; actor: Actor; at: string },
+): Promise<DoneAside> => {
+  const { eventId, reason, actor, at } = input;
+  const found = await parkedAt(live, eventId);
+  const [first] = found;
+  if (first === undefined)
+    throw fault('not_parked', `No tenant is parked at event ${eventId} in any projection.`);
+  const parkedBy = (cause: ParkedTenant['cause']): readonly string[] =>
+    found.filter(({ tenant }) => tenant.cause === cause).map(({ projection }) => projection);
+  const [tenantId, skipped, gapAccepted] = [
+    first.tenant.tenant_id,
+    parkedBy('bad_event'),
+    parkedBy('missing_events'),
+  ];
+  const eventOf = (type: OperatorEventType, projections: readonly string[]): readonly NewEvent[] => {
+    const data = { eventId, eventTenantId: tenantId, projections, reason };
+    return projections.length === 0 ? [] : [encode({ type, data }, { actor, at })];
+  };
+  const events = [...eventOf('EventSetAside', skipped), ...eventOf('GapAccepted', gapAccepted)];
+  await appendToEnd(log, streams.operator(), events);
+  return { tenantId, skipped, gapAccepted };
+};

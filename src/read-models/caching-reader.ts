@@ -1,0 +1,80 @@
+import type { Reader as Queries } from '../../projections/projector';
+import { currentTurn } from '../async/turns';
+import type { Reader } from './read-models';
+
+/** Above this number of answers, all are dropped. */
+const MAX_REMEMBERED = 2_000;
+/** Callers choose parts of a query's name, so answers with long names are not cached. */
+const MAX_NAME_LENGTH = 1_000;
+
+/**
+ * Caches the answers of a reader while nothing changes. All arguments of a query are part of its name, so tenants never
+ * share an answer. Caches promises, and drops those that reject.
+ */
+const cached = (reader: Reader): Queries => {
+  const answers = new Map<string, Promise<unknown>>();
+
+  const once = <T>(name: string, ask: () => Promise<T>): Promise<T> => {
+    const known = answers.get(name);
+    if (known !== undefined) return known as Promise<T>;
+    if (name.length > MAX_NAME_LENGTH) return ask();
+    if (answers.size >= MAX_REMEMBERED) answers.clear();
+    const answer = ask();
+    answers.set(name, answer);
+    answer.catch(() => answers.delete(name));
+    return answer;
+  };
+
+  return {
+    get: (tenantId, collection, key) =>
+      once(`get ${tenantId} ${collection} ${key}`, () => reader.get(tenantId, collection, key)),
+    /** Pages are not cached: they are large and seldom requested twice. */
+    find: (tenantId, collection, query) =>
+      query.limit > 1
+        ? reader.find(tenantId, collection, query)
+        : once(`find ${JSON.stringify([tenantId, collection, query])}`, () =>
+            reader.find(tenantId, collection, query),
+          ),
+    countBefore: (...args) => once(`countBefore ${JSON.stringify(args)}`, () => reader.countBefore(...args)),
+  };
+};
+
+/** A new object each time, so that nothing cached by its identity outlives it. */
+const uncached = ({ get, find, countBefore }: Reader): Queries => ({ get, find, countBefore });
+
+/** Readers that only ask the store whether anything has changed, for as long as nothing has. */
+export interface RememberingReaders {
+  /**
+   * Its answers are no older than the start of this turn of the event loop, whichever process made the last change;
+   * calls within a turn share one look at the store. So a request that arrived in an earlier turn sees everything that
+   * was visible when it arrived.
+   */
+  reader(projection: string): Queries;
+}
+
+interface Known {
+  readonly of: Reader;
+  readonly token: number;
+  readonly turn: number;
+  readonly reader: Queries;
+}
+
+/** A store that cannot tell whether it has changed is queried every time. */
+export const cachingReader = (readerOf: (projection: string) => Reader): RememberingReaders => {
+  const known = new Map<string, Known>();
+
+  return {
+    reader: (projection) => {
+      const of = readerOf(projection);
+      const turn = currentTurn();
+      const last = known.get(projection);
+      if (last?.of === of && last.turn === turn) return last.reader;
+      const token = of.changeToken?.();
+      if (token === undefined) return uncached(of);
+      const isUnchanged = last?.of === of && last.token === token;
+      const reader = isUnchanged ? last.reader : cached(of);
+      known.set(projection, { of, token, turn, reader });
+      return reader;
+    },
+  };
+};

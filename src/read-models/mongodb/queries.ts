@@ -1,0 +1,150 @@
+import type { Filter, FindOptions, IndexDescription, Sort } from 'mongodb';
+import {
+  fieldsOfIndex,
+  indexesOf,
+  lineOf,
+  neededBy,
+  type Collection,
+  type LinePart,
+  type Sequence,
+  type Query,
+  type Value,
+} from '../../../projections/projector';
+import { storedText } from '../stored-text';
+import { idOf, idsOf, storedTenant, type Stored } from './layout';
+
+/**
+ * Translates queries for MongoDB. Each names the index that it uses (`hint`): equality fields first, then the range,
+ * sorted like the index. So its cost is proportional to its result.
+ */
+export interface MongoQuery {
+  readonly filter: Filter<Stored>;
+  readonly options: FindOptions & { readonly hint: Readonly<Record<string, 1>>; readonly limit: number };
+}
+
+type Direction = 1 | -1;
+
+const fieldOf = (field: string): string => `doc.${field}`;
+const keysOf = (fields: readonly string[]): Record<string, 1> =>
+  Object.fromEntries(fields.map((field) => [field, 1]));
+
+/** The number of a line is unique along it, so that its index needs no `_id`, which would be most of its size. */
+const indexKeyOf = (collection: Collection, index: string): Record<string, 1> => {
+  const isLine = Object.hasOwn(collection.lines ?? {}, index);
+  const fields = fieldsOfIndex(collection, index).map(fieldOf);
+  return keysOf(['t', ...fields, ...(isLine ? [] : ['_id'])]);
+};
+
+const borderKeyOf = ({ equal, number }: Sequence, border: string): Record<string, 1> =>
+  keysOf(['t', ...[...equal, border, number].map(fieldOf)]);
+
+/** The indexes of a line have only the documents that are on it. */
+const lineIndexes = (collection: Collection, name: string, line: Sequence): IndexDescription[] => {
+  const partialFilterExpression = { [fieldOf(line.number)]: { $exists: true } };
+  return [
+    { name, key: indexKeyOf(collection, name), partialFilterExpression },
+    ...line.borders.map((border) => ({
+      name: `${name}_before_${border}`,
+      key: borderKeyOf(line, border),
+      partialFilterExpression,
+    })),
+  ];
+};
+
+/** The indexes of a collection besides `_id`. */
+export const indexesFor = (collection: Collection): IndexDescription[] => [
+  ...Object.keys(collection.indexes).map((name) => ({ name, key: indexKeyOf(collection, name) })),
+  ...Object.entries(collection.lines ?? {}).flatMap(([name, line]) => lineIndexes(collection, name, line)),
+];
+
+/** The fields of all indexes. */
+export const indexedFields = (collection: Collection): readonly string[] => [
+  ...new Set([
+    ...Object.values(indexesOf(collection)).flat(),
+    ...Object.values(collection.lines ?? {}).flatMap(({ borders }) => borders),
+  ]),
+];
+
+const storedValue = (value: Value): Value => (typeof value === 'string' ? storedText(value) : value);
+
+const rangeOf = (from: unknown, upTo: unknown): Record<string, unknown> | undefined => {
+  if (from === undefined && upTo === undefined) return undefined;
+  return { ...(from === undefined ? {} : { $gte: from }), ...(upTo === undefined ? {} : { $lte: upTo }) };
+};
+
+const sortBy = (fields: readonly string[], direction: Direction): Sort =>
+  Object.fromEntries(fields.map((field) => [field, direction]));
+
+/** All documents of a tenant, or a range of them by key. */
+const byKey = (tenantId: string, { from, upTo }: Query): Filter<Stored> => {
+  const [first, end] = idsOf(tenantId);
+  const low = from === undefined ? first : idOf(tenantId, String(from));
+  const high = upTo === undefined ? { $lt: end } : { $lte: idOf(tenantId, String(upTo)) };
+  return { _id: { $gte: low, ...high }, doc: { $exists: true } };
+};
+
+const byIndex = (collection: Collection, tenantId: string, index: string, query: Query): Filter<Stored> => {
+  const { equal = [], from, upTo } = query;
+  const fields = fieldsOfIndex(collection, index).map(fieldOf);
+  const filter: Record<string, unknown> = { t: storedTenant(tenantId) };
+  equal.forEach((value, i) => (filter[fields[i] as string] = storedValue(value)));
+  const isKeyRange = equal.length === fields.length;
+  const end = (value: Value | undefined) =>
+    value === undefined ? undefined : isKeyRange ? idOf(tenantId, String(value)) : storedValue(value);
+  const range = rangeOf(end(from), end(upTo));
+  if (range !== undefined) filter[fields[equal.length] ?? '_id'] = range;
+  const needed = fieldOf(neededBy(collection, index));
+  if (filter[needed] === undefined) filter[needed] = { $ne: null };
+  return filter;
+};
+
+export const findIn = (collection: Collection, tenantId: string, query: Query): MongoQuery => {
+  const { index, equal = [], descending = false, limit } = query;
+  const fields = index === undefined ? [] : fieldsOfIndex(collection, index);
+  if (equal.length > fields.length)
+    throw new Error(`There are more values than fields in the index ${index}.`);
+  const filter = index === undefined ? byKey(tenantId, query) : byIndex(collection, tenantId, index, query);
+  const hint = index === undefined ? keysOf(['_id']) : indexKeyOf(collection, index);
+  const known = new Set(['t', ...fields.slice(0, equal.length).map(fieldOf)]);
+  const sort = sortBy(
+    Object.keys(hint).filter((field) => !known.has(field)),
+    descending ? -1 : 1,
+  );
+  const projection = { _id: 0, doc: 1, text: 1 };
+  return { filter, options: { sort, limit, batchSize: limit, projection, hint } };
+};
+
+export interface Border {
+  /** The last document before the border. */
+  readonly before: MongoQuery;
+  /** The first document that is not before it. */
+  readonly from: MongoQuery;
+  readonly numberOf: (found: Stored | undefined) => number | undefined;
+}
+
+/**
+ * The queries for both sides of a border on a line. They leave out which part of it: a condition on the number, which
+ * comes after the border in the index, would have to be checked row by row.
+ */
+export const borderIn = (collection: Collection, tenantId: string, part: LinePart, value: string): Border => {
+  const { equal = [], border } = part;
+  const declared = lineOf(collection, part);
+  const number = fieldOf(declared.number);
+  const along: Record<string, unknown> = { t: storedTenant(tenantId) };
+  declared.equal.forEach((field, i) => (along[fieldOf(field)] = storedValue(equal[i] as Value)));
+  const ask = (side: Record<string, unknown>, direction: Direction): MongoQuery => ({
+    filter: { ...along, [fieldOf(border)]: side, [number]: { $ne: null } },
+    options: {
+      sort: sortBy([fieldOf(border), number], direction),
+      limit: 1,
+      batchSize: 1,
+      projection: { _id: 0, [number]: 1 },
+      hint: borderKeyOf(declared, border),
+    },
+  });
+  return {
+    before: ask({ $lt: storedText(value) }, -1),
+    from: ask({ $gte: storedText(value) }, 1),
+    numberOf: (found) => found?.doc?.[declared.number] as number | undefined,
+  };
+};

@@ -1,0 +1,62 @@
+import { singleFlight } from '../../src/async/single-flight';
+import { threadMs } from '../../src/async/clock';
+import { refusedWith, deferred, until } from '../support/waiting';
+
+/** Runs that end when the test says so. */
+const heldRuns = () => {
+  const held: ReturnType<typeof deferred<string>>[] = [];
+  const runs = singleFlight(() => {
+    const run = deferred<string>();
+    held.push(run);
+    return run.promise;
+  });
+  return { runs, held };
+};
+
+describe('shared runs', () => {
+  it('give one run to all callers from before it started', async () => {
+    const { runs, held } = heldRuns();
+    const time = threadMs();
+    const waiting = [runs.since(time), runs.since(time), runs.since(time)];
+    held[0]!.resolve('first');
+    expect(await Promise.all(waiting)).toEqual(['first', 'first', 'first']);
+    expect(held).toHaveLength(1);
+    expect(runs.isRunning()).toBe(false);
+  });
+
+  it('give all callers during a run the next one, together', async () => {
+    const { runs, held } = heldRuns();
+    const early = runs.since(threadMs());
+    const late = [runs.since(threadMs()), runs.since(threadMs())];
+    expect(held).toHaveLength(1);
+    held[0]!.resolve('first');
+    await until(() => held.length === 2);
+    held[1]!.resolve('second');
+    expect(await early).toBe('first');
+    expect(await Promise.all(late)).toEqual(['second', 'second']);
+    expect(held).toHaveLength(2);
+  });
+
+  it('start after they are requested, once for all concurrent callers', async () => {
+    const { runs, held } = heldRuns();
+    const early = [runs.fresh(), runs.fresh()];
+    await until(() => held.length === 1);
+    const late = runs.fresh();
+    held[0]!.resolve('first');
+    expect(await Promise.all(early)).toEqual(['first', 'first']);
+    await until(() => held.length === 2);
+    held[1]!.resolve('second');
+    expect(await late).toBe('second');
+  });
+
+  it('pass a failure only to the callers of that run', async () => {
+    let fails = true;
+    const runs = singleFlight(async () => {
+      if (fails) throw new Error('once');
+      return 'well';
+    });
+    expect(await refusedWith(runs.since(threadMs()))).toBe('Error: once');
+    fails = false;
+    expect(await runs.since(threadMs())).toBe('well');
+  });
+});
