@@ -11,7 +11,7 @@ import { readConfiguration } from '../src/configuration';
 import { createApplication } from '../src/domain/applications';
 import { factTypes } from '../src/domain/facts';
 import { createTenant, type Decide } from '../src/domain/tenant';
-import { projectingWorkers } from '../src/app/projecting-workers';
+import { writingThread } from '../src/app/writing-thread';
 import { startServer } from './processes';
 
 /**
@@ -168,7 +168,7 @@ const firstAnswer = async (key: string): Promise<void> => {
 const main = async (): Promise<void> => {
   const configuration = readConfiguration({ DATA_DIR: folder });
   const onError = (what: string, error: unknown): void => console.error(what, error);
-  const app = await openApp(configuration, onError, { workers: projectingWorkers(configuration, onError) });
+  const app = await openApp(configuration, onError, { writing: writingThread(configuration, { onError }) });
   const key = await makeTenant(app);
   console.log(`${ROWS} rows of one tenant; load average ${loadavg()[0]?.toFixed(2)}`);
   console.log(`appended in ${(await seconds(() => fill(app))).toFixed(1)} s`);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { MongoClient, type Db } from 'mongodb';
 import { projections } from '../projections/projections';
 import { openApp } from '../src/app/app';
-import { projectingWorkers } from '../src/app/projecting-workers';
+import { writingThread } from '../src/app/writing-thread';
 import { rebuildInWorkers } from '../src/app/replay-workers';
 import { readConfiguration } from '../src/configuration';
 import { messageOf } from '../src/fault';
@@ -58,7 +58,7 @@ const NO_SIZES: Sizes = { oplog: 0, rows: 1, data: 0, indexes: 0 };
 const measure = async ({ name, url, events }: Store, folder: string) => {
   const MONGODB_URL = url === '' ? '' : databaseUrl(url, folder);
   const configuration = readConfiguration({ DATA_DIR: folder, MONGODB_URL });
-  const app = await openApp(configuration, onError, { workers: projectingWorkers(configuration, onError) });
+  const app = await openApp(configuration, onError, { writing: writingThread(configuration, { onError }) });
   await appendFacts(app, events);
   const head = (await app.log.head())?.position ?? '';
   const sizes = (): Promise<Sizes> | Sizes => (MONGODB_URL === '' ? NO_SIZES : sizesOf(MONGODB_URL));

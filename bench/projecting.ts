@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openApp } from '../src/app/app';
 import { readConfiguration } from '../src/configuration';
-import { projectingWorkers } from '../src/app/projecting-workers';
+import { writingThread } from '../src/app/writing-thread';
 import { appendFacts, seconds } from './facts';
 
 /**
@@ -16,7 +16,7 @@ const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
 const main = async (): Promise<void> => {
   const configuration = readConfiguration({ DATA_DIR: folder });
   const onError = (what: string, error: unknown): void => console.error(what, error);
-  const app = await openApp(configuration, onError, { workers: projectingWorkers(configuration, onError) });
+  const app = await openApp(configuration, onError, { writing: writingThread(configuration, { onError }) });
   console.log(`append: ${Math.round(EVENTS / (await seconds(() => appendFacts(app, EVENTS))))} events/s`);
   let read = 0;
   const reading = await seconds(async () => {

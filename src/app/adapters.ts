@@ -5,15 +5,19 @@ import type { Configuration } from '../configuration';
 import { NEWEST_FORMAT } from '../domain/formats';
 import type { EventLog } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
-import { sqliteEventLog, type Opening } from '../event-log/sqlite/sqlite-event-log';
+import type { Thread, ThreadBody } from '../async/thread';
+import { appending } from '../event-log/sqlite/appender';
+import { logPath, sqliteEventLog, type Opening } from '../event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../event-log/streams';
 import { probeWriteLock } from '../event-log/log-watch';
 import { fault, type Fault } from '../fault';
 import type { KeyUses } from '../key-uses/key-uses';
 import { mongoKeyUses } from '../key-uses/mongo-key-uses';
-import { sqliteKeyUses } from '../key-uses/sqlite-key-uses';
+import { keyUsesPath, sqliteKeyUses } from '../key-uses/sqlite-key-uses';
+import { countingUses } from '../key-uses/sqlite-key-uses-writer';
 import type { Snapshots } from '../ledger/snapshots';
-import { sqliteSnapshots } from '../ledger/sqlite-snapshots';
+import { snapshotsPath, sqliteSnapshots } from '../ledger/sqlite-snapshots';
+import { savingSnapshots } from '../ledger/sqlite-snapshots-writer';
 import { mongoCounters, type SharedCounters } from '../limits/mongo-counters';
 import { mongoConnection, type MongoConnection } from '../mongodb/connection';
 import { holdsReadModels } from '../mongodb/database';
@@ -22,7 +26,7 @@ import { mongodbReadModels } from '../read-models/mongodb/mongodb-read-models';
 import type { ReadModels } from '../read-models/read-models';
 import { isGone } from '../read-models/lease-holder';
 import { setDamagedRegistryAside, sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
-import { writerInPlace } from '../read-models/sqlite/writer-in-place';
+import { writing } from '../read-models/sqlite/writer';
 import { isFolder, noLogFound, storedSecret, mustBeUsable, mustHaveRoom } from './data-folder';
 import { folderOf, readModelStoreOf, storeOf, withoutSecrets } from './log-address';
 import { openAll } from './open-all';
@@ -81,11 +85,25 @@ const eventStoreLog = (
   return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onError: report, ...creation });
 };
 
-/**
- * What the stores are opened for. A server writes in worker threads, started up front, because its main thread answers
- * requests. A worker or a command writes read models in its own thread, and starts a thread for the log only once it
- * appends.
- */
+/** What writes to the files of each store. */
+export interface Writers {
+  readonly log: Thread;
+  readonly readModels: Thread;
+  readonly snapshots: Thread;
+  readonly keyUses: Thread;
+}
+
+export const writersOf = ({
+  DATA_DIR,
+  STREAM_PREFIX,
+}: Configuration): Readonly<Record<keyof Writers, () => ThreadBody>> => ({
+  log: () => appending({ path: logPath(DATA_DIR), prefix: STREAM_PREFIX }),
+  readModels: () => writing(readModelsIn(DATA_DIR)),
+  snapshots: () => savingSnapshots(snapshotsPath(DATA_DIR)),
+  keyUses: () => countingUses(keyUsesPath(DATA_DIR)),
+});
+
+/** What the stores are opened for. */
 export type StoreUse = 'server' | 'worker' | 'command';
 
 interface StoreOptions {
@@ -93,6 +111,8 @@ interface StoreOptions {
   readonly report: Report;
   /** Thrown if there is no log. Undefined: one is created. */
   readonly missingFault?: Fault | undefined;
+  /** By default the calling thread writes. */
+  readonly writers?: Pick<Writers, 'log' | 'readModels'> | undefined;
 }
 
 const openingOf = (use: StoreUse, mustExist: boolean): Opening => {
@@ -103,14 +123,17 @@ const openingOf = (use: StoreUse, mustExist: boolean): Opening => {
 const openLogOf = (
   configuration: Configuration,
   streams: Streams,
-  { use, report, missingFault }: StoreOptions,
+  { use, report, missingFault, writers }: StoreOptions,
 ): Promise<EventLog> => {
   const { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS, MONGODB_URL } = configuration;
   if (EVENTSTORE_URL !== '')
     return eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, report, { missingFault });
   if (missingFault !== undefined && MONGODB_URL !== '' && !existsSync(join(DATA_DIR, 'events.db')))
     throw missingFault;
-  return sqliteEventLog(DATA_DIR, streams, { opening: openingOf(use, missingFault !== undefined) });
+  return sqliteEventLog(DATA_DIR, streams, {
+    opening: openingOf(use, missingFault !== undefined),
+    ...(writers === undefined ? {} : { appender: () => writers.log }),
+  });
 };
 
 export const openStores = (configuration: Configuration, options: StoreOptions): Promise<Stores> =>
@@ -123,10 +146,13 @@ export const openStores = (configuration: Configuration, options: StoreOptions):
       mongo === undefined ? holdsFiles(DATA_DIR) : await holdsReadModels(mongo.db, mongo.place);
     const missingFault = hasReadModels ? noLogHere(configuration) : options.missingFault;
     const log = closeLater(await openLogOf(configuration, streams, { ...options, missingFault }));
-    const { use, report } = options;
+    const { use, report, writers } = options;
     if (use === 'server' && mongo === undefined) setDamagedRegistryAside(readModelsIn(DATA_DIR), report);
     const readModels = await (mongo === undefined
-      ? sqliteReadModels(readModelsIn(DATA_DIR), use === 'server' ? {} : { startWriter: writerInPlace })
+      ? sqliteReadModels(
+          readModelsIn(DATA_DIR),
+          writers === undefined ? {} : { writer: () => writers.readModels },
+        )
       : mongodbReadModels(mongo, { log: await log.identity() }));
     closeLater(readModels);
     return { log, streams, readModels, mongo };
@@ -141,7 +167,7 @@ export const openReadModels = (
     const mongo = await openMongo(configuration, report);
     if (mongo !== undefined) closeLater(mongo);
     const readModels = await (mongo === undefined
-      ? sqliteReadModels(readModelsIn(configuration.DATA_DIR), { startWriter: writerInPlace })
+      ? sqliteReadModels(readModelsIn(configuration.DATA_DIR))
       : mongodbReadModels(mongo));
     return { readModels: closeLater(readModels) };
   });
@@ -165,10 +191,13 @@ export const softwareOf = async ({ log, mongo }: Stores): Promise<readonly strin
 export const openMainThreadStores = async (
   { DATA_DIR }: Configuration,
   { log, mongo }: Stores,
-  report: Report,
+  { report, writers }: { readonly report: Report; readonly writers: Writers | undefined },
 ): Promise<{ readonly snapshots: Snapshots; readonly keyUses: KeyUses }> => ({
-  snapshots: sqliteSnapshots(DATA_DIR, await log.identity(), report),
-  keyUses: mongo === undefined ? sqliteKeyUses(DATA_DIR, { report }) : mongoKeyUses(mongo, { report }),
+  snapshots: sqliteSnapshots(DATA_DIR, await log.identity(), report, writers?.snapshots),
+  keyUses:
+    mongo === undefined
+      ? sqliteKeyUses(DATA_DIR, { report }, writers?.keyUses)
+      : mongoKeyUses(mongo, { report }),
 });
 
 /** What only a server needs. */
@@ -260,7 +289,7 @@ const removeAbandoned = (folder: string): void => {
 export const openScratch = async ({ DATA_DIR }: Configuration): Promise<Scratch> => {
   removeAbandoned(DATA_DIR);
   const folder = mkdtempSync(join(DATA_DIR, scratchPrefix(process.pid)));
-  const readModels = sqliteReadModels(folder, { startWriter: writerInPlace });
+  const readModels = sqliteReadModels(folder);
   return {
     readModels,
     remove: async () => {

@@ -13,7 +13,7 @@ import type { KeyUses } from '../key-uses/key-uses';
 import { cachedFolds } from '../ledger/folds';
 import { ledger, type Ledger } from '../ledger/ledger';
 import { furthestCheckpoint } from '../projecting/live-generations';
-import { openProjecting, type Projecting, type ProjectingWorkers } from '../projecting/projecting';
+import { openProjecting, type Projecting } from '../projecting/projecting';
 import type { ReplayDependencies } from '../projecting/rebuild';
 import { programVersion } from '../version';
 import {
@@ -28,6 +28,7 @@ import {
 import { mustBeUsable, mustHaveRoom, mustHoldData, noLogFound } from './data-folder';
 import { storeOf } from './log-address';
 import { openAll } from './open-all';
+import type { WritingThread } from './writing-thread';
 
 /** Everything that the HTTP API and the command line are built on. */
 export interface App {
@@ -76,21 +77,22 @@ const mustKnow = (format: number, store: string): void => {
 const openParts = (
   configuration: Configuration,
   report: Report,
-  { workers, createsData = true, observed = (log) => log, onLost = () => undefined }: AppOptions,
+  { writing, createsData = true, observed = (log) => log, onLost = () => undefined }: AppOptions,
 ): Promise<App> =>
   openAll(async (closeLater) => {
-    const use = workers === undefined ? 'command' : 'server';
+    if (writing !== undefined) closeLater(writing);
     const missingFault =
       createsData || configuration.EVENTSTORE_URL === '' ? undefined : noLogFound(configuration);
-    const stores = closeLater(await openStores(configuration, { use, report, missingFault }));
+    const use = writing === undefined ? 'command' : 'server';
+    const opening = { use, report, missingFault, writers: writing?.writers } as const;
+    const stores = closeLater(await openStores(configuration, opening));
     const { log, streams, readModels, mongo } = stores;
     mustKnow(await log.format(), storeOf(configuration));
     const replay = { log, streams, readModels, program: programVersion(), onError: report };
-    const replacesDamaged = use === 'server';
-    const projecting = await openProjecting({ ...replay, projectors: projections, workers, replacesDamaged });
+    const projecting = await openProjecting({ ...replay, projectors: projections, thread: writing?.project });
     closeLater({ close: projecting.stop });
     // After the check that the read models belong to this log, so that nothing is written to another log's database.
-    const { snapshots, keyUses } = await openMainThreadStores(configuration, stores, report);
+    const { snapshots, keyUses } = await openMainThreadStores(configuration, stores, opening);
     closeLater(snapshots);
     closeLater(keyUses);
     const watch = logWatch({
@@ -134,8 +136,8 @@ const openParts = (
   });
 
 export interface AppOptions {
-  /** Undefined: this thread projects. */
-  readonly workers?: ProjectingWorkers;
+  /** Writes to files and projects. Undefined: this thread does. */
+  readonly writing?: WritingThread;
   /** Wraps the log to record metrics and traces. */
   readonly observed?: (log: EventLog) => EventLog;
   /** Called once the log is certain to be set back. The process must end: commands do when they next look. */

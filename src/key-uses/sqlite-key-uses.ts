@@ -1,11 +1,11 @@
 import { join } from 'node:path';
+import { answerInPlace, type Thread } from '../async/thread';
 import { fault, messageOf } from '../fault';
 import type { Database } from '../sqlite/database';
 import { disposableFile } from '../sqlite/disposable-file';
-import { startThread } from '../sqlite/thread';
 import { batchedUses, type KeyUsesOptions } from './batched-uses';
 import type { KeyDay, KeyUses } from './key-uses';
-import type { ChangedDays } from './sqlite-key-uses-thread';
+import { countingUses, type ChangedDays } from './sqlite-key-uses-writer';
 
 const WRITE_MS = 10_000;
 
@@ -42,10 +42,12 @@ const daysBefore = (db: Database, date: string, limit: number, after?: KeyDay): 
   return (rows as unknown as DayRow[]).map(dayOf);
 };
 
-/** Stored in `key-uses.db`. The writer thread starts with the first use, so commands never start it. */
-export const sqliteKeyUses = (folder: string, options: KeyUsesOptions = {}): KeyUses => {
-  const path = join(folder, 'key-uses.db');
-  const thread = startThread(join(__dirname, 'sqlite-key-uses-thread.js'), { path });
+export const keyUsesPath = (folder: string): string => join(folder, 'key-uses.db');
+
+/** Stored in `key-uses.db`. */
+export const sqliteKeyUses = (folder: string, options: KeyUsesOptions = {}, writer?: Thread): KeyUses => {
+  const path = keyUsesPath(folder);
+  const thread = writer ?? answerInPlace(() => countingUses(path));
   const file = disposableFile(path, options.report ?? (() => undefined));
   const change = (changes: ChangedDays): Promise<unknown> => file.write(() => thread.call(changes, WRITE_MS));
   const { used, close } = batchedUses((added) => change({ added }), options);

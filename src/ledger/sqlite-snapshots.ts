@@ -1,30 +1,27 @@
 import { join } from 'node:path';
 import { yieldToEventLoop } from '../async/clock';
+import { answerInPlace, type Thread } from '../async/thread';
 import { disposableFile } from '../sqlite/disposable-file';
-import { startThread } from '../sqlite/thread';
 import { FOLD_VERSION } from './fold';
 import { readSnapshot, snapshotText } from './snapshot-text';
 import type { Snapshots, TenantSnapshot } from './snapshots';
+import { savingSnapshots, type SaveSnapshot } from './sqlite-snapshots-writer';
 
-export interface SaveSnapshot {
-  readonly stream: string;
-  readonly log: string;
-  readonly version: number;
-  readonly content: Uint8Array;
-}
+export const snapshotsPath = (folder: string): string => join(folder, 'snapshots.db');
 
 const SAVE_MS = 10_000;
 
 const FIND = 'SELECT content FROM tenants WHERE stream = ? AND log = ? AND version = ?';
 
-/** The snapshots of one log in `snapshots.db`. The writer thread starts with the first save, which few commands reach. */
+/** The snapshots of one log in `snapshots.db`. */
 export const sqliteSnapshots = (
   folder: string,
   log: string,
   report: (what: string, error: unknown) => void,
+  writer?: Thread,
 ): Snapshots => {
-  const path = join(folder, 'snapshots.db');
-  const thread = startThread(join(__dirname, 'sqlite-snapshots-thread.js'), { path });
+  const path = snapshotsPath(folder);
+  const thread = writer ?? answerInPlace(() => savingSnapshots(path));
   const file = disposableFile(path, report);
   const saving = new Set<Promise<unknown>>();
 

@@ -51,6 +51,8 @@ export interface ActiveGenerations {
   refresh(): Promise<void>;
   /** Whether queries are allowed. If not, call `refresh` first. */
   isUpToDate(): boolean;
+  /** The registry as of the last `refresh`, or as long as it has not changed. Undefined: it was never read. */
+  state(): RegistryState | undefined;
 }
 
 export const STILL_READ_MS = 2_000;
@@ -205,7 +207,8 @@ const look = async (active: Active, state: RegistryState, began: number): Promis
 const lookingAt = (all: readonly Active[], { state, stateToken }: ReadModels) => {
   /** The token of the last look, if it succeeded. */
   let seen: number | undefined;
-  return singleFlight(async (): Promise<void> => {
+  let last: RegistryState | undefined;
+  const { fresh } = singleFlight(async (): Promise<void> => {
     const began = monotonicMs();
     const token = stateToken?.();
     if (token !== undefined && token === seen && all.every(isSettled)) {
@@ -214,10 +217,12 @@ const lookingAt = (all: readonly Active[], { state, stateToken }: ReadModels) =>
     }
     seen = undefined;
     const now = await state();
+    last = now;
     const followed = await Promise.allSettled(all.map((item) => look(item, now, began)));
     for (const item of followed) if (item.status === 'rejected') throw item.reason;
     seen = token;
-  }).fresh;
+  });
+  return { refresh: fresh, state: () => last };
 };
 
 const openActive = async (
@@ -249,7 +254,7 @@ export const openActiveGenerations = async (
   onDamage: Report = () => undefined,
 ): Promise<ActiveGenerations> => {
   const all = await openActive(projectors, readModels, log);
-  const refresh = lookingAt(all, readModels);
+  const { refresh, state } = lookingAt(all, readModels);
   // Before the first generation is created, there is nothing to follow.
   if (all.every(({ live }) => exists(live))) await refresh();
   // Only now, because `provide` may replace what is damaged, and reports that.
@@ -273,5 +278,6 @@ export const openActiveGenerations = async (
       const now = monotonicMs();
       return all.every((item) => item.next === undefined && now - item.lookedAt <= FRESH_MS);
     },
+    state,
   };
 };

@@ -31,15 +31,12 @@ export interface ReaderOptions {
 
 /** Reads the log in batches of the size that runs commit. The empty position is before everything. */
 export interface BatchReader {
-  readonly batchEvents: number;
   /** The events after a position that exist now. Throws if the log cannot be read. */
   read(at: Position): Promise<Read>;
   /** The same with a read of its own, for a run that is elsewhere in the log. */
-  readAlone(at: Position, abort: AbortSignal): Promise<readonly LoggedEvent[]>;
+  readAlone(at: Position): Promise<readonly LoggedEvent[]>;
   /** Like `read`, but waits for new events at the end of the log, and retries when the log fails. */
   follow(at: Position): Promise<Read>;
-  /** The number of events between two positions, possibly an estimate. */
-  distance(low: Position, high: Position): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -130,7 +127,6 @@ export const batchReader = (
 ): BatchReader => {
   const reading = openReading(log, batchEvents, ending);
   return {
-    batchEvents,
     read: async (at) => {
       try {
         return await reading.readOn(at);
@@ -139,8 +135,8 @@ export const batchReader = (
         throw error;
       }
     },
-    readAlone: async (at, abort) => {
-      const batches = iterate(log, at, { signal: abort });
+    readAlone: async (at) => {
+      const batches = iterate(log, at, { signal: ending });
       try {
         return (await readMany(batches, batchEvents)).events;
       } finally {
@@ -160,7 +156,6 @@ export const batchReader = (
       }
       return { events: [], isFull: false };
     },
-    distance: (low, high) => log.distance(afterOf(low).after, high),
     close: reading.close,
   };
 };

@@ -52,16 +52,14 @@ export interface ProjectingDependencies extends LedgerLog {
   readonly onMoved?: Progress['moved'];
   /** Called with the tenants parked in what this process projects, at first and whenever they change. */
   readonly onParked?: (report: ParkedReport) => void;
-  /** Whether live generations that are damaged are replaced when it starts. */
-  readonly replacesDamaged?: boolean;
   /** The holder name for its leases. */
   readonly holder?: string;
-  /** If given, they project instead of this thread. */
-  readonly workers?: ProjectingWorkers | undefined;
+  /** If given, it projects instead of this thread, and live generations that are damaged are replaced at the start. */
+  readonly thread?: ProjectingThread | undefined;
 }
 
-/** Starts projecting in worker threads that report their progress. Returns a function that stops them. */
-export type ProjectingWorkers = (moved: Progress['moved']) => () => Promise<void>;
+/** Starts projecting in another thread, which reports its progress. Returns a function that stops that. */
+export type ProjectingThread = (moved: Progress['moved']) => () => Promise<void>;
 
 const RENEW_MS = 250;
 
@@ -136,9 +134,9 @@ const projectWhileHeld = async (engine: Engine): Promise<void> => {
   const runs = projectionRuns({ runOf: (live) => runOf(engine, live), consumer: events, onError });
   reports.begin();
   try {
-    let known = (await readModels.state()).retries;
+    let known = (active.state() ?? (await readModels.state())).retries;
     for (let held = await leases.hold(); held.size > 0 && !ending.aborted;) {
-      const state = await readModels.state().catch(() => undefined);
+      const state = active.state();
       const requests = state?.retries ?? known;
       await runs.keep(among(active.projected(), held), requestedSince(known, requests));
       known = requests;
@@ -170,8 +168,8 @@ const projectInThisThread = async (engine: Engine): Promise<void> => {
 };
 
 /** This thread itself only follows the registry. */
-const projectInWorkers = async (engine: Engine, workers: ProjectingWorkers): Promise<void> => {
-  const stop = workers(engine.progress.moved);
+const projectElsewhere = async (engine: Engine, start: ProjectingThread): Promise<void> => {
+  const stop = start(engine.progress.moved);
   while (!engine.ending.aborted) await followRegistry(engine, engine.readModels.pollMs);
   await stop();
 };
@@ -238,9 +236,9 @@ const retryParked = async (engine: Engine, tenantId?: string): Promise<'done' | 
 };
 
 export const openProjecting = async (dependencies: ProjectingDependencies): Promise<Projecting> => {
-  const { log, readModels, projectors, onError, workers, replacesDamaged = false } = dependencies;
+  const { log, readModels, projectors, onError, thread } = dependencies;
   const active = await openActiveGenerations(projectors, readModels, log, onError);
-  const provide = (): Promise<void> => active.provide(replacesDamaged ? onError : undefined);
+  const provide = (): Promise<void> => active.provide(thread === undefined ? undefined : onError);
   const ending = new AbortController();
   const engine: Engine = {
     ...dependencies,
@@ -263,7 +261,7 @@ export const openProjecting = async (dependencies: ProjectingDependencies): Prom
     },
     start: async () => {
       await provide();
-      running = workers === undefined ? projectInThisThread(engine) : projectInWorkers(engine, workers);
+      running = thread === undefined ? projectInThisThread(engine) : projectElsewhere(engine, thread);
       running.catch((error: unknown) => onError('Projecting ended.', error));
     },
     // The loop that follows the registry reports failures.

@@ -1,4 +1,5 @@
 import type { Projector } from '../../projections/projector';
+import { threadMs } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf, messageOf } from '../fault';
@@ -81,15 +82,58 @@ const commitBatch = async (
   return true;
 };
 
-const projectFrom = async (run: ProjectionRun, batches: Batches, abort?: AbortSignal): Promise<boolean> => {
+/** How a run shares its thread: it commits a batch in slices that take about this long, and awaits its turn before each. */
+export interface Pace {
+  readonly sliceMs: number;
+  readonly turn: () => Promise<void>;
+}
+
+/** About 5 ms of processor time. Smaller slices would cost more: a commit writes each page that it touches. */
+const MIN_SLICE = 128;
+
+/** Commits batches in slices as large as the last ones allow. */
+const slicing = ({ sliceMs, turn }: Pace, commit: (slice: Batch) => Promise<boolean>) => {
+  let size = MIN_SLICE;
+  return async (batch: Batch): Promise<boolean> => {
+    if (batch.length <= MIN_SLICE) return commit(batch);
+    for (let from = 0; from < batch.length;) {
+      await turn();
+      const slice = batch.slice(from, from + size);
+      const began = threadMs();
+      if (!(await commit(slice))) return false;
+      from += slice.length;
+      const ms = Math.max(0.1, threadMs() - began);
+      size = Math.max(MIN_SLICE, Math.min(2 * size, Math.round((slice.length * sliceMs) / ms)));
+    }
+    return true;
+  };
+};
+
+const projectFrom = async (
+  run: ProjectionRun,
+  batches: Batches,
+  options: ProjectOptions,
+): Promise<boolean> => {
   const { n, to } = await run.generation.control();
   const hasParked = (await run.generation.scan(PARKED, 1)).length > 0;
   const at: Progress = { n, after: to?.position, cache: documentCache(run.generation), hasParked };
-  for await (const batch of batches(at.after, abort)) if (!(await commitBatch(run, at, batch))) return false;
+  const commitWhole = (batch: Batch): Promise<boolean> => commitBatch(run, at, batch);
+  const commit = options.pace === undefined ? commitWhole : slicing(options.pace, commitWhole);
+  for await (const batch of batches(at.after, options.abort)) if (!(await commit(batch))) return false;
   return true;
 };
 
+export interface ProjectOptions {
+  readonly abort?: AbortSignal;
+  /** Undefined: it has its thread for itself. */
+  readonly pace?: Pace;
+}
+
 /** Projects until there are no more batches. Starts over when another process has committed first. */
-export const project = async (run: ProjectionRun, batches: Batches, abort?: AbortSignal): Promise<void> => {
-  while (!(await projectFrom(run, batches, abort)));
+export const project = async (
+  run: ProjectionRun,
+  batches: Batches,
+  options: ProjectOptions = {},
+): Promise<void> => {
+  while (!(await projectFrom(run, batches, options)));
 };

@@ -1,10 +1,10 @@
 import { codeOf } from '../fault';
-import { pause } from '../async/clock';
+import { pause, threadMs, yieldToEventLoop } from '../async/clock';
 import { generationName } from '../read-models/read-models';
-import type { Consumer } from './consumer';
+import type { Batches, Consumer } from './consumer';
 import type { LiveGeneration } from './live-generations';
 import { retryDue } from './retry-parked';
-import { project, type ProjectionRun } from './projection-run';
+import { project, type Pace, type ProjectionRun } from './projection-run';
 
 /** The runs of this process, one per projected generation, started and stopped as those change. */
 export interface ProjectionRuns {
@@ -26,6 +26,49 @@ interface Running {
 
 const RETRY_MS = 500;
 
+/** Appends wait for at most one slice of each projection. */
+const SLICE_MS = 10;
+
+/**
+ * Applications and their keys decide who may read, so their projections must not wait for other tenants' facts, which
+ * are nearly all events. While they have something to do, the projections of facts pause between two slices.
+ */
+const isUrgent = ({ projector }: LiveGeneration): boolean => !projector.streams.includes('activity');
+
+/** How long an urgent run that was behind may take to read its next batch. */
+const READ_MS = 20;
+/** A batch of this many events at least means that the run is behind. */
+const MANY_EVENTS = 256;
+
+/** Lets urgent runs go first. */
+const priorities = () => {
+  /** Until when urgent runs are busy, on this thread's clock. */
+  const busy = new Map<object, number>();
+  const urgently = (batches: Batches): Batches =>
+    async function* (after, abort) {
+      const run = {};
+      try {
+        for await (const batch of batches(after, abort)) {
+          busy.set(run, Infinity);
+          yield batch;
+          busy.set(run, batch.length < MANY_EVENTS ? 0 : threadMs() + READ_MS);
+        }
+      } finally {
+        busy.delete(run);
+      }
+    };
+  const isCalm = (): boolean => [...busy.values()].every((end) => end < threadMs());
+  const pace: Pace = {
+    sliceMs: SLICE_MS,
+    turn: async () => {
+      do await yieldToEventLoop();
+      while (!isCalm());
+    },
+  };
+  const urgentPace: Pace = { sliceMs: SLICE_MS, turn: yieldToEventLoop };
+  return { urgently, pace, urgentPace };
+};
+
 export const projectionRuns = (dependencies: {
   readonly runOf: (live: LiveGeneration) => Promise<ProjectionRun>;
   readonly consumer: Consumer;
@@ -33,6 +76,7 @@ export const projectionRuns = (dependencies: {
 }): ProjectionRuns => {
   const { runOf, consumer, onError } = dependencies;
   const running = new Map<string, Running>();
+  const { urgently, pace, urgentPace } = priorities();
 
   /** Projects one generation until aborted, and retries after failures. */
   const keepProjecting = async (
@@ -46,7 +90,9 @@ export const projectionRuns = (dependencies: {
         const run = await runOf(live);
         await retryDue(run, retryFilter);
         retryFilter = undefined;
-        await project(run, consumer.follow, signal);
+        if (isUrgent(live))
+          await project(run, urgently(consumer.follow), { abort: signal, pace: urgentPace });
+        else await project(run, consumer.follow, { abort: signal, pace });
       } catch (error) {
         // A removed generation is no longer needed, and the pointers will soon say so.
         if (codeOf(error) !== 'generation_removed')

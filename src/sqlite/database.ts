@@ -105,14 +105,14 @@ export const attach = (
   how: 'mode=ro' | 'mode=rw' | 'immutable=1',
 ) => db.exec(`ATTACH '${pathToFileURL(path).href.replaceAll("'", '%27')}?${how}' AS ${name}`);
 
-/** For a writer thread, which retries itself: short waits let it answer expired requests sooner. */
-export const shortBusyTimeout = (db: Database): void => db.exec('PRAGMA busy_timeout = 20');
+/** For writers that try again themselves and do other work in the meantime. */
+export const neverWait = (db: Database): void => db.exec('PRAGMA busy_timeout = 0');
 
 /**
  * Moves commits from the `-wal` file into the database file, as far as concurrent readers allow. Never waits for long.
  */
 export const checkpoint = (db: Database): void => {
-  shortBusyTimeout(db);
+  neverWait(db);
   db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
 };
 

@@ -6,7 +6,6 @@ import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
-import { inPlaceAppender } from '../support/in-place-appender';
 import { refusedWith } from '../support/waiting';
 
 const keyAdded = (more: { readonly name?: string } = {}): NewEvent => {
@@ -24,7 +23,7 @@ describe('a log that holds events back', () => {
   });
 
   const given = async (format: number, believedMs?: number) => {
-    const made = { format, startAppender: inPlaceAppender };
+    const made = { format };
     const log = await sqliteEventLog(freshFolder(), streamNames(), made);
     logs.push(log);
     let [asked, found] = [0, log.format];

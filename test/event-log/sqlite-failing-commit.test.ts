@@ -4,7 +4,7 @@ import type { EventLog } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { inTransaction, openForWriting } from '../../src/sqlite/database';
-import { startThread } from '../../src/sqlite/thread';
+import { startThread } from '../../src/async/thread';
 import { eventsOf, idsOf, someEvents } from '../support/events';
 import type { FailingAppenderData } from '../support/failing-appender-thread';
 import { freshFolder } from '../support/folders';
@@ -19,7 +19,7 @@ const openFailing = async (how: FailingAppenderData['how']) => {
   const left = new Int32Array(new SharedArrayBuffer(4));
   const file = join(__dirname, '..', 'support', 'failing-appender-thread.js');
   const log = await sqliteEventLog(freshFolder(), streamNames(), {
-    startAppender: (data) => startThread(file, { ...data, how, left } satisfies FailingAppenderData),
+    appender: (at) => startThread(file, { ...at, how, left } satisfies FailingAppenderData),
   });
   logs.push(log);
   return { log, fail: (times: number): void => void Atomics.store(left, 0, times) };

@@ -16,7 +16,6 @@ import {
 } from '../../src/read-models/read-models';
 import { openForWriting } from '../../src/sqlite/database';
 import { freshFolder } from '../support/folders';
-import { inPlaceAppender } from '../support/in-place-appender';
 import { storeName } from '../support/store-name';
 import { storeUnderTest } from '../support/store-under-test';
 import { until } from '../support/waiting';
@@ -76,7 +75,7 @@ const lastRevision = async (log: EventLog, stream: string): Promise<number> => {
 };
 
 export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
-  const log = await sqliteEventLog(folder, streams, { startAppender: inPlaceAppender });
+  const log = await sqliteEventLog(folder, streams);
   closeAfterwards(() => log.close());
   const known = new Map<string, number>();
   const next = async (stream: string) => known.get(stream) ?? (await lastRevision(log, stream));

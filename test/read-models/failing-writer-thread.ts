@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads';
-import { openWriter, type WriteRequest } from '../../src/read-models/sqlite/writer';
-import { answerInThread } from '../../src/sqlite/thread';
+import { writing } from '../../src/read-models/sqlite/writer';
+import { answerInThread } from '../../src/async/thread';
 
 /** The writer thread of the read models, which exits at the k-th write point. */
 export interface FailingWriterData {
@@ -11,18 +11,8 @@ export interface FailingWriterData {
 
 const { folder, left } = workerData as FailingWriterData;
 
-const writer = openWriter(folder, () => {
-  if (Atomics.sub(left, 0, 1) === 1) process.exit(1);
-});
-
-answerInThread({
-  answer: (requests) =>
-    requests.map((request) => {
-      try {
-        return { value: writer.write(request as WriteRequest) };
-      } catch (error) {
-        return { error };
-      }
-    }),
-  close: () => writer.close(),
-});
+answerInThread(
+  writing(folder, () => {
+    if (Atomics.sub(left, 0, 1) === 1) process.exit(1);
+  }),
+);

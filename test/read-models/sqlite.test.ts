@@ -7,7 +7,7 @@ import { generationName, type ReadModels, type Write } from '../../src/read-mode
 import { holderName } from '../../src/read-models/lease-holder';
 import { setDamagedRegistryAside, sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { openForReading, openForWriting } from '../../src/sqlite/database';
-import { startThread } from '../../src/sqlite/thread';
+import { startThread } from '../../src/async/thread';
 import { countedFailure } from '../support/counted-failure';
 import { fileDamages } from '../support/damage';
 import { freshFolder } from '../support/folders';
@@ -21,10 +21,10 @@ import { createAndBuild, createAndOpen, leaseHolder } from '../support/generatio
 readModelsContract('SQLite', async () => {
   const folder = freshFolder();
   const { onWrite, ...injection } = countedFailure();
-  const startWriter = inThreadWriter({ onWrite });
-  const open = async () => sqliteReadModels(folder, { startWriter });
+  const writer = inThreadWriter({ onWrite });
+  const open = async () => sqliteReadModels(folder, { writer });
   const openWithin = async (maxCommitBytes: number) =>
-    sqliteReadModels(freshFolder(), { startWriter, maxCommitBytes });
+    sqliteReadModels(freshFolder(), { writer, maxCommitBytes });
   const nowMs = Date.now;
   let passed = 0;
   const later = async (ms: number): Promise<void> => {
@@ -72,7 +72,7 @@ describe('read models in SQLite files', () => {
 
   it('count one write point for each document, for the control state and for the end', async () => {
     const { onWrite, reached } = countedFailure();
-    const readModels = openIn(freshFolder(), { startWriter: inThreadWriter({ onWrite }) });
+    const readModels = openIn(freshFolder(), { writer: inThreadWriter({ onWrite }) });
     const generation = await createAndOpen(readModels, id, collections, 'log');
     await generation.commit(0, undefined, [
       count('a', 1),
@@ -84,8 +84,8 @@ describe('read models in SQLite files', () => {
 
   it('close a generation that nobody uses or points at, and reopen it at its next use', async () => {
     const requests: string[] = [];
-    const startWriter = inThreadWriter({ onAnswer: (what) => requests.push(what) });
-    const readModels = openIn(freshFolder(), { startWriter, idleMs: 40 });
+    const writer = inThreadWriter({ onAnswer: (what) => requests.push(what) });
+    const readModels = openIn(freshFolder(), { writer, idleMs: 40 });
     const unused = await createAndOpen(readModels, id, collections, 'log');
     const live = await createAndOpen(readModels, { ...id, generation: 'two' }, collections, 'log');
     await readModels.makeLive(live.id, undefined);
@@ -107,9 +107,9 @@ describe('read models in SQLite files', () => {
     const writes = [count('a', 2), count('b', 2)];
     const points = writes.length + 2;
     const left = new Int32Array(new SharedArrayBuffer(4));
-    const startWriter = (folder: string) =>
+    const writer = (folder: string) =>
       startThread(join(__dirname, 'failing-writer-thread.js'), { folder, left } satisfies FailingWriterData);
-    const readModels = openIn(freshFolder(), { startWriter });
+    const readModels = openIn(freshFolder(), { writer });
     const generation = await createAndOpen(readModels, id, collections, 'log');
     await generation.commit(0, undefined, [count('a', 1), count('b', 1)]);
     const before = await generation.scan('counts', 9);

@@ -1,9 +1,10 @@
 import { workerData } from 'node:worker_threads';
-import { openAppender, type AppenderData, type AppendRequest } from '../../src/event-log/sqlite/appender';
-import { answerInThread } from '../../src/sqlite/thread';
+import { openAppender, type AppenderFile, type AppendRequest } from '../../src/event-log/sqlite/appender';
+import { isBusy } from '../../src/sqlite/database';
+import { answerInThread } from '../../src/async/thread';
 
 /** The appender thread of a log on a failing disk: its commits throw, some of them after they have taken effect. */
-export interface FailingAppenderData extends AppenderData {
+export interface FailingAppenderData extends AppenderFile {
   readonly how: 'before' | 'rolled back' | 'after';
   /** How many commits are still going to fail. */
   readonly left: Int32Array;
@@ -26,5 +27,6 @@ Object.defineProperty(db, 'exec', { value: failing });
 answerInThread({
   answer: (requests) =>
     requests[0] === 'ready' ? [{ value: true }] : appender.appendGroup(requests as AppendRequest[]),
+  isRetried: isBusy,
   close: () => appender.close(),
 });

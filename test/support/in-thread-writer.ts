@@ -1,4 +1,4 @@
-import type { Thread } from '../../src/sqlite/thread';
+import type { Thread } from '../../src/async/thread';
 import { openWriter, type WriteRequest } from '../../src/read-models/sqlite/writer';
 
 /** Where a test may make writes of SQLite read models fail. */

@@ -16,7 +16,6 @@ import type { Snapshots } from '../../src/ledger/snapshots';
 import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
 import { anEvent, eventsOf } from './events';
 import { QUOTAS, OWNER } from './given';
-import { inPlaceAppender } from './in-place-appender';
 
 export const streams = streamNames();
 
@@ -53,9 +52,7 @@ export const openLedger = async (
   around: (log: EventLog) => EventLog = (log) => log,
   maxBytes?: number,
 ): Promise<OpenLedger> => {
-  const { log, eventsRead } = counting(
-    around(await sqliteEventLog(folder, streams, { startAppender: inPlaceAppender })),
-  );
+  const { log, eventsRead } = counting(around(await sqliteEventLog(folder, streams)));
   const snapshots = sqliteSnapshots(folder, await log.identity(), () => undefined);
   const folds = cachedFolds(log, snapshots, streams, maxBytes);
   const program: OpenLedger = {

@@ -30,7 +30,7 @@ export const filledLog = async (
   close: () => Promise<void>;
 }> => {
   const folder = freshFolder();
-  const readModels = sqliteReadModels(folder, { startWriter: inThreadWriter({}) });
+  const readModels = sqliteReadModels(folder, { writer: inThreadWriter({}) });
   const generation = await projectedInto(readModels, 1, logs, eventsOf(rows));
   return {
     reader: generation.reader,

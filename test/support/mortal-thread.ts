@@ -1,5 +1,5 @@
 import { workerData } from 'node:worker_threads';
-import { answerInThread } from '../../src/sqlite/thread';
+import { answerInThread } from '../../src/async/thread';
 
 /** A thread for tests: it echoes, takes its time, refuses or dies, as requested. */
 type Request =
@@ -9,11 +9,12 @@ type Request =
   | 'count'
   | 'group'
   | 'throw'
+  | 'busy'
+  | { readonly report: unknown }
   | 'die';
 
-/** Shared counters: the naps started, the clean-ups run, and the threads not closed. */
-const { naps, tidied, open } = workerData as Record<'naps' | 'tidied' | 'open', Int32Array>;
-Atomics.add(open, 0, 1);
+/** Shared counters: the naps started, and how often it is still going to be busy. */
+const { naps, busy } = workerData as Record<'naps' | 'busy', Int32Array>;
 
 let answeredCount = 0;
 
@@ -22,24 +23,28 @@ const nap = (ms: number): void => {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 };
 
-answerInThread({
+const report = answerInThread({
   answer: (requests) =>
     (requests as Request[]).map((request) => {
       answeredCount += 1;
       if (request === 'count') return { value: answeredCount };
       if (request === 'group') return { value: requests.length };
+      if (request === 'busy') {
+        if (Atomics.sub(busy, 0, 1) > 0) throw new Error('busy');
+        return { value: 'free' };
+      }
       if (request === 'throw') throw new Error('the whole group fails');
       if (request === 'die') process.exit(3);
+      if ('report' in request) {
+        report(request.report);
+        return { value: 'reported' };
+      }
       if ('echo' in request) return { value: request.echo };
       if ('refuse' in request)
         return { error: Object.assign(new Error('no'), { code: request.refuse, more: { why: 'told to' } }) };
       nap(request.busyMs);
       return { value: 'rested' };
     }),
-  tidy: () => {
-    Atomics.add(tidied, 0, 1);
-    throw new Error('nothing comes of it');
-  },
-  tidyMs: 20,
-  close: () => void Atomics.sub(open, 0, 1),
+  isRetried: (error) => error instanceof Error && error.message === 'busy',
+  close: () => undefined,
 });

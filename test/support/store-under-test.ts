@@ -1,6 +1,5 @@
 import type { ReadModels, Target } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
-import { writerInPlace } from '../../src/read-models/sqlite/writer-in-place';
 import { freshFolder } from './folders';
 import { inThreadWriter } from './in-thread-writer';
 import { openMongodb } from './mongodb-under-test';
@@ -51,11 +50,10 @@ const answering = (readModels: ReadModels, onAnswer: NonNullable<StoreHooks['onA
 
 const stores: Readonly<Record<string, OpenStore>> = {
   sqlite: async (folder, hooks) => {
-    if (hooks === undefined) return sqliteReadModels(folder, { startWriter: writerInPlace });
+    if (hooks === undefined) return sqliteReadModels(folder);
     const { maxCommitBytes, ...writing } = hooks;
-    const startWriter = inThreadWriter(writing);
     return sqliteReadModels(folder, {
-      startWriter,
+      writer: inThreadWriter(writing),
       ...(maxCommitBytes === undefined ? {} : { maxCommitBytes }),
     });
   },

@@ -1,18 +1,19 @@
-import { resolve } from 'node:path';
 import { codeOf } from '../../fault';
 import {
+  checkpoint,
   checkpointAndClose,
   inTransaction,
   isBusy,
-  shortBusyTimeout,
+  neverWait,
   type Database,
 } from '../../sqlite/database';
-import type { Outcome } from '../../sqlite/thread';
+import type { Outcome, ThreadBody } from '../../async/thread';
 import { logFault, type Expected } from '../event-log';
-import { openForAppending, stillThere } from './log-file';
+import { appendNews } from './append-news';
+import { mustBeOurLog, openForAppending, stillThere } from './log-file';
 import { positionOf } from './reader';
 
-/** An append as sent to the writer thread, already serialized. */
+/** An append as sent to the writing thread, already serialized. */
 export interface AppendRequest {
   readonly stream: string;
   readonly expected: Expected;
@@ -27,18 +28,14 @@ interface AppendedRow {
   readonly recordedAt?: number;
 }
 
-/** The `workerData` of the writer thread. */
-export interface AppenderData {
+/** The file to append to, and the prefix of its streams. */
+export interface AppenderFile {
   readonly path: string;
   readonly prefix: string;
 }
 
-/** Notifies all threads of this process that have the log open of every group of appends. */
-export const appendChannel = (path: string): InstanceType<typeof BroadcastChannel> => {
-  const channel = new BroadcastChannel(`tenant-ledger ${resolve(path)}`);
-  (channel as unknown as { unref(): void }).unref();
-  return channel;
-};
+/** Opens the appender: so that a start finds out whether it can. */
+export const READY = 'ready';
 
 const replaced = (path: string) =>
   logFault(
@@ -94,7 +91,7 @@ const appendIn = (db: Database) => {
 
 export const openAppender = (path: string, prefix = ''): Appender => {
   const db = openForAppending(path, prefix);
-  shortBusyTimeout(db);
+  neverWait(db);
   const isStillThere = stillThere(path);
   const append = appendIn(db);
 
@@ -122,5 +119,44 @@ export const openAppender = (path: string, prefix = ''): Appender => {
       return isStillThere() ? outcomes : requests.map(() => ({ error: replaced(path) }));
     },
     close: () => checkpointAndClose(db),
+  };
+};
+
+/** After this long without a checkpoint, however few pages were written. */
+const TIDY_MS = 60_000;
+
+/** Answers requests to append. It never creates the log: one that has disappeared must not come back empty. */
+export const appending = ({ path, prefix }: AppenderFile): ThreadBody => {
+  mustBeOurLog(path, prefix);
+  const appender = openAppender(path, prefix);
+  const news = appendNews(path);
+  let tidying: NodeJS.Timeout | undefined;
+
+  /** If this fails, it is tried again after later requests, and at close. */
+  const tidy = (): void => {
+    tidying = undefined;
+    try {
+      checkpoint(appender.db);
+    } catch {
+      // It only saves space.
+    }
+  };
+
+  return {
+    answer: (requests) => {
+      const appends = requests.filter((request) => request !== READY) as AppendRequest[];
+      const outcomes = appends.length === 0 ? [] : [...appender.appendGroup(appends)];
+      if (outcomes.some((outcome) => 'value' in outcome)) news.announce();
+      if (appends.length > 0) tidying ??= setTimeout(tidy, TIDY_MS).unref();
+      return requests.map((request) =>
+        request === READY ? { value: true } : (outcomes.shift() ?? { value: null }),
+      );
+    },
+    isRetried: isBusy,
+    close: () => {
+      clearTimeout(tidying);
+      news.close();
+      appender.close();
+    },
   };
 };

@@ -9,7 +9,7 @@ import {
   sqliteVersion,
   type Database,
 } from '../../sqlite/database';
-import { startThread, type Thread } from '../../sqlite/thread';
+import { answerInPlace, type Thread } from '../../async/thread';
 import {
   APPEND_MS,
   logFault,
@@ -21,7 +21,8 @@ import {
 } from '../event-log';
 import { appendWithRetry } from '../append-with-retry';
 import type { Streams } from '../streams';
-import { appendChannel, type AppenderData, type AppendRequest } from './appender';
+import { appendNews } from './append-news';
+import { appending, READY, type AppenderFile, type AppendRequest } from './appender';
 import {
   findLog,
   formatIn,
@@ -33,6 +34,8 @@ import {
 } from './log-file';
 import { eventReader, positionOf, readOrFault, rowIdOf } from './reader';
 import { tail } from './tail';
+
+export const logPath = (folder: string): string => join(folder, 'events.db');
 
 /** The first start may meet a cold disk, or another process that is migrating. */
 const OPEN_MS = 10_000;
@@ -53,7 +56,8 @@ const serialised = (event: NewEvent) => ({
 });
 
 /**
- * `reads`: read only, the log must exist. `writes`: the log must exist. `makes`: the log is created if there is none.
+ * `read`: nothing is opened for writing until the first append, and the log must exist. `write`: the log must exist.
+ * `create`: the log is created if there is none.
  */
 export type Opening = 'read' | 'write' | 'create';
 
@@ -61,7 +65,8 @@ interface SqliteOptions {
   readonly opening?: Opening;
   /** For a log that is created. */
   readonly format?: number;
-  readonly startAppender?: (data: AppenderData) => Thread;
+  /** What writes to the file. By default this thread does, with the first append. */
+  readonly appender?: (file: AppenderFile) => Thread;
 }
 
 const ownCodes: ReadonlySet<string | undefined> = new Set(['log_incomplete', 'log_of_another_prefix']);
@@ -72,7 +77,7 @@ const notOpened = (path: string, error: unknown): unknown =>
     : logFault('log_unavailable', `The event log ${path} cannot be opened: ${messageOf(error)}`);
 
 /** Checks what exists before anything is written. */
-const ensureLog = (path: string, prefix: string, { opening, format }: Required<SqliteOptions>): void => {
+const ensureLog = (path: string, prefix: string, opening: Opening, format: number): void => {
   if (findLog(path) === 'absent') {
     if (opening !== 'create') throw logMissing(path);
     mkdirSync(dirname(path), { recursive: true });
@@ -81,14 +86,11 @@ const ensureLog = (path: string, prefix: string, { opening, format }: Required<S
   mustBeOurLog(path, prefix);
 };
 
-const appendingThread = (data: AppenderData): Thread =>
-  startThread(join(__dirname, 'appender-thread.js'), data);
-
 /** One attempt. Rejects with `no_answer` if the outcome is unknown. */
-const appending =
-  (thread: Thread, request: AppendRequest) =>
+const attempting =
+  ({ call }: Thread, request: AppendRequest) =>
   (withinMs: number): Promise<Appended> =>
-    thread.call<Appended>(request, withinMs).catch((error: unknown) => {
+    call<Appended>(request, withinMs).catch((error: unknown) => {
       const code = codeOf(error);
       if (CONCLUSIVE.has(code)) throw error;
       // Repeating the append writes the events, or finds them.
@@ -157,30 +159,31 @@ const logQueries = (db: Database, path: string) => {
   } satisfies Partial<EventLog>;
 };
 
-/**
- * The event log in one SQLite file, `events.db`, in a folder that several processes may share. Opened with
- * `reads`, it has no appending thread until it appends.
- */
+/** The event log in one SQLite file, `events.db`, in a folder that several processes may share. */
 export const sqliteEventLog = async (
   folder: string,
   streams: Streams,
-  { opening = 'create', format = NEWEST_FORMAT, startAppender = appendingThread }: SqliteOptions = {},
+  {
+    opening = 'create',
+    format = NEWEST_FORMAT,
+    appender: appenderOf = (file) => answerInPlace(() => appending(file)),
+  }: SqliteOptions = {},
 ): Promise<EventLog> => {
-  const path = join(folder, 'events.db');
+  const path = logPath(folder);
   const { prefix } = streams;
-  const thread = startAppender({ path, prefix });
+  const appender = appenderOf({ path, prefix });
   try {
-    ensureLog(path, prefix, { opening, format, startAppender });
-    if (opening !== 'read') await thread.call('ready', OPEN_MS);
+    ensureLog(path, prefix, opening, format);
+    if (opening !== 'read') await appender.call(READY, OPEN_MS);
   } catch (error) {
-    await thread.close();
+    await appender.close();
     throw notOpened(path, error);
   }
 
   const db = openForReading(path);
   const news = tail(dataVersion(db), (wake) => {
-    const appends = appendChannel(path);
-    appends.addEventListener('message', wake);
+    const appends = appendNews(path);
+    appends.listen(wake);
     return appends;
   });
   const read = eventReader(db, news);
@@ -190,7 +193,7 @@ export const sqliteEventLog = async (
     append: async (stream, events, expected, withinMs = APPEND_MS) => {
       mustBeAppendable(events);
       const request = { stream, expected, events: events.map(serialised) };
-      return appendWithRetry(appending(thread, request), withinMs);
+      return appendWithRetry(attempting(appender, request), withinMs);
     },
     readStream: (stream, after = -1) => read.stream(stream, after),
     revisionAt: async (stream, position) => read.revisionAt(stream, position),
@@ -201,7 +204,7 @@ export const sqliteEventLog = async (
     close: async () => {
       news.close();
       if (db.isOpen) db.close();
-      await thread.close();
+      await appender.close();
     },
   };
 };

@@ -3,7 +3,7 @@ import {
   checkpointAndClose,
   inTransaction,
   openForWriting,
-  shortBusyTimeout,
+  neverWait,
   type Database,
 } from '../../sqlite/database';
 import { lost } from '../damage';
@@ -118,7 +118,7 @@ const generationWriter = (db: Database, options: WriterOptions): GenerationWrite
   if (!isBuild) finish();
   // These can be scanned at any time, and STREAMS changes with every batch.
   for (const collection of [PARKED, STREAMS]) tables.get(collection)?.ensureKeys();
-  shortBusyTimeout(db);
+  neverWait(db);
   const reader = generationReader(db, collections);
   const file: File = { db, tables, reader, onWrite };
 

@@ -3,7 +3,7 @@ import {
   inTransaction,
   migrate,
   openForWriting,
-  shortBusyTimeout,
+  neverWait,
   type Database,
 } from '../../sqlite/database';
 import { isGone } from '../lease-holder';
@@ -127,7 +127,7 @@ export const openRegistryWriter = (
 ): RegistryWriter => {
   const db = openForWriting(path, 'NORMAL');
   migrate(db, migrations(generations()), `The registry of the read models ${path}`);
-  shortBusyTimeout(db);
+  neverWait(db);
   const on = statementsOn(db);
   return {
     add: (id, make) =>

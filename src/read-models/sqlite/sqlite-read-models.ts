@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Collection } from '../../../projections/projector';
 import { monotonicMs } from '../../async/clock';
+import { answerInPlace, type Thread } from '../../async/thread';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { isDamagedFile } from '../../sqlite/database';
 import { setFileAside } from '../../sqlite/disposable-file';
-import { startThread, type Thread } from '../../sqlite/thread';
 import { isDamage } from '../damage';
 import {
   COMMON_COLLECTIONS,
@@ -19,7 +18,7 @@ import { LEASE_MS, type RegistryWrite } from './registry-writer';
 import { peekAt } from './peek';
 import { sqliteBuild } from './sqlite-build';
 import { sqliteGeneration, type GenerationFile, type Send, type SqliteGeneration } from './sqlite-generation';
-import { generationPath, generationsIn, registryPath, type WriteRequest } from './writer';
+import { generationPath, generationsIn, registryPath, writing, type WriteRequest } from './writer';
 
 const WRITE_MS = 30_000;
 
@@ -28,19 +27,14 @@ const WRITE_MS = 30_000;
  */
 const INDEX_MS = 1_800_000;
 
-/** A server itself writes only at startup and at a switch; its workers have writers of their own. */
-const WRITER_IDLE_MS = 1_000;
-
-const writerThread = (folder: string): Thread =>
-  startThread(join(__dirname, 'writer-thread.js'), { folder }, { idleMs: WRITER_IDLE_MS });
-
 /** 64 MB, a fraction of the memory of a projecting thread. */
 const MAX_COMMIT_BYTES = 67_108_864;
 
 type Report = (what: string, error: unknown) => void;
 
 export interface SqliteOptions {
-  readonly startWriter?: (folder: string) => Thread;
+  /** What writes to the files. By default this thread does. */
+  readonly writer?: (folder: string) => Thread;
   readonly maxCommitBytes?: number;
   /** How long a generation that is not live stays open without use. */
   readonly idleMs?: number;
@@ -134,18 +128,18 @@ const lookAfter = (
 };
 
 const registryOf = (registry: RegistryReader, send: Send) => {
-  const writing =
+  const writingAs =
     <W extends RegistryWrite>(write: W) =>
     (...args: Parameters<Registry[W]>): Promise<Awaited<ReturnType<Registry[W]>>> =>
       send({ do: write, args });
   return {
     state: async () => registry.state(),
     stateToken: registry.token,
-    makeLive: writing('makeLive'),
-    requestRetry: writing('requestRetry'),
+    makeLive: writingAs('makeLive'),
+    requestRetry: writingAs('requestRetry'),
     leaseMs: LEASE_MS,
-    lease: writing('lease'),
-    release: writing('release'),
+    lease: writingAs('lease'),
+    release: writingAs('release'),
   } satisfies Omit<Registry, 'remove'>;
 };
 
@@ -170,9 +164,13 @@ export const setDamagedRegistryAside = (folder: string, report: Report): void =>
 /** Read models in SQLite files, one per generation, in a folder that several processes may share. */
 export const sqliteReadModels = (
   folder: string,
-  { startWriter = writerThread, maxCommitBytes = MAX_COMMIT_BYTES, idleMs = IDLE_MS }: SqliteOptions = {},
+  {
+    writer: writerIn = (at) => answerInPlace(() => writing(at)),
+    maxCommitBytes = MAX_COMMIT_BYTES,
+    idleMs = IDLE_MS,
+  }: SqliteOptions = {},
 ): ReadModels => {
-  const writer = startWriter(folder);
+  const writer = writerIn(folder);
   const send = sender(folder, writer);
   const registry = registryReader(registryPath(folder));
   const { handle, close, all } = openGenerations(folder, send, maxCommitBytes);

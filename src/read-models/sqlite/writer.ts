@@ -2,7 +2,9 @@ import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Collection } from '../../../projections/projector';
+import type { Outcome, ThreadBody } from '../../async/thread';
 import { fault } from '../../fault';
+import { isBusy } from '../../sqlite/database';
 import {
   generationName,
   generationNamed,
@@ -19,7 +21,7 @@ import { openGenerationWriter, type GenerationWriter, type OnWrite } from './gen
 import { openRegistryWriter, type RegistryWrite, type RegistryWriter } from './registry-writer';
 import type { Writes } from './writes';
 
-/** Writes to the registry, as messages for the writer thread. */
+/** Writes to the registry, as messages for the writing thread. */
 interface RegistryRequest {
   readonly do: RegistryWrite | 'markDamaged';
   readonly args: readonly unknown[];
@@ -173,4 +175,17 @@ export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
       opened?.registry.close();
     },
   };
+};
+
+/** Answers requests to write. */
+export const writing = (folder: string, onWrite?: OnWrite): ThreadBody => {
+  const writer = openWriter(folder, onWrite);
+  const attempt = (request: unknown): Outcome => {
+    try {
+      return { value: writer.write(request as WriteRequest) };
+    } catch (error) {
+      return { error };
+    }
+  };
+  return { answer: (requests) => requests.map(attempt), isRetried: isBusy, close: writer.close };
 };

@@ -1,15 +1,18 @@
-import { workerData } from 'node:worker_threads';
-import { migrate, type Database } from '../sqlite/database';
+import type { Outcome, ThreadBody } from '../async/thread';
+import { isBusy, migrate, type Database } from '../sqlite/database';
 import { disposableWriter } from '../sqlite/disposable-file';
-import { answerInThread, type Outcome } from '../sqlite/thread';
-import type { SaveSnapshot } from './sqlite-snapshots';
 
-const { path } = workerData as { path: string };
+export interface SaveSnapshot {
+  readonly stream: string;
+  readonly log: string;
+  readonly version: number;
+  readonly content: Uint8Array;
+}
 
 /** Of earlier programs. Some may run alongside this one, so the tables stay; what is in them is only a cache. */
 const FORMER = ['folds', 'fold_parts', 'reply_marks', 'replies'];
 
-const create = (db: Database): void => {
+const create = (db: Database, path: string): void => {
   migrate(
     db,
     [
@@ -28,24 +31,26 @@ const create = (db: Database): void => {
       db.exec(`DELETE FROM ${name}`);
 };
 
-const prepared = (db: Database) => {
-  create(db);
+const prepared = (path: string) => (db: Database) => {
+  create(db, path);
   /** The latest save wins even over a higher revision, which may be from a history that the log no longer has. */
   return { put: db.prepare('INSERT OR REPLACE INTO tenants VALUES (?, ?, ?, ?)') };
 };
 
-const file = disposableWriter(path, prepared);
-
-const answer = ({ stream, log, version, content }: SaveSnapshot): Outcome => {
-  try {
-    file.use((_, { put }) => put.run(stream, log, version, content));
-    return { value: undefined };
-  } catch (error) {
-    return { error };
-  }
+/** Answers requests to save snapshots in a file. */
+export const savingSnapshots = (path: string): ThreadBody => {
+  const file = disposableWriter(path, prepared(path));
+  const save = ({ stream, log, version, content }: SaveSnapshot): Outcome => {
+    try {
+      file.use((_, { put }) => put.run(stream, log, version, content));
+      return { value: undefined };
+    } catch (error) {
+      return { error };
+    }
+  };
+  return {
+    answer: (requests) => requests.map((request) => save(request as SaveSnapshot)),
+    isRetried: isBusy,
+    close: file.close,
+  };
 };
-
-answerInThread({
-  answer: (requests) => requests.map((request) => answer(request as SaveSnapshot)),
-  close: file.close,
-});

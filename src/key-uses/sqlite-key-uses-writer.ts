@@ -1,7 +1,6 @@
-import { workerData } from 'node:worker_threads';
-import { inTransaction, migrate, type Database } from '../sqlite/database';
+import type { ThreadBody } from '../async/thread';
+import { inTransaction, isBusy, migrate, type Database } from '../sqlite/database';
 import { disposableWriter } from '../sqlite/disposable-file';
-import { answerInThread } from '../sqlite/thread';
 import { add, type Tally } from './key-day';
 import type { KeyDay } from './key-uses';
 
@@ -10,11 +9,9 @@ export interface ChangedDays {
   readonly removed?: readonly KeyDay[];
 }
 
-const { path } = workerData as { path: string };
-
 const THIS_DAY = 'WHERE date = ? AND tenant_id = ? AND key_id = ?';
 
-const prepared = (db: Database) => {
+const prepared = (path: string) => (db: Database) => {
   migrate(
     db,
     [
@@ -43,7 +40,7 @@ const prepared = (db: Database) => {
   };
 };
 
-type Statements = ReturnType<typeof prepared>;
+type Statements = ReturnType<ReturnType<typeof prepared>>;
 
 const keyOf = ({ date, tenantId, keyId }: KeyDay) => [date, tenantId, keyId] as const;
 
@@ -58,15 +55,18 @@ const change = (on: Statements, { added = [], removed = [] }: ChangedDays): void
   for (const day of removed) on.deleteDay.run(...keyOf(day));
 };
 
-const file = disposableWriter(path, prepared);
-
-answerInThread({
-  answer: (requests) =>
-    file.use((db, on) =>
-      inTransaction(db, () => {
-        for (const request of requests as readonly ChangedDays[]) change(on, request);
-        return requests.map(() => ({ value: true }));
-      }),
-    ),
-  close: file.close,
-});
+/** Answers requests to count uses of keys in a file. */
+export const countingUses = (path: string): ThreadBody => {
+  const file = disposableWriter(path, prepared(path));
+  return {
+    answer: (requests) =>
+      file.use((db, on) =>
+        inTransaction(db, () => {
+          for (const request of requests as readonly ChangedDays[]) change(on, request);
+          return requests.map(() => ({ value: true }));
+        }),
+      ),
+    isRetried: isBusy,
+    close: file.close,
+  };
+};

@@ -1,20 +1,20 @@
 import { join } from 'node:path';
 import { monotonicMs, pause } from '../../src/async/clock';
-import { startThread, type Thread } from '../../src/sqlite/thread';
+import { startThread, type Thread } from '../../src/async/thread';
 import { refusedWith, until } from '../support/waiting';
 
-describe('a writer thread', () => {
+describe('a thread', () => {
   const LONG = 10_000;
   let thread: Thread;
   let naps: Int32Array;
-  let tidied: Int32Array;
-  let open: Int32Array;
+  let busy: Int32Array;
+  let reports: unknown[];
   const file = join(__dirname, '..', 'support', 'mortal-thread.js');
   beforeEach(() => {
     naps = new Int32Array(new SharedArrayBuffer(4));
-    tidied = new Int32Array(new SharedArrayBuffer(4));
-    open = new Int32Array(new SharedArrayBuffer(4));
-    thread = startThread(file, { naps, tidied, open });
+    busy = new Int32Array(new SharedArrayBuffer(4));
+    reports = [];
+    thread = startThread(file, { naps, busy }, { onReport: (report) => void reports.push(report) });
   });
   afterEach(() => thread.close());
 
@@ -72,11 +72,19 @@ describe('a writer thread', () => {
     expect(await thread.call({ echo: 'again' }, LONG)).toBe('again');
   });
 
-  it('runs its cleanup some time after its answers, whatever the result', async () => {
-    for (const times of [1, 2]) {
-      expect(await thread.call({ echo: times }, LONG)).toBe(times);
-      await until(() => Atomics.load(tidied, 0) === times);
-    }
+  it('tries again what is busy, and meanwhile answers the rest', async () => {
+    Atomics.store(busy, 0, 5);
+    const [retried, other] = [thread.call('busy', LONG), thread.call({ echo: 1 }, LONG)];
+    expect(await Promise.race([other, pause(0).then(() => other)])).toBe(1);
+    expect(await retried).toBe('free');
+    Atomics.store(busy, 0, 1_000_000);
+    expect(await refusedWith(thread.call('busy', 200))).toBe('expired');
+    Atomics.store(busy, 0, 0);
+  });
+
+  it('reports before it answers', async () => {
+    await thread.call({ report: 'a' }, LONG);
+    expect(reports).toEqual(['a']);
   });
 
   it('finishes pending requests before it closes, and accepts none afterwards', async () => {
@@ -90,20 +98,6 @@ describe('a writer thread', () => {
   it('can be closed after it died', async () => {
     expect(await refusedWith(thread.call('die', LONG))).toBe('no_answer');
     await thread.close();
-  });
-
-  it('ends when it is idle, and is restarted by the next call', async () => {
-    const resting = startThread(file, { naps, tidied, open }, { idleMs: 5 });
-    const together = ['count', { busyMs: 30 }, 'count'].map((request) => resting.call(request, LONG));
-    expect(await Promise.all(together)).toEqual([1, 'rested', 3]);
-    await until(async () => (await resting.call('count', LONG)) === 1);
-    for (let ms = 0; ms < 10; ms += 1) {
-      expect(await resting.call({ echo: ms }, LONG)).toBe(ms);
-      await pause(ms);
-    }
-    await resting.close();
-    expect(Atomics.load(open, 0)).toBe(0);
-    expect(await refusedWith(resting.call({ echo: 1 }, LONG))).toBe('expired');
   });
 
   it('reports no_answer if it cannot even start', async () => {

@@ -1,0 +1,303 @@
+import {
+  parentPort,
+  receiveMessageOnPort,
+  Worker,
+  type MessagePort,
+  type ResourceLimits,
+} from 'node:worker_threads';
+import { codeOf, fault, messageOf, reportedFault } from '../fault';
+import { monotonicMs } from './clock';
+
+/** Answers requests, in another thread or in this one. */
+export interface Calls {
+  /**
+   * Sends a request and waits for the answer. Rejects with the fault in the answer, with `expired` (certainly not done),
+   * or with `no_answer` (possibly done) if the time is up or the thread died.
+   */
+  call<T>(request: unknown, withinMs: number): Promise<T>;
+}
+
+/** A worker thread that answers requests. `startThread` is the caller's side, `answerInThread` the thread's side. */
+export interface Thread extends Calls {
+  /** Ends the thread after it has finished its requests. */
+  close(): Promise<void>;
+}
+
+interface QueuedRequest {
+  readonly id: number;
+  readonly request: unknown;
+  /** On the monotonic clock. A request that has not started by then is not done at all. */
+  readonly notAfter: number;
+}
+
+type Message = readonly QueuedRequest[] | 'close';
+
+type Answer =
+  | { readonly id: number; readonly value: unknown }
+  | {
+      readonly id: number;
+      readonly fault: { code: string; message: string; more?: Record<string, unknown> };
+    };
+
+/** What a thread has done in one turn of its event loop. */
+interface Turn {
+  readonly answers: readonly Answer[];
+  readonly reports: readonly unknown[];
+}
+
+/** Requests that arrive together are answered together, as a group commit of at most about this many. */
+const MAX_GROUP = 256;
+
+/** A request is not started this close to its deadline, so that its caller still learns that it was not done. */
+const EXPIRY_MS = 50;
+
+interface PendingCall {
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: Error) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+/** Calls waiting for an answer, by id. */
+const pendingCalls = () => {
+  const pending = new Map<number, PendingCall>();
+  let nextId = 1;
+
+  const settle = (answer: Answer): void => {
+    const call = pending.get(answer.id);
+    if (call === undefined) return;
+    pending.delete(answer.id);
+    clearTimeout(call.timer);
+    if ('value' in answer) call.resolve(answer.value as never);
+    else call.reject(reportedFault(answer.fault.code, answer.fault.message, answer.fault.more));
+  };
+  const fail = (id: number, message: string): void => settle({ id, fault: { code: 'no_answer', message } });
+
+  return {
+    settle,
+    failAll: (message: string): void => {
+      for (const id of pending.keys()) fail(id, message);
+    },
+    add: <T>(withinMs: number, send: (id: number) => void): Promise<T> =>
+      new Promise<T>((resolve, reject) => {
+        const id = nextId++;
+        const late = `The thread did not answer within ${withinMs} ms.`;
+        pending.set(id, { resolve, reject, timer: setTimeout(() => fail(id, late), withinMs) });
+        send(id);
+      }),
+  };
+};
+
+export interface ThreadOptions {
+  readonly heap?: ResourceLimits;
+  /** Called with what the thread reports, before the answers of the same turn. */
+  readonly onReport?: (report: never) => void;
+  /** Called when it has exited without being closed. It is started again by the next call. */
+  readonly onDeath?: (error: Error | undefined) => void;
+}
+
+/** One worker, from start to exit. */
+const startWorker = (file: string, data: unknown, options: ThreadOptions, onExit: (why?: Error) => void) => {
+  const worker = new Worker(file, { workerData: data, resourceLimits: options.heap ?? {} });
+  const calls = pendingCalls();
+  let died: Error | undefined;
+  /** Requests of one turn of the event loop are sent together, and so answered together. */
+  let requests: QueuedRequest[] = [];
+  const send = (): void => {
+    if (requests.length > 0) worker.postMessage(requests);
+    requests = [];
+  };
+  worker.on('message', ({ answers, reports }: Turn) => {
+    for (const report of reports) options.onReport?.(report as never);
+    answers.forEach(calls.settle);
+  });
+  worker.on('error', (error) => (died = error));
+  worker.on('exit', () => {
+    onExit(died);
+    calls.failAll(died === undefined ? 'The thread exited.' : `The thread died: ${died.message}`);
+  });
+  return {
+    call: <T>(request: unknown, withinMs: number) =>
+      calls.add<T>(withinMs, (id) => {
+        const notAfter = monotonicMs() + Math.max(0, withinMs - EXPIRY_MS);
+        const count = requests.push({ id, request, notAfter });
+        if (count === 1) setImmediate(send);
+        else if (count === MAX_GROUP) send();
+      }),
+    /** Asks it to exit: `terminate()` while it is inside SQLite would crash the whole process. */
+    end: async (): Promise<void> => {
+      const ended = new Promise((resolve) => worker.once('exit', resolve));
+      send();
+      worker.postMessage('close' satisfies Message);
+      await ended;
+    },
+  };
+};
+
+/** Started by the first call. One that has died is started again by the next call. */
+export const startThread = (file: string, data: unknown, options: ThreadOptions = {}): Thread => {
+  let closing = false;
+  let worker: ReturnType<typeof startWorker> | undefined;
+
+  const start = () =>
+    startWorker(file, data, options, (error) => {
+      worker = undefined;
+      if (!closing) options.onDeath?.(error);
+    });
+
+  return {
+    call: async <T>(request: unknown, withinMs: number) => {
+      if (closing) throw fault('expired', 'The thread is closed.');
+      worker ??= start();
+      return worker.call<T>(request, withinMs);
+    },
+    close: async () => {
+      closing = true;
+      await worker?.end();
+    },
+  };
+};
+
+export type Outcome = { readonly value: unknown } | { readonly error: unknown };
+
+/** What answers requests. */
+export interface ThreadBody {
+  /** Returns one outcome per request, in order. If it throws, that is the outcome of all. */
+  answer(requests: readonly unknown[]): readonly Outcome[];
+  /** Whether a request that failed with this error is tried again until its deadline. */
+  isRetried(error: unknown): boolean;
+  close(): void | Promise<void>;
+}
+
+const RETRY_MS = 5;
+
+const toAnswer = (id: number, outcome: Outcome): Answer => {
+  if ('value' in outcome) return { id, value: outcome.value };
+  const { error } = outcome;
+  const more = error instanceof Error && 'more' in error ? (error.more as Record<string, unknown>) : {};
+  return { id, fault: { code: codeOf(error) ?? 'failed', message: messageOf(error), more } };
+};
+
+const expired = ({ id }: QueuedRequest): Answer => ({
+  id,
+  fault: { code: 'expired', message: 'The deadline passed before the request could start.' },
+});
+
+const NOT_ANSWERED: Outcome = { error: new Error('The request was not answered.') };
+
+const attempt = (body: ThreadBody, requests: readonly unknown[]): readonly Outcome[] => {
+  try {
+    return requests.length === 0 ? [] : body.answer(requests);
+  } catch (error) {
+    return requests.map(() => ({ error }));
+  }
+};
+
+/** Adds newly arrived requests, up to a full group. True: `close` was received. */
+const gather = (port: MessagePort, group: QueuedRequest[]): boolean => {
+  while (group.length < MAX_GROUP) {
+    const message = receiveMessageOnPort(port)?.message as Message | undefined;
+    if (message === undefined) return false;
+    if (message === 'close') return true;
+    group.push(...message);
+  }
+  return false;
+};
+
+/** Answers what can be answered now. Returns the requests to try again. */
+const answerGroup = (
+  body: ThreadBody,
+  group: readonly QueuedRequest[],
+  answer: (answers: readonly Answer[]) => void,
+): QueuedRequest[] => {
+  const now = monotonicMs();
+  const answers = group.filter((request) => request.notAfter < now).map(expired);
+  const timely = group.filter((request) => request.notAfter >= now);
+  const outcomes = attempt(
+    body,
+    timely.map(({ request }) => request),
+  );
+  const again: QueuedRequest[] = [];
+  for (const [at, request] of timely.entries()) {
+    const outcome = outcomes[at] ?? NOT_ANSWERED;
+    if ('error' in outcome && body.isRetried(outcome.error)) again.push(request);
+    else answers.push(toAnswer(request.id, outcome));
+  }
+  answer(answers);
+  return again;
+};
+
+/**
+ * The main loop of a thread: answers all waiting requests as a group, again and again. Requests that have to be tried
+ * again wait for a moment in which the thread does other work. Returns how to report something.
+ */
+export const answerInThread = (body: ThreadBody): ((report: unknown) => void) => {
+  const port = parentPort;
+  if (port === null) throw new Error('answerInThread must run in a worker thread.');
+  let waiting: QueuedRequest[] = [];
+  let isClosing = false;
+  let retrying: NodeJS.Timeout | undefined;
+  let answers: Answer[] = [];
+  let reports: unknown[] = [];
+
+  /** One message per turn. */
+  const post = (): void => {
+    if (answers.length > 0 || reports.length > 0) port.postMessage({ answers, reports } satisfies Turn);
+    [answers, reports] = [[], []];
+  };
+  const postLater = (): void => {
+    if (answers.length + reports.length === 0) setImmediate(post);
+  };
+  const answer = (more: readonly Answer[]): void => {
+    if (more.length > 0) postLater();
+    answers.push(...more);
+  };
+
+  const close = async (): Promise<void> => {
+    await body.close();
+    post();
+    port.close();
+  };
+
+  const work = (): void => {
+    clearTimeout(retrying);
+    retrying = undefined;
+    isClosing ||= gather(port, waiting);
+    waiting = answerGroup(body, waiting, answer);
+    if (waiting.length > 0) retrying = setTimeout(work, RETRY_MS);
+    else if (isClosing) void close();
+  };
+
+  port.on('message', (message: Message) => {
+    if (message === 'close') isClosing = true;
+    else waiting.push(...message);
+    work();
+  });
+  return (report) => {
+    postLater();
+    reports.push(report);
+  };
+};
+
+/** Answers requests in this thread, which may therefore be blocked by them. */
+export const answerInPlace = (open: () => ThreadBody): Thread => {
+  let body: ThreadBody | undefined;
+  let isClosed = false;
+  return {
+    call: async <T>(request: unknown, withinMs: number): Promise<T> => {
+      const notAfter = monotonicMs() + Math.max(0, withinMs - EXPIRY_MS);
+      for (;;) {
+        if (isClosed) throw fault('expired', 'It is closed.');
+        body ??= open();
+        const [outcome = NOT_ANSWERED] = attempt(body, [request]);
+        if ('value' in outcome) return outcome.value as T;
+        if (!body.isRetried(outcome.error) || monotonicMs() > notAfter) throw outcome.error;
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    },
+    close: async () => {
+      isClosed = true;
+      await body?.close();
+      body = undefined;
+    },
+  };
+};
