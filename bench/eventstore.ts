@@ -1,14 +1,17 @@
 import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { EventLog, LoggedEvent, NewEvent } from '../src/event-log/event-log';
 import { eventStoreDbEventLog } from '../src/event-log/eventstoredb/eventstoredb-event-log';
 import { streamNames } from '../src/event-log/streams';
 import { anEvent } from '../test/support/events';
+import { MANY, measureByTurns, median, put, startService, stopAll, type Target } from './http-load';
 
 /**
- * Append and read rates of the EventStoreDB adapter: `npm run bench:eventstore`, with EVENTSTORE_URL, or else with the
+ * Append and read rates of the EventStoreDB adapter, and of `PUT /tenants/self` on it: `npm run bench:eventstore`, with EVENTSTORE_URL, or else with the
  * stand-in in its own process. With RECONNECTS=10000, only the heap before and after that many cut connections.
  */
 const PAYLOAD = { entityId: 'tok_0123456789', note: 'x'.repeat(280) };
@@ -85,6 +88,36 @@ const measureLatency = async (log: EventLog): Promise<void> => {
   print('from append to follower', `p50 ${at(0.5)}, p99 ${at(0.99)}`);
 };
 
+/** `PUT /tenants/self` of a service on the event store, to compare with a bare append. With BASE, also of another build. */
+const measurePuts = async (url: string): Promise<void> => {
+  const root = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
+  const builds = [['this build', undefined] as const, ['BASE', process.env['BASE']] as const];
+  const targets: [string, Target][] = [];
+  for (const [name, main] of builds) {
+    if (name === 'BASE' && main === undefined) continue;
+    const env = { EVENTSTORE_URL: url, STREAM_PREFIX: `bench-${randomUUID()}.` };
+    targets.push([name, await startService(root, env, main)]);
+  }
+  const loads = new Map(
+    [1, MANY].flatMap((connections) =>
+      targets.map(([name, target]) => [put(name, connections), target] as const),
+    ),
+  );
+  try {
+    for (const [{ name, connections }, each] of await measureByTurns(loads, 3, SECONDS)) {
+      const rate = median(each.map((measured) => measured.rate));
+      const cost = median(each.map((measured) => measured.cost));
+      print(
+        `PUT, ${connections} connections, ${name}`,
+        `${rate.toFixed(0)}/s, ${((connections * 1_000) / rate).toFixed(1)} ms each, ${cost.toFixed(0)} µs of processor`,
+      );
+    }
+  } finally {
+    await stopAll(targets.map(([, target]) => target.server));
+    rmSync(root, { recursive: true, force: true });
+  }
+};
+
 const rates = async (): Promise<void> => {
   const { url, what, stop } = await server();
   const log = await openLog(url);
@@ -99,6 +132,7 @@ const rates = async (): Promise<void> => {
   await measureReads('readAll', log.readAll());
   await measureLatency(log);
   await log.close();
+  await measurePuts(url);
   stop();
 };
 

@@ -6,6 +6,7 @@ import { connect } from 'node:net';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import type { NewEvent } from '../src/event-log/event-log';
+import { eventStoreDbEventLog } from '../src/event-log/eventstoredb/eventstoredb-event-log';
 import { sqliteEventLog } from '../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../src/event-log/streams';
 import { digestOf, makeKey } from '../src/ledger/api-key';
@@ -152,9 +153,12 @@ const event = (type: string, data: NewEvent['data']): NewEvent => ({
 });
 
 /** Creates tenants with one Application each. Returns their keys. */
-const makeTenants = async (folder: string): Promise<readonly string[]> => {
-  const streams = streamNames();
-  const log = await sqliteEventLog(folder, streams);
+const makeTenants = async (folder: string, env: Environment): Promise<readonly string[]> => {
+  const { EVENTSTORE_URL: url, STREAM_PREFIX: prefix } = env;
+  const streams = streamNames(prefix);
+  const log = await (url === undefined
+    ? sqliteEventLog(folder, streams)
+    : eventStoreDbEventLog(url, streams, { waitMs: 10_000, onError: (what) => console.log(what) }));
   const keys = await Promise.all(
     Array.from({ length: MANY }, async () => {
       const [tenantId, applicationId] = [randomUUID(), randomUUID()];
@@ -187,7 +191,7 @@ const makeTenants = async (folder: string): Promise<readonly string[]> => {
 /** The service, possibly of another build. */
 export const startService = async (root: string, env: Environment, main = MAIN): Promise<Target> => {
   const folder = mkdtempSync(join(root, 'data-'));
-  const keys = await makeTenants(folder);
+  const keys = await makeTenants(folder, env);
   const nodeFlags = (process.env['BENCH_NODE'] ?? '').split(' ').filter((word) => word !== '');
   const server = await start(root, [...nodeFlags, main, 'serve'], {
     DATA_DIR: folder,

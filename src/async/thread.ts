@@ -39,7 +39,7 @@ type Answer =
       readonly fault: { code: string; message: string; more?: Record<string, unknown> };
     };
 
-/** What a thread has done in one turn of its event loop. */
+/** What a thread sends back: the answers to a group of requests, or what it reported in one turn of its event loop. */
 interface Turn {
   readonly answers: readonly Answer[];
   readonly reports: readonly unknown[];
@@ -207,7 +207,7 @@ const gather = (port: MessagePort, group: QueuedRequest[]): boolean => {
 const answerGroup = (
   body: ThreadBody,
   group: readonly QueuedRequest[],
-  answer: (answers: readonly Answer[]) => void,
+  post: (answers: readonly Answer[]) => void,
 ): QueuedRequest[] => {
   const now = monotonicMs();
   const answers = group.filter((request) => request.notAfter < now).map(expired);
@@ -222,7 +222,7 @@ const answerGroup = (
     if ('error' in outcome && body.isRetried(outcome.error)) again.push(request);
     else answers.push(toAnswer(request.id, outcome));
   }
-  answer(answers);
+  post(answers);
   return again;
 };
 
@@ -236,25 +236,17 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
   let waiting: QueuedRequest[] = [];
   let isClosing = false;
   let retrying: NodeJS.Timeout | undefined;
-  let answers: Answer[] = [];
   let reports: unknown[] = [];
 
-  /** One message per turn. */
-  const post = (): void => {
+  const post = (answers: readonly Answer[]): void => {
     if (answers.length > 0 || reports.length > 0) port.postMessage({ answers, reports } satisfies Turn);
-    [answers, reports] = [[], []];
+    reports = [];
   };
-  const postLater = (): void => {
-    if (answers.length + reports.length === 0) setImmediate(post);
-  };
-  const answer = (more: readonly Answer[]): void => {
-    if (more.length > 0) postLater();
-    answers.push(...more);
-  };
+  const postReports = (): void => post([]);
 
   const close = async (): Promise<void> => {
     await body.close();
-    post();
+    postReports();
     port.close();
   };
 
@@ -262,7 +254,7 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
     clearTimeout(retrying);
     retrying = undefined;
     isClosing ||= gather(port, waiting);
-    waiting = answerGroup(body, waiting, answer);
+    waiting = answerGroup(body, waiting, post);
     if (waiting.length > 0) retrying = setTimeout(work, RETRY_MS);
     else if (isClosing) void close();
   };
@@ -273,8 +265,7 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
     work();
   });
   return (report) => {
-    postLater();
-    reports.push(report);
+    if (reports.push(report) === 1) setImmediate(postReports);
   };
 };
 
