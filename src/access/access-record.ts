@@ -1,5 +1,6 @@
 import { COUNTED_ADDRESSES, NAMED_ADDRESSES, type AccessEvent, type AccessFault } from '../domain/access';
 import { beforeDeadline, monotonicMs } from '../async/clock';
+import { inBackground } from '../async/context';
 import { encode } from '../event-log/codec';
 import type { NewEvent } from '../event-log/event-log';
 import { codeOf } from '../fault';
@@ -153,7 +154,7 @@ export const accessRecord = ({
   let isClosing = false;
 
   const writeLater = (): void => {
-    timer ??= setTimeout(() => void flush(), everyMs).unref();
+    timer ??= inBackground(() => setTimeout(() => void flush(), everyMs).unref());
   };
 
   const writeTenant = async (tenantId: string, tallies: readonly Tally[]): Promise<void> => {

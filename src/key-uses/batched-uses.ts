@@ -1,5 +1,6 @@
 import { boundedCache } from '../bounded-cache';
 import { monotonicMs } from '../async/clock';
+import { inBackground } from '../async/context';
 import { add, tallyOf, type Tally } from './key-day';
 import type { KeyDay, KeyUses } from './key-uses';
 
@@ -128,7 +129,7 @@ export const batchedUses = (
       options.report?.('Some uses of keys were not counted.', new Error(`Too many keys: ${lost} uses.`));
     lost = 0;
     const due = pending.take(dueBy);
-    if (due.length > 0) writing = writeDays(due);
+    if (due.length > 0) writing = inBackground(() => writeDays(due));
     else flushAt(pending.nextDueAt());
   };
 

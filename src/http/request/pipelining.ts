@@ -1,7 +1,7 @@
-import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { monotonicMs } from '../../async/clock';
+import { inThisContext } from '../../async/context';
 import { inLaterTurn } from '../../async/turns';
 
 /**
@@ -13,8 +13,8 @@ const PIECE_BYTES = 1_024;
 interface Pending {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Runs in the asynchronous context that the request was received in, which may hold its trace. */
-  readonly handle: () => void;
+  /** Starts it in the asynchronous context that it was received in, which may hold its trace. */
+  readonly start: () => void;
 }
 
 /** The requests of one connection: one is being handled, those parsed along with it wait in order. */
@@ -67,14 +67,10 @@ export const inSequence = (server: Server, handle: RequestListener): RequestList
     queue.busy = true;
     arrivals.set(request, monotonicMs());
     response.on('close', queue.done); // emitted once
-    const begin = (): void =>
-      inLaterTurn(() => {
-        if (request.socket.writable) pending.handle();
-      });
     // Node accepts one connection a turn, so those of clients that have left again may fill the queue before everybody
     // else. That a client has left is read after its request, in the next turn: look before any work is done for it.
-    if (queue.isNew) setImmediate(begin);
-    else begin();
+    if (queue.isNew) setImmediate(pending.start);
+    else pending.start();
     queue.isNew = false;
   };
 
@@ -102,7 +98,10 @@ export const inSequence = (server: Server, handle: RequestListener): RequestList
   return (request, response) => {
     const queue = queues.get(request.socket);
     if (queue === undefined) return;
-    const pending = { request, response, handle: AsyncResource.bind(() => handle(request, response)) };
+    const begin = (): void => {
+      if (request.socket.writable) handle(request, response);
+    };
+    const pending = { request, response, start: inThisContext(() => inLaterTurn(begin)) };
     if (queue.busy) queue.waiting.push(pending);
     else start(pending, queue);
   };
