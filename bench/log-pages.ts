@@ -4,9 +4,8 @@ import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findLogs, numberIn, type LogFilter } from '../projections/log-pages';
 import { openApp, type App } from '../src/app/app';
-import { operatorCaller } from '../src/app/operator';
+import { operatorRequest } from '../src/app/operator';
 import { newKey } from '../src/ledger/new-key';
-import { monotonicMs } from '../src/async/clock';
 import { readConfiguration } from '../src/configuration';
 import { createApplication } from '../src/domain/applications';
 import { factTypes } from '../src/domain/facts';
@@ -32,9 +31,7 @@ const tenantId = randomUUID();
 const operator = randomUUID();
 
 const execute = async ({ ledger }: App, decide: Decide): Promise<void> => {
-  const caller = operatorCaller(operator);
-  const at = new Date().toISOString();
-  await ledger.execute({ tenantId, caller, decide, at, deadline: monotonicMs() + 10_000 });
+  await ledger.execute({ ...operatorRequest(tenantId, operator, 10_000), decide });
 };
 
 const makeTenant = async (app: App): Promise<string> => {

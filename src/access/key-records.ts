@@ -1,11 +1,13 @@
 import { findKeyRecord } from '../../projections/applications';
 import { boundedCache } from '../bounded-cache';
 import { beforeDeadline, threadMs } from '../async/clock';
+import { currentTurn } from '../async/turns';
 import { isFinal, standingOf, type KeyRecord } from '../domain/authority';
 import { logFault, type EventLog } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf } from '../fault';
-import type { KeyRecords, PresentedKey } from '../ledger/identify';
+import type { KeyRecords } from '../ledger/identify';
+import type { PresentedKey } from '../ledger/request';
 import { findParked } from '../projecting/parked-tenants';
 import { lastRevision } from '../projecting/stream-revisions';
 import type { Reader } from '../read-models/read-models';
@@ -38,21 +40,37 @@ const unprovenIfAway = (error: unknown): undefined => {
   if (codeOf(error) !== 'read_models_unavailable') throw error;
 };
 
+/** Once per turn of the event loop, and after each proof, which counts for what the store shows from then on. */
+interface Look {
+  readonly reader: Reader;
+  /** What it had changed to. */
+  readonly token: number;
+  readonly turn: number;
+  readonly proofs: number;
+}
+
 /** The records of known keys, for as long as a proof finds that the store has not changed. */
 const cachedRecords = () => {
   const records = new Map<string, Promise<KeyRecord | undefined>>();
-  let from: { readonly reader: Reader; readonly token: number } | undefined;
   let proofs = 0;
+  let from: Look | undefined;
+
+  const look = (reader: Reader): void => {
+    const turn = currentTurn();
+    if (from?.reader === reader && from.turn === turn && from.proofs === proofs) return;
+    // A store that cannot tell whether it has changed is read again after each proof.
+    const token = reader.changeToken?.() ?? reader.appliedToken?.() ?? proofs;
+    if (from?.reader !== reader || from.token !== token) records.clear();
+    from = { reader, token, turn, proofs };
+  };
+
   return {
     onProof: () => {
       proofs += 1;
     },
     read: (reader: Reader, key: PresentedKey): Promise<KeyRecord | undefined> => {
-      // A store that cannot tell whether it has changed is read again after each proof.
-      const token = reader.changeToken?.() ?? reader.appliedToken?.() ?? proofs;
-      const isFull = records.size >= MAX_CACHED;
-      if (isFull || from?.reader !== reader || from.token !== token) records.clear();
-      from = { reader, token };
+      look(reader);
+      if (records.size >= MAX_CACHED) records.clear();
       const name = `${key.tenantId} ${key.digest}`;
       const cached = records.get(name);
       if (cached !== undefined) return cached;

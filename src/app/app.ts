@@ -74,12 +74,15 @@ const mustKnow = (format: number, store: string): void => {
     );
 };
 
-const openParts = (
-  configuration: Configuration,
-  report: Report,
-  { writing, createsData = true, observed = (log) => log, onLost = () => undefined }: AppOptions,
-): Promise<App> =>
+const unchanged = (log: EventLog): EventLog => log;
+
+/** All that happens around an append, from the outside in. */
+const appendsOf = (watch: LogWatch, { measured = unchanged, traced = unchanged }: AppOptions): EventLog =>
+  formatGate(measured(traced(watch.log)));
+
+const openParts = (configuration: Configuration, report: Report, options: AppOptions): Promise<App> =>
   openAll(async (closeLater) => {
+    const { writing, createsData = true, onLost = () => undefined } = options;
     if (writing !== undefined) closeLater(writing);
     const missingFault =
       createsData || configuration.EVENTSTORE_URL === '' ? undefined : noLogFound(configuration);
@@ -103,7 +106,7 @@ const openParts = (
       probe: () => probeLog(configuration, stores),
     });
     closeLater({ close: async () => watch.stop() });
-    const appending = formatGate(observed(watch.log));
+    const appending = appendsOf(watch, options);
     const append = (tenantId: string, events: readonly NewEvent[]) =>
       appendToEnd(appending, streams.activity(tenantId), events, 'no_stream', RECORD_MS);
     const access = closeLater(accessRecord({ append, warn: report }));
@@ -138,8 +141,10 @@ const openParts = (
 export interface AppOptions {
   /** Writes to files and projects. Undefined: this thread does. */
   readonly writing?: WritingThread;
-  /** Wraps the log to record metrics and traces. */
-  readonly observed?: (log: EventLog) => EventLog;
+  /** Records metrics of the appends to a log. */
+  readonly measured?: ((log: EventLog) => EventLog) | undefined;
+  /** Records spans of the appends to a log. */
+  readonly traced?: ((log: EventLog) => EventLog) | undefined;
   /** Called once the log is certain to be set back. The process must end: commands do when they next look. */
   readonly onLost?: (reason: Fault) => void;
   /** False: fails if there is no log. */

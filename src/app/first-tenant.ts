@@ -1,5 +1,4 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { isoNow, monotonicMs } from '../async/clock';
 import type { Configuration } from '../configuration';
 import { createApplication } from '../domain/applications';
 import type { EntityFactType } from '../domain/facts';
@@ -9,7 +8,7 @@ import { encode } from '../event-log/codec';
 import { codeOf } from '../fault';
 import { newKey } from '../ledger/new-key';
 import type { App } from './app';
-import { operatorCaller } from './operator';
+import { operatorRequest } from './operator';
 
 const WRITE_MS = 10_000;
 const HOUR_MS = 3_600_000;
@@ -49,13 +48,7 @@ const firstTenantId = (logIdentity: string): string =>
 const makeFirstTenant = async (app: App, operator: string): Promise<string> => {
   const tenantId = firstTenantId(await app.log.identity());
   const execute = (decide: Decide) =>
-    app.ledger.execute({
-      tenantId,
-      caller: operatorCaller(operator),
-      decide,
-      at: isoNow(),
-      deadline: monotonicMs() + WRITE_MS,
-    });
+    app.ledger.execute({ ...operatorRequest(tenantId, operator, WRITE_MS), decide });
   const { key, input } = newKey(tenantId);
   await execute(createTenant({ name: 'First tenant', ownerId: operator, includedMonthlyActiveTokens: 0 }));
   await execute(

@@ -1,9 +1,11 @@
 import { statfsSync, type StatsFs } from 'node:fs';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { orUndefined, threadMs } from '../async/clock';
+import { monotonicMs, orUndefined, threadMs } from '../async/clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
-import type { ObservedRequest, RequestMetrics } from '../http/response/request-metrics';
+import type { ApiContext } from '../http/context';
+import type { RequestMetrics } from '../http/dependencies';
+import { sentStatus } from '../http/response/access-log';
 import type { Connections } from '../http/listener';
 import type { RateLimits, RateLimitsStatus } from '../limits/rate-limits';
 import { singleFlight } from '../async/single-flight';
@@ -20,8 +22,8 @@ import {
 /** The metrics of the service, in the Prometheus text format. */
 export interface Metrics {
   readonly requests: RequestMetrics;
-  /** Wraps the log to measure its appends. */
-  observed(log: EventLog): EventLog;
+  /** Measures the appends to a log. */
+  measured(log: EventLog): EventLog;
   readonly contentType: string;
   text(): Promise<string>;
   readonly registry: Registry;
@@ -50,6 +52,18 @@ const outcomeOf = (error: unknown): string => {
   if (code === 'stream_changed') return 'conflict';
   if (code === 'log_unavailable') return 'unavailable';
   return code === 'outcome_unknown' ? 'unknown' : 'failed';
+};
+
+/** Leaves enough time to replace the key. */
+const EXPIRING_MS = 7 * 86_400_000;
+
+const isKeyExpiring = ({ identity, at }: ApiContext['state']): boolean =>
+  identity?.expiresAt !== undefined && Date.parse(identity.expiresAt) - Date.parse(at) < EXPIRING_MS;
+
+/** `accepted`, or why the key was refused; undefined: it was not checked. */
+const keyCheckOf = ({ problem, reason, identity }: ApiContext['state']): string | undefined => {
+  if (problem === 'key_refused') return reason;
+  return identity === undefined ? undefined : 'accepted';
 };
 
 const requestMetrics = (registers: Registry[]): RequestMetrics => {
@@ -94,26 +108,26 @@ const requestMetrics = (registers: Registry[]): RequestMetrics => {
     registers,
   });
 
-  const count = (request: ObservedRequest): void => {
-    const { method, status, problem, keyCheck, refusedBy } = request;
-    if (keyCheck !== undefined) keyChecks.inc({ outcome: keyCheck });
-    if (request.isKeyExpiring) expiring.inc();
-    if (refusedBy !== undefined) refusals.inc({ policy: refusedBy });
-    if (request.isReadPending) pending.inc();
-    if (status === UNAVAILABLE && READS.has(method)) unavailable.inc({ code: problem ?? 'none' });
-  };
+  /** Clients cannot make the labels unbounded. */
   return {
     began: () => underWay.inc(),
-    ended: (request) => {
-      const { method, route = 'none', status = 'none', seconds } = request;
+    ended: (ctx) => {
+      const { method, state } = ctx;
+      const { route = 'none', problem, refusedBy } = state;
+      const status = sentStatus(ctx) ?? 'none';
       underWay.dec();
-      duration.observe({ method, route, status }, seconds);
-      count(request);
+      duration.observe({ method, route, status }, (monotonicMs() - state.arrivedMs) / 1_000);
+      const outcome = keyCheckOf(state);
+      if (outcome !== undefined) keyChecks.inc({ outcome });
+      if (isKeyExpiring(state)) expiring.inc();
+      if (refusedBy !== undefined) refusals.inc({ policy: refusedBy });
+      if (state.isReadPending === true) pending.inc();
+      if (status === UNAVAILABLE && READS.has(method)) unavailable.inc({ code: problem ?? 'none' });
     },
   };
 };
 
-const appendMetrics = (registers: Registry[]): Metrics['observed'] => {
+const appendMetrics = (registers: Registry[]): Metrics['measured'] => {
   const duration = new Histogram({
     name: `${PREFIX}append_duration_seconds`,
     help: 'Time of an append to the event log, by outcome: ok, conflict, unavailable, unknown (it may have been written), failed.',
@@ -313,7 +327,7 @@ export const makeMetrics = ({ app, limits, connections, isReady, folder }: Metri
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   const requests = requestMetrics(registers);
-  const observed = appendMetrics(registers);
+  const measured = appendMetrics(registers);
   const reconnects = new Counter({
     name: `${PREFIX}event_log_reconnects_total`,
     help: 'How often the event log came back after it had been out of reach.',
@@ -329,7 +343,7 @@ export const makeMetrics = ({ app, limits, connections, isReady, folder }: Metri
   const snapshots = singleFlight(() => ledgerSnapshot(app() as App));
   return {
     requests,
-    observed,
+    measured,
     registry,
     contentType: registry.contentType,
     text: async () => {

@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os';
-import type { Caller } from '../domain/authority';
+import { isoNow, monotonicMs } from '../async/clock';
 import type { Actor } from '../domain/events';
+import type { Request } from '../ledger/request';
 
 const osUser = (): string => {
   try {
@@ -12,4 +13,10 @@ const osUser = (): string => {
 
 export const operatorActor = (id: string): Actor => ({ type: 'user', id, osUser: osUser() });
 
-export const operatorCaller = (id: string): Caller => ({ kind: 'operator', actor: operatorActor(id) });
+/** A request of the operator, to be done within this time. */
+export const operatorRequest = (tenantId: string, actor: string, withinMs: number): Request => ({
+  tenantId,
+  caller: { kind: 'operator', actor: operatorActor(actor) },
+  at: isoNow(),
+  deadline: monotonicMs() + withinMs,
+});

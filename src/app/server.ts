@@ -4,20 +4,20 @@ import { openStreams } from '../audit/open-streams';
 import { monotonicMs, orUndefined } from '../async/clock';
 import { readOrigins, type Configuration, headerNames } from '../configuration';
 import { compileTenantSchemas } from '../event-log/codec';
-import type { EventLog, Position } from '../event-log/event-log';
+import type { Position } from '../event-log/event-log';
 import type { Fault } from '../fault';
 import { api } from '../http/api';
-import type { StartProgress } from '../http/api-context';
+import type { ApiDependencies, EventSource, StartProgress } from '../http/dependencies';
 import { openListener, type Listener } from '../http/listener';
 import { operations } from '../http/operations';
-import { signedCursors } from '../http/routes/cursor';
-import type { EventSource } from '../http/routes/route';
+import { signedCursors } from '../http/routes/pagination';
 import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { readTrustedProxies } from '../limits/trusted-proxies';
 import { cachingReader } from '../read-models/caching-reader';
 import { condition, type Condition } from '../async/condition';
 import { programVersion } from '../version';
+import type { Serving } from './adapters';
 import { openApp, type App } from './app';
 import { connectionLimit, OPERATIONS_CONNECTIONS } from './connection-limit';
 import { openToOthers } from './data-folder';
@@ -86,47 +86,57 @@ const whenReady = async (server: Running, until: number): Promise<boolean> => {
   return server.wasReady;
 };
 
+const openLimits = (server: Running, limiterOf: Serving['limiterOf']): RateLimits => {
+  const policies = readPolicies(server.configuration.RATE_LIMITS) ?? [];
+  server.limits = rateLimits(policies, { shared: limiterOf, report: reporter(server.logger) });
+  return server.limits;
+};
+
+const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Serving): ApiDependencies => {
+  const { configuration, logger } = server;
+  const { ledger, access, keyUses, projecting } = app;
+  const openedMs = monotonicMs();
+  return {
+    settings: {
+      headers: headerNames(configuration.HEADER_PREFIX),
+      publicUrl: configuration.PUBLIC_URL,
+      bodyLimit: configuration.BODY_LIMIT,
+      corsOrigins: readOrigins(configuration.CORS_ORIGINS) ?? [],
+      recordsClients: configuration.RECORD_CLIENTS,
+      trustedProxies: readTrustedProxies(configuration.TRUSTED_PROXIES) ?? { kind: 'none' },
+      version: programVersion(),
+    },
+    stores: {
+      ledger,
+      reader: cachingReader(projecting.reader).reader,
+      events: eventSource(server, app),
+      keyUses,
+      access,
+      limits: openLimits(server, limiterOf),
+      cursors: signedCursors(secret),
+    },
+    readModels: {
+      isReady: () => server.wasReady,
+      whenReady: (deadline) => whenReady(server, Math.min(deadline, openedMs + BRIEF_START_MS)),
+      startProgress: () => server.progress,
+      // A store that does not respond must not delay responses that do not need it.
+      upToDate: async () =>
+        projecting.isUpToDate() || (await orUndefined(projecting.refresh(), MAX_LOOK_MS)) === true,
+      reached: projecting.reached,
+      isParked: projecting.isParked,
+    },
+    monitoring: { logger, metrics: server.metrics.requests, tracing: server.traces?.requests },
+  };
+};
+
 const openApi = async (server: Running, app: App): Promise<Listener> => {
   const { configuration, logger } = server;
-  const { secret, limiterOf } = await app.openServing();
-  const policies = readPolicies(configuration.RATE_LIMITS) ?? [];
-  const report = reporter(logger);
-  const limits = rateLimits(policies, { shared: limiterOf, report });
-  server.limits = limits;
-  const { HOST: host, PORT: port, PUBLIC_URL: publicUrl, BODY_LIMIT: bodyLimit } = configuration;
-  const headers = headerNames(configuration.HEADER_PREFIX);
+  const dependencies = apiDependencies(server, app, await app.openServing());
+  const { HOST: host, PORT: port } = configuration;
+  const { publicUrl, headers } = dependencies.settings;
   const maxConnections = connectionLimit(configuration);
-  const { ledger, projecting } = app;
-  const openedMs = monotonicMs();
-  const koa = api({
-    headers,
-    publicUrl,
-    bodyLimit,
-    corsOrigins: readOrigins(configuration.CORS_ORIGINS) ?? [],
-    recordsClients: configuration.RECORD_CLIENTS,
-    version: programVersion(),
-    logger,
-    limits,
-    trustedProxies: readTrustedProxies(configuration.TRUSTED_PROXIES) ?? { kind: 'none' },
-    ledger,
-    access: app.access,
-    keyUses: app.keyUses,
-    metrics: server.metrics.requests,
-    tracing: server.traces?.requests,
-    cursors: signedCursors(secret),
-    events: eventSource(server, app),
-    reader: cachingReader(projecting.reader).reader,
-    // A store that does not respond must not delay responses that do not need it.
-    upToDate: async () =>
-      projecting.isUpToDate() || (await orUndefined(projecting.refresh(), MAX_LOOK_MS)) === true,
-    reached: projecting.reached,
-    isParked: projecting.isParked,
-    isReady: () => server.wasReady,
-    whenReady: (deadline) => whenReady(server, Math.min(deadline, openedMs + BRIEF_START_MS)),
-    startProgress: () => server.progress,
-    isOpen: () => server.phase !== 'stopping',
-  });
-  const handle = koa.callback();
+  const report = reporter(logger);
+  const handle = api(dependencies).callback();
   return openListener((request, response) => void handle(request, response), {
     host,
     port,
@@ -176,10 +186,14 @@ const openAppOf = async (server: Running): Promise<App> => {
     report(what, error);
     void server.app?.watch.look();
   };
-  const observed = (log: EventLog): EventLog => server.metrics.observed(server.traces?.observed(log) ?? log);
   const compiling = compileTenantSchemas();
   const writing = writingThread(configuration, { onError: onProjectingError, onParked: notices.parked });
-  const app = await openApp(configuration, report, { writing, observed, onLost: server.onLost });
+  const app = await openApp(configuration, report, {
+    writing,
+    measured: server.metrics.measured,
+    traced: server.traces?.traced,
+    onLost: server.onLost,
+  });
   await compiling;
   server.app = app;
   notices.watch(app.ledger.unreadable);

@@ -10,9 +10,10 @@ import {
 } from '@opentelemetry/api';
 import type { EventLog } from '../event-log/event-log';
 import { codeOf } from '../fault';
-import type { ObservedRequest } from '../http/response/request-metrics';
+import type { ApiContext } from '../http/context';
 import type { TraceParent } from '../http/request/trace-parent';
 import type { RequestSpan, Tracing } from '../http/request/tracing';
+import { sentStatus } from '../http/response/access-log';
 import { programVersion } from '../version';
 
 /**
@@ -21,8 +22,8 @@ import { programVersion } from '../version';
  */
 export interface Traces {
   readonly requests: Tracing;
-  /** Wraps the log to create a span per append. */
-  observed(log: EventLog): EventLog;
+  /** Creates a span per append to a log. */
+  traced(log: EventLog): EventLog;
 }
 
 const isRegistered = (): boolean => {
@@ -47,16 +48,16 @@ const placeOf = (span: Span): TraceParent => {
 
 const FAILED = 500;
 
-const attributesOf = ({ method, route, status, problem }: ObservedRequest) => ({
-  'http.request.method': method,
-  ...(route === undefined ? {} : { 'http.route': route }),
-  ...(status === undefined ? {} : { 'http.response.status_code': status }),
-  ...(problem === undefined ? {} : { 'error.type': problem }),
-});
-
-const describe = (span: Span, request: ObservedRequest): void => {
-  span.updateName([request.method, request.route].filter((part) => part !== undefined).join(' '));
-  span.setAttributes(attributesOf(request));
+const describe = (span: Span, ctx: ApiContext): void => {
+  const { route, problem } = ctx.state;
+  const status = sentStatus(ctx);
+  span.updateName(route === undefined ? ctx.method : `${ctx.method} ${route}`);
+  span.setAttributes({
+    'http.request.method': ctx.method,
+    ...(route === undefined ? {} : { 'http.route': route }),
+    ...(status === undefined ? {} : { 'http.response.status_code': status }),
+    ...(problem === undefined ? {} : { 'error.type': problem }),
+  });
 };
 
 /** Where the instrumentation of HTTP servers keeps its span for those of frameworks, whose own spans are then active. */
@@ -72,7 +73,7 @@ const instrumentedSpan = (active: Context): Span | undefined => {
 const existingSpan = (span: Span): RequestSpan => ({
   place: placeOf(span),
   run: (work) => work(),
-  answered: (request) => describe(span, request),
+  answered: (ctx) => describe(span, ctx),
   end: () => undefined,
 });
 
@@ -80,9 +81,9 @@ const newSpan = (span: Span): RequestSpan => ({
   place: placeOf(span),
   run: (work) => context.with(trace.setSpan(context.active(), span), work),
   answered: () => undefined,
-  end: (request) => {
-    describe(span, request);
-    if ((request.status ?? 0) >= FAILED) span.setStatus({ code: SpanStatusCode.ERROR });
+  end: (ctx) => {
+    describe(span, ctx);
+    if ((sentStatus(ctx) ?? 0) >= FAILED) span.setStatus({ code: SpanStatusCode.ERROR });
     span.end();
   },
 });
@@ -96,7 +97,7 @@ const requestSpans = (tracer: Tracer): Tracing => ({
 });
 
 const appendSpans =
-  (tracer: Tracer): Traces['observed'] =>
+  (tracer: Tracer): Traces['traced'] =>
   (log) => ({
     ...log,
     append: async (...append) => {
@@ -117,5 +118,5 @@ const appendSpans =
 export const openTraces = (): Traces | undefined => {
   if (!isRegistered()) return undefined;
   const tracer = trace.getTracer('tenant-ledger', programVersion());
-  return { requests: requestSpans(tracer), observed: appendSpans(tracer) };
+  return { requests: requestSpans(tracer), traced: appendSpans(tracer) };
 };

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { openApp, type App } from '../app/app';
-import { operatorCaller } from '../app/operator';
-import { isoNow, monotonicMs } from '../async/clock';
+import { operatorRequest } from '../app/operator';
+import { monotonicMs } from '../async/clock';
 import { readConfiguration, type Configuration } from '../configuration';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
@@ -49,13 +49,8 @@ const sessionOf = (io: Io, app: App, configuration: Configuration): OperatorSess
   app,
   configuration,
   write: async (tenantId, decide, actor = configuration.OPERATOR_ID) => {
-    const { tenant, position } = await app.ledger.execute({
-      tenantId,
-      caller: operatorCaller(actor),
-      decide,
-      at: isoNow(),
-      deadline: monotonicMs() + WRITE_MS,
-    });
+    const request = operatorRequest(tenantId, actor, WRITE_MS);
+    const { tenant, position } = await app.ledger.execute({ ...request, decide });
     // The write has succeeded, so a new key must be printed even if the read models fail.
     await catchUp(io, app, position).catch((error: unknown) =>
       warn(io)('The change is made, but the read models do not show it yet.', error),

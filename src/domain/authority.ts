@@ -4,9 +4,9 @@ import { isAssignable } from './permissions';
 import { refusal } from './refusal';
 import type { Tenant } from './tenant';
 
-/** Who is calling: the holder of a key, at a given time, or the operator on the command line. */
+/** Who is calling: the holder of a key, or the operator on the command line. */
 export type Caller =
-  | { readonly kind: 'key'; readonly digest: string; readonly applicationId: string; readonly at: string }
+  | { readonly kind: 'key'; readonly digest: string; readonly applicationId: string }
   | { readonly kind: 'operator'; readonly actor: Actor };
 
 /** The status of a key, according to one source: the tenant's stream for writes, a read model for reads. */

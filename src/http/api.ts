@@ -1,38 +1,37 @@
 import Koa from 'koa';
 import { codeOf } from '../fault';
+import type { ApiState } from './context';
+import type { ApiDependencies } from './dependencies';
+import { authenticate } from './handle';
+import { openApiDocument } from './openapi/document';
+import { limitRequests } from './request/rate-limiting';
+import { requireTarget, startRequest } from './request/request-start';
+import { traced } from './request/tracing';
 import { accessLog } from './response/access-log';
 import { compress } from './response/compression';
-import { crossOrigin } from './response/cross-origin';
-import { answerProblem } from './response/problem-response';
-import type { ApiContext, ApiDependencies, ApiState } from './api-context';
-import { openApiDocument } from './openapi/document';
-import { arrive, requireTarget } from './request/arrival';
-import { authenticate, finalError } from './request/authentication';
-import { clientAddress } from './request/client-address';
-import { countUse } from './request/key-use';
-import { countRequest } from './request/limiting';
+import { crossOrigin, endPreflight } from './response/cross-origin';
+import { catchProblems } from './response/problem-response';
 import {
-  removeKey,
-  getKey,
-  createKey,
-  listKeyUses,
-  listKeys,
-  regenerateKeys,
+  createApplicationKey,
+  deleteApplicationKey,
+  getApplicationKey,
+  listApplicationKeys,
+  listApplicationKeyUses,
+  regenerateApplicationKey,
 } from './routes/application-keys';
 import {
-  createNewApplication,
-  removeApplication,
+  createApplication,
+  deleteApplication,
   getApplication,
   getOwnApplication,
   listApplications,
-  changeApplication,
+  updateApplication,
 } from './routes/applications';
-import { traced } from './request/tracing';
 import { getEvent, listEvents } from './routes/events';
 import { listLimits } from './routes/limits';
 import { listLogEntityTypes, listLogs } from './routes/logs';
 import { listPermissions } from './routes/permissions';
-import { servePublicPages } from './routes/open-pages';
+import { servePublicPages } from './routes/public-pages';
 import { getOwnUsageReport } from './routes/reports';
 import type { Route } from './routes/route';
 import { routing, unrouted } from './routes/routing';
@@ -49,67 +48,46 @@ export const routes: readonly Route[] = [
   deleteOwnTenant,
   getOwnUsageReport,
   listApplications,
-  createNewApplication,
+  createApplication,
   getOwnApplication, // before the routes that match any id
   getApplication,
-  changeApplication,
-  removeApplication,
-  regenerateKeys,
-  listKeys,
-  createKey,
-  getKey,
-  removeKey,
-  listKeyUses,
+  updateApplication,
+  deleteApplication,
+  regenerateApplicationKey,
+  listApplicationKeys,
+  createApplicationKey,
+  getApplicationKey,
+  deleteApplicationKey,
+  listApplicationKeyUses,
   listLimits,
 ];
 
 /** The client disconnected before it had the whole response, or stopped reading it. */
 const CLIENT_GONE = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'reader_stalled']);
 
-/** Every request goes through these steps from top to bottom. */
+/** Every request goes through this middleware from top to bottom. */
 export const api = (dependencies: ApiDependencies): Koa<ApiState> => {
-  const logRequest = accessLog(dependencies);
-  const setClientAddress = clientAddress(dependencies);
-  const allowOrigin = crossOrigin(dependencies);
-
-  const refuse = async (ctx: ApiContext, thrown: unknown): Promise<void> => {
-    const error = await finalError(ctx, thrown, dependencies);
-    if (codeOf(error) !== 'key_refused') countUse(ctx.state, ctx.state.at, 'failed', dependencies);
-    answerProblem(ctx, error, dependencies);
-  };
+  const { settings, monitoring } = dependencies;
+  const document = () => openApiDocument({ ...settings, routes });
 
   const app = new Koa<ApiState>();
-  if (dependencies.tracing !== undefined) app.use(traced(dependencies.tracing));
-
-  app.use(async (ctx, next) => {
-    arrive(ctx, dependencies);
-    logRequest(ctx);
-    const isPreflight = await allowOrigin(ctx);
-    try {
-      setClientAddress(ctx);
-      await countRequest(ctx, dependencies);
-      requireTarget(ctx);
-      if (!isPreflight) await next();
-      const { at, operation = ctx.method.toLowerCase() } = ctx.state;
-      countUse(ctx.state, at, { operation }, dependencies);
-    } catch (thrown) {
-      await refuse(ctx, thrown).catch((error: unknown) => answerProblem(ctx, error, dependencies));
-    }
-    await compress(ctx);
-  });
-  app.use(
-    servePublicPages({ ...dependencies, document: () => openApiDocument({ ...dependencies, routes }) }),
-  );
-  app.use(async (ctx, next) => {
-    await authenticate(ctx, dependencies);
-    await next();
-  });
-  app.use(routing(routes, dependencies)); // per route: permission, body, idempotency and conditions, handler
-  app.use(unrouted);
+  if (monitoring.tracing !== undefined) app.use(traced(monitoring.tracing));
+  app.use(startRequest(dependencies));
+  app.use(accessLog(monitoring));
+  app.use(compress);
+  app.use(crossOrigin(settings));
+  app.use(catchProblems(dependencies));
+  app.use(limitRequests(dependencies)); // 429
+  app.use(requireTarget); // 400
+  app.use(endPreflight);
+  app.use(servePublicPages({ ...settings, document }));
+  app.use(authenticate(dependencies)); // 401
+  app.use(routing(routes, dependencies)); // 403, 413, 415, 400, 412: see `handle`
+  app.use(unrouted); // 404, 405
 
   app.on('error', (error) => {
     const level = CLIENT_GONE.has(codeOf(error) ?? '') ? 'info' : 'error';
-    dependencies.logger[level]({ err: error }, 'an answer could not be sent');
+    monitoring.logger[level]({ err: error }, 'response could not be sent');
   });
   return app;
 };

@@ -7,27 +7,12 @@ import {
   type KeyRecord,
   type KeyStatus,
 } from '../domain/authority';
-import type { Idempotency } from '../domain/events';
 import type { LedgerLog } from '../event-log/ledger-log';
 import type { Fold } from './fold';
 import { earlierRequest, type EarlierRequest } from './earlier-request';
 import type { Folds, KnownTenant } from './folds';
 import type { KeyHolder } from '../domain/keys';
-
-/** An API key as a request presents it. */
-export interface PresentedKey {
-  /** The tenant in the key. */
-  readonly tenantId: string;
-  readonly digest: string;
-  /** ISO 8601. The key must not have expired by then. */
-  readonly at: string;
-  /** On the monotonic clock. */
-  readonly deadline: number;
-  /** Without the log, reads continue for a while from what was known last. Writes are `log_unavailable`. */
-  readonly isWrite?: boolean;
-  /** The idempotent request that it came with. A repeated deletion is answered although the tenant is deleted. */
-  readonly request?: Pick<Idempotency, 'scope' | 'key'> | undefined;
-}
+import type { PresentedKey } from './request';
 
 /** Who a request comes from, and what they may do. */
 export interface Identity {

@@ -1,6 +1,6 @@
 import { monotonicMs, threadMs } from '../async/clock';
-import { keyRefused, mustHold, type Caller } from '../domain/authority';
-import type { Actor, Caused, Client, Idempotency, Recorded, TenantEvent } from '../domain/events';
+import { keyRefused, mustHold } from '../domain/authority';
+import type { Actor, Caused, Recorded, TenantEvent } from '../domain/events';
 import { isRefusal } from '../domain/refusal';
 import {
   mustBeActive,
@@ -20,30 +20,21 @@ import type { Fold, UnreadableTenant } from './fold';
 import { retryOnConflict, type Folds, type KnownTenant } from './folds';
 import { holderOf, identifying, type Identifying, type KeyRecords } from './identify';
 import { replyKey } from './replies';
+import type { Request } from './request';
 import { streamQueue } from './stream-queue';
 
-/** `If-Match`: the resource must still be as the caller saw it. */
-export interface Precondition {
+/** What the entity tags in `If-Match` belong to. */
+export interface Resource {
   readonly of: 'Tenant' | 'Application';
-  /** The current entity tag of the resource. */
+  /** Its current entity tag. */
   readonly tag: (tenant: ActiveTenant) => string;
-  readonly isMet: (tag: string) => boolean;
 }
 
 /** A request to change one tenant. */
-export interface Command {
-  readonly tenantId: string;
-  readonly caller: Caller;
-  /** Required of callers with a key. The operator may do everything. */
-  readonly permission?: string | undefined;
+export interface Command extends Request {
   readonly decide: Decide;
-  readonly precondition?: Precondition | undefined;
-  readonly idempotency?: Idempotency | undefined;
-  readonly at: string;
-  readonly traceId?: string;
-  readonly client?: Client | undefined;
-  /** On the monotonic clock. */
-  readonly deadline: number;
+  /** Omitted: the request is unconditional. */
+  readonly resource?: Resource;
 }
 
 const causedBy = ({ type, data, actor, at, revision }: Recorded<TenantEvent>): Caused =>
@@ -73,11 +64,11 @@ export interface Ledger extends Identifying {
 /** Reserved for sending the answer before the deadline. */
 export const ANSWER_MS = 50;
 
-const mustMeet = ({ precondition }: Command, now: Tenant): void => {
-  if (precondition === undefined) return;
-  const tag = precondition.tag(mustBeActive(now));
-  if (precondition.isMet(tag)) return;
-  throw fault('precondition_failed', `The ${precondition.of} has changed: If-Match does not match.`, { tag });
+const mustMeet = ({ resource, isMet }: Command, now: Tenant): void => {
+  if (resource === undefined || isMet === undefined) return;
+  const tag = resource.tag(mustBeActive(now));
+  if (isMet(tag)) return;
+  throw fault('precondition_failed', `The ${resource.of} has changed: If-Match does not match.`, { tag });
 };
 
 type Plan =
@@ -109,7 +100,7 @@ const planFor = async (
     applicationId,
     request: idempotency,
   });
-  const { keyId, application } = holderOf(known, caller, earlier);
+  const { keyId, application } = holderOf(known, { digest: caller.digest, at }, earlier);
   if (permission !== undefined) mustHold(application, permission);
   if (earlier === undefined) {
     const actor = { type: 'application' as const, id: application.id };

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Reader } from '../../projections/projector';
 import { keyUseRecord, type KeyUseRecordDependencies } from '../../src/access/key-use-record';
 import type { App } from '../../src/app/app';
-import { operatorCaller } from '../../src/app/operator';
-import { monotonicMs } from '../../src/async/clock';
+import { operatorRequest } from '../../src/app/operator';
 import { createTenant } from '../../src/domain/tenant';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { formatGate } from '../../src/event-log/format-gate';
@@ -30,13 +29,8 @@ const processIn = async (folder: string) => {
   const newTenant = async (): Promise<string> => {
     const tenantId = randomUUID();
     const decide = createTenant({ name: 'A', ownerId: OWNER, includedMonthlyActiveTokens: 0 });
-    const { position } = await app.ledger.execute({
-      tenantId,
-      caller: operatorCaller(OWNER),
-      decide,
-      at: new Date().toISOString(),
-      deadline: monotonicMs() + 20_000,
-    });
+    const request = operatorRequest(tenantId, OWNER, 20_000);
+    const { position } = await app.ledger.execute({ ...request, decide });
     await until(() => app.projecting.reached(position, 0), 20_000);
     return tenantId;
   };

@@ -4,7 +4,8 @@ import { MAX_STREAMS_PER_TENANT, openStreams } from '../../src/audit/open-stream
 import type { EventChunks } from '../../src/audit/reading';
 import { streamNames } from '../../src/event-log/streams';
 import { listEvents } from '../../src/http/routes/events';
-import type { RouteDependencies, RouteRequest } from '../../src/http/routes/route';
+import type { Stores } from '../../src/http/dependencies';
+import type { RouteRequest } from '../../src/http/routes/route';
 
 const INSTANCE = 500;
 
@@ -43,10 +44,7 @@ describe('open streams', () => {
         gaveOut: () => undefined,
       };
       return () =>
-        listEvents.handle(
-          request as unknown as RouteRequest<unknown>,
-          { events } as unknown as RouteDependencies,
-        );
+        listEvents.handle(request as unknown as RouteRequest<unknown>, { events } as unknown as Stores);
     };
     const fail = (): never => {
       throw new Error('It cannot be read.');

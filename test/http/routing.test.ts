@@ -2,9 +2,10 @@ import Koa from 'koa';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { ApiDependencies, ApiState } from '../../src/http/api-context';
+import type { ApiState } from '../../src/http/context';
+import type { ApiDependencies } from '../../src/http/dependencies';
 import { headerNames } from '../../src/configuration';
-import { answerProblem } from '../../src/http/response/problem-response';
+import { catchProblems } from '../../src/http/response/problem-response';
 import { ok, route } from '../../src/http/routes/route';
 import { routing, unrouted } from '../../src/http/routes/routing';
 import { text } from '../../src/http/routes/schema';
@@ -51,7 +52,11 @@ describe('a route with path parameters', () => {
   let url: string;
   const seen: (string | undefined)[] = [];
   beforeAll(async () => {
-    const dependencies = { headers: headerNames('SVC'), publicUrl: '' } as ApiDependencies;
+    const dependencies = {
+      settings: { headers: headerNames('SVC'), publicUrl: '' },
+      stores: {},
+    } as ApiDependencies;
+    const catching = catchProblems(dependencies);
     const app = new Koa<ApiState>();
     app.use(async (ctx, next) => {
       const application = { id: 'a', type: 'private', permissions: [] } as const;
@@ -59,7 +64,7 @@ describe('a route with path parameters', () => {
       ctx.state.identity = { tenantId: 't', keyId: 'k', application };
       ctx.state.path = ctx.path.replace(/\/$/, '');
       ctx.state.mayBeStale = true;
-      await next().catch((error: unknown) => answerProblem(ctx, error, dependencies));
+      await catching(ctx, next);
       seen.push(ctx.state.route);
     });
     app.use(routing([getThing, getOwnThing, deleteThing, getRead], dependencies));

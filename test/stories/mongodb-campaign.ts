@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MongoClient } from 'mongodb';
 import { openApp, type App } from '../../src/app/app';
-import { operatorCaller } from '../../src/app/operator';
+import { operatorRequest } from '../../src/app/operator';
 import { monotonicMs, pause } from '../../src/async/clock';
 import { readConfiguration } from '../../src/configuration';
 import { createApplication } from '../../src/domain/applications';
@@ -66,14 +66,7 @@ const command = (env: Environment, ...args: readonly string[]): Promise<number> 
 const newCustomer = async ({ ledger, projecting }: App): Promise<string> => {
   const [tenantId, applicationId] = [randomUUID(), randomUUID()];
   const { key, input } = newKey(tenantId);
-  const write = (decide: Decide) =>
-    ledger.execute({
-      tenantId,
-      caller: operatorCaller(NIL),
-      decide,
-      at: new Date().toISOString(),
-      deadline: monotonicMs() + 20_000,
-    });
+  const write = (decide: Decide) => ledger.execute({ ...operatorRequest(tenantId, NIL, 20_000), decide });
   await write(createTenant({ name: 'Acme', ownerId: NIL, includedMonthlyActiveTokens: 0 }));
   const permissions = permissionsOf('management').map(({ type }) => type);
   const application = { applicationId, name: 'App', type: 'management', permissions, key: input } as const;

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { App } from '../../src/app/app';
-import { operatorCaller } from '../../src/app/operator';
+import { operatorRequest } from '../../src/app/operator';
 import { newKey } from '../../src/ledger/new-key';
-import { monotonicMs } from '../../src/async/clock';
 import { createApplication } from '../../src/domain/applications';
 import type { ApplicationType } from '../../src/domain/permissions';
 import { createTenant, type Decide } from '../../src/domain/tenant';
@@ -50,16 +49,8 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
   opened.push(app);
 
   const write = async (tenantId: string, decide: Decide): Promise<Position> => {
-    const at = new Date().toISOString();
-    const deadline = monotonicMs() + 20_000;
-    const { position } = await app.ledger.execute({
-      tenantId,
-      caller: operatorCaller(NIL),
-      decide,
-      at,
-      deadline,
-    });
-    return position;
+    const request = operatorRequest(tenantId, NIL, 20_000);
+    return (await app.ledger.execute({ ...request, decide })).position;
   };
   const shown = async (position: Position): Promise<void> =>
     until(() => app.projecting.reached(position, 0), 20_000, 'the read models');

@@ -4,9 +4,8 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Projector } from '../../projections/projector';
 import { openApp, type App } from '../../src/app/app';
-import { operatorCaller } from '../../src/app/operator';
+import { operatorRequest } from '../../src/app/operator';
 import { newKey } from '../../src/ledger/new-key';
-import { monotonicMs } from '../../src/async/clock';
 import { readConfiguration } from '../../src/configuration';
 import { createApplication } from '../../src/domain/applications';
 import { permissionsOf } from '../../src/domain/permissions';
@@ -87,10 +86,8 @@ export const startInstances = async (
   const app = await opened(env);
 
   const write = async (tenantId: string, decide: Decide): Promise<Position> => {
-    const at = new Date().toISOString();
-    const caller = operatorCaller(NIL);
-    const deadline = monotonicMs() + 20_000;
-    return (await app.ledger.execute({ tenantId, caller, decide, at, deadline })).position;
+    const request = operatorRequest(tenantId, NIL, 20_000);
+    return (await app.ledger.execute({ ...request, decide })).position;
   };
 
   return {

@@ -173,7 +173,7 @@ export const byKey = (
   const at = more.at ?? new Date().toISOString();
   return {
     tenantId,
-    caller: { kind: 'key', digest, applicationId, at },
+    caller: { kind: 'key', digest, applicationId },
     permission: 'tenant:update',
     decide,
     at,
@@ -194,12 +194,9 @@ export const idempotent = (
 });
 
 /** If-Match: the tenant must be at this revision. */
-export const ifAt = (revision: number): Pick<Command, 'precondition'> => ({
-  precondition: {
-    of: 'Tenant',
-    tag: (tenant) => String(tenant.changedAt),
-    isMet: (now) => now === String(revision),
-  },
+export const ifAt = (revision: number): Pick<Command, 'resource' | 'isMet'> => ({
+  resource: { of: 'Tenant', tag: (tenant) => String(tenant.changedAt) },
+  isMet: (now) => now === String(revision),
 });
 
 /** A fold as saved, line by line. */

@@ -3,8 +3,7 @@ import type { App } from '../../src/app/app';
 import { findLogs } from '../../projections/log-pages';
 import type { LogRow } from '../../projections/logs';
 import { reportUsage, type UsageReport } from '../../projections/usage';
-import { operatorCaller } from '../../src/app/operator';
-import { monotonicMs } from '../../src/async/clock';
+import { operatorRequest } from '../../src/app/operator';
 import { createTenant, deleteTenant, type Decide } from '../../src/domain/tenant';
 import { openAppIn } from './log-under-test';
 
@@ -30,9 +29,7 @@ export const readingsOf = async (folder: string): Promise<Readings> => {
   const app = await openAppIn(folder);
   opened.add(app);
   const execute = async (tenantId: string, decide: Decide): Promise<void> => {
-    const at = new Date().toISOString();
-    const deadline = monotonicMs() + 20_000;
-    await app.ledger.execute({ tenantId, caller: operatorCaller(NIL), decide, at, deadline });
+    await app.ledger.execute({ ...operatorRequest(tenantId, NIL, 20_000), decide });
   };
   return {
     app,

@@ -1,10 +1,10 @@
 import type { HeaderNames } from '../../configuration';
-import { publicPages } from '../routes/open-pages';
+import { publicPages } from '../routes/public-pages';
 import { tags, type Route } from '../routes/route';
 import type { Schema } from '../routes/schema';
 import { headersFor, sharedHeaders } from './response-headers';
 import { namedSchemas } from './named-schemas';
-import { openOperation, operation, PATH_PARAMETER } from './operation';
+import { publicOperation, operation, PATH_PARAMETER } from './operation';
 import { problemSchemas } from './problem-docs';
 
 /** What the OpenAPI 3.1 document is generated from: the declared routes with the schemas that validate requests. */
@@ -22,7 +22,7 @@ const DESCRIPTION = [
   'Every path answers HEAD like GET, without a body, and OPTIONS with 204 and `Allow`.',
   'Without a valid key everything but this document and the pages under Description is 401; then 404 and 405 follow.',
   'Every error has a problem body (RFC 9457) with a stable `code`.',
-  'Answers may gain members in later releases.',
+  'Responses may gain members in later releases.',
   'Lengths are counted in UTF-16 units: a character outside the Basic Multilingual Plane counts as two.',
 ].join(' ');
 
@@ -34,7 +34,7 @@ export const openApiDocument = ({ routes, headers: names, publicUrl, version }: 
     (paths[path.replace(PATH_PARAMETER, '/{$1}')] ??= {})[method] = details;
   };
   for (const route of routes) describe(route.path, route.method, operation(route, names, headers, schemas));
-  for (const page of publicPages) describe(page.path, 'get', openOperation(page, headers, schemas));
+  for (const page of publicPages) describe(page.path, 'get', publicOperation(page, headers, schemas));
   return {
     openapi: '3.1.0',
     info: {

@@ -1,5 +1,5 @@
 import type { HeaderNames } from '../../configuration';
-import type { OpenPage } from '../routes/open-pages';
+import type { PublicPage } from '../routes/public-pages';
 import { mayBeUnchanged, takesCondition, type SuccessResponse, type Route } from '../routes/route';
 import { text, type Schema } from '../routes/schema';
 import type { HeadersFor } from './response-headers';
@@ -49,13 +49,13 @@ const requestHeader = (name: string, description: string, example: string, schem
   example,
 });
 
-const IDEMPOTENCY = '1 to 255 visible ASCII characters. The same key and body again give the same answer.';
+const IDEMPOTENCY = '1 to 255 visible ASCII characters. The same key and body again get the same response.';
 const idempotencyKey: Schema = { type: 'string', pattern: '^[!-~]{1,255}$' };
 
 const requestHeaders = (route: Route, names: HeaderNames): readonly Schema[] => [
   requestHeader(names.traceId, 'A trace id of your own: 1 to 128 of A-Z a-z 0-9 . _ : -', 'checkout-42'),
   ...(mayBeUnchanged(route)
-    ? [requestHeader('If-None-Match', 'Answer 304 if this is still the entity tag.', '"7"')]
+    ? [requestHeader('If-None-Match', 'Respond with 304 if this is still the entity tag.', '"7"')]
     : []),
   ...(takesCondition(route)
     ? [requestHeader('If-Match', 'Make the change only if this is still the entity tag.', '"7"')]
@@ -125,7 +125,7 @@ export const operation = (
 });
 
 /** For pages that need no key: they contain nothing about any tenant. */
-export const openOperation = (page: OpenPage, headers: HeadersFor, schemas: NamedSchemas): Schema => ({
+export const publicOperation = (page: PublicPage, headers: HeadersFor, schemas: NamedSchemas): Schema => ({
   operationId: page.operationId,
   summary: page.summary,
   tags: ['Description'],

@@ -61,7 +61,7 @@ const extraMembers: Readonly<Record<string, Readonly<Record<string, Schema>>>> =
   rate_limited: {
     violated_policies: described(
       { ...listOf(text), minItems: 1 },
-      'The names of the limits that were passed.',
+      'The names of the limits that were exceeded.',
     ),
   },
   starting: {

@@ -22,14 +22,14 @@ const responseHeaders = (names: HeaderNames): Record<string, Schema> => ({
     schema: { const: 'true' },
   },
   [names.completeUntil]: {
-    description: 'What was recorded from this moment on may be missing in this answer.',
+    description: 'What was recorded from this moment on may be missing in this response.',
     schema: moment,
   },
   [names.totalItems]: {
     description: 'The list is truncated; this is the full number of items.',
     schema: { type: 'string', pattern: '^[1-9][0-9]*$' },
   },
-  Vary: { description: 'What the answer depends on.', schema: text },
+  Vary: { description: 'What the response depends on.', schema: text },
 });
 
 const ALWAYS = ['Cache-Control'];

@@ -124,7 +124,7 @@ const callSection = (call: Call): Html => {
     <pre class="copy"><code>${curlOf(call)}</code></pre>
     ${parametersOf(operation)} ${firstExample(operation)}
     <details>
-      <summary>All answers</summary>
+      <summary>All responses</summary>
       <table>
         <tbody>
           ${Object.entries(operation.responses).map(responseRow)}

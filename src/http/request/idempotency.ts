@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Idempotency } from '../../domain/events';
-import { headerOf, type ApiContext } from '../api-context';
+import { headerOf, type ApiContext } from '../context';
 import { looksLikeKey } from '../../domain/key-like';
 import type { HeaderNames } from '../../configuration';
 import { invalid } from './validation';

@@ -1,7 +1,8 @@
 import bodyParser from 'koa-bodyparser';
 import { fault } from '../../fault';
-import type { ApiContext, ApiDependencies, Step } from '../api-context';
-import { setRequestTime } from './arrival';
+import type { ApiContext, Step } from '../context';
+import type { ApiSettings } from '../dependencies';
+import { setRequestTime } from './request-start';
 import { invalid } from './validation';
 
 /** What `koa-bodyparser` and the libraries below it throw. */
@@ -53,10 +54,10 @@ const hasNoBody = ({ req: { headers } }: ApiContext): boolean =>
 /** The body as sent, for the hash of an idempotent request. */
 export const rawBodyOf = (ctx: ApiContext): string => (ctx.request as { rawBody?: string }).rawBody ?? '';
 
+export type ReadBody = (ctx: ApiContext, isOptional: boolean) => Promise<void>;
+
 /** Reads and parses the JSON body; `__proto__` anywhere in it is refused by the parser. */
-export const bodyReader = ({
-  bodyLimit,
-}: ApiDependencies): ((ctx: ApiContext, isOptional: boolean) => Promise<void>) => {
+export const bodyReader = ({ bodyLimit }: ApiSettings): ReadBody => {
   const parse = bodyParser({
     enableTypes: ['json'],
     jsonLimit: `${bodyLimit}b`,

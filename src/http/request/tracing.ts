@@ -1,5 +1,4 @@
-import { observedRequest, type ObservedRequest } from '../response/request-metrics';
-import { headerOf, type Step } from '../api-context';
+import { headerOf, type ApiContext, type Step } from '../context';
 import { readTraceParent, traceParentText, type TraceParent } from './trace-parent';
 
 /** Has a span per request, if traces are collected. */
@@ -13,9 +12,9 @@ export interface RequestSpan {
   /** Runs work with this span as the active one. */
   run<T>(work: () => Promise<T>): Promise<T>;
   /** The response is complete, but has not been sent. */
-  answered(request: ObservedRequest): void;
+  answered(ctx: ApiContext): void;
   /** The response was sent, or the client disconnected. */
-  end(request: ObservedRequest): void;
+  end(ctx: ApiContext): void;
 }
 
 /** The outermost step, if traces are collected. Without it, `traceparent` is only propagated. */
@@ -25,7 +24,7 @@ export const traced =
     const span = tracing.begin(readTraceParent(headerOf(ctx, 'traceparent')));
     ctx.state.traceContext = span.place;
     ctx.set('traceparent', traceParentText(span.place));
-    ctx.res.on('close', () => span.end(observedRequest(ctx)));
+    ctx.res.on('close', () => span.end(ctx));
     await span.run(next);
-    span.answered(observedRequest(ctx));
+    span.answered(ctx);
   };

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { ApiContext } from '../api-context';
+import type { Step } from '../context';
 import { compressedTag } from '../request/conditions';
 
 /** A shorter body fits into one packet anyway. */
@@ -9,7 +9,8 @@ const MIN_LENGTH = 1_024;
 const zip = promisify(gzip);
 
 /** Skips streams, which must reach the client without delay. */
-export const compress = async (ctx: ApiContext): Promise<void> => {
+export const compress: Step = async (ctx, next) => {
+  await next();
   const { body } = ctx;
   if (typeof body !== 'string' || body.length < MIN_LENGTH) return;
   ctx.vary('Accept-Encoding');

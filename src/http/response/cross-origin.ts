@@ -1,13 +1,10 @@
 import cors from '@koa/cors';
-import type { ApiContext, ApiDependencies } from '../api-context';
+import type { HeaderNames } from '../../configuration';
+import type { Step } from '../context';
+import type { ApiSettings } from '../dependencies';
 
 /** The response headers that a page of another origin may read, besides the safelisted ones. */
-const exposedHeaders = ({
-  traceId,
-  readPending,
-  completeUntil,
-  totalItems,
-}: ApiDependencies['headers']): string =>
+const exposedHeaders = ({ traceId, readPending, completeUntil, totalItems }: HeaderNames): string =>
   [traceId, readPending, completeUntil, totalItems]
     .concat(
       'ETag',
@@ -20,7 +17,7 @@ const exposedHeaders = ({
     )
     .join(', ');
 
-const allowedHeaders = ({ apiKey, traceId, idempotencyKey }: ApiDependencies['headers']): string =>
+const allowedHeaders = ({ apiKey, traceId, idempotencyKey }: HeaderNames): string =>
   [apiKey, traceId, idempotencyKey]
     .concat(
       'Idempotency-Key',
@@ -37,14 +34,11 @@ const allowedHeaders = ({ apiKey, traceId, idempotencyKey }: ApiDependencies['he
 const MAX_AGE_SECONDS = 600;
 
 /**
- * Lets the calling page read the response if its origin is allowed. True: the request is a preflight of such a page and
- * needs no other response. Keys are sent in a header, so there are no credentials to allow.
+ * Lets the calling page read the response if its origin is allowed. Keys are sent in a header, so there are no
+ * credentials to allow.
  */
-export const crossOrigin = ({
-  corsOrigins,
-  headers,
-}: ApiDependencies): ((ctx: ApiContext) => Promise<boolean>) => {
-  if (corsOrigins.length === 0) return async () => false;
+export const crossOrigin = ({ corsOrigins, headers }: ApiSettings): Step => {
+  if (corsOrigins.length === 0) return (_, next) => next();
   const allow = cors({
     origin: (ctx) => {
       const origin = ctx.get('Origin');
@@ -56,9 +50,13 @@ export const crossOrigin = ({
     allowHeaders: allowedHeaders(headers),
     maxAge: MAX_AGE_SECONDS,
   });
-  return async (ctx) => {
-    let isPreflight = true;
-    await allow(ctx, async () => void (isPreflight = false));
-    return isPreflight;
+  return async (ctx, next) => {
+    ctx.state.isPreflight = true;
+    await allow(ctx, async () => void (ctx.state.isPreflight = false));
+    await next();
   };
 };
+
+/** A preflight has its response, but counts in the rate limits like any other request. */
+export const endPreflight: Step = (ctx, next) =>
+  ctx.state.isPreflight === true ? Promise.resolve() : next();

@@ -3,7 +3,8 @@ import type { KnownKey } from '../../domain/authority';
 import { masked } from '../../domain/key-like';
 import { codeOf, messageOf, moreOf } from '../../fault';
 import { httpProblems, isHttpProblemCode, type HttpProblemCode } from '../../problems';
-import type { ApiContext, ApiDependencies } from '../api-context';
+import type { ApiContext, Step } from '../context';
+import type { ApiDependencies } from '../dependencies';
 import { ownMembersOf } from '../openapi/problem-docs';
 import { etagOf } from '../request/conditions';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
@@ -30,9 +31,9 @@ const keyDetail = (header: string): string =>
 const detailOf = (
   code: HttpProblemCode,
   error: unknown,
-  { headers }: ApiDependencies,
+  { settings }: ApiDependencies,
 ): string | undefined => {
-  if (code === 'key_refused') return keyDetail(headers.apiKey);
+  if (code === 'key_refused') return keyDetail(settings.headers.apiKey);
   return isDetailPublic(code) ? messageOf(error) : undefined;
 };
 
@@ -41,7 +42,7 @@ const missingOf = (more: Readonly<Record<string, unknown>>): readonly string[] =
   [more['required_permission'] ?? more['missing_permissions'] ?? []].flat() as string[];
 
 /** Refusals of known keys are recorded for their tenant. The response neither waits for that nor depends on it. */
-const recordRefusedAccess = (ctx: ApiContext, error: unknown, { access }: ApiDependencies): void => {
+const recordRefusedAccess = (ctx: ApiContext, error: unknown, { stores }: ApiDependencies): void => {
   const { presented, identity, at, clientAddress: address } = ctx.state;
   if (presented === undefined) return;
   const more = moreOf(error);
@@ -49,7 +50,7 @@ const recordRefusedAccess = (ctx: ApiContext, error: unknown, { access }: ApiDep
   const permissions = missingOf(more);
   if (permissions.length > 0 && identity !== undefined) {
     const { keyId, application } = identity;
-    access.refused({
+    stores.access.refused({
       ...common,
       keyId,
       applicationId: application.id,
@@ -58,12 +59,12 @@ const recordRefusedAccess = (ctx: ApiContext, error: unknown, { access }: ApiDep
     });
   } else if (codeOf(error) === 'key_refused' && more['of'] !== undefined) {
     const knownKey = more['of'] as KnownKey;
-    access.refused({ ...common, ...knownKey, fault: more['reason'] as AccessFault });
+    stores.access.refused({ ...common, ...knownKey, fault: more['reason'] as AccessFault });
   }
 };
 
-/** Turns whatever was thrown into a problem response. */
-export const answerProblem = (ctx: ApiContext, error: unknown, dependencies: ApiDependencies): void => {
+/** Turns an error into a problem response. */
+const respondWithProblem = (ctx: ApiContext, error: unknown, dependencies: ApiDependencies): void => {
   recordRefusedAccess(ctx, error, dependencies);
   const thrown = codeOf(error);
   const code = thrown !== undefined && isHttpProblemCode(thrown) ? thrown : 'internal_error';
@@ -79,10 +80,21 @@ export const answerProblem = (ctx: ApiContext, error: unknown, dependencies: Api
     detail: detailOf(code, error, dependencies),
     instance: ctx.path,
     traceId: ctx.state.traceId,
-    publicUrl: dependencies.publicUrl,
+    publicUrl: dependencies.settings.publicUrl,
     more: ownMembers(code, error),
   });
   // It quotes parts of the request, such as its path, and a key may have been sent there.
   ctx.body = masked(JSON.stringify(body));
   ctx.type = PROBLEM_TYPE;
 };
+
+/** Turns whatever the steps below throw into a problem response. */
+export const catchProblems =
+  (dependencies: ApiDependencies): Step =>
+  async (ctx, next) => {
+    try {
+      await next();
+    } catch (error) {
+      respondWithProblem(ctx, error, dependencies);
+    }
+  };

@@ -7,7 +7,7 @@ import { newKey } from '../../ledger/new-key';
 import { bodyCheck, queryCheck } from '../request/validation';
 import {
   applicationIdOf,
-  conditionOn,
+  applicationResource,
   idParameter,
   idsParameter,
   keyIdOf,
@@ -32,8 +32,8 @@ import {
   keyView,
 } from './application-view';
 import { forceQuery, liveApplication, liveKeyViews, orUnavailable } from './applications';
-import { commandOf } from './command';
-import { ok, route, type RouteRequest, type RouteDependencies } from './route';
+import { ok, route, type RouteRequest } from './route';
+import type { Stores } from '../dependencies';
 import { listOf, described } from './schema';
 
 const TAG = 'Applications';
@@ -41,9 +41,9 @@ const FROM = 'applications';
 const PATH = '/applications/:id/keys';
 
 /** The live keys of an Application. */
-const keysIn = async (request: RouteRequest<unknown>, dependencies: RouteDependencies) => {
-  const application = await liveApplication(request, dependencies);
-  return { application, keys: await liveKeyViews(request, dependencies, application.id) };
+const keysIn = async (request: RouteRequest<unknown>, stores: Stores) => {
+  const application = await liveApplication(request, stores);
+  return { application, keys: await liveKeyViews(request, stores, application.id) };
 };
 
 const listQuery = queryCheck(
@@ -54,7 +54,7 @@ const listQuery = queryCheck(
   'refused',
 );
 
-export const listKeys = route<undefined, ReturnType<typeof listQuery>>({
+export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>>({
   method: 'get',
   path: PATH,
   params: { id: idParameter },
@@ -70,15 +70,15 @@ export const listKeys = route<undefined, ReturnType<typeof listQuery>>({
     example: [keyExample],
   },
   projection: FROM,
-  handle: async (request, dependencies) => {
+  handle: async (request, stores) => {
     const { id: ids, type: types } = request.query;
-    const { application, keys } = await keysIn(request, dependencies);
+    const { application, keys } = await keysIn(request, stores);
     const isOfType = types?.includes(application.type) ?? true;
     return ok(isOfType ? keys.filter(({ id }) => ids?.includes(id) ?? true) : []);
   },
 });
 
-export const getKey = route({
+export const getApplicationKey = route({
   method: 'get',
   path: `${PATH}/:key_id`,
   params: { id: idParameter, key_id: keyIdParameter },
@@ -88,8 +88,8 @@ export const getKey = route({
   permission: 'application:read',
   response: { status: 200, description: 'What is known of the key.', schema: keySchema, example: keyExample },
   projection: FROM,
-  handle: async (request, dependencies) => {
-    const { keys } = await keysIn(request, dependencies);
+  handle: async (request, stores) => {
+    const { keys } = await keysIn(request, stores);
     const keyId = keyIdOf(request);
     const key = keys.find(({ id }) => id === keyId);
     if (key === undefined) throw keyNotFound();
@@ -98,7 +98,7 @@ export const getKey = route({
 });
 
 /** Also of a key that is revoked or expired: what was done with it matters most then. */
-export const listKeyUses = route({
+export const listApplicationKeyUses = route({
   method: 'get',
   path: `${PATH}/:key_id/uses`,
   params: { id: idParameter, key_id: keyIdParameter },
@@ -129,7 +129,7 @@ const keyCreation = bodyCheck<WireKey>(
   { isOptional: true },
 );
 
-export const createKey = route({
+export const createApplicationKey = route({
   method: 'post',
   path: PATH,
   params: { id: idParameter },
@@ -140,14 +140,15 @@ export const createKey = route({
   body: keyCreation,
   response: {
     status: 201,
-    description: 'The new key. The answer to a repeated request has no `key`.',
+    description: 'The new key. The response to a repeated request has no `key`.',
     schema: keySchema,
     example: keyExample,
   },
   handle: async (request, { ledger }) => {
     const id = applicationIdOf(request);
     const { key, input } = newKey(request.tenantId, keyInputOf(request.body), request.at);
-    const command = commandOf(request, addKey(id, input), conditionOn(id, request));
+    const resource = applicationResource(id, request);
+    const command = { ...request, decide: addKey(id, input), resource };
     const { events, position } = await orInvalid(ledger.execute(command));
     const added = events.at(-1) as Caused<'KeyAdded'>;
     const body = keyView(keyAsAdded(added), { key: keyIfNew(key, added) });
@@ -155,7 +156,7 @@ export const createKey = route({
   },
 });
 
-export const removeKey = route<undefined, ReturnType<typeof forceQuery>>({
+export const deleteApplicationKey = route<undefined, ReturnType<typeof forceQuery>>({
   method: 'delete',
   path: `${PATH}/:key_id`,
   params: { id: idParameter, key_id: keyIdParameter },
@@ -168,9 +169,8 @@ export const removeKey = route<undefined, ReturnType<typeof forceQuery>>({
   handle: async (request, { ledger }) => {
     const applicationId = applicationIdOf(request);
     const decide = revokeKey(keyIdOf(request), { applicationId, ...request.query });
-    const { position } = await ledger.execute(
-      commandOf(request, decide, conditionOn(applicationId, request)),
-    );
+    const resource = applicationResource(applicationId, request);
+    const { position } = await ledger.execute({ ...request, decide, resource });
     return { status: 204, position };
   },
 });
@@ -190,7 +190,7 @@ const regeneration = bodyCheck<WireRegeneration>(
       ...keyProperties,
       grace_seconds: described(
         { type: ['integer', 'null'], minimum: 0, maximum: MAX_GRACE_SECONDS },
-        'How long the existing keys keep working; left out: they end at once.',
+        'How long the existing keys keep working. Default: 0, they end at once.',
       ),
     },
   },
@@ -199,7 +199,7 @@ const regeneration = bodyCheck<WireRegeneration>(
   { isOptional: true },
 );
 
-export const regenerateKeys = route({
+export const regenerateApplicationKey = route({
   method: 'post',
   path: '/applications/:id/regenerate',
   params: { id: idParameter },
@@ -210,7 +210,7 @@ export const regenerateKeys = route({
   body: regeneration,
   response: {
     status: 200,
-    description: 'The Application, with its new key. The answer to a repeated request has no `key`.',
+    description: 'The Application, with its new key. The response to a repeated request has no `key`.',
     schema: applicationSchema,
     example: applicationExample,
     etag: true,
@@ -219,8 +219,8 @@ export const regenerateKeys = route({
     const id = applicationIdOf(request);
     const { key, input } = newKey(request.tenantId, keyInputOf(request.body), request.at);
     const decide = regenerateKey(id, input, request.body.grace_seconds ?? 0);
-    const command = commandOf(request, decide, conditionOn(id, request));
-    const { tenant, events, position } = await orInvalid(ledger.execute(command));
+    const resource = applicationResource(id, request);
+    const { tenant, events, position } = await orInvalid(ledger.execute({ ...request, decide, resource }));
     const active = mustBeActive(tenant);
     const application = mustHave(active, id);
     const added = events.at(-1) as Caused<'KeyAdded'>;

@@ -5,7 +5,7 @@ import { isRefusal, type RefusalCode } from '../../domain/refusal';
 import { mustHave, type ActiveTenant } from '../../domain/tenant';
 import { fault } from '../../fault';
 import type { NewKey } from '../../domain/application-keys';
-import type { Precondition } from '../../ledger/ledger';
+import type { Resource } from '../../ledger/ledger';
 import { digestOf } from '../../ledger/api-key';
 import { uuidFrom } from '../../uuid';
 import { choiceParameter, formats, invalid, listParameter } from '../request/validation';
@@ -44,10 +44,7 @@ export const keyIdParameter: Schema = {
 };
 
 /** `If-Match` refers to the Application, even in requests about its keys. */
-export const conditionOn = (
-  applicationId: string,
-  { at }: RouteRequest<unknown>,
-): Pick<Precondition, 'of' | 'tag'> => ({
+export const applicationResource = (applicationId: string, { at }: RouteRequest<unknown>): Resource => ({
   of: 'Application',
   tag: (tenant: ActiveTenant) => {
     const application = mustHave(tenant, applicationId);
@@ -65,7 +62,7 @@ export const keyProperties = {
   name: described({ type: ['string', 'null'], validName: true }, 'What the key is called.'),
   expires_at: described(
     { type: ['string', 'null'], format: 'date-time' },
-    'When the key expires; left out: never.',
+    'When the key expires. Default: never.',
   ),
 };
 

@@ -23,7 +23,7 @@ interface KeyView {
 
 const DIGEST_LENGTH = 16;
 
-const KEY = 'The key itself, once: only the answer to the request that made it has it.';
+const KEY = 'The key itself, once: only the response to the request that created it has it.';
 const KEY_EXAMPLE = 'key_…';
 
 export const keySchema = record(
@@ -34,10 +34,10 @@ export const keySchema = record(
     name: described(text, 'Its name.', 'Nightly import'),
     created_by: described(uuid, 'The user or the Application that created it.'),
     created_at: described(moment, 'When it was created.'),
-    expires_at: described(moment, 'When it expires; left out: never.'),
+    expires_at: described(moment, 'When it expires; absent: never.'),
     last_used_at: described(
       moment,
-      'When it was last used, to about a minute; left out: never, or in the answer to a write.',
+      'When it was last used, to about a minute; absent: never, or in the response to a write.',
     ),
   },
   ['key', 'name', 'created_by', 'expires_at', 'last_used_at'],

@@ -12,9 +12,9 @@ import {
 } from '../../../projections/applications';
 import { yieldToEventLoop } from '../../async/clock';
 import {
-  createApplication,
-  deleteApplication,
-  updateApplication,
+  createApplication as decideToCreate,
+  deleteApplication as decideToDelete,
+  updateApplication as decideToUpdate,
   type ApplicationUpdate,
 } from '../../domain/applications';
 import { keyRefused } from '../../domain/authority';
@@ -27,7 +27,7 @@ import { bodyCheck, flagParameter, queryCheck } from '../request/validation';
 import {
   applicationIdOf,
   applicationNotFound,
-  conditionOn,
+  applicationResource,
   idParameter,
   idsParameter,
   keyProperties,
@@ -46,9 +46,9 @@ import {
   asUpdated,
   keyView,
 } from './application-view';
-import { commandOf } from './command';
 import { pageParameters, paginationOf, paginationSchema, placeOf } from './pagination';
-import { ok, route, type RouteResponse, type RouteRequest, type RouteDependencies } from './route';
+import { ok, route, type RouteResponse, type RouteRequest } from './route';
+import type { Stores } from '../dependencies';
 import { listOf, described, record, type Schema } from './schema';
 
 const TAG = 'Applications';
@@ -62,28 +62,20 @@ export const orUnavailable = <T>(uses: Promise<T>): Promise<T> =>
 
 export const liveKeyViews = async (
   { tenantId, at }: RouteRequest<unknown>,
-  dependencies: RouteDependencies,
+  stores: Stores,
   applicationId: string,
 ) => {
-  const keys = await findLiveKeys(dependencies.reader(FROM), tenantId, applicationId, at);
+  const keys = await findLiveKeys(stores.reader(FROM), tenantId, applicationId, at);
   const ids = keys.map(({ id }) => id);
-  const lastUses = await orUnavailable(dependencies.keyUses.lastUses(tenantId, ids));
+  const lastUses = await orUnavailable(stores.keyUses.lastUses(tenantId, ids));
   return keys.map((key) => keyView(key, { last_used_at: lastUses.get(key.id) }));
 };
 
-const viewOf = async (
-  request: RouteRequest<unknown>,
-  dependencies: RouteDependencies,
-  application: ApplicationDocument,
-) =>
-  applicationView(request.tenantId, application, await liveKeyViews(request, dependencies, application.id));
+const viewOf = async (request: RouteRequest<unknown>, stores: Stores, application: ApplicationDocument) =>
+  applicationView(request.tenantId, application, await liveKeyViews(request, stores, application.id));
 
-const shown = async (
-  request: RouteRequest<unknown>,
-  dependencies: RouteDependencies,
-  application: ApplicationDocument,
-) => {
-  const view = await viewOf(request, dependencies, application);
+const shown = async (request: RouteRequest<unknown>, stores: Stores, application: ApplicationDocument) => {
+  const view = await viewOf(request, stores, application);
   return ok(view, applicationTag(application.revision, view));
 };
 
@@ -92,15 +84,13 @@ const BATCH_SIZE = 10;
 
 const viewsOf = async (
   request: RouteRequest<unknown>,
-  dependencies: RouteDependencies,
+  stores: Stores,
   applications: readonly ApplicationDocument[],
 ) => {
   const views: ReturnType<typeof applicationView>[] = [];
   for (let from = 0; from < applications.length; from += BATCH_SIZE) {
     const batch = applications.slice(from, from + BATCH_SIZE);
-    views.push(
-      ...(await Promise.all(batch.map((application) => viewOf(request, dependencies, application)))),
-    );
+    views.push(...(await Promise.all(batch.map((application) => viewOf(request, stores, application)))));
     await yieldToEventLoop();
   }
   return views;
@@ -130,7 +120,7 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
     status: 200,
     description: 'A page of the Applications of the Tenant, in the order in which they were created.',
     schema: record('ApplicationPage', {
-      pagination: described(paginationSchema, 'Where this page is.'),
+      pagination: described(paginationSchema, 'The position of this page.'),
       data: described(listOf(applicationSchema), 'The Applications.'),
     }),
     example: {
@@ -139,23 +129,19 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
     },
   },
   projection: FROM,
-  handle: async (request, dependencies) => {
+  handle: async (request, stores) => {
     const { id: ids, type: types, page, size, start } = request.query;
     const filter = { ids, types };
     const { tenantId } = request;
-    const place = placeOf(start, dependencies.cursors, tenantId, filterText(filter));
+    const place = placeOf(start, stores.cursors, tenantId, filterText(filter));
     const after = place === undefined ? {} : { after: Number(place) };
     const question = { filter, page, size, ...after };
-    const { applications, total, last } = await findApplications(
-      dependencies.reader(FROM),
-      tenantId,
-      question,
-    );
+    const { applications, total, last } = await findApplications(stores.reader(FROM), tenantId, question);
     const next =
-      last === undefined ? undefined : dependencies.cursors.make(tenantId, filterText(filter), String(last));
+      last === undefined ? undefined : stores.cursors.make(tenantId, filterText(filter), String(last));
     return ok({
       pagination: paginationOf({ page, size, total, next }),
-      data: await viewsOf(request, dependencies, applications),
+      data: await viewsOf(request, stores, applications),
     });
   },
 });
@@ -175,18 +161,17 @@ export const getOwnApplication = route({
   tag: TAG,
   response: { ...applicationResponse, etag: true },
   projection: FROM,
-  handle: async (request, dependencies) => {
+  handle: async (request, stores) => {
     const { id } = request.application;
-    const application = await findLiveApplication(dependencies.reader(FROM), request.tenantId, id);
-    if (application !== undefined) return shown(request, dependencies, application);
-    const isDeleted =
-      (await dependencies.reader(FROM).get(request.tenantId, 'applications', id)) !== undefined;
+    const application = await findLiveApplication(stores.reader(FROM), request.tenantId, id);
+    if (application !== undefined) return shown(request, stores, application);
+    const isDeleted = (await stores.reader(FROM).get(request.tenantId, 'applications', id)) !== undefined;
     if (isDeleted) throw keyRefused('application_deleted');
     throw fault('read_models_unavailable', 'The read models do not show this Application yet.');
   },
 });
 
-export const liveApplication = async (request: RouteRequest<unknown>, { reader }: RouteDependencies) => {
+export const liveApplication = async (request: RouteRequest<unknown>, { reader }: Stores) => {
   const application = await findLiveApplication(reader(FROM), request.tenantId, applicationIdOf(request));
   if (application === undefined) throw applicationNotFound();
   return application;
@@ -202,9 +187,9 @@ export const getApplication = route({
   permission: 'application:read',
   response: { ...applicationResponse, etag: true },
   projection: FROM,
-  handle: async (request, dependencies) => {
-    const application = await liveApplication(request, dependencies);
-    return shown(request, dependencies, application);
+  handle: async (request, stores) => {
+    const application = await liveApplication(request, stores);
+    return shown(request, stores, application);
   },
 });
 
@@ -216,7 +201,7 @@ const permissionsProperty: Schema = {
 /** Other services of this family have them. Ignoring them would make callers believe in a restriction. */
 const rulesProperty = described(
   { type: ['array', 'null'], maxItems: 0 },
-  'Access rules are not supported: left out, null or empty.',
+  'Access rules are not supported: absent, null or empty.',
 );
 
 interface WireApplication extends Omit<WireKey, 'name'> {
@@ -236,10 +221,10 @@ const creation = bodyCheck<WireApplication>(
         { type: 'string', enum: applicationTypes },
         'What kind of permissions it may hold; it cannot be changed.',
       ),
-      permissions: described(permissionsProperty, 'What it may do; left out: nothing.'),
+      permissions: described(permissionsProperty, 'What it may do. Default: nothing.'),
       create_key: described(
         { type: ['boolean', 'null'] },
-        'Whether a first key is created with it; left out: it is.',
+        'Whether a first key is created with it. Default: true.',
       ),
       expires_at: keyProperties.expires_at,
       rules: rulesProperty,
@@ -250,7 +235,7 @@ const creation = bodyCheck<WireApplication>(
   { name: 'Shop', type: 'private', permissions: ['token:create', 'token:read'] },
 );
 
-export const createNewApplication = route({
+export const createApplication = route({
   method: 'post',
   path: '/applications',
   operationId: 'createApplication',
@@ -261,7 +246,7 @@ export const createNewApplication = route({
   isUnconditional: true,
   response: {
     status: 201,
-    description: 'The Application, with its first key. The answer to a repeated request has no `key`.',
+    description: 'The Application, with its first key. The response to a repeated request has no `key`.',
     schema: applicationSchema,
     example: applicationExample,
     etag: true,
@@ -270,14 +255,14 @@ export const createNewApplication = route({
     const { tenantId, at, body } = request;
     const { name, type, permissions, create_key: createsKey } = body;
     const { key, input } = newKey(tenantId, keyInputOf({ expires_at: body.expires_at ?? null }), at);
-    const decide = createApplication({
+    const decide = decideToCreate({
       applicationId: randomUUID(),
       name,
       type,
       permissions: permissions ?? [],
       ...(createsKey === false ? {} : { key: input }),
     });
-    const { events, position } = await orInvalid(ledger.execute(commandOf(request, decide)));
+    const { events, position } = await orInvalid(ledger.execute({ ...request, decide }));
     const created = events.find(
       (event) => event.type === 'ApplicationCreated',
     ) as Caused<'ApplicationCreated'>;
@@ -300,7 +285,7 @@ const update = bodyCheck<WireUpdate>(
     type: 'object',
     properties: {
       name: described({ type: 'string', validName: true }, 'Its name.'),
-      permissions: described(permissionsProperty, 'All that it may do; left out: as it was.'),
+      permissions: described(permissionsProperty, 'All that it may do. Default: as before.'),
       type: described({ enum: [...applicationTypes, null] }, 'Its type, which cannot be changed.'),
       rules: rulesProperty,
     },
@@ -324,7 +309,7 @@ export const forceQuery = queryCheck({
 
 type Force = ReturnType<typeof forceQuery>;
 
-export const changeApplication = route<WireUpdate, Force>({
+export const updateApplication = route<WireUpdate, Force>({
   method: 'put',
   path: '/applications/:id',
   params: { id: idParameter },
@@ -337,9 +322,9 @@ export const changeApplication = route<WireUpdate, Force>({
   response: { ...applicationResponse, description: 'The updated Application.', etag: true },
   handle: async (request, { ledger }): Promise<RouteResponse> => {
     const id = applicationIdOf(request);
-    const decide = updateApplication(id, { ...changesOf(request.body), ...request.query });
+    const decide = decideToUpdate(id, { ...changesOf(request.body), ...request.query });
     const { tenant, events, position } = await orInvalid(
-      ledger.execute(commandOf(request, decide, conditionOn(id, request))),
+      ledger.execute({ ...request, decide, resource: applicationResource(id, request) }),
     );
     const active = mustBeActive(tenant);
     const updated = asUpdated(mustHave(active, id), events);
@@ -348,7 +333,7 @@ export const changeApplication = route<WireUpdate, Force>({
   },
 });
 
-export const removeApplication = route<undefined, Force>({
+export const deleteApplication = route<undefined, Force>({
   method: 'delete',
   path: '/applications/:id',
   params: { id: idParameter },
@@ -360,8 +345,12 @@ export const removeApplication = route<undefined, Force>({
   response: { status: 204, description: 'The Application is deleted, and its keys are refused.' },
   handle: async (request, { ledger }) => {
     const id = applicationIdOf(request);
-    const decide = deleteApplication(id, request.query);
-    const { position } = await ledger.execute(commandOf(request, decide, conditionOn(id, request)));
+    const decide = decideToDelete(id, request.query);
+    const { position } = await ledger.execute({
+      ...request,
+      decide,
+      resource: applicationResource(id, request),
+    });
     return { status: 204, position };
   },
 });

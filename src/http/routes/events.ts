@@ -8,7 +8,7 @@ import { holds } from '../../domain/authority';
 import { codeOf, fault } from '../../fault';
 import { loadTimeout } from '../../ledger/folds';
 import { uuidFrom } from '../../uuid';
-import { MAX_READ_AGE_MS } from '../request/authentication';
+import { MAX_READ_AGE_MS } from '../handle';
 import {
   dateParameter,
   flagParameter,
@@ -20,7 +20,8 @@ import {
 } from '../request/validation';
 import { eventExample, eventSchema } from './event-schemas';
 import { uuid } from './schema';
-import { ok, route, type RouteRequest, type RouteDependencies } from './route';
+import { ok, route, type RouteRequest } from './route';
+import type { Stores } from '../dependencies';
 import { streamBody } from './stream-body';
 
 const PERMISSION = 'log:read';
@@ -66,19 +67,19 @@ export const positionRefused = (position: string, expected = 'the position of an
 export const placeAt = (
   position: string,
   { tenantId, deadline }: RouteRequest<unknown>,
-  { events }: RouteDependencies,
+  { events }: Stores,
 ): Promise<Place | undefined> =>
   beforeDeadline(findPlace(events.ledgerLog, tenantId, position), deadline, loadTimeout);
 
 const afterOf = async (
   request: RouteRequest<undefined, Query>,
-  dependencies: RouteDependencies,
+  stores: Stores,
 ): Promise<Place | undefined> => {
   const { after } = request.query;
   const [field, position] =
     after === undefined ? ['Last-Event-ID', request.header('last-event-id')] : ['after', after];
   if (position === undefined || position === '') return undefined;
-  const place = await placeAt(position, request, dependencies);
+  const place = await placeAt(position, request, stores);
   if (place === undefined) throw invalid({ [field]: [positionRefused(position)] });
   return place;
 };
@@ -110,7 +111,7 @@ const RECHECK_MS = 1_000;
 
 /** A key may expire, be revoked or lose the permission while its stream is open. */
 const stillAllowed =
-  ({ tenantId, caller }: RouteRequest<unknown>, { ledger }: RouteDependencies) =>
+  ({ tenantId, caller }: RouteRequest<unknown>, { ledger }: Stores) =>
   async (): Promise<EndReason | undefined> => {
     const key = { tenantId, digest: caller.digest, at: isoNow(), deadline: monotonicMs() + RECHECK_MS };
     try {
@@ -148,10 +149,10 @@ export const listEvents = route<undefined, Query>({
     example: eventExample,
     media: [NDJSON, SSE],
   },
-  handle: async (request, dependencies) => {
+  handle: async (request, stores) => {
     const { tenantId, query: values } = request;
-    const { ledgerLog, reading, open, stopping } = dependencies.events;
-    const after = await afterOf(request, dependencies);
+    const { ledgerLog, reading, open, stopping } = stores.events;
+    const after = await afterOf(request, stores);
     const isSse = request.accepts(NDJSON, SSE) === SSE;
     const form: StreamFormName = isSse ? 'serverSentEvents' : 'ndjson';
     const selection = {
@@ -170,7 +171,7 @@ export const listEvents = route<undefined, Query>({
       form: streamForms[form],
       after: after === undefined ? undefined : tenantPosition(after, ledgerLog.streams),
       gaveOut: request.gaveOut,
-      mayRead: stillAllowed(request, dependencies),
+      mayRead: stillAllowed(request, stores),
       gone: gone.signal,
       stopping,
       stalled: stalled.signal,

@@ -8,9 +8,59 @@ import {
 import { listEntityTypes, logView, MAX_TYPES, type LogRow } from '../../../projections/logs';
 import { dateParameter, invalid, mustBeInOrder, queryCheck, textParameter } from '../request/validation';
 import { uuidFrom } from '../../uuid';
-import { pageParameters, paginationOf, placeOf } from './pagination';
+import { pageParameters, paginationOf, paginationSchema, placeOf } from './pagination';
 import { ok, route } from './route';
-import { entityTypesExample, entityTypesSchema, logPageExample, logPageSchema } from './log-schemas';
+import { described, listOf, moment, record, text, uuid, type Schema } from './schema';
+
+const log = record(
+  'Log',
+  {
+    id: described(uuid, 'The id of the underlying event.'),
+    tenant_id: described(uuid, 'The Tenant that owns the entity.'),
+    actor_id: described(uuid, 'Who did it.'),
+    actor_type: described(text, 'What kind of actor it was. More kinds may come.', 'application', 'user'),
+    entity_type: described(text, 'What kind of entity it is about. More kinds may come.', 'tenant', 'token'),
+    entity_id: described(text, 'Which entity of that type.'),
+    operation: described(text, 'What was done. More may come.', 'create', 'update', 'read', 'delete'),
+    message: described({ type: 'string', maxLength: 250 }, 'One sentence, at most 250 UTF-16 units.'),
+    created_at: described(
+      moment,
+      'When the row was recorded; it never runs backwards in the log of a Tenant.',
+    ),
+  },
+  ['actor_id', 'actor_type'],
+);
+
+const logPageSchema: Schema = record('LogPage', {
+  pagination: described(paginationSchema, 'The position of this page.'),
+  data: described(listOf(log), 'The rows, newest first.'),
+});
+
+const logPageExample = {
+  pagination: { total_items: 1, page_number: 1, page_size: 20, total_pages: 1 },
+  data: [
+    {
+      id: '99999999-8888-4777-8666-555555555555',
+      tenant_id: '11111111-2222-4333-8444-555555555555',
+      actor_id: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+      actor_type: 'application',
+      entity_type: 'tenant',
+      entity_id: '11111111-2222-4333-8444-555555555555',
+      operation: 'update',
+      message: 'Tenant updated',
+      created_at: '2026-01-31T12:00:00.001Z',
+    },
+  ],
+};
+
+const entityTypesSchema: Schema = listOf(
+  record('EntityType', {
+    display_name: described(text, 'For people.', 'Tenant'),
+    value: described(text, 'As used in `entity_type`.', 'tenant'),
+  }),
+);
+
+const entityTypesExample = [{ display_name: 'Tenant', value: 'tenant' }];
 
 const parameters = {
   entity_type: textParameter('Only logs of this entity type.', 'tenant'),
@@ -61,8 +111,8 @@ const placeAt = (filter: LogFilter, row: LogRow): string => `${row.id} ${numberI
 
 const olderThan = (place: string | undefined): Pick<LogQuery, 'olderThan'> => {
   if (place === undefined) return {};
-  const [text = '', number = 0] = place.split(' ');
-  const id = uuidFrom(text);
+  const [eventId, number = 0] = place.split(' ');
+  const id = uuidFrom(eventId);
   // Cursors of earlier versions named a position of the log.
   if (id === undefined)
     throw invalid({ start: ['is a cursor of an earlier version of this service: start again without it'] });
@@ -108,7 +158,7 @@ export const listLogEntityTypes = route({
   permission: 'log:read',
   response: {
     status: 200,
-    description: `What the log is about: what every Tenant knows, and the first ${MAX_TYPES.toLocaleString('en')} other types that occurred.`,
+    description: `The entity types in the log: those of every Tenant, and the first ${MAX_TYPES.toLocaleString('en')} other types that occurred.`,
     schema: entityTypesSchema,
     example: entityTypesExample,
     truncatable: true,

@@ -1,17 +1,10 @@
-import type { OpenStreams } from '../../audit/open-streams';
-import type { Reading } from '../../audit/reading';
 import type { Caller } from '../../domain/authority';
-import type { Client, Idempotency } from '../../domain/events';
+import type { KeyHolder } from '../../domain/keys';
 import type { Position } from '../../event-log/event-log';
-import type { LedgerLog } from '../../event-log/ledger-log';
-import type { KeyUses } from '../../key-uses/key-uses';
-import type { Ledger } from '../../ledger/ledger';
-import type { RateLimits } from '../../limits/rate-limits';
-import type { Reader } from '../../../projections/projector';
-import type { Cursors } from './cursor';
+import type { Request } from '../../ledger/request';
+import type { Stores } from '../dependencies';
 import type { BodyCheck, QueryCheck } from '../request/validation';
 import type { Schema } from './schema';
-import type { KeyHolder } from '../../domain/keys';
 
 /** The tags of the OpenAPI document. */
 export const tags = {
@@ -50,10 +43,7 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly isUnconditional?: true;
   /** The projection that it reads: if the tenant is parked there, a header says until when the response is complete. */
   readonly projection?: string;
-  readonly handle: (
-    request: RouteRequest<Body, Query>,
-    dependencies: RouteDependencies,
-  ) => Promise<RouteResponse>;
+  readonly handle: (request: RouteRequest<Body, Query>, stores: Stores) => Promise<RouteResponse>;
 }
 
 export type SuccessResponse =
@@ -75,49 +65,19 @@ export type SuccessResponse =
 export const route = <Body = undefined, Query = unknown>(declaration: Route<Body, Query>): Route =>
   declaration as unknown as Route;
 
-/** The dependencies of handlers. */
-export interface RouteDependencies {
-  readonly ledger: Ledger;
-  readonly reader: (projection: string) => Reader;
-  readonly cursors: Cursors;
-  readonly keyUses: Pick<KeyUses, 'lastUses' | 'days'>;
-  readonly limits: RateLimits;
-  readonly events: EventSource;
-}
-
-/** Where raw events are read from. `open` limits the number of streams. */
-export interface EventSource {
-  readonly ledgerLog: LedgerLog;
-  readonly reading: Reading;
-  readonly open: OpenStreams['open'];
-  /** Aborted when the process is stopping. */
-  readonly stopping: AbortSignal;
-}
-
 /** A request that has passed all checks before its handler. */
-export interface RouteRequest<Body, Query = unknown> {
-  readonly tenantId: string;
-  readonly application: KeyHolder;
+export interface RouteRequest<Body, Query = unknown> extends Request {
   readonly caller: Extract<Caller, { kind: 'key' }>;
-  /** The one that the route needs. */
-  readonly permission: string | undefined;
+  readonly application: KeyHolder;
   /** The values of the `:name` parts of the path. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
+  readonly body: Body;
   readonly header: (name: string) => string | undefined;
   /** The media type that the client prefers, by default the first. False: it accepts none of them. */
   readonly accepts: (...types: readonly string[]) => string | false;
-  readonly body: Body;
-  readonly idempotency: Idempotency | undefined;
-  /** Whether `If-Match` names the revision in this entity tag. */
-  readonly isMet: ((tag: string) => boolean) | undefined;
-  readonly at: string;
-  readonly traceId: string;
-  /** Undefined: it is not recorded. */
-  readonly client: Client | undefined;
   /** Counts events that the response contains. */
   readonly gaveOut: (events: number) => void;
-  readonly deadline: number;
   /** Aborted when the connection is closed before the response is complete. */
   readonly gone: () => AbortSignal;
 }

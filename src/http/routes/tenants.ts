@@ -3,14 +3,63 @@ import type { Moment } from '../../audit/tenant-history';
 import { keyRefused, mustHold } from '../../domain/authority';
 import { parseMoment } from '../../domain/moment';
 import { deleteTenant, mustBeActive, updateTenant, type ActiveTenant } from '../../domain/tenant';
-import { documentOfTenant, findTenant } from '../../../projections/tenants';
+import { documentOfTenant, findTenant, type TenantDocument } from '../../../projections/tenants';
 import { fault } from '../../fault';
 import { bodyCheck, invalid, queryCheck, textParameter } from '../request/validation';
-import { commandOf } from './command';
 import { placeAt, positionRefused } from './events';
-import { ok, route, type RouteResponse, type RouteRequest, type RouteDependencies } from './route';
-import { described, type Schema } from './schema';
-import { tenantExample, tenantSchema, tenantSettings, tenantView } from './tenant-view';
+import { ok, route, type RouteResponse, type RouteRequest } from './route';
+import type { Stores } from '../dependencies';
+import { described, flag, moment, record, text, uuid, type Schema } from './schema';
+
+/** Booleans, encoded as strings. */
+const tenantSettings = {
+  fingerprint_tokens: described(
+    flag,
+    'Whether all tokens are fingerprinted with the default expression of their type.',
+  ),
+  deduplicate_tokens: described(flag, 'Whether tokens are deduplicated when they are created or updated.'),
+};
+
+const tenantSchema = record(
+  'Tenant',
+  {
+    id: described(uuid, 'The id of the Tenant.'),
+    owner_id: described(uuid, 'The user who owns the Tenant.'),
+    name: described(text, 'The name of the Tenant.', 'Acme'),
+    settings: described(record('TenantSettings', tenantSettings), 'The settings of the Tenant.'),
+    created_by: described(uuid, 'The user who created the Tenant.'),
+    created_at: described(moment, 'When it was created.'),
+    modified_by: described(uuid, 'The user or the Application that modified it last.'),
+    modified_at: described(moment, 'When the request arrived that modified it last.'),
+  },
+  ['created_by', 'modified_by', 'modified_at'],
+);
+
+const tenantExample = {
+  id: '11111111-2222-4333-8444-555555555555',
+  owner_id: '00000000-0000-0000-0000-000000000000',
+  name: 'Acme',
+  settings: { fingerprint_tokens: 'false', deduplicate_tokens: 'true' },
+  created_by: '00000000-0000-0000-0000-000000000000',
+  created_at: '2026-01-31T12:00:00.000Z',
+  modified_by: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+  modified_at: '2026-02-01T09:30:00.123Z',
+};
+
+/** The Tenant as specified. Undefined members are omitted from the JSON. */
+const tenantView = (document: TenantDocument) => ({
+  id: document.id,
+  owner_id: document.owner_id,
+  name: document.name,
+  settings: {
+    fingerprint_tokens: String(document.settings.fingerprint_tokens),
+    deduplicate_tokens: String(document.settings.deduplicate_tokens),
+  },
+  created_by: document.created_by,
+  created_at: document.created_at,
+  modified_by: document.modified_by,
+  modified_at: document.modified_at,
+});
 
 const PATH = '/tenants/self';
 
@@ -28,7 +77,7 @@ const tenantUpdateSchema: Schema = {
     name: described({ type: 'string', validName: true }, 'The name of the Tenant.'),
     settings: {
       type: ['object', 'null'],
-      description: 'The settings to change; those that are left out stay as they are.',
+      description: 'The settings to change; all others stay as they are.',
       properties: tenantSettings,
       additionalProperties: false,
     },
@@ -50,7 +99,7 @@ const settingsOf = ({ settings }: WireTenantUpdate): Partial<TenantSettings> => 
     : { deduplicateTokens: settings.deduplicate_tokens === 'true' }),
 });
 
-const conditionOnTenant = { of: 'Tenant', tag: (tenant: ActiveTenant) => String(tenant.changedAt) } as const;
+const ownTenant = { of: 'Tenant', tag: (tenant: ActiveTenant) => String(tenant.changedAt) } as const;
 
 const query = queryCheck({
   as_of: textParameter(
@@ -59,29 +108,25 @@ const query = queryCheck({
   ),
 });
 
-const momentOf = async (
-  text: string,
-  request: RouteRequest<unknown>,
-  dependencies: RouteDependencies,
-): Promise<Moment> => {
-  const time = parseMoment(text.replace(' ', '+'));
+const momentOf = async (asOf: string, request: RouteRequest<unknown>, stores: Stores): Promise<Moment> => {
+  const time = parseMoment(asOf.replace(' ', '+'));
   if (time !== undefined) return { time };
-  const place = await placeAt(text, request, dependencies);
+  const place = await placeAt(asOf, request, stores);
   if (place !== undefined) return { position: place.position };
   const expected = 'an ISO 8601 date or date-time, or the position of an event';
-  throw invalid({ as_of: [positionRefused(text, expected)] });
+  throw invalid({ as_of: [positionRefused(asOf, expected)] });
 };
 
 /** Folds the tenant's own events, so the cost grows with their number. */
 const tenantAsOf = async (
-  text: string,
+  asOf: string,
   request: RouteRequest<unknown>,
-  dependencies: RouteDependencies,
+  stores: Stores,
 ): Promise<RouteResponse> => {
   mustHold(request.application, 'log:read');
-  const moment = await momentOf(text, request, dependencies);
+  const at = await momentOf(asOf, request, stores);
   const { tenantId, deadline, gone } = request;
-  const document = await dependencies.events.reading.tenantAt(tenantId, moment, { deadline, gone: gone() });
+  const document = await stores.events.reading.tenantAt(tenantId, at, { deadline, gone: gone() });
   if (document === undefined) throw fault('not_found', 'The Tenant did not exist at that time.');
   return ok(tenantView(document), String(document.revision));
 };
@@ -102,11 +147,11 @@ export const getOwnTenant = route<undefined, ReturnType<typeof query>>({
     etag: true,
   },
   projection: 'tenants',
-  handle: async (request, dependencies) => {
+  handle: async (request, stores) => {
     const { tenantId } = request;
     const { as_of } = request.query;
-    if (as_of !== undefined) return tenantAsOf(as_of, request, dependencies);
-    const document = await findTenant(dependencies.reader('tenants'), tenantId);
+    if (as_of !== undefined) return tenantAsOf(as_of, request, stores);
+    const document = await findTenant(stores.reader('tenants'), tenantId);
     if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
     return ok(tenantView(document), String(document.revision));
   },
@@ -129,7 +174,7 @@ export const updateOwnTenant = route({
   },
   handle: async (request, { ledger }) => {
     const decide = updateTenant({ name: request.body.name, settings: settingsOf(request.body) });
-    const { tenant, position } = await ledger.execute(commandOf(request, decide, conditionOnTenant));
+    const { tenant, position } = await ledger.execute({ ...request, decide, resource: ownTenant });
     const updated = mustBeActive(tenant);
     return { ...ok(tenantView(documentOfTenant(updated)), String(updated.changedAt)), position };
   },
@@ -144,7 +189,7 @@ export const deleteOwnTenant = route({
   permission: 'tenant:delete',
   response: { status: 204, description: 'The Tenant is deleted.' },
   handle: async (request, { ledger }) => {
-    const { position } = await ledger.execute(commandOf(request, deleteTenant(), conditionOnTenant));
+    const { position } = await ledger.execute({ ...request, decide: deleteTenant(), resource: ownTenant });
     return { status: 204, position };
   },
 });

@@ -1,6 +1,6 @@
 import { isProblemCode, problems, type Problem, type ProblemCode } from '../../problems';
 import type { HeaderNames } from '../../configuration';
-import type { ApiContext, Step } from '../api-context';
+import type { ApiContext, Step } from '../context';
 import { homePage } from '../pages/home-page';
 import { PAGE_SECURITY } from '../pages/layout';
 import { problemPage, problemsPage } from '../pages/problem-pages';
@@ -17,7 +17,7 @@ interface Content {
 }
 
 /** A page that needs no key: about the service, its API, or the problems that the `type` of errors links to. */
-export interface OpenPage extends Pick<Route, 'path' | 'params' | 'operationId' | 'summary'> {
+export interface PublicPage extends Pick<Route, 'path' | 'params' | 'operationId' | 'summary'> {
   readonly description: string;
   /** For programs. Omitted: the page is always HTML. */
   readonly json?: {
@@ -38,7 +38,7 @@ const summaryProperties = {
   code: described(text, 'The stable name of the problem.', 'not_found'),
   status: described(
     { type: 'integer', format: 'int64' },
-    'Its HTTP status; left out: it is one of the command line.',
+    'Its HTTP status; absent for problems of the command line.',
     404,
   ),
   title: described(text, 'The kind of error, always in the same words.'),
@@ -46,7 +46,7 @@ const summaryProperties = {
 
 const summaryOf = (code: string, { status, title }: Problem) => ({ code, status, title });
 
-export const publicPages: readonly OpenPage[] = [
+export const publicPages: readonly PublicPage[] = [
   {
     path: '/',
     operationId: 'getService',
@@ -69,7 +69,7 @@ export const publicPages: readonly OpenPage[] = [
     path: LINKS.docs,
     operationId: 'getApiReference',
     summary: 'Show the API reference',
-    description: 'Every call with a line to copy.',
+    description: 'Every endpoint with a curl command.',
     html: ({ document }) => referencePage(document()),
   },
   {
@@ -79,7 +79,7 @@ export const publicPages: readonly OpenPage[] = [
     description: 'Every code: for people, or for programs.',
     json: {
       schema: record('ProblemList', {
-        data: described(listOf(record('ProblemSummary', summaryProperties, ['status'])), 'All of them.'),
+        data: described(listOf(record('ProblemSummary', summaryProperties, ['status'])), 'All problems.'),
       }),
       example: { data: [summaryOf('not_found', problems.not_found)] },
       body: () => ({ data: Object.entries(problems).map(([code, problem]) => summaryOf(code, problem)) }),
@@ -119,18 +119,20 @@ export const publicPages: readonly OpenPage[] = [
 ];
 
 /** HTML for people, JSON for programs. */
-const wantsHtml = (ctx: ApiContext, { json, html }: OpenPage): boolean => {
+const wantsHtml = (ctx: ApiContext, { json, html }: PublicPage): boolean => {
   if (json === undefined || html === undefined) return html !== undefined;
   ctx.vary('Accept');
   return ctx.accepts('json', 'html') === 'html';
 };
 
-export const openPageAt = (path: string): OpenPage | undefined =>
-  publicPages.find((page) =>
-    page.params === undefined
-      ? path === page.path
-      : path.startsWith(PROBLEM_PREFIX) && isProblemCode(path.slice(PROBLEM_PREFIX.length)),
-  );
+const isLiteral = ({ params }: PublicPage): boolean => params === undefined;
+const literalPages = new Map(publicPages.filter(isLiteral).map((page) => [page.path, page]));
+const pageOfProblem = publicPages.find((page) => !isLiteral(page));
+
+export const publicPageAt = (path: string): PublicPage | undefined =>
+  path.startsWith(PROBLEM_PREFIX) && isProblemCode(path.slice(PROBLEM_PREFIX.length))
+    ? pageOfProblem
+    : literalPages.get(path);
 
 const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD';
 
@@ -139,7 +141,7 @@ export const servePublicPages = (content: Content): Step => {
   /** Each page is rendered on its first request. */
   const rendered = new Map<string, string | undefined>();
 
-  const show = (ctx: ApiContext, page: OpenPage, code: ProblemCode): void => {
+  const show = (ctx: ApiContext, page: PublicPage, code: ProblemCode): void => {
     const isHtml = wantsHtml(ctx, page);
     const variant = `${ctx.state.path} ${isHtml}`;
     const render = () =>
@@ -156,8 +158,8 @@ export const servePublicPages = (content: Content): Step => {
 
   return async (ctx, next) => {
     const { path } = ctx.state;
-    const page = isRead(ctx.method) ? openPageAt(path) : undefined;
-    if (page === undefined) await next();
-    else show(ctx, page, path.slice(PROBLEM_PREFIX.length) as ProblemCode);
+    const page = isRead(ctx.method) ? publicPageAt(path) : undefined;
+    if (page === undefined) return next();
+    show(ctx, page, path.slice(PROBLEM_PREFIX.length) as ProblemCode);
   };
 };

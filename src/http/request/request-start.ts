@@ -3,7 +3,8 @@ import { isoNow, monotonicMs } from '../../async/clock';
 import { isTraceId } from '../../domain/trace-id';
 import { fault } from '../../fault';
 import { securityHeaders } from '../response/security-headers';
-import { headerOf, type ApiContext, type ApiDependencies } from '../api-context';
+import { headerOf, type ApiContext, type Step } from '../context';
+import type { ApiDependencies } from '../dependencies';
 import { arrivalOf } from './pipelining';
 import { childOf, readTraceParent, traceParentText } from './trace-parent';
 
@@ -45,32 +46,37 @@ const continueTrace = (ctx: ApiContext): void => {
   ctx.set('traceparent', traceParentText(ctx.state.traceContext));
 };
 
-/** The first step: sets the arrival time, the trace id and the headers that every response has. */
-export const arrive = (ctx: ApiContext, { headers, isOpen }: ApiDependencies): void => {
-  const { state } = ctx;
-  const sent = headerOf(ctx, headers.traceId);
-  continueTrace(ctx);
-  state.traceId =
-    sent !== undefined && isTraceId(sent) ? sent : (state.traceContext?.traceId ?? randomUUID());
-  state.arrivedMs = arrivalOf(ctx.req);
-  setRequestTime(ctx, state.arrivedMs);
-  const target = targetOf(ctx.req.url ?? '');
-  if (target === undefined) state.pathless = true;
-  ctx.req.url = target ?? '/';
-  state.path = pathOf(ctx);
-  ctx.set(securityHeaders);
-  ctx.set(headers.traceId, state.traceId);
-  if (!isOpen()) ctx.set('Connection', 'close');
-};
+/** Sets the times, the trace id and the headers that every response has. */
+export const startRequest =
+  ({ settings: { headers }, stores: { events } }: ApiDependencies): Step =>
+  (ctx, next) => {
+    const { state } = ctx;
+    const sent = headerOf(ctx, headers.traceId);
+    continueTrace(ctx);
+    state.traceId =
+      sent !== undefined && isTraceId(sent) ? sent : (state.traceContext?.traceId ?? randomUUID());
+    state.arrivedMs = arrivalOf(ctx.req);
+    setRequestTime(ctx, state.arrivedMs);
+    const target = targetOf(ctx.req.url ?? '');
+    if (target === undefined) state.pathless = true;
+    ctx.req.url = target ?? '/';
+    state.path = pathOf(ctx);
+    ctx.set(securityHeaders);
+    ctx.set(headers.traceId, state.traceId);
+    // The process is stopping, so the connection is not kept alive.
+    if (events.stopping.aborted) ctx.set('Connection', 'close');
+    return next();
+  };
 
 /** From the raw headers: Node keeps only the first of several. */
 const hostCount = ({ req: { rawHeaders } }: ApiContext): number =>
-  rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
+  rawHeaders.filter((name, at) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host').length;
 
 /** Node's own response to a missing Host header has no body, so check here. Two of them hint at request smuggling. */
-export const requireTarget = (ctx: ApiContext): void => {
+export const requireTarget: Step = (ctx, next) => {
   if (ctx.state.pathless === true) throw fault('malformed_request', 'The target of the request has no path.');
   const hosts = hostCount(ctx);
   if (hosts > 1 || (ctx.req.httpVersion === '1.1' && hosts === 0))
     throw fault('malformed_request', 'An HTTP/1.1 request needs one Host header.');
+  return next();
 };

@@ -1,0 +1,91 @@
+import type { Logger } from 'pino';
+import type { Reader } from '../../projections/projector';
+import type { AccessRecord } from '../access/access-record';
+import type { OpenStreams } from '../audit/open-streams';
+import type { Reading } from '../audit/reading';
+import type { HeaderNames } from '../configuration';
+import type { Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
+import type { KeyUses } from '../key-uses/key-uses';
+import type { Ledger } from '../ledger/ledger';
+import type { RateLimits } from '../limits/rate-limits';
+import type { TrustedProxies } from '../limits/trusted-proxies';
+import type { ApiContext } from './context';
+import type { Tracing } from './request/tracing';
+import type { Cursors } from './routes/pagination';
+
+/** What the API works with. */
+export interface ApiDependencies {
+  readonly settings: ApiSettings;
+  readonly stores: Stores;
+  readonly readModels: ReadModels;
+  readonly monitoring: Monitoring;
+}
+
+/** As configured. */
+export interface ApiSettings {
+  readonly headers: HeaderNames;
+  readonly publicUrl: string;
+  readonly bodyLimit: number;
+  /** The origins whose pages may call the API from a browser: `*` for all, empty for none. */
+  readonly corsOrigins: readonly string[];
+  /** Whether events record the client that caused them. */
+  readonly recordsClients: boolean;
+  readonly trustedProxies: TrustedProxies;
+  /** The version of the program. */
+  readonly version: string;
+}
+
+/** What is read and written. Handlers get these. */
+export interface Stores {
+  readonly ledger: Ledger;
+  /** Its answers are no older than the request. */
+  readonly reader: (projection: string) => Reader;
+  readonly events: EventSource;
+  readonly keyUses: KeyUses;
+  /** Records requests that were refused to known keys. */
+  readonly access: AccessRecord;
+  readonly limits: RateLimits;
+  readonly cursors: Cursors;
+}
+
+/** Where raw events are read from. `open` limits the number of streams. */
+export interface EventSource {
+  readonly ledgerLog: LedgerLog;
+  readonly reading: Reading;
+  readonly open: OpenStreams['open'];
+  /** Aborted when the process is stopping. */
+  readonly stopping: AbortSignal;
+}
+
+/** How far the read models are. */
+export interface ReadModels {
+  /** False until they have reached the head that this process found when it started. */
+  readonly isReady: () => boolean;
+  /** The same, after waiting for it until the deadline if this process has just started. */
+  readonly whenReady: (deadline: number) => Promise<boolean>;
+  /** Their progress until then. */
+  readonly startProgress: () => StartProgress;
+  /** Await this before the first use of `reader`. False: it may be stale. */
+  readonly upToDate: () => Promise<boolean>;
+  readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
+  readonly isParked: (tenantId: string, reached: Position) => Promise<boolean>;
+}
+
+/** As shown in a response body. Not the number of events: that is nobody's business but the operator's. */
+export interface StartProgress {
+  readonly percent: number;
+}
+
+export interface RequestMetrics {
+  began(): void;
+  /** The response was sent, or the client disconnected. */
+  ended(ctx: ApiContext): void;
+}
+
+export interface Monitoring {
+  readonly logger: Logger;
+  readonly metrics: RequestMetrics;
+  /** Undefined: traces are not collected. */
+  readonly tracing?: Tracing | undefined;
+}

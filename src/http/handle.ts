@@ -1,0 +1,256 @@
+import { Readable } from 'node:stream';
+import { isoNow, monotonicMs } from '../async/clock';
+import { holds, keyRefused, mustHold } from '../domain/authority';
+import type { Client } from '../domain/events';
+import { masked } from '../domain/key-like';
+import type { Position } from '../event-log/event-log';
+import { codeOf, fault } from '../fault';
+import type { RequestWithKey } from '../key-uses/key-uses';
+import { digestOf, tenantOfKey } from '../ledger/api-key';
+import { ANSWER_MS, isRefused } from '../ledger/ledger';
+import type { PresentedKey } from '../ledger/request';
+import { findParked } from '../projecting/parked-tenants';
+import { httpProblems, isHttpProblemCode } from '../problems';
+import { authenticated, headerOf, type ApiContext, type ApiState, type Step } from './context';
+import type { ApiDependencies } from './dependencies';
+import { etagOf, ifMatch, unchangedTag } from './request/conditions';
+import { idempotencyOf, sentIdempotencyKey } from './request/idempotency';
+import { rawBodyOf, type ReadBody } from './request/request-body';
+import { queryCheck } from './request/validation';
+import {
+  mayBeUnchanged,
+  takesCondition,
+  type Route,
+  type RouteRequest,
+  type RouteResponse,
+} from './routes/route';
+
+/** From the key to the response: what happens to a request with a key, in this order. */
+
+const isRead = ({ method }: ApiContext): boolean =>
+  method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
+
+const presentedKeyOf = (ctx: ApiContext, { settings: { headers } }: ApiDependencies): PresentedKey => {
+  const { at, deadline, path } = ctx.state;
+  const key = headerOf(ctx, headers.apiKey);
+  if (key === undefined) throw keyRefused('missing');
+  const tenantId = tenantOfKey(key);
+  if (tenantId === undefined) throw keyRefused('malformed');
+  const idempotencyKey = isRead(ctx) ? undefined : sentIdempotencyKey(ctx, headers);
+  const request =
+    idempotencyKey === undefined ? undefined : { key: idempotencyKey, scope: `${ctx.method} ${path}` };
+  return { tenantId, digest: digestOf(key), at, deadline, isWrite: !isRead(ctx), request };
+};
+
+/** A key that is accepted for a read was valid at most this long ago. */
+export const MAX_READ_AGE_MS = 400;
+
+/** A key may start a write however long ago it was valid: `execute` checks it at the revision of the append. */
+const MAX_WRITE_AGE_MS = Infinity;
+
+const identify = async (ctx: ApiContext, dependencies: ApiDependencies): Promise<void> => {
+  const { stores, readModels } = dependencies;
+  const presented = presentedKeyOf(ctx, dependencies);
+  ctx.state.presented = presented;
+  if (!isRead(ctx)) {
+    ctx.state.identity = await stores.ledger.identify(presented, MAX_WRITE_AGE_MS);
+    return;
+  }
+  if (!readModels.isReady() && !(await readModels.whenReady(ctx.state.deadline)))
+    throw fault('starting', 'The read models have not caught up yet.', {
+      progress: readModels.startProgress(),
+    });
+  ctx.state.identity = await stores.ledger.identify(presented, MAX_READ_AGE_MS);
+  if (!(await readModels.upToDate())) ctx.state.mayBeStale = true;
+};
+
+/** Whether a write was refused before `execute`, which decides at the head of the stream anyway. */
+const isRefusedEarly = (error: unknown): boolean => {
+  const code = codeOf(error) ?? '';
+  return !isRefused(error) && isHttpProblemCode(code) && httpProblems[code].status < 500;
+};
+
+/**
+ * The error to respond with. If a write is refused before any decision, its key is checked again at the head of the
+ * stream: if another process has revoked it in the meantime, the response is 401 instead of the original error.
+ */
+const finalError = async (ctx: ApiContext, error: unknown, { stores }: ApiDependencies): Promise<unknown> => {
+  if (isRead(ctx) || !isRefusedEarly(error)) return error;
+  // Not from `presented`: both were reset once the body had arrived.
+  const { at, deadline } = ctx.state;
+  return stores.ledger.identify({ ...authenticated(ctx.state).presented, at, deadline }, 0).then(
+    () => error,
+    (refused: unknown) => refused,
+  );
+};
+
+/** Counts what an accepted key was used for. */
+const countUse = (
+  state: ApiState,
+  at: string,
+  what: RequestWithKey['what'],
+  { settings, stores }: ApiDependencies,
+): void => {
+  const { tenantId, keyId, application } = authenticated(state).identity;
+  const address = settings.recordsClients ? state.clientAddress : undefined;
+  stores.keyUses.used({ tenantId, applicationId: application.id, keyId, at, address, what });
+};
+
+/** 401 comes first: an unauthenticated caller must not learn which routes exist. */
+export const authenticate =
+  (dependencies: ApiDependencies): Step =>
+  async (ctx, next) => {
+    await identify(ctx, dependencies);
+    try {
+      await next();
+      const { at, operation = ctx.method.toLowerCase() } = ctx.state;
+      countUse(ctx.state, at, { operation }, dependencies);
+    } catch (thrown) {
+      const error = await finalError(ctx, thrown, dependencies);
+      if (codeOf(error) !== 'key_refused') countUse(ctx.state, ctx.state.at, 'failed', dependencies);
+      throw error;
+    }
+  };
+
+/** Before a refusal, the key is checked as of now: the permission may just have been granted. */
+const requirePermission = async (
+  state: ApiState,
+  permission: string,
+  { stores }: ApiDependencies,
+): Promise<void> => {
+  const { presented, identity } = authenticated(state);
+  const isHeld = holds(identity.application, permission);
+  const { application } = isHeld ? identity : await stores.ledger.identify(presented, 0);
+  mustHold(application, permission);
+};
+
+const MAX_USER_AGENT_LENGTH = 256;
+
+/** The address as the limits count it. The user agent is masked: a key may have been sent in it. */
+const clientOf = (ctx: ApiContext): Client => {
+  const userAgent = headerOf(ctx, 'user-agent');
+  const address = ctx.state.clientAddress;
+  return userAgent === undefined
+    ? { address }
+    : { address, userAgent: masked(userAgent.slice(0, MAX_USER_AGENT_LENGTH)) };
+};
+
+const goneOf = ({ res }: ApiContext): AbortSignal => {
+  const gone = new AbortController();
+  if (res.destroyed) gone.abort();
+  else res.once('close', () => gone.abort());
+  return gone.signal;
+};
+
+const noParameters = queryCheck({});
+
+const requestOf = (ctx: ApiContext, route: Route, dependencies: ApiDependencies): RouteRequest<unknown> => {
+  const { headers, recordsClients } = dependencies.settings;
+  const { at, deadline, traceId } = ctx.state;
+  const { presented, identity } = authenticated(ctx.state);
+  const { tenantId, application } = identity;
+  const writes = route.method !== 'get';
+  return {
+    tenantId,
+    application,
+    caller: { kind: 'key', digest: presented.digest, applicationId: application.id },
+    at,
+    deadline,
+    traceId,
+    client: writes && recordsClients ? clientOf(ctx) : undefined,
+    permission: route.permission,
+    idempotency: writes ? idempotencyOf(ctx, headers, rawBodyOf(ctx)) : undefined,
+    isMet: takesCondition(route) ? ifMatch(headerOf(ctx, 'if-match')) : undefined,
+    params: ctx['params'] as RouteRequest<unknown>['params'],
+    query: (route.query ?? noParameters)(ctx.querystring),
+    body: route.body === undefined ? undefined : route.body(ctx.request.body),
+    header: (name) => headerOf(ctx, name),
+    accepts: (...types) => {
+      ctx.vary('Accept');
+      return ctx.accepts(...types);
+    },
+    gaveOut: (eventsGivenOut) => countUse(ctx.state, isoNow(), { eventsGivenOut }, dependencies),
+    gone: () => goneOf(ctx),
+  };
+};
+
+/**
+ * The read models may be stale, which is an error, or the tenant parked at a bad event: then the response only includes
+ * what was recorded before, and a header says so.
+ */
+const checkCompleteness = async (
+  ctx: ApiContext,
+  projection: string,
+  { stores, settings }: ApiDependencies,
+): Promise<void> => {
+  if (ctx.state.mayBeStale === true)
+    throw fault(
+      'read_models_unavailable',
+      'It could not be determined in time whether the read models had been switched.',
+    );
+  const { tenantId } = authenticated(ctx.state).identity;
+  const parked = await findParked(stores.reader(projection), tenantId);
+  if (parked !== undefined) ctx.set(settings.headers.completeUntil, parked.recorded_at);
+};
+
+/**
+ * Waits until a write is visible in the read models. If it is not by the deadline, it is durable nonetheless, and a
+ * header says so. During startup no reads are served, so there is nothing to wait for.
+ */
+const awaitVisible = async (
+  ctx: ApiContext,
+  position: Position,
+  { readModels, settings }: ApiDependencies,
+): Promise<void> => {
+  const { tenantId } = authenticated(ctx.state).identity;
+  const remainingMs = Math.max(0, ctx.state.deadline - ANSWER_MS - monotonicMs());
+  const isVisible = await readModels
+    .reached(position, readModels.isReady() ? remainingMs : 0)
+    .then(async (reached) => reached && !(await readModels.isParked(tenantId, position)))
+    .catch(() => false);
+  if (isVisible) return;
+  ctx.state.isReadPending = true;
+  ctx.set(settings.headers.readPending, 'true');
+};
+
+const send = (
+  ctx: ApiContext,
+  route: Route,
+  response: RouteResponse,
+  { settings }: ApiDependencies,
+): void => {
+  const { status, body, type, etag, totalItems } = response;
+  ctx.set('Cache-Control', 'private, no-cache');
+  if (totalItems !== undefined) ctx.set(settings.headers.totalItems, String(totalItems));
+  const unchanged =
+    etag !== undefined && mayBeUnchanged(route)
+      ? unchangedTag(headerOf(ctx, 'if-none-match'), etag)
+      : undefined;
+  if (etag !== undefined) ctx.set('ETag', unchanged ?? etagOf(etag));
+  ctx.status = unchanged === undefined ? status : 304;
+  // As in the response that the client has.
+  if (unchanged !== undefined) ctx.vary('Accept-Encoding');
+  if (body === undefined || unchanged !== undefined) return;
+  ctx.type = type ?? 'json';
+  ctx.body = body instanceof Readable ? body : JSON.stringify(body);
+  // The first event may take a while: let the client know at once that the stream is open.
+  if (body instanceof Readable) ctx.flushHeaders();
+};
+
+/** Handles a request for this route, once its caller is known. */
+export const handle = async (
+  ctx: ApiContext,
+  route: Route,
+  readBody: ReadBody,
+  dependencies: ApiDependencies,
+): Promise<void> => {
+  ctx.state.route = route.path;
+  ctx.state.operation = route.operationId;
+  if (route.permission !== undefined) await requirePermission(ctx.state, route.permission, dependencies);
+  if (route.body !== undefined) await readBody(ctx, route.body.isOptional);
+  // Before the read: if the tenant is released in between, the response has more than the header says, not less.
+  if (route.projection !== undefined) await checkCompleteness(ctx, route.projection, dependencies);
+  const response = await route.handle(requestOf(ctx, route, dependencies), dependencies.stores);
+  if (response.position !== undefined) await awaitVisible(ctx, response.position, dependencies);
+  send(ctx, route, response, dependencies);
+};
