@@ -17,14 +17,26 @@ type Wording = {
   readonly [T in EventType]: (event: Extract<Recorded, { readonly type: T }>) => AuditLine;
 };
 
-const line = (entityType: string, entityId: string, operation: string, message: string): AuditLine => ({
+/** The operations of all events but `ActivityReported`, which names its own. */
+export const operations = ['create', 'read', 'use', 'update', 'delete', 'deny'] as const;
+type Operation = (typeof operations)[number];
+
+const reportedLine = (
+  entityType: string,
+  entityId: string,
+  operation: string,
+  message: string,
+): AuditLine => ({
   entityType,
   entityId,
   operation: operation.toLowerCase(),
   message: message.slice(0, MAX_MESSAGE_LENGTH).toWellFormed(),
 });
 
-const operations = {
+const line = (entityType: string, entityId: string, operation: Operation, message: string): AuditLine =>
+  reportedLine(entityType, entityId, operation, message);
+
+const operationOf = {
   Created: 'create',
   Read: 'read',
   Used: 'use',
@@ -37,7 +49,7 @@ const entityFact = (type: EntityFactType) => {
   const template = line(
     entity.toLowerCase(),
     '',
-    operations[operation],
+    operationOf[operation],
     `${entity} ${operation.toLowerCase()}`,
   );
   return (event: { readonly data: { readonly entityId: string } }): AuditLine => ({
@@ -66,7 +78,7 @@ const wording: Wording = {
   KeyRevoked: ({ data }) => line('key', data.keyId, 'delete', 'Key revoked'),
   ...entityFacts,
   ActivityReported: ({ data }) =>
-    line(
+    reportedLine(
       data.entityType.toLowerCase(),
       data.entityId,
       data.operation,

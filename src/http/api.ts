@@ -68,6 +68,7 @@ const CLIENT_GONE = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'
 /** Every request goes through this middleware from top to bottom. */
 export const api = (dependencies: ApiDependencies): Koa<ApiState> => {
   const { settings, monitoring } = dependencies;
+  const allowsOrigins = settings.corsOrigins.length > 0;
   const document = () => openApiDocument({ ...settings, routes });
 
   const app = new Koa<ApiState>();
@@ -75,11 +76,11 @@ export const api = (dependencies: ApiDependencies): Koa<ApiState> => {
   app.use(startRequest(dependencies));
   app.use(accessLog(monitoring));
   app.use(compress);
-  app.use(crossOrigin(settings));
+  if (allowsOrigins) app.use(crossOrigin(settings));
   app.use(catchProblems(dependencies));
   app.use(limitRequests(dependencies)); // 429
   app.use(requireTarget); // 400
-  app.use(endPreflight);
+  if (allowsOrigins) app.use(endPreflight);
   app.use(servePublicPages({ ...settings, document }));
   app.use(authenticate(dependencies)); // 401
   app.use(routing(routes, dependencies)); // 403, 413, 415, 400, 412: see `handle`

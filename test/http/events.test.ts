@@ -165,6 +165,19 @@ describe('raw events over HTTP', () => {
     ['?start_date=2099-01-01', []],
     ['?type=TokenCreated&limit=1', ['TokenCreated']],
   ];
+  it.each([
+    ['type=TenantUpdatet', 'type', 'is not known: did you mean TenantUpdated?'],
+    ['type=tenantupdated', 'type', 'is not known: did you mean TenantUpdated?'],
+    [
+      'operation=creat',
+      'operation',
+      'is neither built in nor in the log of this Tenant: did you mean create?',
+    ],
+  ])('are not filtered by %s, which can match nothing', async (query, field, text) => {
+    const { status, json } = await ask(`${service.url}/events?${query}`, { key: owner.key });
+    expect([status, json]).toEqual([400, expect.objectContaining({ errors: { [field]: [text] } })]);
+  });
+
   it.each(filters)('are filtered by %s', async (query, types) => {
     expect(eventsIn((await get(query)).text).map(({ type }) => type)).toEqual(types);
   });

@@ -134,7 +134,7 @@ describe('followers', () => {
       expect(idsOf([...followers.curl.events(), ...resumed.events()])).toEqual(own);
       expect(followers.eventSource.sent[0]).toBeNull();
       expect(followers.eventSource.sent.at(-1)).toEqual(expect.any(String));
-      expect(following.stderr()).toContain(`To go on from here: --after ${stored.at(-1)?.position}`);
+      expect(following.stderr()).toContain(`To continue: --after ${stored.at(-1)?.position}`);
       await second.stop();
       await store.stop();
     },

@@ -9,11 +9,12 @@ import {
   type ExportRange,
   type Trailer,
 } from '../../audit/export';
-import { isEventType } from '../../domain/event-schemas';
+import { eventSchemas, operatorEventSchemas } from '../../domain/event-schemas';
 import { formatOf } from '../../event-log/codec';
 import type { Head, LoggedEvent, Position } from '../../event-log/event-log';
 import { logWatch } from '../../event-log/log-watch';
 import type { LedgerLog } from '../../event-log/ledger-log';
+import { suggestionFor } from '../../nearest';
 import { border, collected, mustBeInOrder, uuid, wholeNumber } from '../arguments';
 import { mustBeReached, positionArgument, withConfiguredLog } from './arguments';
 import { checkCommand } from './check-command';
@@ -55,6 +56,13 @@ const entity = (text: string): Options['entity'] => {
   return { type, id };
 };
 
+const knownTypes = [...Object.keys(eventSchemas), ...Object.keys(operatorEventSchemas)];
+
+const eventTypes = (text: string, before?: readonly string[]): readonly string[] => {
+  if (knownTypes.includes(text)) return collected(text, before);
+  throw new InvalidArgumentError(`There is no such event type: ${suggestionFor(text, knownTypes)}`);
+};
+
 const oneOrMore = (text: string): number => {
   const value = wholeNumber(text);
   if (value === 0) throw new InvalidArgumentError('It must be 1 or more.');
@@ -75,7 +83,7 @@ const stdoutOutput = (io: Io, signal: AbortSignal): Output => ({
 
 /** Says where to resume later. */
 const noticeEnd = (io: Io, upTo: Position | undefined): void =>
-  notice(io, upTo === undefined ? 'Nothing was read.' : `To go on from here: --after ${upTo}`);
+  notice(io, upTo === undefined ? 'Nothing was read.' : `To continue: --after ${upTo}`);
 
 const sentenceOf = ({ events, sha256 }: Trailer): string => `${counted(events, 'event')}, SHA-256 ${sha256}`;
 
@@ -175,8 +183,6 @@ const watchLog = (io: Io, { log }: LedgerLog) => {
 const audit = (io: Io, options: Options): Promise<void> =>
   withConfiguredLog(io, async (ledgerLog) => {
     if (options.after !== undefined) await mustBeReached(ledgerLog, options.after);
-    for (const type of options.type ?? [])
-      if (!isEventType(type)) notice(io, `There is no event type ${type}: see docs/events.md.`);
     const interrupted = untilInterrupted(io);
     const watched = options.follow === true ? watchLog(io, ledgerLog) : undefined;
     const signal = watched === undefined ? interrupted : AbortSignal.any([interrupted, watched.lost]);
@@ -221,7 +227,7 @@ export const auditCommand = (io: Io): Command =>
         (text, before?: readonly string[]) => collected(uuid(text), before),
       ),
     )
-    .addOption(new Option('--type <type>', 'only events of this type').argParser(collected))
+    .addOption(new Option('--type <type>', 'only events of this type').argParser(eventTypes))
     .addOption(new Option('--actor <uuid>', 'only events caused by this Application or user').argParser(uuid))
     .addOption(new Option('--entity <type:id>', 'only events about this entity').argParser(entity))
     .option('--operation <operation>', 'only events with this operation, for example update')
@@ -238,7 +244,7 @@ export const auditCommand = (io: Io): Command =>
       new Option('--follow', 'keep printing new events until interrupted').conflicts(['until', 'output']),
     )
     .addOption(new Option('--limit <n>', 'stop after this many events').argParser(oneOrMore))
-    .addOption(new Option('--format <format>', 'the form of the lines').choices([...eventFormats, 'pretty']))
+    .addOption(new Option('--format <format>', 'output format').choices([...eventFormats, 'pretty']))
     .option('--output <file>', 'write to a file that does not exist yet, with the trailer as its last line')
     .addHelpText('after', HELP)
     .action((options: Options, command: Command) => {

@@ -158,7 +158,7 @@ export interface Parameter<T> {
   /** What its text must match. Default: `schema`. */
   readonly textSchema?: Schema;
   /** The error message if it does not. */
-  readonly rule: string;
+  readonly rule: string | ((text: string) => string);
   /** For the OpenAPI document. */
   readonly example: string | number | readonly string[];
   /** Whether an empty value counts as absent. */
@@ -206,6 +206,17 @@ interface DateRange {
   readonly start_date: string | undefined;
   readonly end_date: string | undefined;
 }
+
+/** One of many names. A misspelt one is refused with the nearest. */
+export const nameParameter = (
+  description: string,
+  names: readonly string[],
+  example: string,
+): Parameter<string | undefined> => ({
+  ...textParameter(description, example),
+  schema: { type: 'string', enum: names },
+  rule: (text) => `is not known: ${suggestionFor(text, names)}`,
+});
 
 /** One of these values. */
 export const choiceParameter = <T extends string>(description: string, values: readonly T[], example: T) => ({
@@ -283,6 +294,11 @@ export interface QueryCheck<Query> {
   readonly parameters: Parameters;
 }
 
+const ruleText = (parameter: Parameter<unknown> | undefined, [text = '']: readonly string[] = []): string => {
+  const { rule = 'is not valid' } = parameter ?? {};
+  return typeof rule === 'string' ? rule : rule(text);
+};
+
 const knownNames = (all: readonly (readonly [string, unknown])[]): string => {
   const names = all.map(([name]) => name);
   return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
@@ -319,7 +335,7 @@ export const queryCheck = <P extends Parameters>(
       const invalidNames = new Set(validate.errors?.map((error) => fieldOf(error).split('.')[0] as string));
       throw invalid(
         Object.fromEntries(
-          [...invalidNames].map((name) => [name, [parameters[name]?.rule ?? 'is not valid']]),
+          [...invalidNames].map((name) => [name, [ruleText(parameters[name], texts[name])]]),
         ),
       );
     }

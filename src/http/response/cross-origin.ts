@@ -38,7 +38,6 @@ const MAX_AGE_SECONDS = 600;
  * credentials to allow.
  */
 export const crossOrigin = ({ corsOrigins, headers }: ApiSettings): Step => {
-  if (corsOrigins.length === 0) return (_, next) => next();
   const allow = cors({
     origin: (ctx) => {
       const origin = ctx.get('Origin');

@@ -5,6 +5,7 @@ import { streamForms, type StreamFormName } from '../../audit/stream-form';
 import { findPlace, tenantEvent, tenantPosition, type Place } from '../../audit/tenant-view';
 import { beforeDeadline, isoNow, monotonicMs } from '../../async/clock';
 import { holds } from '../../domain/authority';
+import { eventSchemas } from '../../domain/event-schemas';
 import { codeOf, fault } from '../../fault';
 import { loadTimeout } from '../../ledger/folds';
 import { uuidFrom } from '../../uuid';
@@ -14,11 +15,13 @@ import {
   flagParameter,
   invalid,
   mustBeInOrder,
+  nameParameter,
   queryCheck,
   textParameter,
   wholeNumberParameter,
 } from '../request/validation';
 import { eventExample, eventSchema } from './event-schemas';
+import { operationFilter } from './operation-filter';
 import { uuid } from './schema';
 import { ok, route, type RouteRequest } from './route';
 import type { Stores } from '../dependencies';
@@ -30,7 +33,7 @@ const SSE = 'text/event-stream';
 
 const query = queryCheck(
   {
-    type: textParameter('Only events of this type.', 'TenantUpdated'),
+    type: nameParameter('Only events of this type.', Object.keys(eventSchemas), 'TenantUpdated'),
     entity_type: textParameter('Only events about entities of this type; needs `entity_id`.', 'application'),
     entity_id: textParameter(
       'Only events about this entity; needs `entity_type`.',
@@ -84,7 +87,7 @@ const afterOf = async (
   return place;
 };
 
-const filterOf = (tenantId: string, values: Query): EventFilter => {
+const filterOf = (tenantId: string, values: Query, operation: string | undefined): EventFilter => {
   const { entity_type, entity_id } = values;
   mustBeInOrder(values);
   if ((entity_type === undefined) !== (entity_id === undefined))
@@ -99,7 +102,7 @@ const filterOf = (tenantId: string, values: Query): EventFilter => {
     entity:
       entity_type === undefined || entity_id === undefined ? undefined : { type: entity_type, id: entity_id },
     actor: values.actor_id,
-    operation: values.operation,
+    operation,
     trace: values.trace_id,
     key: values.key_id,
     since: values.start_date,
@@ -157,7 +160,7 @@ export const listEvents = route<undefined, Query>({
     const form: StreamFormName = isSse ? 'serverSentEvents' : 'ndjson';
     const selection = {
       tenantId,
-      filter: filterOf(tenantId, values),
+      filter: filterOf(tenantId, values, await operationFilter(values.operation, tenantId, stores)),
       after,
       limit: values.limit === Number.MAX_SAFE_INTEGER ? undefined : values.limit,
       follow: values.follow,

@@ -8,6 +8,7 @@ import {
 import { listEntityTypes, logView, MAX_TYPES, type LogRow } from '../../../projections/logs';
 import { dateParameter, invalid, mustBeInOrder, queryCheck, textParameter } from '../request/validation';
 import { uuidFrom } from '../../uuid';
+import { operationFilter } from './operation-filter';
 import { pageParameters, paginationOf, paginationSchema, placeOf } from './pagination';
 import { ok, route } from './route';
 import { described, listOf, moment, record, text, uuid, type Schema } from './schema';
@@ -82,7 +83,7 @@ const query = queryCheck(parameters, 'refused');
 
 type Query = ReturnType<typeof query>;
 
-const filterOf = (values: Query): LogFilter => {
+const filterOf = (values: Query, operation: string | undefined): LogFilter => {
   mustBeInOrder(values);
   const filter = {
     entityType: values.entity_type,
@@ -90,7 +91,7 @@ const filterOf = (values: Query): LogFilter => {
     start: values.start_date,
     end: values.end_date,
     actorId: values.actor_id,
-    operation: values.operation,
+    operation,
     traceId: values.trace_id,
   };
   if (values.page > 1 && !isNumbered(filter))
@@ -134,8 +135,9 @@ export const listLogs = route({
     example: logPageExample,
   },
   projection: 'logs',
-  handle: async ({ tenantId, query: values }, { reader, cursors }) => {
-    const filter = filterOf(values);
+  handle: async ({ tenantId, query: values }, stores) => {
+    const { reader, cursors } = stores;
+    const filter = filterOf(values, await operationFilter(values.operation, tenantId, stores));
     const { page, size, start } = values;
     const older = olderThan(placeOf(start, cursors, tenantId, filterText(filter)));
     const { rows, total, last } = await findLogs(reader('logs'), tenantId, { filter, page, size, ...older });

@@ -58,6 +58,16 @@ describe('tenant-ledger audit', () => {
     expect(JSON.parse(stderr)).toMatchObject({ trailer: { events: 6, filter: {}, format: 'ndjson' } });
   });
 
+  it.each([
+    ['KeyAded', 'did you mean KeyAdded?'],
+    ['EventSetAsid', 'did you mean EventSetAside?'],
+    ['x', 'there are TenantCreated, TenantUpdated,'],
+  ])('refuses the event type %s, which does not exist', async (type, suggestion) => {
+    const { code, stdout, stderr } = await OPERATOR.run(`audit --type KeyAdded --type ${type}`);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(`There is no such event type: ${suggestion}`);
+  });
+
   it('filters, limits and prints what updates changed', async () => {
     const { stdout } = await OPERATOR.run(
       `audit --tenant ${tenant} --entity application:${application} --format pretty`,
