@@ -15,7 +15,6 @@ import {
   type Target,
 } from '../read-models/read-models';
 import { damageIn, isDamage, rebuildCommand } from '../read-models/damage';
-import { barrier } from './barrier';
 import { compare, type Comparison, type Difference } from './compare';
 import type { Consumer } from './consumer';
 import { keptLeases, rebuildLease, type KeptLeases } from './lease';
@@ -52,14 +51,6 @@ export interface Rebuilt {
   /** Undefined: there was nothing of the same version to compare with. */
   readonly comparison?: Comparison;
   readonly parked: number;
-}
-
-/**
- * Building indexes blocks the writer thread for long, so concurrent rebuilds wait for each other before and after it.
- */
-interface Barriers {
-  readonly allBuilt: () => Promise<void>;
-  readonly allIndexed: () => Promise<void>;
 }
 
 interface Rebuild extends ReplayDependencies, RebuildOptions {
@@ -215,15 +206,13 @@ const switchedByOther = (name: string) =>
  * Builds a new generation next to the live one, compares them, and switches to it. If killed at any moment, the live one
  * is untouched.
  */
-const rebuildOne = async (rebuild: Rebuild, { allBuilt, allIndexed }: Barriers): Promise<Rebuilt> => {
+const rebuildOne = async (rebuild: Rebuild): Promise<Rebuilt> => {
   const { log, readModels, projector, onStep } = rebuild;
   const { name } = projector;
   const build = await beginBuild(rebuild, projector);
   await projectNearlyAll(rebuild, build);
-  await allBuilt();
   onStep({ step: 'indexing' });
   const rebuilt = await build.finish();
-  await allIndexed();
   await projectNearlyAll(rebuild, rebuilt);
   const before = await liveNow(readModels, projector);
   if (before?.generation === rebuilt.id.generation) throw switchedByOther(name);
@@ -289,22 +278,10 @@ export const rebuildTogether = (
   dependencies: ReplayDependencies,
   projectors: readonly Projector[],
   optionsFor: (projector: Projector) => RebuildOptions,
-): Promise<PromiseSettledResult<Rebuilt>[]> => {
-  const [built, indexed] = [barrier(projectors.length), barrier(projectors.length)];
-  const rebuild = async (projector: Projector): Promise<Rebuilt> => {
-    const [allBuilt, allIndexed] = [built(), indexed()];
-    try {
-      return await rebuildOne(
-        { ...dependencies, ...optionsFor(projector), projector },
-        { allBuilt: allBuilt.arrive, allIndexed: allIndexed.arrive },
-      );
-    } finally {
-      allBuilt.leave();
-      allIndexed.leave();
-    }
-  };
-  return Promise.allSettled(projectors.map(rebuild));
-};
+): Promise<PromiseSettledResult<Rebuilt>[]> =>
+  Promise.allSettled(
+    projectors.map((projector) => rebuildOne({ ...dependencies, ...optionsFor(projector), projector })),
+  );
 
 /** What a rebuild would do, as far as is known in advance. */
 export interface RebuildPlan {

@@ -39,6 +39,7 @@ export const unreadable = (id: GenerationId, error: unknown): Generation => {
     load: fail,
     commit: fail,
     snapshot: fail,
+    scanTexts: fail,
     reader: { get: fail, find: fail, countBefore: fail, scan: fail, applied: fail },
   };
 };

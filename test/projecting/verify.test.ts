@@ -4,7 +4,7 @@ import { change, type Projector } from '../../projections/projector';
 import type { Difference } from '../../src/projecting/compare';
 import { setAside } from '../../src/projecting/set-aside';
 import { verify, type Verified } from '../../src/projecting/verify';
-import type { Compared, DocumentKey, Generation } from '../../src/read-models/read-models';
+import type { DocumentKey, Generation } from '../../src/read-models/read-models';
 import { freshFolder } from '../support/folders';
 import { seed, seeded } from '../support/property';
 import { deferred } from '../support/waiting';
@@ -47,30 +47,16 @@ const nameOf = ({ tenantId, collection, key }: DocumentKey): string => `${tenant
 
 /** The same generation, with a callback before every read of a comparison. */
 const beforeEachLook = (generation: Generation, look: () => Promise<void>): Generation => {
-  const { reader, snapshot, ownDifferences } = generation;
-  async function* looking(steps: AsyncIterable<Compared>): AsyncGenerator<Compared> {
-    await look();
-    for await (const step of steps) {
-      yield step;
-      await look();
-    }
-  }
+  const { scanTexts, snapshot } = generation;
   return {
     ...generation,
-    reader: {
-      ...reader,
-      scan: async (...dependencies) => {
-        await look();
-        return reader.scan(...dependencies);
-      },
+    scanTexts: async (...scope) => {
+      await look();
+      return scanTexts(...scope);
     },
     snapshot: async (keys) => {
       await look();
       return snapshot(keys);
-    },
-    ownDifferences: (rebuilt, collection) => {
-      const steps = ownDifferences?.(rebuilt, collection);
-      return steps === undefined ? undefined : looking(steps);
     },
   };
 };

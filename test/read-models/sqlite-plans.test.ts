@@ -1,7 +1,7 @@
 import { findLogs, walkLogs, type LogFilter, type SeenRow } from '../../projections/log-pages';
 import { listEntityTypes, logs } from '../../projections/logs';
 import type { Collection, Query, Reader } from '../../projections/projector';
-import { borderIn, findIn, parkedIn, rangeIn } from '../../src/read-models/sqlite/tables';
+import { borderIn, findIn, parkedIn } from '../../src/read-models/sqlite/tables';
 import { openForReading, type Database } from '../../src/sqlite/database';
 import { filledLog, TENANT } from '../support/log-rows';
 
@@ -105,18 +105,6 @@ describe('queries of logs', () => {
     ['the entity types', (reader) => listEntityTypes(reader, TENANT), []],
   ])('seek in an index without sorting: %s', async (_, ask, expected) => {
     expect(await plansOf(ask)).toEqual(expected);
-  });
-
-  it.each<[string, readonly (string | number)[], string]>([
-    ['rows', [7], 'SEARCH d USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)'],
-    ['heads', [7, 'a'], 'SEARCH d USING PRIMARY KEY ((tenant,key)>(?,?) AND (tenant,key)<(?,?))'],
-  ])('seek a range of %s as stored', (name, place, plan) => {
-    const { rows, values } = rangeIn(collectionOf(name), { after: place, upTo: place });
-    const steps = db.prepare(`EXPLAIN QUERY PLAN ${rows('main')}`).all(...values, 9);
-    expect(steps.map((step) => (step as { detail: string }).detail)).toEqual([
-      plan,
-      'SEARCH t USING INTEGER PRIMARY KEY (rowid=?)',
-    ]);
   });
 
   it.each(['>', '>='] as const)('find parked tenants (%s) without scanning all tenants', (comparison) => {

@@ -86,6 +86,11 @@ export const mongodbGeneration = (opened: OpenGeneration, options: GenerationOpt
     commit: async (n, to, writes) =>
       run(control.commit(n, to, batchOf(writes, opened.collections, maxCommitBytes))),
     snapshot: (keys) => run(snapshot(keys)),
+    scanTexts: async (...scope) =>
+      (await reader.scan(...scope)).map(({ document, ...row }) => ({
+        ...row,
+        text: JSON.stringify(document),
+      })),
   };
 };
 

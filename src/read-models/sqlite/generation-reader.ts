@@ -3,7 +3,7 @@ import type { Database } from '../../sqlite/database';
 import { messageOf } from '../../fault';
 import { textOfBytes } from '../../sqlite/text';
 import { lost } from '../damage';
-import { PARKED, type Control, type DocumentKey, type Scanned } from '../read-models';
+import { PARKED, type Control, type DocumentKey, type Scanned, type ScannedText } from '../read-models';
 import { stored, storedText, textOf } from '../stored-text';
 import { borderIn, findIn, parkedIn, tableOf } from './tables';
 
@@ -59,12 +59,6 @@ const parsedJson = (text: string): unknown => {
 };
 
 const parsed = (row: unknown): Document => parsedJson((row as { document: string }).document) as Document;
-
-const scannedFrom = (tenantId: string, row: { key: string }): Scanned => ({
-  tenantId,
-  key: textOf(row.key),
-  document: parsed(row),
-});
 
 const get = (
   { prepared, collectionOf, numberOf }: Connection,
@@ -159,6 +153,17 @@ const countBefore = (
   return low;
 };
 
+interface Row {
+  readonly key: string;
+  readonly document: string;
+}
+
+const textFrom = (tenantId: string, { key, document }: Row): ScannedText => ({
+  tenantId,
+  key: textOf(key),
+  text: document,
+});
+
 /** Where a scan resumes. */
 interface After {
   readonly tenantId: string;
@@ -169,13 +174,13 @@ const scanParked = (
   { prepared }: Connection,
   limit: number,
   { tenantId, key }: After,
-): readonly Scanned[] => {
+): readonly ScannedText[] => {
   const rows = prepared(parkedIn(key === undefined ? '>=' : '>')).all(
     tenantId,
     storedText(key ?? ''),
     limit,
-  ) as { tenant: string; key: string }[];
-  return rows.map((row) => scannedFrom(row.tenant, row));
+  ) as unknown as (Row & { readonly tenant: string })[];
+  return rows.map((row) => textFrom(row.tenant, row));
 };
 
 /** The rows of a tenant, from the first key or after a given one. */
@@ -184,11 +189,11 @@ const rowsOf = (
   collection: string,
   { tenantId, key }: After,
   max: number,
-): readonly Scanned[] => {
+): readonly ScannedText[] => {
   const sql = `SELECT key, document FROM ${tableOf(collection)}
     WHERE tenant = ? AND key ${key === undefined ? '>=' : '>'} ? ORDER BY key LIMIT ?`;
-  const rows = prepared(sql).all(numberOf(tenantId) ?? -1, storedText(key ?? ''), max) as { key: string }[];
-  return rows.map((row) => scannedFrom(tenantId, row));
+  const rows = prepared(sql).all(numberOf(tenantId) ?? -1, storedText(key ?? ''), max) as unknown as Row[];
+  return rows.map((row) => textFrom(tenantId, row));
 };
 
 const nextTenant = ({ prepared }: Connection, after: string): string | undefined => {
@@ -197,15 +202,15 @@ const nextTenant = ({ prepared }: Connection, after: string): string | undefined
 };
 
 /** Tenant by tenant, ordered by id. */
-const scan = (
+const scanTexts = (
   connection: Connection,
   collection: string,
   limit: number,
   after: After,
-): readonly Scanned[] => {
+): readonly ScannedText[] => {
   connection.collectionOf(collection);
   if (collection === PARKED) return scanParked(connection, limit, after);
-  const found: Scanned[] = [];
+  const found: ScannedText[] = [];
   let { key } = after;
   let tenantId = after.tenantId === '' ? nextTenant(connection, '') : after.tenantId;
   while (tenantId !== undefined && found.length < limit) {
@@ -216,6 +221,13 @@ const scan = (
   }
   return found;
 };
+
+const scan = (...scope: Parameters<typeof scanTexts>): readonly Scanned[] =>
+  scanTexts(...scope).map(({ tenantId, key, text }) => ({
+    tenantId,
+    key,
+    document: parsedJson(text) as Document,
+  }));
 
 const control = ({ prepared }: Connection): Control => {
   const row = prepared('SELECT n, position, event_id, log FROM control').get() as
@@ -243,6 +255,8 @@ export const generationReader = (db: Database, collections: readonly Collection[
     load: (keys: readonly DocumentKey[]) => load(connection, keys),
     scan: (collection: string, limit: number, after: After = { tenantId: '' }) =>
       scan(connection, collection, limit, after),
+    scanTexts: (collection: string, limit: number, after: After = { tenantId: '' }) =>
+      scanTexts(connection, collection, limit, after),
     control: () => control(connection),
   };
 };

@@ -7,17 +7,16 @@ import {
   type Database,
 } from '../../sqlite/database';
 import { lost } from '../damage';
-import { PARKED, STREAMS, type Checkpoint, type DocumentKey } from '../read-models';
+import type { Checkpoint, DocumentKey } from '../read-models';
 import { generationReader, type GenerationReader } from './generation-reader';
 import type { Field } from '../stored-text';
-import { createHeap, createIndexes, createTenants } from './tables';
+import { createIndexes, createTable, createTenants, findKeys } from './tables';
 import { tableWriter, type TableWriter } from './table-writer';
 import type { CollectionWrites, Writes } from './writes';
 
 export interface GenerationWriter {
-  /** Creates missing keys and indexes. */
+  /** Creates missing indexes. */
   finish(): void;
-  /** Creates the keys that it needs if they are missing. */
   load(keys: readonly DocumentKey[]): readonly (Document | undefined)[];
   commit(n: number, to: Checkpoint | undefined, writes: Writes): boolean;
   close(): void;
@@ -27,11 +26,14 @@ export interface GenerationWriter {
 export type OnWrite = () => void;
 
 /**
- * Rows arrive in log order, but their keys are random: with a small cache nearly every row would hit the disk, and a
- * commit of a full batch changes thousands of pages. Up to 128 MB of them stay in the `-wal` file, so that a checkpoint
+ * A commit of a full batch changes thousands of pages. Up to 128 MB of them stay in the `-wal` file, so that a checkpoint
  * writes each page once, however many commits changed it.
  */
-const LARGE_FILE = 'PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 32768;';
+const LARGE_COMMITS = 'PRAGMA wal_autocheckpoint = 32768';
+
+/** Rows arrive in log order, but their keys are random: a build needs all pages of its keys, 64 MB for a million. */
+const CACHE = 'PRAGMA cache_size = -16384';
+const CACHE_OF_BUILD = 'PRAGMA cache_size = -65536';
 
 export interface WriterOptions {
   readonly collections: readonly Collection[];
@@ -53,8 +55,15 @@ const create = (db: Database, { collections, log }: WriterOptions): void => {
     ) STRICT;`);
     db.prepare('INSERT INTO control VALUES (1, 0, NULL, NULL, ?)').run(log);
     db.exec(createTenants);
-    for (const collection of collections) db.exec(createHeap(collection));
+    for (const collection of collections) db.exec(createTable(collection));
   });
+};
+
+/** Earlier programs began builds without keys. Such a build is begun again. */
+const mustHaveKeys = (db: Database, collections: readonly Collection[]): void => {
+  for (const collection of collections)
+    if (db.prepare(findKeys(collection)).get() === undefined)
+      throw lost(`the keys of ${collection.name} are missing.`);
 };
 
 interface File {
@@ -75,7 +84,7 @@ const tenantNumber = ({ reader }: File, tenantId: string): number =>
   reader.numberOf(tenantId) ??
   Number(reader.prepared('INSERT INTO tenants (tenant) VALUES (?)').run(tenantId).lastInsertRowid);
 
-const writeAll = (file: File, { collection, areNew, flat }: CollectionWrites): void => {
+const writeAll = (file: File, { collection, flat }: CollectionWrites): void => {
   const { width, put, remove } = tableOf(file, collection);
   const row: Field[] = [];
   for (let at = 0; at < flat.length; at += width) {
@@ -84,18 +93,15 @@ const writeAll = (file: File, { collection, areNew, flat }: CollectionWrites): v
     row[0] = tenant;
     for (let i = 1; i < width; i += 1) row[i] = flat[at + i] as Field;
     if (row[2] === null) remove(tenant, row[1] as string);
-    else put(row, areNew);
+    else put(row);
   }
 };
 
 const commit = (file: File, n: number, to: Checkpoint | undefined, writes: Writes): boolean =>
   inTransaction(file.db, () => {
-    const { reader, tables, onWrite } = file;
-    for (const table of tables.values()) table.begin();
+    const { reader, onWrite } = file;
     if (reader.control().n !== n) return false;
-    // In order, so that builds from the same log give tenants the same numbers.
-    for (const tenantId of writes.tenants) tenantNumber(file, tenantId);
-    for (const group of writes.collections) writeAll(file, group);
+    for (const group of writes) writeAll(file, group);
     onWrite();
     if (to === undefined) reader.prepared('UPDATE control SET n = n + 1').run();
     else
@@ -108,16 +114,16 @@ const commit = (file: File, n: number, to: Checkpoint | undefined, writes: Write
 
 const generationWriter = (db: Database, options: WriterOptions): GenerationWriter => {
   const { collections, isBuild, onWrite = () => undefined } = options;
-  db.exec(LARGE_FILE);
+  db.exec(LARGE_COMMITS);
   create(db, options);
+  mustHaveKeys(db, collections);
   const tables = new Map(collections.map((collection) => [collection.name, tableWriter(db, collection)]));
   const finish = (): void => {
-    for (const table of tables.values()) table.ensureKeys();
     for (const statement of collections.flatMap(createIndexes)) db.exec(statement);
+    db.exec(CACHE);
   };
-  if (!isBuild) finish();
-  // These can be scanned at any time, and STREAMS changes with every batch.
-  for (const collection of [PARKED, STREAMS]) tables.get(collection)?.ensureKeys();
+  if (isBuild) db.exec(CACHE_OF_BUILD);
+  else finish();
   neverWait(db);
   const reader = generationReader(db, collections);
   const file: File = { db, tables, reader, onWrite };
@@ -128,19 +134,13 @@ const generationWriter = (db: Database, options: WriterOptions): GenerationWrite
       return work();
     } catch (error) {
       reader.forget();
-      for (const table of tables.values()) table.forget();
       throw error;
     }
   };
 
   return {
     finish: () => orForget(finish),
-    load: (keys) =>
-      orForget(() => {
-        for (const collection of new Set(keys.map((key) => key.collection)))
-          tableOf(file, collection).ensureKeys();
-        return reader.load(keys);
-      }),
+    load: reader.load,
     commit: (n, to, writes) => orForget(() => commit(file, n, to, writes)),
     close: () => checkpointAndClose(db),
   };

@@ -2,11 +2,10 @@ import type { Collection } from '../../../projections/projector';
 import { monotonicMs } from '../../async/clock';
 import { codeOf, fault, messageOf } from '../../fault';
 import { dataVersion, openForReading, sizeIfTooShort } from '../../sqlite/database';
-import type { Checkpoint, DocumentKey, Generation, GenerationId, Reader, Write } from '../read-models';
+import type { Generation, GenerationId, Reader } from '../read-models';
 import { isDamage, lost } from '../damage';
 import { guarded } from './damaged-file';
 import { generationReader, type GenerationReader } from './generation-reader';
-import { rangeDifferences } from './range-differences';
 import type { WriteRequest } from './writer';
 import { flattening } from './writes';
 
@@ -15,14 +14,6 @@ export type Send = <T>(request: WriteRequest) => Promise<T>;
 
 /** Reads directly, and writes through `send`. */
 export interface SqliteGeneration extends Generation {
-  readonly [PATH]: string;
-  /** Commits, with `isNew` telling which documents certainly do not exist yet. */
-  commitAs(
-    n: number,
-    to: Checkpoint | undefined,
-    writes: readonly Write[],
-    isNew: (key: DocumentKey) => boolean,
-  ): Promise<boolean>;
   /** When it was last used, on the monotonic clock. */
   idleSince(): number;
   /** Marks it if it has become damaged, as far as that is seen at a glance. */
@@ -31,13 +22,8 @@ export interface SqliteGeneration extends Generation {
   close(): void;
 }
 
-/** The path of the generation's file. */
-const PATH = Symbol('path');
-
 /** Above all tokens of one connection. */
 const TOKEN_RANGE = 2 ** 32;
-
-const never = (): boolean => false;
 
 /** Turns errors of the driver into faults, but not our own bugs. */
 export const orUnavailable = <T>(path: string, read: () => T): T => {
@@ -134,30 +120,26 @@ export const sqliteGeneration = (
   maxCommitBytes: number,
   send: Send,
 ): SqliteGeneration => {
-  const { id, path } = at;
+  const { id } = at;
   const file = reopenable(at, collections);
   const { read } = file;
   read(() => undefined);
   const reader = readerOf(file);
   const flatten = flattening(collections, maxCommitBytes);
 
-  const commitAs: SqliteGeneration['commitAs'] = async (n, to, writes, isNew) => {
-    const isDone = await send<boolean>({ do: 'commit', id, n, to, writes: flatten(writes, isNew) });
-    file.touch();
-    return isDone;
-  };
-
   return {
     id,
-    [PATH]: path,
     maxCommitBytes,
     reader,
     control: async () => read((db) => db.control()),
     scan: reader.scan,
     // On the writing connection, since a commit invalidates the page cache of all others.
     load: (keys) => send({ do: 'load', id, keys }),
-    commit: (n, to, writes) => commitAs(n, to, writes, never),
-    commitAs,
+    commit: async (n, to, writes) => {
+      const isDone = await send<boolean>({ do: 'commit', id, n, to, writes: flatten(writes) });
+      file.touch();
+      return isDone;
+    },
     snapshot: async (keys) =>
       read(({ db, control, load }) => {
         db.exec('BEGIN');
@@ -167,10 +149,7 @@ export const sqliteGeneration = (
           db.exec('COMMIT');
         }
       }),
-    ownDifferences: (rebuilt, collection) => {
-      const other = (rebuilt as Partial<SqliteGeneration>)[PATH];
-      return other === undefined ? undefined : rangeDifferences(read, other, collection);
-    },
+    scanTexts: async (collection, limit, after) => read((db) => db.scanTexts(collection, limit, after)),
     idleSince: file.idleSince,
     look: lookingAt(at),
     close: file.close,

@@ -16,7 +16,6 @@ import {
 import { checkRegistry, registryReader, type RegistryReader } from './registry-reader';
 import { LEASE_MS, type RegistryWrite } from './registry-writer';
 import { peekAt } from './peek';
-import { sqliteBuild } from './sqlite-build';
 import { sqliteGeneration, type GenerationFile, type Send, type SqliteGeneration } from './sqlite-generation';
 import { generationPath, generationsIn, registryPath, writing, type WriteRequest } from './writer';
 
@@ -191,7 +190,13 @@ export const sqliteReadModels = (
     open: async (id, collections) => (await handle(id, collections, false)).generation,
     build: async (id, collections) => {
       const { generation, sendOpen } = await handle(id, collections, true);
-      return sqliteBuild(generation, sendOpen);
+      return {
+        ...generation,
+        finish: async () => {
+          await sendOpen({ do: 'finish', id });
+          return generation;
+        },
+      };
     },
     otherLogHint: IF_OF_ANOTHER_LOG,
     pollMs: LOOK_MS,

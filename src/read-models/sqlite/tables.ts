@@ -43,20 +43,13 @@ const columnsIn = (collection: Collection): string => {
   return `tenant INTEGER NOT NULL, key TEXT NOT NULL, document TEXT NOT NULL${columns.join('')}`;
 };
 
-const heapOf = (collection: Collection): string =>
-  isStoredByKey(collection) ? `new_${tableOf(collection.name)}` : tableOf(collection.name);
-
-/** Rows in order of arrival, without keys: no lookups, and no detection of duplicates. */
-export const createHeap = (collection: Collection): string =>
-  `CREATE TABLE ${heapOf(collection)} (${columnsIn(collection)}) STRICT;`;
-
-/** Creates the keys of a heap. In a large table, doing it at once costs a third of doing it row by row. */
-export const createKeysOf = (collection: Collection): string => {
-  const [table, heap] = [tableOf(collection.name), heapOf(collection)];
-  if (!isStoredByKey(collection)) return `CREATE UNIQUE INDEX ${table}_key ON ${table} (tenant, key);`;
-  return `CREATE TABLE ${table} (${columnsIn(collection)}, PRIMARY KEY (tenant, key)) STRICT, WITHOUT ROWID;
-    INSERT INTO ${table} SELECT * FROM ${heap} ORDER BY tenant, key;
-    DROP TABLE ${heap};`;
+/** With its keys. Its indexes come once it is whole: creating them at once costs a fraction. */
+export const createTable = (collection: Collection): string => {
+  const table = tableOf(collection.name);
+  return isStoredByKey(collection)
+    ? `CREATE TABLE ${table} (${columnsIn(collection)}, PRIMARY KEY (tenant, key)) STRICT, WITHOUT ROWID;`
+    : `CREATE TABLE ${table} (${columnsIn(collection)}) STRICT;
+       CREATE UNIQUE INDEX ${table}_key ON ${table} (tenant, key);`;
 };
 
 /** Returns a row if the collection has its keys. */
@@ -82,15 +75,11 @@ export const parkedIn = (comparison: '>' | '>='): string =>
   `SELECT t.tenant, d.key, d.document FROM ${tableOf(PARKED)} d CROSS JOIN tenants t ON t.number = d.tenant
    WHERE (t.tenant, d.key) ${comparison} (?, ?) ORDER BY t.tenant, d.key LIMIT ?`;
 
-const insertInto = (table: string, collection: Collection): string =>
-  `INSERT INTO ${table} VALUES (?, ?, ?${', ?'.repeat(fieldsOf(collection).length)})`;
-
-export const insertIntoHeap = (collection: Collection): string => insertInto(heapOf(collection), collection);
-
 export const upsertInto = (collection: Collection): string => {
   const columns = ['document', ...fieldsOf(collection).map(columnOf)];
   const changes = columns.map((column) => `${column} = excluded.${column}`);
-  return `${insertInto(tableOf(collection.name), collection)} ON CONFLICT (tenant, key) DO UPDATE SET ${changes.join(', ')}`;
+  return `INSERT INTO ${tableOf(collection.name)} VALUES (?, ?${', ?'.repeat(columns.length)})
+    ON CONFLICT (tenant, key) DO UPDATE SET ${changes.join(', ')}`;
 };
 
 export const removeFrom = (collection: Collection): string =>
@@ -138,62 +127,4 @@ export const borderIn = (collection: Collection, part: LinePart): string => {
   lineOf(collection, part);
   const tests = columnsOf(collection, line).map((column) => ` AND ${column} = ?`);
   return `SELECT document ->> '$.${name(border)}' AS border FROM ${tableBy(collection, line)} WHERE tenant = ?${tests.join('')}`;
-};
-
-/** The name under which another generation's file is attached for a comparison. */
-export const OTHER = 'other';
-
-/** A position in stored order: the row id, or tenant number and key. */
-export type Place = readonly (string | number)[];
-
-/** The rows after one place, up to and including another; undefined means unbounded. */
-export interface Range {
-  readonly after: Place | undefined;
-  readonly upTo: Place | undefined;
-}
-
-/** A stored row, with the first number of its place. */
-export interface RangeRow {
-  readonly number: number;
-  readonly tenant: string;
-  readonly key: string;
-  readonly document: string;
-}
-
-/** The place of a row. */
-export const placeOf = (collection: Collection, { number, key }: Pick<RangeRow, 'number' | 'key'>): Place =>
-  isStoredByKey(collection) ? [number, key] : [number];
-
-/**
- * A range of rows in stored order, as SQL: `d` is a row and `t` its tenant, `b` the row at the same place in the other
- * file and `u` its tenant.
- */
-export const rangeIn = (collection: Collection, { after, upTo }: Range) => {
-  const table = tableOf(collection.name);
-  const byKey = isStoredByKey(collection);
-  const [place, values] = byKey ? ['(d.tenant, d.key)', '(?, ?)'] : ['d.rowid', '?'];
-  const tests = [
-    ...(after === undefined ? [] : [`${place} > ${values}`]),
-    ...(upTo === undefined ? [] : [`${place} <= ${values}`]),
-  ];
-  const where = tests.length === 0 ? '' : ` WHERE ${tests.join(' AND ')}`;
-  const order = byKey ? 'd.tenant, d.key' : 'd.rowid';
-  const number = byKey ? 'd.tenant' : 'd.rowid';
-  const samePlace = byKey ? 'b.tenant = d.tenant AND b.key = d.key' : 'b.rowid = d.rowid';
-  const isEqual = 'u.tenant = t.tenant AND b.key = d.key AND b.document = d.document';
-  return {
-    values: [...(after ?? []), ...(upTo ?? [])],
-    /** The row at an offset into the range. */
-    row: `SELECT ${number} AS number, d.key FROM ${table} d${where} ORDER BY ${order} LIMIT 1 OFFSET ?`,
-    /** The first rows in this file, or in the other one. */
-    rows: (file: 'main' | typeof OTHER): string =>
-      `SELECT ${number} AS number, t.tenant, d.key, d.document
-       FROM ${file}.${table} d CROSS JOIN ${file}.tenants t ON t.number = d.tenant${where} ORDER BY ${order} LIMIT ?`,
-    /** The number of rows, and how many of them are equal at the same place in the other file. */
-    compared: `SELECT count(*) AS n, total(${isEqual}) AS same
-      FROM ${table} d CROSS JOIN tenants t ON t.number = d.tenant
-      LEFT JOIN ${OTHER}.${table} b ON ${samePlace} LEFT JOIN ${OTHER}.tenants u ON u.number = b.tenant${where}`,
-    /** How many rows the other file has. */
-    others: `SELECT count(*) AS n FROM ${OTHER}.${table} d${where}`,
-  };
 };
