@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { OperatorEvent } from '../domain/events';
-import { keyFilter } from './key-filter';
 import { decode, operatorEventOf } from './codec';
-import type { EventLog, LoggedEvent, Position } from './event-log';
+import type { LoggedEvent, Position } from './event-log';
 import { gapBefore } from './gap';
 import type { LedgerLog } from './ledger-log';
 import { comparableOf, runningDigest } from './comparable-events';
 import { operatorEvents } from './operator-events';
 import { upTo } from './reading';
+import { repeatedTexts, type RepeatedTexts } from './repeated-texts';
 import type { Streams } from './streams';
 
 type FindingKind = 'gap' | 'order' | 'bad_event' | 'duplicate_id';
@@ -83,8 +83,8 @@ const faultOf = (event: LoggedEvent, streams: Streams): string | undefined => {
 /** Ids must be unique across the streams of a tenant, or within a stream that belongs to none. */
 const scopeOf = (stream: string, streams: Streams): string => streams.parse(stream)?.tenantId ?? stream;
 
-const eventsIn = (scope: string, { log, streams }: LedgerLog): ReturnType<EventLog['readStream']> =>
-  streams.holds(scope) ? log.readStream(scope) : log.readTenant(scope);
+const idOf = ({ stream, id }: LoggedEvent, streams: Streams): string =>
+  JSON.stringify([scopeOf(stream, streams), id]);
 
 /** Whether the operator has set an event aside, or accepted the gap before it, in any projection. */
 type SetAside = (type: OperatorEvent['type'], scope: string, eventId: string) => boolean;
@@ -103,18 +103,21 @@ const contentOf = ({ type, data, metadata }: LoggedEvent): unknown => {
   return { type, data, metadata: { version: 1, ...rest } };
 };
 
-/** The filter may report false positives, so compare the suspects themselves. */
-const findDuplicates = async (
-  scope: string,
-  suspects: ReadonlySet<string>,
-  ledgerLog: LedgerLog,
+/** Reads the log again if ids are repeated, and compares the events that have them. */
+const compareRepeated = async (
+  { log, streams }: LedgerLog,
+  ids: RepeatedTexts,
   last: Position,
   { findings, notes }: Results,
 ): Promise<void> => {
+  const { count, mayHave } = ids.find();
+  if (count === 0) return;
   const first = new Map<string, LoggedEvent>();
   const compare = (event: LoggedEvent): void => {
-    const other = first.get(event.id);
-    if (other === undefined) return void first.set(event.id, event);
+    const id = idOf(event, streams);
+    if (!mayHave(id)) return;
+    const other = first.get(id);
+    if (other === undefined) return void first.set(id, event);
     const place = `revision ${other.revision} of ${other.stream}`;
     if (isDeepStrictEqual(contentOf(event), contentOf(other)))
       notes.add('copy', event, `It is a second copy of ${place}. It counts once.`);
@@ -125,36 +128,19 @@ const findDuplicates = async (
         `The same event id is also that of ${place}, which has another content.`,
       );
   };
-  for await (const batch of upTo(eventsIn(scope, ledgerLog), last))
-    batch.filter(({ id }) => suspects.has(id)).forEach(compare);
-};
-
-/** Eight bytes per expected id give about one false positive in a million. 256 MB at most. */
-const WORDS_PER_ID = 2;
-const MIN_WORDS = 2 ** 16;
-const MAX_WORDS = 2 ** 26;
-
-const wordsFor = (ids: number): number => {
-  const wanted = Math.min(MAX_WORDS, Math.max(MIN_WORDS, ids * WORDS_PER_ID));
-  return 2 ** Math.ceil(Math.log2(wanted));
+  for await (const batch of upTo(log.readAll(), last))
+    for (const event of batch) if (streams.holds(event.stream)) compare(event);
 };
 
 /** Checks each event against those before it. */
 const checking = (
   { streams }: LedgerLog,
   isSetAside: SetAside,
-  expected: number,
+  ids: RepeatedTexts,
   { findings, notes }: Results,
 ) => {
   const revisions = new Map<string, number>();
-  const seen = keyFilter(wordsFor(expected));
-  const suspects = new Map<string, Set<string>>();
   let last: Position = '';
-
-  const suspect = (scope: string, id: string): void => {
-    const ids = suspects.get(scope) ?? new Set();
-    suspects.set(scope, ids.add(id));
-  };
 
   /** A fault of an event, unless the operator has set it aside. */
   const report = (
@@ -171,9 +157,8 @@ const checking = (
 
   return {
     streams: () => revisions.size,
-    suspects,
     check: (event: LoggedEvent): void => {
-      const { stream, revision, position, id } = event;
+      const { stream, revision, position } = event;
       if (position <= last)
         findings.add('order', event, `Its position ${position} does not come after ${last}.`);
       last = position;
@@ -181,7 +166,7 @@ const checking = (
       report('gap', event, scope, gapBefore(event, revisions.get(stream) ?? -1));
       revisions.set(stream, revision);
       report('bad_event', event, scope, faultOf(event, streams));
-      if (!seen.add({ tenantId: scope, collection: '', key: id })) suspect(scope, id);
+      ids.add(idOf(event, streams));
     },
   };
 };
@@ -217,7 +202,8 @@ export const verifyLog = async (
   const total = head === undefined ? 0 : await log.distance(undefined, head);
   const results = resultsOf();
   const setAside = await readSetAside(ledgerLog);
-  const { check, suspects, ...checked } = checking(ledgerLog, setAside, total, results);
+  const ids = repeatedTexts(total);
+  const checked = checking(ledgerLog, setAside, ids, results);
   const history = comparing(earlier);
   let foreign = 0;
   let lastPosition: Position | undefined;
@@ -228,7 +214,7 @@ export const verifyLog = async (
       foreign += 1;
       return;
     }
-    check(event);
+    checked.check(event);
     history.add(event, role);
     lastPosition = event.position;
   };
@@ -238,8 +224,7 @@ export const verifyLog = async (
       for (const event of batch) take(event);
       onProgress(history.events() + foreign, total);
     }
-  for (const [scope, ids] of suspects)
-    await findDuplicates(scope, ids, ledgerLog, lastPosition ?? '', results);
+  await compareRepeated(ledgerLog, ids, lastPosition ?? '', results);
 
   const { findings, notes } = results;
   return {

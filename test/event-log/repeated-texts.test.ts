@@ -1,0 +1,18 @@
+import { randomUUID } from 'node:crypto';
+import { repeatedTexts } from '../../src/event-log/repeated-texts';
+
+describe('repeated texts', () => {
+  it.each([0, 10, 50_000])('are found, and only they, if %i texts are expected', (expected) => {
+    const texts = Array.from({ length: 50_000 }, () => randomUUID());
+    const twice = [texts[0], texts[777], texts.at(-1)].map(String);
+    const { add, find } = repeatedTexts(expected);
+    for (const text of [...texts, ...twice, String(twice[0])]) add(text);
+    const { count, mayHave } = find();
+    expect(count).toBe(twice.length);
+    expect(texts.filter(mayHave)).toEqual(twice);
+  });
+
+  it('are none of none', () => {
+    expect(repeatedTexts(0).find().count).toBe(0);
+  });
+});
