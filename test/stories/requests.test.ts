@@ -63,10 +63,11 @@ describe('requests generated from the declared routes', () => {
     async () => {
       const right = anyRoute(rightRequest).filter(({ path }) => !path.includes('/:'));
       const property = fc.asyncProperty(right, async (request) => {
-        const { status } = await sent(request, caller.key);
-        expect([200, 201, 204, 304]).toContain(status);
+        const { status, text } = await sent(request, caller.key);
+        expect({ text, isGood: [200, 201, 204, 304].includes(status) }).toMatchObject({ isGood: true });
       });
-      await fc.assert(property, { seed, numRuns: CASES / 2 });
+      // A simpler request would be another body with the same idempotency key, and refused for that.
+      await fc.assert(property, { seed, numRuns: CASES / 2, endOnFailure: true });
       console.log(`right requests: ${CASES / 2}, SEED=${seed}, ${summary()}`);
     },
     MINUTES,

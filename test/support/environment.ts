@@ -1,5 +1,8 @@
 import { TestEnvironment } from 'jest-environment-node';
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
 import { useMemoryForFiles } from './files-in-memory';
 
 const used = new Set<AsyncLocalStorage<unknown>>();
@@ -11,14 +14,31 @@ AsyncLocalStorage.prototype.run = function (this: AsyncLocalStorage<unknown>, ..
 
 useMemoryForFiles();
 
-/**
- * Jest runs each test file with its own AsyncLocalStorage and leaves it enabled. Up to Node 22, every promise is handed
- * to all that are enabled: the 70th file in a process would run at a tenth of its speed.
- */
+const STAND_IN = join(__dirname, 'event-store', 'stand-in-process.js');
+
 export default class extends TestEnvironment {
+  #standIn: ChildProcess | undefined;
+
+  /** With TEST_EVENTSTORE_URL=stand-in, each test file has its own stand-in for the event store. */
+  override async setup(): Promise<void> {
+    await super.setup();
+    if (process.env['TEST_EVENTSTORE_URL'] !== 'stand-in') return;
+    this.#standIn = fork(STAND_IN);
+    const [url] = (await once(this.#standIn, 'message')) as [string];
+    this.global.process.env['TEST_EVENTSTORE_URL'] = url;
+  }
+
+  /**
+   * Jest runs each test file with its own AsyncLocalStorage and leaves it enabled. Up to Node 22, every promise is
+   * handed to all that are enabled: the 70th file in a process would run at a tenth of its speed.
+   */
   override async teardown(): Promise<void> {
     await super.teardown();
     for (const storage of used) storage.disable();
     used.clear();
+    if (this.#standIn === undefined) return;
+    const exited = once(this.#standIn, 'exit');
+    this.#standIn.kill('SIGKILL');
+    await exited;
   }
 }
