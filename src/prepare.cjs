@@ -1,8 +1,9 @@
 'use strict';
 
 // Prepares a fresh clone: checks the version of Node, installs missing packages, and builds if a source has changed.
-// Old JavaScript syntax without dependencies, so that it runs before anything is installed, and on an old Node, which it
-// reports clearly. Run directly (`node src/prepare.cjs`), it prepares for the tests.
+// What is built writes nothing here, and neither does an installed package, which has no sources. Old JavaScript syntax
+// without dependencies, so that it runs before anything is installed, and on an old Node, which it reports clearly. Run
+// directly, it prepares for the tests (`node src/prepare.cjs`) or builds the program (`node src/prepare.cjs build`).
 
 var MIN_NODE = [20, 19];
 
@@ -19,6 +20,7 @@ if (current[0] < MIN_NODE[0] || (current[0] === MIN_NODE[0] && current[1] < MIN_
 }
 
 var childProcess = require('node:child_process');
+var crypto = require('node:crypto');
 var fs = require('node:fs');
 var os = require('node:os');
 var path = require('node:path');
@@ -54,9 +56,8 @@ function missingPackages(withTools) {
 var PROGRAM = { project: 'tsconfig.build.json', folders: ['src', 'projections'] };
 var EVERYTHING = { project: 'tsconfig.json', folders: ['src', 'projections', 'test', 'bench'] };
 
-// Detects changes since the last build by size and modification time, without reading the files.
-function sourceStamp(part) {
-  var lines = part.folders.flatMap(function (folder) {
+function sourcesOf(part) {
+  var files = part.folders.flatMap(function (folder) {
     var full = path.join(root, folder);
     if (!fs.existsSync(full)) return [];
     return fs
@@ -65,12 +66,34 @@ function sourceStamp(part) {
         return file.endsWith('.ts');
       })
       .map(function (file) {
-        var stat = fs.statSync(path.join(full, file));
-        return folder + '/' + file + ' ' + stat.size + ' ' + stat.mtimeMs;
+        return path.join(folder, file);
       });
   });
-  lines.push('tsconfig.json ' + fs.statSync(path.join(root, 'tsconfig.json')).mtimeMs);
-  return lines.toSorted().join('\n') + '\n';
+  return files.concat('tsconfig.json').toSorted();
+}
+
+// Detects changes since the last build without reading the files.
+function timesOf(sources) {
+  return sources
+    .map(function (file) {
+      var stat = fs.statSync(path.join(root, file));
+      return file + ' ' + stat.size + ' ' + stat.mtimeMs;
+    })
+    .join('\n');
+}
+
+// A copy of a built tree has other times, and is built nevertheless.
+function contentOf(sources) {
+  var hash = crypto.createHash('sha256');
+  sources.forEach(function (file) {
+    hash.update(file + '\0').update(fs.readFileSync(path.join(root, file)));
+  });
+  return hash.digest('hex');
+}
+
+function stampOf(part) {
+  var sources = sourcesOf(part);
+  return timesOf(sources) + '\n\n' + contentOf(sources);
 }
 
 function remove(folder) {
@@ -87,20 +110,26 @@ function signalGroup(child, signal) {
   }
 }
 
-// Forwards signals to the child, which would otherwise survive this process. The next run redoes an unfinished step.
-function run(what, command, args, onFailure) {
-  console.error(what);
-  var child;
-  var interrupted;
-  function onSignal(signal) {
+var child;
+var interrupted;
+
+// Forwards the signal to the child, which would otherwise survive this process. The next run redoes an unfinished step.
+function onSignal(signal) {
+  if (child !== undefined) {
     if (interrupted === undefined) setTimeout(signalGroup, KILL_AFTER_MS, child, 'SIGKILL').unref();
-    interrupted = signal;
     signalGroup(child, signal);
   }
-  // Before the child starts, so that a signal in between does not end this process alone.
-  SIGNALS.forEach(function (signal) {
-    process.on(signal, onSignal);
-  });
+  interrupted = signal;
+}
+
+function mustNotBeInterrupted() {
+  if (interrupted === undefined) return;
+  console.error('tenant-ledger: interrupted; the next start begins this step again.');
+  throw new Failed(128 + os.constants.signals[interrupted]);
+}
+
+function run(what, command, args) {
+  console.error(what);
   child = childProcess.spawn(command, args, {
     cwd: root,
     stdio: ['ignore', 2, 2],
@@ -114,15 +143,9 @@ function run(what, command, args, onFailure) {
     });
     child.on('close', resolve);
   }).then(function (status) {
-    SIGNALS.forEach(function (signal) {
-      process.removeListener(signal, onSignal);
-    });
-    if (status === 0 && interrupted === undefined) return;
-    if (onFailure) onFailure();
-    if (interrupted !== undefined) {
-      console.error('tenant-ledger: interrupted; the next start begins this step again.');
-      throw new Failed(128 + os.constants.signals[interrupted]);
-    }
+    child = undefined;
+    mustNotBeInterrupted();
+    if (status === 0) return;
     console.error('tenant-ledger: "' + [command].concat(args).join(' ') + '" failed; see the lines above.');
     throw new Failed(1);
   });
@@ -140,7 +163,9 @@ function stampFile(folder, part) {
 
 function isBuilt(part) {
   try {
-    return fs.readFileSync(stampFile(dist, part), 'utf8') === sourceStamp(part);
+    var stamp = fs.readFileSync(stampFile(dist, part), 'utf8').split('\n\n');
+    var sources = sourcesOf(part);
+    return stamp[0] === timesOf(sources) || stamp[1] === contentOf(sources);
   } catch (_) {
     return false;
   }
@@ -152,53 +177,81 @@ function replaceDist(fresh, old) {
   remove(old);
 }
 
+// Also those of a process that was killed.
+function removeUnfinished() {
+  fs.readdirSync(root).forEach(function (name) {
+    if (name.startsWith('.dist-')) remove(path.join(root, name));
+  });
+}
+
 // Builds into a new folder, which replaces `dist` once complete: running servers start worker threads from these files.
 function build(part) {
   var stamps = (part === EVERYTHING ? [PROGRAM, EVERYTHING] : [PROGRAM]).map(function (built) {
-    return [built, sourceStamp(built)];
+    return [built, stampOf(built)];
   });
   var fresh = path.join(root, '.dist-' + process.pid);
   var tsc = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc');
   var info = path.join(fresh, '.tsbuildinfo');
   var args = [tsc, '--project', part.project, '--outDir', fresh, '--tsBuildInfoFile', info];
-  remove(fresh);
-  return run('Building …', process.execPath, args, function () {
-    remove(fresh);
-  }).then(function () {
-    stamps.forEach(function (stamp) {
-      fs.writeFileSync(stampFile(fresh, stamp[0]), stamp[1]);
-    });
-    replaceDist(fresh, fresh + '-old');
-  });
+  removeUnfinished();
+  return run('Building …', process.execPath, args)
+    .then(function () {
+      stamps.forEach(function (stamp) {
+        fs.writeFileSync(stampFile(fresh, stamp[0]), stamp[1]);
+      });
+      replaceDist(fresh, fresh + '-old');
+    })
+    .finally(removeUnfinished);
 }
 
-var QUIET_FLAGS = ['--no-audit', '--no-fund', '--loglevel=error'];
-
-// Most packages are development tools, so they are installed only for the tests. `--include=dev` overrides
-// NODE_ENV=production.
-function install(options) {
-  var tools = options.forTests ? '--include=dev' : '--omit=dev';
-  return run('Installing what is missing (npm ci) …', 'npm', ['ci', tools].concat(QUIET_FLAGS));
+// `--include=dev` overrides NODE_ENV=production: TypeScript is a development tool, like the packages for the tests.
+function install() {
+  var quiet = ['--no-audit', '--no-fund', '--loglevel=error'];
+  return run('Installing what is missing (npm ci) …', 'npm', ['ci', '--include=dev'].concat(quiet));
 }
 
+// What is built needs no development tools.
 function missing(options) {
-  return {
-    build: !isBuilt(options.forTests ? EVERYTHING : PROGRAM),
-    install: missingPackages(options.forTests).length > 0,
-  };
+  var toBuild = !isBuilt(options.forTests ? EVERYTHING : PROGRAM);
+  return { build: toBuild, install: missingPackages(toBuild || options.forTests).length > 0 };
 }
 
 // Checks again under the lock, because another process may have finished in the meantime.
 function makeReady(options) {
   var todo = missing(options);
-  return Promise.resolve(todo.install ? install(options) : undefined).then(function () {
-    if (todo.build) return build(options.forTests ? EVERYTHING : PROGRAM);
+  SIGNALS.forEach(function (signal) {
+    process.on(signal, onSignal);
   });
+  return Promise.resolve(todo.install ? install() : undefined)
+    .then(function () {
+      if (todo.build) return build(options.forTests ? EVERYTHING : PROGRAM);
+    })
+    .then(mustNotBeInterrupted)
+    .finally(function () {
+      SIGNALS.forEach(function (signal) {
+        process.removeListener(signal, onSignal);
+      });
+    });
+}
+
+function mustBeWritable(todo) {
+  try {
+    fs.accessSync(root, fs.constants.W_OK);
+  } catch (_) {
+    console.error(
+      'tenant-ledger: ' +
+        (todo.build ? 'the program in ' + root + ' is not built' : 'packages are missing in ' + root) +
+        ', and this user may not write there. As the owner of the folder, run: npm run build',
+    );
+    process.exit(1);
+  }
 }
 
 function prepare(options) {
+  if (!fs.existsSync(path.join(root, 'tsconfig.json'))) return Promise.resolve();
   var todo = missing(options);
   if (!todo.install && !todo.build) return Promise.resolve();
+  mustBeWritable(todo);
   return locked(path.join(root, '.preparing'), function () {
     return makeReady(options);
   }).catch(function (error) {
@@ -209,4 +262,4 @@ function prepare(options) {
 
 exports.prepare = prepare;
 
-if (require.main === module) void prepare({ forTests: true });
+if (require.main === module) void prepare({ forTests: process.argv[2] !== 'build' });

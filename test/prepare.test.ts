@@ -45,6 +45,14 @@ const clone = () => {
 
   return {
     at,
+    build: () => {
+      const args = [at('src', 'prepare.cjs'), 'build'];
+      const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+        env: { PATH, NPM_ENDS: '0' },
+        encoding: 'utf8',
+      });
+      return { status, stdout, stderr };
+    },
     prepare: (npmEnds = '0', more: Readonly<Record<string, string>> = {}) => {
       const { status, stdout, stderr } = spawnSync(process.execPath, [at('src', 'prepare.cjs')], {
         env: { PATH, NPM_ENDS: npmEnds, ...more },
@@ -79,13 +87,29 @@ const clone = () => {
       execFileSync(process.execPath, ['-p', `require('${at('dist', 'src', 'one.js')}').one`]).toString(),
     npmCalls: () => (existsSync(at('npm-calls')) ? readFileSync(at('npm-calls'), 'utf8') : ''),
     /** Makes the lockfile require a package that is not installed. */
-    wantMore: () => {
+    wantMore: (kind: 'dev' | 'always' = 'always') => {
       const lock = JSON.parse(readFileSync(at('package-lock.json'), 'utf8')) as { packages: object };
-      Object.assign(lock.packages, { 'node_modules/brand-new': { version: '1.0.0' } });
+      const entry = { version: '1.0.0', ...(kind === 'dev' ? { dev: true } : {}) };
+      Object.assign(lock.packages, { 'node_modules/brand-new': entry });
       writeFileSync(at('package-lock.json'), JSON.stringify(lock));
     },
   };
 };
+
+/** Builds as a user who may only read. Tests are often run by root, who may write everywhere. */
+const withoutRights = (folder: string) => {
+  const args = [join(folder, 'src', 'prepare.cjs'), 'build'];
+  const isRoot = process.getuid?.() === 0;
+  if (!isRoot) chmodSync(folder, 0o555);
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+    env: {},
+    encoding: 'utf8',
+    ...(isRoot ? { uid: NOBODY, gid: NOBODY } : {}),
+  });
+  if (!isRoot) chmodSync(folder, 0o755);
+  return { status, stdout, stderr };
+};
+const NOBODY = 65_534;
 
 const isRunning = (pid: number): boolean => {
   try {
@@ -178,9 +202,71 @@ describe('preparing a clone', () => {
     expect(prepare()).toMatchObject({ status: 0, stderr: 'Building …\n' });
     expect(existsSync(at('dist', 'test', 'some.test.js'))).toBe(true);
     expect(run()).toMatchObject({ status: 0, stdout: 'runs\n', stderr: '' });
-    wantMore();
+    wantMore('dev');
+    expect(run()).toMatchObject({ status: 0, stdout: 'runs\n', stderr: '' });
+    expect(npmCalls()).toBe('');
+    writeFileSync(at('src', 'one.ts'), 'export const one: number = 2;\n');
     run();
-    expect(npmCalls()).toMatch(/^ci --omit=dev /);
+    expect(npmCalls()).toMatch(/^ci --include=dev /);
+  });
+
+  it('builds only the program when told so', () => {
+    const { at, build } = clone();
+    mkdirSync(at('test'));
+    writeFileSync(at('test', 'some.test.ts'), 'export const two = 2;\n');
+    expect(build()).toEqual(BUILDING);
+    expect(readdirSync(at('dist')).filter((name) => !name.startsWith('.'))).toEqual(['src']);
+    expect(build()).toEqual(NOTHING);
+  });
+
+  it('takes a copy of what is built as built, though its files have other times', () => {
+    const { at, build } = clone();
+    build();
+    utimesSync(at('src', 'one.ts'), new Date(), new Date());
+    expect(build()).toEqual(NOTHING);
+  });
+
+  it('has nothing to prepare in an installed package, which has no sources', () => {
+    const { at, build, npmCalls, wantMore } = clone();
+    for (const name of ['tsconfig.json', 'tsconfig.build.json', join('src', 'one.ts')]) rmSync(at(name));
+    wantMore();
+    expect(build()).toEqual(NOTHING);
+    expect(npmCalls()).toBe('');
+  });
+
+  it('starts what is built, and says how to build it, if the user may not write there', () => {
+    const { at, build, wantMore } = clone();
+    const ofOther = () => {
+      chmodSync(at(), 0o755);
+      return withoutRights(at());
+    };
+    const advice = 'and this user may not write there. As the owner of the folder, run: npm run build\n';
+    expect(ofOther()).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: `tenant-ledger: the program in ${at()} is not built, ${advice}`,
+    });
+    build();
+    expect(ofOther()).toEqual(NOTHING);
+    wantMore();
+    expect(ofOther()).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: `tenant-ledger: packages are missing in ${at()}, ${advice}`,
+    });
+  });
+
+  it('leaves nothing behind when it is interrupted while it builds, or was killed before', async () => {
+    const { at, start, prepare } = clone();
+    mkdirSync(at('.dist-4711'));
+    const before = readdirSync(at()).filter((name) => name !== '.dist-4711');
+    const preparing = start();
+    await until(() => preparing.stderr() === 'Building …\n', 20_000, 'it builds');
+    preparing.child.kill('SIGINT');
+    expect(await preparing.ended).toBe(130);
+    expect(preparing.stderr()).toContain('interrupted; the next start begins this step again.');
+    expect(readdirSync(at())).toEqual(before);
+    expect(prepare()).toEqual(BUILDING);
   });
 
   it('for the tests installs their tools, even if NODE_ENV=production would omit them', () => {

@@ -5,6 +5,7 @@ import { createServer, type AddressInfo, type Server } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { makeReadOnly, onDisk, whyNoDisks } from './support/disks';
+import { startStandIn } from './support/event-store/stand-in';
 import { freshFolder } from './support/folders';
 import { filesWith } from './support/found-text';
 import { ask, type ApiResponse } from './support/http';
@@ -156,6 +157,7 @@ describe('a first start with DEMO=false', () => {
     const image = freshFolder();
     for (const name of ['dist', 'node_modules', 'package.json'])
       symlinkSync(join(ROOT, name), join(image, name));
+    writeFileSync(join(image, '.image'), '');
     const service = await serviceProcess(
       { DEMO: 'false', NODE_OPTIONS: '--preserve-symlinks --preserve-symlinks-main' },
       join(image, 'dist', 'src', 'cli', 'main.js'),
@@ -164,6 +166,18 @@ describe('a first start with DEMO=false', () => {
       'docker compose exec service tenant-ledger tenant create --name "My tenant"',
     );
     await service.stop();
+  });
+
+  it('shows no password, and no URL without its password, which would override the right one', async () => {
+    const store = await startStandIn();
+    const EVENTSTORE_URL = store.url.replace('//', '//admin:s3cret@');
+    const service = await startService({ DEMO: 'false', EVENTSTORE_URL });
+    expect(service.stdout()).not.toMatch(/s3cret|EVENTSTORE_URL=/);
+    expect(service.stdout()).toContain(
+      'Set EVENTSTORE_URL for them as for this server: with its password, it is not shown.',
+    );
+    await service.stop();
+    await store.stop();
   });
 });
 

@@ -4,9 +4,7 @@ import type { Configuration } from '../configuration';
 
 /** Masks credentials and secret MongoDB options. */
 export const withoutSecrets = (address: string): string =>
-  address
-    .replace(/\/\/[^/?#]*@/, '//…@')
-    .replace(/([?&](?:\w*password|authMechanismProperties)=)[^&]*/gi, '$1…');
+  address.replace(/\/\/.*@/s, '//…@').replace(/([?&](?:\w*password|authMechanismProperties)=)[^&]*/gi, '$1…');
 
 type Place<Url extends 'EVENTSTORE_URL' | 'MONGODB_URL'> = Pick<Configuration, 'DATA_DIR' | Url>;
 

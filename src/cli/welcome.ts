@@ -7,23 +7,36 @@ import { settings, type Configuration, headerNames } from '../configuration';
 import { allTenants, applicationsOf } from './lookups';
 import { visible } from './output';
 
-/** The image contains no sources. Its users run commands from outside the container. */
-const isInImage = (): boolean => !existsSync(join(__dirname, '..', '..', '..', 'src'));
+const ROOT = join(__dirname, '..', '..', '..');
+
+/** Its users run commands from outside the container. The Dockerfile creates the file. */
+const isInImage = (): boolean => existsSync(join(ROOT, '.image'));
+
+/** In a clone, the program is not on the PATH. */
+const program = (): string =>
+  existsSync(join(ROOT, 'tsconfig.json')) ? 'npx tenant-ledger' : 'tenant-ledger';
 
 const quoted = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 
+/** The URLs that contain a password or the like: pasted with a mask in its place, they would override the right ones. */
+const secretUrls = (configuration: Configuration): readonly string[] =>
+  (['EVENTSTORE_URL', 'MONGODB_URL'] as const).filter(
+    (name) => withoutSecrets(configuration[name]) !== configuration[name],
+  );
+
 /** The settings that a command needs to work on the same data, with the same actor. */
 const settingsOf = (configuration: Configuration): string => {
+  const secret = secretUrls(configuration);
   const needed = {
     DATA_DIR: configuration.DATA_DIR === settings.DATA_DIR.fallback ? '' : resolve(configuration.DATA_DIR),
-    EVENTSTORE_URL: withoutSecrets(configuration.EVENTSTORE_URL),
-    MONGODB_URL: withoutSecrets(configuration.MONGODB_URL),
+    EVENTSTORE_URL: configuration.EVENTSTORE_URL,
+    MONGODB_URL: configuration.MONGODB_URL,
     STREAM_PREFIX: configuration.STREAM_PREFIX,
     OPERATOR_ID: configuration.OPERATOR_ID === settings.OPERATOR_ID.fallback ? '' : configuration.OPERATOR_ID,
   };
   return Object.entries(needed)
-    .filter(([, value]) => value !== '')
+    .filter(([name, value]) => value !== '' && !secret.includes(name))
     .map(([name, value]) => `${name}=${quoted(value)} `)
     .join('');
 };
@@ -32,7 +45,7 @@ const settingsOf = (configuration: Configuration): string => {
 const commandLine = (configuration: Configuration, rest: string): string =>
   isInImage()
     ? `  docker compose exec service tenant-ledger ${rest}`
-    : `  ${settingsOf(configuration)}npx tenant-ledger ${rest}`;
+    : `  ${settingsOf(configuration)}${program()} ${rest}`;
 
 /** Enough to read and change the tenant, and to read its logs and its usage. */
 const PERMISSIONS = ['tenant:read', 'tenant:update', 'log:read', 'report:read'];
@@ -106,7 +119,13 @@ export const welcome = async (
   const lines = [`\ntenant-ledger serves ${url}`, ''];
   if (key === undefined) {
     const [sentence, ...commands] = await howToCreateKey(app);
+    const secret = isInImage() ? [] : secretUrls(configuration);
     lines.push(visible(sentence), '', ...commands.map((rest) => commandLine(configuration, rest)));
+    if (secret.length > 0)
+      lines.push(
+        '',
+        `Set ${secret.join(' and ')} for them as for this server: with its password, it is not shown.`,
+      );
   } else {
     const { apiKey: header } = headerNames(configuration.HEADER_PREFIX);
     lines.push(`API key (shown once, keep it): ${key}`, '', ...curlLines(url, header, key));
