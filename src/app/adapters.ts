@@ -27,7 +27,14 @@ import type { ReadModels } from '../read-models/read-models';
 import { isGone } from '../read-models/lease-holder';
 import { setDamagedRegistryAside, sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
 import { writing } from '../read-models/sqlite/writer';
-import { isFolder, noLogFound, storedSecret, mustBeUsable, mustHaveRoom } from './data-folder';
+import {
+  isFolder,
+  noLogFound,
+  storedSecret,
+  mustBeReadable,
+  mustBeUsable,
+  mustHaveRoom,
+} from './data-folder';
 import { folderOf, readModelStoreOf, storeOf, withoutSecrets } from './log-address';
 import { openAll } from './open-all';
 
@@ -262,6 +269,7 @@ export const openLog = async (
       'log_not_found',
       `${withoutSecrets(address)} is not the address of an event log. Name a data folder by its path or as sqlite:PATH, or an event store as esdb://HOST:PORT.`,
     );
+  if (role === 'source') mustBeReadable(folder, `The folder ${folder}`);
   if (role === 'target') mustBeUsable(folder, `The folder ${folder}`);
   else if (!existsSync(join(folder, 'events.db')))
     throw fault('log_not_found', `There is no event log in the folder ${folder}.`);

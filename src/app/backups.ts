@@ -1,3 +1,6 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isoNow } from '../async/clock';
 import type { Configuration } from '../configuration';
 import {
   createBackup as createSqliteBackup,
@@ -6,7 +9,7 @@ import {
 } from '../event-log/sqlite/backup';
 import { restoreBackup as restoreSqliteBackup } from '../event-log/sqlite/restore';
 import { fault } from '../fault';
-import { mustBeUsable, mustHaveRoom } from './data-folder';
+import { mustBeReadable, mustBeUsable, mustHaveRoom } from './data-folder';
 import { storeOf } from './log-address';
 
 export { verifyBackup, type BackedUp, type OnProgress } from '../event-log/sqlite/backup';
@@ -20,14 +23,45 @@ const embeddedFolder = (configuration: Configuration): string => {
   );
 };
 
-export const createBackup = (
+/** In the data folder: when the last backup was made. */
+const markIn = (folder: string): string => join(folder, 'last-backup');
+
+/** A backup is good even if the data folder cannot be written: then its age shows too much, and never too little. */
+const markBackup = (folder: string): void => {
+  try {
+    writeFileSync(markIn(folder), `${isoNow()}\n`, { mode: 0o600 });
+  } catch {
+    // See above.
+  }
+};
+
+const lastBackupMs = (folder: string): number => {
+  try {
+    return Date.parse(readFileSync(markIn(folder), 'utf8').trim());
+  } catch {
+    return Number.NaN;
+  }
+};
+
+/** Since the last backup of an embedded log; if there was none, since the log was created. */
+export const backupAgeSeconds = ({ DATA_DIR, EVENTSTORE_URL }: Configuration): number | undefined => {
+  const log = statSync(join(DATA_DIR, 'events.db'), { throwIfNoEntry: false });
+  if (EVENTSTORE_URL !== '' || log === undefined) return undefined;
+  const lastMs = lastBackupMs(DATA_DIR);
+  return (Date.now() - (Number.isNaN(lastMs) ? log.birthtimeMs : lastMs)) / 1_000;
+};
+
+export const createBackup = async (
   configuration: Configuration,
   folder: string,
   onProgress: OnProgress,
 ): ReturnType<typeof createSqliteBackup> => {
   const source = embeddedFolder(configuration);
+  mustBeReadable(source);
   mustBeUsable(folder, `The folder ${folder}`);
-  return createSqliteBackup(source, folder, onProgress);
+  const created = await createSqliteBackup(source, folder, onProgress);
+  markBackup(source);
+  return created;
 };
 
 export const restoreBackup = async (

@@ -17,17 +17,43 @@ import { findLog } from '../event-log/sqlite/log-file';
 import { codeOf, fault, messageOf, type Fault } from '../fault';
 import { storeOf } from './log-address';
 
-const unusable = (named: string, why: string): Fault =>
-  fault('data_dir_unusable', `${named} ${why}. Choose another folder.`);
+const unusable = (named: string, why: string, remedy = 'Choose another folder.'): Fault =>
+  fault('data_dir_unusable', `${named} ${why}. ${remedy}`);
+
+const nameOf = (uid: number): string => {
+  try {
+    const line = new RegExp(`^([^:]+):[^:]*:${uid}:`, 'm').exec(readFileSync('/etc/passwd', 'utf8'));
+    return line?.[1] ?? `with the id ${uid}`;
+  } catch {
+    return `with the id ${uid}`;
+  }
+};
+
+/** Undefined: there is no such folder, or it is this user's own. */
+const otherOwner = (folder: string): string | undefined => {
+  const { uid } = statSync(folder, { throwIfNoEntry: false }) ?? {};
+  return uid === undefined || uid === process.getuid?.() ? undefined : nameOf(uid);
+};
+
+/** What to do if this user may not write a folder. */
+const asItsOwner = (folder: string): string | undefined => {
+  const owner = otherOwner(folder);
+  return owner === undefined
+    ? undefined
+    : `It belongs to the user ${owner}: run this as its owner, or choose another folder.`;
+};
 
 const asConfigured = (folder: string): string => `DATA_DIR=${folder}`;
+
+const FULL = 'is on a full disk';
+const MAKE_ROOM = 'Free some space, or use a larger disk.';
 
 const whyUnusable: Readonly<Record<string, string>> = {
   EEXIST: 'is a file, not a folder',
   ENOTDIR: 'is inside a file, not in a folder',
   ENOENT: 'is in a place where no folder can be made',
   EROFS: 'is on a read-only disk',
-  ENOSPC: 'is on a full disk',
+  ENOSPC: FULL,
   EACCES: 'cannot be written by this user',
   EPERM: 'cannot be written by this user',
 };
@@ -56,8 +82,20 @@ export const mustBeUsable = (folder: string, named = asConfigured(folder)): void
     makeFolders(folder);
     makeFolder(folder);
   } catch (error) {
-    throw unusable(named, whyUnusable[codeOf(error) ?? ''] ?? `cannot be made (${messageOf(error)})`);
+    const code = codeOf(error) ?? '';
+    const remedy = { EACCES: asItsOwner(folder), EPERM: asItsOwner(folder), ENOSPC: MAKE_ROOM }[code];
+    throw unusable(named, whyUnusable[code] ?? `cannot be made (${messageOf(error)})`, remedy);
   }
+};
+
+/** Throws if there is data that this user may not read: to look for it would find nothing. */
+export const mustBeReadable = (folder: string, named = asConfigured(folder)): void => {
+  for (const path of [folder, join(folder, 'events.db')])
+    try {
+      accessSync(path, path === folder ? constants.R_OK | constants.X_OK : constants.R_OK);
+    } catch (error) {
+      if (codeOf(error) === 'EACCES') throw unusable(named, 'cannot be read by this user', asItsOwner(path));
+    }
 };
 
 const holdsAny = (folder: string, names: readonly string[]): boolean =>
@@ -84,6 +122,7 @@ export const mustHoldData = ({ DATA_DIR, EVENTSTORE_URL, MONGODB_URL }: Configur
   const folder = resolve(DATA_DIR);
   const isEmbedded = EVENTSTORE_URL === '';
   if (!isEmbedded && MONGODB_URL !== '') return;
+  mustBeReadable(folder);
   if (holdsAny(folder, isEmbedded ? ['events.db', 'read-models'] : ['read-models', 'secret'])) return;
   if (isEmbedded) findLog(join(folder, 'events.db'));
   const what = isEmbedded ? 'There is no event log' : 'No service has kept its read models';
@@ -98,7 +137,7 @@ export const mustHaveRoom = (folder: string, error?: unknown): void => {
   const { bavail, bsize } = statfsSync(folder);
   if (bavail * bsize >= MIN_FREE_BYTES) return;
   const what = error === undefined ? '' : ` (${messageOf(error).replace(/\.$/, '')})`;
-  throw unusable(asConfigured(folder), `is on a full disk${what}`);
+  throw unusable(asConfigured(folder), `${FULL}${what}`, MAKE_ROOM);
 };
 
 const isOpenToOthers = (path: string): boolean =>

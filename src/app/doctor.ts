@@ -126,10 +126,16 @@ const parkedFinding = (projections: LedgerStatus['projections']): Finding => {
   return row('parked tenants', 'None.', at.length > 0 && `Parked at ${at.slice(0, 3).join(', ')}${more}.`);
 };
 
-const statusFindings = ({ projector, projections, decisions }: LedgerStatus): readonly Finding[] => {
+const statusFindings = (
+  { projector, projections, decisions }: LedgerStatus,
+  isWritable: boolean,
+): readonly Finding[] => {
   const [unreadable] = decisions.parked;
+  const fix = isWritable
+    ? FIXES['projector']
+    : 'First make writing possible: until then, no service can project.';
   return [
-    row('projector', `${projector} projects.`, projector === null && 'No process projects.'),
+    row('projector', `${projector} projects.`, projector === null && 'No process projects.', fix),
     ...readModelFindings(projections),
     parkedFinding(projections),
     row(
@@ -203,6 +209,7 @@ const certificateFindings = ({
 const appFindings = async (app: App, configuration: Configuration): Promise<readonly Finding[]> => {
   await app.watch.look();
   const status = await ledgerStatus(app);
+  const notWritable = await whyNotWritable(app);
   const software = [`tenant-ledger ${programVersion()}`, `Node ${process.versions.node}`].concat(
     await app.software(),
   );
@@ -213,11 +220,11 @@ const appFindings = async (app: App, configuration: Configuration): Promise<read
     row('event log', 'Reachable, and complete up to what the read models show.', status.log.trouble),
     row('streams', 'Not checked, because it takes reading the whole log: tenant-ledger log verify'),
     await formatFinding(app),
-    row('writing', 'The event log can be written.', await whyNotWritable(app)),
+    row('writing', 'The event log can be written.', notWritable),
     await clockFinding(app),
     row('indexes', 'Not checked: a missing one is created when its store is opened for writing.'),
     await rebuildFinding(app),
-    ...statusFindings(status),
+    ...statusFindings(status, notWritable === undefined),
   ];
 };
 

@@ -37,6 +37,8 @@ export interface MetricsDependencies {
   readonly connections: () => Promise<Connections | undefined>;
   readonly isReady: () => boolean;
   readonly folder: string;
+  /** Undefined: the log is not one that the service backs up. */
+  readonly backupAge: () => number | undefined;
 }
 
 const PREFIX = 'tenant_ledger_';
@@ -156,6 +158,7 @@ const appendMetrics = (registers: Registry[]): Metrics['measured'] => {
 interface Snapshot {
   readonly isReady: boolean;
   readonly folder: string;
+  readonly backupAge: number | undefined;
   readonly limits: RateLimitsStatus | undefined;
   readonly connections: Connections | undefined;
   /** Undefined: the stores are not open yet. */
@@ -188,6 +191,9 @@ const perProjection =
     ledger === undefined
       ? []
       : ledger.status.projections.map((status) => [read(status, ledger), { projection: status.projection }]);
+
+const parkedEvents = ({ projections }: LedgerStatus): number =>
+  new Set(projections.flatMap(({ parked }) => parked.map(({ event_id }) => event_id))).size;
 
 const diskOf = (folder: string, read: (disk: StatsFs) => number): Values => [[read(statfsSync(folder))]];
 
@@ -251,6 +257,11 @@ const readings: readonly Reading[] = [
     read: perProjection(({ parked }) => parked.length),
   },
   {
+    name: 'parked_events',
+    help: 'Bad events at which tenants wait, however many projections wait at them.',
+    read: ({ ledger }) => (ledger === undefined ? [] : [[parkedEvents(ledger.status)]]),
+  },
+  {
     name: 'unreadable_tenants',
     help: 'Tenants whose own stream cannot be read: their writes are refused.',
     read: ({ ledger }) => (ledger === undefined ? [] : [[ledger.status.decisions.parked.length]]),
@@ -292,6 +303,11 @@ const readings: readonly Reading[] = [
     help: 'Size of the disk that holds DATA_DIR.',
     read: ({ folder }) => diskOf(folder, ({ blocks, bsize }) => blocks * bsize),
   },
+  {
+    name: 'backup_age_seconds',
+    help: 'Time since the last `backup create`, or since the log was created if there was none; absent with an event store.',
+    read: ({ backupAge }) => (backupAge === undefined ? [] : [[backupAge]]),
+  },
 ];
 
 const readingMetrics = (registers: Registry[]) => {
@@ -322,7 +338,14 @@ const ledgerSnapshot = async (app: App): Promise<LedgerSnapshot> => {
 /** How long a scrape waits for a store that does not respond. */
 const LOOK_MS = 800;
 
-export const makeMetrics = ({ app, limits, connections, isReady, folder }: MetricsDependencies): Metrics => {
+export const makeMetrics = ({
+  app,
+  limits,
+  connections,
+  isReady,
+  folder,
+  backupAge,
+}: MetricsDependencies): Metrics => {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -353,8 +376,8 @@ export const makeMetrics = ({ app, limits, connections, isReady, folder }: Metri
       const current = await connections();
       refused.reset();
       refused.inc(current?.refused ?? 0);
-      const state = { isReady: isReady(), folder, limits: limits()?.status(), connections: current };
-      set({ ...state, app: app(), ledger });
+      const state = { isReady: isReady(), folder, backupAge: backupAge(), connections: current };
+      set({ ...state, limits: limits()?.status(), app: app(), ledger });
       return registry.metrics();
     },
   };

@@ -19,6 +19,7 @@ import { condition, type Condition } from '../async/condition';
 import { programVersion } from '../version';
 import type { Serving } from './adapters';
 import { openApp, type App } from './app';
+import { backupAgeSeconds } from './backups';
 import { connectionLimit, OPERATIONS_CONNECTIONS } from './connection-limit';
 import { openToOthers } from './data-folder';
 import { firstKey } from './first-tenant';
@@ -299,6 +300,7 @@ export const makeServer = (
       connections: async () => server.api?.connections(),
       isReady: () => server.phase === 'ready',
       folder: configuration.DATA_DIR,
+      backupAge: () => backupAgeSeconds(configuration),
     }),
     phase: 'starting',
     wasReady: false,

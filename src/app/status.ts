@@ -163,11 +163,14 @@ export const ledgerStatus = async (
     projecting.holder(),
     Promise.all(projecting.live.map((live) => statusOf(live, lagAt, stored))),
   ]);
+  // Read models may have applied events that came after the head was asked for.
+  const positions = [head, ...shown.map(({ position }) => position ?? undefined)];
+  const last = positions.reduce((a, b) => ((b ?? '') > (a ?? '') ? b : a));
   const suspects = new Set(shown.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
   await check(ledger, suspects);
   const trouble = (watch.setBack() ?? watch.missing())?.message;
   return {
-    log: { store, identity, head: head ?? null, ...(trouble === undefined ? {} : { trouble }) },
+    log: { store, identity, head: last ?? null, ...(trouble === undefined ? {} : { trouble }) },
     projector: holder ?? null,
     projections: shown,
     decisions: { parked: ledger.unreadable() },

@@ -6,13 +6,13 @@ import { goOnAtCtrlZ, printOne } from './output';
 import { withProgress } from './progress';
 import type { Io } from './io';
 
-const view = (backup: string, { identity, events, lastPosition, lastRecordedAt, digest }: BackedUp) => ({
+const view = (backup: string, { identity, events, lastPosition, lastRecordedAt, chain }: BackedUp) => ({
   backup,
   identity,
   events,
   last_position: lastPosition ?? null,
   last_recorded_at: lastRecordedAt ?? null,
-  digest,
+  chain,
 });
 
 const withSteps = <T>(io: Io, title: string, work: (onProgress: OnProgress) => Promise<T>): Promise<T> =>

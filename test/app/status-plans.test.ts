@@ -94,7 +94,7 @@ describe('the cost of asking for the state', () => {
       '/metrics',
       async () => {
         const app = await openAppIn(folder, STORES);
-        const dependencies = { app: () => app, isReady: () => true, folder };
+        const dependencies = { app: () => app, isReady: () => true, folder, backupAge: () => undefined };
         await makeMetrics({
           ...dependencies,
           limits: () => undefined,

@@ -1,5 +1,8 @@
 import type { App } from '../../src/app/app';
-import { checkBriefly } from '../../src/app/status';
+import { checkBriefly, ledgerStatus } from '../../src/app/status';
+import { freshFolder } from '../support/folders';
+import { openAppIn } from '../support/log-under-test';
+import { operatorAt } from '../support/operator';
 
 describe('a time-limited check for unreadable tenants', () => {
   const asked: string[] = [];
@@ -21,5 +24,23 @@ describe('a time-limited check for unreadable tenants', () => {
     go();
     await check(ledger, new Set(['a', 'b']));
     expect(asked.slice(0, 2)).toEqual(['a', 'b']);
+  });
+});
+
+describe('the status under load', () => {
+  it('shows no read model ahead of the head, though events came after the head was asked for', async () => {
+    const folder = freshFolder();
+    await operatorAt(folder).json('tenant create --name Acme');
+    const app = await openAppIn(folder);
+    try {
+      const { log, projections } = await ledgerStatus({
+        ...app,
+        log: { ...app.log, head: async () => undefined },
+      });
+      expect(projections.length).toBeGreaterThan(0);
+      for (const { position } of projections) expect(log.head).toBe(position);
+    } finally {
+      await app.close();
+    }
   });
 });

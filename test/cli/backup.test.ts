@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ask } from '../support/http';
 import { makeReadOnly, onDisk, whyNoDisks } from '../support/disks';
@@ -14,7 +15,18 @@ describe('tenant-ledger backup', () => {
     const rename = (name: string) =>
       ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name } });
     await rename('Before');
+    const ageOfBackup = async (): Promise<number> => {
+      const text = await (await fetch(`${service.operationsUrl}/metrics`)).text();
+      return Number(/^tenant_ledger_backup_age_seconds (\S+)$/m.exec(text)?.[1]);
+    };
+    const sinceCreated = await ageOfBackup();
+    expect(sinceCreated).toBeGreaterThan(0);
     const first = await operator.json<{ events: number }>('backup create', backup);
+    const sinceBackup =
+      Date.now() - Date.parse(readFileSync(join(service.folder, 'last-backup'), 'utf8').trim());
+    expect(await ageOfBackup()).toBeLessThanOrEqual((sinceBackup + 60_000) / 1_000);
+    writeFileSync(join(service.folder, 'last-backup'), '2020-01-01T00:00:00.000Z\n');
+    expect(await ageOfBackup()).toBeGreaterThan(86_400 * 365);
     await rename('Between');
     const second = await operator.json<{ events_added: number }>('backup create', backup);
     expect(second).toMatchObject({ events: first.events + 1, events_added: 1 });
@@ -51,11 +63,11 @@ describe('tenant-ledger backup', () => {
         DATA_DIR: source.folder,
         ...env,
       });
-      const { digest } = JSON.parse(made.stdout) as { digest: string };
+      const { chain } = JSON.parse(made.stdout) as { chain: string };
       makeReadOnly(disk);
-      expect(await target.json('backup verify', disk)).toMatchObject({ events: 1, digest });
+      expect(await target.json('backup verify', disk)).toMatchObject({ events: 1, chain });
       expect(await target.json('log verify', disk)).toMatchObject({ events: 1, findings_total: 0 });
-      expect(await target.json('backup restore', disk)).toMatchObject({ events: 1, digest });
+      expect(await target.json('backup restore', disk)).toMatchObject({ events: 1, chain });
       expect(await target.json('tenant list')).toMatchObject([{ name: 'Acme' }]);
       expect(await source.run('backup create', disk)).toMatchObject({
         code: 1,

@@ -1,11 +1,12 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createServer } from 'node:tls';
 import type { Finding } from '../../src/app/doctor';
+import { onDisk, whyNoDisks } from '../support/disks';
 import { ask } from '../support/http';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
@@ -120,6 +121,21 @@ describe('tenant-ledger doctor', () => {
     expect(code).toBe(1);
     expect(problems).toContainEqual(expect.objectContaining(expected));
   });
+
+  itIf(whyNoDisks === '', whyNoDisks)('does not advise to start a service on a full disk', () =>
+    onDisk('size=4m', async (disk) => {
+      const folder = join(disk, 'data');
+      await operatorAt(folder, EMBEDDED).json('tenant create --name Acme');
+      const { bavail, bsize } = statfsSync(disk);
+      writeFileSync(join(disk, 'filling'), Buffer.alloc(bavail * bsize - 65_536));
+      const { problems } = await examine(folder);
+      const fixOf = (name: string) => problems.find(({ check }) => check === name)?.fix;
+      expect(problems.find(({ check }) => check === 'writing')?.finding).toMatch(
+        /full disk\. Free some space/,
+      );
+      expect(fixOf('projector')).toBe('First make writing possible: until then, no service can project.');
+    }),
+  );
 
   itIf(process.getuid !== undefined, 'no file modes')('reports data that others may read', async () => {
     const folder = broken('SELECT 1');

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { settingNames } from '../../src/configuration';
@@ -81,16 +81,18 @@ describe('the examples in docs/deployment', () => {
     },
   );
 
-  itIf(has('systemd-analyze', '--version'), 'no systemd-analyze')(
-    'systemd-analyze accepts tenant-ledger.service',
-    () => {
-      // It looks for the program, which is not installed here.
-      const unit = join(freshFolder(), 'tenant-ledger.service');
-      const text = textOf('tenant-ledger.service');
-      expect(text).toContain('ExecStart=tenant-ledger serve');
-      writeFileSync(unit, text.replace('ExecStart=tenant-ledger', `ExecStart=${process.execPath}`));
-      const { status, stderr } = spawnSync('systemd-analyze', ['verify', unit]);
-      expect([status, stderr.toString()]).toEqual([0, '']);
-    },
-  );
+  itIf(has('systemd-analyze', '--version'), 'no systemd-analyze')('systemd-analyze accepts the units', () => {
+    const folder = freshFolder();
+    const names = readdirSync(FOLDER).filter((name) => /\.(service|timer)$/.test(name));
+    expect(names).toHaveLength(3);
+    // It looks for the program, which is not installed here.
+    for (const name of names)
+      writeFileSync(
+        join(folder, name),
+        textOf(name).replace('ExecStart=tenant-ledger ', `ExecStart=${process.execPath} `),
+      );
+    const units = names.map((name) => join(folder, name));
+    const { status, stderr } = spawnSync('systemd-analyze', ['verify', ...units]);
+    expect([status, stderr.toString()]).toEqual([0, '']);
+  });
 });

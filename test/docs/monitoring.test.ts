@@ -58,6 +58,7 @@ describe('the files in docs/monitoring', () => {
       connections: async () => undefined,
       isReady: () => false,
       folder: __dirname,
+      backupAge: () => undefined,
     });
     const { families } = readMetrics(await text());
     known = new Set(

@@ -87,6 +87,7 @@ const metrics = (): string =>
       connections: async () => undefined,
       isReady: () => false,
       folder: '',
+      backupAge: () => undefined,
     })
       .registry.getMetricsAsArray()
       .map((metric) => metric as unknown as Described)

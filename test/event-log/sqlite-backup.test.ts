@@ -460,7 +460,7 @@ describe('a backup of a log in a folder', () => {
     const manifest = join(backup, 'manifest.json');
     const text = readFileSync(manifest, 'utf8');
     for (const altered of [
-      text.replace(/"digest": "./, '"digest": "z'),
+      text.replace(/"chain": "./, '"chain": "z'),
       text.replace('"events": 20', '"events": 19'),
       '{}',
       'x',

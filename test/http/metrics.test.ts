@@ -87,6 +87,7 @@ describe('/metrics', () => {
     for (const name of ['ready', 'event_log_up', 'projector_up'])
       expect(found(metrics, `tenant_ledger_${name}`)).toBe(1);
     expect(found(metrics, 'tenant_ledger_disk_free_bytes')).toBeGreaterThan(0);
+    expect(found(metrics, 'tenant_ledger_parked_events')).toBe(0);
   });
 
   it('counts requests refused by a rate limit', async () => {

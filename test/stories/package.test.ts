@@ -1,17 +1,15 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshFolder } from '../support/folders';
 import { freePort } from '../support/free-port';
 import { ask } from '../support/http';
+import { itIf } from '../support/it-if';
+import { nobody, whyNoUsers } from '../support/nobody';
 import { until } from '../support/waiting';
 
 const ROOT = join(__dirname, '..', '..', '..');
-const NOBODY = 65_534;
 const PACKING_MS = 300_000;
-
-/** The user who runs the installed program: one without any rights, if the tests are run by root. */
-const somebody = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 
 describe('the package that npm pack makes', () => {
   const folder = freshFolder();
@@ -59,10 +57,10 @@ describe('the package that npm pack makes', () => {
     }
   });
 
-  it('puts a program on the PATH that serves for a user who may write only to the data folder', async () => {
+  itIf(whyNoUsers === '', whyNoUsers)('serves for a user who may write only to the data folder', async () => {
     const data = join(folder, 'data');
     mkdirSync(data);
-    if ('uid' in somebody) execFileSync('chown', [`${NOBODY}:${NOBODY}`, data]);
+    if (nobody.uid !== undefined) chownSync(data, nobody.uid, nobody.uid);
     const before = readdirSync(program, { recursive: true }).length;
     const [PORT, OPS_PORT] = [await freePort(), await freePort()];
     const child = spawn('tenant-ledger', ['serve'], {
@@ -74,7 +72,7 @@ describe('the package that npm pack makes', () => {
         DEMO: 'false',
       },
       cwd: '/',
-      ...somebody,
+      ...nobody,
     });
     let stdout = '';
     child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));

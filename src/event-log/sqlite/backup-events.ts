@@ -11,10 +11,11 @@ export interface Beginning {
   readonly events: number;
   /** The row id of the event. */
   readonly last: number;
-  readonly digest: string;
+  /** See `chainEvents`. */
+  readonly chain: string;
 }
 
-export const NO_EVENTS: Beginning = { events: 0, last: 0, digest: '0'.repeat(64) };
+export const NO_EVENTS: Beginning = { events: 0, last: 0, chain: '0'.repeat(64) };
 
 const PAGE_EVENTS = 1_000;
 const CHUNK_EVENTS = 5_000;
@@ -35,10 +36,10 @@ interface Watching {
 }
 
 /**
- * Continues the digest of a beginning up to a position, and yields to the event loop in between. The digest is a chain,
- * so that it can be continued: of each event, SHA-256 over the digest before it and everything that is stored of it.
+ * Continues the hash chain of a beginning up to a position, and yields to the event loop in between: of each event,
+ * SHA-256 over the chain before it and everything that is stored of it.
  */
-export const digestEvents = async (
+export const chainEvents = async (
   db: Database,
   schema: Schema,
   from: Beginning,
@@ -50,18 +51,18 @@ export const digestEvents = async (
      WHERE position > ? AND position <= ? ORDER BY position LIMIT ${PAGE_EVENTS}`,
   );
   page.setReturnArrays(true);
-  let { events, last, digest } = from;
+  let { events, last, chain } = from;
   for (let before = -1; before !== events; await yieldToEventLoop()) {
     before = events;
     for (const row of page.iterate(last, upTo)) {
       const [position, bytes] = row as unknown as [number, Uint8Array];
-      digest = hash('sha256', Buffer.concat([Buffer.from(digest), bytes]));
+      chain = hash('sha256', Buffer.concat([Buffer.from(chain), bytes]));
       [events, last] = [events + 1, position];
       onEvent?.(position, bytes);
     }
     onPage?.(events);
   }
-  return { events, last, digest };
+  return { events, last, chain };
 };
 
 export const headIn = (db: Database, schema: Schema): number =>

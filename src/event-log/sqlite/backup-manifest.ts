@@ -16,7 +16,7 @@ type Segments = readonly { readonly last: string; readonly events: number; reado
 export interface Manifest extends Beginning {
   /** The identity of the log. Undefined: the first backup into the folder is not finished. */
   readonly identity?: string;
-  /** Of a backup that an earlier program made, instead of the digest. */
+  /** Of a backup that an earlier program made, instead of the chain. */
   readonly segments?: Segments;
 }
 
@@ -24,11 +24,14 @@ export const unusable = (why: string): Fault => fault('backup_unusable', why);
 
 const parsed = (text: string): Manifest | undefined => {
   const value: unknown = JSON.parse(text);
-  const { format, identity, events, last_position, digest, segments } = isJsonObject(value) ? value : {};
+  const found = isJsonObject(value) ? value : {};
+  const { format, identity, events, last_position, segments } = found;
+  // Its name in the first backups of this format.
+  const chain = found['chain'] ?? found['digest'];
   if (format === 2 && identity === undefined) return NO_EVENTS;
   if (typeof identity !== 'string') return undefined;
-  if (format === 2 && typeof events === 'number' && typeof digest === 'string')
-    return { identity, events, last: Number(last_position), digest };
+  if (format === 2 && typeof events === 'number' && typeof chain === 'string')
+    return { identity, events, last: Number(last_position), chain };
   if (format !== 1 || !Array.isArray(segments)) return undefined;
   const runs = segments as unknown as Segments;
   const last = Number(runs.at(-1)?.last ?? 0);
@@ -73,8 +76,8 @@ const write = (folder: string, manifest: object, put: typeof renameSync): void =
 
 export const replaceManifest = (
   folder: string,
-  { identity, events, last, digest }: Beginning & { readonly identity: string },
-): void => write(folder, { identity, events, last_position: positionOf(last), digest }, renameSync);
+  { identity, events, last, chain }: Beginning & { readonly identity: string },
+): void => write(folder, { identity, events, last_position: positionOf(last), chain }, renameSync);
 
 /** Marks a folder as one for backups. Never replaces a manifest that another process wrote in the meantime. */
 export const startManifest = (folder: string): void => {
@@ -97,8 +100,8 @@ export const comparison = (manifest: Manifest) => {
       isEqual &&= hash.digest('hex') === rest.shift()?.sha256;
       hash = createHash('sha256');
     },
-    isEqual: ({ events, digest }: Beginning): boolean =>
+    isEqual: ({ events, chain }: Beginning): boolean =>
       events === manifest.events &&
-      (manifest.segments === undefined ? digest === manifest.digest : isEqual && rest.length === 0),
+      (manifest.segments === undefined ? chain === manifest.chain : isEqual && rest.length === 0),
   };
 };

@@ -13,7 +13,7 @@ import {
   type Database,
 } from '../../sqlite/database';
 import type { Position } from '../event-log';
-import { copyEvents, digestEvents, headIn, NO_EVENTS, type Beginning, type Schema } from './backup-events';
+import { copyEvents, chainEvents, headIn, NO_EVENTS, type Beginning, type Schema } from './backup-events';
 import {
   comparison,
   MANIFEST,
@@ -40,8 +40,8 @@ export interface BackedUp {
   readonly lastPosition: Position | undefined;
   /** When the last event was recorded. */
   readonly lastRecordedAt: string | undefined;
-  /** See `digestEvents`. */
-  readonly digest: string;
+  /** See `chainEvents`. */
+  readonly chain: string;
 }
 
 export type OnProgress = (step: 'copying' | 'verifying', done: number, total: number) => void;
@@ -65,7 +65,7 @@ const identityIn = (db: Database, schema: Schema): string | undefined =>
       { value: string } | undefined
   )?.value;
 
-const backedUp = (db: Database, schema: Schema, { events, last, digest }: Beginning): BackedUp => {
+const backedUp = (db: Database, schema: Schema, { events, last, chain }: Beginning): BackedUp => {
   const row = db.prepare(`SELECT recorded_at AS at FROM ${schema}.events WHERE position = ?`).get(last) as
     { at: number } | undefined;
   return {
@@ -73,7 +73,7 @@ const backedUp = (db: Database, schema: Schema, { events, last, digest }: Beginn
     events,
     lastPosition: last === 0 ? undefined : positionOf(last),
     lastRecordedAt: row === undefined ? undefined : new Date(row.at).toISOString(),
-    digest,
+    chain,
   };
 };
 
@@ -88,10 +88,10 @@ export const copyMeta = (db: Database): number =>
 const isSame = async (db: Database, after: number, upTo: number): Promise<boolean> => {
   const from = { ...NO_EVENTS, last: after };
   const [copied, original] = [
-    await digestEvents(db, 'main', from, upTo),
-    await digestEvents(db, 'source', from, upTo),
+    await chainEvents(db, 'main', from, upTo),
+    await chainEvents(db, 'source', from, upTo),
   ];
-  return copied.digest === original.digest;
+  return copied.chain === original.chain;
 };
 
 /** Throws if no backup may be written into the folder. */
@@ -137,8 +137,8 @@ const addNew = async (db: Database, known: Beginning, onProgress: OnProgress): P
   const from = headIn(db, 'main');
   await copyEvents(db, head, (copied) => onProgress('copying', copied, head - from));
   const onPage = (events: number): void => onProgress('verifying', events - known.events, head - known.last);
-  const written = await digestEvents(db, 'main', known, head, { onPage });
-  if ((await digestEvents(db, 'source', known, head)).digest === written.digest) return written;
+  const written = await chainEvents(db, 'main', known, head, { onPage });
+  if ((await chainEvents(db, 'source', known, head)).chain === written.chain) return written;
   throw unusable('The events were not written as they are in the log. Check the disk, and try again.');
 };
 
@@ -181,7 +181,7 @@ export const mustBeThose = async (
   const onPage = (events: number): void => onProgress('verifying', events, manifest.events);
   if (identityIn(db, schema) !== manifest.identity)
     throw unusable(`The ${EVENTS} in ${where} is not that of its ${MANIFEST}.`);
-  const found = await digestEvents(db, schema, NO_EVENTS, manifest.last, { onEvent, onPage });
+  const found = await chainEvents(db, schema, NO_EVENTS, manifest.last, { onEvent, onPage });
   if (isEqual(found)) return backedUp(db, schema, found);
   throw unusable(
     `The events in ${where} are not those that were backed up: something was changed, removed or added.`,

@@ -43,10 +43,10 @@ const run = async (): Promise<void> => {
   const wanted = process.argv.slice(2).filter((text) => !text.startsWith('-'));
   const usual = [...(named === '' ? [] : ADAPTER), ...SERVICE];
   const patterns = (wanted.length === 0 ? usual : wanted).map((name) => join('dist', 'test', name));
-  const ignored = wanted.length === 0 ? [`--testPathIgnorePatterns=${ELSEWHERE}`] : [];
+  const limits =
+    wanted.length === 0 ? [`--testPathIgnorePatterns=${ELSEWHERE}`, `--maxWorkers=${WORKERS}`] : [];
   const jest = join('node_modules', 'jest', 'bin', 'jest.js');
-  const chosen = [...patterns, ...ignored, `--maxWorkers=${WORKERS}`];
-  const child = spawn(process.execPath, [jest, ...chosen, ...options], {
+  const child = spawn(process.execPath, [jest, ...patterns, ...limits, ...options], {
     cwd: ROOT,
     env: { ...process.env, TEST_EVENTSTORE_URL: named === '' ? 'stand-in' : named },
     stdio: 'inherit',
