@@ -65,10 +65,12 @@ const ALLOWED: ReadonlySet<string> = new Set<string>([
   'src/app/replay-workers.ts spread',
   'src/cli/main.ts main',
   'src/domain/upcast.ts missingUpcasters',
+  'src/event-log/sqlite/appender.ts openAppender',
   'src/http/api.ts routes',
   'src/ingest/lines.ts MAX_LINE_BYTES',
   'src/projecting/active-generations.ts STILL_READ_MS',
   'src/projecting/retry-parked.ts retryParked',
+  'src/read-models/sqlite/writer.ts openWriter',
 ]);
 
 describe('an export of the program', () => {

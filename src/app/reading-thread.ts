@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
 import { readingWith, type Reading, type ReadingTask } from '../audit/reading';
 import type { Configuration } from '../configuration';
-import { reportedFault } from '../fault';
+import { errorOf, type Failure } from '../async/thread';
 
 /** The messages to the thread (`reading-worker.ts`). */
 export type ReadingRequest = { readonly task: ReadingTask; readonly port: MessagePort } | 'close';
@@ -10,8 +10,7 @@ export type ReadingRequest = { readonly task: ReadingTask; readonly port: Messag
 /** What the thread reports about itself. Answers go through the port of their task. */
 export interface ReadingReport {
   readonly what: string;
-  readonly code: string;
-  readonly message: string;
+  readonly failure: Failure;
 }
 
 /** A thread costs some memory, so one that nobody needs is ended. */
@@ -47,9 +46,7 @@ export const readingThread = (
       });
     });
     ended = Promise.all([ended, exited]);
-    started.on('message', ({ what, code, message }: ReadingReport) =>
-      onError(what, reportedFault(code, message)),
-    );
+    started.on('message', ({ what, failure }: ReadingReport) => onError(what, errorOf(failure)));
     started.on('error', (error) => onError('The thread that reads the event log has died.', error));
     return started;
   };

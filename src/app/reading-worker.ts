@@ -2,7 +2,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { readingTasks } from '../audit/reading-tasks';
 import type { Configuration } from '../configuration';
 import { logFault } from '../event-log/event-log';
-import { codeOf, messageOf } from '../fault';
+import { failureOf } from '../async/thread';
+import { messageOf } from '../fault';
 import { openLogForReading } from './adapters';
 import { lowerPriority } from './priority';
 import type { ReadingReport, ReadingRequest } from './reading-thread';
@@ -14,11 +15,7 @@ if (port === null) throw new Error('This belongs in a worker thread.');
 if (process.platform === 'linux') lowerPriority();
 
 const onError = (what: string, error: unknown): void =>
-  port.postMessage({
-    what,
-    code: codeOf(error) ?? 'failed',
-    message: messageOf(error),
-  } satisfies ReadingReport);
+  port.postMessage({ what, failure: failureOf(error) } satisfies ReadingReport);
 
 const opening = openLogForReading(workerData as Configuration, onError).catch((error: unknown) => {
   throw logFault('log_unavailable', messageOf(error));

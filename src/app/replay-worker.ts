@@ -1,7 +1,9 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { workerData } from 'node:worker_threads';
 import { projections } from '../../projections/projections';
+import type { Projector } from '../../projections/projector';
+import { settleAll } from '../async/settle-all';
+import { answerInThread, failureOf, type Outcome } from '../async/thread';
 import type { Configuration } from '../configuration';
-import { codeOf, messageOf } from '../fault';
 import { consumer } from '../projecting/consumer';
 import { openLiveGenerations } from '../projecting/live-generations';
 import { rebuildTogether, type ReplayDependencies } from '../projecting/rebuild';
@@ -9,29 +11,18 @@ import { verify, type Verified } from '../projecting/verify';
 import { programVersion } from '../version';
 import { openScratch, openStores } from './adapters';
 import { lowerPriority } from './priority';
-import type { ReplayReport, ReplayWork } from './replay-workers';
+import type { ReplayReport, ReplayRequest } from './replay-workers';
 
 lowerPriority();
 
-const port = parentPort;
-if (port === null) throw new Error('This belongs in a worker thread.');
-const report = (message: ReplayReport): void => port.postMessage(message);
+const configuration = workerData as Configuration;
 
-const { configuration, work } = workerData as {
-  readonly configuration: Configuration;
-  readonly work: ReplayWork;
-};
-const projectors = projections.filter(({ name }) => work.projections.includes(name));
-
-const failureOf = (error: unknown) => {
-  const code = codeOf(error);
-  const stack = error instanceof Error ? error.stack : undefined;
-  return { message: messageOf(error), ...(code === undefined ? { stack } : { code }) };
-};
-const onError = (what: string, error: unknown): void => report({ type: 'error', what, ...failureOf(error) });
+const onError = (what: string, error: unknown): void =>
+  report({ type: 'error', what, failure: failureOf(error) });
 
 const verifyTogether = async (
   dependencies: ReplayDependencies,
+  projectors: readonly Projector[],
   tenantId: string | undefined,
 ): Promise<PromiseSettledResult<Verified>[]> => {
   const live = await openLiveGenerations(projectors, dependencies.readModels, dependencies.log);
@@ -51,31 +42,49 @@ const verifyTogether = async (
   }
 };
 
-const outcomesOf = (dependencies: ReplayDependencies): Promise<PromiseSettledResult<unknown>[]> => {
-  if (work.do === 'verify') return verifyTogether(dependencies, work.tenantId);
+/** All requests of a thread ask for the same, each about one projection. */
+const replay = async (
+  [first, ...others]: readonly [ReplayRequest, ...ReplayRequest[]],
+  dependencies: ReplayDependencies,
+): Promise<PromiseSettledResult<unknown>[]> => {
+  const names = [first, ...others].map(({ projection }) => projection);
+  const projectors = names.flatMap((wanted) => projections.filter(({ name }) => name === wanted));
+  if (first.do === 'verify') return verifyTogether(dependencies, projectors, first.tenantId);
   return rebuildTogether(dependencies, projectors, ({ name }) => ({
-    ...work.options,
+    ...first.options,
     onStep: (step) => report({ type: 'step', projection: name, step }),
     onDifference: (difference) => report({ type: 'difference', projection: name, difference }),
   }));
 };
 
-const run = async (): Promise<void> => {
+const run = async (
+  requests: readonly [ReplayRequest, ...ReplayRequest[]],
+): Promise<PromiseSettledResult<unknown>[]> => {
   const stores = await openStores(configuration, { use: 'worker', report: onError });
   const events = consumer(stores.log, stores.streams);
   try {
-    const outcomes = await outcomesOf({ ...stores, program: programVersion(), onError, consumer: events });
-    outcomes.forEach((outcome, i) => {
-      const projection = projectors[i]?.name ?? '';
-      if (outcome.status === 'fulfilled') report({ type: 'done', projection, outcome: outcome.value });
-      else report({ type: 'failed', projection, ...failureOf(outcome.reason) });
-    });
+    return await replay(requests, { ...stores, program: programVersion(), onError, consumer: events });
   } finally {
-    await events.close();
-    await stores.close();
+    // What is done stays done.
+    await settleAll([events.close(), stores.close()]).catch((error: unknown) =>
+      onError('The stores could not be closed.', error),
+    );
   }
 };
 
-run().catch((error: unknown) => {
-  for (const { name } of projectors) report({ type: 'failed', projection: name, ...failureOf(error) });
+const outcomeOf = (settled: PromiseSettledResult<unknown> | undefined): Outcome =>
+  settled?.status === 'fulfilled' ? { value: settled.value } : { error: settled?.reason };
+
+const report: (report: ReplayReport) => void = answerInThread({
+  answer: (requests) => {
+    const running = run(requests as readonly [ReplayRequest, ...ReplayRequest[]]);
+    return requests.map((_, at) =>
+      running.then(
+        (outcomes) => outcomeOf(outcomes[at]),
+        (error: unknown) => ({ error }),
+      ),
+    );
+  },
+  isRetried: () => false,
+  close: () => undefined,
 });

@@ -1,9 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { Worker } from 'node:worker_threads';
 import type { Projector } from '../../projections/projector';
+import { errorOf, startThread, type Failure } from '../async/thread';
 import type { Configuration } from '../configuration';
-import { reportedFault } from '../fault';
 import type { Difference } from '../projecting/compare';
 import type { Rebuilt, RebuildOptions, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
@@ -11,41 +10,25 @@ import type { Verified } from '../projecting/verify';
 /** What a rebuild switches to all the same. */
 export type Accepted = Pick<RebuildOptions, 'acceptDifferences' | 'acceptParked'>;
 
-/** The work of one worker (`replay-worker.ts`). */
-export type ReplayWork =
-  | {
-      readonly do: 'rebuild';
-      readonly projections: readonly string[];
-      readonly options: Accepted;
-    }
-  | { readonly do: 'verify'; readonly projections: readonly string[]; readonly tenantId: string | undefined };
+/** What a worker (`replay-worker.ts`) is asked to do about one projection. */
+export type ReplayRequest =
+  | { readonly do: 'rebuild'; readonly projection: string; readonly options: Accepted }
+  | { readonly do: 'verify'; readonly projection: string; readonly tenantId: string | undefined };
 
-/** An expected failure has a code, a bug a stack. */
-interface Failure {
-  readonly code?: string;
-  readonly message: string;
-  readonly stack?: string | undefined;
-}
-
-/** The messages from a worker. */
+/** What a worker reports meanwhile. */
 export type ReplayReport =
   | { readonly type: 'step'; readonly projection: string; readonly step: RebuildStep }
   | { readonly type: 'progress'; readonly what: string }
   | { readonly type: 'difference'; readonly projection: string; readonly difference: Difference }
-  | ({ readonly type: 'error'; readonly what: string } & Failure)
-  | { readonly type: 'done'; readonly projection: string; readonly outcome: unknown }
-  | ({ readonly type: 'failed'; readonly projection: string } & Failure);
+  | { readonly type: 'error'; readonly what: string; readonly failure: Failure };
 
-/** Callbacks for the messages. A rebuild reports steps, a verification progress, and both report differences. */
+/** Callbacks for the reports. A rebuild reports steps, a verification progress, and both report differences. */
 interface Listeners {
   readonly onError: (what: string, error: unknown) => void;
   readonly onStep?: (projection: string, step: RebuildStep) => void;
   readonly onProgress?: (what: string) => void;
   readonly onDifference?: (projection: string, difference: Difference) => void;
 }
-
-const errorOf = ({ code, message, stack }: Failure): Error =>
-  code === undefined ? Object.assign(new Error(message), { stack }) : reportedFault(code, message);
 
 /**
  * With a larger young generation, most batches are garbage before they would be promoted. Little lives longer: the limit
@@ -69,18 +52,10 @@ export const spread = (
   return groups;
 };
 
-type Outcomes<T> = Map<string, PromiseSettledResult<T>>;
-
-/** A projection that is done stays done, even if the cleanup after it fails. */
-const receive = <T>(report: ReplayReport, outcomes: Outcomes<T>, listeners: Listeners): void => {
+const receive = (report: ReplayReport, listeners: Listeners): void => {
   switch (report.type) {
-    case 'done':
-      return void outcomes.set(report.projection, { status: 'fulfilled', value: report.outcome as T });
-    case 'failed':
-      if (outcomes.has(report.projection)) return;
-      return void outcomes.set(report.projection, { status: 'rejected', reason: errorOf(report) });
     case 'error':
-      return listeners.onError(report.what, errorOf(report));
+      return listeners.onError(report.what, errorOf(report.failure));
     case 'step':
       return listeners.onStep?.(report.projection, report.step);
     case 'progress':
@@ -90,38 +65,36 @@ const receive = <T>(report: ReplayReport, outcomes: Outcomes<T>, listeners: List
   }
 };
 
-/** The outcomes of one worker, by projection. Projections that it did not finish count as failed. */
-const inWorker = <T>(
+/** The longest that a timer can wait: 25 days. */
+const NO_DEADLINE_MS = 2 ** 31 - 1;
+
+/** The outcomes of one worker, by projection. */
+const inWorker = async <T>(
   configuration: Configuration,
-  work: ReplayWork,
+  names: readonly string[],
+  requestOf: (projection: string) => ReplayRequest,
   listeners: Listeners,
-): Promise<Outcomes<T>> =>
-  new Promise((resolve) => {
-    const outcomes: Outcomes<T> = new Map();
-    let message = 'The replaying worker ended before it was done.';
-    const worker = new Worker(join(__dirname, 'replay-worker.js'), {
-      workerData: { configuration, work },
-      resourceLimits: HEAP,
-    });
-    worker.on('message', (report: ReplayReport) => receive(report, outcomes, listeners));
-    worker.on('error', (error) => (message = `The replaying worker died: ${error.message}`));
-    worker.on('exit', () => {
-      for (const projection of work.projections)
-        receive({ type: 'failed', projection, code: 'failed', message }, outcomes, listeners);
-      resolve(outcomes);
-    });
-  });
+): Promise<readonly (readonly [string, PromiseSettledResult<T>])[]> => {
+  const onReport = (report: ReplayReport): void => receive(report, listeners);
+  const file = join(__dirname, 'replay-worker.js');
+  const worker = startThread(file, configuration, { heap: HEAP, onReport });
+  const outcomes = await Promise.allSettled(
+    names.map((name) => worker.call<T>(requestOf(name), NO_DEADLINE_MS)),
+  );
+  await worker.close();
+  return names.map((name, i) => [name, outcomes[i] as PromiseSettledResult<T>] as const);
+};
 
 /** Returns the outcomes in the order of the projectors. */
 const inWorkers = async <T>(
   configuration: Configuration,
   projectors: readonly Projector[],
-  workOf: (projections: readonly string[]) => ReplayWork,
+  requestOf: (projection: string) => ReplayRequest,
   listeners: Listeners,
 ): Promise<PromiseSettledResult<T>[]> => {
   if (projectors.length === 0) return [];
-  const workers = spread(projectors).map((names) => inWorker<T>(configuration, workOf(names), listeners));
-  const outcomes = new Map((await Promise.all(workers)).flatMap((perWorker) => [...perWorker]));
+  const workers = spread(projectors).map((names) => inWorker<T>(configuration, names, requestOf, listeners));
+  const outcomes = new Map((await Promise.all(workers)).flat());
   return projectors.map(({ name }) => outcomes.get(name) as PromiseSettledResult<T>);
 };
 
@@ -132,12 +105,7 @@ export const rebuildInWorkers = (
   options: Accepted,
   listeners: Omit<Listeners, 'onProgress'>,
 ): Promise<PromiseSettledResult<Rebuilt>[]> =>
-  inWorkers(
-    configuration,
-    projectors,
-    (names) => ({ do: 'rebuild', projections: names, options }),
-    listeners,
-  );
+  inWorkers(configuration, projectors, (projection) => ({ do: 'rebuild', projection, options }), listeners);
 
 /** Verifies projections in parallel, each against its own replay. Throws the first failure and reports the others. */
 export const verifyInWorkers = async (
@@ -149,7 +117,7 @@ export const verifyInWorkers = async (
   const outcomes = await inWorkers<Verified>(
     configuration,
     projectors,
-    (names) => ({ do: 'verify', projections: names, tenantId }),
+    (projection) => ({ do: 'verify', projection, tenantId }),
     listeners,
   );
   const failed = projectors.flatMap(({ name }, i) => {

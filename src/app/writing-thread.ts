@@ -1,7 +1,6 @@
 import { join } from 'node:path';
-import { startThread, type Thread } from '../async/thread';
+import { errorOf, startThread, type Failure, type Thread } from '../async/thread';
 import type { Configuration } from '../configuration';
-import { reportedFault } from '../fault';
 import type { ParkedReport } from '../projecting/parked-tenants';
 import type { Progress } from '../projecting/progress';
 import type { ProjectingThread } from '../projecting/projecting';
@@ -23,7 +22,7 @@ export type WritingRequest =
 export type WritingReport =
   | { readonly type: 'moved'; readonly move: Parameters<Progress['moved']> }
   | ({ readonly type: 'parked' } & ParkedReport)
-  | { readonly type: 'error'; readonly what: string; readonly code: string; readonly message: string };
+  | { readonly type: 'error'; readonly what: string; readonly failure: Failure };
 
 /** Owns every connection that writes to a file of this server, and projects. */
 export interface WritingThread {
@@ -60,7 +59,7 @@ export const writingThread = (
       case 'parked':
         return onParked(report);
       case 'error':
-        return onError(report.what, reportedFault(report.code, report.message));
+        return onError(report.what, errorOf(report.failure));
     }
   };
   const tell = (request: 'start' | 'stop'): Promise<unknown> =>

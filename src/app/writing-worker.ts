@@ -1,8 +1,14 @@
 import { workerData } from 'node:worker_threads';
 import { projections } from '../../projections/projections';
 import { pause } from '../async/clock';
-import { answerInPlace, answerInThread, type Outcome, type Thread, type ThreadBody } from '../async/thread';
-import { codeOf, messageOf } from '../fault';
+import {
+  answerInPlace,
+  answerInThread,
+  failureOf,
+  type Outcome,
+  type Thread,
+  type ThreadBody,
+} from '../async/thread';
 import { openProjecting } from '../projecting/projecting';
 import { isBusy } from '../sqlite/database';
 import { programVersion } from '../version';
@@ -27,7 +33,7 @@ const inPlace = (to: keyof Writers): Thread => ({
 });
 
 const onError = (what: string, error: unknown): void =>
-  report({ type: 'error', what, code: codeOf(error) ?? 'failed', message: messageOf(error) });
+  report({ type: 'error', what, failure: failureOf(error) });
 
 const openProjector = () =>
   openAll(async (closeLater) => {
@@ -79,8 +85,8 @@ const answerControl = (request: 'start' | 'stop'): Outcome => {
 };
 
 /** Appends come first, all of them in one transaction. */
-const answer = (requests: readonly WritingRequest[]): readonly Outcome[] => {
-  const outcomes = new Map<WritingRequest, Outcome>();
+const answer = (requests: readonly WritingRequest[]): ReturnType<ThreadBody['answer']> => {
+  const outcomes = new Map<WritingRequest, Outcome | Promise<Outcome>>();
   for (const to of ['log', 'readModels', 'snapshots', 'keyUses'] as const) {
     const own = requests.filter((request) => request.to === to);
     if (own.length === 0) continue;

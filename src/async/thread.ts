@@ -5,7 +5,7 @@ import {
   type MessagePort,
   type ResourceLimits,
 } from 'node:worker_threads';
-import { codeOf, fault, messageOf, reportedFault } from '../fault';
+import { codeOf, fault, messageOf, reportedFault, type Fault } from '../fault';
 import { monotonicMs } from './clock';
 
 /** Answers requests, in another thread or in this one. */
@@ -32,12 +32,28 @@ interface QueuedRequest {
 
 type Message = readonly QueuedRequest[] | 'close';
 
+/** An error as it crosses threads. An expected one has a code, a bug a stack. */
+export interface Failure {
+  readonly code?: string;
+  readonly message: string;
+  readonly more?: Record<string, unknown>;
+  readonly stack?: string | undefined;
+}
+
+export const failureOf = (error: unknown): Failure => {
+  const [code, message] = [codeOf(error), messageOf(error)];
+  if (code === undefined) return { message, stack: error instanceof Error ? error.stack : undefined };
+  const more = 'more' in (error as Error) ? (error as Fault).more : {};
+  return { code, message, more };
+};
+
+export const errorOf = ({ code, message, more, stack }: Failure): Error =>
+  code === undefined
+    ? Object.assign(new Error(message), stack === undefined ? {} : { stack })
+    : reportedFault(code, message, more);
+
 type Answer =
-  | { readonly id: number; readonly value: unknown }
-  | {
-      readonly id: number;
-      readonly fault: { code: string; message: string; more?: Record<string, unknown> };
-    };
+  { readonly id: number; readonly value: unknown } | { readonly id: number; readonly failure: Failure };
 
 /** What a thread sends back: the answers to a group of requests, or what it reported in one turn of its event loop. */
 interface Turn {
@@ -68,9 +84,9 @@ const pendingCalls = () => {
     pending.delete(answer.id);
     clearTimeout(call.timer);
     if ('value' in answer) call.resolve(answer.value as never);
-    else call.reject(reportedFault(answer.fault.code, answer.fault.message, answer.fault.more));
+    else call.reject(errorOf(answer.failure));
   };
-  const fail = (id: number, message: string): void => settle({ id, fault: { code: 'no_answer', message } });
+  const fail = (id: number, message: string): void => settle({ id, failure: { code: 'no_answer', message } });
 
   return {
     settle,
@@ -162,7 +178,7 @@ export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 /** What answers requests. */
 export interface ThreadBody {
   /** Returns one outcome per request, in order. If it throws, that is the outcome of all. */
-  answer(requests: readonly unknown[]): readonly Outcome[];
+  answer(requests: readonly unknown[]): readonly (Outcome | Promise<Outcome>)[];
   /** Whether a request that failed with this error is tried again until its deadline. */
   isRetried(error: unknown): boolean;
   close(): void | Promise<void>;
@@ -170,21 +186,17 @@ export interface ThreadBody {
 
 const RETRY_MS = 5;
 
-const toAnswer = (id: number, outcome: Outcome): Answer => {
-  if ('value' in outcome) return { id, value: outcome.value };
-  const { error } = outcome;
-  const more = error instanceof Error && 'more' in error ? (error.more as Record<string, unknown>) : {};
-  return { id, fault: { code: codeOf(error) ?? 'failed', message: messageOf(error), more } };
-};
+const toAnswer = (id: number, outcome: Outcome): Answer =>
+  'value' in outcome ? { id, value: outcome.value } : { id, failure: failureOf(outcome.error) };
 
 const expired = ({ id }: QueuedRequest): Answer => ({
   id,
-  fault: { code: 'expired', message: 'The deadline passed before the request could start.' },
+  failure: { code: 'expired', message: 'The deadline passed before the request could start.' },
 });
 
 const NOT_ANSWERED: Outcome = { error: new Error('The request was not answered.') };
 
-const attempt = (body: ThreadBody, requests: readonly unknown[]): readonly Outcome[] => {
+const attempt = (body: ThreadBody, requests: readonly unknown[]): readonly (Outcome | Promise<Outcome>)[] => {
   try {
     return requests.length === 0 ? [] : body.answer(requests);
   } catch (error) {
@@ -219,7 +231,8 @@ const answerGroup = (
   const again: QueuedRequest[] = [];
   for (const [at, request] of timely.entries()) {
     const outcome = outcomes[at] ?? NOT_ANSWERED;
-    if ('error' in outcome && body.isRetried(outcome.error)) again.push(request);
+    if ('then' in outcome) void outcome.then((later) => post([toAnswer(request.id, later)]));
+    else if ('error' in outcome && body.isRetried(outcome.error)) again.push(request);
     else answers.push(toAnswer(request.id, outcome));
   }
   post(answers);
@@ -279,7 +292,7 @@ export const answerInPlace = (open: () => ThreadBody): Thread => {
       for (;;) {
         if (isClosed) throw fault('expired', 'It is closed.');
         body ??= open();
-        const [outcome = NOT_ANSWERED] = attempt(body, [request]);
+        const outcome = await (attempt(body, [request])[0] ?? NOT_ANSWERED);
         if ('value' in outcome) return outcome.value as T;
         if (!body.isRetried(outcome.error) || monotonicMs() > notAfter) throw outcome.error;
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));

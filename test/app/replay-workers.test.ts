@@ -11,18 +11,33 @@ const named = (...names: string[]) => projections.filter(({ name }) => names.inc
 const quiet = { onError: () => undefined, onStep: () => undefined };
 const options = { acceptDifferences: true, acceptParked: false };
 
+interface Sent {
+  readonly id: number;
+  readonly request: { readonly projection: string };
+}
+
 /** The module, with workers that do only what is given here. */
-const withWorkers = (run: (worker: EventEmitter) => void): typeof import('../../src/app/replay-workers') => {
+const withWorkers = (
+  run: (worker: EventEmitter, idOf: (projection: string) => number) => void,
+): typeof import('../../src/app/replay-workers') => {
   jest.resetModules();
   jest.doMock('node:worker_threads', () => ({
     Worker: function Worker() {
       const worker = new EventEmitter();
-      setImmediate(() => run(worker));
-      return worker;
+      const postMessage = (message: readonly Sent[] | 'close'): void => {
+        if (message === 'close') return void setImmediate(() => worker.emit('exit', 0));
+        const idOf = (projection: string): number =>
+          message.find(({ request }) => request.projection === projection)?.id ?? 0;
+        setImmediate(() => run(worker, idOf));
+      };
+      return Object.assign(worker, { postMessage });
     },
   }));
   return require('../../src/app/replay-workers') as typeof import('../../src/app/replay-workers');
 };
+
+const answering = (worker: EventEmitter, ...answers: readonly unknown[]): unknown =>
+  worker.emit('message', { answers, reports: [] });
 
 describe('the workers of a replay', () => {
   afterEach(() => {
@@ -31,8 +46,8 @@ describe('the workers of a replay', () => {
   });
 
   it('report an outcome to every caller when they die', async () => {
-    const workers = withWorkers((worker) => {
-      worker.emit('message', { type: 'done', projection: 'logs', outcome: 'rebuilt' });
+    const workers = withWorkers((worker, idOf) => {
+      answering(worker, { id: idOf('logs'), value: 'rebuilt' });
       worker.emit('error', new Error('out of memory'));
       worker.emit('exit', 1);
     });
@@ -45,18 +60,16 @@ describe('the workers of a replay', () => {
     expect(rebuilt).toEqual([
       expect.objectContaining({
         status: 'rejected',
-        reason: expect.objectContaining({ message: 'The replaying worker died: out of memory' }),
+        reason: expect.objectContaining({ message: 'The thread died: out of memory' }),
       }),
       { status: 'fulfilled', value: 'rebuilt' },
     ]);
   });
 
-  it('keep finished work even if cleaning up failed, and say where a bug is', async () => {
-    const workers = withWorkers((worker) => {
-      worker.emit('message', { type: 'done', projection: 'logs', outcome: 'rebuilt' });
-      for (const projection of ['logs', 'tenants'])
-        worker.emit('message', { type: 'failed', projection, message: 'no', stack: 'here' });
-      worker.emit('exit', 0);
+  it('say where a bug is', async () => {
+    const workers = withWorkers((worker, idOf) => {
+      const failure = { message: 'no', stack: 'here' };
+      answering(worker, { id: idOf('logs'), value: 'rebuilt' }, { id: idOf('tenants'), failure });
     });
     const [tenants, logs] = await workers.rebuildInWorkers(
       readConfiguration({}),
@@ -70,10 +83,9 @@ describe('the workers of a replay', () => {
   });
 
   it('report every failed verification, not only the first', async () => {
-    const workers = withWorkers((worker) => {
+    const workers = withWorkers((worker, idOf) => {
       for (const projection of ['logs', 'tenants'])
-        worker.emit('message', { type: 'failed', projection, code: 'failed', message: `no ${projection}` });
-      worker.emit('exit', 0);
+        answering(worker, { id: idOf(projection), failure: { code: 'x', message: `no ${projection}` } });
     });
     const reported: unknown[] = [];
     const verifying = workers.verifyInWorkers(readConfiguration({}), named('logs', 'tenants'), undefined, {

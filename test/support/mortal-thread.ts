@@ -13,7 +13,7 @@ type Request =
   | { readonly report: unknown }
   | 'die';
 
-/** Shared counters: the naps started, and how often it is still going to be busy. */
+/** Shared counters: the naps started, and whether it is busy. */
 const { naps, busy } = workerData as Record<'naps' | 'busy', Int32Array>;
 
 let answeredCount = 0;
@@ -29,10 +29,8 @@ const report = answerInThread({
       answeredCount += 1;
       if (request === 'count') return { value: answeredCount };
       if (request === 'group') return { value: requests.length };
-      if (request === 'busy') {
-        if (Atomics.sub(busy, 0, 1) > 0) throw new Error('busy');
-        return { value: 'free' };
-      }
+      if (request === 'busy')
+        return Atomics.load(busy, 0) > 0 ? { error: new Error('busy') } : { value: 'free' };
       if (request === 'throw') throw new Error('the whole group fails');
       if (request === 'die') process.exit(3);
       if ('report' in request) {
