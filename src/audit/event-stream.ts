@@ -4,15 +4,18 @@ import type { EventChunks } from './reading';
 import type { StreamForm } from './stream-form';
 
 /** Why the server ends a stream early. It can be resumed from the position given at its end. */
-export type EndReason =
-  | 'key_refused'
-  | 'permission_missing'
-  | 'log_unavailable'
-  | 'read_models_unavailable'
-  | 'log_set_back'
-  | 'reader_stalled'
-  | 'shutting_down'
-  | 'internal_error';
+export const endReasons = [
+  'key_refused',
+  'permission_missing',
+  'log_unavailable',
+  'read_models_unavailable',
+  'log_set_back',
+  'reader_stalled',
+  'shutting_down',
+  'internal_error',
+] as const;
+
+export type EndReason = (typeof endReasons)[number];
 
 export interface StreamDependencies {
   /** Read in another thread. */

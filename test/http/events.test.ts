@@ -443,7 +443,7 @@ describe('raw events over HTTP', () => {
     });
 
     it('are limited in the number of streams per tenant', async () => {
-      const url = `${service.url}/events?follow=true&type=Nothing`;
+      const url = `${service.url}/events?follow=true&type=ReactorDeleted`;
       const open = await Promise.all(
         Array.from({ length: MAX_STREAMS_PER_TENANT }, () => following(url, owner.key)),
       );

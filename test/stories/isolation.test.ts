@@ -37,11 +37,11 @@ const needed: Readonly<Record<string, string | undefined>> = {
   'PUT /applications/:id': 'application:update',
   'DELETE /applications/:id': 'application:delete',
   'POST /applications/:id/regenerate': 'application:update',
-  'GET /applications/:id/keys': 'application:read',
-  'POST /applications/:id/keys': 'application:update',
-  'GET /applications/:id/keys/:key_id': 'application:read',
-  'GET /applications/:id/keys/:key_id/uses': 'application:read',
-  'DELETE /applications/:id/keys/:key_id': 'application:update',
+  'GET /applications/:application_id/keys': 'application:read',
+  'POST /applications/:application_id/keys': 'application:update',
+  'GET /applications/:application_id/keys/:key_id': 'application:read',
+  'GET /applications/:application_id/keys/:key_id/uses': 'application:read',
+  'DELETE /applications/:application_id/keys/:key_id': 'application:update',
 };
 
 const mayHold = (type: string, permission: string): boolean => {
@@ -236,7 +236,7 @@ describe('isolation', () => {
           target === 'other'
             ? [victim.applicationId, victimKeyId]
             : [own.callers[0]!.applicationId, own.callers[0]!.keys.valid.id];
-        const place = path.replace(':id', application).replace(':key_id', key);
+        const place = path.replace(/:(application_)?id/, application).replace(':key_id', key);
         const sent = target === 'other' ? [application, key] : [];
         const response = await call(place, { ...asking(method), key: keyOf(caller, state, at) }, ...sent);
         const permission = needed[`${method} ${path}`];

@@ -29,7 +29,7 @@ interface Header {
 }
 interface Described {
   readonly headers: Readonly<Record<string, Header>>;
-  readonly content?: Readonly<Record<string, { readonly schema: Json }>>;
+  readonly content?: Readonly<Record<string, { readonly schema: Json; readonly 'x-line-schema'?: Json }>>;
 }
 interface Operation {
   readonly responses: Readonly<Record<string, Described>>;
@@ -74,11 +74,14 @@ const PLUMBING = new Set([
   ...Object.keys(EVERYWHERE),
 ]);
 
-/** Clients must accept unknown members; here an undescribed one is a fault. */
+const MILLISECONDS = '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\.[0-9]{3}Z$';
+
+/** Clients must accept unknown members, and any form of a date; here an undescribed one is a fault. */
 const closed = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(closed);
   if (typeof value !== 'object' || value === null) return value;
   const inside = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, closed(one)]));
+  if (inside['format'] === 'date-time') return { ...inside, pattern: MILLISECONDS };
   const isOpen = inside['type'] === 'object' && 'properties' in inside && !('additionalProperties' in inside);
   return isOpen ? { ...inside, additionalProperties: false } : inside;
 };
@@ -129,7 +132,8 @@ const operationAt = (document: Document, method: string, path: string): Operatio
     : plain
         .replace(/^\/events\/[^/]+$/, '/events/{id}')
         .replace(/^\/applications\/(?!key$)[^/]+/, '/applications/{id}')
-        .replace(/^(\/applications\/\{id\}\/keys)\/[^/]+/, '$1/{key_id}');
+        .replace(/^\/applications\/\{id\}\/keys/, '/applications/{application_id}/keys')
+        .replace(/^(\/applications\/\{application_id\}\/keys)\/[^/]+/, '$1/{key_id}');
   return document.paths[template]?.[method.toLowerCase()];
 };
 
@@ -182,7 +186,7 @@ const lineFaults = (
 ): readonly string[] =>
   text
     .split('\n')
-    .filter((line) => line !== '' && !/^\{"(trailer|end)":/.test(line))
+    .filter((line) => line !== '')
     .flatMap((line) => faultOf(schema, JSON.parse(line)) ?? []);
 
 const bodyFaults = (
@@ -196,7 +200,8 @@ const bodyFaults = (
   const schema = content[type]?.schema;
   if (schema === undefined) return [`the content type ${type} is not described`];
   if (headersOnly) return text === '' ? [] : ['there is a body'];
-  if (type === 'application/x-ndjson') return lineFaults(text, schema, faultOf);
+  if (type === 'application/x-ndjson')
+    return lineFaults(text, content[type]?.['x-line-schema'] ?? {}, faultOf);
   if (!type.endsWith('json')) return text === '' ? ['the body is missing'] : [];
   const fault = faultOf(schema, JSON.parse(text));
   return fault === undefined ? [] : [`the body: ${fault}`];

@@ -13,6 +13,17 @@ const optionalHeaders = ({ method, projection, response }: Route, names: HeaderN
   ...('truncatable' in response ? [names.totalItems] : []),
 ];
 
+/** OpenAPI 3.1 cannot describe lines. */
+const streamContent = (
+  { lines, media }: Extract<SuccessResponse, { lines: Schema }>,
+  schemas: NamedSchemas,
+): Schema => {
+  const line = schemas.published(lines);
+  return Object.fromEntries(
+    Object.entries(media).map(([type, whole]) => [type, { ...whole, 'x-line-schema': line }]),
+  );
+};
+
 const successResponses = (
   route: Route,
   names: HeaderNames,
@@ -25,15 +36,13 @@ const successResponses = (
     description: response.description,
     headers: headers([...tag, ...optionalHeaders(route, names)]),
   };
+  if ('lines' in response) return { 200: { ...common, content: streamContent(response, schemas) } };
   if (!('schema' in response)) return { [response.status]: common };
   const full = {
     ...common,
-    content: Object.fromEntries(
-      (response.media ?? ['application/json']).map((media) => [
-        media,
-        { schema: schemas.published(response.schema), example: response.example },
-      ]),
-    ),
+    content: {
+      'application/json': { schema: schemas.published(response.schema), example: response.example },
+    },
   };
   if (!mayBeUnchanged(route)) return { [response.status]: full };
   const notModified = { ...common, description: 'Not modified since `If-None-Match`.' };

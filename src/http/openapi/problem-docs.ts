@@ -24,7 +24,7 @@ const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
   read_models_unavailable: reads,
   starting: reads,
   permission_not_held: ({ body, path }) => body !== undefined && isAboutApplications(path),
-  application_not_found: ({ path }) => path.startsWith('/applications/:id'),
+  application_not_found: ({ path }) => path.startsWith('/applications/:'),
   key_not_found: ({ path }) => path.includes('/:key_id'),
   own_access_would_end: takesForce,
   last_managing_key: takesForce,
@@ -108,7 +108,7 @@ const problemSchema = (code: HttpProblemCode): Schema => {
   const common = {
     type: {
       type: 'string',
-      pattern: `/problems/${code}$`,
+      pattern: `problems/${code}$`, // some generators take a leading slash for a delimiter
       description: 'The address of a page about this kind of error.',
     },
     detail: { type: 'string', minLength: 1, description: 'What was wrong with this request.' },

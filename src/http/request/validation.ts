@@ -249,7 +249,7 @@ export const flagParameter = (description: string): Parameter<boolean> => ({
   description,
   schema: { type: 'string', enum: ['true', 'false'], default: 'false' },
   rule: 'must be true or false',
-  example: 'true',
+  example: 'false',
   mayBeEmpty: true,
   fallback: false,
   read: (text) => text === 'true',

@@ -38,7 +38,8 @@ import { listOf, described } from './schema';
 
 const TAG = 'Applications';
 const FROM = 'applications';
-const PATH = '/applications/:id/keys';
+/** Not `:id`, which some generators would mix up with the parameter `id` of the query. */
+const PATH = '/applications/:application_id/keys';
 
 /** The live keys of an Application. */
 const keysIn = async (request: RouteRequest<unknown>, stores: Stores) => {
@@ -57,7 +58,7 @@ const listQuery = queryCheck(
 export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>>({
   method: 'get',
   path: PATH,
-  params: { id: idParameter },
+  params: { application_id: idParameter },
   operationId: 'listApplicationKeys',
   summary: 'List the keys of an Application',
   tag: TAG,
@@ -81,7 +82,7 @@ export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>
 export const getApplicationKey = route({
   method: 'get',
   path: `${PATH}/:key_id`,
-  params: { id: idParameter, key_id: keyIdParameter },
+  params: { application_id: idParameter, key_id: keyIdParameter },
   operationId: 'getApplicationKey',
   summary: 'Get a key of an Application',
   tag: TAG,
@@ -101,7 +102,7 @@ export const getApplicationKey = route({
 export const listApplicationKeyUses = route({
   method: 'get',
   path: `${PATH}/:key_id/uses`,
-  params: { id: idParameter, key_id: keyIdParameter },
+  params: { application_id: idParameter, key_id: keyIdParameter },
   operationId: 'listApplicationKeyUses',
   summary: 'List what a key was used for',
   tag: TAG,
@@ -132,7 +133,7 @@ const keyCreation = bodyCheck<WireKey>(
 export const createApplicationKey = route({
   method: 'post',
   path: PATH,
-  params: { id: idParameter },
+  params: { application_id: idParameter },
   operationId: 'createApplicationKey',
   summary: 'Add a key to an Application',
   tag: TAG,
@@ -159,7 +160,7 @@ export const createApplicationKey = route({
 export const deleteApplicationKey = route<undefined, ReturnType<typeof forceQuery>>({
   method: 'delete',
   path: `${PATH}/:key_id`,
-  params: { id: idParameter, key_id: keyIdParameter },
+  params: { application_id: idParameter, key_id: keyIdParameter },
   operationId: 'deleteApplicationKey',
   summary: 'Revoke a key of an Application',
   tag: TAG,

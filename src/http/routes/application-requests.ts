@@ -21,7 +21,7 @@ export const keyNotFound = () => fault('key_not_found', 'This Application has no
 
 /** The id in the path. Anything but a UUID is not found. */
 export const applicationIdOf = ({ params }: RouteRequest<unknown>): string => {
-  const id = uuidFrom(params['id']);
+  const id = uuidFrom(params['application_id'] ?? params['id']);
   if (id === undefined) throw applicationNotFound();
   return id;
 };

@@ -200,7 +200,7 @@ const permissionsProperty: Schema = {
 
 /** Other services of this family have them. Ignoring them would make callers believe in a restriction. */
 const rulesProperty = described(
-  { type: ['array', 'null'], maxItems: 0 },
+  { type: ['array', 'null'], items: {}, maxItems: 0 }, // generators need `items`
   'Access rules are not supported: absent, null or empty.',
 );
 

@@ -1,3 +1,6 @@
+import { createHash } from 'node:crypto';
+import { endReasons } from '../../audit/event-stream';
+import type { StreamForm } from '../../audit/stream-form';
 import { count, described, moment, record, text, uuid, type Schema } from './schema';
 
 const anything: Schema = {};
@@ -41,3 +44,106 @@ export const eventExample = {
   data: { name: 'Acme', settings: { fingerprintTokens: false, deduplicateTokens: true } },
   metadata: { version: 1, at: '2026-01-31T12:00:00.000Z' },
 };
+
+const revisions = record(
+  'EventRevisions',
+  {
+    tenant: described(count, 'In the stream of the Tenant itself.', 4),
+    activity: described(count, 'In the stream of what other services reported.', 7),
+  },
+  ['tenant', 'activity'],
+);
+
+const filter = record(
+  'EventFilter',
+  {
+    tenants: described({ type: 'array', items: uuid }, 'The Tenant.'),
+    types: described({ type: 'array', items: text }, '`type`'),
+    actor: described(text, '`actor_id`'),
+    entity: described(
+      record('EventEntity', {
+        type: described(text, '`entity_type`'),
+        id: described(text, '`entity_id`'),
+      }),
+      'The entity.',
+    ),
+    operation: described(text, '`operation`'),
+    trace: described(text, '`trace_id`'),
+    key: described(text, '`key_id`'),
+    since: described(text, '`start_date`'),
+    until: described(text, '`end_date`'),
+  },
+  ['types', 'actor', 'entity', 'operation', 'trace', 'key', 'since', 'until'],
+);
+
+const trailer = record(
+  'EventTrailer',
+  {
+    log: described(uuid, 'The identity of the log.'),
+    view: described({ type: 'string', enum: ['tenant'] }, 'Positions are those that the Tenant sees.'),
+    format: described({ type: 'string', enum: ['ndjson'] }, 'How the lines are written.'),
+    filter: described(filter, 'The filters of the request.'),
+    after: described(text, 'The position after which the stream began.', 'tenant:3'),
+    limit: described(count, '`limit`', 100),
+    follow: described({ type: 'boolean' }, '`follow`; absent: false.'),
+    up_to: described(revisions, 'The last revisions that the stream covers; absent: there are no events.'),
+    complete: described({ type: 'boolean' }, 'False: the limit ended it, and there may be more.'),
+    events: described(count, 'The number of events before it.', 1),
+    first_position: described(text, 'The position of the first of them.', 'tenant:4'),
+    last_position: described(
+      text,
+      'The position of the last of them: `after` of the next request.',
+      'tenant:4',
+    ),
+    sha256: described(
+      { type: 'string', pattern: '^[0-9a-f]{64}$' },
+      'The SHA-256 of all lines before it, with their line feeds.',
+    ),
+  },
+  ['after', 'limit', 'follow', 'up_to', 'first_position', 'last_position'],
+);
+
+const end = record(
+  'EventStreamEnd',
+  {
+    reason: described(text, 'Why it ended early. More reasons may come.', ...endReasons),
+    position: described(text, 'Where to resume: `after` of the next request; absent: at the start.'),
+  },
+  ['position'],
+);
+
+/** What a line of the stream is. */
+export const eventLineSchema: Schema = {
+  title: 'EventLine',
+  description:
+    'An event; or, as the last line, the trailer of a stream that is finished, or why it ended early. Skip empty lines.',
+  oneOf: [
+    eventSchema,
+    record('EventTrailerLine', { trailer: described(trailer, 'What the stream contained.') }),
+    record('EventEndLine', { end: described(end, 'Why the stream ended early.') }),
+  ],
+};
+
+const trailerExample = {
+  trailer: {
+    log: '77777777-8888-4777-8666-555555555555',
+    view: 'tenant',
+    format: 'ndjson',
+    filter: { tenants: ['11111111-2222-4333-8444-555555555555'] },
+    up_to: { tenant: 4 },
+    complete: true,
+    events: 1,
+    first_position: 'tenant:4',
+    last_position: 'tenant:4',
+    sha256: createHash('sha256')
+      .update(`${JSON.stringify(eventExample)}\n`)
+      .digest('hex'),
+  },
+};
+
+/** A whole stream with one event. */
+export const streamExample = (form: StreamForm): string =>
+  [
+    form.event(eventExample.position, JSON.stringify(eventExample)),
+    form.trailer(JSON.stringify(trailerExample)),
+  ].join('');

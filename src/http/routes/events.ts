@@ -20,9 +20,9 @@ import {
   textParameter,
   wholeNumberParameter,
 } from '../request/validation';
-import { eventExample, eventSchema } from './event-schemas';
+import { eventExample, eventLineSchema, eventSchema, streamExample } from './event-schemas';
 import { operationFilter } from './operation-filter';
-import { uuid } from './schema';
+import { bytes, text, uuid } from './schema';
 import { ok, route, type RouteRequest } from './route';
 import type { Stores } from '../dependencies';
 import { streamBody } from './stream-body';
@@ -148,9 +148,12 @@ export const listEvents = route<undefined, Query>({
     status: 200,
     description:
       'Events in the order of the log, one a line, then a trailer with their number and SHA-256. As `text/event-stream` if the client prefers that.',
-    schema: eventSchema,
-    example: eventExample,
-    media: [NDJSON, SSE],
+    lines: eventLineSchema,
+    media: {
+      // So generated clients hand out the bytes, and do not try to parse them as one JSON value.
+      [NDJSON]: { schema: bytes, example: streamExample(streamForms.ndjson) },
+      [SSE]: { schema: text, example: streamExample(streamForms.serverSentEvents) },
+    },
   },
   handle: async (request, stores) => {
     const { tenantId, query: values } = request;

@@ -55,12 +55,18 @@ export type SuccessResponse =
       readonly example: unknown;
       /** It has an entity tag, and the response to a GET may be 304. */
       readonly etag?: true;
-      /** The media types that it is available in. Default: JSON. */
-      readonly media?: readonly string[];
       /** A list that may be truncated: a header then has the total number of items. */
       readonly truncatable?: true;
     }
-  | { readonly status: 204; readonly description: string };
+  | { readonly status: 204; readonly description: string }
+  | {
+      readonly status: 200;
+      readonly description: string;
+      /** Of each of the lines that it is streamed in. The response as a whole is not JSON. */
+      readonly lines: Schema;
+      /** The media types that it is available in. */
+      readonly media: Readonly<Record<string, { readonly schema: Schema; readonly example: string }>>;
+    };
 
 export const route = <Body = undefined, Query = unknown>(declaration: Route<Body, Query>): Route =>
   declaration as unknown as Route;
