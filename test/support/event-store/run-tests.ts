@@ -25,11 +25,11 @@ const SERVICE = [
 ];
 
 /**
- * `npm test` runs these: they choose their own stores, are not about the log, or measure times that hold only where no
- * server shares the cores.
+ * `npm test` runs these: they choose their own stores, are not about the log, need a large one, or measure times that
+ * hold only where no server shares the cores.
  */
 const ELSEWHERE =
-  'stories/(combinations|crash|earlier-release|event-loop|instances|memory|missing-events|requests|resumed-streams|round-trips|stream-prefix)';
+  'stories/(combinations|crash|earlier-release|event-loop|instances|memory|missing-events|requests|resumed-streams|round-trips|stream-prefix|switches)|audit/find-event';
 
 /** The server, or the stand-ins, need a core as well. */
 const WORKERS = 2;
