@@ -7,7 +7,7 @@ import type { Tenant } from '../domain/tenant';
 import { fault } from '../fault';
 import { newKey } from '../ledger/new-key';
 import { actorOption, commandGroup, moment, tenantOption, uuid, type TenantOptions } from './arguments';
-import { readKey, type GivenKey } from './key-input';
+import { nothing, notTheKey, readKey, type GivenKey } from './key-input';
 import { keyViewsOf, statusOf } from './key-views';
 import { knownApplication } from './lookups';
 import { writeAndWarn } from './managing-keys';
@@ -69,13 +69,13 @@ const show = (io: Io): Command =>
     io,
     'show',
     'show a key and what it was used for on each of the last 30 days (UTC), to about a minute',
-    async (session, keyId: string, options: TenantOptions) => {
+    async (session, id: string, options: TenantOptions) => {
       await session.upToDate();
       const { tenant } = options;
-      const key = (await keyViewsOf(session, tenant)).find(({ key_id }) => key_id === keyId);
-      if (key === undefined) throw fault('key_not_found', `Tenant ${tenant} has no key ${keyId}.`);
+      const key = (await keyViewsOf(session, tenant)).find(({ key_id }) => key_id === id);
+      if (key === undefined) throw fault('key_not_found', `Tenant ${tenant} has no key ${id}.`);
       const { keyUses, projecting } = session.app;
-      const uses = await lastDaysOf({ logs: projecting.reader('logs'), keyUses }, tenant, keyId, isoNow());
+      const uses = await lastDaysOf({ logs: projecting.reader('logs'), keyUses }, tenant, id, isoNow());
       if (options.json === true) return printJson(io, { ...key, uses });
       printRecord(io, key);
       printTable(
@@ -106,9 +106,9 @@ const find = (io: Io): Command =>
   sessionCommand(
     io,
     'find',
-    'find the owner of the key on stdin, for example one that leaked; it is not printed',
-    async (session, options: TenantOptions) => {
-      const { tenant, key } = await mustFind(session, await readKey(io));
+    'find the owner of the key on stdin, for example in the report of a scanner; it is not printed',
+    async (session, _: undefined, options: TenantOptions) => {
+      const { tenant, key } = await mustFind(session, await readKey(io, 'find'));
       const { id, applicationId, name, created, expiresAt, revoked } = key;
       const application = tenant.applications.get(applicationId);
       const isTenantDeleted = tenant.status === 'deleted';
@@ -134,7 +134,10 @@ const find = (io: Io): Command =>
         options,
       );
     },
-  );
+  )
+    // Without a description, the help does not show it.
+    .argument('[key]', undefined, notTheKey('find', nothing))
+    .usage('[options] < FILE');
 
 /** Takes the key's id and tenant from the arguments, or both from the key on stdin. */
 const keyToRevoke = async (
@@ -144,7 +147,7 @@ const keyToRevoke = async (
 ): Promise<{ readonly tenantId: string; readonly keyId: string }> => {
   if (keyId !== undefined && tenant !== undefined) return { tenantId: tenant, keyId };
   if (keyId !== undefined) throw fault('wrong_usage', 'A key that is named by its id needs --tenant.');
-  const given = await mustFind(session, await readKey(session.io));
+  const given = await mustFind(session, await readKey(session.io, 'revoke'));
   return { tenantId: given.tenant.id, keyId: given.key.id };
 };
 
@@ -159,7 +162,11 @@ const revoke = (io: Io): Command =>
       printOne(io, { key_id: keyId, status: 'revoked' }, options);
     },
   )
-    .argument('[key-id]', 'the id of the key; left out: the key is read from stdin', uuid)
+    .argument(
+      '[key-id]',
+      'the id of the key; left out: the key is read from stdin',
+      notTheKey('revoke', uuid),
+    )
     .option('--tenant <uuid>', 'the tenant; needed with the id of a key', uuid)
     .addOption(actorOption());
 

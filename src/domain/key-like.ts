@@ -8,6 +8,13 @@ const WHOLE_KEY = /key_(?=([0-9A-Za-z]{55}))/g;
 /** A truncated or mistyped key at the start of a word. */
 const DAMAGED_KEY = /(?<![\p{L}\p{N}_])key_[0-9A-Za-z]{40}/u;
 
+const KEY_IN_TEXT = /key_[0-9A-Za-z]{55}(?![0-9A-Za-z])/g;
+
+/** The complete keys in a text, such as the report of a scanner; each once. */
+export const keysIn = (text: string): readonly string[] => [
+  ...new Set(Array.from(text.matchAll(KEY_IN_TEXT), ([key]) => key).filter(hasChecksum)),
+];
+
 /** Certainly a key or part of one: refused as a name, idempotency key or trace id. */
 export const looksLikeKey = (text: string): boolean =>
   text.includes('key_') &&

@@ -96,10 +96,42 @@ describe('a key on stdin', () => {
 
   it('is not accepted as an argument', async () => {
     const { key } = await made();
-    for (const line of [`key find ${key}`, `key revoke ${key}`]) {
-      const refused = await given(line, '');
+    for (const name of ['find', 'revoke']) {
+      const refused = await given(`key ${name} ${key}`, '');
       expect(refused.code).toBe(2);
+      expect(refused.stderr).toContain(
+        `Pass the key on stdin, for example: tenant-ledger key ${name} < FILE, not as an argument`,
+      );
       expect(refused.stderr).not.toContain(key);
     }
+  });
+
+  it.each([
+    ['a line of a log', (key: string) => `GET /permissions SVC-API-KEY: ${key} 200\n`],
+    ['JSON', (key: string) => JSON.stringify({ match: `Authorization=${key}`, also: key })],
+    ['a URL', (key: string) => `https://example.com/?key=${key}&page=2`],
+    ['a long report', (key: string) => `${'nothing here\n'.repeat(20_000)}"${key}",\n`],
+  ])('is found in %s', async (_, textWith) => {
+    const { keyId, key } = await made();
+    const found = await given('key find --json', textWith(key));
+    expect([found.code, found.stderr]).toEqual([0, '']);
+    expect(JSON.parse(found.stdout)).toMatchObject({ key_id: keyId });
+  });
+
+  it('is refused if there are several', async () => {
+    const { key } = await made();
+    const { key: other } = await made();
+    const refused = await given('key revoke', `${key} ${other}`);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('There are 2 keys on stdin.') });
+  });
+
+  it('that is missing is asked for, in each command as it is', async () => {
+    const [found, revoked] = [await given('key find', '\n'), await given('key revoke', '')];
+    expect(found.stderr).toContain(
+      'stdin is empty. Pass the key on stdin, for example: tenant-ledger key find < FILE.',
+    );
+    expect(revoked.stderr).toContain(
+      'tenant-ledger key revoke < FILE. Or name the key by its id: tenant-ledger key revoke KEY_ID --tenant TENANT_ID.',
+    );
   });
 });
