@@ -83,7 +83,8 @@ export const mustBeUsable = (folder: string, named = asConfigured(folder)): void
     makeFolder(folder);
   } catch (error) {
     const code = codeOf(error) ?? '';
-    const remedy = { EACCES: asItsOwner(folder), EPERM: asItsOwner(folder), ENOSPC: MAKE_ROOM }[code];
+    const isForbidden = code === 'EACCES' || code === 'EPERM';
+    const remedy = isForbidden ? asItsOwner(folder) : code === 'ENOSPC' ? MAKE_ROOM : undefined;
     throw unusable(named, whyUnusable[code] ?? `cannot be made (${messageOf(error)})`, remedy);
   }
 };
