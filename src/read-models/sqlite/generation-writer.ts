@@ -31,9 +31,9 @@ export type OnWrite = () => void;
  */
 const LARGE_COMMITS = 'PRAGMA wal_autocheckpoint = 32768';
 
-/** Rows arrive in log order, but their keys are random: a build needs all pages of its keys, 64 MB for a million. */
+/** Rows arrive in log order, but their keys are random: a build needs all pages of its keys, 60 MB for a million. */
+const BUILD_CACHE = 'PRAGMA cache_size = -65536';
 const CACHE = 'PRAGMA cache_size = -16384';
-const CACHE_OF_BUILD = 'PRAGMA cache_size = -65536';
 
 export interface WriterOptions {
   readonly collections: readonly Collection[];
@@ -122,7 +122,7 @@ const generationWriter = (db: Database, options: WriterOptions): GenerationWrite
     for (const statement of collections.flatMap(createIndexes)) db.exec(statement);
     db.exec(CACHE);
   };
-  if (isBuild) db.exec(CACHE_OF_BUILD);
+  if (isBuild) db.exec(BUILD_CACHE);
   else finish();
   neverWait(db);
   const reader = generationReader(db, collections);

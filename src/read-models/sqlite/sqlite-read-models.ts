@@ -21,9 +21,7 @@ import { generationPath, generationsIn, registryPath, writing, type WriteRequest
 
 const WRITE_MS = 30_000;
 
-/**
- * Building the indexes of a large generation takes long. So do its keys, but builds wait for those in their own thread.
- */
+/** Creating the indexes of a large generation takes long. */
 const INDEX_MS = 1_800_000;
 
 /** 64 MB, a fraction of the memory of a projecting thread. */
