@@ -93,16 +93,19 @@ describe('a damaged read model', () => {
       expect(found(await scrape(service), 'tenant_ledger_projection_up', { projection: 'tenants' })).toBe(1);
       const tenant = () => ask(`${service.url}/tenants/self`, { key: service.key });
       await until(async () => (await tenant()).json.name === how);
-      expect(await problemsOf(service.folder)).toEqual([
+      const operator = operatorAt(service.folder, EMBEDDED, commandProcess);
+      const [problems, ...statuses] = await Promise.all([
+        problemsOf(service.folder),
+        operator.run('status'),
+        operator.run('projections status'),
+      ]);
+      expect(problems).toEqual([
         { check: 'read models', status: 'problem', finding: expect.stringContaining(COMMAND) },
       ]);
-      const operator = operatorAt(service.folder, EMBEDDED, commandProcess);
-      for (const command of ['status', 'projections status']) {
-        const { code, stdout } = await operator.run(command);
+      for (const { code, stdout } of statuses)
         expect([code, stdout]).toEqual([1, expect.stringContaining(file)]);
-      }
-      const { code, stderr } = await operator.run('projections rebuild logs');
-      expect([code, stderr]).toEqual([0, expect.stringMatching(/logs.*not compared/)]);
+      const rebuilt = await operator.run('projections rebuild logs');
+      expect([rebuilt.code, rebuilt.stderr]).toEqual([0, expect.stringMatching(/logs.*not compared/)]);
       await until(async () => (await health(service)).status === 200, 10_000);
       expect((await logsOf(service)).json.data).toEqual(rows);
       expect(await problemsOf(service.folder)).toEqual([]);
@@ -141,21 +144,21 @@ describe('a damaged read model', () => {
   });
 });
 
-describe.each(['key-uses.db', 'snapshots.db'])('a damaged %s', (name) => {
-  const table = name === 'key-uses.db' ? 'key_uses' : 'tenants';
+describe('a damaged file that can be lost', () => {
+  const tables = { 'key-uses.db': 'key_uses', 'snapshots.db': 'tenants' };
   const whole = freshFolder();
   let service: ServiceProcess;
   const restart = async (): Promise<void> => {
     service = { ...(await serviceProcess({ ...EMBEDDED, DATA_DIR: service.folder })), key: service.key };
   };
-  const file = () => join(service.folder, name);
+  const fileAt = (name: string) => join(service.folder, name);
   const lastUsed = async (): Promise<unknown[]> => {
     const { status, json } = await ask(`${service.url}/applications`, { key: service.key });
     expect(status).toBe(200);
     return (json.data as { last_used_at: string | null }[]).map(({ last_used_at }) => last_used_at);
   };
   const isRecorded = async (): Promise<boolean> => (await lastUsed()).some((at) => at !== null);
-  const warnings = (): number => service.stderr().split(`${name}.damaged`).length - 1;
+  const warningsOf = (name: string): number => service.stderr().split(`${name}.damaged`).length - 1;
 
   beforeAll(async () => {
     service = await serviceProcess(EMBEDDED);
@@ -163,7 +166,7 @@ describe.each(['key-uses.db', 'snapshots.db'])('a damaged %s', (name) => {
     const names = Array.from({ length: 600 }, (_, i) => `Name ${i}`);
     for (const each of names) expect((await rename(service, each)).status).toBe(200);
     await until(isRecorded);
-    await until(() => existsSync(file()));
+    for (const name of Object.keys(tables)) await until(() => existsSync(fileAt(name)));
     await service.stop();
     cpSync(service.folder, whole, { recursive: true });
   });
@@ -174,7 +177,7 @@ describe.each(['key-uses.db', 'snapshots.db'])('a damaged %s', (name) => {
   it.each(Object.keys(fileDamages))('that was %s affects nothing else, and is made again', async (how) => {
     rmSync(service.folder, { recursive: true });
     cpSync(whole, service.folder, { recursive: true });
-    fileDamages[how]?.(file(), table);
+    for (const [name, table] of Object.entries(tables)) fileDamages[how]?.(fileAt(name), table);
     await restart();
     const change = await ask(`${service.url}/tenants/self`, {
       method: 'PUT',
@@ -185,13 +188,15 @@ describe.each(['key-uses.db', 'snapshots.db'])('a damaged %s', (name) => {
     expect(change.status).toBe(200);
     await until(isRecorded);
     expect((await health(service)).status).toBe(200);
-    // A file that is missing or empty is simply created.
-    expect(warnings()).toBeLessThanOrEqual(1);
-    expect(existsSync(`${file()}.damaged`)).toBe(warnings() === 1);
     await service.stop();
-    const db = new DatabaseSync(file());
-    expect(db.prepare('PRAGMA quick_check').all()).toEqual([{ quick_check: 'ok' }]);
-    expect(db.prepare(`SELECT 1 FROM sqlite_master WHERE name = '${table}'`).get()).toBeDefined();
-    db.close();
+    for (const [name, table] of Object.entries(tables)) {
+      // A file that is missing or empty is simply created.
+      expect(warningsOf(name)).toBeLessThanOrEqual(1);
+      expect(existsSync(`${fileAt(name)}.damaged`)).toBe(warningsOf(name) === 1);
+      const db = new DatabaseSync(fileAt(name));
+      expect(db.prepare('PRAGMA quick_check').all()).toEqual([{ quick_check: 'ok' }]);
+      expect(db.prepare(`SELECT 1 FROM sqlite_master WHERE name = '${table}'`).get()).toBeDefined();
+      db.close();
+    }
   });
 });

@@ -183,8 +183,8 @@ describe.each(kinds)('a running service on %s', (_, open, commands) => {
   });
 
   it('has its log refused by commands, and works again after a rebuild and a restart', async () => {
-    for (const name of ['serve', 'status']) {
-      const refused = await command([name], { ...place.env, PORT: '0', OPS_PORT: '0' });
+    const env = { ...place.env, PORT: '0', OPS_PORT: '0' };
+    for (const refused of await Promise.all(['serve', 'status'].map((name) => command([name], env)))) {
       expect(refused.code).toBe(3);
       expect(refused.stderr).toMatch(
         /The event log was set back: .*projections rebuild --all.*\[log_set_back\]/s,
