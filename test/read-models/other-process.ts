@@ -13,6 +13,7 @@ const lease = async (): Promise<void> => {
   const holder = holderName();
   if (!(await readModels.lease(['work'], holder)).has('work')) throw new Error('The lease is taken.');
   console.log(holder);
+  setInterval(() => undefined, 60_000);
 };
 
 const commit = async (): Promise<void> => {
