@@ -258,6 +258,7 @@ export interface HeaderNames {
   readonly traceId: string;
   readonly idempotencyKey: string;
   readonly readPending: string;
+  readonly replayed: string;
   readonly completeUntil: string;
   readonly totalItems: string;
 }
@@ -267,6 +268,7 @@ export const headerNames = (prefix: string): HeaderNames => ({
   traceId: `${prefix}-TRACE-ID`,
   idempotencyKey: `${prefix}-IDEMPOTENCY-KEY`,
   readPending: `${prefix}-READ-PENDING`,
+  replayed: `${prefix}-IDEMPOTENT-REPLAYED`,
   completeUntil: `${prefix}-COMPLETE-UNTIL`,
   totalItems: `${prefix}-TOTAL-ITEMS`,
 });

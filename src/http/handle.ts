@@ -219,8 +219,9 @@ const send = (
   response: RouteResponse,
   { settings }: ApiDependencies,
 ): void => {
-  const { status, body, type, etag, totalItems } = response;
+  const { status, body, type, etag, totalItems, isRepeat } = response;
   ctx.set('Cache-Control', 'private, no-cache');
+  if (isRepeat === true) ctx.set(settings.headers.replayed, 'true');
   if (totalItems !== undefined) ctx.set(settings.headers.totalItems, String(totalItems));
   const unchanged =
     etag !== undefined && mayBeUnchanged(route)

@@ -49,6 +49,8 @@ export interface Executed {
   readonly events: readonly Caused[];
   /** A read model that has reached this position shows the change. */
   readonly position: Position;
+  /** The request was made before, with the same idempotency key. */
+  readonly isRepeat?: true;
 }
 
 /** The write side: loads, decides, appends. Needs no read model, and never refuses because of stale state. */
@@ -155,7 +157,8 @@ const repeat = ({ tenant }: Fold, events: readonly Recorded<TenantEvent>[]): Exe
     (now, event) => (now.status === 'active' && event.type === 'TenantUpdated' ? evolve(now, event) : now),
     tenant,
   );
-  return { tenant: asOfReply, events: events.map(causedBy), position: events.at(-1)?.position ?? '' };
+  const position = events.at(-1)?.position ?? '';
+  return { tenant: asOfReply, events: events.map(causedBy), position, isRepeat: true };
 };
 
 const REFUSED: ReadonlySet<string | undefined> = new Set<FaultCode>([

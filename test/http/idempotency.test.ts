@@ -51,6 +51,8 @@ describe('idempotency', () => {
     expect([one.status, two.status]).toEqual([200, 200]);
     expect(two.text).toBe(one.text);
     expect(two.headers.get('etag')).toBe(one.headers.get('etag'));
+    const replayed = [one, two].map(({ headers }) => headers.get('svc-idempotent-replayed'));
+    expect(replayed).toEqual([null, 'true']);
     expect(await by.count()).toBe(before + 1);
   });
 

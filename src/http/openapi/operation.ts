@@ -8,7 +8,7 @@ import { codesWithoutKey, problemResponses, responsesOf } from './problem-docs';
 
 /** The optional headers of a successful response. */
 const optionalHeaders = ({ method, projection, response }: Route, names: HeaderNames): readonly string[] => [
-  ...(method === 'get' ? [] : [names.readPending]),
+  ...(method === 'get' ? [] : [names.readPending, names.replayed]),
   ...(projection === undefined ? [] : [names.completeUntil]),
   ...('truncatable' in response ? [names.totalItems] : []),
 ];

@@ -21,6 +21,10 @@ const responseHeaders = (names: HeaderNames): Record<string, Schema> => ({
     description: 'The change is made, but reads may not show it yet.',
     schema: { const: 'true' },
   },
+  [names.replayed]: {
+    description: 'The request was made before, with the same idempotency key: this is its response again.',
+    schema: { const: 'true' },
+  },
   [names.completeUntil]: {
     description: 'What was recorded from this moment on may be missing in this response.',
     schema: moment,
@@ -36,8 +40,10 @@ const ALWAYS = ['Cache-Control'];
 const SOMETIMES = ['RateLimit-Policy', 'RateLimit'];
 
 /** Every other header that is listed for a response is always there. */
-const isOptional = (name: string, { readPending, completeUntil, totalItems }: HeaderNames): boolean =>
-  [...SOMETIMES, readPending, completeUntil, totalItems].includes(name);
+const isOptional = (
+  name: string,
+  { readPending, replayed, completeUntil, totalItems }: HeaderNames,
+): boolean => [...SOMETIMES, readPending, replayed, completeUntil, totalItems].includes(name);
 
 /** The name of the optional variant of a header that is required in other responses. */
 const maybe = (name: string): string => `${name}-Optional`;

@@ -150,10 +150,10 @@ export const createApplicationKey = route({
     const { key, input } = newKey(request.tenantId, keyInputOf(request.body), request.at);
     const resource = applicationResource(id, request);
     const command = { ...request, decide: addKey(id, input), resource };
-    const { events, position } = await orInvalid(ledger.execute(command));
+    const { events, position, isRepeat } = await orInvalid(ledger.execute(command));
     const added = events.at(-1) as Caused<'KeyAdded'>;
     const body = keyView(keyAsAdded(added), { key: keyIfNew(key, added) });
-    return { status: 201, body, position };
+    return { status: 201, body, position, isRepeat };
   },
 });
 
@@ -171,8 +171,8 @@ export const deleteApplicationKey = route<undefined, ReturnType<typeof forceQuer
     const applicationId = applicationIdOf(request);
     const decide = revokeKey(keyIdOf(request), { applicationId, ...request.query });
     const resource = applicationResource(applicationId, request);
-    const { position } = await ledger.execute({ ...request, decide, resource });
-    return { status: 204, position };
+    const { position, isRepeat } = await ledger.execute({ ...request, decide, resource });
+    return { status: 204, position, isRepeat };
   },
 });
 
@@ -221,11 +221,13 @@ export const regenerateApplicationKey = route({
     const { key, input } = newKey(request.tenantId, keyInputOf(request.body), request.at);
     const decide = regenerateKey(id, input, request.body.grace_seconds ?? 0);
     const resource = applicationResource(id, request);
-    const { tenant, events, position } = await orInvalid(ledger.execute({ ...request, decide, resource }));
+    const { tenant, events, position, isRepeat } = await orInvalid(
+      ledger.execute({ ...request, decide, resource }),
+    );
     const active = mustBeActive(tenant);
     const application = mustHave(active, id);
     const added = events.at(-1) as Caused<'KeyAdded'>;
     const view = applicationOfTenant(active, application, request.at, keyIfNew(key, added));
-    return { ...ok(view, applicationTag(application.changedAt, view)), position };
+    return { ...ok(view, applicationTag(application.changedAt, view)), position, isRepeat };
   },
 });

@@ -262,14 +262,14 @@ export const createApplication = route({
       permissions: permissions ?? [],
       ...(createsKey === false ? {} : { key: input }),
     });
-    const { events, position } = await orInvalid(ledger.execute({ ...request, decide }));
+    const { events, position, isRepeat } = await orInvalid(ledger.execute({ ...request, decide }));
     const created = events.find(
       (event) => event.type === 'ApplicationCreated',
     ) as Caused<'ApplicationCreated'>;
     const added = events.find((event) => event.type === 'KeyAdded');
     const keys = added === undefined ? [] : [keyView(keyAsAdded(added))];
     const view = applicationView(tenantId, applicationAsCreated(created), keys, keyIfNew(key, added));
-    return { status: 201, body: view, etag: applicationTag(created.revision, view), position };
+    return { status: 201, body: view, etag: applicationTag(created.revision, view), position, isRepeat };
   },
 });
 
@@ -323,13 +323,13 @@ export const updateApplication = route<WireUpdate, Force>({
   handle: async (request, { ledger }): Promise<RouteResponse> => {
     const id = applicationIdOf(request);
     const decide = decideToUpdate(id, { ...changesOf(request.body), ...request.query });
-    const { tenant, events, position } = await orInvalid(
+    const { tenant, events, position, isRepeat } = await orInvalid(
       ledger.execute({ ...request, decide, resource: applicationResource(id, request) }),
     );
     const active = mustBeActive(tenant);
     const updated = asUpdated(mustHave(active, id), events);
     const view = applicationOfTenant(active, updated, request.at);
-    return { ...ok(view, applicationTag(updated.changedAt, view)), position };
+    return { ...ok(view, applicationTag(updated.changedAt, view)), position, isRepeat };
   },
 });
 
@@ -346,11 +346,11 @@ export const deleteApplication = route<undefined, Force>({
   handle: async (request, { ledger }) => {
     const id = applicationIdOf(request);
     const decide = decideToDelete(id, request.query);
-    const { position } = await ledger.execute({
+    const { position, isRepeat } = await ledger.execute({
       ...request,
       decide,
       resource: applicationResource(id, request),
     });
-    return { status: 204, position };
+    return { status: 204, position, isRepeat };
   },
 });

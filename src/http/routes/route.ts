@@ -99,6 +99,8 @@ export interface RouteResponse {
   readonly totalItems?: number;
   /** Of a write: sent once the read models have reached this position. */
   readonly position?: Position;
+  /** Of a write: it was made before, with the same idempotency key. A header says so. */
+  readonly isRepeat?: true | undefined;
 }
 
 /** Whether a GET gets a 304 if the client already has the current version. */

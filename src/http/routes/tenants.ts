@@ -174,9 +174,9 @@ export const updateOwnTenant = route({
   },
   handle: async (request, { ledger }) => {
     const decide = updateTenant({ name: request.body.name, settings: settingsOf(request.body) });
-    const { tenant, position } = await ledger.execute({ ...request, decide, resource: ownTenant });
+    const { tenant, position, isRepeat } = await ledger.execute({ ...request, decide, resource: ownTenant });
     const updated = mustBeActive(tenant);
-    return { ...ok(tenantView(documentOfTenant(updated)), String(updated.changedAt)), position };
+    return { ...ok(tenantView(documentOfTenant(updated)), String(updated.changedAt)), position, isRepeat };
   },
 });
 
@@ -189,7 +189,11 @@ export const deleteOwnTenant = route({
   permission: 'tenant:delete',
   response: { status: 204, description: 'The Tenant is deleted.' },
   handle: async (request, { ledger }) => {
-    const { position } = await ledger.execute({ ...request, decide: deleteTenant(), resource: ownTenant });
-    return { status: 204, position };
+    const { position, isRepeat } = await ledger.execute({
+      ...request,
+      decide: deleteTenant(),
+      resource: ownTenant,
+    });
+    return { status: 204, position, isRepeat };
   },
 });

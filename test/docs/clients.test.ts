@@ -1,0 +1,97 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { freePort } from '../support/free-port';
+import { freshFolder } from '../support/folders';
+import { ask } from '../support/http';
+import { startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+const page = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'clients.md'), 'utf8');
+const [, sample = ''] = /```js\n(.*?)```/s.exec(page) ?? [];
+
+/** Runs lines after the sample of the page. Prints are collected. */
+const started = (lines: string, { url, key }: Pick<Service, 'url' | 'key'>) => {
+  const file = join(freshFolder(), 'client.mjs');
+  writeFileSync(file, `${sample}\n${lines}\n`);
+  const child = spawn(process.execPath, [file], { env: { ...process.env, URL: url, KEY: key } });
+  let [out, err] = ['', ''];
+  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()));
+  const ended = once(child, 'close').then(([code]) => {
+    if (code === 1) throw new Error(err);
+    return out.trim().split('\n');
+  });
+  return { ended, printed: () => out.split('\n').filter((line) => line !== ''), stop: () => child.kill() };
+};
+
+describe('docs/clients.md', () => {
+  it('has a client that repeats what is worth repeating, with one idempotency key', async () => {
+    const keys: unknown[] = [];
+    const server = createServer((request, response) => {
+      keys.push(request.headers['svc-idempotency-key']);
+      if (keys.length === 1) return void request.socket.destroy();
+      if (keys.length === 2) return void response.writeHead(503, { 'Retry-After': '1' }).end();
+      response.writeHead(keys.length === 3 ? 200 : 503).end('{}');
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const lines = `for (const method of ['PUT', 'GET']) console.log((await call(method, '/')).status);`;
+    expect(await started(lines, { url, key: 'key' }).ended).toEqual(['200', '503']);
+    server.close();
+    expect(keys.slice(0, 3)).toEqual(Array.from({ length: 3 }, () => keys[0]));
+    expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/);
+    expect(keys.slice(3)).toEqual([undefined]);
+  });
+
+  it('has a client that changes what it has read, gets every page, and resumes streams', async () => {
+    const port = await freePort();
+    const folder = freshFolder();
+    const service = await startService({ PORT: port, DATA_DIR: folder });
+    const { url, key } = service;
+    const changes = `const add = () => changeTenant(({ name }) => ({ name: name + '+' }));
+      console.log((await Promise.all([add(), add(), add(), add()])).map(({ status }) => status).join());
+      const ids = [];
+      for await (const { id } of allLogs({ size: 3 })) ids.push(id);
+      console.log(ids.length, new Set(ids).size);`;
+    const rows = (await ask(`${url}/logs?size=1`, { key })).json.pagination.total_items as number;
+    const [statuses, counts] = await started(changes, { url, key }).ended;
+    expect(statuses).toBe('200,200,200,200');
+    expect((await ask(`${url}/tenants/self`, { key })).json.name).toBe('First tenant++++');
+    expect(counts).toBe(`${rows + 4} ${rows + 4}`);
+
+    const following = started(
+      `for await (const { id, data } of followEvents()) console.log(id, data.name);`,
+      { url, key },
+    );
+    const renamed = (name: string) => ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name } });
+    const seen = (name: string) =>
+      until(() => following.printed().some((line) => line.endsWith(name)), 30_000);
+    await renamed('Before');
+    await seen('Before');
+    expect(await service.stop()).toBe(0);
+    const again = await startService({ PORT: port, DATA_DIR: folder });
+    await renamed('After');
+    await seen('After');
+    following.stop();
+    await following.ended;
+    const ids = following.printed().map((line) => line.split(' ')[0]);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids.length).toBeGreaterThanOrEqual(rows + 6);
+    expect(await again.stop()).toBe(0);
+  });
+
+  it('names the headers as they are', () => {
+    const names = new Set(page.match(/SVC-[A-Z-]+/g));
+    expect([...names].toSorted()).toEqual([
+      'SVC-API-KEY',
+      'SVC-COMPLETE-UNTIL',
+      'SVC-IDEMPOTENCY-KEY',
+      'SVC-IDEMPOTENT-REPLAYED',
+      'SVC-READ-PENDING',
+    ]);
+  });
+});
