@@ -1,8 +1,9 @@
 import { Command } from 'commander';
+import { randomUUID } from 'node:crypto';
 import { openApp, type App } from '../app/app';
 import { operatorRequest } from '../app/operator';
 import { monotonicMs } from '../async/clock';
-import { readConfiguration, type Configuration } from '../configuration';
+import { readConfiguration, settings, type Configuration } from '../configuration';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
 import { messageOf } from '../fault';
@@ -44,13 +45,23 @@ const catchUp = async (io: Io, { projecting }: App, position: Position): Promise
   if (!reached) notice(io, BEHIND);
 };
 
+/** Asks operators for an id of their own, where somebody reads it. */
+const askForOperator = (io: Io, { OPERATOR_ID }: Configuration): void => {
+  if (OPERATOR_ID !== settings.OPERATOR_ID.fallback || io.stderr.isTTY !== true) return;
+  notice(
+    io,
+    `The audit log names every operator user ${OPERATOR_ID}. Take an id of your own, once: export OPERATOR_ID=${randomUUID()}, or --actor for one command.`,
+  );
+};
+
 const sessionOf = (io: Io, app: App, configuration: Configuration): OperatorSession => ({
   io,
   app,
   configuration,
-  write: async (tenantId, decide, actor = configuration.OPERATOR_ID) => {
-    const request = operatorRequest(tenantId, actor, WRITE_MS);
+  write: async (tenantId, decide, actor) => {
+    const request = operatorRequest(tenantId, actor ?? configuration.OPERATOR_ID, WRITE_MS);
     const { tenant, position } = await app.ledger.execute({ ...request, decide });
+    if (actor === undefined) askForOperator(io, configuration);
     // The write has succeeded, so a new key must be printed even if the read models fail.
     await catchUp(io, app, position).catch((error: unknown) =>
       warn(io)('The change is made, but the read models do not show it yet.', error),

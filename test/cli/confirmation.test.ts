@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
@@ -79,5 +80,32 @@ describe('an irreversible command', () => {
     const other = (await operator.json('tenant create --name Other'))['tenant_id'] ?? '';
     expect(await runOnTerminal(`tenant delete ${other}`, '\u0003')).toMatchObject({ code: 1 });
     expect(await runOnTerminal(`tenant delete ${other}`, 'y\n')).toMatchObject({ code: 0 });
+  });
+});
+
+describe('a command that writes', () => {
+  const OPERATOR_ID = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
+  const created = async (env: Readonly<Record<string, string>>, ...more: readonly string[]) => {
+    const line = ['tenant', 'create', '--name', 'Acme', ...more];
+    const { done, stderr, stdout } = startCommand(line, { DATA_DIR: folder, ...env }, { isTerminal: true });
+    expect(await done).toBe(0);
+    return { stderr: stderr(), stdout: stdout() };
+  };
+
+  it('asks operators on a terminal for an id of their own until they have one', async () => {
+    const { stderr, stdout } = await created({});
+    expect(stdout).toContain('tenant_id');
+    expect(stderr).toMatch(/Take an id of your own, once: export OPERATOR_ID=[0-9a-f-]{36}, or --actor /);
+    expect((await created({ OPERATOR_ID })).stderr).not.toContain('OPERATOR_ID');
+    expect((await created({}, '--actor', OPERATOR_ID)).stderr).not.toContain('OPERATOR_ID');
+    expect((await operator.run('tenant create --name Quiet')).stderr).toBe('');
+  });
+
+  it('is shown with the OS user of its operator', async () => {
+    const { tenant_id = '' } = await operator.json('tenant create --name Acme');
+    const { stdout } = await operator.run(`audit --tenant ${tenant_id} --format pretty`);
+    expect(stdout).toContain(`by user 00000000-0000-0000-0000-000000000000 (${userInfo().username})`);
+    const history = await operator.run(`audit history --tenant ${tenant_id} --at 2100-01-01`);
+    expect(history.stdout).toContain(`user 00000000-0000-0000-0000-000000000000 (${userInfo().username})`);
   });
 });

@@ -8,7 +8,7 @@ import { fault } from '../../fault';
 import { jsonOption, tenantOption, type JsonOption } from '../arguments';
 import { momentOption, momentOrPosition, mustBeMomentOf, withConfiguredLog } from './arguments';
 import { notice, printJson, printTable, valueText } from '../output';
-import { changeText } from './pretty-events';
+import { actorText, changeText } from './pretty-events';
 import type { Io } from '../io';
 
 interface Options extends JsonOption {
@@ -50,7 +50,7 @@ const printHistory = (io: Io, tenant: Tenant, entries: readonly HistoryEntry[], 
       at,
       type,
       entity: `${entity_type} ${entity_id}`,
-      actor: actor === undefined ? undefined : `${actor.type} ${actor.id}`,
+      actor: actor === undefined ? undefined : actorText({ ...actor }),
       event_id,
       changes: changes.map((change) => changeText(change)).join(', '),
     })),

@@ -21,8 +21,14 @@ const shown = (value: unknown): string => visible(valueText(value) ?? '');
 export const changeText = ({ field, from, to }: Change, paint = plain): string =>
   `${field}: ${paint(visible(JSON.stringify(from)), 'red')} → ${paint(visible(JSON.stringify(to)), 'green')}`;
 
+/** With the operator's own name on the machine, since several operators may have the same id. */
+export const actorText = (actor: Readonly<Record<string, unknown>>): string => {
+  const osUser = actor['osUser'] === undefined ? '' : ` (${shown(actor['osUser'])})`;
+  return `${shown(actor['type'])} ${shown(actor['id'])}${osUser}`;
+};
+
 const authorOf = ({ actor, key_id, trace_id }: RawEvent): string => {
-  const who = isJsonObject(actor) ? `by ${shown(actor['type'])} ${shown(actor['id'])}` : '';
+  const who = isJsonObject(actor) ? `by ${actorText(actor)}` : '';
   const key = key_id === undefined ? '' : `key ${shown(key_id)}`;
   const trace = trace_id === undefined ? '' : `trace ${shown(trace_id)}`;
   return [who, key, trace].filter((text) => text !== '').join('  ');
