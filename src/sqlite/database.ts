@@ -1,5 +1,5 @@
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
+import { existsSync, fstatSync, readSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { monotonicMs } from '../async/clock';
 import { fault, messageOf } from '../fault';
@@ -28,16 +28,11 @@ export const isDamagedFile = (error: unknown, path: string): boolean => {
 };
 
 /** The size of a file that lacks pages, by its own header. It may be growing: a checkpoint writes the header first. */
-export const sizeIfTooShort = (path: string): number | undefined => {
+export const sizeIfTooShort = (file: number): number | undefined => {
   const header = Buffer.alloc(32);
-  const file = openSync(path, 'r');
-  try {
-    readSync(file, header, 0, header.length, 0);
-    const { size } = fstatSync(file);
-    return size < header.readUInt16BE(16) * header.readUInt32BE(28) ? size : undefined;
-  } finally {
-    closeSync(file);
-  }
+  readSync(file, header, 0, header.length, 0);
+  const { size } = fstatSync(file);
+  return size < header.readUInt16BE(16) * header.readUInt32BE(28) ? size : undefined;
 };
 
 /** If several processes open a new file at once, SQLite fails all but one at once instead of waiting for the lock. */

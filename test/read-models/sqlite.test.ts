@@ -1,12 +1,14 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { generationName, type ReadModels, type Write } from '../../src/read-models/read-models';
 import { holderName } from '../../src/read-models/lease-holder';
 import { setDamagedRegistryAside, sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import { generationPath } from '../../src/read-models/sqlite/writer';
 import { openForReading, openForWriting } from '../../src/sqlite/database';
+import { pause } from '../../src/async/clock';
 import { startThread } from '../../src/async/thread';
 import { countedFailure } from '../support/counted-failure';
 import { fileDamages } from '../support/damage';
@@ -101,6 +103,22 @@ describe('read models in SQLite files', () => {
     expect(await unused.commit(1, undefined, [count('a', 2)])).toBe(true);
     expect(await unused.reader.get('tenant', 'counts', 'a')).toEqual({ count: 2 });
     expect(requests.filter((what) => what === 'open')).toHaveLength(3);
+  });
+
+  /** POSIX locks end with any close of the file in the same process, and without them another process may delete the `-wal`. */
+  itIf(existsSync('/proc/locks'), 'there is no /proc/locks')('keep the locks of their files while they look for damage', async () => {
+    const folder = freshFolder();
+    const readModels = openIn(folder, { idleMs: 20 });
+    const live = await createAndOpen(readModels, id, collections, 'log');
+    await readModels.makeLive(live.id, undefined);
+    await live.commit(0, undefined, [count('a', 1)]);
+    const { ino } = statSync(generationPath(folder, live.id));
+    const locks = (): number => readFileSync('/proc/locks', 'utf8').split(`:${ino} `).length - 1;
+    expect(locks()).toBeGreaterThan(0);
+    for (let looks = 0; looks < 10; looks += 1) {
+      await pause(10);
+      expect(locks()).toBeGreaterThan(0);
+    }
   });
 
   it('work after the writer thread died in the middle of a commit, at any write point', async () => {

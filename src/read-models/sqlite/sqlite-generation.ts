@@ -1,3 +1,4 @@
+import { fstatSync, openSync, statSync } from 'node:fs';
 import type { Collection } from '../../../projections/projector';
 import { monotonicMs } from '../../async/clock';
 import { codeOf, fault, messageOf } from '../../fault';
@@ -49,6 +50,12 @@ export interface GenerationFile {
  */
 const lookingAt = ({ id, path, mark }: GenerationFile): (() => void) => {
   let shortBefore: number | undefined;
+  let file: number | undefined;
+  /** Stays open: with any close of the file, this process would lose the locks of its connections to it. */
+  const opened = (): number => {
+    if (file === undefined || fstatSync(file).ino !== statSync(path).ino) file = openSync(path, 'r');
+    return file;
+  };
   return () =>
     guarded(id, path, mark, () => {
       const db = openForReading(path);
@@ -57,7 +64,7 @@ const lookingAt = ({ id, path, mark }: GenerationFile): (() => void) => {
       } finally {
         db.close();
       }
-      const short = sizeIfTooShort(path);
+      const short = sizeIfTooShort(opened());
       if (short !== undefined && short === shortBefore) throw lost('it is cut off.');
       shortBefore = short;
     });
