@@ -15,20 +15,20 @@ import { createTenant, type Decide } from '../../src/domain/tenant';
 import { newKey } from '../../src/ledger/new-key';
 import { freePort } from '../support/free-port';
 import { findMongod, HOW_TO_GET_IT } from '../support/mongodb/mongod';
-import { startReplicaSet, type Member, type ReplicaSet } from '../support/mongodb/replica-set';
+import { startReplicaSet } from '../support/mongodb/replica-set';
+import { faultsOf, membersOf, type Fault } from '../support/mongodb/set-faults';
+import { ingestThrough, isWhole, type Finished, type Ingested } from './mongodb-ingest';
 
 /**
  * `npm run campaign:mongodb [KILLS]`: three instances serve and project on one replica set of three, while its members
- * are killed, frozen and rolled back, and read models are damaged. Every acknowledged write must be there once, and no
- * read may be older than a write that was acknowledged before it.
+ * are killed, frozen and rolled back, facts are ingested, and read models are damaged. Every acknowledged write and every
+ * fact must be there once, and no read may be older than a write that was acknowledged before it.
  */
 const KILLS = Number(process.argv[2] ?? 20);
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 const WRITERS = 4;
 const RECOVERY_MS = 120_000;
 const SHOWN_AFTER = 'all instances show new writes after, ms';
-/** States of members, as MongoDB numbers them. */
-const [PRIMARY, SECONDARY] = [1, 2];
 const NIL = '00000000-0000-0000-0000-000000000000';
 
 type Environment = Readonly<Record<string, string>>;
@@ -56,14 +56,16 @@ const startInstance = async (env: Environment): Promise<Instance> => {
   return { url: `http://127.0.0.1:${port}`, process: child };
 };
 
-/** Runs the command line, and returns its exit code. */
-const command = (env: Environment, ...args: readonly string[]): Promise<number> =>
+/** Runs the command line. */
+const command = (env: Environment, ...args: readonly string[]): Promise<Finished> =>
   new Promise((resolve) => {
     const all = { env: { PATH: process.env['PATH'], ...env } };
-    execFile(process.execPath, [MAIN, ...args], all, (error) => resolve(Number(error?.code ?? 0)));
+    execFile(process.execPath, [MAIN, ...args], all, (error, stdout, stderr) =>
+      resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
+    );
   });
 
-const newCustomer = async ({ ledger, projecting }: App): Promise<string> => {
+const newCustomer = async ({ ledger, projecting }: App): Promise<Customer> => {
   const [tenantId, applicationId] = [randomUUID(), randomUUID()];
   const { key, input } = newKey(tenantId);
   const write = (decide: Decide) => ledger.execute({ ...operatorRequest(tenantId, NIL, 20_000), decide });
@@ -72,8 +74,13 @@ const newCustomer = async ({ ledger, projecting }: App): Promise<string> => {
   const application = { applicationId, name: 'App', type: 'management', permissions, key: input } as const;
   const { position } = await write(createApplication(application));
   while (!(await projecting.reached(position, 1_000)));
-  return key;
+  return { tenantId, key };
 };
+
+export interface Customer {
+  readonly tenantId: string;
+  readonly key: string;
+}
 
 interface Answer {
   readonly status: number;
@@ -137,110 +144,6 @@ const customer = async (
   }
 };
 
-const members = (client: MongoClient, { members: all }: ReplicaSet) => {
-  const primaryPort = async (): Promise<number> => {
-    for (;;) {
-      const hello = await client
-        .db('admin')
-        .command({ hello: 1 })
-        .catch(() => undefined);
-      const port = Number(String(hello?.['primary'] ?? '').split(':')[1]);
-      if (port > 0) return port;
-      await pause(100);
-    }
-  };
-  const primary = async (): Promise<Member> => {
-    const port = await primaryPort();
-    return all.find((member) => member.port === port)!;
-  };
-  const secondaries = async (): Promise<readonly Member[]> => {
-    const port = await primaryPort();
-    return all.filter((member) => member.port !== port);
-  };
-  /** Until no member is starting, recovering or rolling back. */
-  const areHealthy = async (): Promise<void> => {
-    for (;;) {
-      const status = await client
-        .db('admin')
-        .command({ replSetGetStatus: 1 })
-        .catch(() => undefined);
-      const states = ((status?.['members'] ?? []) as readonly { readonly state: number }[]).map(
-        ({ state }) => state,
-      );
-      if (states.length > 0 && states.every((state) => state === PRIMARY || state === SECONDARY)) return;
-      await pause(100);
-    }
-  };
-  return { all, primary, secondaries, areHealthy };
-};
-
-const replication = async ({ port }: Member, mode: 'alwaysOn' | 'off'): Promise<void> => {
-  const direct = new MongoClient(`mongodb://127.0.0.1:${port}/?directConnection=true`);
-  const failPoint = 'stopReplProducer';
-  const { count } = (await direct.db('admin').command({ configureFailPoint: failPoint, mode })) as {
-    count: number;
-  };
-  if (mode === 'alwaysOn')
-    await direct
-      .db('admin')
-      .command({ waitForFailPoint: failPoint, timesEntered: count + 1, maxTimeMS: 30_000 });
-  await direct.close();
-};
-
-/** Returns how to end the fault, once the instances have recovered from it. */
-type Fault = readonly [name: string, happen: () => Promise<() => unknown>];
-
-const faultsOf = (client: MongoClient, set: ReplicaSet): readonly Fault[] => {
-  const { all, primary, secondaries } = members(client, set);
-  return [
-    [
-      'primary killed',
-      async () => {
-        const killed = await primary();
-        await killed.kill();
-        return killed.restart;
-      },
-    ],
-    [
-      'primary frozen',
-      async () => {
-        const { pid } = await primary();
-        process.kill(pid, 'SIGSTOP');
-        return () => process.kill(pid, 'SIGCONT');
-      },
-    ],
-    [
-      'primary stepped down',
-      async () => {
-        await client
-          .db('admin')
-          .command({ replSetStepDown: 10, force: true })
-          .catch(() => undefined);
-        return () => undefined;
-      },
-    ],
-    [
-      'primary killed with writes that no majority had, which are rolled back',
-      async () => {
-        const [killed, others] = [await primary(), await secondaries()];
-        for (const member of others) await replication(member, 'alwaysOn');
-        await pause(500);
-        await killed.kill();
-        for (const member of others) await replication(member, 'off');
-        return killed.restart;
-      },
-    ],
-    [
-      'all members killed and started again',
-      async () => {
-        await Promise.all(all.map((member) => member.kill()));
-        await Promise.all(all.map((member) => member.restart()));
-        return () => undefined;
-      },
-    ],
-  ];
-};
-
 /** How long it takes until every instance shows a new write, without a pending one. */
 const recovered = async (instances: readonly Instance[], key: string, startedAt: number): Promise<number> => {
   for (const { url } of instances)
@@ -264,11 +167,11 @@ const damaged = async (client: MongoClient, env: Environment, damage: 'drop' | '
     if (damage === 'drop') await db.dropCollection(name);
     else
       await db.collection(name).updateOne({ doc: { $exists: true } }, { $set: { 'doc.message': 'altered' } });
-  return [
-    await command(env, 'projections', 'verify', 'logs'),
-    await command(env, 'projections', 'rebuild', 'logs'),
-    await command(env, 'projections', 'verify', 'logs'),
-  ];
+  const codes: number[] = [];
+  // A rebuild that differs from what is live is switched to only when told so.
+  for (const line of ['verify logs', 'rebuild logs --accept-differences', 'verify logs'])
+    codes.push((await command(env, 'projections', ...line.split(' '))).code);
+  return codes;
 };
 
 const timesWritten = async ({ log }: App): Promise<ReadonlyMap<string, number>> => {
@@ -290,19 +193,20 @@ const main = async (): Promise<void> => {
   const url = set.url.replace('/?', '/ledger?');
   const env = { DATA_DIR: folder, MONGODB_URL: url, RATE_LIMITS: 'off', DEMO: 'false' };
   const client = new MongoClient(set.url, { serverSelectionTimeoutMS: 1_000 });
-  const app = await openApp(readConfiguration(env), () => undefined);
   const instances: Instance[] = [];
   for (let i = 0; i < 3; i += 1) instances.push(await startInstance(env));
+  // They create the read models.
+  const app = await openApp(readConfiguration(env), () => undefined);
   process.once('exit', () => instances.forEach((instance) => instance.process.kill('SIGKILL')));
   const keys: string[] = [];
-  for (let i = 0; i <= WRITERS; i += 1) keys.push(await newCustomer(app));
+  for (let i = 0; i <= WRITERS; i += 1) keys.push((await newCustomer(app)).key);
   const [witness = '', ...writers] = keys;
 
   const seen: Seen = { acknowledged: [], reads: 0, unavailable: 0, wrong: [] };
   let isOver = false;
   const running = writers.map((key, at) => customer(instances, key, `Writer ${at}`, seen, () => isOver));
   const recovery: Record<string, unknown>[] = [];
-  const { areHealthy } = members(client, set);
+  const { areHealthy } = membersOf(client, set);
   const suffer = async ([name, happen]: Fault): Promise<number> => {
     console.error(`${name} …`);
     const startedAt = monotonicMs();
@@ -326,12 +230,22 @@ const main = async (): Promise<void> => {
   isOver = true;
   await Promise.all(running);
 
+  const ingested: Ingested[] = [];
+  for (const fault of faults) {
+    const { tenantId } = await newCustomer(app);
+    ingested.push(
+      await ingestThrough(fault, tenantId, { app, folder, run: (...args) => command(env, ...args) }),
+    );
+    await areHealthy();
+  }
+
   const codes = { drop: await damaged(client, env, 'drop'), alter: await damaged(client, env, 'alter') };
-  const verified = await command(env, 'projections', 'verify');
+  const { code: verified } = await command(env, 'projections', 'verify');
   const written = await timesWritten(app);
   const lost = seen.acknowledged.filter((name) => !written.has(name));
   const doubled = [...written].filter(([name, count]) => name.startsWith('Writer') && count > 1);
   console.table(recovery);
+  console.table(ingested);
   console.table({
     'acknowledged writes': seen.acknowledged.length,
     'acknowledged and lost': lost.length,
@@ -346,6 +260,7 @@ const main = async (): Promise<void> => {
   for (const text of seen.wrong.slice(0, 20)) console.log(text);
   const isGood =
     lost.length + doubled.length + seen.wrong.length + verified === 0 &&
+    ingested.every(isWhole) &&
     [codes.drop, codes.alter].every(([found, rebuilt, again]) => found !== 0 && rebuilt === 0 && again === 0);
   await app.close();
   for (const { process: child } of instances) {

@@ -1,7 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { freshFolder } from './folders';
 
 /** A fact as other services report it, one per line. */
 export interface Fact {
@@ -53,12 +50,6 @@ export const manyFacts = (tenants: readonly string[], count: number, seed: numbe
 
 export const textOf = (lines: readonly (Fact | string)[]): string =>
   lines.map((line) => `${typeof line === 'string' ? line : JSON.stringify(line)}\n`).join('');
-
-export const fileOf = (lines: readonly (Fact | string)[]): string => {
-  const file = join(freshFolder(), 'facts.ndjson');
-  writeFileSync(file, textOf(lines));
-  return file;
-};
 
 /** The expected usage report, counted naively: fact by fact, entity by entity. All facts name their time. */
 export const countedUsage = (facts: readonly Fact[], tenantId: string, at = new Date().toISOString()) => {
