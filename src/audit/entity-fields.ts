@@ -11,23 +11,38 @@ export interface Change {
   readonly to: unknown;
 }
 
-const tenantFields = (tenant: Exclude<Tenant, { status: 'absent' }>): Fields => ({
-  status: tenant.status,
-  name: tenant.name,
-  owner_id: tenant.ownerId,
-  'settings.deduplicate_tokens': tenant.settings.deduplicateTokens,
-  'settings.fingerprint_tokens': tenant.settings.fingerprintTokens,
-  included_monthly_active_tokens: tenant.includedMonthlyActiveTokens,
-});
+/** What remains of an entity when everything was named: a new member that is neither shown nor left out does not compile. */
+type Nothing = Readonly<Record<string, never>>;
 
-const applicationFields = ({ name, type, permissions }: Application): Fields => ({ name, type, permissions });
+const tenantFields = (tenant: Exclude<Tenant, { status: 'absent' }>): Fields => {
+  const { status, name, ownerId, settings, includedMonthlyActiveTokens, ...others } = tenant;
+  const { id: _i, created: _c, modified: _m, changedAt: _r, applications: _a, keys: _k, ...rest } = others;
+  rest satisfies Nothing;
+  const { deduplicateTokens, fingerprintTokens, ...otherSettings } = settings;
+  otherSettings satisfies Nothing;
+  return {
+    status,
+    name,
+    owner_id: ownerId,
+    'settings.deduplicate_tokens': deduplicateTokens,
+    'settings.fingerprint_tokens': fingerprintTokens,
+    included_monthly_active_tokens: includedMonthlyActiveTokens,
+  };
+};
 
-const keyFields = ({ applicationId, name, expiresAt, revoked }: Key): Fields => ({
-  application_id: applicationId,
-  name: name ?? null,
-  expires_at: expiresAt ?? null,
-  revoked,
-});
+const applicationFields = (application: Application): Fields => {
+  const { name, type, permissions, ...others } = application;
+  const { id: _i, created: _c, modified: _m, changedAt: _r, digests: _d, ...rest } = others;
+  rest satisfies Nothing;
+  return { name, type, permissions };
+};
+
+const keyFields = (key: Key): Fields => {
+  const { applicationId, name, expiresAt, revoked, ...others } = key;
+  const { id: _i, created: _c, ...rest } = others;
+  rest satisfies Nothing;
+  return { application_id: applicationId, name: name ?? null, expires_at: expiresAt ?? null, revoked };
+};
 
 /** Undefined: there is no such entity at that moment. */
 export const entityFields = (tenant: Tenant, type: string, id: string): Fields | undefined => {

@@ -1,5 +1,5 @@
 import Ajv from 'ajv';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { currentVersion, eventSchemas } from '../../src/domain/event-schemas';
 import { formats, NEWEST_FORMAT } from '../../src/domain/formats';
@@ -106,11 +106,13 @@ describe('the frozen samples', () => {
 
   /**
    * If this fails, the same events fold to another state than before: raise FOLD_VERSION, so that older snapshots are
-   * ignored, and freeze the new states beside the old ones.
+   * ignored, and freeze the new states beside the old ones: `npm run freeze`.
    */
   it('fold to the frozen states of this FOLD_VERSION', async () => {
     const file = join(__dirname, '..', '..', '..', 'test', 'domain', `frozen-folds.v${FOLD_VERSION}.json`);
     const states = await statesOf(currentVersion);
+    if (process.env['FREEZE'] !== undefined && !existsSync(file))
+      writeFileSync(file, `${JSON.stringify(states, undefined, 2)}\n`);
     expect(existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : `${file} is not there`).toEqual(
       states,
     );

@@ -29,6 +29,12 @@ const objectBy = ({ properties = {}, required = [] }: Schema): Value => {
   });
 };
 
+/** A few characters more than the least, and never too many. */
+const lengthOf = ({ minLength = 1, maxLength = Infinity }: Schema) => ({
+  minLength: Number(minLength),
+  maxLength: Math.min(Number(minLength) + 20, Number(maxLength)),
+});
+
 /** Values that match a schema, as far as our schemas go. */
 const valueBy = (schema: Schema): Value => {
   if (Array.isArray(schema['enum'])) return fc.constantFrom(...(schema['enum'] as unknown[]));
@@ -55,7 +61,7 @@ const valueBy = (schema: Schema): Value => {
         ? fc
             .date({ min: new Date(0), max: new Date('2100-01-01'), noInvalidDate: true })
             .map((at) => at.toISOString())
-        : fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 20 });
+        : fc.string({ unit: 'grapheme-ascii', ...lengthOf(schema) });
     default:
       throw new Error(`No values are made for ${JSON.stringify(schema)}.`);
   }
