@@ -156,6 +156,13 @@ describe('the OpenAPI document', () => {
       expect(one).toMatchObject({ description: expect.any(String), example: expect.anything() });
   });
 
+  it('shows the key in the examples of the three calls that create one', () => {
+    const showing = operations
+      .filter(([, { responses }]) => JSON.stringify(responses).includes('"key":"key_…"'))
+      .map(([, { operationId }]) => operationId as unknown);
+    expect(showing).toEqual(['createApplication', 'regenerateApplicationKey', 'createApplicationKey']);
+  });
+
   it('has examples that match their schemas', () => {
     const ajv = new Ajv2020({ strict: false });
     addFormats(ajv);

@@ -21,7 +21,6 @@ import {
   type WireKey,
 } from './application-requests';
 import {
-  applicationExample,
   applicationOfTenant,
   applicationSchema,
   applicationTag,
@@ -30,6 +29,8 @@ import {
   keyExample,
   keySchema,
   keyView,
+  newApplicationExample,
+  newKeyExample,
 } from './application-view';
 import { forceQuery, liveApplication, liveKeyViews, orUnavailable } from './applications';
 import { ok, route, type RouteRequest } from './route';
@@ -143,7 +144,7 @@ export const createApplicationKey = route({
     status: 201,
     description: 'The new key. The response to a repeated request has no `key`.',
     schema: keySchema,
-    example: keyExample,
+    example: newKeyExample,
   },
   handle: async (request, { ledger }) => {
     const id = applicationIdOf(request);
@@ -213,7 +214,7 @@ export const regenerateApplicationKey = route({
     status: 200,
     description: 'The Application, with its new key. The response to a repeated request has no `key`.',
     schema: applicationSchema,
-    example: applicationExample,
+    example: newApplicationExample,
     etag: true,
   },
   handle: async (request, { ledger }) => {

@@ -80,6 +80,10 @@ export const applicationExample = {
   created_at: '2026-01-31T12:00:00.000Z',
 };
 
+/** In the response to the request that created it. */
+export const newKeyExample: KeyView = { ...keyExample, key: KEY_EXAMPLE };
+export const newApplicationExample = { ...applicationExample, key: KEY_EXAMPLE };
+
 export const keyDaySchema = record('ApplicationKeyUse', {
   date: described({ type: 'string', format: 'date' }, 'The day, in UTC.', '2026-02-01'),
   operations: described(

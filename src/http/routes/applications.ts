@@ -45,6 +45,7 @@ import {
   applicationView,
   asUpdated,
   keyView,
+  newApplicationExample,
 } from './application-view';
 import { pageParameters, paginationOf, paginationSchema, placeOf } from './pagination';
 import { ok, route, type RouteResponse, type RouteRequest } from './route';
@@ -248,7 +249,7 @@ export const createApplication = route({
     status: 201,
     description: 'The Application, with its first key. The response to a repeated request has no `key`.',
     schema: applicationSchema,
-    example: applicationExample,
+    example: newApplicationExample,
     etag: true,
   },
   handle: async (request, { ledger }) => {
