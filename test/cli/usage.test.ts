@@ -72,7 +72,10 @@ const wrong: readonly { line: string; says: readonly string[] }[] = [
     line: `key create --tenant ${A_UUID} --application ${A_UUID} --expires 2031-02-31`,
     says: ["'2031-02-31'", 'must be a time like'],
   },
-  { line: `key revoke --tenant ${A_UUID} key_1`, says: ['Pass the key on stdin', 'tenant-ledger key revoke < FILE'] },
+  {
+    line: `key revoke --tenant ${A_UUID} key_1`,
+    says: ['Pass the key on stdin', 'tenant-ledger key revoke < FILE'],
+  },
   { line: `key revoke --tenant ${A_UUID} one`, says: ["'one'", 'must be a UUID'] },
   { line: 'permissions --type root', says: ['Allowed choices are public, private, management'] },
   { line: 'log copy --from a', says: ["'--to <address>' not specified"] },

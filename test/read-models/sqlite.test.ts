@@ -106,20 +106,23 @@ describe('read models in SQLite files', () => {
   });
 
   /** POSIX locks end with any close of the file in the same process, and without them another process may delete the `-wal`. */
-  itIf(existsSync('/proc/locks'), 'there is no /proc/locks')('keep the locks of their files while they look for damage', async () => {
-    const folder = freshFolder();
-    const readModels = openIn(folder, { idleMs: 20 });
-    const live = await createAndOpen(readModels, id, collections, 'log');
-    await readModels.makeLive(live.id, undefined);
-    await live.commit(0, undefined, [count('a', 1)]);
-    const { ino } = statSync(generationPath(folder, live.id));
-    const locks = (): number => readFileSync('/proc/locks', 'utf8').split(`:${ino} `).length - 1;
-    expect(locks()).toBeGreaterThan(0);
-    for (let looks = 0; looks < 10; looks += 1) {
-      await pause(10);
+  itIf(existsSync('/proc/locks'), 'there is no /proc/locks')(
+    'keep the locks of their files while they look for damage',
+    async () => {
+      const folder = freshFolder();
+      const readModels = openIn(folder, { idleMs: 20 });
+      const live = await createAndOpen(readModels, id, collections, 'log');
+      await readModels.makeLive(live.id, undefined);
+      await live.commit(0, undefined, [count('a', 1)]);
+      const { ino } = statSync(generationPath(folder, live.id));
+      const locks = (): number => readFileSync('/proc/locks', 'utf8').split(`:${ino} `).length - 1;
       expect(locks()).toBeGreaterThan(0);
-    }
-  });
+      for (let looks = 0; looks < 10; looks += 1) {
+        await pause(10);
+        expect(locks()).toBeGreaterThan(0);
+      }
+    },
+  );
 
   it('work after the writer thread died in the middle of a commit, at any write point', async () => {
     const writes = [count('a', 2), count('b', 2)];

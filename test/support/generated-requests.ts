@@ -74,10 +74,10 @@ const queryText = (pairs: readonly (readonly [string, string])[]): string => {
   return text === '' ? '' : `?${text}`;
 };
 
-/** Cursors cannot be guessed, most texts are no operations, an end must not be before a start, and some streams do not end. */
+/** Cursors cannot be guessed, an end must not be before a start, and a followed stream does not end. */
 const NOT_RIGHT: Readonly<Record<string, readonly string[]>> = {
-  '/logs': ['start', 'end_date', 'operation'],
-  '/events': ['after', 'end_date', 'follow', 'entity_type', 'entity_id', 'operation', 'type'],
+  '/logs': ['start', 'end_date'],
+  '/events': ['after', 'end_date', 'follow', 'entity_type', 'entity_id'],
   '/tenants/self': ['as_of'],
   '/applications': ['start'],
 };
