@@ -48,6 +48,8 @@ interface LogLine {
   readonly range: (from: number, upTo: number) => Promise<readonly LogRow[]>;
   /** How many of its rows come before a moment. */
   readonly countBefore: (moment: string) => Promise<number>;
+  /** The same for many moments. */
+  readonly countsBefore: (moments: readonly string[]) => Promise<readonly number[]>;
 }
 
 type Part = Required<Omit<LinePart, 'border'>>;
@@ -119,6 +121,11 @@ export const numberIn = (
 
 const lineOf = async (reader: Reader, tenantId: string, filter: LogFilter): Promise<LogLine> => {
   const parts = (await partsOf(reader, tenantId, filter)).filter(({ first, last }) => first <= last);
+  /** From the number reached in each part: the first part that does not end before the moment counts. */
+  const reached = (counts: readonly number[]): number => {
+    const at = counts.findIndex((count, i) => count < (parts[i] as Part).last);
+    return counts.at(at) ?? 0;
+  };
   return {
     last: parts.at(-1)?.last ?? 0,
     range: async (from, upTo) => {
@@ -130,12 +137,21 @@ const lineOf = async (reader: Reader, tenantId: string, filter: LogFilter): Prom
       });
       return (await Promise.all(found)).flat() as unknown as readonly LogRow[];
     },
-    countBefore: async (moment) => {
+    countBefore: async (moment) =>
+      reached(
+        await Promise.all(
+          parts.map((part) =>
+            reader.countBefore(tenantId, 'rows', { ...part, border: 'created_at' }, moment),
+          ),
+        ),
+      ),
+    countsBefore: async (moments) => {
       const counts = await Promise.all(
-        parts.map((part) => reader.countBefore(tenantId, 'rows', { ...part, border: 'created_at' }, moment)),
+        parts.map((part) =>
+          reader.countsBefore(tenantId, 'rows', { ...part, border: 'created_at' }, moments),
+        ),
       );
-      const at = counts.findIndex((count, i) => count < (parts[i] as Part).last);
-      return counts.at(at) ?? 0;
+      return moments.map((_, i) => reached(counts.map((inPart) => inPart[i] ?? 0)));
     },
   };
 };
@@ -253,6 +269,18 @@ export const findLogs = (reader: Reader, tenantId: string, question: LogQuery): 
   isNumbered(question.filter)
     ? pageByNumber(reader, tenantId, question)
     : pageByScanning(reader, tenantId, question);
+
+/** How many rows of a type, or of all types, there are from each moment to the next one. */
+export const countLogs = async (
+  reader: Reader,
+  tenantId: string,
+  entityType: string | undefined,
+  moments: readonly string[],
+): Promise<readonly number[]> => {
+  const line = await lineOf(reader, tenantId, { entityType });
+  const before = await line.countsBefore(moments);
+  return before.slice(1).map((count, i) => count - (before[i] ?? 0));
+};
 
 /**
  * The rows after a given one, oldest first. A walk through the log can resume in another generation, where that row may

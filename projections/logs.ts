@@ -29,8 +29,14 @@ export interface LogRow {
   readonly created_at: string;
 }
 
+/** What a row shows. */
+export type ShownRow = Pick<
+  LogRow,
+  'id' | 'actor_id' | 'actor_type' | 'entity_type' | 'entity_id' | 'operation' | 'message' | 'created_at'
+>;
+
 /** The eight fields of the specification and the event's id. Undefined fields are omitted from the JSON. */
-export const logView = (tenantId: string, row: LogRow) => ({
+export const logView = (tenantId: string, row: ShownRow) => ({
   id: row.id,
   tenant_id: tenantId,
   actor_id: row.actor_id,

@@ -128,6 +128,13 @@ export interface Reader {
    * before that part. Takes one lookup or a binary search.
    */
   countBefore(tenantId: string, collection: string, part: LinePart, value: string): Promise<number>;
+  /** The same for many values, without keeping other requests waiting. */
+  countsBefore(
+    tenantId: string,
+    collection: string,
+    part: LinePart,
+    values: readonly string[],
+  ): Promise<readonly number[]>;
 }
 
 /** Part of a declared line: the documents from one number to another. */

@@ -13,7 +13,8 @@ type InternalCode =
   | 'no_answer'
   | 'not_open'
   | 'reader_stalled'
-  | 'stream_changed';
+  | 'stream_changed'
+  | 'stream_cut_off';
 
 export type FaultCode = ProblemCode | InternalCode;
 

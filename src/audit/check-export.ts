@@ -199,8 +199,10 @@ export const checkExport = async (
   if ('wrong' in found) return { trailer, difference: { what: altered([found.wrong]) } };
   const { range } = found;
   const trail = trailerBuilder();
-  const { streams } = ledgerLog;
-  const lines = trailer.view === 'tenant' ? tenantLines(streams) : eventLines(trailer.format, streams);
+  const lines =
+    trailer.view === 'tenant'
+      ? tenantLines(ledgerLog, trailer.version ?? 1)
+      : eventLines(trailer.format, ledgerLog.streams);
   const exporting = { lines, onUnreadable: () => undefined };
   const chunks = withProgress(exportEvents(ledgerLog, range, exporting, trail), onProgress);
   const { lines: count, difference } = await compare(file, startsAt, chunks);

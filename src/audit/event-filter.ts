@@ -8,12 +8,18 @@ import { isJsonObject } from '../json';
 import { timeOf } from './raw-event';
 import type { Place } from './tenant-view';
 
+export interface EntityFilter {
+  readonly type?: string | undefined;
+  readonly id?: string | undefined;
+}
+
 /** Selects events that meet every condition. A condition with several values needs one of them. */
 export interface EventFilter {
   readonly tenants?: readonly string[] | undefined;
   readonly types?: readonly string[] | undefined;
   readonly actor?: string | undefined;
-  readonly entity?: { readonly type: string; readonly id: string } | undefined;
+  /** Of this type, with this id, or both. */
+  readonly entity?: EntityFilter | undefined;
   readonly operation?: string | undefined;
   readonly trace?: string | undefined;
   /** Caused with this key, or about it. */
@@ -34,14 +40,15 @@ const byAuditLine = (
   streams: Streams,
   onUnreadable: () => void,
 ): Condition => {
-  const wanted = entity === undefined ? undefined : { ...entity, type: entity.type.toLowerCase() };
+  const [type, id] = [entity?.type?.toLowerCase(), entity?.id];
   return (event) => {
     const decoded = decode(event, streams);
     if (decoded.status === 'bad') onUnreadable();
     if (decoded.status !== 'good') return false;
     const line = auditLine(decoded.event);
     return (
-      (wanted === undefined || (line.entityType === wanted.type && line.entityId === wanted.id)) &&
+      (type === undefined || line.entityType === type) &&
+      (id === undefined || line.entityId === id) &&
       (operation === undefined || line.operation === operation.toLowerCase())
     );
   };

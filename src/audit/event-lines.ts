@@ -1,5 +1,8 @@
+import { csvLine } from '../csv';
 import type { LoggedEvent } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
 import type { Streams } from '../event-log/streams';
+import { eventViews } from './event-views';
 import { rawEvent, type RawEvent } from './raw-event';
 import { tenantEvent, tenantPosition } from './tenant-view';
 
@@ -35,18 +38,7 @@ const columns: readonly Column[] = [
   ['metadata', ({ metadata }) => JSON.stringify(metadata)],
 ];
 
-/** A spreadsheet takes text that starts with one of these for a formula (CSV injection). */
-const FORMULA = /^[=+\-@\t\r]/;
-const QUOTED = /[",\r\n]/;
-
-/** RFC 4180. */
-const cell = (value: unknown): string => {
-  const text = typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);
-  const safe = FORMULA.test(text) ? `'${text}` : text;
-  return QUOTED.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-};
-
-const csvOf = (event: RawEvent): string => columns.map(([, value]) => cell(value(event))).join(',');
+const csvOf = (event: RawEvent): string => csvLine(columns.map(([, value]) => value(event)));
 
 const positionOf = ({ position }: LoggedEvent): string => position;
 
@@ -66,8 +58,17 @@ export const eventLines = (format: EventFormat, streams: Streams): EventLines =>
   }
 };
 
-/** The lines of `GET /events`. */
-export const tenantLines = (streams: Streams): EventLines => ({
-  positionOf: (event) => tenantPosition(event, streams),
-  linesOf: async (events) => events.map((event) => JSON.stringify(tenantEvent(event, streams))),
-});
+/** The lines of `GET /events`, in a version that a trailer names. */
+export const tenantLines = (ledgerLog: LedgerLog, version: 1 | 2): EventLines => {
+  const { streams } = ledgerLog;
+  const view =
+    version === 1 ? async (event: LoggedEvent) => tenantEvent(event, streams) : eventViews(ledgerLog);
+  return {
+    positionOf: (event) => tenantPosition(event, streams),
+    linesOf: async (events) => {
+      const lines: string[] = [];
+      for (const event of events) lines.push(JSON.stringify(await view(event)));
+      return lines;
+    },
+  };
+};

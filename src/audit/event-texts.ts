@@ -1,10 +1,11 @@
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
+import { eventViews } from './event-views';
 import { findEvents, upToLimit, wantedBy, type EventFilter, type Reached } from './event-filter';
 import { trailerBuilder, trailerLine } from './export';
 import type { Follower, LiveTail } from './live-tail';
 import { streamForms, type StreamFormName } from './stream-form';
-import { revisionsUpTo, tenantEvent, tenantPosition, type Place } from './tenant-view';
+import { revisionsUpTo, tenantPosition, type Place } from './tenant-view';
 
 export interface StreamRequest {
   readonly tenantId: string;
@@ -46,17 +47,18 @@ const transcript = (
   const { log, streams } = ledgerLog;
   const form = streamForms[formName];
   const trail = trailerBuilder();
+  const view = eventViews(ledgerLog);
   const positionOf = (place: Place | undefined): string | undefined =>
     place === undefined ? undefined : tenantPosition(place, streams);
   return {
-    write: (event: LoggedEvent): string => {
-      const shown = tenantEvent(event, streams);
+    write: async (event: LoggedEvent): Promise<string> => {
+      const shown = await view(event);
       const json = JSON.stringify(shown);
       trail.add(`${json}\n`, [shown.position]);
       return form.event(shown.position, json);
     },
     trailer: async (upTo: Position): Promise<string> => {
-      const conditions = { view: 'tenant', format: 'ndjson', filter, limit, follow } as const;
+      const conditions = { view: 'tenant', version: 2, format: 'ndjson', filter, limit, follow } as const;
       const trailer = trail.trailer(
         { ...conditions, after: positionOf(after) },
         { log: await log.identity(), up_to: await revisionsUpTo(ledgerLog, tenantId, upTo) },
@@ -130,13 +132,13 @@ interface Text {
 /** Texts of whole events, each with the place that it reaches. Lazy: events are formatted as the reader takes them. */
 async function* textsOf(
   steps: AsyncIterable<Step>,
-  write: (event: LoggedEvent) => string,
+  write: (event: LoggedEvent) => Promise<string>,
   turn: () => Promise<void>,
 ): AsyncGenerator<Text> {
   for await (const { events, last } of steps) {
     let [text, count] = ['', 0];
     for (const event of events) {
-      text += write(event);
+      text += await write(event);
       count += 1;
       if (text.length < MAX_CHARACTERS) continue;
       yield { text, events: count, place: event };

@@ -9,6 +9,8 @@ import type { Revisions } from './tenant-view';
 export interface Conditions {
   /** Whose events and positions the lines show: those of the log, or those of one tenant (`tenant-view.ts`). */
   readonly view: 'operator' | 'tenant';
+  /** Of the lines in the view of a tenant. Undefined: 1, without `log` and `changes`. */
+  readonly version?: 2 | undefined;
   readonly format: EventFormat;
   readonly filter: EventFilter;
   readonly after?: string | undefined;
@@ -50,11 +52,12 @@ const orderedRevisions = (upTo: Trailer['up_to']): Trailer['up_to'] =>
 
 /** The only form of a trailer: always the same members in the same order. */
 export const trailerLine = (trailer: Trailer): string => {
-  const { log, view, format, filter, after, limit, follow, up_to, complete, ...summary } = trailer;
+  const { log, view, version, format, filter, after, limit, follow, up_to, complete, ...summary } = trailer;
   const { events, first_position, last_position, sha256 } = summary;
   const ordered: Trailer = {
     log,
     view,
+    version,
     format,
     filter: orderedFilter(filter),
     after,

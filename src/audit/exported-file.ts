@@ -25,7 +25,7 @@ const filter = {
   tenants: texts,
   types: texts,
   actor: text,
-  entity: { type: 'object', required: ['type', 'id'], properties: { type: text, id: text } },
+  entity: { type: 'object', minProperties: 1, properties: { type: text, id: text } },
   operation: text,
   trace: text,
   key: text,
@@ -62,6 +62,7 @@ const oneTenant = {
 const ofTenant = {
   ...common,
   view: { const: 'tenant' },
+  version: { const: 2 },
   format: { const: 'ndjson' },
   filter: { type: 'object', required: ['tenants'], properties: { ...filter, tenants: oneTenant } },
   after: tenantPosition,

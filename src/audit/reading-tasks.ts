@@ -1,10 +1,12 @@
 import type { MessagePort } from 'node:worker_threads';
 import { documentOfTenant, type TenantDocument } from '../../projections/tenants';
 import { monotonicMs } from '../async/clock';
-import type { Position } from '../event-log/event-log';
+import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { loadTimeout } from '../ledger/folds';
 import { condition } from '../async/condition';
+import type { Change } from './entity-fields';
+import { eventViews } from './event-views';
 import { eventTexts, type StreamRequest } from './event-texts';
 import { searchEvent } from './find-event';
 import { fairTurns, readingInTurns, type Turns } from './fair-turns';
@@ -23,21 +25,29 @@ const documentAt = async (
   return tenant.status === 'absent' ? undefined : documentOfTenant(tenant);
 };
 
+const changesOf = async (ledgerLog: LedgerLog, event: LoggedEvent): Promise<readonly Change[]> =>
+  (await eventViews(ledgerLog)(event)).changes ?? [];
+
 const answerOf = (
   ledgerLog: LedgerLog,
   task: TaskWithAnswer,
   turns: Turns,
   gone: AbortSignal,
-): Promise<TenantDocument | Position | undefined> => {
+): Promise<TenantDocument | Position | readonly Change[] | undefined> => {
   const tenantId = task.do === 'search' ? task.wanted.tenantId : task.tenantId;
   const turn = async (): Promise<void> => {
     await turns(tenantId);
     if (gone.aborted || monotonicMs() >= task.deadline) throw loadTimeout();
   };
   const reading = readingInTurns(ledgerLog, turn);
-  return task.do === 'search'
-    ? searchEvent(reading, task.wanted)
-    : documentAt(reading, task.tenantId, task.moment);
+  switch (task.do) {
+    case 'search':
+      return searchEvent(reading, task.wanted);
+    case 'changes':
+      return changesOf(reading, task.event);
+    case 'tenant_at':
+      return documentAt(reading, task.tenantId, task.moment);
+  }
 };
 
 /** Waits until the reader has asked for one more chunk. */

@@ -1,9 +1,10 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { TenantDocument } from '../../projections/tenants';
 import { monotonicMs } from '../async/clock';
-import { logFault, type Position } from '../event-log/event-log';
+import { logFault, type LoggedEvent, type Position } from '../event-log/event-log';
 import { codeOf, messageOf, moreOf, reportedFault, type Fault } from '../fault';
 import { condition } from '../async/condition';
+import type { Change } from './entity-fields';
 import type { EventText, StreamRequest } from './event-texts';
 import type { EventSearch } from './find-event';
 import type { Moment } from './tenant-history';
@@ -13,6 +14,8 @@ import { tenantSlots } from './tenant-slots';
 export interface Reading {
   /** Undefined: it did not exist at that moment. */
   tenantAt(tenantId: string, moment: Moment, until: Until): Promise<TenantDocument | undefined>;
+  /** What an event of the tenant changed. */
+  changes(tenantId: string, event: LoggedEvent, until: Until): Promise<readonly Change[]>;
   /** The position of the event. */
   search(wanted: EventSearch, until: Until): Promise<Position | undefined>;
   /** The events of a tenant. Nothing is read ahead of the reader but a few chunks. Must be closed. */
@@ -43,6 +46,12 @@ export type ReadingTask =
       readonly do: 'tenant_at';
       readonly tenantId: string;
       readonly moment: Moment;
+      readonly deadline: number;
+    }
+  | {
+      readonly do: 'changes';
+      readonly tenantId: string;
+      readonly event: LoggedEvent;
       readonly deadline: number;
     }
   | { readonly do: 'search'; readonly wanted: EventSearch; readonly deadline: number }
@@ -146,6 +155,8 @@ export const readingWith = (start: StartTask): Reading => {
   return {
     tenantAt: (tenantId, moment, until) =>
       found(tenantId, { do: 'tenant_at', tenantId, moment, deadline: until.deadline }, until),
+    changes: (tenantId, event, until) =>
+      found(tenantId, { do: 'changes', tenantId, event, deadline: until.deadline }, until),
     search: (wanted, until) =>
       found(wanted.tenantId, { do: 'search', wanted, deadline: until.deadline }, until),
     stream: (request) => chunksFrom(start({ do: 'stream', request })),

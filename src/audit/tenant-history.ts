@@ -21,14 +21,19 @@ export type Moment = { readonly time: string } | { readonly position: Position }
 const isAfter = (event: LoggedEvent, moment: Moment): boolean =>
   'time' in moment ? timeOf(event) > moment.time : event.position > moment.position;
 
-/** The events that replace values. The data of creations and removals already says everything. */
+/** The events that replace or end something. The data of creations already says everything. */
 const UPDATES: ReadonlySet<string> = new Set<TenantEvent['type']>([
   'TenantUpdated',
   'TenantPlanChanged',
   'ApplicationRenamed',
   'ApplicationPermissionsSet',
   'KeyExpirySet',
+  'TenantDeleted',
+  'ApplicationDeleted',
+  'KeyRevoked',
 ]);
+
+export const hasChanges = ({ type }: TenantEvent): boolean => UPDATES.has(type);
 
 /** The entity before and after an event, and what the event changed. */
 export const effectOf = (event: Recorded<TenantEvent>, before: Tenant) => {
@@ -39,7 +44,7 @@ export const effectOf = (event: Recorded<TenantEvent>, before: Tenant) => {
 };
 
 const takeWithChanges = (folding: FoldingStream, event: Recorded<TenantEvent>): readonly Change[] => {
-  const changes = UPDATES.has(event.type) ? effectOf(event, folding.fold().tenant).changes : [];
+  const changes = hasChanges(event) ? effectOf(event, folding.fold().tenant).changes : [];
   folding.take(event);
   return changes;
 };
@@ -118,7 +123,7 @@ export const updateChanges = (ledgerLog: LedgerLog) => {
   const foldings = boundedCache<FoldingStream>(MAX_TENANTS);
 
   return async (event: Recorded<TenantEvent>): Promise<readonly Change[]> => {
-    if (!UPDATES.has(event.type)) return [];
+    if (!hasChanges(event)) return [];
     const folding = foldings.get(event.tenantId) ?? foldingStream(emptyFold, event.tenantId);
     foldings.put(event.tenantId, folding);
     try {

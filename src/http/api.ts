@@ -29,6 +29,7 @@ import {
 } from './routes/applications';
 import { getEvent, listEvents } from './routes/events';
 import { listLimits } from './routes/limits';
+import { countOwnLogs } from './routes/log-counts';
 import { listLogEntityTypes, listLogs } from './routes/logs';
 import { listPermissions } from './routes/permissions';
 import { servePublicPages } from './routes/public-pages';
@@ -41,6 +42,7 @@ export const routes: readonly Route[] = [
   listPermissions,
   listLogs,
   listLogEntityTypes,
+  countOwnLogs,
   listEvents,
   getEvent,
   getOwnTenant,
@@ -62,8 +64,14 @@ export const routes: readonly Route[] = [
   listLimits,
 ];
 
-/** The client disconnected before it had the whole response, or stopped reading it. */
-const CLIENT_GONE = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'reader_stalled']);
+/** The client disconnected before it had the whole response, stopped reading it, or may no longer have it. */
+const CLIENT_GONE = new Set([
+  'ECONNRESET',
+  'EPIPE',
+  'ERR_STREAM_PREMATURE_CLOSE',
+  'reader_stalled',
+  'stream_cut_off',
+]);
 
 /** Every request goes through this middleware from top to bottom. */
 export const api = (dependencies: ApiDependencies): Koa<ApiState> => {

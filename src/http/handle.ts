@@ -233,7 +233,7 @@ const send = (
   if (unchanged !== undefined) ctx.vary('Accept-Encoding');
   if (body === undefined || unchanged !== undefined) return;
   ctx.type = type ?? 'json';
-  ctx.body = body instanceof Readable ? body : JSON.stringify(body);
+  ctx.body = body instanceof Readable || type !== undefined ? body : JSON.stringify(body);
   // The first event may take a while: let the client know at once that the stream is open.
   if (body instanceof Readable) ctx.flushHeaders();
 };

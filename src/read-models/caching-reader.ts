@@ -36,11 +36,17 @@ const cached = (reader: Reader): Queries => {
             reader.find(tenantId, collection, query),
           ),
     countBefore: (...args) => once(`countBefore ${JSON.stringify(args)}`, () => reader.countBefore(...args)),
+    countsBefore: reader.countsBefore,
   };
 };
 
 /** A new object each time, so that nothing cached by its identity outlives it. */
-const uncached = ({ get, find, countBefore }: Reader): Queries => ({ get, find, countBefore });
+const uncached = ({ get, find, countBefore, countsBefore }: Reader): Queries => ({
+  get,
+  find,
+  countBefore,
+  countsBefore,
+});
 
 /** Readers that only ask the store whether anything has changed, for as long as nothing has. */
 export interface RememberingReaders {

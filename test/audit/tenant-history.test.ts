@@ -150,12 +150,17 @@ describe('the history of a tenant', () => {
 
   it('finds what updates changed, even if reading starts in the middle', async () => {
     const changesOf = updateChanges(ledgerLog);
+    const changed: Record<string, string[]> = {
+      ApplicationPermissionsSet: ['permissions'],
+      KeyRevoked: ['revoked'],
+      TenantDeleted: ['status'],
+    };
     for await (const batch of ledgerLog.log.readStream(ledgerLog.streams.tenant(tenantId), 4))
       for (const logged of batch) {
         const decoded = decode(logged, ledgerLog.streams);
         if (decoded.status !== 'good' || decoded.kind !== 'tenant') throw new Error('unexpected');
         const fields = (await changesOf(decoded.event)).map(({ field }) => field);
-        expect(fields).toEqual(logged.type === 'ApplicationPermissionsSet' ? ['permissions'] : []);
+        expect(fields).toEqual(changed[logged.type] ?? []);
       }
   });
 });

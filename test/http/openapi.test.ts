@@ -62,6 +62,7 @@ describe('the OpenAPI document', () => {
       Object.values(item).map((operation) => operation.operationId),
     );
     expect(ids.toSorted()).toEqual([
+      'countLogs',
       'createApplication',
       'createApplicationKey',
       'deleteApplication',

@@ -25,6 +25,7 @@ describe.each<[string, LogFilter]>([
       searches += 1;
       return log.reader.countBefore(...question);
     },
+    countsBefore: (...question) => log.reader.countsBefore(...question),
   };
   const after = ({ id }: Pick<LogRow, 'id'>, number: number) =>
     findLogs(reader, TENANT, { filter, page: 1, size: SIZE, olderThan: { id, number } });

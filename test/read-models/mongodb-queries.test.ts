@@ -84,6 +84,7 @@ const askedBy = async (ask: (reader: Reader) => Promise<unknown>) => {
       for (const one of [before, from]) asked.push({ ...one, collection: collectionOf(name) });
       return part.line === 'by_entity' ? part.last : part.last - 1;
     },
+    countsBefore: async (_, __, part, values) => values.map(() => part.last),
   };
   await ask(reader);
   return asked;

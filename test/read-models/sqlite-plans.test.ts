@@ -48,6 +48,7 @@ describe('queries of logs', () => {
         plans.add(planOf({ sql, values: [...(part.equal ?? []), 1] }).join('; '));
         return log.reader.countBefore(tenantId, name, part, value);
       },
+      countsBefore: log.reader.countsBefore,
     };
     await ask(reader);
     return [...plans];

@@ -1,6 +1,7 @@
 import type { HeaderNames } from '../../configuration';
 import type { PublicPage } from '../routes/public-pages';
 import { mayBeUnchanged, takesCondition, type SuccessResponse, type Route } from '../routes/route';
+import { CSV } from '../routes/csv-response';
 import { text, type Schema } from '../routes/schema';
 import type { HeadersFor } from './response-headers';
 import type { NamedSchemas } from './named-schemas';
@@ -42,6 +43,7 @@ const successResponses = (
     ...common,
     content: {
       'application/json': { schema: schemas.published(response.schema), example: response.example },
+      ...(response.csv === undefined ? {} : { [CSV]: { schema: text, example: response.csv } }),
     },
   };
   if (!mayBeUnchanged(route)) return { [response.status]: full };

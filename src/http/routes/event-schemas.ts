@@ -1,9 +1,16 @@
 import { createHash } from 'node:crypto';
 import { endReasons } from '../../audit/event-stream';
 import type { StreamForm } from '../../audit/stream-form';
-import { count, described, moment, record, text, uuid, type Schema } from './schema';
+import { logExample, logSchema } from './log-schemas';
+import { count, described, listOf, moment, record, text, uuid, type Schema } from './schema';
 
 const anything: Schema = {};
+
+const change = record('Change', {
+  field: described(text, 'Which field.', 'name'),
+  from: described(anything, 'Its value before; null: there was none.'),
+  to: described(anything, 'Its value after; null: there is none.'),
+});
 
 /** A raw event as its owner sees it. */
 export const eventSchema: Schema = record(
@@ -26,8 +33,13 @@ export const eventSchema: Schema = record(
     key_id: described(anything, 'The key that the request was made with.'),
     data: described(anything, 'What the event says; digests of keys are cut.'),
     metadata: described(anything, 'Everything that is stored with it.'),
+    log: described(logSchema, 'Its row as `/logs` shows it. Absent: the event cannot be read.'),
+    changes: described(
+      listOf(change),
+      'What it replaced or ended, before and after; empty for other events. Absent: as with `log`.',
+    ),
   },
-  ['stored_at', 'actor', 'trace_id', 'key_id'],
+  ['stored_at', 'actor', 'trace_id', 'key_id', 'log', 'changes'],
 );
 
 export const eventExample = {
@@ -43,6 +55,8 @@ export const eventExample = {
   key_id: '33333333-2222-4333-8444-555555555555',
   data: { name: 'Acme', settings: { fingerprintTokens: false, deduplicateTokens: true } },
   metadata: { version: 1, at: '2026-01-31T12:00:00.000Z' },
+  log: logExample,
+  changes: [{ field: 'name', from: 'Acme Ltd', to: 'Acme' }],
 };
 
 const revisions = record(
@@ -61,10 +75,10 @@ const filter = record(
     types: described({ type: 'array', items: text }, '`type`'),
     actor: described(text, '`actor_id`'),
     entity: described(
-      record('EventEntity', {
-        type: described(text, '`entity_type`'),
-        id: described(text, '`entity_id`'),
-      }),
+      record('EventEntity', { type: described(text, '`entity_type`'), id: described(text, '`entity_id`') }, [
+        'type',
+        'id',
+      ]),
       'The entity.',
     ),
     operation: described(text, '`operation`'),
@@ -81,6 +95,7 @@ const trailer = record(
   {
     log: described(uuid, 'The identity of the log.'),
     view: described({ type: 'string', enum: ['tenant'] }, 'Positions are those that the Tenant sees.'),
+    version: described({ type: 'integer', format: 'int64', enum: [2] }, 'The version of the lines.'),
     format: described({ type: 'string', enum: ['ndjson'] }, 'How the lines are written.'),
     filter: described(filter, 'The filters of the request.'),
     after: described(text, 'The position after which the stream began.', 'tenant:3'),
@@ -128,6 +143,7 @@ const trailerExample = {
   trailer: {
     log: '77777777-8888-4777-8666-555555555555',
     view: 'tenant',
+    version: 2,
     format: 'ndjson',
     filter: { tenants: ['11111111-2222-4333-8444-555555555555'] },
     up_to: { tenant: 4 },

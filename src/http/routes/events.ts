@@ -1,15 +1,14 @@
-import { eventStream, type EndReason } from '../../audit/event-stream';
+import { eventStream } from '../../audit/event-stream';
 import type { EventFilter } from '../../audit/event-filter';
+import { eventViewWith } from '../../audit/event-views';
 import { findEvent, type EventSearch } from '../../audit/find-event';
 import { streamForms, type StreamFormName } from '../../audit/stream-form';
-import { findPlace, tenantEvent, tenantPosition, type Place } from '../../audit/tenant-view';
-import { beforeDeadline, isoNow, monotonicMs } from '../../async/clock';
-import { holds } from '../../domain/authority';
+import { findPlace, tenantPosition, type Place } from '../../audit/tenant-view';
+import { beforeDeadline } from '../../async/clock';
 import { eventSchemas } from '../../domain/event-schemas';
-import { codeOf, fault } from '../../fault';
+import { fault } from '../../fault';
 import { loadTimeout } from '../../ledger/folds';
 import { uuidFrom } from '../../uuid';
-import { MAX_READ_AGE_MS } from '../handle';
 import {
   dateParameter,
   flagParameter,
@@ -25,6 +24,7 @@ import { operationFilter } from './operation-filter';
 import { bytes, text, uuid } from './schema';
 import { ok, route, type RouteRequest } from './route';
 import type { Stores } from '../dependencies';
+import { orRelease, stillAllowed } from './open-stream';
 import { streamBody } from './stream-body';
 
 const PERMISSION = 'log:read';
@@ -34,11 +34,8 @@ const SSE = 'text/event-stream';
 const query = queryCheck(
   {
     type: nameParameter('Only events of this type.', Object.keys(eventSchemas), 'TenantUpdated'),
-    entity_type: textParameter('Only events about entities of this type; needs `entity_id`.', 'application'),
-    entity_id: textParameter(
-      'Only events about this entity; needs `entity_type`.',
-      '22222222-2222-4333-8444-555555555555',
-    ),
+    entity_type: textParameter('Only events about entities of this type.', 'application'),
+    entity_id: textParameter('Only events about this entity.', '22222222-2222-4333-8444-555555555555'),
     actor_id: textParameter('Only what this actor did.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
     operation: textParameter('Only events of this operation.', 'update'),
     trace_id: textParameter('Only events of requests with this trace id.', 'trace-1'),
@@ -88,19 +85,12 @@ const afterOf = async (
 };
 
 const filterOf = (tenantId: string, values: Query, operation: string | undefined): EventFilter => {
-  const { entity_type, entity_id } = values;
+  const { entity_type: type, entity_id: id } = values;
   mustBeInOrder(values);
-  if ((entity_type === undefined) !== (entity_id === undefined))
-    throw invalid(
-      entity_type === undefined
-        ? { entity_type: ['is required together with entity_id'] }
-        : { entity_id: ['is required together with entity_type'] },
-    );
   return {
     tenants: [tenantId],
     types: values.type === undefined ? undefined : [values.type],
-    entity:
-      entity_type === undefined || entity_id === undefined ? undefined : { type: entity_type, id: entity_id },
+    entity: type === undefined && id === undefined ? undefined : { type, id },
     actor: values.actor_id,
     operation,
     trace: values.trace_id,
@@ -108,32 +98,6 @@ const filterOf = (tenantId: string, values: Query, operation: string | undefined
     since: values.start_date,
     until: values.end_date,
   };
-};
-
-const RECHECK_MS = 1_000;
-
-/** A key may expire, be revoked or lose the permission while its stream is open. */
-const stillAllowed =
-  ({ tenantId, caller }: RouteRequest<unknown>, { ledger }: Stores) =>
-  async (): Promise<EndReason | undefined> => {
-    const key = { tenantId, digest: caller.digest, at: isoNow(), deadline: monotonicMs() + RECHECK_MS };
-    try {
-      const { application } = await ledger.identify(key, MAX_READ_AGE_MS);
-      return holds(application, PERMISSION) ? undefined : 'permission_missing';
-    } catch (error) {
-      if (codeOf(error) === 'key_refused') return 'key_refused';
-      throw error;
-    }
-  };
-
-/** A stream that cannot be started leaves its slot to others. */
-const orRelease = <T>(start: () => T, release: () => void): T => {
-  try {
-    return start();
-  } catch (error) {
-    release();
-    throw error;
-  }
 };
 
 export const listEvents = route<undefined, Query>({
@@ -225,6 +189,9 @@ export const getEvent = route({
             loadTimeout,
           );
     if (event === undefined) throw fault('event_not_found', 'This Tenant has no event with this id.');
-    return ok(tenantEvent(event, ledgerLog.streams));
+    const view = eventViewWith(ledgerLog.streams, (changed) =>
+      reading.changes(tenantId, changed, { deadline, gone: gone() }),
+    );
+    return ok(await view(event));
   },
 });

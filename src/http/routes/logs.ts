@@ -9,59 +9,17 @@ import { listEntityTypes, logView, MAX_TYPES, type LogRow } from '../../../proje
 import { dateParameter, invalid, mustBeInOrder, queryCheck, textParameter } from '../request/validation';
 import { uuidFrom } from '../../uuid';
 import { operationFilter } from './operation-filter';
-import { pageParameters, paginationOf, paginationSchema, placeOf } from './pagination';
+import { csvResponse, prefersCsv } from './csv-response';
+import { logCsv } from './log-csv';
+import { pageParameters, paginationOf, placeOf } from './pagination';
 import { ok, route } from './route';
-import { described, listOf, moment, record, text, uuid, type Schema } from './schema';
-
-const log = record(
-  'Log',
-  {
-    id: described(uuid, 'The id of the underlying event.'),
-    tenant_id: described(uuid, 'The Tenant that owns the entity.'),
-    actor_id: described(uuid, 'Who did it.'),
-    actor_type: described(text, 'What kind of actor it was. More kinds may come.', 'application', 'user'),
-    entity_type: described(text, 'What kind of entity it is about. More kinds may come.', 'tenant', 'token'),
-    entity_id: described(text, 'Which entity of that type.'),
-    operation: described(text, 'What was done. More may come.', 'create', 'update', 'read', 'delete'),
-    message: described({ type: 'string', maxLength: 250 }, 'One sentence, at most 250 UTF-16 units.'),
-    created_at: described(
-      moment,
-      'When the row was recorded; it never runs backwards in the log of a Tenant.',
-    ),
-  },
-  ['actor_id', 'actor_type'],
-);
-
-const logPageSchema: Schema = record('LogPage', {
-  pagination: described(paginationSchema, 'The position of this page.'),
-  data: described(listOf(log), 'The rows, newest first.'),
-});
-
-const logPageExample = {
-  pagination: { total_items: 1, page_number: 1, page_size: 20, total_pages: 1 },
-  data: [
-    {
-      id: '99999999-8888-4777-8666-555555555555',
-      tenant_id: '11111111-2222-4333-8444-555555555555',
-      actor_id: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
-      actor_type: 'application',
-      entity_type: 'tenant',
-      entity_id: '11111111-2222-4333-8444-555555555555',
-      operation: 'update',
-      message: 'Tenant updated',
-      created_at: '2026-01-31T12:00:00.001Z',
-    },
-  ],
-};
-
-const entityTypesSchema: Schema = listOf(
-  record('EntityType', {
-    display_name: described(text, 'For people.', 'Tenant'),
-    value: described(text, 'As used in `entity_type`.', 'tenant'),
-  }),
-);
-
-const entityTypesExample = [{ display_name: 'Tenant', value: 'tenant' }];
+import {
+  entityTypesExample,
+  entityTypesSchema,
+  logCsvExample,
+  logPageExample,
+  logPageSchema,
+} from './log-schemas';
 
 const parameters = {
   entity_type: textParameter('Only logs of this entity type.', 'tenant'),
@@ -120,7 +78,7 @@ const olderThan = (place: string | undefined): Pick<LogQuery, 'olderThan'> => {
   return { olderThan: { id, number: Number(number) } };
 };
 
-export const listLogs = route({
+export const listLogs = route<undefined, Query>({
   method: 'get',
   path: '/logs',
   operationId: 'listLogs',
@@ -130,14 +88,18 @@ export const listLogs = route({
   query,
   response: {
     status: 200,
-    description: 'A page of the audit log, newest first.',
+    description:
+      'A page of the audit log, newest first. As CSV: all rows that match, whatever `page`, `size` and `start` say.',
     schema: logPageSchema,
     example: logPageExample,
+    csv: logCsvExample,
   },
   projection: 'logs',
-  handle: async ({ tenantId, query: values }, stores) => {
+  handle: async (request, stores) => {
+    const { tenantId, query: values } = request;
     const { reader, cursors } = stores;
     const filter = filterOf(values, await operationFilter(values.operation, tenantId, stores));
+    if (prefersCsv(request)) return csvResponse(await logCsv(filter, request, stores));
     const { page, size, start } = values;
     const older = olderThan(placeOf(start, cursors, tenantId, filterText(filter)));
     const { rows, total, last } = await findLogs(reader('logs'), tenantId, { filter, page, size, ...older });

@@ -55,6 +55,8 @@ export type SuccessResponse =
       readonly example: unknown;
       /** It has an entity tag, and the response to a GET may be 304. */
       readonly etag?: true;
+      /** An example of the same as CSV, for clients that prefer `text/csv`. Omitted: it is not available. */
+      readonly csv?: string;
       /** A list that may be truncated: a header then has the total number of items. */
       readonly truncatable?: true;
     }

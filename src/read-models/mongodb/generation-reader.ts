@@ -144,6 +144,42 @@ const countBefore = async (
   return count;
 };
 
+interface Counted {
+  readonly value: number;
+  readonly doc: Stored['doc'];
+}
+
+/** One aggregation: the last document before each value. */
+const countsBefore = async (
+  opened: OpenGeneration,
+  tenantId: string,
+  collection: string,
+  part: Parameters<Reader['countBefore']>[2],
+  values: readonly string[],
+): Promise<readonly number[]> => {
+  const none = (part.first ?? 1) - 1;
+  const counts = values.map(() => none);
+  const borders = values.map((value) => borderIn(declaredIn(opened, collection), tenantId, part, value));
+  const [first, ...others] = borders.map(({ before: { filter, options } }, value) => [
+    { $match: filter },
+    { $sort: options.sort },
+    { $limit: 1 },
+    { $project: { ...options.projection, value: { $literal: value } } },
+  ]);
+  if (first === undefined) return counts;
+  const coll = collectionName(opened.id, collection);
+  const pipeline = [...first, ...others.map((other) => ({ $unionWith: { coll, pipeline: other } }))];
+  const found = await documentsIn(opened, collection)
+    .aggregate<Counted>(pipeline, { maxTimeMS: QUERY_MS, batchSize: values.length })
+    .toArray();
+  if (found.length === 0) await assertLogIntact(opened, collection);
+  for (const { value, doc } of found) {
+    const number = borders[value]?.numberOf({ doc } as Stored) ?? none;
+    counts[value] = Math.min(Math.max(number, none), part.last);
+  }
+  return counts;
+};
+
 const find = async (
   opened: OpenGeneration,
   tenantId: string,
@@ -211,6 +247,8 @@ export const generationReader = (opened: OpenGeneration, applied: () => Promise<
     find: (tenantId, collection, query) => within(confirmed(() => find(opened, tenantId, collection, query))),
     countBefore: (tenantId, collection, part, value) =>
       within(confirmed(() => countBefore(opened, tenantId, collection, part, value))),
+    countsBefore: (tenantId, collection, part, values) =>
+      within(confirmed(() => countsBefore(opened, tenantId, collection, part, values))),
     scan: (collection, limit, after) => run(scan(opened, collection, limit, after)),
     applied: async () => {
       const { position, n } = await within(applied());

@@ -1,4 +1,5 @@
 import { fstatSync, openSync, statSync } from 'node:fs';
+import { inLaterTurn } from '../../async/turns';
 import type { Collection } from '../../../projections/projector';
 import { monotonicMs } from '../../async/clock';
 import { codeOf, fault, messageOf } from '../../fault';
@@ -116,6 +117,14 @@ const readerOf = ({ read, changeToken }: Reopenable): Reader => ({
   find: async (tenantId, collection, query) => read((db) => db.find(tenantId, collection, query)),
   countBefore: async (tenantId, collection, part, value) =>
     read((db) => db.countBefore(tenantId, collection, part, value)),
+  countsBefore: async (tenantId, collection, part, values) => {
+    const counts: number[] = [];
+    for (const value of values) {
+      await new Promise<void>((resolve) => inLaterTurn(resolve));
+      counts.push(read((db) => db.countBefore(tenantId, collection, part, value)));
+    }
+    return counts;
+  },
   scan: async (collection, limit, after) => read((db) => db.scan(collection, limit, after)),
   applied: async () => read((db) => db.control().applied),
   changeToken,

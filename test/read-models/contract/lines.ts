@@ -30,6 +30,13 @@ export const linesContract = (harness: Harness): void => {
               Math.max(first - 1, expected),
             );
         }
+      const values = ['4', '', '9', '1'];
+      const part = { ...line(5), first: 2 };
+      expect(await generation.reader.countsBefore(ONE, 'notes', part, values)).toEqual(
+        await Promise.all(values.map((value) => generation.reader.countBefore(ONE, 'notes', part, value))),
+      );
+      expect(await generation.reader.countsBefore(ONE, 'notes', part, [])).toEqual([]);
+      expect(await generation.reader.countsBefore('nobody', 'notes', line(7), values)).toEqual([0, 0, 0, 0]);
       expect(await generation.reader.countBefore(ONE, 'notes', line(2, ['y']), '9')).toBe(2);
       expect(await generation.reader.countBefore(TWO, 'notes', line(7), '9')).toBe(0);
       expect(await generation.reader.countBefore('nobody', 'notes', line(7), '9')).toBe(0);

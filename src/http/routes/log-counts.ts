@@ -1,0 +1,76 @@
+import { countLogs } from '../../../projections/log-pages';
+import {
+  choiceParameter,
+  dateParameter,
+  invalid,
+  mustBeInOrder,
+  queryCheck,
+  textParameter,
+} from '../request/validation';
+import { countsExample, countsSchema } from './log-schemas';
+import { ok, route } from './route';
+
+const INTERVALS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
+type Interval = keyof typeof INTERVALS;
+const MAX_INTERVALS = 120;
+
+const names = Object.keys(INTERVALS) as readonly Interval[];
+
+/** Only what rows are numbered by can be counted at the cost of a few lookups. */
+const query = queryCheck(
+  {
+    interval: choiceParameter('How long each interval is, in UTC. Required.', names, 'hour'),
+    start_date: dateParameter('Where the first interval starts. Required.'),
+    end_date: dateParameter(`Where the last one ends, at most ${MAX_INTERVALS} intervals later. Required.`),
+    entity_type: textParameter('Only logs of this entity type.', 'tenant'),
+  },
+  'refused',
+);
+type Query = ReturnType<typeof query>;
+
+const required = <T>(name: string, value: T | undefined): T => {
+  if (value === undefined) throw invalid({ [name]: ['is required'] });
+  return value;
+};
+
+/** The start, the beginning of each further interval, and the end. */
+const momentsOf = (values: Query): { readonly interval: Interval; readonly moments: readonly string[] } => {
+  const interval = required('interval', values.interval);
+  const start = required('start_date', values.start_date);
+  const end = required('end_date', values.end_date);
+  mustBeInOrder(values);
+  const ms = INTERVALS[interval];
+  const [from, upTo] = [Math.floor(Date.parse(start) / ms), Math.ceil(Date.parse(end) / ms)];
+  if (upTo - from > MAX_INTERVALS)
+    throw invalid({
+      interval: [
+        `must be longer: there are ${upTo - from} between these dates, and at most ${MAX_INTERVALS} are counted`,
+      ],
+    });
+  const inside = Array.from({ length: Math.max(0, upTo - from - 1) }, (_, i) =>
+    new Date((from + i + 1) * ms).toISOString(),
+  );
+  return { interval, moments: start === end ? [] : [start, ...inside, end] };
+};
+
+export const countOwnLogs = route<undefined, Query>({
+  method: 'get',
+  path: '/logs/counts',
+  operationId: 'countLogs',
+  summary: 'Count logs over time',
+  tag: 'Logs',
+  permission: 'log:read',
+  query,
+  response: {
+    status: 200,
+    description: 'How many rows of the audit log there are per minute, hour or day.',
+    schema: countsSchema,
+    example: countsExample,
+  },
+  projection: 'logs',
+  handle: async ({ tenantId, query: values }, { reader }) => {
+    const { interval, moments } = momentsOf(values);
+    const counts = await countLogs(reader('logs'), tenantId, values.entity_type, moments);
+    return ok({ interval, data: counts.map((count, i) => ({ start_date: moments[i], count })) });
+  },
+});

@@ -1,0 +1,76 @@
+import { paginationSchema } from './pagination';
+import { csvText } from './csv-response';
+import { count, listOf, described, moment, record, text, uuid, type Schema } from './schema';
+
+export const logSchema = record(
+  'Log',
+  {
+    id: described(uuid, 'The id of the underlying event.'),
+    tenant_id: described(uuid, 'The Tenant that owns the entity.'),
+    actor_id: described(uuid, 'Who did it.'),
+    actor_type: described(text, 'What kind of actor it was. More kinds may come.', 'application', 'user'),
+    entity_type: described(text, 'What kind of entity it is about. More kinds may come.', 'tenant', 'token'),
+    entity_id: described(text, 'Which entity of that type.'),
+    operation: described(text, 'What was done. More may come.', 'create', 'update', 'read', 'delete'),
+    message: described({ type: 'string', maxLength: 250 }, 'One sentence, at most 250 UTF-16 units.'),
+    created_at: described(
+      moment,
+      'When the row was recorded; it never runs backwards in the log of a Tenant.',
+    ),
+  },
+  ['actor_id', 'actor_type'],
+);
+
+export const logPageSchema: Schema = record('LogPage', {
+  pagination: described(paginationSchema, 'The position of this page.'),
+  data: described(listOf(logSchema), 'The rows, newest first.'),
+});
+
+export const logExample = {
+  id: '99999999-8888-4777-8666-555555555555',
+  tenant_id: '11111111-2222-4333-8444-555555555555',
+  actor_id: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+  actor_type: 'application',
+  entity_type: 'tenant',
+  entity_id: '11111111-2222-4333-8444-555555555555',
+  operation: 'update',
+  message: 'Tenant updated',
+  created_at: '2026-01-31T12:00:00.001Z',
+};
+
+export const logPageExample = {
+  pagination: { total_items: 1, page_number: 1, page_size: 20, total_pages: 1 },
+  data: [logExample],
+};
+
+export const logCsvExample = csvText([Object.keys(logExample), Object.values(logExample)]);
+
+export const countsSchema: Schema = record('LogCounts', {
+  interval: described(text, 'As asked for.', 'hour'),
+  data: described(
+    listOf(
+      record('LogCount', {
+        start_date: described(
+          moment,
+          'When the interval starts. It ends with the next one, or with `end_date`.',
+        ),
+        count: described(count, 'How many rows it has.', 3),
+      }),
+    ),
+    'The intervals, oldest first.',
+  ),
+});
+
+export const countsExample = {
+  interval: 'hour',
+  data: [{ start_date: '2026-01-31T12:00:00.000Z', count: 3 }],
+};
+
+export const entityTypesSchema: Schema = listOf(
+  record('EntityType', {
+    display_name: described(text, 'For people.', 'Tenant'),
+    value: described(text, 'As used in `entity_type`.', 'tenant'),
+  }),
+);
+
+export const entityTypesExample = [{ display_name: 'Tenant', value: 'tenant' }];

@@ -1,0 +1,77 @@
+import { beside, type Beside } from '../support/beside';
+import { customerOf, type Customer } from '../support/customers';
+import { ask } from '../support/http';
+import { fact } from '../support/reported-facts';
+import { startService, type Service } from '../support/service';
+
+const CSV = { Accept: 'text/csv' };
+
+const linesOf = (text: string): readonly string[] => text.split('\r\n').slice(0, -1);
+
+describe('CSV', () => {
+  let service: Service;
+  let by: Beside;
+  let customer: Customer;
+  beforeAll(async () => {
+    service = await startService({ DEMO: 'false' });
+    by = await beside(service);
+    customer = await customerOf(() => service, by);
+    const tokens = Array.from({ length: 1_201 }, (_, i) => fact('TokenCreated', `token ${i}`));
+    await customer.report(...tokens, fact('CardRead', 'card, "one"'));
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+    expect(service.stderr()).not.toContain('"level":50');
+  });
+
+  const get = (path: string, headers: Record<string, string> = CSV) =>
+    ask(`${service.url}${path}`, { key: customer.key, headers });
+
+  it.each(['', '?entity_type=token', '?operation=create&entity_type=token', '?end_date=2020-01-01'])(
+    'of /logs%s has every row of the filter, newest first',
+    async (query) => {
+      const { status, headers, text } = await get(`/logs${query}`);
+      expect([status, headers.get('content-type')]).toEqual([200, 'text/csv; charset=utf-8']);
+      expect(headers.get('vary')).toContain('Accept');
+      const ids: string[] = [];
+      for (let start: string | undefined = ''; start !== undefined;) {
+        const page = new URLSearchParams([...new URLSearchParams(query), ['size', '100'], ['start', start]]);
+        const { json } = await get(`/logs?${page.toString()}`, {});
+        ids.push(...json.data.map(({ id }: { id: string }) => id));
+        start = json.pagination.next as string | undefined;
+      }
+      const [heading, ...rows] = linesOf(text);
+      expect(heading).toBe(
+        'id,tenant_id,actor_id,actor_type,entity_type,entity_id,operation,message,created_at',
+      );
+      expect(rows.map((row) => row.slice(0, 36))).toEqual(ids);
+    },
+  );
+
+  it('quotes what contains separators, and keeps spreadsheets from running formulas', async () => {
+    const { text } = await get('/logs?entity_type=card');
+    expect(text).toContain(',"card, ""one""",');
+    const texts = ['=1+1', '+1', '-1', '@x', '\tx', '\rx'];
+    await customer.report(
+      ...texts.map((entityId) =>
+        fact('ActivityReported', entityId, { data: { entityType: 'formula', operation: 'x' } }),
+      ),
+    );
+    const formulas = (await get('/logs?entity_type=formula')).text;
+    for (const entityId of texts) expect(formulas).toContain(`'${entityId}`);
+    expect(formulas).not.toMatch(/,"?[=+\-@\t]/);
+  });
+
+  it('of the usage report has one figure a line', async () => {
+    const { headers, text } = await get('/tenants/self/reports/usage');
+    expect(headers.get('content-type')).toBe('text/csv; charset=utf-8');
+    const lines = linesOf(text);
+    expect(lines[0]).toBe('metric,token_type,value');
+    expect(lines).toContain('count,token,1201');
+    expect(lines).toContain('monthly_active_tokens,,1202');
+  });
+
+  it('is not sent to clients that accept anything', async () => {
+    expect((await get('/logs', { Accept: '*/*' })).json.pagination.total_items).toBeGreaterThan(1_200);
+  });
+});

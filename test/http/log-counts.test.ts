@@ -1,0 +1,82 @@
+import { beside, type Beside } from '../support/beside';
+import { customerOf, type Customer } from '../support/customers';
+import { ask } from '../support/http';
+import { expectProblem } from '../support/problem';
+import { fact } from '../support/reported-facts';
+import { startService, type Service } from '../support/service';
+
+describe('GET /logs/counts', () => {
+  let service: Service;
+  let by: Beside;
+  let customer: Customer;
+  beforeAll(async () => {
+    service = await startService({ DEMO: 'false' });
+    by = await beside(service);
+    customer = await customerOf(() => service, by);
+    await customer.report(fact('TokenCreated', 'a'), fact('TokenRead', 'a'), fact('CardCreated', 'b'));
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
+  const count = (query: string) => ask(`${service.url}/logs/counts?${query}`, { key: customer.key });
+  const around = (ms: number): string => {
+    const now = Date.now();
+    return `start_date=${new Date(now - ms).toISOString()}&end_date=${new Date(now + ms).toISOString()}`;
+  };
+
+  it.each([
+    ['minute', 60_000 * 50],
+    ['hour', 3_600_000 * 50],
+    ['day', 86_400_000 * 50],
+  ])('counts the rows of each %s, as /logs lists them', async (interval, ms) => {
+    const { data } = (await ask(`${service.url}/logs?size=100`, { key: customer.key })).json;
+    const range = around(ms);
+    const { json } = await count(`interval=${interval}&${range}`);
+    expect(json.interval).toBe(interval);
+    const starts = (json.data as { start_date: string }[]).map(({ start_date }) => start_date);
+    expect(starts[0]).toBe(new URLSearchParams(range).get('start_date'));
+    expect(starts.length).toBeGreaterThanOrEqual(100);
+    expect(json.data).toEqual(
+      starts.map((start, i) => ({
+        start_date: start,
+        count: data.filter(
+          ({ created_at }: { created_at: string }) =>
+            created_at >= start && created_at < (starts[i + 1] ?? '9'),
+        ).length,
+      })),
+    );
+  });
+
+  it('counts those of one entity type', async () => {
+    const total = async (query: string): Promise<number> => {
+      const { json } = await count(`interval=day&${around(86_400_000)}${query}`);
+      return (json.data as { count: number }[]).reduce((sum, one) => sum + one.count, 0);
+    };
+    expect(await total('&entity_type=token')).toBe(2);
+    expect(await total('&entity_type=card')).toBe(1);
+    expect(await total('&entity_type=unknown')).toBe(0);
+  });
+
+  it('counts nothing between a date and itself', async () => {
+    const { json } = await count('interval=day&start_date=2026-01-01&end_date=2026-01-01');
+    expect(json.data).toEqual([]);
+  });
+
+  it.each([
+    ['start_date=2026-01-01&end_date=2026-01-02', 'interval'],
+    ['interval=day&end_date=2026-01-02', 'start_date'],
+    ['interval=day&start_date=2026-01-02', 'end_date'],
+    ['interval=day&start_date=2026-01-02&end_date=2026-01-01', 'start_date'],
+    ['interval=week&start_date=2026-01-01&end_date=2026-01-02', 'interval'],
+    ['interval=minute&start_date=2026-01-01&end_date=2026-01-02', 'interval'],
+    ['interval=hour&start_date=2026-01-01&end_date=2026-01-02&actor_id=x', 'actor_id'],
+  ])('refuses %s', async (query, field) => {
+    expectProblem(await count(query), { status: 400, code: 'validation_failed', fields: [field] });
+  });
+
+  it('names what can be counted by', async () => {
+    const { json } = await count('interval=hour&operation=read');
+    expect(json.errors.operation[0]).toContain('interval, start_date, end_date and entity_type');
+  });
+});
