@@ -131,7 +131,8 @@ export const settings = {
     read: matching(/^[0-9A-Za-z._-]{0,64}$/),
   }),
   PUBLIC_URL: setting({
-    meaning: 'The base URL of `/problems/<code>` in the `type` of an error.',
+    meaning:
+      'The address that clients use: the base URL of `/problems/<code>` in the `type` of an error. People can sign in to the portal over a network only if it is https.',
     fallback: '',
     example: 'https://api.example.com',
     read: urlOrEmpty,
@@ -190,7 +191,7 @@ export const settings = {
   }),
   SECRET: setting({
     meaning:
-      'The secret that signs pagination cursors: at least 32 characters, the same on all instances. Empty: generated once and kept in MongoDB (`MONGODB_URL`) or else in `DATA_DIR`.',
+      'The secret that signs pagination cursors and seals the sessions of the portal: at least 32 characters, the same on all instances. Empty: generated once and kept in MongoDB (`MONGODB_URL`) or else in `DATA_DIR`.',
     fallback: '',
     example: 'a-long-random-text-of-32-or-more-characters',
     secret: true,
@@ -206,6 +207,12 @@ export const settings = {
   DEMO: setting({
     meaning:
       'Whether the first start creates a tenant with some demo facts and prints an API key: `true` or `false`.',
+    fallback: 'true',
+    example: 'false',
+    read: trueOrFalse,
+  }),
+  PORTAL: setting({
+    meaning: 'Whether to serve the web console at `/portal`: `true` or `false`.',
     fallback: 'true',
     example: 'false',
     read: trueOrFalse,

@@ -53,8 +53,8 @@ function missingPackages(withTools) {
 }
 
 // To run the program, neither the tests nor their dependencies are needed.
-var PROGRAM = { project: 'tsconfig.build.json', folders: ['src', 'projections'] };
-var EVERYTHING = { project: 'tsconfig.json', folders: ['src', 'projections', 'test', 'bench'] };
+var PROGRAM = { project: 'tsconfig.build.json', folders: ['src', 'projections', 'portal'] };
+var EVERYTHING = { project: 'tsconfig.json', folders: ['src', 'projections', 'portal', 'test', 'bench'] };
 
 function sourcesOf(part) {
   var files = part.folders.flatMap(function (folder) {
@@ -63,7 +63,7 @@ function sourcesOf(part) {
     return fs
       .readdirSync(full, { recursive: true })
       .filter(function (file) {
-        return file.endsWith('.ts');
+        return /\.(tsx?|css|svg)$/.test(file);
       })
       .map(function (file) {
         return path.join(folder, file);
@@ -184,6 +184,30 @@ function removeUnfinished() {
   });
 }
 
+// The libraries that run in the browser, by the names that the portal's import map gives them.
+var LIBRARIES = {
+  'preact.js': 'preact/dist/preact.mjs',
+  'hooks.js': 'preact/hooks/dist/hooks.mjs',
+  'jsx-runtime.js': 'preact/jsx-runtime/dist/jsxRuntime.mjs',
+  'signals.js': '@preact/signals/dist/signals.mjs',
+  'signals-core.js': '@preact/signals-core/dist/signals-core.mjs',
+};
+
+// What needs no compiler: styles, pictures and libraries.
+function copyPortalFiles(folder) {
+  fs.readdirSync(path.join(root, 'portal')).forEach(function (file) {
+    if (/\.(css|svg)$/.test(file)) fs.copyFileSync(path.join(root, 'portal', file), path.join(folder, file));
+  });
+  fs.mkdirSync(path.join(folder, 'vendor'), { recursive: true });
+  Object.keys(LIBRARIES).forEach(function (name) {
+    var text = fs.readFileSync(path.join(root, 'node_modules', LIBRARIES[name]), 'utf8');
+    fs.writeFileSync(
+      path.join(folder, 'vendor', name),
+      text.replace(/\n?\/\/# sourceMappingURL=.*\n?$/, '\n'),
+    );
+  });
+}
+
 // Builds into a new folder, which replaces `dist` once complete: running servers start worker threads from these files.
 function build(part) {
   var stamps = (part === EVERYTHING ? [PROGRAM, EVERYTHING] : [PROGRAM]).map(function (built) {
@@ -196,6 +220,11 @@ function build(part) {
   removeUnfinished();
   return run('Building …', process.execPath, args)
     .then(function () {
+      var forBrowsers = ['--project', 'portal/tsconfig.json', '--outDir', path.join(fresh, 'portal')];
+      return run('Building the portal …', process.execPath, [tsc].concat(forBrowsers));
+    })
+    .then(function () {
+      copyPortalFiles(path.join(fresh, 'portal'));
       stamps.forEach(function (stamp) {
         fs.writeFileSync(stampFile(fresh, stamp[0]), stamp[1]);
       });

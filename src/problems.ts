@@ -37,6 +37,11 @@ export const httpProblems = {
     meaning:
       "`required_permission` names what is needed and `assignable` says whether an Application of this type may ever hold it. The operator can assign it with `tenant-ledger application set-permissions`; if it is not assignable, use another Application's key.",
   },
+  portal_refused: {
+    status: 403,
+    title: 'The portal refuses this request.',
+    meaning: 'Its session is for its own pages, over TLS or on one machine. Programs use the API.',
+  },
   permission_not_held: {
     status: 403,
     title: 'The key would grant a permission that it does not hold.',
@@ -196,10 +201,7 @@ export const httpProblems = {
 } satisfies Record<string, Problem & { status: number }>;
 
 const tenants = {
-  tenant_not_found: {
-    title: 'There is no such tenant.',
-    meaning: 'List them with `tenant-ledger tenant list`.',
-  },
+  tenant_not_found: { title: 'There is no such tenant.', meaning: 'See `tenant-ledger tenant list`.' },
   tenant_exists: {
     title: 'A tenant with this id already exists.',
     meaning: 'Choose another `--id`, or leave it out. The id of a deleted tenant cannot be reused.',

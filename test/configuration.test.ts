@@ -110,6 +110,13 @@ const samples: Readonly<Record<SettingName, Samples>> = {
     ],
     bad: ['yes', '1', 'TRUE', 'toString'],
   },
+  PORTAL: {
+    good: [
+      ['true', true],
+      ['false', false],
+    ],
+    bad: ['yes', '1', 'TRUE', 'toString'],
+  },
   HEADER_PREFIX: {
     good: [
       ['BT', 'BT'],
@@ -256,6 +263,7 @@ describe('the configuration', () => {
       SECRET: '',
       RECORD_CLIENTS: true,
       DEMO: true,
+      PORTAL: true,
       SHUTDOWN_SECONDS: 10,
       READS_WITHOUT_LOG_SECONDS: 300,
       LOG_LEVEL: 'info',

@@ -40,6 +40,10 @@ const clone = () => {
   for (const file of ['prepare.cjs', 'prepare-lock.cjs', 'tenant-ledger.cjs'])
     copyFileSync(join(ROOT, 'src', file), at('src', file));
   symlinkSync(join(ROOT, 'node_modules'), at('node_modules'));
+  mkdirSync(at('portal'));
+  copyFileSync(join(ROOT, 'portal', 'tsconfig.json'), at('portal', 'tsconfig.json'));
+  writeFileSync(at('portal', 'main.ts'), 'export const page = 1;\n');
+  writeFileSync(at('portal', 'portal.css'), 'body {}\n');
   writeFileSync(at('src', 'one.ts'), 'export const one: number = 1;\n');
   writeFileSync(at('bin', 'npm'), `#!/bin/sh\necho "$@" >> '${at('npm-calls')}'\nexit $NPM_ENDS\n`);
   chmodSync(at('bin', 'npm'), 0o755);
@@ -119,7 +123,8 @@ const isRunning = (pid: number): boolean => {
   }
 };
 
-const BUILDING = { status: 0, stdout: '', stderr: 'Building …\n' };
+const BUILDING_TEXT = 'Building …\nBuilding the portal …\n';
+const BUILDING = { status: 0, stdout: '', stderr: BUILDING_TEXT };
 const NOTHING = { status: 0, stdout: '', stderr: '' };
 
 describe('preparing a clone', () => {
@@ -127,6 +132,8 @@ describe('preparing a clone', () => {
     const { at, prepare, built } = clone();
     expect(prepare()).toEqual(BUILDING);
     expect(built()).toBe('1\n');
+    for (const file of ['main.js', 'portal.css', 'vendor/preact.js', 'vendor/signals.js'])
+      expect([file, existsSync(at('dist', 'portal', file))]).toEqual([file, true]);
     const before = statSync(at('dist', 'src', 'one.js')).mtimeMs;
     expect(prepare()).toEqual(NOTHING);
     expect(statSync(at('dist', 'src', 'one.js')).mtimeMs).toBe(before);
@@ -196,10 +203,10 @@ describe('preparing a clone', () => {
         env: { PATH: `${at('bin')}:${process.env['PATH'] ?? ''}`, NPM_ENDS: '0' },
         encoding: 'utf8',
       });
-    expect(run()).toMatchObject({ status: 0, stdout: 'runs\n', stderr: 'Building …\n' });
+    expect(run()).toMatchObject({ status: 0, stdout: 'runs\n', stderr: BUILDING_TEXT });
     expect(existsSync(at('dist', 'test'))).toBe(false);
     expect(run()).toMatchObject({ status: 0, stderr: '' });
-    expect(prepare()).toMatchObject({ status: 0, stderr: 'Building …\n' });
+    expect(prepare()).toMatchObject({ status: 0, stderr: BUILDING_TEXT });
     expect(existsSync(at('dist', 'test', 'some.test.js'))).toBe(true);
     expect(run()).toMatchObject({ status: 0, stdout: 'runs\n', stderr: '' });
     wantMore('dev');

@@ -14,6 +14,8 @@ import { signedCursors } from '../http/routes/pagination';
 import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { readTrustedProxies } from '../limits/trusted-proxies';
+import { portalFiles } from '../portal/files';
+import { portal } from '../portal/portal';
 import { cachingReader } from '../read-models/caching-reader';
 import { condition, type Condition } from '../async/condition';
 import { programVersion } from '../version';
@@ -93,20 +95,24 @@ const openLimits = (server: Running, limiterOf: Serving['limiterOf']): RateLimit
   return server.limits;
 };
 
+const settingsOf = (configuration: Configuration): ApiDependencies['settings'] => ({
+  headers: headerNames(configuration.HEADER_PREFIX),
+  publicUrl: configuration.PUBLIC_URL,
+  bodyLimit: configuration.BODY_LIMIT,
+  corsOrigins: readOrigins(configuration.CORS_ORIGINS) ?? [],
+  recordsClients: configuration.RECORD_CLIENTS,
+  trustedProxies: readTrustedProxies(configuration.TRUSTED_PROXIES) ?? { kind: 'none' },
+  version: programVersion(),
+});
+
 const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Serving): ApiDependencies => {
   const { configuration, logger } = server;
   const { ledger, access, keyUses, projecting } = app;
   const openedMs = monotonicMs();
+  const settings = settingsOf(configuration);
   return {
-    settings: {
-      headers: headerNames(configuration.HEADER_PREFIX),
-      publicUrl: configuration.PUBLIC_URL,
-      bodyLimit: configuration.BODY_LIMIT,
-      corsOrigins: readOrigins(configuration.CORS_ORIGINS) ?? [],
-      recordsClients: configuration.RECORD_CLIENTS,
-      trustedProxies: readTrustedProxies(configuration.TRUSTED_PROXIES) ?? { kind: 'none' },
-      version: programVersion(),
-    },
+    settings,
+    portal: configuration.PORTAL ? portal({ secret, files: portalFiles(), settings, ledger }) : undefined,
     stores: {
       ledger,
       reader: cachingReader(projecting.reader).reader,

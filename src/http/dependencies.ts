@@ -10,7 +10,7 @@ import type { KeyUses } from '../key-uses/key-uses';
 import type { Ledger } from '../ledger/ledger';
 import type { RateLimits } from '../limits/rate-limits';
 import type { TrustedProxies } from '../limits/trusted-proxies';
-import type { ApiContext } from './context';
+import type { ApiContext, Step } from './context';
 import type { Tracing } from './request/tracing';
 import type { Cursors } from './routes/pagination';
 
@@ -20,6 +20,8 @@ export interface ApiDependencies {
   readonly stores: Stores;
   readonly readModels: ReadModels;
   readonly monitoring: Monitoring;
+  /** The web console. Undefined: it is switched off. */
+  readonly portal?: Step | undefined;
 }
 
 /** As configured. */

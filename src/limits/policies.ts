@@ -9,6 +9,8 @@ export interface Policy {
   readonly limit: number;
   readonly windowSeconds: number;
   readonly blockSeconds: number;
+  /** The name of a policy that does not count where this one applies. */
+  readonly replaces?: string;
 }
 
 const ALL = ['*'];
@@ -17,7 +19,14 @@ const TEN_SECONDS = { windowSeconds: 10, blockSeconds: 10 };
 /** The table "Rate limits" of the specification. The token paths are included although other services serve them. */
 export const specifiedPolicies: readonly Policy[] = [
   { name: 'global', methods: ALL, paths: ALL, limit: 1_000, ...TEN_SECONDS },
-  { name: 'portal', methods: ALL, paths: ['/portal', '/portal/*'], limit: 600, ...TEN_SECONDS },
+  {
+    name: 'portal',
+    methods: ALL,
+    paths: ['/portal', '/portal/*'],
+    limit: 600,
+    ...TEN_SECONDS,
+    replaces: 'global',
+  },
   { name: 'tokens-search', methods: ['POST'], paths: ['/tokens/search'], limit: 50, ...TEN_SECONDS },
   { name: 'tokens-read', methods: ['GET'], paths: ['/tokens'], limit: 100, ...TEN_SECONDS },
   { name: 'tokens-create', methods: ['POST'], paths: ['/tokens', '/tokenize'], limit: 200, ...TEN_SECONDS },

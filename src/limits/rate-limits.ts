@@ -128,6 +128,10 @@ const consume = async (limiter: RateLimiterAbstract, address: string): Promise<O
   }
 };
 
+/** Without those that another one replaces. */
+const inForce = (rules: readonly Rule[]): readonly Rule[] =>
+  rules.filter(({ policy }) => !rules.some((other) => other.policy.replaces === policy.name));
+
 export const rateLimits = (policies: readonly Policy[], dependencies: RateLimitsDependencies): RateLimits => {
   const { shared, memory = boundedCounters(MAX_COUNTERS), sharedWithinMs = SHARED_WITHIN_MS } = dependencies;
   const breaker = circuitBreaker(dependencies);
@@ -166,7 +170,7 @@ export const rateLimits = (policies: readonly Policy[], dependencies: RateLimits
     policies,
     /** A request that one policy refuses is not counted by the next: requests during a block must not start another. */
     count: async (method, path, address) => {
-      const applying = rules.filter(({ policy }) => appliesTo(policy, method, path));
+      const applying = inForce(rules.filter(({ policy }) => appliesTo(policy, method, path)));
       const policyField = joined(applying.map(({ policy }) => quotaOf(policy)));
       const states: string[] = [];
       for (const rule of applying) {

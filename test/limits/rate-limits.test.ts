@@ -108,7 +108,6 @@ describe('rate limits', () => {
     for (const [method, path] of [
       ['POST', '/tokens/search'],
       ['GET', '/tokens'],
-      ['GET', '/portal'],
     ] as const)
       expect((await many(700, method, path)).refused?.policy.name).toBe('global');
     clock.now += 10_000;

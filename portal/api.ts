@@ -1,0 +1,122 @@
+import { signal } from '@preact/signals';
+import type { Application, Problem } from './wire.js';
+
+/** Only our own scripts can send it. */
+const OWN = { 'Portal-Request': 'true' };
+const API = '/portal/api';
+const SESSION = '/portal/session';
+
+export type Session =
+  | { readonly status: 'unknown' }
+  /** `reason`: why an earlier session ended. */
+  | { readonly status: 'signed_out'; readonly reason?: string }
+  | { readonly status: 'signed_in'; readonly application: Application };
+
+export const session = signal<Session>({ status: 'unknown' });
+
+export type Result<T> =
+  | { readonly ok: true; readonly value: T; readonly etag: string | undefined }
+  | { readonly ok: false; readonly problem: Problem };
+
+interface Options {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal | undefined;
+}
+
+const UNREACHABLE: Problem = { status: 0, code: 'unreachable', title: 'The service cannot be reached.' };
+
+const ENDED =
+  'Your session has ended: the key was revoked or has expired, its Application or Tenant was deleted, or eight hours have passed. Sign in again.';
+
+export const endSession = (reason: string | undefined = ENDED): void => {
+  if (session.value.status !== 'signed_out')
+    session.value = { status: 'signed_out', ...(reason === '' ? {} : { reason }) };
+};
+
+const problemIn = async (response: Response): Promise<Problem> => {
+  const body = (await response.json().catch(() => undefined)) as Problem | undefined;
+  return (
+    body ?? { status: response.status, code: 'unknown', title: `The service answered ${response.status}.` }
+  );
+};
+
+const send = (path: string, { method = 'GET', body, headers = {}, signal: abort }: Options) =>
+  fetch(path, {
+    method,
+    credentials: 'same-origin',
+    cache: 'no-store',
+    headers: { ...OWN, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(abort === undefined ? {} : { signal: abort }),
+  });
+
+/** Calls the API with the key of the session. */
+export const call = async <T>(path: string, options: Options = {}): Promise<Result<T>> => {
+  try {
+    const response = await send(`${API}${path}`, options);
+    if (!response.ok) {
+      const problem = await problemIn(response);
+      if (problem.code === 'key_refused' && session.value.status === 'signed_in') endSession();
+      return { ok: false, problem };
+    }
+    const value = response.status === 204 ? undefined : await response.json();
+    return { ok: true, value: value as T, etag: response.headers.get('ETag') ?? undefined };
+  } catch {
+    return { ok: false, problem: UNREACHABLE };
+  }
+};
+
+/** A response that is read as it comes. Undefined: the service cannot be reached. */
+export const openStream = (path: string, abort: AbortSignal): Promise<Response | undefined> =>
+  send(`${API}${path}`, { signal: abort }).catch(() => undefined);
+
+/** Finds out whose session this is. */
+export const resume = async (): Promise<void> => {
+  const response = await send(SESSION, {}).catch(() => undefined);
+  if (response === undefined) return endSession(UNREACHABLE.title);
+  if (!response.ok) return endSession(textOf(await problemIn(response)));
+  const { signed_in } = (await response.json()) as { readonly signed_in: boolean };
+  if (!signed_in) return endSession('');
+  const found = await call<Application>('/applications/key');
+  if (found.ok) session.value = { status: 'signed_in', application: found.value };
+  else if (found.problem.status === 401) session.value = { status: 'signed_out' };
+  else session.value = { status: 'signed_out', reason: textOf(found.problem) };
+};
+
+/** The reason why not. */
+export const signIn = async (key: string): Promise<string | undefined> => {
+  const response = await send(SESSION, { method: 'POST', body: { key } }).catch(() => undefined);
+  if (response === undefined) return UNREACHABLE.title;
+  if (response.ok) {
+    await resume();
+    return undefined;
+  }
+  const problem = await problemIn(response);
+  return problem.code === 'key_refused'
+    ? 'This key is not accepted: it is malformed, unknown, expired or revoked, or its Tenant is deleted.'
+    : textOf(problem);
+};
+
+export const signOut = async (): Promise<void> => {
+  await send(SESSION, { method: 'DELETE' }).catch(() => undefined);
+  endSession('');
+};
+
+export const textOf = ({ title, detail }: Problem): string => detail ?? title;
+
+/** Whether the key of the session has a permission. */
+export const holds = (permission: string): boolean =>
+  session.value.status === 'signed_in' && session.value.application.permissions.includes(permission);
+
+/** Starts a download: a ticket for it, since a link cannot send our header. The reason why not. */
+export const download = async (file: string, query: string): Promise<string | undefined> => {
+  const made = await call<{ readonly url: string }>('/downloads', { method: 'POST', body: { file, query } });
+  if (!made.ok) return textOf(made.problem);
+  const link = document.createElement('a');
+  link.href = made.value.url;
+  link.download = file;
+  link.click();
+  return undefined;
+};

@@ -1,0 +1,173 @@
+import { batch, computed, signal } from '@preact/signals';
+import { call, textOf } from './api.js';
+import { queryOf, type Filters } from './filters.js';
+import { followEvents } from './tail.js';
+import type { LedgerEvent, Log, LogPage } from './wire.js';
+
+/** The rows of the log explorer: pages of the past, and new rows as they come. */
+
+export const MAX_ROWS = 2_000;
+/** Not a cursor: older rows are found by the time of the last one. */
+const BY_TIME = 'by time';
+const PAGE_SIZE = '100';
+/** New rows are shown together, a few times a second at most. */
+const SHOW_EVERY_MS = 200;
+
+export const rows = signal<readonly Log[]>([]);
+/** Rows that have come while the reader was reading. */
+const waiting = signal<readonly Log[]>([]);
+export const total = signal<number | undefined>(undefined);
+export const problem = signal<string | undefined>(undefined);
+export const isLoading = signal(false);
+/** Where older rows continue. Undefined: there are none. */
+export const next = signal<string | undefined>(undefined);
+/** The reader has asked for a pause, or is reading further down or in the details of a row. */
+export const isPausedByHand = signal(false);
+export const isReading = signal(false);
+const connection = signal<'off' | 'open' | 'reconnecting'>('off');
+
+export type TailState =
+  | { readonly kind: 'off' }
+  | { readonly kind: 'live' }
+  | { readonly kind: 'paused'; readonly count: number; readonly isMore: boolean }
+  | { readonly kind: 'reconnecting' };
+
+export const tailState = computed<TailState>(() => {
+  if (connection.value === 'off') return { kind: 'off' };
+  if (connection.value === 'reconnecting') return { kind: 'reconnecting' };
+  if (!isPausedByHand.value && !isReading.value) return { kind: 'live' };
+  const count = waiting.value.length;
+  return { kind: 'paused', count, isMore: count >= MAX_ROWS };
+});
+
+let stop = new AbortController();
+let known = new Set<string>();
+let arrived: Log[] = [];
+let timer: ReturnType<typeof setTimeout> | undefined;
+let current: Filters = {};
+
+const reset = (): void => {
+  stop.abort();
+  stop = new AbortController();
+  clearTimeout(timer);
+  [known, arrived, timer] = [new Set(), [], undefined];
+};
+
+/** Keeps the newest. Older rows are still there to be loaded: by their time, since their cursor was for others. */
+const keepNewest = (all: readonly Log[]): readonly Log[] => {
+  if (all.length <= MAX_ROWS) return all;
+  const kept = all.slice(0, MAX_ROWS);
+  known = new Set(kept.map(({ id }) => id));
+  next.value = BY_TIME;
+  return kept;
+};
+
+/** Shows what has come, unless that would move what the reader is looking at. */
+const show = (): void => {
+  timer = undefined;
+  const fresh = arrived.toReversed();
+  arrived = [];
+  batch(() => {
+    if (total.value !== undefined) total.value += fresh.length;
+    if (isPausedByHand.value || isReading.value)
+      waiting.value = [...fresh, ...waiting.value].slice(0, MAX_ROWS);
+    else rows.value = keepNewest([...fresh, ...waiting.value, ...rows.value]);
+    if (!isPausedByHand.value && !isReading.value) waiting.value = [];
+  });
+};
+
+const onEvent = ({ log }: LedgerEvent): void => {
+  if (log === undefined || known.has(log.id)) return;
+  known.add(log.id);
+  arrived.push(log);
+  timer ??= setTimeout(show, SHOW_EVERY_MS);
+};
+
+/** The newest event, whatever the filter: new ones come after it. */
+const headPosition = async (abort: AbortSignal): Promise<string | undefined> => {
+  const newest = await call<LogPage>('/logs?size=1', { signal: abort });
+  const id = newest.ok ? newest.value.data[0]?.id : undefined;
+  if (id === undefined) return undefined;
+  const event = await call<LedgerEvent>(`/events/${id}`, { signal: abort });
+  return event.ok ? event.value.position : undefined;
+};
+
+const take = ({ pagination, data }: LogPage): void => {
+  const fresh = data.filter(({ id }) => !known.has(id));
+  for (const { id } of fresh) known.add(id);
+  rows.value = [...rows.value, ...fresh];
+  next.value = pagination.next;
+};
+
+/** Most filters that select few rows need several pages until there is something to see. */
+const MAX_PAGES = 20;
+
+/** What cursors are for besides the filters. */
+let base: Readonly<Record<string, string>> = {};
+
+const loadPages = async (cursor: string | undefined, abort: AbortSignal): Promise<void> => {
+  const before = rows.value.length;
+  let start = cursor;
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+    const page = await call<LogPage>(
+      `/logs?${queryOf(current, { size: PAGE_SIZE, ...base, ...(start === undefined ? {} : { start }) })}`,
+      { signal: abort },
+    );
+    if (abort.aborted) return;
+    if (!page.ok) return void (problem.value = textOf(page.problem));
+    if (pages === 0 && before === 0) total.value = page.value.pagination.total_items;
+    take(page.value);
+    if (next.value === undefined || rows.value.length - before >= 50) return;
+    start = next.value;
+  }
+};
+
+/** Loads the newest rows of these filters and follows new ones. */
+export const load = async (chosen: Filters): Promise<void> => {
+  reset();
+  const abort = stop.signal;
+  current = chosen;
+  batch(() => {
+    [rows.value, waiting.value, next.value] = [[], [], undefined];
+    [total.value, problem.value, isLoading.value] = [undefined, undefined, true];
+    connection.value = 'off';
+  });
+  const { end_date } = chosen;
+  const isPast = end_date !== undefined && Date.parse(end_date) <= Date.now();
+  // Before the first page: what is recorded in between comes twice, and is shown once.
+  const head = isPast ? undefined : await headPosition(abort);
+  base = {};
+  await loadPages(undefined, abort);
+  if (abort.aborted) return;
+  isLoading.value = false;
+  if (isPast || problem.value !== undefined) return;
+  const onState = (state: 'open' | 'reconnecting'): void => {
+    if (!abort.aborted) connection.value = state;
+  };
+  await followEvents(chosen, head, { onState, onEvent }, abort);
+};
+
+export const loadOlder = async (): Promise<void> => {
+  const cursor = next.value;
+  const last = rows.value.at(-1);
+  if (cursor === undefined || last === undefined || isLoading.value || rows.value.length >= MAX_ROWS) return;
+  isLoading.value = true;
+  const isByTime = cursor === BY_TIME;
+  if (isByTime) base = { end_date: new Date(Date.parse(last.created_at) + 1).toISOString() };
+  await loadPages(isByTime ? undefined : cursor, stop.signal);
+  isLoading.value = false;
+};
+
+/** Shows what has come meanwhile and goes on live. */
+export const resumeTail = (): void => {
+  batch(() => {
+    [isPausedByHand.value, isReading.value] = [false, false];
+    rows.value = keepNewest([...waiting.value, ...rows.value]);
+    waiting.value = [];
+  });
+};
+
+export const stopRows = (): void => {
+  reset();
+  connection.value = 'off';
+};

@@ -1,0 +1,52 @@
+import { computed, signal } from '@preact/signals';
+
+/** Where the reader is: the page and everything about it is in the address, so that it can be shared. */
+const parsed = () => ({
+  page: location.pathname.replace(/^\/portal\/?/, '').replace(/\/$/, '') || 'logs',
+  parameters: new URLSearchParams(location.search),
+});
+
+export const place = signal(parsed());
+
+addEventListener('popstate', () => (place.value = parsed()));
+
+export const parameter = (name: string): string | undefined => place.value.parameters.get(name) ?? undefined;
+
+export const addressOf = (page: string, parameters: Iterable<readonly [string, string]> = []): string => {
+  const query = new URLSearchParams([...parameters].map(([name, value]) => [name, value])).toString();
+  return `/portal/${page}${query === '' ? '' : `?${query}`}`;
+};
+
+export const go = (address: string, { replace = false } = {}): void => {
+  if (replace) history.replaceState(null, '', address);
+  else history.pushState(null, '', address);
+  place.value = parsed();
+};
+
+/** The same page with other parameters. Undefined removes one. */
+export const withParameters = (changes: Readonly<Record<string, string | undefined>>): string => {
+  const parameters = new URLSearchParams(place.value.parameters);
+  for (const [name, value] of Object.entries(changes))
+    if (value === undefined) parameters.delete(name);
+    else parameters.set(name, value);
+  return addressOf(place.value.page, parameters);
+};
+
+/** Lets links change the page without loading it again; with a modifier key they are links like any other. */
+export const follow = (event: MouseEvent): void => {
+  const link = (event.target as Element | null)?.closest('a');
+  if (link === null || link === undefined || link.origin !== location.origin || link.hasAttribute('download'))
+    return;
+  if (!link.pathname.startsWith('/portal') || link.pathname.startsWith('/portal/download')) return;
+  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey)
+    return;
+  event.preventDefault();
+  go(`${link.pathname}${link.search}`);
+};
+
+export const times = ['relative', 'local', 'utc'] as const;
+export type TimeStyle = (typeof times)[number];
+
+export const timeStyle = computed<TimeStyle>(
+  () => times.find((style) => style === parameter('time')) ?? 'relative',
+);

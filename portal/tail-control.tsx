@@ -1,0 +1,41 @@
+import { isPausedByHand, resumeTail, tailState, type TailState } from './log-rows.js';
+
+const textOf = (state: TailState): string => {
+  switch (state.kind) {
+    case 'off':
+      return 'Not following';
+    case 'live':
+      return 'Live';
+    case 'reconnecting':
+      return 'Reconnecting …';
+    case 'paused':
+      return `Paused, ${state.count.toLocaleString('en')}${state.isMore ? ' or more' : ''} new`;
+  }
+};
+
+/** What the tail is doing, in words, and the button that changes it. */
+export const TailControl = ({ onResume }: { readonly onResume: () => void }) => {
+  const state = tailState.value;
+  const resume = (): void => {
+    onResume();
+    resumeTail();
+  };
+  return (
+    <div class="tail">
+      <span class={`state ${state.kind}`} role="status">
+        <span class="dot" aria-hidden="true" />
+        {textOf(state)}
+      </span>
+      {state.kind === 'live' ? (
+        <button type="button" onClick={() => (isPausedByHand.value = true)}>
+          Pause
+        </button>
+      ) : null}
+      {state.kind === 'paused' ? (
+        <button type="button" class="primary" onClick={resume}>
+          {state.count === 0 ? 'Go live' : 'Show new'}
+        </button>
+      ) : null}
+    </div>
+  );
+};

@@ -1,0 +1,112 @@
+import { useState } from 'preact/hooks';
+import { download, textOf } from './api.js';
+import { useLoaded } from './loaded.js';
+import { Alert, lacking, NeedsPermission, Time } from './parts.js';
+import type { UsageReport } from './wire.js';
+
+interface BarProps {
+  readonly label: string;
+  readonly value: number;
+  readonly of: number;
+}
+
+const Bar = ({ label, value, of }: BarProps) => {
+  const percent = of === 0 ? 0 : Math.min(100, (value / of) * 100);
+  return (
+    <div class="meter">
+      <span>{label}</span>
+      <svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+        <rect class="track" width="100" height="6" />
+        <rect class="bar" width={percent} height="6" />
+      </svg>
+      <span class="number">{value.toLocaleString('en')}</span>
+    </div>
+  );
+};
+
+const Active = ({ report }: { readonly report: UsageReport['token_report'] }) => {
+  const { monthly_active_tokens: active, included_monthly_active_tokens: included } = report;
+  const percent = included === 0 ? undefined : Math.round((active / included) * 100);
+  return (
+    <section class="card">
+      <h2>Active this month</h2>
+      <p>
+        {active.toLocaleString('en')} tokens were created, read or used this month (UTC).{' '}
+        {percent === undefined
+          ? 'The plan includes none.'
+          : `That is ${percent} % of the ${included.toLocaleString('en')} that the plan includes.`}
+      </p>
+      <Bar label="Active" value={active} of={Math.max(active, included)} />
+      <Bar label="Included" value={included} of={Math.max(active, included)} />
+    </section>
+  );
+};
+
+const ByType = ({ report }: { readonly report: UsageReport['token_report'] }) => {
+  const types = Object.entries(report.metrics_by_type).toSorted(([, a], [, b]) => b.count - a.count);
+  const most = Math.max(0, ...types.map(([, { count }]) => count));
+  if (types.length === 0)
+    return (
+      <section class="card">
+        <h2>Tokens</h2>
+        <p class="quiet">No tokens have been reported yet.</p>
+      </section>
+    );
+  return (
+    <section class="card">
+      <h2>Tokens</h2>
+      {types.map(([type, { count }]) => (
+        <Bar key={type} label={type} value={count} of={most} />
+      ))}
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Type</th>
+            <th scope="col">Tokens</th>
+            <th scope="col">Last created</th>
+          </tr>
+        </thead>
+        <tbody>
+          {types.map(([type, { count, last_created_at: last }]) => (
+            <tr key={type}>
+              <th scope="row">{type}</th>
+              <td class="number">{count.toLocaleString('en')}</td>
+              <td>{last === undefined ? 'never' : <Time at={last} />}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+};
+
+const Usage = () => {
+  const [loaded] = useLoaded<UsageReport>('/tenants/self/reports/usage');
+  const [failure, setFailure] = useState<string>();
+  return (
+    <main class="page">
+      <div class="page-head">
+        <h1>Usage</h1>
+        <button type="button" onClick={() => void download('usage.csv', '').then(setFailure)}>
+          Export CSV
+        </button>
+      </div>
+      {failure === undefined ? null : <Alert text={failure} />}
+      {loaded === undefined ? <p class="quiet">Loading …</p> : null}
+      {loaded?.ok === false ? <Alert text={textOf(loaded.problem)} /> : null}
+      {loaded?.ok === true ? (
+        <>
+          <Active report={loaded.value.token_report} />
+          <ByType report={loaded.value.token_report} />
+        </>
+      ) : null}
+    </main>
+  );
+};
+
+export const UsagePage = () =>
+  lacking('report:read') === undefined ? (
+    <Usage />
+  ) : (
+    <NeedsPermission permission="report:read" to="see the usage report" />
+  );

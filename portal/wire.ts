@@ -1,0 +1,118 @@
+/** What the API sends, as far as the portal uses it. */
+
+export interface Log {
+  readonly id: string;
+  readonly actor_id?: string;
+  readonly actor_type?: string;
+  readonly entity_type: string;
+  readonly entity_id: string;
+  readonly operation: string;
+  readonly message: string;
+  readonly created_at: string;
+}
+
+export interface LogPage {
+  readonly pagination: { readonly total_items?: number; readonly next?: string };
+  readonly data: readonly Log[];
+}
+
+export interface Change {
+  readonly field: string;
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
+export interface LedgerEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly position: string;
+  readonly recorded_at: string;
+  readonly actor?: { readonly type: string; readonly id: string };
+  readonly trace_id?: string;
+  readonly key_id?: string;
+  readonly data: unknown;
+  readonly metadata: {
+    readonly client?: { readonly address?: string; readonly userAgent?: string };
+  };
+  readonly log?: Log;
+  readonly changes?: readonly Change[];
+}
+
+export interface LogCounts {
+  readonly interval: string;
+  readonly data: readonly { readonly start_date: string; readonly count: number }[];
+}
+
+export interface EntityType {
+  readonly display_name: string;
+  readonly value: string;
+}
+
+export interface Key {
+  readonly id: string;
+  readonly key?: string;
+  readonly name?: string;
+  readonly created_at: string;
+  readonly expires_at?: string;
+  readonly last_used_at?: string;
+}
+
+export interface Application {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly name: string;
+  readonly type: ApplicationType;
+  readonly permissions: readonly string[];
+  readonly key?: string;
+  readonly keys: readonly Key[];
+  readonly created_at: string;
+  readonly modified_at?: string;
+}
+
+export type ApplicationType = 'public' | 'private' | 'management';
+
+export interface ApplicationPage {
+  readonly pagination: { readonly total_items?: number; readonly next?: string };
+  readonly data: readonly Application[];
+}
+
+export interface Permission {
+  readonly type: string;
+  readonly description: string;
+  readonly application_types: readonly ApplicationType[];
+}
+
+export interface KeyDay {
+  readonly date: string;
+  readonly operations: Readonly<Record<string, number>>;
+  readonly failed: number;
+  readonly events_given_out: number;
+}
+
+export interface Tenant {
+  readonly id: string;
+  readonly name: string;
+  readonly owner_id: string;
+  readonly settings: Readonly<Record<string, string>>;
+  readonly created_at: string;
+  readonly modified_at?: string;
+}
+
+export interface UsageReport {
+  readonly token_report: {
+    readonly metrics_by_type: Readonly<
+      Record<string, { readonly count: number; readonly last_created_at?: string }>
+    >;
+    readonly included_monthly_active_tokens: number;
+    readonly monthly_active_tokens: number;
+  };
+}
+
+export interface Problem {
+  readonly status: number;
+  readonly code: string;
+  readonly title: string;
+  readonly detail?: string;
+  readonly required_permission?: string;
+  readonly errors?: Readonly<Record<string, readonly string[]>>;
+}

@@ -1,0 +1,214 @@
+import { headerOf, type ApiContext, type Step } from '../http/context';
+import type { ApiSettings } from '../http/dependencies';
+import { bodyReader } from '../http/request/request-body';
+import { bodyCheck } from '../http/request/validation';
+import { keyRefused } from '../domain/authority';
+import { digestOf, tenantOfKey } from '../ledger/api-key';
+import type { Ledger } from '../ledger/ledger';
+import type { PortalFile, PortalFiles } from './files';
+import { sessions, tickets, type Download } from './session';
+import { cookieFor, cookieIn, portalRefused, type SessionCookie } from './transport';
+
+type Next = () => Promise<unknown>;
+
+export interface PortalDependencies {
+  /** What sessions are sealed with. */
+  readonly secret: string;
+  readonly files: PortalFiles;
+  readonly settings: ApiSettings;
+  readonly ledger: Ledger;
+}
+
+const PAGES = /^\/portal(?:\/(?:logs|then|applications|tenant|usage))?$/;
+const API = '/portal/api';
+const DOWNLOAD = '/portal/download/';
+
+/** Only a script of the portal itself can send it: a form or a link cannot, and another site would need our consent. */
+const PORTAL_HEADER = 'portal-request';
+
+/** What can be downloaded, and as what. */
+const DOWNLOADS: Readonly<Record<string, { readonly path: string; readonly accept: string }>> = {
+  'events.ndjson': { path: '/events', accept: 'application/x-ndjson' },
+  'logs.csv': { path: '/logs', accept: 'text/csv' },
+  'usage.csv': { path: '/tenants/self/reports/usage', accept: 'text/csv' },
+};
+
+const signInBody = bodyCheck<{ readonly key: string }>(
+  { type: 'object', properties: { key: { type: 'string' } }, required: ['key'] },
+  {},
+  { key: 'key_…' },
+);
+
+const downloadBody = bodyCheck<{ readonly file: string; readonly query?: string }>(
+  {
+    type: 'object',
+    properties: {
+      file: { type: 'string', enum: Object.keys(DOWNLOADS) },
+      query: { type: 'string' },
+    },
+    required: ['file'],
+  },
+  {},
+  { file: 'logs.csv' },
+);
+
+const mustBeOwnPage = (ctx: ApiContext): void => {
+  if (headerOf(ctx, 'sec-fetch-site') !== 'same-origin')
+    throw portalRefused('This is only for the pages of the portal itself (Sec-Fetch-Site: same-origin).');
+};
+
+const mustBeOwnScript = (ctx: ApiContext): void => {
+  mustBeOwnPage(ctx);
+  if (headerOf(ctx, PORTAL_HEADER) === undefined)
+    throw portalRefused(`This is only for the scripts of the portal itself (header ${PORTAL_HEADER}).`);
+};
+
+const sendFile = (ctx: ApiContext, file: PortalFile): void => {
+  ctx.status = 200;
+  ctx.vary('Accept-Encoding');
+  const isZipped = ctx.acceptsEncodings('gzip', 'identity') === 'gzip';
+  if (isZipped) ctx.set('Content-Encoding', 'gzip');
+  ctx.body = isZipped ? file.zipped : file.body;
+  ctx.type = file.type;
+};
+
+const sendJson = (ctx: ApiContext, status: number, body: unknown): void => {
+  ctx.status = status;
+  ctx.set('Cache-Control', 'no-store');
+  ctx.body = JSON.stringify(body);
+  ctx.type = 'json';
+};
+
+/** From here on it is a request to the API, with the key of the session as its only key. */
+const forward = (ctx: ApiContext, target: string, apiKey: string, key: string | undefined): void => {
+  const name = apiKey.toLowerCase();
+  if (key === undefined) delete ctx.req.headers[name];
+  else ctx.req.headers[name] = key;
+  ctx.req.url = target;
+  const { path } = ctx;
+  ctx.state.path = path.length > 2 && path.endsWith('/') ? path.slice(0, -1) : path;
+};
+
+/** What the steps below share. */
+const requests = (secret: string, settings: ApiSettings) => {
+  const { headers, publicUrl, trustedProxies } = settings;
+  const { cookieOf, keyIn } = sessions(secret);
+  const cookieOfRequest = (ctx: ApiContext): SessionCookie =>
+    cookieFor({
+      publicUrl,
+      trustsProxies: trustedProxies.kind !== 'none',
+      peer: ctx.req.socket.remoteAddress,
+      host: headerOf(ctx, 'host'),
+    });
+  return {
+    apiKey: headers.apiKey,
+    cookieOf,
+    cookieOfRequest,
+    readBody: bodyReader(settings),
+    keyOf: (ctx: ApiContext): string | undefined =>
+      keyIn(cookieIn(headerOf(ctx, 'cookie'), cookieOfRequest(ctx).name)),
+  };
+};
+type Requests = ReturnType<typeof requests>;
+
+/** Signs in and out, and says whether somebody is signed in. */
+const sessionStep = ({ cookieOf, cookieOfRequest, keyOf, readBody }: Requests, ledger: Ledger) => {
+  const setCookie = (ctx: ApiContext, value: string, more = ''): void => {
+    const { name, attributes } = cookieOfRequest(ctx);
+    ctx.set('Set-Cookie', `${name}=${value}; ${attributes}${more}`);
+    ctx.set('Cache-Control', 'no-store');
+    ctx.status = 204;
+  };
+  const signIn = async (ctx: ApiContext): Promise<void> => {
+    cookieOfRequest(ctx);
+    await readBody(ctx, false);
+    const key = signInBody(ctx.request.body).key.trim();
+    const tenantId = tenantOfKey(key);
+    if (tenantId === undefined) throw keyRefused('malformed');
+    const { at, deadline } = ctx.state;
+    await ledger.identify({ tenantId, digest: digestOf(key), at, deadline }, 0);
+    setCookie(ctx, cookieOf(key));
+  };
+  return async (ctx: ApiContext, next: Next): Promise<void> => {
+    const { method } = ctx;
+    if (method !== 'GET' && method !== 'POST' && method !== 'DELETE') return void (await next());
+    mustBeOwnScript(ctx);
+    ctx.state.route = '/portal/session';
+    if (method === 'POST') await signIn(ctx);
+    else if (method === 'DELETE') setCookie(ctx, '', '; Max-Age=0');
+    else sendJson(ctx, 200, { signed_in: keyOf(ctx) !== undefined });
+  };
+};
+
+/** Makes and redeems tickets. */
+const downloadSteps = (secret: string, { apiKey, keyOf, readBody }: Requests) => {
+  const { make, use } = tickets(secret);
+  const requiredKey = (ctx: ApiContext): string => {
+    const key = keyOf(ctx);
+    if (key === undefined) throw keyRefused('missing');
+    return key;
+  };
+  return {
+    makeTicket: async (ctx: ApiContext): Promise<void> => {
+      ctx.state.route = `${API}/downloads`;
+      const key = requiredKey(ctx);
+      await readBody(ctx, false);
+      const { file, query = '' } = downloadBody(ctx.request.body);
+      const { path, accept } = DOWNLOADS[file] as (typeof DOWNLOADS)[string];
+      const ticket = make(key, { target: query === '' ? path : `${path}?${query}`, accept, name: file });
+      sendJson(ctx, 201, { url: `${DOWNLOAD}${ticket}` });
+    },
+    download: async (ctx: ApiContext, next: Next): Promise<void> => {
+      mustBeOwnPage(ctx);
+      const key = requiredKey(ctx);
+      const allowed: Download | undefined = use(key, ctx.state.path.slice(DOWNLOAD.length));
+      if (allowed === undefined)
+        throw portalRefused('This download link has been used or has expired. Start the download again.');
+      ctx.req.headers.accept = allowed.accept;
+      ctx.set('Content-Disposition', `attachment; filename="${allowed.name}"`);
+      forward(ctx, allowed.target, apiKey, key);
+      await next();
+    },
+  };
+};
+
+const sendPageOrFile = async (ctx: ApiContext, next: Next, files: PortalFiles): Promise<void> => {
+  const { path } = ctx.state;
+  if (PAGES.test(path)) {
+    ctx.state.route = '/portal';
+    ctx.set('Cache-Control', 'no-cache');
+    ctx.set('Content-Security-Policy', files.policy);
+    return sendFile(ctx, files.page);
+  }
+  const file = files.file(path);
+  if (file === undefined) return void (await next());
+  ctx.state.route = '/portal/files';
+  ctx.set('Cache-Control', 'public, max-age=31536000, immutable');
+  sendFile(ctx, file);
+};
+
+/**
+ * The console at `/portal`: its files, its session, and the API below `/portal/api/` for its own scripts. The cookie
+ * counts nowhere else.
+ */
+export const portal = ({ secret, files, settings, ledger }: PortalDependencies): Step => {
+  const shared = requests(secret, settings);
+  const session = sessionStep(shared, ledger);
+  const { makeTicket, download } = downloadSteps(secret, shared);
+
+  const callApi = async (ctx: ApiContext, next: Next): Promise<void> => {
+    mustBeOwnScript(ctx);
+    if (ctx.method === 'POST' && ctx.state.path === `${API}/downloads`) return makeTicket(ctx);
+    forward(ctx, (ctx.req.url ?? '').slice(API.length), shared.apiKey, shared.keyOf(ctx));
+    await next();
+  };
+
+  return async (ctx, next) => {
+    const { path } = ctx.state;
+    if (path !== '/portal' && !path.startsWith('/portal/')) return void (await next());
+    if (path === '/portal/session') return session(ctx, next);
+    if (path.startsWith(`${API}/`)) return callApi(ctx, next);
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return void (await next());
+    return path.startsWith(DOWNLOAD) ? download(ctx, next) : sendPageOrFile(ctx, next, files);
+  };
+};

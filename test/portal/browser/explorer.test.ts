@@ -1,0 +1,257 @@
+import { readFileSync } from 'node:fs';
+import type { Browser, Page } from 'playwright-core';
+import { beside, type Beside } from '../../support/beside';
+import {
+  accessibilityFaults,
+  describeInBrowser,
+  EXPECTED_FAILURES,
+  launch,
+  openTab,
+  signInTo,
+  type Tab,
+} from '../../support/browser';
+import { ask } from '../../support/http';
+import { fact, reportFacts } from '../../support/reported-facts';
+import { allProjected, startService, type Service } from '../../support/service';
+import { until } from '../../support/waiting';
+import { revokeKey } from '../../../src/domain/application-keys';
+
+const NASTY = '<img src=x onerror=alert(1)> "quoted" \u05e9\u05dc\u05d5\u05dd \u{1f600} & more';
+
+describeInBrowser('the log explorer', () => {
+  let browser: Browser;
+  let service: Service;
+  let by: Beside;
+  let tenantId: string;
+  let tab: Tab;
+  let page: Page;
+  beforeAll(async () => {
+    [browser, service] = await Promise.all([launch(), startService()]);
+    by = await beside(service);
+    tenantId = await by.tenantId();
+    const put = {
+      method: 'PUT',
+      key: service.key,
+      body: { name: NASTY },
+      headers: { 'SVC-TRACE-ID': 'rename-1' },
+    };
+    expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
+    await report(Array.from({ length: 300 }, (_, i) => `many-${i}`));
+    tab = await openTab(browser);
+    ({ page } = tab);
+    await signInTo(tab, service.url, service.key);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await service.stop();
+    expect(tab.faults).toEqual([]);
+    expect(service.stderr()).not.toContain('"level":50');
+  });
+
+  const report = async (ids: readonly string[]): Promise<void> => {
+    await reportFacts(
+      service.folder,
+      tenantId,
+      ids.map((id) => fact('TokenCreated', id)),
+    );
+    await allProjected(service);
+  };
+  const rows = () => page.locator('table.log tbody tr');
+  const state = () => page.getByRole('status');
+  const home = async (): Promise<void> => {
+    await page.goto(`${service.url}/portal/logs`);
+    await rows().first().waitFor();
+  };
+  const waitForRows = (count: number) => until(async () => (await rows().count()) === count);
+
+  it('keeps the key from scripts, addresses and the page', async () => {
+    const seen = (await page.evaluate(`({
+      cookie: document.cookie,
+      storage: localStorage.length + sessionStorage.length,
+      html: document.documentElement.outerHTML,
+      address: location.href,
+    })`)) as { cookie: string; storage: number; html: string; address: string };
+    expect([seen.cookie, seen.storage]).toEqual(['', 0]);
+    expect(seen.html + seen.address).not.toContain(service.key.slice(4));
+  });
+
+  it('shows rows newest first, and more as the reader scrolls', async () => {
+    await home();
+    expect(await rows().first().innerText()).toContain('many-299');
+    const before = await rows().count();
+    await page.locator('.list').evaluate((list) => list.scrollTo(0, list.scrollHeight));
+    await until(async () => (await rows().count()) > before);
+  });
+
+  it('filters by a cell that is clicked; the filter is in the address and can be taken away', async () => {
+    await home();
+    await page.getByLabel('Search the log').fill('entity_type:tenant');
+    await page.keyboard.press('Enter');
+    await waitForRows(2);
+    expect(new URL(page.url()).search).toBe('?entity_type=tenant');
+    await rows().first().getByRole('link', { name: 'update', exact: true }).click();
+    await waitForRows(1);
+    expect(new URL(page.url()).searchParams.get('operation')).toBe('update');
+    await page.reload();
+    await waitForRows(1);
+    await page.getByRole('link', { name: 'Remove the filter operation: update' }).click();
+    await waitForRows(2);
+    await page.goBack();
+    await waitForRows(1);
+  });
+
+  it('completes what is typed, and says what is wrong with a search', async () => {
+    await home();
+    await page.keyboard.press('/');
+    await page.keyboard.type('ent');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    expect(await page.getByLabel('Search the log').inputValue()).toBe('entity_type:');
+    await page.keyboard.type('ca');
+    await page.getByRole('option', { name: 'entity_type:card' }).click();
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'Remove the filter entity_type: card' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('/');
+    await page.keyboard.type('colour:red');
+    await page.keyboard.press('Enter');
+    expect(await page.getByRole('alert').innerText()).toContain('“colour” is not a filter');
+  });
+
+  it('opens a row beside the list, by keyboard, with the fields before and after', async () => {
+    await page.goto(`${service.url}/portal/logs?entity_type=tenant`);
+    await rows().first().waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    const detail = page.getByRole('complementary', { name: 'Details of the event' });
+    await detail.getByText('Before and after').waitFor();
+    const text = await detail.innerText();
+    expect(text).toContain('Tenant updated');
+    expect(text).toContain(NASTY);
+    expect(text).toContain('rename-1');
+    expect(text).toContain('127.0.0.1');
+    expect(await detail.locator('del').innerText()).not.toBe('');
+    expect(await page.locator('img').count()).toBe(0);
+    await detail.getByRole('link', { name: 'Everything of this request' }).click();
+    await waitForRows(1);
+    expect(new URL(page.url()).search).toBe('?trace_id=rename-1');
+    await page.goBack();
+    await detail.waitFor();
+    await page.keyboard.press('Escape');
+    await detail.waitFor({ state: 'detached' });
+  });
+
+  it('counts rows over time, and zooms in', async () => {
+    await home();
+    await page.getByRole('img', { name: /Rows over time/ }).waitFor();
+    await page.getByRole('button', { name: 'Show as table' }).click();
+    await page.getByRole('button', { name: 'Zoom in' }).first().click();
+    await page.getByRole('link', { name: /Remove the filter since/ }).waitFor();
+    expect(await rows().first().innerText()).toContain('many-299');
+    await page.getByRole('button', { name: 'Show as chart' }).click();
+    const chart = (await page.getByRole('img', { name: /Rows over time/ }).boundingBox()) ?? {
+      x: 0,
+      y: 0,
+      width: 0,
+      height: 0,
+    };
+    await page.mouse.move(chart.x + chart.width * 0.5, chart.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(chart.x + chart.width - 2, chart.y + 20, { steps: 4 });
+    const before = page.url();
+    await page.mouse.up();
+    await until(async () => page.url() !== before);
+  });
+
+  it('shows new rows as they come, and never while somebody reads further down or in a row', async () => {
+    await home();
+    await until(async () => (await state().innerText()) === 'Live');
+    await report(['live-1']);
+    await rows().filter({ hasText: 'live-1' }).waitFor();
+    await page.locator('.list').evaluate((list) => list.scrollTo(0, 400));
+    await until(async () => (await state().innerText()) === 'Paused, 0 new');
+    const top = await page.locator('.list').evaluate((list) => list.scrollTop);
+    const text = await rows().nth(12).innerText();
+    await report(['live-2', 'live-3']);
+    await until(async () => (await state().innerText()) === 'Paused, 2 new');
+    expect(await rows().nth(12).innerText()).toBe(text);
+    expect(await page.locator('.list').evaluate((list) => list.scrollTop)).toBe(top);
+    await page.getByRole('button', { name: 'Show new' }).click();
+    await rows().filter({ hasText: 'live-3' }).waitFor();
+    await until(async () => (await state().innerText()) === 'Live');
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await report(['live-4']);
+    await until(async () => (await state().innerText()) === 'Paused, 1 new');
+    expect(await rows().first().innerText()).toContain('live-3');
+    await page.getByRole('button', { name: 'Show new' }).click();
+    await rows().filter({ hasText: 'live-4' }).waitFor();
+  });
+
+  it('shows new rows of the filter only', async () => {
+    await page.goto(`${service.url}/portal/logs?entity_type=card`);
+    await until(async () => (await state().innerText()) === 'Live');
+    const before = await rows().count();
+    await report(['not-a-card']);
+    await reportFacts(service.folder, tenantId, [fact('CardUsed', 'card-live')]);
+    await rows().filter({ hasText: 'card-live' }).waitFor();
+    expect(await rows().count()).toBe(before + 1);
+  });
+
+  it('exports exactly the filter', async () => {
+    await page.goto(`${service.url}/portal/logs?entity_type=tenant`);
+    await waitForRows(2);
+    const save = async (name: string): Promise<string> => {
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: `Export ${name}` }).click(),
+      ]);
+      return readFileSync(await download.path(), 'utf8');
+    };
+    const ndjson = (await save('NDJSON')).trim().split('\n');
+    expect(ndjson).toHaveLength(3);
+    expect(JSON.parse(ndjson.at(-1) ?? '').trailer).toMatchObject({
+      events: 2,
+      filter: { entity: { type: 'tenant' } },
+    });
+    expect((await save('CSV')).trim().split('\r\n')).toHaveLength(3);
+  });
+
+  it('writes times as the reader likes', async () => {
+    await home();
+    await page.getByLabel('Time', { exact: true }).selectOption('utc');
+    expect(await rows().first().locator('time').innerText()).toMatch(
+      /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC$/,
+    );
+    expect(new URL(page.url()).search).toBe('?time=utc');
+  });
+
+  it.each(['light', 'dark'] as const)(
+    'has nothing that axe-core objects to in %s mode',
+    async (colorScheme) => {
+      await page.emulateMedia({ colorScheme });
+      await page.goto(`${service.url}/portal/logs?entity_type=tenant`);
+      await rows().first().locator('a.open-row').click();
+      await page.getByText('Before and after').waitFor();
+      expect(await accessibilityFaults(page)).toEqual([]);
+      await home();
+      expect(await accessibilityFaults(page)).toEqual([]);
+      await page.keyboard.press('?');
+      await page.getByRole('dialog').waitFor();
+      expect(await accessibilityFaults(page)).toEqual([]);
+      await page.keyboard.press('Escape');
+    },
+  );
+
+  it('says so when the key is revoked', async () => {
+    const { key, keyId } = await by.newApplication(tenantId, 'management', 'log:read');
+    const other = await openTab(browser, {}, EXPECTED_FAILURES);
+    await signInTo(other, service.url, key);
+    await until(async () => (await other.page.getByRole('status').innerText()) === 'Live');
+    await by.write(tenantId, revokeKey(keyId));
+    expect(await other.page.getByRole('alert').innerText()).toContain('Your session has ended');
+    await other.page.getByLabel('API key').fill('key_wrong');
+    await other.page.getByRole('button', { name: 'Sign in' }).click();
+    await other.page.getByText('This key is not accepted').waitFor();
+    expect(other.faults).toEqual([]);
+  });
+});

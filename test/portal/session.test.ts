@@ -1,0 +1,276 @@
+import { createHash } from 'node:crypto';
+import { request } from 'node:http';
+import { beside } from '../support/beside';
+import { startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+import { revokeKey } from '../../src/domain/application-keys';
+
+/** What the portal's own scripts send, and browsers add. */
+const OWN = { 'Sec-Fetch-Site': 'same-origin', 'Portal-Request': 'true' };
+const JSON_TYPE = { 'Content-Type': 'application/json' };
+
+type Headers = Readonly<Record<string, string>>;
+
+const send = (url: string, method: string, headers: Headers, body?: unknown): Promise<Response> =>
+  fetch(url, {
+    method,
+    redirect: 'manual',
+    headers: { ...headers, ...(body === undefined ? {} : JSON_TYPE) },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+
+const codeIn = async (response: Response): Promise<[number, string]> => [
+  response.status,
+  ((await response.json()) as { code: string }).code,
+];
+
+const cookieIn = (response: Response): string =>
+  (response.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+
+describe('the session of the portal', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+    expect(service.stderr()).not.toContain(service.key.slice(4));
+  });
+
+  const signIn = (headers: Headers = OWN, key = service.key) =>
+    send(`${service.url}/portal/session`, 'POST', headers, { key });
+  const cookie = async () => cookieIn(await signIn());
+  const call = async (path: string, headers: Headers = OWN, method = 'GET') =>
+    send(`${service.url}${path}`, method, { Cookie: await cookie(), ...headers });
+
+  it('is a cookie that scripts and other sites cannot use, and that says nothing', async () => {
+    const response = await signIn();
+    expect(response.status).toBe(204);
+    const set = response.headers.get('set-cookie') ?? '';
+    expect(set).toMatch(/^portal-local=[A-Za-z0-9_-]+; Path=\/; HttpOnly; SameSite=Strict$/);
+    expect(set).not.toContain(service.key.slice(4, 20));
+    expect(response.headers.get('cache-control')).toBe('no-store');
+  });
+
+  it('calls the API below /portal/api, and nowhere else', async () => {
+    const response = await call('/portal/api/tenants/self');
+    expect(response.status).toBe(200);
+    expect(response.headers.get('ratelimit-policy')).toBeNull();
+    expect(((await response.json()) as { id: string }).id).toMatch(/^[0-9a-f-]{36}$/);
+    expect(await codeIn(await call('/tenants/self'))).toEqual([401, 'key_refused']);
+    expect(await codeIn(await call('/portal/api/nowhere'))).toEqual([404, 'not_found']);
+  });
+
+  it('ignores a key in a header', async () => {
+    const headers = { ...OWN, 'SVC-API-KEY': service.key };
+    const response = await send(`${service.url}/portal/api/tenants/self`, 'GET', headers);
+    expect(await codeIn(response)).toEqual([401, 'key_refused']);
+  });
+
+  it.each<[string, Headers]>([
+    ['no header at all', {}],
+    ['a cookie that was stolen, without the header', { 'Sec-Fetch-Site': 'same-origin' }],
+    ['a page of another site', { ...OWN, 'Sec-Fetch-Site': 'cross-site' }],
+    ['a page of a sibling site', { ...OWN, 'Sec-Fetch-Site': 'same-site' }],
+    ['a link that was followed', { ...OWN, 'Sec-Fetch-Site': 'none' }],
+    ['a script that does not say where it comes from', { 'Portal-Request': 'true' }],
+  ])('refuses %s, to sign in and to call', async (_, headers) => {
+    expect(await codeIn(await signIn(headers))).toEqual([403, 'portal_refused']);
+    expect(await codeIn(await call('/portal/api/tenants/self', headers))).toEqual([403, 'portal_refused']);
+    expect(await codeIn(await call('/portal/session', headers, 'DELETE'))).toEqual([403, 'portal_refused']);
+  });
+
+  it.each(['', 'key_', 'nonsense', `key_${'0'.repeat(55)}`])('refuses the key %j', async (key) => {
+    const response = await signIn(OWN, key);
+    expect(response.headers.get('set-cookie')).toBeNull();
+    expect(await codeIn(response)).toEqual([401, 'key_refused']);
+  });
+
+  it('is refused if it was altered or is of another secret', async () => {
+    const value = (await cookie()).slice('portal-local='.length);
+    const swapped = `${value.slice(0, -2)}${value.endsWith('A') ? 'BB' : 'AA'}`;
+    for (const forged of [swapped, value.slice(0, 20), '', 'x'])
+      expect(
+        await codeIn(
+          await send(`${service.url}/portal/api/tenants/self`, 'GET', {
+            ...OWN,
+            Cookie: `portal-local=${forged}`,
+          }),
+        ),
+      ).toEqual([401, 'key_refused']);
+  });
+
+  it('says whether somebody is signed in, and signs out', async () => {
+    expect(await (await call('/portal/session')).json()).toEqual({ signed_in: true });
+    expect(await (await send(`${service.url}/portal/session`, 'GET', OWN)).json()).toEqual({
+      signed_in: false,
+    });
+    const out = await call('/portal/session', OWN, 'DELETE');
+    expect(out.headers.get('set-cookie')).toBe('portal-local=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0');
+  });
+
+  it('ends within a second when its key is revoked', async () => {
+    const by = await beside(service);
+    const { tenantId } = await by.newTenant();
+    const { key, keyId } = await by.newApplication(tenantId, 'management', 'tenant:read');
+    const Cookie = cookieIn(await signIn(OWN, key));
+    const read = () => send(`${service.url}/portal/api/tenants/self`, 'GET', { ...OWN, Cookie });
+    expect((await read()).status).toBe(200);
+    await by.write(tenantId, revokeKey(keyId));
+    await until(async () => (await read()).status === 401, 1_000);
+  });
+
+  describe('a download', () => {
+    const ticketFor = async (Cookie: string, file: string, query = ''): Promise<string> => {
+      const response = await send(
+        `${service.url}/portal/api/downloads`,
+        'POST',
+        { ...OWN, Cookie },
+        { file, query },
+      );
+      expect(response.status).toBe(201);
+      return `${service.url}${((await response.json()) as { url: string }).url}`;
+    };
+    const LINK = { 'Sec-Fetch-Site': 'same-origin' };
+
+    it('is what the ticket was made for, once', async () => {
+      const Cookie = await cookie();
+      const url = await ticketFor(Cookie, 'logs.csv', 'entity_type=tenant');
+      expect(url).not.toContain('entity_type');
+      const response = await send(url, 'GET', { ...LINK, Cookie });
+      expect(response.status).toBe(200);
+      expect(response.headers.get('content-disposition')).toBe('attachment; filename="logs.csv"');
+      expect((await response.text()).split('\r\n')).toHaveLength(3);
+      expect(await codeIn(await send(url, 'GET', { ...LINK, Cookie }))).toEqual([403, 'portal_refused']);
+    });
+
+    it('of events has the trailer', async () => {
+      const Cookie = await cookie();
+      const response = await send(await ticketFor(Cookie, 'events.ndjson'), 'GET', { ...LINK, Cookie });
+      expect(await response.text()).toMatch(/\n\{"trailer":\{.*"complete":true.*\}\n$/);
+    });
+
+    it('needs the session that the ticket was made in', async () => {
+      const url = await ticketFor(await cookie(), 'usage.csv');
+      const by = await beside(service);
+      const other = cookieIn(await signIn(OWN, (await by.newTenant()).key));
+      expect(await codeIn(await send(url, 'GET', LINK))).toEqual([401, 'key_refused']);
+      expect(await codeIn(await send(url, 'GET', { ...LINK, Cookie: other }))).toEqual([
+        403,
+        'portal_refused',
+      ]);
+      expect(await codeIn(await call(new URL(url).pathname, {}))).toEqual([403, 'portal_refused']);
+      expect((await call(new URL(url).pathname, LINK)).status).toBe(200);
+    });
+
+    it.each([{ file: 'tenants' }, { file: 'constructor' }, {}, { file: 'logs.csv', path: '/applications' }])(
+      'is refused for %j',
+      async (body) => {
+        const headers = { ...OWN, Cookie: await cookie() };
+        const response = await send(`${service.url}/portal/api/downloads`, 'POST', headers, body);
+        expect(await codeIn(response)).toEqual([400, 'validation_failed']);
+      },
+    );
+  });
+
+  describe('a page', () => {
+    it('may load nothing but its own files, which never change', async () => {
+      const page = await fetch(`${service.url}/portal`);
+      const html = await page.text();
+      const map = /<script type="importmap">(.*?)<\/script>/.exec(html)?.[1] ?? '';
+      const hash = createHash('sha256').update(map).digest('base64');
+      expect(page.headers.get('content-security-policy')).toBe(
+        `default-src 'none'; script-src 'self' 'sha256-${hash}'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'`,
+      );
+      expect(page.headers.get('cache-control')).toBe('no-cache');
+      const files = [...html.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, path = '']) => path);
+      const imported = Object.values((JSON.parse(map) as { imports: Record<string, string> }).imports);
+      let bytes = 0;
+      for (const path of new Set([...files, ...imported])) {
+        const file = await fetch(`${service.url}${path}`);
+        expect([path, file.status]).toEqual([path, 200]);
+        expect(file.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+        expect(file.headers.get('content-encoding')).toBe('gzip');
+        bytes += Number(file.headers.get('content-length'));
+      }
+      expect(bytes).toBeLessThan(120_000);
+    });
+
+    it.each(['/portal/', '/portal/logs?entity_type=token', '/portal/tenant', '/portal/usage'])(
+      'is at %s',
+      async (path) => {
+        expect((await fetch(`${service.url}${path}`)).headers.get('content-type')).toBe(
+          'text/html; charset=utf-8',
+        );
+      },
+    );
+
+    it.each(['/portal/nowhere', '/portal/files/main.js', '/portalx'])('is not at %s', async (path) => {
+      expect(await codeIn(await fetch(`${service.url}${path}`))).toEqual([401, 'key_refused']);
+    });
+  });
+});
+
+/** With any headers, also `Host`. */
+const raw = (
+  url: string,
+  headers: Headers,
+  key: string,
+): Promise<{ status?: number | undefined; cookie: string; text: string }> =>
+  new Promise((resolve, reject) => {
+    const sent = request(`${url}/portal/session`, {
+      method: 'POST',
+      headers: { ...JSON_TYPE, ...OWN, ...headers },
+    });
+    sent.once('error', reject);
+    sent.once('response', (response) => {
+      let text = '';
+      response.on('data', (chunk: Buffer) => (text += chunk.toString()));
+      response.once('end', () =>
+        resolve({ status: response.statusCode, cookie: response.headers['set-cookie']?.[0] ?? '', text }),
+      );
+    });
+    sent.end(JSON.stringify({ key }));
+  });
+
+describe('signing in to the portal', () => {
+  it.each(['example.com', '10.0.0.1:8080', '127.0.0.1.example.com'])(
+    'is refused over plain HTTP to %s',
+    async (Host) => {
+      const service = await startService();
+      const { status, text } = await raw(service.url, { Host }, service.key);
+      expect(status).toBe(403);
+      expect(text).toContain('plain HTTP');
+      await service.stop();
+    },
+  );
+
+  it('is refused over plain HTTP behind a proxy', async () => {
+    const service = await startService({ TRUSTED_PROXIES: '1' });
+    expect((await raw(service.url, {}, service.key)).status).toBe(403);
+    await service.stop();
+  });
+
+  it('sets a cookie for TLS only behind TLS', async () => {
+    const service = await startService({ PUBLIC_URL: 'https://ledger.example.com', TRUSTED_PROXIES: '1' });
+    const { status, cookie } = await raw(service.url, { Host: 'ledger.example.com' }, service.key);
+    expect(status).toBe(204);
+    expect(cookie).toMatch(/^__Host-portal=[A-Za-z0-9_-]+; Path=\/; Secure; HttpOnly; SameSite=Strict$/);
+    await service.stop();
+  });
+
+  it('is limited as the specification says, instead of the global limit', async () => {
+    const service = await startService({ RATE_LIMITS: '' });
+    const response = await fetch(`${service.url}/portal`);
+    expect(response.headers.get('ratelimit-policy')).toBe('"portal";q=600;w=10');
+    expect((await fetch(`${service.url}/docs`)).headers.get('ratelimit')).toMatch(/^"global";r=999;/);
+    await service.stop();
+  });
+
+  it('is not there if the portal is switched off', async () => {
+    const service = await startService({ PORTAL: 'false' });
+    for (const path of ['/portal', '/portal/session', '/portal/api/tenants/self'])
+      expect(await codeIn(await send(`${service.url}${path}`, 'GET', OWN))).toEqual([401, 'key_refused']);
+    await service.stop();
+  });
+});

@@ -1,0 +1,88 @@
+import { readFileSync, existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+
+/** The Chromium that `CHROMIUM` names, or one on the `PATH`. */
+const findChromium = (): string | undefined => {
+  const folders = (process.env['PATH'] ?? '').split(delimiter);
+  const candidates = [
+    process.env['CHROMIUM'] ?? '',
+    ...folders.flatMap((folder) => NAMES.map((name) => join(folder, name))),
+  ];
+  return candidates.find((path) => path !== '' && existsSync(path));
+};
+
+const executablePath = findChromium();
+
+/** Describes tests in a browser; without one they are skipped, and say so. */
+export const describeInBrowser = (name: string, tests: () => void): void =>
+  executablePath === undefined
+    ? describe.skip(`${name} (no Chromium: install one, or set CHROMIUM to its path)`, tests)
+    : describe(name, tests);
+
+export const launch = (): Promise<Browser> =>
+  chromium.launch({
+    executablePath: executablePath ?? '',
+    // The sandbox needs rights that containers seldom have.
+    args: ['--no-sandbox', '--disable-dev-shm-usage'],
+  });
+
+export interface Tab {
+  readonly page: Page;
+  /** Console errors, uncaught exceptions and violations of the content security policy. */
+  readonly faults: string[];
+}
+
+/** What the browser itself logs for every response that is not a success. */
+const FAILED = /^Failed to load resource:/;
+
+/** `expected`: failures that the test causes. */
+export const openTab = async (
+  browser: Browser,
+  options: BrowserContextOptions = {},
+  expected: RegExp = /^$/,
+): Promise<Tab> => {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  const faults: string[] = [];
+  page.on('console', (message) => {
+    const text = message.text();
+    if (message.type() === 'error' && !expected.test(text)) faults.push(text);
+  });
+  page.on('pageerror', (error) => faults.push(error.message));
+  return { page, faults };
+};
+
+export const EXPECTED_FAILURES = FAILED;
+
+export const signInTo = async ({ page }: Tab, url: string, key: string): Promise<void> => {
+  await page.goto(`${url}/portal`);
+  await page.getByLabel('API key').fill(key);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('navigation', { name: 'Pages' }).waitFor();
+};
+
+const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+
+/** What axe-core finds, as one line each. */
+export const accessibilityFaults = async (page: Page): Promise<readonly string[]> => {
+  await page.evaluate(AXE);
+  return page.evaluate(async () => {
+    interface Found {
+      readonly violations: readonly {
+        readonly id: string;
+        readonly help: string;
+        readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
+      }[];
+    }
+    const { axe } = globalThis as unknown as { axe: { run(options: object): Promise<Found> } };
+    const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+    const { violations } = await axe.run({ runOnly: tags });
+    return violations.flatMap(({ id, help, nodes }) =>
+      nodes.map(({ html, failureSummary = '' }) => `${id}: ${help}: ${html.slice(0, 200)} ${failureSummary}`),
+    );
+  });
+};
