@@ -128,7 +128,8 @@ export const welcome = async (
       );
   } else {
     const { apiKey: header } = headerNames(configuration.HEADER_PREFIX);
-    lines.push(`API key (shown once, keep it): ${key}`, '', ...curlLines(url, header, key));
+    const portal = configuration.PORTAL ? [`Web console, sign in with this key: ${url}/portal`] : [];
+    lines.push(`API key (shown once, keep it): ${key}`, ...portal, '', ...curlLines(url, header, key));
   }
   return `${lines.join('\n')}\n\n`;
 };

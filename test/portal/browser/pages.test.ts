@@ -1,0 +1,168 @@
+import { readFileSync } from 'node:fs';
+import type { Browser, Page } from 'playwright-core';
+import { beside, type Beside } from '../../support/beside';
+import {
+  accessibilityFaults,
+  describeInBrowser,
+  EXPECTED_FAILURES,
+  launch,
+  openTab,
+  signInTo,
+  type Tab,
+} from '../../support/browser';
+import { ask } from '../../support/http';
+import { startService, type Service } from '../../support/service';
+import { until } from '../../support/waiting';
+
+describeInBrowser('the pages of the portal', () => {
+  let browser: Browser;
+  let service: Service;
+  let by: Beside;
+  let tab: Tab;
+  let page: Page;
+  beforeAll(async () => {
+    [browser, service] = await Promise.all([launch(), startService()]);
+    by = await beside(service);
+    tab = await openTab(browser, {}, EXPECTED_FAILURES);
+    ({ page } = tab);
+    await signInTo(tab, service.url, service.key);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await service.stop();
+    expect(tab.faults).toEqual([]);
+  });
+
+  const open = (name: string) => page.goto(`${service.url}/portal/${name}`);
+  const dialog = () => page.getByRole('dialog');
+  const button = (name: string | RegExp) => page.getByRole('button', { name });
+
+  it('create an Application and show its key once', async () => {
+    await open('applications');
+    await button('New Application …').click();
+    await dialog().getByLabel('Name').fill('<b>Shop</b>');
+    await dialog().getByLabel('Type').selectOption('private');
+    await dialog().getByLabel('token:create').check();
+    await dialog().getByRole('button', { name: 'Create' }).click();
+    const key = (await page.locator('pre.key').innerText()).trim();
+    expect(key).toMatch(/^key_[0-9A-Za-z]{55}$/);
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('heading', { name: '<b>Shop</b>' }).waitFor();
+    expect(await page.content()).not.toContain(key);
+    expect((await ask(`${service.url}/applications/key`, { key })).json.permissions).toEqual([
+      'token:create',
+    ]);
+    await open('applications');
+    await page.getByLabel(/Find a key/).fill(key);
+    await button('Find').click();
+    await page.getByRole('link', { name: /^key [0-9a-f-]{36}$/ }).click();
+    await page.getByRole('heading', { name: '<b>Shop</b>' }).waitFor();
+  });
+
+  it('edit it, add, regenerate and delete keys, and delete it', async () => {
+    await button('Edit …').click();
+    await dialog().getByLabel('Name').fill('Shop 2');
+    await dialog().getByLabel('token:read').check();
+    await dialog().getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('heading', { name: 'Shop 2' }).waitFor();
+    await button('New key …').click();
+    await dialog().getByLabel('Name').fill('nightly');
+    await dialog()
+      .getByLabel(/Expires/)
+      .fill('2099-01-01T00:00');
+    await dialog().getByRole('button', { name: 'Create' }).click();
+    await page.locator('pre.key').waitFor();
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    const row = page.getByRole('row', { name: /nightly/ });
+    await row.getByRole('button', { name: 'Uses' }).click();
+    await dialog().getByText('Not used in the last 30 days.').waitFor();
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    await row.getByRole('button', { name: 'Delete' }).click();
+    await row.waitFor({ state: 'detached' });
+    await button('Regenerate …').click();
+    await dialog().getByRole('button', { name: 'Regenerate' }).click();
+    await page.locator('pre.key').waitFor();
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    await button('Delete …').click();
+    await dialog().getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('heading', { name: 'Applications' }).waitFor();
+    await page.getByRole('link', { name: 'Shop 2' }).waitFor({ state: 'detached' });
+  });
+
+  it('save the Tenant, and show both versions of a conflict', async () => {
+    await open('tenant');
+    await page.getByLabel('Name').fill('Mine');
+    await button('Save').click();
+    await page.getByText('Saved.').waitFor();
+    const put = { method: 'PUT', key: service.key, body: { name: 'Theirs' } };
+    expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
+    await page.getByLabel('Name').fill('Mine again');
+    await button('Save').click();
+    await page.getByRole('heading', { name: /Somebody else/ }).waitFor();
+    expect(await page.getByRole('row', { name: /Name Theirs Mine again/ }).count()).toBe(1);
+    await button('Save yours over it').click();
+    await page.getByText('Saved.').waitFor();
+    expect((await ask(`${service.url}/tenants/self`, { key: service.key })).json.name).toBe('Mine again');
+  });
+
+  it('show the Tenant as it was', async () => {
+    await page.goto(`${service.url}/portal/then?as_of=${new Date().toISOString()}`);
+    await page.getByText('Mine again').waitFor();
+  });
+
+  it('show the usage, and export it', async () => {
+    await open('usage');
+    await page.getByRole('row', { name: /^token/ }).waitFor();
+    const [download] = await Promise.all([page.waitForEvent('download'), button('Export CSV').click()]);
+    expect(readFileSync(await download.path(), 'utf8')).toContain('metric,token_type,value');
+  });
+
+  it.each(['light', 'dark'] as const)(
+    'have nothing that axe-core objects to in %s mode',
+    async (colorScheme) => {
+      await page.emulateMedia({ colorScheme });
+      for (const [name, heading] of [
+        ['applications', 'Applications'],
+        ['tenant', 'Tenant'],
+        ['usage', 'Usage'],
+        ['then', 'Then'],
+      ] as const) {
+        await open(name);
+        await page.getByRole('heading', { name: heading, exact: true }).waitFor();
+        expect([name, await accessibilityFaults(page)]).toEqual([name, []]);
+      }
+    },
+  );
+
+  it('say which permission is missing', async () => {
+    const { key } = await by.newApplication(await by.tenantId(), 'management', 'report:read');
+    const other = await openTab(browser);
+    await signInTo(other, service.url, key);
+    for (const [name, permission] of [
+      ['logs', 'log:read'],
+      ['applications', 'application:read'],
+      ['tenant', 'tenant:read'],
+      ['then', 'log:read'],
+    ] as const) {
+      await other.page.goto(`${service.url}/portal/${name}`);
+      await other.page.getByText(permission, { exact: true }).waitFor();
+    }
+    expect(other.faults).toEqual([]);
+  });
+
+  it('delete the Tenant after its name is typed', async () => {
+    const { tenantId } = await by.newTenant('Doomed');
+    const { key } = await by.newApplication(tenantId, 'management', 'tenant:read', 'tenant:delete');
+    const other = await openTab(browser);
+    await signInTo(other, service.url, key);
+    await other.page.goto(`${service.url}/portal/tenant`);
+    await other.page.getByRole('button', { name: 'Delete the Tenant …' }).click();
+    const confirm = other.page.getByRole('dialog').getByRole('button', { name: 'Delete' });
+    expect(await confirm.isDisabled()).toBe(true);
+    await other.page.getByLabel('Name of the Tenant').fill('Doomed');
+    await confirm.click();
+    await other.page.getByText('The Tenant was deleted').waitFor();
+    await until(async () => (await ask(`${service.url}/tenants/self`, { key })).status === 401);
+    expect(other.faults).toEqual([]);
+  });
+});

@@ -1,0 +1,49 @@
+import type { Browser } from 'playwright-core';
+import { describeInBrowser, EXPECTED_FAILURES, launch, openTab, signInTo } from '../../support/browser';
+import { beside } from '../../support/beside';
+import { freePort } from '../../support/free-port';
+import { freshFolder } from '../../support/folders';
+import { fact, reportFacts } from '../../support/reported-facts';
+import { serviceProcess } from '../../support/service';
+import { until } from '../../support/waiting';
+
+describeInBrowser('the tail of the log', () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launch();
+  });
+  afterAll(() => browser.close());
+
+  it('goes on without a gap or a double when the server is killed and started again', async () => {
+    const env = { PORT: await freePort(), DATA_DIR: freshFolder() };
+    const first = await serviceProcess(env);
+    const tenantId = await (await beside(first)).tenantId();
+    const tab = await openTab(browser, {}, EXPECTED_FAILURES);
+    await signInTo(tab, first.url, first.key);
+    const state = () => tab.page.getByRole('status').innerText();
+    const report = (...ids: readonly string[]) =>
+      reportFacts(
+        first.folder,
+        tenantId,
+        ids.map((id) => fact('TokenCreated', id)),
+      );
+    await until(async () => (await state()) === 'Live');
+    await report('before-1', 'before-2');
+    await tab.page.getByText('before-2').waitFor();
+    await first.kill();
+    await until(async () => (await state()).startsWith('Reconnecting'));
+    await report('between-1', 'between-2');
+    const second = await serviceProcess(env);
+    await report('after-1');
+    await tab.page.getByText('after-1').waitFor();
+    await until(async () => (await state()) === 'Live');
+    const ids = await tab.page.locator('td.entity a:nth-of-type(2)').allInnerTexts();
+    expect(ids.slice(0, 5)).toEqual(['after-1', 'between-2', 'between-1', 'before-2', 'before-1']);
+    const rows = await tab.page
+      .locator('table.log tbody tr')
+      .evaluateAll((all) => all.map((row) => row.getAttribute('data-id')));
+    expect(new Set(rows).size).toBe(rows.length);
+    expect(tab.faults).toEqual([]);
+    await second.stop();
+  });
+});
