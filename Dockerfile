@@ -6,6 +6,7 @@ RUN npm ci
 COPY tsconfig.json tsconfig.build.json ./
 COPY src src
 COPY projections projections
+COPY portal portal
 RUN npm run build \
   && npm pack \
   && npm install --global --offline --prefix /installed tenant-ledger-*.tgz \

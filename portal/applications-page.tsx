@@ -15,8 +15,12 @@ const Rows = ({ applications }: { readonly applications: readonly Application[] 
         <tr>
           <th scope="col">Name</th>
           <th scope="col">Type</th>
-          <th scope="col">Permissions</th>
-          <th scope="col">Keys</th>
+          <th scope="col" class="number">
+            Permissions
+          </th>
+          <th scope="col" class="number">
+            Keys
+          </th>
           <th scope="col">Created</th>
         </tr>
       </thead>

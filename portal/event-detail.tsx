@@ -17,7 +17,7 @@ const who = (event: LedgerEvent): string => {
 };
 
 const sentence = (event: LedgerEvent, { message, entity_type, entity_id }: Log): string =>
-  `${message}: ${entity_type} ${nameOf(entity_type, entity_id)}. ${who(event)} did it on ${utcText(event.recorded_at)}.`;
+  `${message} (${entity_type} ${nameOf(entity_type, entity_id)}). ${who(event)} did it on ${utcText(event.recorded_at)}.`;
 
 const Changes = ({ changes }: { readonly changes: readonly Change[] }) => (
   <section>

@@ -62,7 +62,9 @@ const ByType = ({ report }: { readonly report: UsageReport['token_report'] }) =>
         <thead>
           <tr>
             <th scope="col">Type</th>
-            <th scope="col">Tokens</th>
+            <th scope="col" class="number">
+              Tokens
+            </th>
             <th scope="col">Last created</th>
           </tr>
         </thead>

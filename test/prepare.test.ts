@@ -222,7 +222,7 @@ describe('preparing a clone', () => {
     mkdirSync(at('test'));
     writeFileSync(at('test', 'some.test.ts'), 'export const two = 2;\n');
     expect(build()).toEqual(BUILDING);
-    expect(readdirSync(at('dist')).filter((name) => !name.startsWith('.'))).toEqual(['src']);
+    expect(readdirSync(at('dist')).filter((name) => !name.startsWith('.'))).toEqual(['portal', 'src']);
     expect(build()).toEqual(NOTHING);
   });
 

@@ -57,6 +57,7 @@ describe('a first start', () => {
     const { stdout, url, key } = service;
     expect(stdout()).toContain(`tenant-ledger serves ${url}\n`);
     expect(stdout()).toContain(`API key (shown once, keep it): ${key}\n`);
+    expect(stdout()).toContain(`Web console, sign in with this key: ${url}/portal\n`);
     expect(service.stderr()).not.toContain(key.slice(4));
     expect(filesWith(key.slice(4), service.folder)).toEqual([]);
   });

@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib';
 export interface PortalFile {
   readonly type: string;
   readonly body: Buffer;
-  readonly zipped: Buffer;
+  readonly zipped: () => Buffer;
 }
 
 export interface PortalFiles {
@@ -37,11 +37,11 @@ const VENDOR = {
 
 const sha256 = (text: string | Buffer): string => createHash('sha256').update(text).digest('base64');
 
-const fileOf = (type: string, body: Buffer): PortalFile => ({
-  type,
-  body,
-  zipped: gzipSync(body, { level: 9 }),
-});
+/** Compressed at the first request, not at the start of the service. */
+const fileOf = (type: string, body: Buffer): PortalFile => {
+  let zipped: Buffer | undefined;
+  return { type, body, zipped: () => (zipped ??= gzipSync(body, { level: 9 })) };
+};
 
 /** No inline script or style but the import map, whose hash is given. */
 const policyOf = (importMap: string): string =>

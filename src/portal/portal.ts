@@ -68,7 +68,7 @@ const sendFile = (ctx: ApiContext, file: PortalFile): void => {
   ctx.vary('Accept-Encoding');
   const isZipped = ctx.acceptsEncodings('gzip', 'identity') === 'gzip';
   if (isZipped) ctx.set('Content-Encoding', 'gzip');
-  ctx.body = isZipped ? file.zipped : file.body;
+  ctx.body = isZipped ? file.zipped() : file.body;
   ctx.type = file.type;
 };
 
