@@ -93,9 +93,9 @@ const projectedOf = ({ live, next, recent }: Active): readonly Generation[] =>
   present([live, next, ...recent.projected]).filter(exists);
 
 /** Undefined: it is damaged or gone. */
-const appliedBy = async ({ reader }: Generation): Promise<Position | undefined> => {
+const unlessGone = async (positionOf: () => Promise<Position | undefined>): Promise<Position | undefined> => {
   try {
-    return (await reader.applied()) ?? '';
+    return (await positionOf()) ?? '';
   } catch (error) {
     if (codeOf(error) !== 'generation_removed' && !isDamage(error)) throw error;
     return undefined;
@@ -103,18 +103,20 @@ const appliedBy = async ({ reader }: Generation): Promise<Position | undefined> 
 };
 
 /**
- * Asks the next generation first: it never goes back, so it still shows at least as much when the answer is used. If the
- * live one is damaged, the next one must show all that was in the log when that was noticed.
+ * Asks the next generation first: it never goes back, so it still shows at least as much when the answer is used. Of the
+ * live one everything committed counts, because documents may be seen before all of their commit have been applied. If
+ * it is damaged, the next one must show all that was in the log when that was noticed.
  */
 const advance = async (active: Active): Promise<void> => {
   if (active.next === undefined) return;
-  const ahead = await appliedBy(active.next);
+  const { live, next } = active;
+  const ahead = await unlessGone(next.reader.applied);
   if (ahead === undefined) return;
   const shown =
-    (exists(active.live) ? await appliedBy(active.live) : '') ??
+    (exists(live) ? await unlessGone(async () => (await live.control()).to?.position) : '') ??
     (active.headBefore ??= (await active.log.head())?.position ?? '');
   if (ahead < shown) return;
-  active.live = active.next;
+  active.live = next;
   active.next = undefined;
 };
 

@@ -126,10 +126,15 @@ describe('the active generations', () => {
     const open: typeof readModels.open = async (...dependencies) => {
       const generation = await readModels.open(...dependencies);
       if (generation.id.generation !== nth(1).generation) return generation;
-      const applied = async () => Promise.reject(errorOf(generation.id));
-      return { ...generation, reader: { ...generation.reader, applied } };
+      const control = async () => {
+        if (isLost) throw errorOf(generation.id);
+        return generation.control();
+      };
+      return { ...generation, control };
     };
+    let isLost = false;
     const active = await openActiveGenerations([lines], { ...readModels, open }, harness.log);
+    isLost = true;
     await harness.rebuild();
     await harness.record(tenantId, updated('late'));
     await active.refresh();
