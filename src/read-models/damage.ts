@@ -1,17 +1,22 @@
 import { fault, moreOf, type Fault } from '../fault';
-import { generationName, type Generation, type GenerationId } from './read-models';
+import { generationName, generationRemoved, type Generation, type GenerationId } from './read-models';
 
 /** The command that builds a projection again. */
 export const rebuildCommand = (projection: string): string =>
   `tenant-ledger projections rebuild ${projection}`;
 
+/** Marks a generation of which parts may be deleted already. */
+export const BEING_REMOVED = 'it is being removed.';
+
 /** The contents of a generation are lost, in whole or in part. Only a rebuild from the log helps. */
-export const damaged = (id: GenerationId, why: string): Fault =>
-  fault(
+export const damaged = (id: GenerationId, why: string): Fault => {
+  if (why === BEING_REMOVED) return generationRemoved(id);
+  return fault(
     'read_models_unavailable',
     `The read model ${generationName(id)} cannot be read: ${why} Rebuild it from the log: ${rebuildCommand(id.projection)}`,
     { damaged: generationName(id), why },
   );
+};
 
 /** Why a generation is damaged, if that is what the error says. */
 export const damageIn = (

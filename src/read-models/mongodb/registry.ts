@@ -2,7 +2,7 @@ import type { Document as MongoDocument } from 'mongodb';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { insertOnce } from '../../mongodb/duplicates';
-import { rebuildCommand } from '../damage';
+import { BEING_REMOVED, rebuildCommand } from '../damage';
 import {
   generationName,
   generationNamed,
@@ -214,7 +214,7 @@ export const beginRemoval = (
   change((now) => {
     const row = rowOf(now, id);
     if (row === undefined || isRefused(now, id, unless)) return undefined;
-    const mark = literal(row.damage ?? 'it is being removed.');
+    const mark = literal(row.damage ?? BEING_REMOVED);
     const isLive = now.live?.[lineOf(id)] === id.generation;
     return [
       { $set: { [`generations.${generationName(id)}.damage`]: mark } },

@@ -6,6 +6,7 @@ import {
   neverWait,
   type Database,
 } from '../../sqlite/database';
+import { BEING_REMOVED } from '../damage';
 import { isGone } from '../lease-holder';
 import type { GenerationId, Registry, RemovalGuard } from '../read-models';
 
@@ -74,7 +75,7 @@ const statementsOn = (db: Database) => ({
   enter: db.prepare(`UPDATE generations SET is_live = 1, left_at = NULL WHERE ${WHICH}`),
   damage: db.prepare(`UPDATE generations SET damage = coalesce(damage, ?) WHERE ${WHICH}`),
   retire: db.prepare(
-    `UPDATE generations SET is_live = 0, damage = coalesce(damage, 'it is being removed.') WHERE ${WHICH}`,
+    `UPDATE generations SET is_live = 0, damage = coalesce(damage, '${BEING_REMOVED}') WHERE ${WHICH}`,
   ),
   forget: db.prepare(`DELETE FROM generations WHERE ${WHICH}`),
   lease: db.prepare('SELECT what, holder, until, note FROM leases WHERE what = ?'),
