@@ -15,7 +15,7 @@ interface Edit {
 /** Another release of the program: the same build except for these edits. Returns its main file. */
 export const releaseWith = (version: string, edits: readonly Edit[]): string => {
   const folder = freshFolder();
-  for (const part of ['src', 'projections'])
+  for (const part of ['src', 'projections', 'portal'])
     cpSync(join(DIST, part), join(folder, 'dist', part), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ version }));
