@@ -293,11 +293,11 @@ describe('after random histories', () => {
       'application_deleted',
       'expired',
       'expiring',
-      'valid',
       'lasting',
       'revoked',
       'tenant_deleted',
       'unknown',
+      'valid',
     ]);
   });
 });

@@ -23,6 +23,7 @@ const needed: Readonly<Record<string, string | undefined>> = {
   'GET /permissions': undefined,
   'GET /limits': undefined,
   'GET /logs': 'log:read',
+  'GET /logs/counts': 'log:read',
   'GET /logs/entity-types': 'log:read',
   'GET /events': 'log:read',
   'GET /events/:id': 'log:read',

@@ -13,33 +13,40 @@ import { ok, route } from './route';
 const INTERVALS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 type Interval = keyof typeof INTERVALS;
 const MAX_INTERVALS = 120;
+const DEFAULT_INTERVAL: Interval = 'day';
+const DEFAULT_INTERVALS = 30;
 
 const names = Object.keys(INTERVALS) as readonly Interval[];
 
 /** Only what rows are numbered by can be counted at the cost of a few lookups. */
 const query = queryCheck(
   {
-    interval: choiceParameter('How long each interval is, in UTC. Required.', names, 'hour'),
-    start_date: dateParameter('Where the first interval starts. Required.'),
-    end_date: dateParameter(`Where the last one ends, at most ${MAX_INTERVALS} intervals later. Required.`),
+    interval: choiceParameter(
+      `How long each interval is, in UTC. Default: ${DEFAULT_INTERVAL}.`,
+      names,
+      'hour',
+    ),
+    start_date: dateParameter(
+      `Where the first interval starts. Default: ${DEFAULT_INTERVALS} intervals before the end.`,
+    ),
+    end_date: dateParameter(
+      `Where the last one ends, at most ${MAX_INTERVALS} intervals later. Default: now.`,
+    ),
     entity_type: textParameter('Only logs of this entity type.', 'tenant'),
   },
   'refused',
 );
 type Query = ReturnType<typeof query>;
 
-const required = <T>(name: string, value: T | undefined): T => {
-  if (value === undefined) throw invalid({ [name]: ['is required'] });
-  return value;
-};
-
 /** The start, the beginning of each further interval, and the end. */
-const momentsOf = (values: Query): { readonly interval: Interval; readonly moments: readonly string[] } => {
-  const interval = required('interval', values.interval);
-  const start = required('start_date', values.start_date);
-  const end = required('end_date', values.end_date);
-  mustBeInOrder(values);
+const momentsOf = (
+  { interval = DEFAULT_INTERVAL, ...values }: Query,
+  now: string,
+): { readonly interval: Interval; readonly moments: readonly string[] } => {
   const ms = INTERVALS[interval];
+  const end = values.end_date ?? now;
+  const start = values.start_date ?? new Date(Date.parse(end) - DEFAULT_INTERVALS * ms).toISOString();
+  mustBeInOrder({ start_date: start, end_date: end });
   const [from, upTo] = [Math.floor(Date.parse(start) / ms), Math.ceil(Date.parse(end) / ms)];
   if (upTo - from > MAX_INTERVALS)
     throw invalid({
@@ -68,8 +75,8 @@ export const countOwnLogs = route<undefined, Query>({
     example: countsExample,
   },
   projection: 'logs',
-  handle: async ({ tenantId, query: values }, { reader }) => {
-    const { interval, moments } = momentsOf(values);
+  handle: async ({ tenantId, at, query: values }, { reader }) => {
+    const { interval, moments } = momentsOf(values, at);
     const counts = await countLogs(reader('logs'), tenantId, values.entity_type, moments);
     return ok({ interval, data: counts.map((count, i) => ({ start_date: moments[i], count })) });
   },
