@@ -9,6 +9,7 @@ import {
   sqliteVersion,
   type Database,
 } from '../../sqlite/database';
+import { yieldToEventLoop } from '../../async/clock';
 import { answerInPlace, type Thread } from '../../async/thread';
 import {
   APPEND_MS,
@@ -84,6 +85,18 @@ const ensureLog = (path: string, prefix: string, opening: Opening, format: numbe
     createLog(path, prefix, format);
   }
   mustBeOurLog(path, prefix);
+};
+
+/** Yields before each append: who appends in a loop must not keep timers and signals waiting. */
+const appendingHere = (file: AppenderFile): Thread => {
+  const { call, close } = answerInPlace(() => appending(file));
+  return {
+    call: async (request, withinMs) => {
+      await yieldToEventLoop();
+      return call(request, withinMs);
+    },
+    close,
+  };
 };
 
 /** One attempt. Rejects with `no_answer` if the outcome is unknown. */
@@ -166,7 +179,7 @@ export const sqliteEventLog = async (
   {
     opening = 'create',
     format = NEWEST_FORMAT,
-    appender: appenderOf = (file) => answerInPlace(() => appending(file)),
+    appender: appenderOf = appendingHere,
   }: SqliteOptions = {},
 ): Promise<EventLog> => {
   const path = logPath(folder);
