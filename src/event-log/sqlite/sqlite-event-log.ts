@@ -176,11 +176,7 @@ const logQueries = (db: Database, path: string) => {
 export const sqliteEventLog = async (
   folder: string,
   streams: Streams,
-  {
-    opening = 'create',
-    format = NEWEST_FORMAT,
-    appender: appenderOf = appendingHere,
-  }: SqliteOptions = {},
+  { opening = 'create', format = NEWEST_FORMAT, appender: appenderOf = appendingHere }: SqliteOptions = {},
 ): Promise<EventLog> => {
   const path = logPath(folder);
   const { prefix } = streams;
