@@ -1,13 +1,11 @@
+import { shortDigest } from '../domain/key-format';
 import type { LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { isJsonObject } from '../json';
 
-const DIGEST_PREFIX_LENGTH = 8;
-
-/** With the whole digest, a reader could check guesses at a key. */
 const withShortDigest = (data: Readonly<Record<string, unknown>>): unknown => {
   const { digest } = data;
-  return typeof digest === 'string' ? { ...data, digest: digest.slice(0, DIGEST_PREFIX_LENGTH) } : data;
+  return typeof digest === 'string' ? { ...data, digest: shortDigest(digest) } : data;
 };
 
 /** Bytes that are not JSON are shown in base64. */

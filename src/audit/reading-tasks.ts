@@ -12,6 +12,7 @@ import { searchEvent } from './find-event';
 import { fairTurns, readingInTurns, type Turns } from './fair-turns';
 import { liveTail, type LiveTail } from './live-tail';
 import { CHUNKS_AHEAD, failureOf, type Answer, type ReadingTask, type StreamAnswer } from './reading';
+import { applicationsAt, type PastApplicationPage } from './past-applications';
 import { tenantAt, type Moment } from './tenant-history';
 
 type TaskWithAnswer = Exclude<ReadingTask, { do: 'stream' }>;
@@ -21,7 +22,7 @@ const documentAt = async (
   tenantId: string,
   moment: Moment,
 ): Promise<TenantDocument | undefined> => {
-  const tenant = await tenantAt(ledgerLog, tenantId, moment);
+  const { tenant } = await tenantAt(ledgerLog, tenantId, moment);
   return tenant.status === 'absent' ? undefined : documentOfTenant(tenant);
 };
 
@@ -33,7 +34,7 @@ const answerOf = (
   task: TaskWithAnswer,
   turns: Turns,
   gone: AbortSignal,
-): Promise<TenantDocument | Position | readonly Change[] | undefined> => {
+): Promise<TenantDocument | PastApplicationPage | Position | readonly Change[] | undefined> => {
   const tenantId = task.do === 'search' ? task.wanted.tenantId : task.tenantId;
   const turn = async (): Promise<void> => {
     await turns(tenantId);
@@ -47,6 +48,8 @@ const answerOf = (
       return changesOf(reading, task.event);
     case 'tenant_at':
       return documentAt(reading, task.tenantId, task.moment);
+    case 'applications_at':
+      return applicationsAt(reading, task.tenantId, task.question);
   }
 };
 

@@ -7,6 +7,7 @@ import { condition } from '../async/condition';
 import type { Change } from './entity-fields';
 import type { EventText, StreamRequest } from './event-texts';
 import type { EventSearch } from './find-event';
+import type { PastApplicationPage, PastQuestion } from './past-applications';
 import type { Moment } from './tenant-history';
 import { tenantSlots } from './tenant-slots';
 
@@ -14,6 +15,7 @@ import { tenantSlots } from './tenant-slots';
 export interface Reading {
   /** Undefined: it did not exist at that moment. */
   tenantAt(tenantId: string, moment: Moment, until: Until): Promise<TenantDocument | undefined>;
+  applicationsAt(tenantId: string, question: PastQuestion, until: Until): Promise<PastApplicationPage>;
   /** What an event of the tenant changed. */
   changes(tenantId: string, event: LoggedEvent, until: Until): Promise<readonly Change[]>;
   /** The position of the event. */
@@ -46,6 +48,12 @@ export type ReadingTask =
       readonly do: 'tenant_at';
       readonly tenantId: string;
       readonly moment: Moment;
+      readonly deadline: number;
+    }
+  | {
+      readonly do: 'applications_at';
+      readonly tenantId: string;
+      readonly question: PastQuestion;
       readonly deadline: number;
     }
   | {
@@ -155,6 +163,8 @@ export const readingWith = (start: StartTask): Reading => {
   return {
     tenantAt: (tenantId, moment, until) =>
       found(tenantId, { do: 'tenant_at', tenantId, moment, deadline: until.deadline }, until),
+    applicationsAt: (tenantId, question, until) =>
+      found(tenantId, { do: 'applications_at', tenantId, question, deadline: until.deadline }, until),
     changes: (tenantId, event, until) =>
       found(tenantId, { do: 'changes', tenantId, event, deadline: until.deadline }, until),
     search: (wanted, until) =>

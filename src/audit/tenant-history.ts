@@ -1,8 +1,7 @@
+import { isoNow } from '../async/clock';
 import { boundedCache } from '../bounded-cache';
 import { auditLine } from '../domain/audit-wording';
 import type { Recorded, TenantEvent } from '../domain/events';
-import { liveKeysOf } from '../domain/grants';
-import { isAssignable } from '../domain/permissions';
 import type { Tenant } from '../domain/tenant';
 import { evolve } from '../domain/tenant-folding';
 import type { LoggedEvent, Position } from '../event-log/event-log';
@@ -25,6 +24,7 @@ const isAfter = (event: LoggedEvent, moment: Moment): boolean =>
 const UPDATES: ReadonlySet<string> = new Set<TenantEvent['type']>([
   'TenantUpdated',
   'TenantPlanChanged',
+  'TenantKeyLifetimeSet',
   'ApplicationRenamed',
   'ApplicationPermissionsSet',
   'KeyExpirySet',
@@ -69,6 +69,12 @@ const entryOf = (event: Recorded<TenantEvent>, changes: readonly Change[]) => {
 };
 export type HistoryEntry = ReturnType<typeof entryOf>;
 
+export interface PastTenant {
+  readonly tenant: Tenant;
+  /** Keys expire by time, so a position counts as the time of the last event up to it. */
+  readonly time: string;
+}
+
 /**
  * The tenant at a moment, by default now. Throws `tenant_unreadable`. Finding out what each event changed costs several
  * times as much, and is done only for a caller who wants the entries.
@@ -78,16 +84,22 @@ export const tenantAt = async (
   tenantId: string,
   moment?: Moment,
   onEntry?: (entry: HistoryEntry) => void,
-): Promise<Tenant> => {
+): Promise<PastTenant> => {
   const folding = foldingStream(emptyFold, tenantId);
+  let time = '';
+  const then = (): PastTenant => ({
+    tenant: folding.fold().tenant,
+    time: moment === undefined ? isoNow() : 'time' in moment ? moment.time : time,
+  });
   for await (const batch of log.readStream(streams.tenant(tenantId)))
     for (const logged of batch) {
-      if (moment !== undefined && isAfter(logged, moment)) return folding.fold().tenant;
+      if (moment !== undefined && isAfter(logged, moment)) return then();
+      time = timeOf(logged);
       const event = tenantEventOf(logged, folding.revision(), tenantId, streams);
       if (onEntry === undefined) folding.take(event);
       else onEntry(entryOf(event, takeWithChanges(folding, event)));
     }
-  return folding.fold().tenant;
+  return then();
 };
 
 /** The tenant just before an event of its own stream. */
@@ -135,19 +147,4 @@ export const updateChanges = (ledgerLog: LedgerLog) => {
       throw error;
     }
   };
-};
-
-/**
- * What each Application could do at a moment, and with which keys: those valid at that time, possibly none. Nobody has
- * access to a deleted tenant.
- */
-export const accessTo = (tenant: Tenant, at: string) => {
-  if (tenant.status !== 'active') return [];
-  return [...tenant.applications.values()].map((application) => ({
-    application_id: application.id,
-    name: application.name,
-    type: application.type,
-    permissions: application.permissions.filter((permission) => isAssignable(permission, application.type)),
-    keys: liveKeysOf(tenant, application, at).map(({ id, expiresAt }) => ({ id, expires_at: expiresAt })),
-  }));
 };

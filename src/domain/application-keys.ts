@@ -22,12 +22,29 @@ export interface NewKey {
   readonly at: string;
 }
 
+const DAY_SECONDS = 86_400;
+
+/** `90 days`, `3600 seconds`. */
+const durationText = (seconds: number): string =>
+  seconds % DAY_SECONDS === 0 ? `${seconds / DAY_SECONDS} days` : `${seconds} seconds`;
+
+const mustExpireInTime = ({ maxKeyLifetimeSeconds: max }: ActiveTenant, { expiresAt, at }: NewKey): void => {
+  if (max === undefined) return;
+  const latest = Date.parse(at) + max * 1_000;
+  if (expiresAt !== undefined && Date.parse(expiresAt) <= latest) return;
+  throw refusal(
+    'expiry_invalid',
+    `Keys of this tenant must expire within ${durationText(max)}: now by ${new Date(latest).toISOString()}.`,
+  );
+};
+
 export const keyAdded = (tenant: ActiveTenant, applicationId: string, key: NewKey): TenantEvent => {
   const { keyId, digest, expiresAt, name } = key;
   if (name !== undefined) mustBeName(name);
   if (keyBy(tenant.keys, digest) !== undefined) throw refusal('key_exists', 'This key already exists.');
   if (isExpired(expiresAt, key.at))
     throw refusal('expiry_invalid', `The expiry ${expiresAt} is not in the future.`);
+  mustExpireInTime(tenant, key);
   return {
     type: 'KeyAdded',
     data: {

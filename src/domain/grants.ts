@@ -36,11 +36,27 @@ export const mustHoldAll = (
 export const effectivePermissions = (application: KeyHolder): readonly string[] =>
   application.permissions.filter((permission) => holds(application, permission));
 
+/** The live keys of an Application, oldest first. */
 export const liveKeysOf = (
   { keys }: Pick<ActiveTenant, 'keys'>,
   { digests }: Pick<Application, 'digests'>,
   at: string,
 ): readonly Key[] => digests.flatMap((digest) => keyBy(keys, digest) ?? []).filter((key) => isLive(key, at));
+
+export interface KeyWithDigest extends Key {
+  readonly digest: string;
+}
+
+/** The same with their digests. */
+export const liveKeysWithDigests = (
+  { keys }: Pick<ActiveTenant, 'keys'>,
+  { digests }: Pick<Application, 'digests'>,
+  at: string,
+): readonly KeyWithDigest[] =>
+  digests.flatMap((digest) => {
+    const key = keyBy(keys, digest);
+    return key !== undefined && isLive(key, at) ? [{ ...key, digest }] : [];
+  });
 
 type IsLost = (application: Application, key: Key) => boolean;
 

@@ -32,6 +32,11 @@ export const shortFromBase62 = (text: string): number => {
   return value;
 };
 
+const SHORT_DIGEST_LENGTH = 8;
+
+/** Enough of a key's digest to recognise the key, and too little to check guesses at it. */
+export const shortDigest = (digest: string): string => digest.slice(0, SHORT_DIGEST_LENGTH);
+
 /** Tells a key from a typo, for texts that match KEY_PATTERN. */
 export const hasChecksum = (key: string): boolean =>
   shortFromBase62(key.slice(-CHECKSUM_LENGTH)) === crc32(key.slice(0, -CHECKSUM_LENGTH));

@@ -23,6 +23,8 @@ interface ExistingTenant {
   readonly name: string;
   readonly settings: TenantSettings;
   readonly includedMonthlyActiveTokens: number;
+  /** New keys must expire within it. Undefined: no limit. */
+  readonly maxKeyLifetimeSeconds?: number;
   readonly created: Stamp;
   readonly modified?: Stamp;
   /** The revision of the last event that changed the Tenant itself: its ETag. */
@@ -112,6 +114,17 @@ export const changePlan =
   (now) => {
     mustBeActive(now);
     return [{ type: 'TenantPlanChanged', data: { includedMonthlyActiveTokens } }];
+  };
+
+/** A hundred years: any date that results can be written in ISO 8601. */
+export const MAX_KEY_LIFETIME_SECONDS = 3_155_760_000;
+
+/** Existing keys stay as they are. Null: no limit. */
+export const setKeyLifetime =
+  (maxKeyLifetimeSeconds: number | null): Decide =>
+  (now) => {
+    mustBeActive(now);
+    return [{ type: 'TenantKeyLifetimeSet', data: { maxKeyLifetimeSeconds } }];
   };
 
 export const deleteTenant = (): Decide => (now) => {

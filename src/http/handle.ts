@@ -148,11 +148,12 @@ const requestOf = (ctx: ApiContext, route: Route, dependencies: ApiDependencies)
   const { headers, recordsClients } = dependencies.settings;
   const { at, deadline, traceId } = ctx.state;
   const { presented, identity } = authenticated(ctx.state);
-  const { tenantId, application } = identity;
+  const { tenantId, application, keyId } = identity;
   const writes = route.method !== 'get';
   return {
     tenantId,
     application,
+    keyId,
     caller: { kind: 'key', digest: presented.digest, applicationId: application.id },
     at,
     deadline,

@@ -170,41 +170,39 @@ const REFUSED: ReadonlySet<string | undefined> = new Set<FaultCode>([
 /** Refused by a decision, the ledger or the log's format. `execute` refuses only at the head of the stream. */
 export const isRefused = (error: unknown): boolean => isRefusal(error) || REFUSED.has(codeOf(error));
 
-/** Plans on the cached state; refusals and retries are planned again at the head of the stream. */
+/** Plans on the cached state. What was refused or repeated there is planned again on the state at `since` or later. */
 const makePlan = async (
   dependencies: LedgerDependencies,
   command: Command,
-  isFresh: boolean,
+  { isFresh, since }: { readonly isFresh: boolean; readonly since: number },
 ): Promise<{ readonly plan: Plan; readonly known: KnownTenant }> => {
-  const { folds } = dependencies;
-  const { tenantId, deadline } = command;
-  const atHead = async () => {
-    const known = await folds.asOf(tenantId, threadMs(), deadline);
+  const planAt = async (time: number) => {
+    const known = await dependencies.folds.asOf(command.tenantId, time, command.deadline);
     return { known, plan: await planFor(dependencies, known, command) };
   };
-  if (isFresh) return atHead();
-  const known = await folds.asOf(tenantId, -Infinity, deadline);
+  if (isFresh) return planAt(threadMs());
   try {
-    const plan = await planFor(dependencies, known, command);
-    return plan.kind === 'append' ? { plan, known } : await atHead();
+    const planned = await planAt(-Infinity);
+    if (planned.plan.kind === 'append') return planned;
   } catch (error) {
-    if (isRefused(error)) return atHead();
-    throw error;
+    if (!isRefused(error)) throw error;
   }
+  return planAt(since);
 };
 
+/** A refusal takes account of everything written before the command arrived, so those that wait share a read. */
 const tryOnce = async (
   dependencies: LedgerDependencies,
   command: Command,
-  isFresh: boolean,
+  attempt: { readonly isFresh: boolean; readonly since: number },
 ): Promise<Executed> => {
-  const { plan, known } = await makePlan(dependencies, command, isFresh);
+  const { plan, known } = await makePlan(dependencies, command, attempt);
   if (plan.kind === 'repeat') return repeat(known.fold, plan.events);
   try {
     return await append(dependencies, command, known, plan);
   } catch (error) {
-    if (isFresh || !isRefused(error)) throw error;
-    return tryOnce(dependencies, command, true);
+    if (attempt.isFresh || !isRefused(error)) throw error;
+    return tryOnce(dependencies, command, { ...attempt, isFresh: true });
   }
 };
 
@@ -225,12 +223,14 @@ export const ledger = (dependencies: LedgerDependencies): Ledger => {
 
   return {
     ...identifying(dependencies, folds, keys),
-    execute: (command) =>
-      exclusive(command, () =>
+    execute: (command) => {
+      const since = threadMs();
+      return exclusive(command, () =>
         inTurn(streams.tenant(command.tenantId), command.deadline - ANSWER_MS, () =>
-          retryOnConflict((isFresh) => tryOnce(dependencies, command, isFresh)),
+          retryOnConflict((isFresh) => tryOnce(dependencies, command, { isFresh, since })),
         ),
-      ),
+      );
+    },
     stateOf: async (tenantId, deadline) => (await folds.asOf(tenantId, threadMs(), deadline)).fold.tenant,
     unreadable: () => folds.unreadable(),
   };

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import * as entityFields from '../../src/audit/entity-fields';
-import { accessTo, tenantAt, updateChanges, type HistoryEntry } from '../../src/audit/tenant-history';
+import { accessTo } from '../../src/audit/past-applications';
+import { tenantAt, updateChanges, type HistoryEntry } from '../../src/audit/tenant-history';
 import type { TenantEvent } from '../../src/domain/events';
 import { decode } from '../../src/event-log/codec';
 import type { LedgerLog } from '../../src/event-log/ledger-log';
@@ -62,16 +63,13 @@ describe('the history of a tenant', () => {
   });
 
   it('returns the state at a time: everything recorded up to it', async () => {
-    expect(await tenantAt(ledgerLog, tenantId, { time: '2023-12-31T23:59:59.999Z' })).toEqual({
-      status: 'absent',
-    });
-    expect(await on(1)).toMatchObject({ status: 'active', name: 'One' });
-    expect(await tenantAt(ledgerLog, tenantId, { time: '2024-01-04T23:59:59.999Z' })).toMatchObject({
-      name: 'One',
-    });
-    expect(await on(5)).toMatchObject({ name: 'Two' });
-    expect(await on(8)).toMatchObject({ status: 'deleted' });
-    expect(await tenantAt(ledgerLog, tenantId)).toMatchObject({ status: 'deleted' });
+    const tenant = async (time: string) => (await tenantAt(ledgerLog, tenantId, { time })).tenant;
+    expect(await tenant('2023-12-31T23:59:59.999Z')).toEqual({ status: 'absent' });
+    expect(await tenant(at(1))).toMatchObject({ status: 'active', name: 'One' });
+    expect(await tenant('2024-01-04T23:59:59.999Z')).toMatchObject({ name: 'One' });
+    expect(await tenant(at(5))).toMatchObject({ name: 'Two' });
+    expect(await tenant(at(8))).toMatchObject({ status: 'deleted' });
+    expect((await tenantAt(ledgerLog, tenantId)).tenant).toMatchObject({ status: 'deleted' });
   });
 
   it('returns the state at a position, including that event', async () => {
@@ -79,7 +77,8 @@ describe('the history of a tenant', () => {
     await tenantAt(ledgerLog, tenantId, undefined, (entry) => entries.push(entry));
     const renamed = entries.find(({ type }) => type === 'TenantUpdated');
     expect(await tenantAt(ledgerLog, tenantId, { position: renamed?.position ?? '' })).toMatchObject({
-      name: 'Two',
+      tenant: { name: 'Two' },
+      time: renamed?.at,
     });
   });
 
@@ -106,8 +105,8 @@ describe('the history of a tenant', () => {
   });
 
   it('compares two moments, entity by entity', async () => {
-    expect(entityFields.differencesBetween(await on(5), await on(5))).toEqual([]);
-    expect(entityFields.differencesBetween(await on(3), await on(7))).toEqual([
+    expect(entityFields.differencesBetween((await on(5)).tenant, (await on(5)).tenant)).toEqual([]);
+    expect(entityFields.differencesBetween((await on(3)).tenant, (await on(7)).tenant)).toEqual([
       {
         entity: `tenant ${tenantId}`,
         changes: [
@@ -131,8 +130,8 @@ describe('the history of a tenant', () => {
 
   it('tells who could do what: keys that were neither revoked nor expired, permissions that the type may hold', async () => {
     const keysOn = async (day: number) =>
-      accessTo(await on(day), at(day)).flatMap(({ keys }) => keys.map(({ id }) => id));
-    expect(accessTo(await on(4), at(4))).toEqual([
+      accessTo(await on(day)).flatMap(({ keys }) => keys.map(({ id }) => id));
+    expect(accessTo(await on(4))).toEqual([
       {
         application_id: APPLICATION,
         name: 'App',
@@ -145,7 +144,7 @@ describe('the history of a tenant', () => {
     expect(await keysOn(3)).toEqual([KEY]);
     expect(await keysOn(6)).toEqual([OTHER_KEY]);
     expect(await keysOn(7)).toEqual([]);
-    expect(accessTo(await on(8), at(8))).toEqual([]);
+    expect(accessTo(await on(8))).toEqual([]);
   });
 
   it('finds what updates changed, even if reading starts in the middle', async () => {

@@ -7,6 +7,7 @@ import { until } from '../support/waiting';
 
 const UUID = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+const DIGEST = expect.stringMatching(/^[0-9a-f]{8}$/);
 const KEY = expect.stringMatching(/^key_[0-9A-Za-z]{55}$/);
 /** The rest of the problem's body is checked against the published API description. */
 const problem = (status: number, code: string) =>
@@ -54,7 +55,7 @@ describe('creating an Application', () => {
       tenant_id: tenantId,
       ...shop,
       key: KEY,
-      keys: [{ id: UUID, created_by: owner.id, created_at: TIME }],
+      keys: [{ id: UUID, digest: DIGEST, created_by: owner.id, created_at: TIME }],
       created_by: owner.id,
       created_at: TIME,
     });
@@ -228,13 +229,15 @@ describe('the entity tag of an Application', () => {
   it('gives 304 while the Application has not changed, whenever its keys were used', async () => {
     const { id, key } = await created();
     const path = `/applications/${id}`;
-    const shown = await to(path);
-    await to('/permissions', { key });
+    const [shown, own] = [await to(path), await to('/applications/key', { key })];
     const isUsed = async () => (await to(path)).json.keys[0].last_used_at !== undefined;
     await until(isUsed, 5_000);
-    for (const at of [path, '/applications/key']) {
-      const unchanged = await ifChanged(at, tagOf(shown), at === path ? owner.key : key);
-      expect([unchanged.status, unchanged.text, tagOf(unchanged)]).toEqual([304, '', tagOf(shown)]);
+    for (const [at, tag, caller] of [
+      [path, tagOf(shown), owner.key],
+      ['/applications/key', tagOf(own), key],
+    ] as const) {
+      const unchanged = await ifChanged(at, tag, caller);
+      expect([unchanged.status, unchanged.text, tagOf(unchanged)]).toEqual([304, '', tag]);
     }
   });
 
@@ -308,6 +311,7 @@ describe('keys', () => {
     const { key, ...second } = answer.json;
     expect(second).toEqual({
       id: UUID,
+      digest: DIGEST,
       name: 'Second',
       created_by: owner.id,
       created_at: TIME,

@@ -89,10 +89,11 @@ const everyAnswer = async (url: string, key: string): Promise<ReadonlyMap<string
     await get(`/events?limit=1&after=${encodeURIComponent(position)}`, sse);
     await get(`/events/${id}`);
     await get(`/tenants/self?as_of=${encodeURIComponent(position)}`);
+    await get(`/applications?as_of=${encodeURIComponent(position)}`);
   }
   for (const query of ['limit=2', 'follow=true&limit=3', 'type=TokenRead', 'operation=read&limit=2'])
     await get(`/events?${query}`);
-  for (const path of ['/events?after=', '/tenants/self?as_of='])
+  for (const path of ['/events?after=', '/tenants/self?as_of=', '/applications?as_of='])
     for (const position of ['tenant:9999', 'activity:9999', '0000000000000001', 'MDAwMDE.c2lnbmVk', 'x'])
       await get(`${path}${position}`);
   await get('/events/7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11');

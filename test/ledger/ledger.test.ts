@@ -6,6 +6,7 @@ import { addKey, revokeKey } from '../../src/domain/application-keys';
 import { deleteApplication, updateApplication } from '../../src/domain/applications';
 import { changePlan, deleteTenant, type Decide } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
+import { codeOf } from '../../src/fault';
 import { anEvent, eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { OWNER } from '../support/given';
@@ -170,6 +171,28 @@ describe('If-Match', () => {
       expect(codes.filter((code) => code === 'precondition_failed')).toHaveLength(99);
     }
     expect(await historyOf(program, customer)).toHaveLength(3 + 4);
+  });
+
+  it('reads the stream at most once for all that were waiting', async () => {
+    const folder = freshFolder();
+    let reads = 0;
+    const program = await openLedger(folder, (log) => ({
+      ...log,
+      readStream: (...input) => {
+        reads += 1;
+        return log.readStream(...input);
+      },
+    }));
+    const customer = await makeCustomer(program);
+    reads = 0;
+    const writers = Array.from({ length: 50 }, (_, n) =>
+      program.ledger.execute(rename(customer, `${n}`, ifAt(0))),
+    );
+    const codes = (await Promise.allSettled(writers)).map((result) =>
+      result.status === 'fulfilled' ? 'written' : codeOf(result.reason),
+    );
+    expect(codes).toEqual(['written', ...Array.from({ length: 49 }, () => 'precondition_failed')]);
+    expect(reads).toBeLessThanOrEqual(1);
   });
 });
 

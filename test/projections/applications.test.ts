@@ -241,7 +241,7 @@ describe('after random histories', () => {
         }
 
       const expected = now.status === 'absent' ? [] : [...now.applications.values()];
-      const question = { filter: {}, page: 1, size: 100 };
+      const question = { filter: {}, at: time(events.length), page: 1, size: 100 };
       const listed = await findApplications(keys.reader, TENANT, question);
       expect(listed.total).toBe(expected.length);
       expect(listed.applications).toEqual(

@@ -152,7 +152,7 @@ describe('a rolling upgrade', () => {
     await expectAllAt(young);
     const refused = await operator('serve', older);
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toContain('The event log has format 3, and this program knows formats up to 1.');
+    expect(refused.stderr).toContain('The event log has format 4, and this program knows formats up to 1.');
     expect(await young.stop()).toBe(0);
   });
 });

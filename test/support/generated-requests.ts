@@ -57,6 +57,7 @@ const valueBy = (schema: Schema): Value => {
       return objectBy(schema);
     case 'string':
       if (schema['format'] === 'uuid') return fc.uuid();
+      if (typeof schema['pattern'] === 'string') return fc.stringMatching(new RegExp(schema['pattern']));
       return schema['format'] === 'date-time'
         ? fc
             .date({ min: new Date(0), max: new Date('2100-01-01'), noInvalidDate: true })
@@ -80,7 +81,7 @@ const NOT_RIGHT: Readonly<Record<string, readonly string[]>> = {
   '/logs/counts': ['start_date', 'end_date'],
   '/events': ['after', 'end_date', 'follow', 'entity_type', 'entity_id'],
   '/tenants/self': ['as_of'],
-  '/applications': ['start'],
+  '/applications': ['start', 'as_of'],
 };
 
 /**

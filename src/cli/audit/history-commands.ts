@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import { allEntities, differencesBetween, type Fields } from '../../audit/entity-fields';
-import { accessTo, tenantAt, type HistoryEntry, type Moment } from '../../audit/tenant-history';
-import { isoNow } from '../../async/clock';
+import { accessTo } from '../../audit/past-applications';
+import { tenantAt, type HistoryEntry, type Moment, type PastTenant } from '../../audit/tenant-history';
 import type { Tenant } from '../../domain/tenant';
 import type { LedgerLog } from '../../event-log/ledger-log';
 import { fault } from '../../fault';
@@ -22,7 +22,7 @@ const stateAt = async (
   tenantId: string,
   moment: Moment | undefined,
   onEntry?: (entry: HistoryEntry) => void,
-): Promise<Tenant> => {
+): Promise<PastTenant> => {
   await mustBeMomentOf(ledgerLog, moment);
   return tenantAt(ledgerLog, tenantId, moment, onEntry);
 };
@@ -72,15 +72,13 @@ const printDifferences = (io: Io, before: Tenant, after: Tenant, json = false): 
 const history = (io: Io, { tenant: tenantId, at, diff, json }: Options): Promise<void> =>
   withConfiguredLog(io, async (ledgerLog) => {
     if (diff !== undefined) {
-      const [before, after] = [
-        await stateAt(ledgerLog, tenantId, diff[0]),
-        await stateAt(ledgerLog, tenantId, diff[1]),
-      ];
+      const { tenant: before } = await stateAt(ledgerLog, tenantId, diff[0]);
+      const { tenant: after } = await stateAt(ledgerLog, tenantId, diff[1]);
       if (before.status === 'absent') mustExist(after, tenantId, diff[1]);
       return printDifferences(io, before, after, json);
     }
     const entries: HistoryEntry[] = [];
-    const tenant = await stateAt(ledgerLog, tenantId, at, (entry) => entries.push(entry));
+    const { tenant } = await stateAt(ledgerLog, tenantId, at, (entry) => entries.push(entry));
     mustExist(tenant, tenantId, at);
     printHistory(io, tenant, entries, json);
   });
@@ -102,16 +100,14 @@ export const historyCommand = (io: Io): Command =>
       return history(io, options);
     });
 
-/** Keys expire by time, so a position counts as the time of the last event up to it. */
 const access =
   (io: Io) =>
   ({ tenant: tenantId, at, json }: Options): Promise<void> =>
     withConfiguredLog(io, async (ledgerLog) => {
-      let last = '';
-      const tenant = await stateAt(ledgerLog, tenantId, at, (entry) => (last = entry.at));
+      const then = await stateAt(ledgerLog, tenantId, at);
+      const { tenant, time } = then;
       mustExist(tenant, tenantId, at);
-      const time = at === undefined ? isoNow() : 'time' in at ? at.time : last;
-      const rows = accessTo(tenant, time);
+      const rows = accessTo(then);
       if (json === true) return printJson(io, { at: time, status: tenant.status, applications: rows });
       if (tenant.status === 'deleted')
         return notice(io, `Tenant ${tenantId} was deleted: nobody had access.`);

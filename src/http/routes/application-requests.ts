@@ -8,7 +8,7 @@ import type { NewKey } from '../../domain/application-keys';
 import type { Resource } from '../../ledger/ledger';
 import { digestOf } from '../../ledger/api-key';
 import { uuidFrom } from '../../uuid';
-import { choiceParameter, formats, invalid, listParameter } from '../request/validation';
+import { choiceParameter, formats, invalid, listParameter, textParameter } from '../request/validation';
 import type { RouteRequest } from './route';
 import { applicationOfTenant, applicationTag } from './application-view';
 import { described, uuid, type Schema } from './schema';
@@ -91,6 +91,17 @@ export const orInvalid = async <T>(deciding: Promise<T>): Promise<T> => {
     if (field === undefined) throw error;
     throw invalid({ [field]: [`is refused: ${(error as Error).message.replace(/\.$/, '')}`] });
   }
+};
+
+/** In any case: tools print digests in either. */
+export const keyDigestParameter = (description: string) => {
+  const parameter = textParameter(description, '5f0a6c1e');
+  return {
+    ...parameter,
+    schema: { type: 'string', pattern: '^[0-9A-Fa-f]{8,64}$' },
+    rule: 'must be the first 8 to 64 characters of the SHA-256 of a key, in hex',
+    read: (text: string) => text.toLowerCase(),
+  };
 };
 
 /** List filters that may be repeated. */

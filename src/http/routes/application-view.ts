@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import type { ApplicationDocument } from '../../../projections/applications';
 import type { KeyDayView } from '../../../projections/key-days';
 import type { Caused } from '../../domain/events';
-import { liveKeysOf } from '../../domain/grants';
+import { liveKeysWithDigests, type KeyWithDigest } from '../../domain/grants';
+import { shortDigest } from '../../domain/key-format';
 import { applicationTypes } from '../../domain/permissions';
 import type { ActiveTenant, Application } from '../../domain/tenant';
 import { stampOf } from '../../domain/tenant-folding';
@@ -12,6 +13,7 @@ import { count, listOf, described, moment, record, text, uuid } from './schema';
 
 interface KeyView {
   readonly id: string;
+  readonly digest: string;
   /** Only in the response to the request that created it: it is not stored anywhere. */
   readonly key?: string | undefined;
   readonly name?: string | undefined;
@@ -30,6 +32,11 @@ export const keySchema = record(
   'ApplicationKey',
   {
     id: described(uuid, 'The id of the key, which is not the key itself.'),
+    digest: described(
+      text,
+      'The first 8 characters of its SHA-256 in hex: whoever has a key can find out which one it is.',
+      '5f0a6c1e',
+    ),
     key: described(text, KEY, KEY_EXAMPLE),
     name: described(text, 'Its name.', 'Nightly import'),
     created_by: described(uuid, 'The user or the Application that created it.'),
@@ -52,17 +59,19 @@ export const applicationSchema = record(
     type: described({ type: 'string', enum: applicationTypes }, 'What kind of permissions it may hold.'),
     permissions: described(listOf(text), 'What it may do.'),
     key: described(text, KEY, KEY_EXAMPLE),
+    key_id: described(uuid, 'The key of the request; only in the response to `GET /applications/key`.'),
     keys: described(listOf(keySchema), 'Its keys that are neither revoked nor expired, oldest first.'),
     created_by: described(uuid, 'The user or the Application that created it.'),
     created_at: described(moment, 'When it was created.'),
     modified_by: described(uuid, 'The user or the Application that modified it last.'),
     modified_at: described(moment, 'When the request arrived that modified it last.'),
   },
-  ['key', 'created_by', 'modified_by', 'modified_at'],
+  ['key', 'key_id', 'created_by', 'modified_by', 'modified_at'],
 );
 
 export const keyExample: KeyView = {
   id: 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff',
+  digest: '5f0a6c1e',
   name: 'Nightly import',
   created_by: '00000000-0000-0000-0000-000000000000',
   created_at: '2026-01-31T12:00:00.000Z',
@@ -106,9 +115,18 @@ export const keyDayExample: KeyDayView = {
 };
 
 export const keyView = (
-  { id, name, created_by, created_at, expires_at }: Omit<KeyView, 'key' | 'last_used_at'>,
+  { id, digest, name, created_by, created_at, expires_at }: Omit<KeyView, 'key' | 'last_used_at'>,
   { key, last_used_at }: Pick<KeyView, 'key' | 'last_used_at'> = {},
-): KeyView => ({ id, key, name, created_by, created_at, expires_at, last_used_at });
+): KeyView => ({
+  id,
+  digest: shortDigest(digest),
+  key,
+  name,
+  created_by,
+  created_at,
+  expires_at,
+  last_used_at,
+});
 
 export const applicationView = (
   tenant_id: string,
@@ -135,16 +153,20 @@ export const applicationView = (
  */
 export const applicationTag = (
   revision: number,
-  { keys }: Pick<ReturnType<typeof applicationView>, 'keys'>,
+  { keys, key_id = '' }: Pick<ReturnType<typeof applicationView>, 'keys'> & { readonly key_id?: string },
 ): string => {
   const ofKeys = JSON.stringify(keys.map(({ id, expires_at }) => [id, expires_at]));
-  return `${revision}.${createHash('sha256').update(ofKeys).digest('hex').slice(0, DIGEST_LENGTH)}`;
+  return `${revision}.${createHash('sha256')
+    .update(ofKeys + key_id)
+    .digest('hex')
+    .slice(0, DIGEST_LENGTH)}`;
 };
 
-export const applicationOfTenant = (
-  tenant: ActiveTenant,
+/** An Application and its keys as decisions see them. */
+export const applicationFrom = (
+  tenantId: string,
   application: Application,
-  at: string,
+  liveKeys: readonly KeyWithDigest[],
   key?: string,
 ) => {
   const { created, modified } = application;
@@ -154,12 +176,19 @@ export const applicationOfTenant = (
     modified_by: modified?.by,
     modified_at: modified?.at,
   };
-  const keys = liveKeysOf(tenant, application, at).map(
-    ({ id, name, created: { at: created_at, by: created_by }, expiresAt: expires_at }) =>
-      keyView({ id, name, created_by, created_at, expires_at }),
+  const keys = liveKeys.map(
+    ({ id, digest, name, created: { at: created_at, by: created_by }, expiresAt: expires_at }) =>
+      keyView({ id, digest, name, created_by, created_at, expires_at }),
   );
-  return applicationView(tenant.id, { ...application, ...stamps }, keys, key);
+  return applicationView(tenantId, { ...application, ...stamps }, keys, key);
 };
+
+export const applicationOfTenant = (
+  tenant: ActiveTenant,
+  application: Application,
+  at: string,
+  key?: string,
+) => applicationFrom(tenant.id, application, liveKeysWithDigests(tenant, application, at), key);
 
 /** An Application as of an update, regardless of later changes. */
 export const asUpdated = (application: Application, events: readonly Caused[]): Application => {

@@ -30,6 +30,7 @@ import {
   applicationResource,
   idParameter,
   idsParameter,
+  keyDigestParameter,
   keyProperties,
   keyIfNew,
   keyInputOf,
@@ -39,6 +40,7 @@ import {
 } from './application-requests';
 import {
   applicationExample,
+  applicationFrom,
   applicationOfTenant,
   applicationSchema,
   applicationTag,
@@ -47,6 +49,7 @@ import {
   keyView,
   newApplicationExample,
 } from './application-view';
+import { asOfParameter, pastMoment } from './as-of';
 import { pageParameters, paginationOf, paginationSchema, placeOf } from './pagination';
 import { ok, route, type RouteResponse, type RouteRequest } from './route';
 import type { Stores } from '../dependencies';
@@ -101,13 +104,43 @@ const listQuery = queryCheck(
   {
     id: idsParameter('Only these Applications; may be repeated.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
     type: typesParameter('Only Applications of these types; may be repeated.'),
+    key_digest: keyDigestParameter(
+      'Only Applications with a key, neither revoked nor expired, whose SHA-256 in hex begins like this; at least 8 characters.',
+    ),
+    as_of: asOfParameter('The Applications as they were'),
     ...pageParameters('Applications'),
   },
   'refused',
 );
 
-const filterText = ({ ids, types }: ApplicationFilter): string =>
-  `applications ${JSON.stringify([ids?.toSorted() ?? null, types?.toSorted() ?? null])}`;
+/** What a cursor is valid for. */
+const filterText = ({ ids, types, keyDigest }: ApplicationFilter, asOf?: string): string =>
+  `applications ${JSON.stringify([ids?.toSorted() ?? null, types?.toSorted() ?? null, keyDigest, asOf])}`;
+
+type ListRequest = RouteRequest<undefined, ReturnType<typeof listQuery>>;
+
+/** Folds the tenant's own events, so the cost grows with their number. */
+const listAsOf = async (
+  request: ListRequest,
+  stores: Stores,
+  filter: ApplicationFilter,
+  asOf: string,
+): Promise<RouteResponse> => {
+  const { tenantId, deadline, gone } = request;
+  const { page, size, start } = request.query;
+  const place = placeOf(start, stores.cursors, tenantId, filterText(filter, asOf));
+  const skip = Number(place ?? 0) + (page - 1) * size;
+  const question = { moment: await pastMoment(asOf, request, stores), filter, skip, size };
+  const until = { deadline, gone: gone() };
+  const { applications, total } = await stores.events.reading.applicationsAt(tenantId, question, until);
+  const end = skip + size;
+  const next =
+    end >= total ? undefined : stores.cursors.make(tenantId, filterText(filter, asOf), String(end));
+  return ok({
+    pagination: paginationOf({ page, size, total, next }),
+    data: applications.map(({ application, keys }) => applicationFrom(tenantId, application, keys)),
+  });
+};
 
 export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
   method: 'get',
@@ -131,12 +164,13 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
   },
   projection: FROM,
   handle: async (request, stores) => {
-    const { id: ids, type: types, page, size, start } = request.query;
-    const filter = { ids, types };
-    const { tenantId } = request;
+    const { id: ids, type: types, key_digest: keyDigest, as_of: asOf, page, size, start } = request.query;
+    const filter = { ids, types, keyDigest };
+    if (asOf !== undefined) return listAsOf(request, stores, filter, asOf);
+    const { tenantId, at } = request;
     const place = placeOf(start, stores.cursors, tenantId, filterText(filter));
     const after = place === undefined ? {} : { after: Number(place) };
-    const question = { filter, page, size, ...after };
+    const question = { filter, at, page, size, ...after };
     const { applications, total, last } = await findApplications(stores.reader(FROM), tenantId, question);
     const next =
       last === undefined ? undefined : stores.cursors.make(tenantId, filterText(filter), String(last));
@@ -165,7 +199,10 @@ export const getOwnApplication = route({
   handle: async (request, stores) => {
     const { id } = request.application;
     const application = await findLiveApplication(stores.reader(FROM), request.tenantId, id);
-    if (application !== undefined) return shown(request, stores, application);
+    if (application !== undefined) {
+      const view = { ...(await viewOf(request, stores, application)), key_id: request.keyId };
+      return ok(view, applicationTag(application.revision, view));
+    }
     const isDeleted = (await stores.reader(FROM).get(request.tenantId, 'applications', id)) !== undefined;
     if (isDeleted) throw keyRefused('application_deleted');
     throw fault('read_models_unavailable', 'The read models do not show this Application yet.');

@@ -77,6 +77,8 @@ export const route = <Body = undefined, Query = unknown>(declaration: Route<Body
 export interface RouteRequest<Body, Query = unknown> extends Request {
   readonly caller: Extract<Caller, { kind: 'key' }>;
   readonly application: KeyHolder;
+  /** The key that the caller used. */
+  readonly keyId: string;
   /** The values of the `:name` parts of the path. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;

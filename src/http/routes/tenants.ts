@@ -1,12 +1,10 @@
 import type { TenantSettings } from '../../domain/events';
-import type { Moment } from '../../audit/tenant-history';
-import { keyRefused, mustHold } from '../../domain/authority';
-import { parseMoment } from '../../domain/moment';
+import { keyRefused } from '../../domain/authority';
 import { deleteTenant, mustBeActive, updateTenant, type ActiveTenant } from '../../domain/tenant';
 import { documentOfTenant, findTenant, type TenantDocument } from '../../../projections/tenants';
 import { fault } from '../../fault';
-import { bodyCheck, invalid, queryCheck, textParameter } from '../request/validation';
-import { placeAt, positionRefused } from './events';
+import { bodyCheck, queryCheck } from '../request/validation';
+import { asOfParameter, pastMoment } from './as-of';
 import { ok, route, type RouteResponse, type RouteRequest } from './route';
 import type { Stores } from '../dependencies';
 import { described, flag, moment, record, text, uuid, type Schema } from './schema';
@@ -101,21 +99,7 @@ const settingsOf = ({ settings }: WireTenantUpdate): Partial<TenantSettings> => 
 
 const ownTenant = { of: 'Tenant', tag: (tenant: ActiveTenant) => String(tenant.changedAt) } as const;
 
-const query = queryCheck({
-  as_of: textParameter(
-    'The Tenant as it was at a time, or after the event at a `position` of `/events`; needs the permission `log:read`, too.',
-    '2026-01-31T12:00:00Z',
-  ),
-});
-
-const momentOf = async (asOf: string, request: RouteRequest<unknown>, stores: Stores): Promise<Moment> => {
-  const time = parseMoment(asOf.replace(' ', '+'));
-  if (time !== undefined) return { time };
-  const place = await placeAt(asOf, request, stores);
-  if (place !== undefined) return { position: place.position };
-  const expected = 'an ISO 8601 date or date-time, or the position of an event';
-  throw invalid({ as_of: [positionRefused(asOf, expected)] });
-};
+const query = queryCheck({ as_of: asOfParameter('The Tenant as it was') });
 
 /** Folds the tenant's own events, so the cost grows with their number. */
 const tenantAsOf = async (
@@ -123,8 +107,7 @@ const tenantAsOf = async (
   request: RouteRequest<unknown>,
   stores: Stores,
 ): Promise<RouteResponse> => {
-  mustHold(request.application, 'log:read');
-  const at = await momentOf(asOf, request, stores);
+  const at = await pastMoment(asOf, request, stores);
   const { tenantId, deadline, gone } = request;
   const document = await stores.events.reading.tenantAt(tenantId, at, { deadline, gone: gone() });
   if (document === undefined) throw fault('not_found', 'The Tenant did not exist at that time.');

@@ -1,0 +1,60 @@
+import type { ApplicationFilter } from '../../projections/application-pages';
+import { liveKeysWithDigests, type KeyWithDigest } from '../domain/grants';
+import { isAssignable } from '../domain/permissions';
+import type { Application } from '../domain/tenant';
+import type { LedgerLog } from '../event-log/ledger-log';
+import { tenantAt, type Moment, type PastTenant } from './tenant-history';
+
+/** An Application as it was at a moment. */
+export interface PastApplication {
+  readonly application: Application;
+  /** Those valid at that time, possibly none. */
+  readonly keys: readonly KeyWithDigest[];
+}
+
+export interface PastQuestion {
+  readonly moment: Moment;
+  readonly filter: ApplicationFilter;
+  readonly skip: number;
+  readonly size: number;
+}
+
+export interface PastApplicationPage {
+  readonly applications: readonly PastApplication[];
+  /** The number of matches on all pages. */
+  readonly total: number;
+}
+
+/** In the order in which they were created. Only an active tenant has any: nobody has access to a deleted one. */
+const applicationsOf = ({ tenant, time }: PastTenant): readonly PastApplication[] => {
+  if (tenant.status !== 'active') return [];
+  return [...tenant.applications.values()].map((application) => ({
+    application,
+    keys: liveKeysWithDigests(tenant, application, time),
+  }));
+};
+
+const matches = ({ application, keys }: PastApplication, { ids, types, keyDigest }: ApplicationFilter) =>
+  (ids?.includes(application.id) ?? true) &&
+  (types?.includes(application.type) ?? true) &&
+  (keyDigest === undefined || keys.some(({ digest }) => digest.startsWith(keyDigest)));
+
+export const applicationsAt = async (
+  ledgerLog: LedgerLog,
+  tenantId: string,
+  { moment, filter, skip, size }: PastQuestion,
+): Promise<PastApplicationPage> => {
+  const then = await tenantAt(ledgerLog, tenantId, moment);
+  const matching = applicationsOf(then).filter((application) => matches(application, filter));
+  return { applications: matching.slice(skip, skip + size), total: matching.length };
+};
+
+/** What each Application could do at a moment, and with which keys. */
+export const accessTo = (then: PastTenant) =>
+  applicationsOf(then).map(({ application, keys }) => ({
+    application_id: application.id,
+    name: application.name,
+    type: application.type,
+    permissions: application.permissions.filter((permission) => isAssignable(permission, application.type)),
+    keys: keys.map(({ id, expiresAt }) => ({ id, expires_at: expiresAt })),
+  }));

@@ -1,0 +1,31 @@
+import type { Moment } from '../../audit/tenant-history';
+import { mustHold } from '../../domain/authority';
+import { parseMoment } from '../../domain/moment';
+import type { Stores } from '../dependencies';
+import { invalid, textParameter } from '../request/validation';
+import { placeAt, positionRefused } from './events';
+import type { RouteRequest } from './route';
+
+/** The past is part of the audit log. */
+const PERMISSION = 'log:read';
+
+export const asOfParameter = (what: string) =>
+  textParameter(
+    `${what} at a time, or after the event at a \`position\` of \`/events\`; needs the permission \`${PERMISSION}\`, too.`,
+    '2026-01-31T12:00:00Z',
+  );
+
+/** The moment that `as_of` names, for a caller who may read the log. */
+export const pastMoment = async (
+  asOf: string,
+  request: RouteRequest<unknown>,
+  stores: Stores,
+): Promise<Moment> => {
+  mustHold(request.application, PERMISSION);
+  const time = parseMoment(asOf.replace(' ', '+'));
+  if (time !== undefined) return { time };
+  const place = await placeAt(asOf, request, stores);
+  if (place !== undefined) return { position: place.position };
+  const expected = 'an ISO 8601 date or date-time, or the position of an event';
+  throw invalid({ as_of: [positionRefused(asOf, expected)] });
+};
