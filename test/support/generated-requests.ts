@@ -19,6 +19,11 @@ const validName = fc
   .string({ unit: anyCharacter, minLength: 1, maxLength: 60 })
   .filter((name) => name.trim() !== '' && name.length <= 200 && !name.includes('\ufffd'));
 
+/** The parser refuses this name wherever it occurs. */
+const ignoredValue = fc
+  .jsonValue({ maxDepth: 2 })
+  .filter((value) => !JSON.stringify(value).includes('__proto__'));
+
 const objectBy = ({ properties = {}, required = [] }: Schema): Value => {
   const known = Object.entries(properties as Record<string, Schema>).map(([name, schema]) => [
     name,
@@ -39,7 +44,7 @@ const lengthOf = ({ minLength = 1, maxLength = Infinity }: Schema) => ({
 const valueBy = (schema: Schema): Value => {
   if (Array.isArray(schema['enum'])) return fc.constantFrom(...(schema['enum'] as unknown[]));
   if (schema['validName'] === true) return validName;
-  if (schema['readOnly'] === true) return fc.jsonValue({ maxDepth: 2 });
+  if (schema['readOnly'] === true) return ignoredValue;
   if (Array.isArray(schema['type']))
     return fc.oneof(...(schema['type'] as string[]).map((type) => valueBy({ ...schema, type })));
   switch (schema['type']) {
