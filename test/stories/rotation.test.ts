@@ -75,11 +75,10 @@ describe('a key rotated under load on two servers', () => {
       keys.push({ key: response.json.key });
       await until(() => Date.now() > (former.endsAt ?? 0) + 200, 3 * GRACE_MS, 'the end of the grace');
     }
+    await until(() => counts.before > 50 && counts.after > 20, 30_000, 'enough requests');
     isGoing = false;
     await Promise.all(workers);
     expect(wrong).toEqual([]);
     console.log(`rotation: ${ROTATIONS} rotations, ${JSON.stringify(counts)}`);
-    expect(counts.before).toBeGreaterThan(50);
-    expect(counts.after).toBeGreaterThan(20);
   });
 });
