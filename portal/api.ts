@@ -1,8 +1,9 @@
 import { signal } from '@preact/signals';
 import type { Application, Problem } from './wire.js';
 
-/** Only our own scripts can send it. */
-const OWN = { 'Portal-Request': 'true' };
+/** Only our own scripts can send it. It names the session that this page shows. */
+const OWN = 'Portal-Request';
+let shown = 'none';
 const API = '/portal/api';
 const SESSION = '/portal/session';
 
@@ -28,11 +29,13 @@ interface Options {
 const UNREACHABLE: Problem = { status: 0, code: 'unreachable', title: 'The service cannot be reached.' };
 
 const ENDED =
-  'Your session has ended: the key was revoked or has expired, its Application or Tenant was deleted, or eight hours have passed. Sign in again.';
+  'Your session has ended: the key was revoked or has expired, its Application or Tenant was deleted, you have signed out in another tab, or eight hours have passed. Sign in again.';
+
+const beSignedOut = (reason?: string): void =>
+  void (session.value = { status: 'signed_out', ...(reason === undefined ? {} : { reason }) });
 
 export const endSession = (reason: string | undefined = ENDED): void => {
-  if (session.value.status !== 'signed_out')
-    session.value = { status: 'signed_out', ...(reason === '' ? {} : { reason }) };
+  if (session.value.status === 'signed_in') beSignedOut(reason);
 };
 
 const problemIn = async (response: Response): Promise<Problem> => {
@@ -47,7 +50,11 @@ const send = (path: string, { method = 'GET', body, headers = {}, signal: abort 
     method,
     credentials: 'same-origin',
     cache: 'no-store',
-    headers: { ...OWN, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
+    headers: {
+      [OWN]: shown,
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...headers,
+    },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(abort === undefined ? {} : { signal: abort }),
   });
@@ -58,7 +65,8 @@ export const call = async <T>(path: string, options: Options = {}): Promise<Resu
     const response = await send(`${API}${path}`, options);
     if (!response.ok) {
       const problem = await problemIn(response);
-      if (problem.code === 'key_refused' && session.value.status === 'signed_in') endSession();
+      if (problem.code === 'key_refused') endSession();
+      if (problem.code === 'portal_refused') endSession(textOf(problem));
       return { ok: false, problem };
     }
     const value = response.status === 204 ? undefined : await response.json();
@@ -75,21 +83,34 @@ export const openStream = (path: string, abort: AbortSignal): Promise<Response |
 /** Finds out whose session this is. */
 export const resume = async (): Promise<void> => {
   const response = await send(SESSION, {}).catch(() => undefined);
-  if (response === undefined) return endSession(UNREACHABLE.title);
-  if (!response.ok) return endSession(textOf(await problemIn(response)));
-  const { signed_in } = (await response.json()) as { readonly signed_in: boolean };
-  if (!signed_in) return endSession('');
+  if (response === undefined) return beSignedOut(UNREACHABLE.title);
+  if (!response.ok) return beSignedOut(textOf(await problemIn(response)));
+  const { session: current } = (await response.json()) as { readonly session?: string };
+  if (current === undefined) return beSignedOut();
+  shown = current;
   const found = await call<Application>('/applications/key');
   if (found.ok) session.value = { status: 'signed_in', application: found.value };
-  else if (found.problem.status === 401) session.value = { status: 'signed_out' };
-  else session.value = { status: 'signed_out', reason: textOf(found.problem) };
+  else beSignedOut(found.problem.status === 401 ? undefined : textOf(found.problem));
 };
+
+/** Tells the other tabs, which share the cookie. */
+const tabs = new BroadcastChannel('portal session');
+const tellTabs = (): void => tabs.postMessage('changed');
+
+/** Any request tells whether the session is still valid, and the one that this page shows. */
+export const isStillSignedIn = async (): Promise<boolean> => {
+  if (session.value.status === 'signed_in') await call('/applications/key');
+  return session.value.status === 'signed_in';
+};
+
+tabs.addEventListener('message', () => void isStillSignedIn());
 
 /** The reason why not. */
 export const signIn = async (key: string): Promise<string | undefined> => {
   const response = await send(SESSION, { method: 'POST', body: { key } }).catch(() => undefined);
   if (response === undefined) return UNREACHABLE.title;
   if (response.ok) {
+    tellTabs();
     await resume();
     return undefined;
   }
@@ -101,7 +122,8 @@ export const signIn = async (key: string): Promise<string | undefined> => {
 
 export const signOut = async (): Promise<void> => {
   await send(SESSION, { method: 'DELETE' }).catch(() => undefined);
-  endSession('');
+  tellTabs();
+  beSignedOut();
 };
 
 export const textOf = ({ title, detail }: Problem): string => detail ?? title;

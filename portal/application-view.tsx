@@ -31,8 +31,10 @@ const DeleteDialog = ({ application, etag, onClose }: DialogProps) => {
     <Dialog title="Delete the Application" onClose={onClose}>
       <form onSubmit={(event) => void remove(event)}>
         <p>
-          <strong class="name">{application.name}</strong> and its {application.keys.length} keys stop working
-          at once.
+          <strong class="name" dir="auto">
+            {application.name}
+          </strong>{' '}
+          and its {application.keys.length} keys stop working at once.
         </p>
         {failure === undefined ? null : (
           <>

@@ -122,8 +122,14 @@ const Row = ({ application, item, onUses, onRevoked }: RowProps) => {
   };
   return (
     <tr>
-      <th scope="row" dir="auto">
-        {item.name ?? <span class="quiet">without a name</span>}
+      <th scope="row">
+        {item.name === undefined ? (
+          <span class="quiet">without a name</span>
+        ) : (
+          <span class="key-name" dir="auto">
+            {item.name}
+          </span>
+        )}
         <div class="quiet" title={item.id}>
           {shortId(item.id)}
         </div>

@@ -167,7 +167,11 @@ export const resumeTail = (): void => {
   });
 };
 
+/** Whoever signs in next must not see them. */
 export const stopRows = (): void => {
   reset();
-  connection.value = 'off';
+  batch(() => {
+    [rows.value, waiting.value] = [[], []];
+    connection.value = 'off';
+  });
 };

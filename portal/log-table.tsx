@@ -18,7 +18,7 @@ interface CellProps {
 
 /** A cell filters by what it shows. */
 const FilterCell = ({ name, value, text = value }: CellProps) => (
-  <a class="cell" href={filterBy(name, value)} title={`Only ${text}`}>
+  <a class="cell" dir="auto" href={filterBy(name, value)} title={`Only ${text}`}>
     {text}
   </a>
 );
@@ -50,7 +50,7 @@ const LogRow = memo(({ row, isOpen }: RowProps) => (
       )}
     </td>
     <td class="message">
-      <a class="open-row" href={withParameters({ event: row.id })}>
+      <a class="open-row" dir="auto" href={withParameters({ event: row.id })}>
         {row.message}
       </a>
     </td>

@@ -1,5 +1,5 @@
-import { signal } from '@preact/signals';
-import { call, holds } from './api.js';
+import { effect, signal } from '@preact/signals';
+import { call, holds, session } from './api.js';
 import type { ApplicationPage } from './wire.js';
 
 /** The names of Applications by id, so that people need not read UUIDs. */
@@ -39,3 +39,7 @@ export const forgetNames = (): void => {
   isAsked = false;
   names.value = new Map();
 };
+
+effect(() => {
+  if (session.value.status === 'signed_out') forgetNames();
+});

@@ -37,7 +37,7 @@ const Header = ({ application }: { readonly application: string }) => (
       ))}
     </nav>
     <div class="who">
-      <span class="quiet" title="The Application whose key you signed in with">
+      <span class="quiet" dir="auto" title="The Application whose key you signed in with">
         {application}
       </span>
       <button type="button" onClick={() => (isHelpOpen.value = true)} aria-label="Keyboard shortcuts">

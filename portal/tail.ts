@@ -1,4 +1,4 @@
-import { endSession, openStream } from './api.js';
+import { endSession, isStillSignedIn, openStream } from './api.js';
 import { queryOf, type Filters } from './filters.js';
 import type { LedgerEvent } from './wire.js';
 
@@ -56,8 +56,9 @@ export const followEvents = async (
   const readOnce = async (): Promise<'again' | 'over'> => {
     const query = queryOf(chosen, { follow: 'true', ...(position === undefined ? {} : { after: position }) });
     const response = await openStream(`/events?${query}`, abort);
-    if (response?.status === 401) endSession();
-    if (response?.ok !== true || response.body === null) return response?.status === 401 ? 'over' : 'again';
+    if (response?.status === 401 || response?.status === 403)
+      return (await isStillSignedIn()) ? 'again' : 'over';
+    if (response?.ok !== true || response.body === null) return 'again';
     listener.onState('open');
     pauseMs = FIRST_PAUSE_MS;
     for await (const text of linesOf(response.body)) {

@@ -78,7 +78,10 @@ const DeleteDialog = ({ tenant, etag, onClose }: { tenant: Tenant; etag: string;
       <form onSubmit={(event) => void remove(event)}>
         <p>
           All its keys stop working at once, this session too. Its history is kept. This cannot be undone. To
-          confirm, type its name: <strong class="name">{tenant.name}</strong>
+          confirm, type its name:{' '}
+          <strong class="name" dir="auto">
+            {tenant.name}
+          </strong>
         </p>
         {failure === undefined ? null : <Alert text={failure} />}
         <label>

@@ -6,7 +6,7 @@ import { keyRefused } from '../domain/authority';
 import { digestOf, tenantOfKey } from '../ledger/api-key';
 import type { Ledger } from '../ledger/ledger';
 import type { PortalFile, PortalFiles } from './files';
-import { sessions, tickets, type Download } from './session';
+import { identityOf, sessions, tickets, type Download } from './session';
 import { cookieFor, cookieIn, portalRefused, type SessionCookie } from './transport';
 
 type Next = () => Promise<unknown>;
@@ -63,6 +63,17 @@ const mustBeOwnScript = (ctx: ApiContext): void => {
     throw portalRefused(`This is only for the scripts of the portal itself (header ${PORTAL_HEADER}).`);
 };
 
+/**
+ * Tabs share the cookie. A page that shows one Tenant must not go on with the key of another that somebody has signed in
+ * with in another tab: it names the session that it was loaded in.
+ */
+const mustBeSameSession = (ctx: ApiContext, key: string): void => {
+  if (headerOf(ctx, PORTAL_HEADER) !== identityOf(key))
+    throw portalRefused(
+      'Another key was signed in with in another tab of this browser. Reload this page to continue with that key, or sign in again.',
+    );
+};
+
 const sendFile = (ctx: ApiContext, file: PortalFile): void => {
   ctx.status = 200;
   ctx.vary('Accept-Encoding');
@@ -111,7 +122,7 @@ const requests = (secret: string, settings: ApiSettings) => {
 };
 type Requests = ReturnType<typeof requests>;
 
-/** Signs in and out, and says whether somebody is signed in. */
+/** Signs in and out, and names the session if somebody is signed in. */
 const sessionStep = ({ cookieOf, cookieOfRequest, keyOf, readBody }: Requests, ledger: Ledger) => {
   const setCookie = (ctx: ApiContext, value: string, more = ''): void => {
     const { name, attributes } = cookieOfRequest(ctx);
@@ -136,7 +147,10 @@ const sessionStep = ({ cookieOf, cookieOfRequest, keyOf, readBody }: Requests, l
     ctx.state.route = '/portal/session';
     if (method === 'POST') await signIn(ctx);
     else if (method === 'DELETE') setCookie(ctx, '', '; Max-Age=0');
-    else sendJson(ctx, 200, { signed_in: keyOf(ctx) !== undefined });
+    else {
+      const key = keyOf(ctx);
+      sendJson(ctx, 200, key === undefined ? {} : { session: identityOf(key) });
+    }
   };
 };
 
@@ -198,8 +212,10 @@ export const portal = ({ secret, files, settings, ledger }: PortalDependencies):
 
   const callApi = async (ctx: ApiContext, next: Next): Promise<void> => {
     mustBeOwnScript(ctx);
+    const key = shared.keyOf(ctx);
+    if (key !== undefined) mustBeSameSession(ctx, key);
     if (ctx.method === 'POST' && ctx.state.path === `${API}/downloads`) return makeTicket(ctx);
-    forward(ctx, (ctx.req.url ?? '').slice(API.length), shared.apiKey, shared.keyOf(ctx));
+    forward(ctx, (ctx.req.url ?? '').slice(API.length), shared.apiKey, key);
     await next();
   };
 

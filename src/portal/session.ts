@@ -24,7 +24,9 @@ interface Ticket extends Download {
   readonly until: number;
 }
 
-const identityOf = (key: string): string => createHash('sha256').update(key).digest('base64url');
+/** Names the sessions of a key. Not the key's own digest, which is what the ledger knows it by. */
+export const identityOf = (key: string): string =>
+  createHash('sha256').update(`portal session ${key}`).digest('base64url');
 
 /** The key, sealed into a cookie: nothing is stored here, and scripts never see it. */
 export const sessions = (secret: string, now: () => number = Date.now) => {

@@ -6,7 +6,7 @@ import { until } from '../support/waiting';
 import { revokeKey } from '../../src/domain/application-keys';
 
 /** What the portal's own scripts send, and browsers add. */
-const OWN = { 'Sec-Fetch-Site': 'same-origin', 'Portal-Request': 'true' };
+const OWN = { 'Sec-Fetch-Site': 'same-origin', 'Portal-Request': 'none' };
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
 type Headers = Readonly<Record<string, string>>;
@@ -40,8 +40,18 @@ describe('the session of the portal', () => {
   const signIn = (headers: Headers = OWN, key = service.key) =>
     send(`${service.url}/portal/session`, 'POST', headers, { key });
   const cookie = async () => cookieIn(await signIn());
-  const call = async (path: string, headers: Headers = OWN, method = 'GET') =>
-    send(`${service.url}${path}`, method, { Cookie: await cookie(), ...headers });
+  const signedIn = async (Cookie: string) => {
+    const response = await send(`${service.url}/portal/session`, 'GET', { ...OWN, Cookie });
+    return (await response.json()) as { readonly session?: string };
+  };
+  /** As a page of this session sends them. */
+  const own = async (Cookie: string): Promise<Headers> => ({
+    ...OWN,
+    Cookie,
+    'Portal-Request': (await signedIn(Cookie)).session ?? '',
+  });
+  const call = async (path: string, changed = (sent: Headers): Headers => sent, method = 'GET') =>
+    send(`${service.url}${path}`, method, changed(await own(await cookie())));
 
   it('is a cookie that scripts and other sites cannot use, and that says nothing', async () => {
     const response = await signIn();
@@ -67,17 +77,39 @@ describe('the session of the portal', () => {
     expect(await codeIn(response)).toEqual([401, 'key_refused']);
   });
 
-  it.each<[string, Headers]>([
-    ['no header at all', {}],
-    ['a cookie that was stolen, without the header', { 'Sec-Fetch-Site': 'same-origin' }],
-    ['a page of another site', { ...OWN, 'Sec-Fetch-Site': 'cross-site' }],
-    ['a page of a sibling site', { ...OWN, 'Sec-Fetch-Site': 'same-site' }],
-    ['a link that was followed', { ...OWN, 'Sec-Fetch-Site': 'none' }],
-    ['a script that does not say where it comes from', { 'Portal-Request': 'true' }],
-  ])('refuses %s, to sign in and to call', async (_, headers) => {
-    expect(await codeIn(await signIn(headers))).toEqual([403, 'portal_refused']);
-    expect(await codeIn(await call('/portal/api/tenants/self', headers))).toEqual([403, 'portal_refused']);
-    expect(await codeIn(await call('/portal/session', headers, 'DELETE'))).toEqual([403, 'portal_refused']);
+  const without =
+    (...names: readonly string[]) =>
+    (sent: Headers): Headers =>
+      Object.fromEntries(Object.entries(sent).filter(([name]) => !names.includes(name)));
+  const from =
+    (site: string) =>
+    (sent: Headers): Headers => ({ ...sent, 'Sec-Fetch-Site': site });
+  it.each([
+    ['no header at all', without('Sec-Fetch-Site', 'Portal-Request')],
+    ['a cookie that was stolen, without the header', without('Portal-Request')],
+    ['a page of another site', from('cross-site')],
+    ['a page of a sibling site', from('same-site')],
+    ['a link that was followed', from('none')],
+    ['a script that does not say where it comes from', without('Sec-Fetch-Site')],
+  ])('refuses %s, to sign in and to call', async (_, changed) => {
+    expect(await codeIn(await signIn(changed(OWN)))).toEqual([403, 'portal_refused']);
+    expect(await codeIn(await call('/portal/api/tenants/self', changed))).toEqual([403, 'portal_refused']);
+    expect(await codeIn(await call('/portal/session', changed, 'DELETE'))).toEqual([403, 'portal_refused']);
+  });
+
+  it('is not that of a page which was loaded with another key', async () => {
+    const by = await beside(service);
+    const other = await own(cookieIn(await signIn(OWN, (await by.newTenant()).key)));
+    const changed = (sent: Headers): Headers => ({
+      ...sent,
+      'Portal-Request': other['Portal-Request'] ?? '',
+    });
+    expect(await codeIn(await call('/portal/api/tenants/self', changed))).toEqual([403, 'portal_refused']);
+    expect(await codeIn(await call('/portal/api/downloads', changed, 'POST'))).toEqual([
+      403,
+      'portal_refused',
+    ]);
+    expect((await call('/portal/api/tenants/self')).status).toBe(200);
   });
 
   it.each(['', 'key_', 'nonsense', `key_${'0'.repeat(55)}`])('refuses the key %j', async (key) => {
@@ -100,12 +132,15 @@ describe('the session of the portal', () => {
       ).toEqual([401, 'key_refused']);
   });
 
-  it('says whether somebody is signed in, and signs out', async () => {
-    expect(await (await call('/portal/session')).json()).toEqual({ signed_in: true });
-    expect(await (await send(`${service.url}/portal/session`, 'GET', OWN)).json()).toEqual({
-      signed_in: false,
-    });
-    const out = await call('/portal/session', OWN, 'DELETE');
+  it('has a name that is the same for the same key and says nothing about it, and is signed out of', async () => {
+    const [first, second] = [await signedIn(await cookie()), await signedIn(await cookie())];
+    expect(first.session).toMatch(/^[A-Za-z0-9_-]{43}$/);
+    expect(second).toEqual(first);
+    expect(Buffer.from(first.session ?? '', 'base64url')).not.toEqual(
+      createHash('sha256').update(service.key).digest(),
+    );
+    expect(await signedIn('')).toEqual({});
+    const out = await call('/portal/session', undefined, 'DELETE');
     expect(out.headers.get('set-cookie')).toBe('portal-local=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0');
   });
 
@@ -114,7 +149,8 @@ describe('the session of the portal', () => {
     const { tenantId } = await by.newTenant();
     const { key, keyId } = await by.newApplication(tenantId, 'management', 'tenant:read');
     const Cookie = cookieIn(await signIn(OWN, key));
-    const read = () => send(`${service.url}/portal/api/tenants/self`, 'GET', { ...OWN, Cookie });
+    const headers = await own(Cookie);
+    const read = () => send(`${service.url}/portal/api/tenants/self`, 'GET', headers);
     expect((await read()).status).toBe(200);
     await by.write(tenantId, revokeKey(keyId));
     await until(async () => (await read()).status === 401, 1_000);
@@ -122,12 +158,10 @@ describe('the session of the portal', () => {
 
   describe('a download', () => {
     const ticketFor = async (Cookie: string, file: string, query = ''): Promise<string> => {
-      const response = await send(
-        `${service.url}/portal/api/downloads`,
-        'POST',
-        { ...OWN, Cookie },
-        { file, query },
-      );
+      const response = await send(`${service.url}/portal/api/downloads`, 'POST', await own(Cookie), {
+        file,
+        query,
+      });
       expect(response.status).toBe(201);
       return `${service.url}${((await response.json()) as { url: string }).url}`;
     };
@@ -159,14 +193,15 @@ describe('the session of the portal', () => {
         403,
         'portal_refused',
       ]);
-      expect(await codeIn(await call(new URL(url).pathname, {}))).toEqual([403, 'portal_refused']);
-      expect((await call(new URL(url).pathname, LINK)).status).toBe(200);
+      const { pathname } = new URL(url);
+      expect(await codeIn(await call(pathname, without('Sec-Fetch-Site')))).toEqual([403, 'portal_refused']);
+      expect((await call(pathname, without('Portal-Request'))).status).toBe(200);
     });
 
     it.each([{ file: 'tenants' }, { file: 'constructor' }, {}, { file: 'logs.csv', path: '/applications' }])(
       'is refused for %j',
       async (body) => {
-        const headers = { ...OWN, Cookie: await cookie() };
+        const headers = await own(await cookie());
         const response = await send(`${service.url}/portal/api/downloads`, 'POST', headers, body);
         expect(await codeIn(response)).toEqual([400, 'validation_failed']);
       },

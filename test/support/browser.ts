@@ -1,6 +1,6 @@
 import { readFileSync, existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 
@@ -29,36 +29,31 @@ export const launch = (): Promise<Browser> =>
     args: ['--no-sandbox', '--disable-dev-shm-usage'],
   });
 
-export interface Tab {
-  readonly page: Page;
-  /** Console errors, uncaught exceptions and violations of the content security policy. */
-  readonly faults: string[];
-}
-
 /** What the browser itself logs for every response that is not a success. */
-const FAILED = /^Failed to load resource:/;
+export const FAILED_REQUESTS = /^Failed to load resource:/;
+
+/** Console errors, uncaught exceptions and violations of the content security policy, in any tab. */
+const faults: string[] = [];
+
+afterAll(() => expect(faults).toEqual([]));
 
 /** `expected`: failures that the test causes. */
-export const openTab = async (
-  browser: Browser,
-  options: BrowserContextOptions = {},
-  expected: RegExp = /^$/,
-): Promise<Tab> => {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+export const openTab = async (context: BrowserContext, expected: RegExp = /^$/): Promise<Page> => {
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);
-  const faults: string[] = [];
   page.on('console', (message) => {
     const text = message.text();
     if (message.type() === 'error' && !expected.test(text)) faults.push(text);
   });
   page.on('pageerror', (error) => faults.push(error.message));
-  return { page, faults };
+  return page;
 };
 
-export const EXPECTED_FAILURES = FAILED;
+/** A tab of a browser of its own: no other one has its cookies. */
+export const openWindow = async (browser: Browser, expected?: RegExp): Promise<Page> =>
+  openTab(await browser.newContext({ viewport: { width: 1280, height: 800 } }), expected);
 
-export const signInTo = async ({ page }: Tab, url: string, key: string): Promise<void> => {
+export const signInTo = async (page: Page, url: string, key: string): Promise<void> => {
   await page.goto(`${url}/portal`);
   await page.getByLabel('API key').fill(key);
   await page.getByRole('button', { name: 'Sign in' }).click();

@@ -4,11 +4,11 @@ import { beside, type Beside } from '../../support/beside';
 import {
   accessibilityFaults,
   describeInBrowser,
-  EXPECTED_FAILURES,
+  FAILED_REQUESTS,
   launch,
   openTab,
+  openWindow,
   signInTo,
-  type Tab,
 } from '../../support/browser';
 import { ask } from '../../support/http';
 import { fact, reportFacts } from '../../support/reported-facts';
@@ -23,7 +23,6 @@ describeInBrowser('the log explorer', () => {
   let service: Service;
   let by: Beside;
   let tenantId: string;
-  let tab: Tab;
   let page: Page;
   beforeAll(async () => {
     [browser, service] = await Promise.all([launch(), startService()]);
@@ -37,14 +36,12 @@ describeInBrowser('the log explorer', () => {
     };
     expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
     await report(Array.from({ length: 300 }, (_, i) => `many-${i}`));
-    tab = await openTab(browser);
-    ({ page } = tab);
-    await signInTo(tab, service.url, service.key);
+    page = await openWindow(browser);
+    await signInTo(page, service.url, service.key);
   });
   afterAll(async () => {
     await browser.close();
     await service.stop();
-    expect(tab.faults).toEqual([]);
     expect(service.stderr()).not.toContain('"level":50');
   });
 
@@ -243,15 +240,19 @@ describeInBrowser('the log explorer', () => {
   );
 
   it('says so when the key is revoked', async () => {
-    const { key, keyId } = await by.newApplication(tenantId, 'management', 'log:read');
-    const other = await openTab(browser, {}, EXPECTED_FAILURES);
+    const { key, keyId } = await by.newApplication(tenantId, 'management', 'log:read', 'report:read');
+    const other = await openWindow(browser, FAILED_REQUESTS);
     await signInTo(other, service.url, key);
-    await until(async () => (await other.page.getByRole('status').innerText()) === 'Live');
+    await until(async () => (await other.getByRole('status').innerText()) === 'Live');
+    const usage = await openTab(other.context(), FAILED_REQUESTS);
+    await usage.goto(`${service.url}/portal/usage`);
+    await usage.getByRole('heading', { name: 'Usage' }).waitFor();
     await by.write(tenantId, revokeKey(keyId));
-    expect(await other.page.getByRole('alert').innerText()).toContain('Your session has ended');
-    await other.page.getByLabel('API key').fill('key_wrong');
-    await other.page.getByRole('button', { name: 'Sign in' }).click();
-    await other.page.getByText('This key is not accepted').waitFor();
-    expect(other.faults).toEqual([]);
+    expect(await other.getByRole('alert').innerText()).toContain('Your session has ended');
+    await usage.getByRole('button', { name: 'Export CSV' }).click();
+    expect(await usage.getByRole('alert').innerText()).toContain('Your session has ended');
+    await other.getByLabel('API key').fill('key_wrong');
+    await other.getByRole('button', { name: 'Sign in' }).click();
+    await other.getByText('This key is not accepted').waitFor();
   });
 });

@@ -4,11 +4,10 @@ import { beside, type Beside } from '../../support/beside';
 import {
   accessibilityFaults,
   describeInBrowser,
-  EXPECTED_FAILURES,
+  FAILED_REQUESTS,
   launch,
-  openTab,
+  openWindow,
   signInTo,
-  type Tab,
 } from '../../support/browser';
 import { ask } from '../../support/http';
 import { startService, type Service } from '../../support/service';
@@ -18,19 +17,16 @@ describeInBrowser('the pages of the portal', () => {
   let browser: Browser;
   let service: Service;
   let by: Beside;
-  let tab: Tab;
   let page: Page;
   beforeAll(async () => {
     [browser, service] = await Promise.all([launch(), startService()]);
     by = await beside(service);
-    tab = await openTab(browser, {}, EXPECTED_FAILURES);
-    ({ page } = tab);
-    await signInTo(tab, service.url, service.key);
+    page = await openWindow(browser, FAILED_REQUESTS);
+    await signInTo(page, service.url, service.key);
   });
   afterAll(async () => {
     await browser.close();
     await service.stop();
-    expect(tab.faults).toEqual([]);
   });
 
   const open = (name: string) => page.goto(`${service.url}/portal/${name}`);
@@ -134,9 +130,39 @@ describeInBrowser('the pages of the portal', () => {
     },
   );
 
+  it.each(['light', 'dark'] as const)(
+    'have dialogs that axe-core does not object to in %s mode',
+    async (colorScheme) => {
+      await page.emulateMedia({ colorScheme });
+      const expectNoFaults = async (name: string): Promise<void> => {
+        await dialog().waitFor();
+        expect([name, await accessibilityFaults(page)]).toEqual([name, []]);
+      };
+      const check = async (name: string): Promise<void> => {
+        await button(name).first().click();
+        await expectNoFaults(name);
+        await page.keyboard.press('Escape');
+        await dialog().waitFor({ state: 'detached' });
+      };
+      await open('applications');
+      await check('New Application …');
+      await page.getByRole('link', { name: 'Management' }).click();
+      await button('Uses').first().waitFor();
+      for (const name of ['Edit …', 'Delete …', 'Regenerate …', 'Uses']) await check(name);
+      await button('New key …').click();
+      await expectNoFaults('New key …');
+      await dialog().getByRole('button', { name: 'Create' }).click();
+      await page.locator('pre.key').waitFor();
+      await expectNoFaults('The new key');
+      await open('tenant');
+      await button('Delete the Tenant …').waitFor();
+      await check('Delete the Tenant …');
+    },
+  );
+
   it('say which permission is missing', async () => {
     const { key } = await by.newApplication(await by.tenantId(), 'management', 'report:read');
-    const other = await openTab(browser);
+    const other = await openWindow(browser);
     await signInTo(other, service.url, key);
     for (const [name, permission] of [
       ['logs', 'log:read'],
@@ -144,25 +170,23 @@ describeInBrowser('the pages of the portal', () => {
       ['tenant', 'tenant:read'],
       ['then', 'log:read'],
     ] as const) {
-      await other.page.goto(`${service.url}/portal/${name}`);
-      await other.page.getByText(permission, { exact: true }).waitFor();
+      await other.goto(`${service.url}/portal/${name}`);
+      await other.getByText(permission, { exact: true }).waitFor();
     }
-    expect(other.faults).toEqual([]);
   });
 
   it('delete the Tenant after its name is typed', async () => {
     const { tenantId } = await by.newTenant('Doomed');
     const { key } = await by.newApplication(tenantId, 'management', 'tenant:read', 'tenant:delete');
-    const other = await openTab(browser);
+    const other = await openWindow(browser);
     await signInTo(other, service.url, key);
-    await other.page.goto(`${service.url}/portal/tenant`);
-    await other.page.getByRole('button', { name: 'Delete the Tenant …' }).click();
-    const confirm = other.page.getByRole('dialog').getByRole('button', { name: 'Delete' });
+    await other.goto(`${service.url}/portal/tenant`);
+    await other.getByRole('button', { name: 'Delete the Tenant …' }).click();
+    const confirm = other.getByRole('dialog').getByRole('button', { name: 'Delete' });
     expect(await confirm.isDisabled()).toBe(true);
-    await other.page.getByLabel('Name of the Tenant').fill('Doomed');
+    await other.getByLabel('Name of the Tenant').fill('Doomed');
     await confirm.click();
-    await other.page.getByText('The Tenant was deleted').waitFor();
+    await other.getByText('The Tenant was deleted').waitFor();
     await until(async () => (await ask(`${service.url}/tenants/self`, { key })).status === 401);
-    expect(other.faults).toEqual([]);
   });
 });

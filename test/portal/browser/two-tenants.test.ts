@@ -1,0 +1,100 @@
+import type { Browser, Page } from 'playwright-core';
+import { beside, type Beside } from '../../support/beside';
+import {
+  describeInBrowser,
+  FAILED_REQUESTS,
+  launch,
+  openTab,
+  openWindow,
+  signInTo,
+} from '../../support/browser';
+import { ask } from '../../support/http';
+import { startService, type Service } from '../../support/service';
+import { until } from '../../support/waiting';
+
+const PERMISSIONS = ['tenant:read', 'tenant:update', 'log:read'];
+
+describeInBrowser('two tenants', () => {
+  let browser: Browser;
+  let service: Service;
+  let by: Beside;
+  beforeAll(async () => {
+    [browser, service] = await Promise.all([launch(), startService()]);
+    by = await beside(service);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await service.stop();
+  });
+
+  const newTenant = async (name: string): Promise<string> => {
+    const { tenantId } = await by.newTenant(name);
+    return (await by.newApplication(tenantId, 'management', ...PERMISSIONS)).key;
+  };
+  const nameIn = (page: Page) => page.getByLabel('Name').inputValue();
+  const openTenant = async (page: Page): Promise<void> => {
+    await page.goto(`${service.url}/portal/tenant`);
+    await page.getByLabel('Name').waitFor();
+  };
+
+  it('in two browsers have nothing to do with each other', async () => {
+    const [one, two] = [await openWindow(browser), await openWindow(browser)];
+    await signInTo(one, service.url, await newTenant('One'));
+    await signInTo(two, service.url, await newTenant('Two'));
+    for (const [page, name] of [
+      [one, 'One'],
+      [two, 'Two'],
+    ] as const) {
+      await openTenant(page);
+      expect(await nameIn(page)).toBe(name);
+    }
+  });
+
+  it('in two tabs of one browser: a tab never goes on with the key of the other', async () => {
+    const keys = [await newTenant('First'), await newTenant('Second')] as const;
+    const one = await openWindow(browser, FAILED_REQUESTS);
+    await signInTo(one, service.url, keys[0]);
+    await openTenant(one);
+    await one.getByLabel('Name').fill('Meant for the first');
+    const two = await openTab(one.context(), FAILED_REQUESTS);
+    // As if the other tab could not be told: the service refuses what this one sends.
+    await one.evaluate(() => (BroadcastChannel.prototype.postMessage = () => undefined));
+    await two.addInitScript(() => (BroadcastChannel.prototype.postMessage = () => undefined));
+    await two.goto(`${service.url}/portal`);
+    await two.getByRole('button', { name: 'Sign out' }).click();
+    await two.getByLabel('API key').fill(keys[1]);
+    await two.getByRole('button', { name: 'Sign in' }).click();
+    await openTenant(two);
+    expect(await nameIn(two)).toBe('Second');
+    await one.getByRole('button', { name: 'Save' }).click();
+    expect(await one.getByRole('alert').innerText()).toContain('Another key was signed in with');
+    for (const [key, name] of [
+      [keys[0], 'First'],
+      [keys[1], 'Second'],
+    ] as const)
+      expect((await ask(`${service.url}/tenants/self`, { key })).json.name).toBe(name);
+    await one.reload();
+    await one.getByLabel('Name').waitFor();
+    expect(await nameIn(one)).toBe('Second');
+  });
+
+  it('in two tabs of one browser: a tab learns at once that the other has signed out or in', async () => {
+    const keys = [await newTenant('Third'), await newTenant('Fourth')] as const;
+    const one = await openWindow(browser, FAILED_REQUESTS);
+    await signInTo(one, service.url, keys[0]);
+    await until(async () => (await one.getByRole('status').innerText()) === 'Live');
+    const two = await openTab(one.context(), FAILED_REQUESTS);
+    await two.goto(`${service.url}/portal`);
+    await two.getByRole('button', { name: 'Sign out' }).click();
+    expect(await one.getByRole('alert').innerText()).toContain('Your session has ended');
+    expect(await one.locator('table.log').count()).toBe(0);
+    await two.getByLabel('API key').fill(keys[1]);
+    await two.getByRole('button', { name: 'Sign in' }).click();
+    await openTenant(two);
+    await one.getByLabel('API key').fill(keys[0]);
+    await one.getByRole('button', { name: 'Sign in' }).click();
+    expect(await two.getByRole('alert').innerText()).toContain('Another key was signed in with');
+    await openTenant(one);
+    expect(await nameIn(one)).toBe('Third');
+  });
+});
