@@ -65,7 +65,7 @@ export const settings = {
     read: PORT,
   }),
   OPS_HOST: setting({
-    meaning: 'The address that the operations listener (`/livez`, `/readyz`, `/metrics`) listens on.',
+    meaning: 'The address that the operations listener (`/`, `/livez`, `/readyz`, `/metrics`) listens on.',
     fallback: '127.0.0.1',
     example: '127.0.0.1',
     read: HOST,

@@ -24,6 +24,7 @@ import { openApp, type App } from './app';
 import { backupAgeSeconds } from './backups';
 import { connectionLimit, OPERATIONS_CONNECTIONS } from './connection-limit';
 import { openToOthers } from './data-folder';
+import { measuredDelay } from './event-loop-delay';
 import { firstKey } from './first-tenant';
 import { readModelStoreOf, storeOf } from './log-address';
 import { makeMetrics, type Metrics } from './metrics';
@@ -32,7 +33,7 @@ import { parkedNotices, type ParkedNotices } from './parked-notices';
 import { writingThread } from './writing-thread';
 import { readingThread, type ReadingThread } from './reading-thread';
 import { reporter } from './reporter';
-import { checkBriefly, ledgerStatus } from './status';
+import { checkBriefly, ledgerStatus, runningRebuilds } from './status';
 import { openTraces, type Traces } from './tracing';
 
 /** How often a starting server updates its progress. */
@@ -48,6 +49,7 @@ interface Running {
   readonly stopping: AbortController;
   readonly reading: ReadingThread;
   readonly metrics: Metrics;
+  readonly delay: ReturnType<typeof measuredDelay>;
   readonly traces: Traces | undefined;
   app?: App;
   keyUse?: KeyUseRecord;
@@ -178,6 +180,13 @@ const openOperations = (server: Running): Promise<Listener> => {
       return ledgerStatus(app, check);
     },
     limits: () => server.limits?.status(),
+    rebuilds: async () => runningRebuilds((server.app as App).replay.readModels),
+    eventLoop: server.delay.recent,
+    about: {
+      version: programVersion(),
+      readModelStore: readModelStoreOf(configuration),
+      boundTo: host,
+    },
     metrics: server.metrics,
   });
   const onError = acceptFailures(server.logger);
@@ -277,6 +286,7 @@ const stop = async (server: Running, reason?: Fault): Promise<void> => {
   await server.keyUse?.close();
   await server.app?.close();
   server.notices.close();
+  server.delay.close();
 };
 
 export interface Server {
@@ -300,6 +310,7 @@ export const makeServer = (
     stopping: new AbortController(),
     reading: readingThread(configuration, reporter(logger)),
     traces: openTraces(),
+    delay: measuredDelay(),
     metrics: makeMetrics({
       app: () => server.app,
       limits: () => server.limits,

@@ -1,4 +1,5 @@
 import { fault, type Fault } from '../fault';
+import { isLoopbackHost } from '../http/request/own-host';
 
 /** What decides whether a session may travel over a connection. */
 export interface Connection {
@@ -25,9 +26,6 @@ const LOCAL: SessionCookie = { name: 'portal-local', attributes: 'Path=/; HttpOn
 export const portalRefused = (reason: string): Fault => fault('portal_refused', reason);
 
 const LOOPBACK_PEER = /^(?:::ffff:)?127\.|^::1$/;
-const LOOPBACK_HOST = /^(?:localhost|[a-z0-9-]+\.localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]+)?$/i;
-
-const isLoopbackHost = (host: string | undefined): boolean => LOOPBACK_HOST.test(host ?? '');
 
 /**
  * A key must not cross a network unencrypted. Behind TLS the cookie is sent over TLS only. Without, it is allowed where

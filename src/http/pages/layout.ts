@@ -51,10 +51,10 @@ td:not(:last-child) { white-space: nowrap; }
 details { margin: .4rem 0; }
 summary { cursor: pointer; color: var(--soft); }
 @media (max-width: 40rem) {
-  table, tbody, tr, td { display: block; }
+  table, tbody, tr, tbody th, td { display: block; }
   thead { display: none; }
   tr { border-bottom: 1px solid var(--line); padding: .35rem 0; }
-  td { border: 0; padding: .05rem 0; }
+  tbody th, td { border: 0; padding: .05rem 0; }
 }
 `;
 
@@ -64,8 +64,17 @@ export const PAGE_SECURITY = `default-src 'none'; style-src 'sha256-${createHash
 /** Exactly what was hashed. */
 const STYLE_ELEMENT: Html = { html: `<style>${STYLE}</style>` };
 
-/** A complete page, with the links that every page has. */
-export const page = (title: string, body: Html): string =>
+type Links = readonly (readonly [path: string, text: string])[];
+
+const LINKS: Links = [
+  ['/', 'Tenant Ledger'],
+  ['/docs', 'API reference'],
+  ['/problems', 'Problems'],
+  ['/openapi.json', 'OpenAPI document'],
+];
+
+/** A complete page, with the links that every page of the API has, or others. */
+export const page = (title: string, body: Html, links = LINKS): string =>
   html`<!doctype html>
     <html lang="en">
       <head>
@@ -75,11 +84,10 @@ export const page = (title: string, body: Html): string =>
         ${STYLE_ELEMENT}
       </head>
       <body>
-        <nav>
-          <a href="/">Tenant Ledger</a><a href="/docs">API reference</a><a href="/problems">Problems</a
-          ><a href="/openapi.json">OpenAPI document</a>
-        </nav>
-        <h1>${title}</h1>
-        ${body}
+        <nav>${links.map(([path, text]) => html`<a href="${path}">${text}</a>`)}</nav>
+        <main>
+          <h1>${title}</h1>
+          ${body}
+        </main>
       </body>
     </html>`.html;

@@ -1,0 +1,218 @@
+import type { RateLimitsStatus } from '../../limits/rate-limits';
+import { html, page, type Html } from './layout';
+
+interface ParkedTenant {
+  readonly tenant_id: string;
+  readonly event_id: string | null;
+  readonly reason: string;
+}
+
+/** How the stores and the read models are: what `/readyz` shows. */
+export interface Status {
+  readonly log: {
+    readonly store: string;
+    readonly identity: string;
+    readonly head: string | null;
+    readonly trouble?: string;
+  };
+  readonly projector: string | null;
+  readonly projections: readonly {
+    readonly projection: string;
+    readonly generation: string | null;
+    readonly position: string | null;
+    readonly lag_events: number;
+    readonly lag_seconds: number;
+    readonly parked: readonly (ParkedTenant & { readonly since: string })[];
+    readonly damage?: string;
+  }[];
+  /** Tenants whose own stream cannot be read. */
+  readonly decisions: { readonly parked: readonly ParkedTenant[] };
+}
+
+export interface RunningRebuild {
+  readonly projection: string;
+  readonly holder: string;
+  readonly step?: { readonly step: string } | undefined;
+  /** From 0 to 1. */
+  readonly progress: number;
+}
+
+/** How long the event loop was late in the last minute or two, in milliseconds. */
+export interface EventLoopDelay {
+  readonly p99: number;
+  readonly max: number;
+}
+
+/** What the operator's page shows. */
+export interface OperationsView {
+  readonly version: string;
+  readonly at: string;
+  /** The address that the page was opened at. */
+  readonly host: string;
+  /** Whether it is ready, in a sentence. */
+  readonly summary: string;
+  readonly readModelStore: string;
+  /** Undefined: it is not known now. */
+  readonly status: Status | undefined;
+  readonly rebuilds: readonly RunningRebuild[];
+  readonly limits: RateLimitsStatus | undefined;
+  readonly eventLoop: EventLoopDelay;
+}
+
+type Cell = Html | string | number;
+
+const table = (names: readonly string[], rows: readonly (readonly Cell[])[]): Html =>
+  html`<table>
+    <thead>
+      <tr>
+        ${names.map((name) => html`<th scope="col">${name}</th>`)}
+      </tr>
+    </thead>
+    <tbody>
+      ${rows.map(
+        (row) =>
+          html`<tr>
+            ${row.map((cell) => html`<td>${cell}</td>`)}
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+
+const facts = (rows: readonly (readonly [string, Cell])[]): Html =>
+  html`<table>
+    <tbody>
+      ${rows.map(
+        ([name, value]) =>
+          html`<tr>
+            <th scope="row">${name}</th>
+            <td>${value}</td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+
+/** A click selects it. */
+const command = (text: string): Html => html`<pre class="copy"><code>${text}</code></pre>`;
+
+const section = (title: string, body: Html, ...commands: readonly string[]): Html =>
+  html`<h2>${title}</h2>
+    ${body} ${commands.map(command)}`;
+
+const unknown = html`<p>Not known now.</p>`;
+
+const stores = ({ status, readModelStore }: OperationsView): Html =>
+  facts([
+    ...(status === undefined
+      ? []
+      : [
+          ['Event log', status.log.store] as const,
+          ['Its identity', status.log.identity] as const,
+          ['Its head', status.log.head ?? 'none: it is empty'] as const,
+          ...(status.log.trouble === undefined ? [] : [['Trouble', status.log.trouble] as const]),
+        ]),
+    ['Read models', readModelStore],
+  ]);
+
+const projections = ({ projector, projections: all }: Status): Html =>
+  html`${table(
+      ['Projection', 'Generation', 'Position', 'Lag', 'Parked'],
+      all.map(({ projection, generation, position, lag_events, lag_seconds, parked }) => [
+        projection,
+        generation ?? 'not built yet',
+        position ?? 'none',
+        `${lag_events} events, ${lag_seconds.toFixed(1)} s`,
+        `${parked.length} tenants`,
+      ]),
+    )}
+    <p>Projecting process: ${projector ?? 'none'}.</p>
+    ${all.flatMap(({ damage }) => (damage === undefined ? [] : [html`<p><strong>${damage}</strong></p>`]))}`;
+
+const wayOut = ({ tenant_id, event_id }: ParkedTenant): Html =>
+  event_id === null
+    ? command(`tenant-ledger audit --tenant ${tenant_id} --format pretty`)
+    : html`${command(`tenant-ledger projections retry --tenant ${tenant_id}`)}
+      ${command(`tenant-ledger projections set-aside ${event_id} --reason "REASON"`)}`;
+
+const parked = ({ projections: all, decisions }: Status): Html => {
+  const waiting = all.flatMap(({ projection, parked: tenants }) =>
+    tenants.map((tenant) => [projection, tenant, tenant.since] as const),
+  );
+  const refused = decisions.parked.map((tenant) => ['decisions', tenant, ''] as const);
+  if (waiting.length + refused.length === 0) return html`<p>None.</p>`;
+  return table(
+    ['In', 'Tenant', 'Since', 'Why, and the ways out'],
+    [...refused, ...waiting].map(([where, tenant, since]) => [
+      where,
+      tenant.tenant_id,
+      since,
+      html`${tenant.reason} ${wayOut(tenant)}`,
+    ]),
+  );
+};
+
+const rebuilds = (running: readonly RunningRebuild[]): Html =>
+  running.length === 0
+    ? html`<p>None is running.</p>`
+    : table(
+        ['Projection', 'Step', 'Progress', 'By'],
+        running.map(({ projection, step, progress, holder }) => [
+          projection,
+          step?.step ?? 'starting',
+          `${Math.floor(progress * 100)} %`,
+          holder,
+        ]),
+      );
+
+const limitsOf = (limits: RateLimitsStatus): Html =>
+  facts([
+    ['Blocks since the start', limits.blocks_started],
+    ['Counted', limits.shared ? 'together with the other instances' : 'by this process alone'],
+    ...(limits.trouble === undefined ? [] : [['Trouble', limits.trouble] as const]),
+    ['Counters in memory', limits.counters_kept],
+    ['Counters dropped for room', limits.counters_dropped],
+    ['Requests counted alone', limits.counted_alone],
+    ['Requests not counted', limits.uncounted],
+  ]);
+
+const delayOf = ({ p99, max }: EventLoopDelay): Html =>
+  facts([
+    ['99 of 100 turns, at most', `${p99.toFixed(1)} ms`],
+    ['The longest', `${max.toFixed(1)} ms`],
+  ]);
+
+/** For the operator, at `/` of the operations listener. It changes nothing, and has no script. */
+export const operationsPage = (view: OperationsView): string => {
+  const { version, at, host, summary, status, limits, eventLoop } = view;
+  return page(
+    'Operations',
+    html`<p><strong>${summary}</strong></p>
+      <p class="soft">
+        Tenant Ledger ${version}, this process, at ${at}. The page does not change by itself: load it again.
+      </p>
+      ${section('Stores', stores(view), 'tenant-ledger status', 'tenant-ledger doctor')}
+      ${section(
+        'Projections',
+        status === undefined ? unknown : projections(status),
+        'tenant-ledger projections status',
+        'tenant-ledger projections verify',
+      )}
+      ${section(
+        'Parked tenants',
+        status === undefined ? unknown : parked(status),
+        'tenant-ledger projections parked',
+      )}
+      ${section('Rebuilds', rebuilds(view.rebuilds), 'tenant-ledger projections rebuild --all --dry-run')}
+      ${section('Rate limits', limits === undefined ? unknown : limitsOf(limits), 'tenant-ledger limits')}
+      ${section(
+        'Delay of the event loop, in the last minute or two',
+        delayOf(eventLoop),
+        `curl -s http://${host}/metrics | grep nodejs_eventloop`,
+      )}`,
+    [
+      ['/', 'Operations'],
+      ['/livez', 'livez'],
+      ['/readyz', 'readyz'],
+      ['/metrics', 'metrics'],
+    ],
+  );
+};
