@@ -1,19 +1,10 @@
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
-import { hasLog } from '../../projections/logs';
-import type { Reader } from '../../projections/projector';
-import { isoNow } from '../async/clock';
-import type { Position } from '../event-log/event-log';
 import { codeOf, fault, messageOf } from '../fault';
-import { ingest, type Ingested, type ShownActivity } from '../ingest/ingest';
-import { patience } from '../ingest/patience';
-import { isDamage } from '../read-models/damage';
-import { readSetAside, type SetAside } from '../projecting/set-aside';
-import { lastRevision } from '../projecting/stream-revisions';
 import { wholeNumber, type JsonOption } from './arguments';
+import { ingestIn } from './ingesting';
 import { BEHIND, sessionCommand, type OperatorSession } from './operator-session';
 import { notice, printJson, printOne } from './output';
-import { withProgress, type ProgressLine } from './progress';
 import type { Io } from './io';
 
 /** Beyond this, refused lines are only counted. */
@@ -45,63 +36,19 @@ async function* contentOf(file: string): AsyncGenerator<Buffer> {
 const inputOf = ({ stdin }: Io, file: string): AsyncIterable<Buffer> =>
   file === '-' ? (stdin as AsyncIterable<Buffer>) : contentOf(file);
 
-const progressIn = (line: ProgressLine) => {
-  const began = Date.now();
-  return ({ accepted, alreadyThere, refused }: Ingested): void => {
-    const rate = Math.round((1_000 * (accepted + alreadyThere)) / Math.max(1, Date.now() - began));
-    line.show(`${accepted} accepted, ${alreadyThere} already there, ${refused} refused, ${rate}/s`);
-  };
-};
-
-/** Reads the revision first, so that `has` sees at least the events up to it. An event that was set aside has no row. */
-const shownActivity = async (
-  reader: Reader,
-  setAside: SetAside,
-  tenantId: string,
-): Promise<ShownActivity> => ({
-  revision: await lastRevision(reader, tenantId, 'activity'),
-  has: async (eventId) => setAside.event('logs', eventId) || hasLog(reader, tenantId, eventId),
-});
-
-/** A damaged read model shows nothing any more. */
-const unlessDamaged = (error: unknown): false => {
-  if (!isDamage(error)) throw error;
-  return false;
-};
-
 const run = async (session: OperatorSession, file: string, options: Options): Promise<void> => {
   const { io } = session;
-  const { log, ledger, streams, projecting, watch } = session.app;
   const errors: { line: number; reason: string }[] = [];
   const onRefused = (line: number, reason: string): void => {
     if (errors.length >= MAX_SHOWN) return;
     errors.push({ line, reason });
     notice(io, `line ${line}: ${reason}`);
   };
-  const patiently = patience(options.wait * 1_000, (error) =>
-    notice(io, `${messageOf(error)} Waiting up to ${options.wait} s for it.`),
-  );
-  watch.start();
-  await patiently(session.upToDate);
-  if (options.dryRun !== true) await projecting.start();
-  const setAside = await readSetAside(session.app);
-  const dependencies = {
-    log,
-    ledger,
-    streams,
-    reached: (position: Position, withinMs: number) =>
-      patiently(() => projecting.reached(position, withinMs).catch(unlessDamaged)),
-    shown: (tenantId: string) => shownActivity(projecting.reader('logs'), setAside, tenantId),
-    now: isoNow,
-  };
-  const { shown, accepted, alreadyThere, refused, failure } = await withProgress(io, 'Ingesting:', (line) =>
-    ingest(inputOf(io, file), dependencies, {
-      dryRun: options.dryRun === true,
-      onRefused,
-      onProgress: progressIn(line),
-      patiently,
-    }),
-  );
+  const { shown, accepted, alreadyThere, refused, failure } = await ingestIn(session, inputOf(io, file), {
+    isDryRun: options.dryRun === true,
+    waitSeconds: options.wait,
+    onRefused,
+  });
   if (refused > MAX_SHOWN) notice(io, `… and ${refused - MAX_SHOWN} more refused lines.`);
   if (!shown && failure === undefined) notice(io, BEHIND);
   if (refused > 0) io.exitCode = 1;

@@ -23,6 +23,7 @@ const commands: ReadonlyMap<string, readonly [file: string, create: string]> = n
   ['logs', ['./logs-command', 'logsCommand']],
   ['audit', ['./audit/audit-command', 'auditCommand']],
   ['ingest', ['./ingest-command', 'ingestCommand']],
+  ['demo', ['./demo/demo-command', 'demoCommand']],
   ['permissions', ['./reference-commands', 'permissionsCommand']],
   ['limits', ['./reference-commands', 'limitsCommand']],
   ['projections', ['./projections/projections-commands', 'projectionsCommands']],

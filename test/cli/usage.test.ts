@@ -32,6 +32,7 @@ const commands: Readonly<Record<string, readonly string[]>> = {
   'backup create': ['<folder>', '--json'],
   'backup verify': ['<folder>', '--json'],
   'backup restore': ['<folder>', '--json'],
+  demo: ['--json', 'another tenant'],
   status: ['--json'],
   doctor: ['--json'],
   explain: ['<code>', '--json'],
