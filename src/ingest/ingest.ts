@@ -87,6 +87,9 @@ function* appendsOf(
   }
 }
 
+/** Each may be a round trip. More would wait for each other's connections. */
+const ASKED_AT_ONCE = 16;
+
 /** More than can be appended ahead of the read models. */
 const MAX_RECENT = 20_000;
 
@@ -150,12 +153,18 @@ interface Unshown {
 
 const unshownOf = async (run: Run, tenantId: string, facts: readonly ValidFact[]): Promise<Unshown> => {
   const { revision, has } = await run.patiently(() => run.shown(tenantId));
-  const unshown: ValidFact[] = [];
-  for (const fact of facts) {
-    const id = `${tenantId} ${fact.event.id}`;
-    if (run.recent.get(id) === undefined && !(await run.patiently(() => has(fact.event.id))))
-      unshown.push(fact);
+  const isNewHere = ({ event }: ValidFact): boolean => {
+    const id = `${tenantId} ${event.id}`;
+    const isKnown = run.recent.get(id) !== undefined;
     run.recent.put(id, true);
+    return !isKnown;
+  };
+  const asked = facts.filter(isNewHere);
+  const unshown: ValidFact[] = [];
+  for (let from = 0; from < asked.length; from += ASKED_AT_ONCE) {
+    const some = asked.slice(from, from + ASKED_AT_ONCE);
+    const there = await run.patiently(() => settleAll(some.map(({ event }) => has(event.id))));
+    unshown.push(...some.filter((_, at) => there[at] === false));
   }
   run.alreadyThere += facts.length - unshown.length;
   return { facts: unshown, shown: revision };

@@ -20,6 +20,8 @@ interface IngestOptions {
   readonly now?: () => string;
   /** The read models show none of the events. */
   readonly areBehind?: boolean;
+  /** Whether the read models show an event. */
+  readonly has?: ShownActivity['has'];
   /** The log may be changed between two reads. */
   readonly log?: EventLog;
 }
@@ -40,7 +42,7 @@ describe('ingest', () => {
 
   const take = async (
     input: AsyncIterable<string> | readonly (Fact | string)[],
-    { dryRun = false, now = NOW, areBehind = false, log = here.app.log }: IngestOptions = {},
+    { dryRun = false, now = NOW, areBehind = false, has, log = here.app.log }: IngestOptions = {},
   ): Promise<Outcome> => {
     const { ledger, streams, projecting } = here.app;
     const errors: (readonly [number, string])[] = [];
@@ -54,7 +56,7 @@ describe('ingest', () => {
         ? { revision: -1, has: async () => false }
         : {
             revision: await lastRevision(reader, tenantId, 'activity'),
-            has: (id) => hasLog(reader, tenantId, id),
+            has: has ?? ((id) => hasLog(reader, tenantId, id)),
           };
     };
     const dependencies = { log, ledger, streams, reached: projecting.reached, shown, now };
@@ -105,6 +107,16 @@ describe('ingest', () => {
     await take(manyFacts([tenant], 1_000, seed));
     expect(await here.areUpToDate()).toBe(true);
     expect(await rowIds()).toHaveLength(1_000);
+  });
+
+  it('asks the read models for several facts at once, as each may be a round trip', async () => {
+    let asked = 0;
+    const has = async (): Promise<boolean> => {
+      asked += 1;
+      await until(() => asked >= 16);
+      return false;
+    };
+    expect(await take(manyFacts([tenant], 20, seed), { has })).toMatchObject({ accepted: 20 });
   });
 
   it('accepts nothing from empty input', async () => {
