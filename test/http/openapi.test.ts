@@ -124,10 +124,7 @@ describe('the OpenAPI document', () => {
       ),
     ) as readonly Readonly<Record<string, unknown>>[];
     expect(members.length).toBeGreaterThan(50);
-    const undescribed = members.filter(
-      (member) => !('$ref' in member) && typeof member['description'] !== 'string',
-    );
-    expect(undescribed).toEqual([]);
+    expect(members.filter((member) => typeof member['description'] !== 'string')).toEqual([]);
     const counts = members.filter((member) => member['type'] === 'integer' && !('const' in member));
     expect(counts.filter(({ format }) => format !== 'int64')).toEqual([]);
   });

@@ -2,16 +2,22 @@ import { MAX_NAME_LENGTH } from '../../domain/names';
 import type { Schema } from '../routes/schema';
 
 /** Our own keyword `validName`, expressed in standard JSON Schema. */
-const publishedName: Schema = {
+const publishedName = ({ description }: Schema): Schema => ({
   minLength: 1,
   maxLength: MAX_NAME_LENGTH,
   pattern: '\\S',
-  description: `1 to ${MAX_NAME_LENGTH} UTF-16 units (a character outside the Basic Multilingual Plane counts as two, unlike \`maxLength\` here), not blank, without a lone surrogate or an API key.`,
+  description: [
+    ...(typeof description === 'string' ? [description] : []),
+    `1 to ${MAX_NAME_LENGTH} UTF-16 units (a character outside the Basic Multilingual Plane counts as two, unlike \`maxLength\` here), not blank, without a lone surrogate or an API key.`,
+  ].join(' '),
   examples: ['Acme'],
-};
+});
 
 export interface NamedSchemas {
-  /** The schema as published: schemas with a title become named ones, and are referenced. */
+  /**
+   * The schema as published: schemas with a title become named ones, and are referenced. Their description says what
+   * they are for in that place, and stays there.
+   */
   published(schema: Schema): Schema;
   named(): Readonly<Record<string, Schema>>;
 }
@@ -29,11 +35,12 @@ export const namedSchemas = (): NamedSchemas => {
     const members = Object.fromEntries(
       Object.entries(rest).map(([name, value]) => [name, publishedWithin(value)]),
     );
-    const full = validName === true ? { ...members, ...publishedName } : members;
+    const full = validName === true ? { ...members, ...publishedName(members) } : members;
     if (typeof title !== 'string')
       return title === undefined ? full : { ...full, title: publishedWithin(title) };
-    collected.set(title, full);
-    return { $ref: `#/components/schemas/${title}` };
+    const { description, ...own } = full;
+    collected.set(title, own);
+    return { $ref: `#/components/schemas/${title}`, ...(description === undefined ? {} : { description }) };
   };
 
   return { published, named: () => Object.fromEntries(collected) };

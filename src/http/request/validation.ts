@@ -230,16 +230,21 @@ export const choiceParameter = <T extends string>(description: string, values: r
 });
 
 /** At least 1. Values above `max` are lowered to it. */
-export const wholeNumberParameter = (
+export const wholeNumberParameter = <Fallback extends number | undefined>(
   description: string,
-  fallback: number,
-  max: number,
-): Parameter<number> => ({
+  fallback: Fallback,
+  max = Number.MAX_SAFE_INTEGER,
+): Parameter<number | Fallback> => ({
   description,
-  schema: { type: 'integer', format: 'int64', minimum: 1, default: fallback },
+  schema: {
+    type: 'integer',
+    format: 'int64',
+    minimum: 1,
+    ...(fallback === undefined ? {} : { default: fallback }),
+  },
   textSchema: { type: 'string', pattern: '^0*[1-9][0-9]*$' },
   rule: 'must be a whole number, 1 or more',
-  example: fallback,
+  example: fallback ?? 100,
   mayBeEmpty: false,
   fallback,
   read: (text) => Math.min(Number(text), max),

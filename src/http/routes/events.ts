@@ -43,11 +43,7 @@ const query = queryCheck(
     start_date: dateParameter('Only events recorded from this moment on.'),
     end_date: dateParameter('Only events recorded before this moment.'),
     after: textParameter('Begin after this `position`; so does the header `Last-Event-ID`.', ''),
-    limit: wholeNumberParameter(
-      'The maximum number of events.',
-      Number.MAX_SAFE_INTEGER,
-      Number.MAX_SAFE_INTEGER,
-    ),
+    limit: wholeNumberParameter('The maximum number of events. Default: all.', undefined),
     follow: flagParameter('`true`: stay open and send new events as they come.'),
   },
   'refused',
@@ -129,7 +125,7 @@ export const listEvents = route<undefined, Query>({
       tenantId,
       filter: filterOf(tenantId, values, await operationFilter(values.operation, tenantId, stores)),
       after,
-      limit: values.limit === Number.MAX_SAFE_INTEGER ? undefined : values.limit,
+      limit: values.limit,
       follow: values.follow,
       form,
     };

@@ -35,11 +35,7 @@ const MAX_PAGE_SIZE = 100;
 const DEFAULT_PAGE_SIZE = 20;
 
 export const pageParameters = (things: string) => ({
-  page: wholeNumberParameter(
-    'The page, from 1; with `start` it counts from there.',
-    1,
-    Number.MAX_SAFE_INTEGER,
-  ),
+  page: wholeNumberParameter('The page, from 1; with `start` it counts from there.', 1),
   size: wholeNumberParameter(
     `${things} per page; more than ${MAX_PAGE_SIZE} is ${MAX_PAGE_SIZE}.`,
     DEFAULT_PAGE_SIZE,
