@@ -132,7 +132,7 @@ export const settings = {
   }),
   PUBLIC_URL: setting({
     meaning:
-      'The address that clients use: the base URL of `/problems/<code>` in the `type` of an error. People can sign in to the portal over a network only if it is https.',
+      'The address that clients use: the base URL of `/problems/<code>` in the `type` of an error, and of the samples at `/docs`, which otherwise name the address that the page was opened at. People can sign in to the portal over a network only if it is https.',
     fallback: '',
     example: 'https://api.example.com',
     read: urlOrEmpty,
@@ -178,7 +178,7 @@ export const settings = {
   }),
   TRUSTED_PROXIES: setting({
     meaning:
-      'The proxies whose `X-Forwarded-For` is trusted: how many there are in front of the service, or a list of their addresses and networks. Empty: none, so the client is the address of the connection.',
+      'The proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted: how many there are in front of the service, or a list of their addresses and networks. Empty: none, so the client is the address of the connection.',
     fallback: '',
     example: '10.0.0.0/8,fd00::/8',
     read: (text) => (readTrustedProxies(text) === undefined ? undefined : text),

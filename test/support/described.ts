@@ -57,8 +57,9 @@ const EVERYWHERE: Readonly<Record<string, string>> = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-/** Pages have their own style. */
-const PAGE = /^default-src 'none'; style-src 'sha256-[^' ]+'; frame-ancestors 'none';/;
+/** Pages have their own style, and the API reference a script. */
+const PAGE =
+  /^default-src 'none'; style-src 'sha256-[^' ]+'; (?:script-src 'sha256-[^' ]+'; )?frame-ancestors 'none';/;
 
 /** What HTTP itself adds. */
 const PLUMBING = new Set([

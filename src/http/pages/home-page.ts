@@ -1,5 +1,5 @@
 import type { HeaderNames } from '../../configuration';
-import { html, page } from './layout';
+import { BASE_URL, html, page } from './layout';
 
 /** Shown when the address of the service is opened in a browser. */
 export const homePage = (version: string, { apiKey }: HeaderNames): string =>
@@ -10,12 +10,11 @@ export const homePage = (version: string, { apiKey }: HeaderNames): string =>
         as an append-only log of events.
       </p>
       <p>
-        Send the key of an Application in the header <code>${apiKey}</code>. With the address of this page in
-        <code>URL</code> and the key in <code>KEY</code>:
+        Send the key of an Application in the header <code>${apiKey}</code>. With the key in <code>KEY</code>:
       </p>
-      <pre class="copy"><code>curl -s "$URL/tenants/self" -H "${apiKey}: $KEY"</code></pre>
+      <pre class="copy" tabindex="0"><code>curl -s ${BASE_URL}/tenants/self -H "${apiKey}: $KEY"</code></pre>
       <p>
-        The <a href="/docs">API reference</a> lists every call with a line to copy. Programs read the
+        The <a href="/docs">API reference</a> describes every call, with samples to copy. Programs read the
         <a href="/openapi.json">OpenAPI document</a>. Every error names a code; the
         <a href="/problems">problems</a> say what each means and what to do.
       </p>`,

@@ -208,11 +208,13 @@ export const operationsPage = (view: OperationsView): string => {
         delayOf(eventLoop),
         `curl -s http://${host}/metrics | grep nodejs_eventloop`,
       )}`,
-    [
-      ['/', 'Operations'],
-      ['/livez', 'livez'],
-      ['/readyz', 'readyz'],
-      ['/metrics', 'metrics'],
-    ],
+    {
+      links: [
+        ['/', 'Operations'],
+        ['/livez', 'livez'],
+        ['/readyz', 'readyz'],
+        ['/metrics', 'metrics'],
+      ],
+    },
   );
 };

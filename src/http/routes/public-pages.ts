@@ -1,17 +1,16 @@
 import { isProblemCode, problems, type Problem, type ProblemCode } from '../../problems';
-import type { HeaderNames } from '../../configuration';
 import type { ApiContext, Step } from '../context';
+import type { ApiSettings } from '../dependencies';
 import { homePage } from '../pages/home-page';
-import { PAGE_SECURITY } from '../pages/layout';
+import { BASE_URL, PAGE_SECURITY, REFERENCE_SECURITY } from '../pages/layout';
 import { problemPage, problemsPage } from '../pages/problem-pages';
 import { referencePage } from '../pages/reference-page';
+import { baseUrlOf } from '../request/base-url';
 import type { Route } from './route';
 import { listOf, described, record, text, type Schema } from './schema';
 
 /** The variable content of the pages. */
-interface Content {
-  readonly version: string;
-  readonly headers: HeaderNames;
+interface Content extends Pick<ApiSettings, 'version' | 'headers' | 'publicUrl' | 'trustedProxies'> {
   /** The OpenAPI document. */
   readonly document: () => Schema;
 }
@@ -27,6 +26,8 @@ export interface PublicPage extends Pick<Route, 'path' | 'params' | 'operationId
   };
   /** For people. Omitted: the page is always JSON. */
   readonly html?: (content: Content, code: ProblemCode) => string;
+  /** The `Content-Security-Policy` of the HTML, if it has a script. */
+  readonly security?: string;
 }
 
 const LINKS = { docs: '/docs', openapi: '/openapi.json', problems: '/problems' };
@@ -69,8 +70,9 @@ export const publicPages: readonly PublicPage[] = [
     path: LINKS.docs,
     operationId: 'getApiReference',
     summary: 'Show the API reference',
-    description: 'Every endpoint with a curl command.',
+    description: 'Every endpoint with its parameters, members, headers, problems and samples.',
     html: ({ document }) => referencePage(document()),
+    security: REFERENCE_SECURITY,
   },
   {
     path: LINKS.problems,
@@ -148,11 +150,14 @@ export const servePublicPages = (content: Content): Step => {
       isHtml ? page.html?.(content, code) : JSON.stringify(page.json?.body(content, code));
     const body = rendered.get(variant) ?? render();
     rendered.set(variant, body);
+    const hasAddress = body?.includes(BASE_URL) === true;
+    // A cache that others share must not give out an address that this client made up.
+    const scope = hasAddress && content.publicUrl === '' ? 'private' : 'public';
     ctx.state.route = page.path;
     ctx.status = 200;
-    ctx.set('Cache-Control', 'public, max-age=3600');
-    if (isHtml) ctx.set('Content-Security-Policy', PAGE_SECURITY);
-    ctx.body = body;
+    ctx.set('Cache-Control', `${scope}, max-age=3600`);
+    if (isHtml) ctx.set('Content-Security-Policy', page.security ?? PAGE_SECURITY);
+    ctx.body = hasAddress ? body.replaceAll(BASE_URL, () => baseUrlOf(ctx, content)) : body;
     ctx.type = `${isHtml ? 'text/html' : 'application/json'}; charset=utf-8`;
   };
 
