@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -207,5 +208,38 @@ describe('the output of tenant-ledger audit', () => {
     const [code] = (await once(child, 'close')) as [number];
     expect(code).toBe(1);
     expect(stderr).toMatch(/^tenant-ledger: The output cannot be written: [^\n]*\. \[output_failed\]\n$/);
+  });
+});
+
+describe('tenant-ledger audit --operation', () => {
+  const operator = operatorAt(freshFolder());
+  beforeAll(async () => {
+    const { tenant_id } = await operator.json('tenant create --name Acme');
+    const data = { entityType: 'Invoice', operation: 'Send', entityId: 'inv_1' };
+    const fact = { id: randomUUID(), tenant_id, type: 'ActivityReported', data };
+    const file = join(freshFolder(), 'facts.ndjson');
+    writeFileSync(file, JSON.stringify(fact));
+    expect((await operator.run('ingest', file)).code).toBe(0);
+  });
+
+  it.each([
+    ['create', ['TenantCreated']],
+    ['deny', []],
+    ['SEND', ['ActivityReported']],
+  ])('%s finds what is built in or was reported', async (operation, types) => {
+    const { code, stdout } = await operator.run(`audit --operation ${operation}`);
+    expect([code, eventsIn(stdout).map(({ type }) => type)]).toEqual([0, types]);
+  });
+
+  it.each([
+    ['updte', '', 'did you mean update?'],
+    ['x', '--follow', 'there are create, read, use, update, delete and deny'],
+    ['send', `--tenant ${NOBODY}`, 'there are create'],
+  ])('%s %s is refused: it occurs nowhere', async (operation, more, suggestion) => {
+    const { code, stdout, stderr } = await operator.run(`audit --operation ${operation} ${more}`.trim());
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(
+      `argument '${operation}' is invalid. It is neither built in nor in the log: ${suggestion}`,
+    );
   });
 });
