@@ -69,7 +69,7 @@ export const httpProblems = {
     status: 404,
     title: 'There is no such key.',
     meaning:
-      'The Application has no key with this id, or the key is revoked or expired. `GET /applications/{id}/keys` and `tenant-ledger key list --tenant ID` list the keys there are.',
+      'The Application has no key with this id, or the key is revoked or expired. `GET /applications/{application_id}/keys` and `tenant-ledger key list --tenant ID` list the keys there are.',
   },
   method_not_allowed: {
     status: 405,

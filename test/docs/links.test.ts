@@ -1,5 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { headerNames } from '../../src/configuration';
+import { routes } from '../../src/http/api';
+import { openApiDocument } from '../../src/http/openapi/document';
+import { programVersion } from '../../src/version';
 
 const ROOT = join(__dirname, '..', '..', '..');
 
@@ -54,5 +58,24 @@ describe('the commands', () => {
     const named = Array.from(text.matchAll(/`([a-z-]+\/[a-z-]+)`/g), ([, name = '']) => name);
     expect(named.length).toBeGreaterThan(8);
     expect(named.filter((name) => !existsSync(join(ROOT, 'test', `${name}.test.ts`)))).toEqual([]);
+  });
+});
+
+describe('the paths', () => {
+  const described = openApiDocument({
+    routes,
+    headers: headerNames('SVC'),
+    publicUrl: '',
+    version: programVersion(),
+  });
+  const paths = new Set(Object.keys(described['paths'] as object));
+
+  it.each(pages)('with parameters in %s are spelt as in the OpenAPI document', (page) => {
+    const text = readFileSync(join(ROOT, page), 'utf8');
+    const named = Array.from(
+      text.matchAll(/`(?:[A-Z]+ )?(\/[^\s`?]*\{[^\s`?]*)[^`]*`/g),
+      ([, path = '']) => path,
+    );
+    expect(named.filter((path) => !paths.has(path))).toEqual([]);
   });
 });
