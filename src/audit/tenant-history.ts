@@ -20,20 +20,23 @@ export type Moment = { readonly time: string } | { readonly position: Position }
 const isAfter = (event: LoggedEvent, moment: Moment): boolean =>
   'time' in moment ? timeOf(event) > moment.time : event.position > moment.position;
 
-/** The events that replace or end something. The data of creations already says everything. */
-const UPDATES: ReadonlySet<string> = new Set<TenantEvent['type']>([
-  'TenantUpdated',
-  'TenantPlanChanged',
-  'TenantKeyLifetimeSet',
-  'ApplicationRenamed',
-  'ApplicationPermissionsSet',
-  'KeyExpirySet',
-  'TenantDeleted',
-  'ApplicationDeleted',
-  'KeyRevoked',
-]);
+/** Whether an event replaces or ends something, which is then shown. The data of creations already says everything. */
+const REPLACES: Readonly<Record<TenantEvent['type'], boolean>> = {
+  TenantCreated: false,
+  TenantUpdated: true,
+  TenantPlanChanged: true,
+  TenantKeyLifetimeSet: true,
+  TenantDeleted: true,
+  ApplicationCreated: false,
+  ApplicationRenamed: true,
+  ApplicationPermissionsSet: true,
+  ApplicationDeleted: true,
+  KeyAdded: false,
+  KeyExpirySet: true,
+  KeyRevoked: true,
+};
 
-export const hasChanges = ({ type }: TenantEvent): boolean => UPDATES.has(type);
+export const hasChanges = ({ type }: TenantEvent): boolean => REPLACES[type];
 
 /** The entity before and after an event, and what the event changed. */
 export const effectOf = (event: Recorded<TenantEvent>, before: Tenant) => {
