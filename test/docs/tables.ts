@@ -1,6 +1,7 @@
 import { makeMetrics } from '../../src/app/metrics';
 import { settingNames, settings } from '../../src/configuration';
 import { eventSchemas } from '../../src/domain/event-schemas';
+import { FIRST_FORMAT, formats } from '../../src/domain/formats';
 import { specifiedPolicies } from '../../src/limits/policies';
 import { problems, type Problem } from '../../src/problems';
 
@@ -56,6 +57,19 @@ const events = (): string =>
     ),
   );
 
+const formatRows = (): string =>
+  table(
+    ['Format', 'Allows', 'Events'],
+    formats.map(({ format, allows }) => {
+      const since = Object.entries(eventSchemas).flatMap(([type, versions]) =>
+        versions.flatMap((version, i) =>
+          version.since === format ? [`${code(type)} version ${i + 1}`] : [],
+        ),
+      );
+      return [String(format), allows, format === FIRST_FORMAT ? 'all others' : since.join(', ')];
+    }),
+  );
+
 const rateLimits = (): string =>
   table(
     ['Name', 'Methods', 'Paths', 'Requests', 'Window', 'Block'],
@@ -103,5 +117,6 @@ export const tables: Readonly<Record<string, readonly { readonly name: string; r
   ],
   'docs/limits.md': [{ name: 'rate limits', text: rateLimits() }],
   'docs/events.md': [{ name: 'events', text: events() }],
+  'docs/upgrades.md': [{ name: 'formats', text: formatRows() }],
   'docs/monitoring/README.md': [{ name: 'metrics', text: metrics() }],
 };

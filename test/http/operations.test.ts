@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { projections } from '../../projections/projections';
 import { securityHeaders } from '../../src/http/response/security-headers';
 import { ask } from '../support/http';
 import { sendRaw } from '../support/raw';
@@ -53,12 +54,11 @@ describe('the operations listener', () => {
         head: '0000000000000015',
       },
       projector: expect.stringMatching(new RegExp(` ${process.pid}$`)),
-      projections: [
-        { projection: 'tenants', generation: expect.stringMatching(/^tenants_v2_g/), ...caughtUp },
-        { projection: 'applications', generation: expect.stringMatching(/^applications_v3_g/), ...caughtUp },
-        { projection: 'logs', generation: expect.stringMatching(/^logs_v3_g/), ...caughtUp },
-        { projection: 'usage', generation: expect.stringMatching(/^usage_v2_g/), ...caughtUp },
-      ],
+      projections: projections.map(({ name, version }) => ({
+        projection: name,
+        generation: expect.stringMatching(new RegExp(`^${name}_v${version}_g`)),
+        ...caughtUp,
+      })),
       decisions: { parked: [] },
       limits: {
         shared: false,

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { tenants } from '../../projections/tenants';
+import { NEWEST_FORMAT } from '../../src/domain/formats';
 import { freshFolder } from '../support/folders';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { releaseWith } from '../support/release';
@@ -28,7 +30,7 @@ const olderRelease = (): string =>
       }`,
     },
     { file: 'src/domain/formats.js', added: 'exports.formats.length = 1; exports.NEWEST_FORMAT = 1;' },
-    { file: 'projections/tenants.js', replaced: [['version: 2,', 'version: 1,']] },
+    { file: 'projections/tenants.js', replaced: [[`version: ${tenants.version},`, 'version: 1,']] },
   ]);
 
 const CLIENTS = 3;
@@ -152,7 +154,9 @@ describe('a rolling upgrade', () => {
     await expectAllAt(young);
     const refused = await operator('serve', older);
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toContain('The event log has format 4, and this program knows formats up to 1.');
+    expect(refused.stderr).toContain(
+      `The event log has format ${NEWEST_FORMAT}, and this program knows formats up to 1.`,
+    );
     expect(await young.stop()).toBe(0);
   });
 });

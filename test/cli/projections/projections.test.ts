@@ -1,3 +1,6 @@
+import { logs } from '../../../projections/logs';
+import { projections } from '../../../projections/projections';
+import { tenants } from '../../../projections/tenants';
 import { pause } from '../../../src/async/clock';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -133,9 +136,9 @@ describe('tenant-ledger projections beside a running server', () => {
     const rows = await operator.json<{ projection: string }[]>('projections rebuild --all --dry-run');
     const { head } = await operator.json<Status>('projections status');
     expect(rows).toEqual(
-      NAMES.map((projection) => ({
+      projections.map(({ name: projection, version }) => ({
         projection,
-        version: ['applications', 'logs'].includes(projection) ? 3 : 2,
+        version,
         events: Number(head),
         goes_on_with: null,
         live: liveGeneration(service.folder, projection),
@@ -180,7 +183,7 @@ describe('tenant-ledger projections beside a running server', () => {
       expect(refused.stderr).toContain(says);
     const { generations } = await operator.json<Status>('projections status');
     const kept = generations.find(({ role }) => role === 'built')?.generation;
-    expect(kept).toMatch(/^tenants_v2_/);
+    expect(kept).toContain(`tenants_v${tenants.version}_`);
     const accepted = 'projections rebuild tenants --accept-differences';
     const [rebuilt] = await operator.json<Record<string, unknown>[]>(accepted);
     expect(rebuilt?.['generation']).toBe(kept);
@@ -248,12 +251,12 @@ describe('tenant-ledger projections beside a running server', () => {
     const generations = new Set<string>();
     const follow = async (line: string): Promise<void> => {
       const { readModels } = (await appAt(service.folder)).replay;
-      const live = () => liveOf(readModels, { name: 'tenants', version: 2 });
+      const live = () => liveOf(readModels, tenants);
       const expected = await live();
       const running = operator.run(line);
       await until(async () => (await live()) !== expected, 20_000);
       const switched = performance.now();
-      const wanted = `tenants_v2_${await live()}`;
+      const wanted = `tenants_v${tenants.version}_${await live()}`;
       await until(async () => (await readBy(service, 'tenants')) === wanted);
       took.push(performance.now() - switched);
       generations.add(wanted);
@@ -288,16 +291,16 @@ describe('tenant-ledger projections beside another server', () => {
     const operator = operatorAt(service.folder);
     const app = await appAt(service.folder);
     const log = await openLog(service.folder);
-    const tenants = Array.from({ length: 200 }, () => randomUUID());
-    for (const tenantId of tenants) await log.record(streams.tenant(tenantId), created());
-    const [bad = ''] = tenants;
+    const ids = Array.from({ length: 200 }, () => randomUUID());
+    for (const tenantId of ids) await log.record(streams.tenant(tenantId), created());
+    const [bad = ''] = ids;
     const eventId = log.plant(streams.tenant(bad), { type: 'TenantUpdated', data: '{"name":' });
     await log.record(streams.tenant(bad), updated('waits'));
     let slowest = 0;
     await Promise.all(
-      tenants.slice(50).map((tenantId) => log.record(streams.tenant(tenantId), updated('goes on'))),
+      ids.slice(50).map((tenantId) => log.record(streams.tenant(tenantId), updated('goes on'))),
     );
-    for (const tenantId of tenants.slice(1, 50)) {
+    for (const tenantId of ids.slice(1, 50)) {
       const startedAt = performance.now();
       const { position } = await log.record(streams.tenant(tenantId), updated('goes on'));
       expect(await app.projecting.reached(position, 2_000)).toBe(true);
@@ -345,7 +348,6 @@ describe('tenant-ledger projections beside another server', () => {
       await ended;
       expect((await ask(`${service.url}/tenants/self`, { key: service.key })).status).toBe(200);
     }
-    const logs = { name: 'logs', version: 3 };
     const before = await liveOf(readModels, logs);
     const rebuilt = await operator.run('projections rebuild logs --json');
     expect([rebuilt.code, rebuilt.stderr]).toEqual([0, '']);
