@@ -1,5 +1,6 @@
 import { statfsSync, type StatsFs } from 'node:fs';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { groupedBy } from '../grouping';
 import { monotonicMs, orUndefined, threadMs } from '../async/clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
@@ -192,8 +193,12 @@ const perProjection =
       ? []
       : ledger.status.projections.map((status) => [read(status, ledger), { projection: status.projection }]);
 
-const parkedEvents = ({ projections }: LedgerStatus): number =>
-  new Set(projections.flatMap(({ parked }) => parked.map(({ event_id }) => event_id))).size;
+const parkedEvents = ({ projections }: LedgerStatus): Values => {
+  const all = projections.flatMap(({ parked }) => parked);
+  return [...groupedBy(all, ({ tenant_id, event_id }) => `${tenant_id} ${event_id}`).values()].map(
+    ([{ tenant_id, event_id }, ...others]) => [1 + others.length, { tenant_id, event_id }],
+  );
+};
 
 const diskOf = (folder: string, read: (disk: StatsFs) => number): Values => [[read(statfsSync(folder))]];
 
@@ -258,8 +263,9 @@ const readings: readonly Reading[] = [
   },
   {
     name: 'parked_events',
-    help: 'Bad events at which tenants wait, however many projections wait at them.',
-    read: ({ ledger }) => (ledger === undefined ? [] : [[parkedEvents(ledger.status)]]),
+    help: 'One series per bad event at which a tenant waits, at most 100 per projection: how many projections wait at it.',
+    labels: ['tenant_id', 'event_id'],
+    read: ({ ledger }) => (ledger === undefined ? [] : parkedEvents(ledger.status)),
   },
   {
     name: 'unreadable_tenants',

@@ -1,6 +1,8 @@
 import { ask } from '../support/http';
 import { found, scrape } from '../support/metrics';
+import { fact, reportFacts } from '../support/reported-facts';
 import { commandJson, startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
 
 describe('/metrics', () => {
   let service: Service;
@@ -87,7 +89,22 @@ describe('/metrics', () => {
     for (const name of ['ready', 'event_log_up', 'projector_up'])
       expect(found(metrics, `tenant_ledger_${name}`)).toBe(1);
     expect(found(metrics, 'tenant_ledger_disk_free_bytes')).toBeGreaterThan(0);
-    expect(found(metrics, 'tenant_ledger_parked_events')).toBe(0);
+    expect(metrics.samples.filter(({ name }) => name === 'tenant_ledger_parked_events')).toEqual([]);
+  });
+
+  it('reports each bad event once, however many projections wait at it', async () => {
+    const of = { DATA_DIR: service.folder };
+    const create = (name: string) => commandJson(['tenant', 'create', '--name', name], of);
+    const parked: { readonly tenant_id: string; readonly event_id: string }[] = [];
+    for (const name of ['First', 'Second']) {
+      const { tenant_id = '' } = await create(name);
+      const [event_id = ''] = await reportFacts(service.folder, tenant_id, [fact('NeverHeardOf', 'x')]);
+      parked.push({ tenant_id, event_id });
+      await until(async () => {
+        const metrics = await scrape(service);
+        return parked.every((labels) => found(metrics, 'tenant_ledger_parked_events', labels) === 2);
+      });
+    }
   });
 
   it('counts requests refused by a rate limit', async () => {
