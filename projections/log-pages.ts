@@ -146,11 +146,8 @@ const lineOf = async (reader: Reader, tenantId: string, filter: LogFilter): Prom
         ),
       ),
     countsBefore: async (moments) => {
-      const counts = await Promise.all(
-        parts.map((part) =>
-          reader.countsBefore(tenantId, 'rows', { ...part, border: 'created_at' }, moments),
-        ),
-      );
+      const bordered = parts.map((part) => ({ ...part, border: 'created_at' }));
+      const counts = await reader.countsBefore(tenantId, 'rows', bordered, moments);
       return moments.map((_, i) => reached(counts.map((inPart) => inPart[i] ?? 0)));
     },
   };
@@ -280,6 +277,45 @@ export const countLogs = async (
   const line = await lineOf(reader, tenantId, { entityType });
   const before = await line.countsBefore(moments);
   return before.slice(1).map((count, i) => count - (before[i] ?? 0));
+};
+
+/** What rows can be grouped by, and the line that numbers each group. */
+const GROUPED_BY = { operation: 'by_operation', entity_type: 'by_type' } as const;
+export type Grouping = keyof typeof GROUPED_BY;
+
+export interface LogGroups {
+  /** The largest, largest first. */
+  readonly groups: readonly { readonly value: string; readonly count: number }[];
+  /** How many rows are in none of them. */
+  readonly rest: number;
+}
+
+/** Groups that are compared: the first by name. Any others count as the rest. */
+const MAX_COMPARED = 100;
+const MAX_GROUPS = 10;
+
+/** How many rows there are from one moment to another, by operation or by entity type. */
+export const groupLogs = async (
+  reader: Reader,
+  tenantId: string,
+  by: Grouping,
+  [from, upTo]: readonly [string, string],
+): Promise<LogGroups> => {
+  const line = GROUPED_BY[by];
+  const [ends, all] = await Promise.all([
+    reader.lineEnds(tenantId, 'rows', line, MAX_COMPARED),
+    countLogs(reader, tenantId, undefined, [from, upTo]),
+  ]);
+  const parts = ends.map(({ value, last }) => ({ line, equal: [value], last, border: 'created_at' }));
+  const counts = await reader.countsBefore(tenantId, 'rows', parts, [from, upTo]);
+  const groups = ends
+    .map(({ value }, i) => ({ value, count: (counts[i]?.[1] ?? 0) - (counts[i]?.[0] ?? 0) }))
+    .filter(({ count }) => count > 0)
+    .toSorted((a, b) => b.count - a.count)
+    .slice(0, MAX_GROUPS);
+  const inGroups = groups.reduce((sum, { count }) => sum + count, 0);
+  // Rows that came in between are in the groups only.
+  return { groups, rest: Math.max(0, (all[0] ?? 0) - inGroups) };
 };
 
 /**

@@ -65,6 +65,14 @@ export const fieldsOfIndex = (
 export const neededBy = (collection: Collection, index: string): string =>
   fieldsOfIndex(collection, index).at(Object.hasOwn(collection.lines ?? {}, index) ? -1 : 0) as string;
 
+/** A line that has one equality field. */
+export const lineOfValues = ({ name, lines = {} }: Collection, line: string): Sequence => {
+  const declared = Object.hasOwn(lines, line) ? lines[line] : undefined;
+  if (declared?.equal.length !== 1)
+    throw new Error(`The collection ${name} has no line ${line} with one value.`);
+  return declared;
+};
+
 export const lineOf = ({ name, lines = {} }: Collection, part: LinePart): Sequence => {
   const { line, equal = [], border } = part;
   const declared = Object.hasOwn(lines, line) ? lines[line] : undefined;
@@ -128,13 +136,23 @@ export interface Reader {
    * before that part. Takes one lookup or a binary search.
    */
   countBefore(tenantId: string, collection: string, part: LinePart, value: string): Promise<number>;
-  /** The same for many values, without keeping other requests waiting. */
+  /** The same for each of these parts and each of these values, without keeping other requests waiting. */
   countsBefore(
     tenantId: string,
     collection: string,
-    part: LinePart,
+    parts: readonly LinePart[],
     values: readonly string[],
-  ): Promise<readonly number[]>;
+  ): Promise<readonly (readonly number[])[]>;
+  /**
+   * The values of a line that has one equality field, in their order, and the last number of each: at most `limit`. Takes
+   * one lookup for each, however many documents it has.
+   */
+  lineEnds(tenantId: string, collection: string, line: string, limit: number): Promise<readonly LineEnd[]>;
+}
+
+export interface LineEnd {
+  readonly value: string;
+  readonly last: number;
 }
 
 /** Part of a declared line: the documents from one number to another. */

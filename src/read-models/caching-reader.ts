@@ -37,15 +37,17 @@ const cached = (reader: Reader): Queries => {
           ),
     countBefore: (...args) => once(`countBefore ${JSON.stringify(args)}`, () => reader.countBefore(...args)),
     countsBefore: reader.countsBefore,
+    lineEnds: reader.lineEnds,
   };
 };
 
 /** A new object each time, so that nothing cached by its identity outlives it. */
-const uncached = ({ get, find, countBefore, countsBefore }: Reader): Queries => ({
+const uncached = ({ get, find, countBefore, countsBefore, lineEnds }: Reader): Queries => ({
   get,
   find,
   countBefore,
   countsBefore,
+  lineEnds,
 });
 
 /** Readers that only ask the store whether anything has changed, for as long as nothing has. */

@@ -45,6 +45,14 @@ export const unreadable = (id: GenerationId, error: unknown): Generation => {
     commit: fail,
     snapshot: fail,
     scanTexts: fail,
-    reader: { get: fail, find: fail, countBefore: fail, countsBefore: fail, scan: fail, applied: fail },
+    reader: {
+      get: fail,
+      find: fail,
+      countBefore: fail,
+      countsBefore: fail,
+      lineEnds: fail,
+      scan: fail,
+      applied: fail,
+    },
   };
 };

@@ -7,7 +7,13 @@ import { projections } from '../../projections/projections';
 import type { Collection, Document, Reader } from '../../projections/projector';
 import { findTenant } from '../../projections/tenants';
 import { reportUsage } from '../../projections/usage';
-import { borderIn, findIn, indexesFor, type MongoQuery } from '../../src/read-models/mongodb/queries';
+import {
+  borderIn,
+  findIn,
+  indexesFor,
+  lineEndsIn,
+  type MongoQuery,
+} from '../../src/read-models/mongodb/queries';
 import { idOf, storedTenant, type Stored } from '../../src/read-models/mongodb/layout';
 import { describeMongodb } from '../support/mongodb/databases';
 import { connectMongodb } from '../support/mongodb-under-test';
@@ -89,7 +95,8 @@ const askedBy = async (ask: (reader: Reader) => Promise<unknown>) => {
       for (const one of [before, from]) asked.push({ ...one, collection: collectionOf(name) });
       return part.line === 'by_entity' ? part.last : part.last - 1;
     },
-    countsBefore: async (_, __, part, values) => values.map(() => part.last),
+    countsBefore: async (_, __, parts, values) => parts.map(({ last }) => values.map(() => last)),
+    lineEnds: async () => [{ value: 'read', last: 9 }],
   };
   await ask(reader);
   return asked;
@@ -190,6 +197,28 @@ describeMongodb('every query to a real MongoDB', () => {
       returned += nReturned;
     }
     expect(returned).toBeGreaterThan(500);
+  });
+
+  it('jumps from one value of a line to the next, whatever is between', async () => {
+    const { db } = await connectMongodb();
+    const rows = db.collection<Stored>('ends');
+    await rows.createIndexes([...indexesFor(collectionOf('rows'))]);
+    const operations = ['create', 'delete', 'read', 'use'];
+    await rows.insertMany(
+      Array.from({ length: ROWS }, (_, at) => ({
+        _id: idOf(TENANT, randomUUID()),
+        n: 1,
+        t: storedTenant(TENANT),
+        doc: { ...rowAt(at + 1), operation: operations[at % operations.length] ?? '' },
+      })),
+    );
+    const { pipeline, hint } = lineEndsIn(collectionOf('rows'), TENANT, 'by_operation', 100);
+    const explained = JSON.stringify(await rows.aggregate(pipeline, { hint }).explain('executionStats'));
+    expect(explained).toContain('"stage":"DISTINCT_SCAN"');
+    expect(explained).toMatch(/"totalKeysExamined":[1-5],"totalDocsExamined":0/);
+    expect((await rows.aggregate(pipeline, { hint }).toArray()).map(({ _id }) => String(_id))).toEqual(
+      operations,
+    );
   });
 
   it('is planned by the server as a scan of that index, without a sort', async () => {

@@ -1,7 +1,7 @@
 import { findLogs, walkLogs, type LogFilter, type SeenRow } from '../../projections/log-pages';
 import { listEntityTypes, logs } from '../../projections/logs';
 import type { Collection, Query, Reader } from '../../projections/projector';
-import { borderIn, findIn, parkedIn } from '../../src/read-models/sqlite/tables';
+import { borderIn, findIn, lineEndsIn, parkedIn } from '../../src/read-models/sqlite/tables';
 import { openForReading, type Database } from '../../src/sqlite/database';
 import { filledLog, TENANT } from '../support/log-rows';
 
@@ -49,6 +49,7 @@ describe('queries of logs', () => {
         return log.reader.countBefore(tenantId, name, part, value);
       },
       countsBefore: log.reader.countsBefore,
+      lineEnds: log.reader.lineEnds,
     };
     await ask(reader);
     return [...plans];
@@ -106,6 +107,16 @@ describe('queries of logs', () => {
     ['the entity types', (reader) => listEntityTypes(reader, TENANT), []],
   ])('seek in an index without sorting: %s', async (_, ask, expected) => {
     expect(await plansOf(ask)).toEqual(expected);
+  });
+
+  it('find the values of a line by one seek each', () => {
+    const plan = planOf({ sql: lineEndsIn(collectionOf('rows'), 'by_operation'), values: [10] });
+    const seeks = plan.filter((step) => step.includes('docs_rows'));
+    expect(seeks).toEqual([
+      'SEARCH docs_rows USING COVERING INDEX rows_by_operation (tenant=?)',
+      'SEARCH docs_rows USING COVERING INDEX rows_by_operation (tenant=? AND field_operation>?)',
+      'SEARCH docs_rows USING COVERING INDEX rows_by_operation (tenant=? AND field_operation=? AND field_operation_number>?)',
+    ]);
   });
 
   it.each(['>', '>='] as const)('find parked tenants (%s) without scanning all tenants', (comparison) => {

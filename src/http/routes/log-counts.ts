@@ -1,4 +1,4 @@
-import { countLogs } from '../../../projections/log-pages';
+import { countLogs, groupLogs, type Grouping } from '../../../projections/log-pages';
 import {
   choiceParameter,
   dateParameter,
@@ -15,6 +15,8 @@ type Interval = keyof typeof INTERVALS;
 const MAX_INTERVALS = 120;
 const DEFAULT_INTERVAL: Interval = 'day';
 const DEFAULT_INTERVALS = 30;
+
+const GROUPINGS: readonly Grouping[] = ['operation', 'entity_type'];
 
 const names = Object.keys(INTERVALS) as readonly Interval[];
 
@@ -33,6 +35,11 @@ const query = queryCheck(
       `Where the last one ends, at most ${MAX_INTERVALS} intervals later. Default: now.`,
     ),
     entity_type: textParameter('Only logs of this entity type.', 'tenant'),
+    by: choiceParameter(
+      'Also counts the rows of the whole time by operation or by entity type: the 10 largest groups, and the rest. Not together with `entity_type`.',
+      GROUPINGS,
+      'operation',
+    ),
   },
   'refused',
 );
@@ -77,7 +84,18 @@ export const countOwnLogs = route<undefined, Query>({
   projection: 'logs',
   handle: async ({ tenantId, at, query: values }, { reader }) => {
     const { interval, moments } = momentsOf(values, at);
-    const counts = await countLogs(reader('logs'), tenantId, values.entity_type, moments);
-    return ok({ interval, data: counts.map((count, i) => ({ start_date: moments[i], count })) });
+    const { by, entity_type: entityType } = values;
+    if (by !== undefined && entityType !== undefined)
+      throw invalid({ by: ['must not be combined with entity_type: rows are counted by one of them'] });
+    const logs = reader('logs');
+    const [first, last] = [moments[0], moments.at(-1)];
+    const [counts, groups] = await Promise.all([
+      countLogs(logs, tenantId, entityType, moments),
+      by === undefined || first === undefined || last === undefined
+        ? undefined
+        : groupLogs(logs, tenantId, by, [first, last]),
+    ]);
+    const data = counts.map((count, i) => ({ start_date: moments[i], count }));
+    return ok({ interval, data, ...(by === undefined ? {} : (groups ?? { groups: [], rest: 0 })) });
   },
 });

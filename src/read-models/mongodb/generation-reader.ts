@@ -1,5 +1,5 @@
 import type { Filter, FindOptions } from 'mongodb';
-import type { Collection, Document, Query } from '../../../projections/projector';
+import type { Collection, Document, LineEnd, LinePart, Query } from '../../../projections/projector';
 import { beforeDeadline, monotonicMs, pause } from '../../async/clock';
 import type { Position } from '../../event-log/event-log';
 import { codeOf, fault } from '../../fault';
@@ -7,8 +7,9 @@ import type { MongoConnection } from '../../mongodb/connection';
 import { settleAll } from '../../async/settle-all';
 import { lost } from '../damage';
 import { PARKED, type DocumentKey, type GenerationId, type Reader, type Scanned } from '../read-models';
+import { textOf } from '../stored-text';
 import { collectionName, documentOf, FIRST, idOf, idsOf, partsOf, type Stored } from './layout';
-import { borderIn, findIn } from './queries';
+import { borderIn, findIn, lineEndsIn } from './queries';
 
 /** The timeout of a query. */
 const QUERY_MS = 900;
@@ -145,39 +146,59 @@ const countBefore = async (
 };
 
 interface Counted {
+  readonly part: number;
   readonly value: number;
   readonly doc: Stored['doc'];
 }
 
-/** One aggregation: the last document before each value. */
+/** One aggregation: the last document before each value, in each part. */
 const countsBefore = async (
   opened: OpenGeneration,
   tenantId: string,
   collection: string,
-  part: Parameters<Reader['countBefore']>[2],
+  parts: readonly LinePart[],
   values: readonly string[],
-): Promise<readonly number[]> => {
-  const none = (part.first ?? 1) - 1;
-  const counts = values.map(() => none);
-  const borders = values.map((value) => borderIn(declaredIn(opened, collection), tenantId, part, value));
-  const [first, ...others] = borders.map(({ before: { filter, options } }, value) => [
-    { $match: filter },
-    { $sort: options.sort },
-    { $limit: 1 },
-    { $project: { ...options.projection, value: { $literal: value } } },
-  ]);
+): Promise<readonly (readonly number[])[]> => {
+  const declared = declaredIn(opened, collection);
+  const noneIn = ({ first = 1 }: LinePart): number => first - 1;
+  const counts = parts.map((part) => values.map(() => noneIn(part)));
+  const borders = parts.map((part) => values.map((value) => borderIn(declared, tenantId, part, value)));
+  const [first, ...others] = borders.flatMap((ofPart, part) =>
+    ofPart.map(({ before: { filter, options } }, value) => [
+      { $match: filter },
+      { $sort: options.sort },
+      { $limit: 1 },
+      { $project: { ...options.projection, part: { $literal: part }, value: { $literal: value } } },
+    ]),
+  );
   if (first === undefined) return counts;
   const coll = collectionName(opened.id, collection);
   const pipeline = [...first, ...others.map((other) => ({ $unionWith: { coll, pipeline: other } }))];
   const found = await documentsIn(opened, collection)
-    .aggregate<Counted>(pipeline, { maxTimeMS: QUERY_MS, batchSize: values.length })
+    .aggregate<Counted>(pipeline, { maxTimeMS: QUERY_MS, batchSize: others.length + 1 })
     .toArray();
   if (found.length === 0) await assertLogIntact(opened, collection);
-  for (const { value, doc } of found) {
-    const number = borders[value]?.numberOf({ doc } as Stored) ?? none;
-    counts[value] = Math.min(Math.max(number, none), part.last);
+  for (const { part: at, value, doc } of found) {
+    const part = parts[at] as LinePart;
+    const number = borders[at]?.[value]?.numberOf({ doc } as Stored) ?? 0;
+    (counts[at] as number[])[value] = Math.min(Math.max(number, noneIn(part)), part.last);
   }
   return counts;
+};
+
+const lineEnds = async (
+  opened: OpenGeneration,
+  tenantId: string,
+  collection: string,
+  line: string,
+  limit: number,
+): Promise<readonly LineEnd[]> => {
+  const { pipeline, hint } = lineEndsIn(declaredIn(opened, collection), tenantId, line, limit);
+  const found = await documentsIn(opened, collection)
+    .aggregate<{ readonly _id: string; readonly last: number }>(pipeline, { hint, maxTimeMS: QUERY_MS })
+    .toArray();
+  if (found.length === 0) await assertLogIntact(opened, collection);
+  return found.map(({ _id, last }) => ({ value: textOf(_id), last }));
 };
 
 const find = async (
@@ -247,8 +268,10 @@ export const generationReader = (opened: OpenGeneration, applied: () => Promise<
     find: (tenantId, collection, query) => within(confirmed(() => find(opened, tenantId, collection, query))),
     countBefore: (tenantId, collection, part, value) =>
       within(confirmed(() => countBefore(opened, tenantId, collection, part, value))),
-    countsBefore: (tenantId, collection, part, values) =>
-      within(confirmed(() => countsBefore(opened, tenantId, collection, part, values))),
+    countsBefore: (tenantId, collection, parts, values) =>
+      within(confirmed(() => countsBefore(opened, tenantId, collection, parts, values))),
+    lineEnds: (tenantId, collection, line, limit) =>
+      within(confirmed(() => lineEnds(opened, tenantId, collection, line, limit))),
     scan: (collection, limit, after) => run(scan(opened, collection, limit, after)),
     applied: async () => {
       const { position, n } = await within(applied());

@@ -3,6 +3,7 @@ import {
   fieldsOfIndex,
   indexesOf,
   lineOf,
+  lineOfValues,
   neededBy,
   type Collection,
   type LinePart,
@@ -146,5 +147,24 @@ export const borderIn = (collection: Collection, tenantId: string, part: LinePar
     before: ask({ $lt: storedText(value) }, -1),
     from: ask({ $gte: storedText(value) }, 1),
     numberOf: (found) => found?.doc?.[declared.number] as number | undefined,
+  };
+};
+
+/**
+ * The values of a line and the last number of each. Descending, and with the first of each: so the server jumps from one
+ * value to the next in the index, without reading what is between (DISTINCT_SCAN).
+ */
+export const lineEndsIn = (collection: Collection, tenantId: string, line: string, limit: number) => {
+  const declared = lineOfValues(collection, line);
+  const [value, number] = [fieldOf(declared.equal[0] as string), fieldOf(declared.number)];
+  return {
+    pipeline: [
+      { $match: { t: storedTenant(tenantId), [number]: { $ne: null } } },
+      { $sort: { [value]: -1, [number]: -1 } },
+      { $group: { _id: `$${value}`, last: { $first: `$${number}` } } },
+      { $sort: { _id: 1 } },
+      { $limit: limit },
+    ],
+    hint: indexKeyOf(collection, line),
   };
 };

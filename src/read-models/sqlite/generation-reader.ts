@@ -1,11 +1,11 @@
-import type { Collection, Document, LinePart, Query } from '../../../projections/projector';
+import type { Collection, Document, LineEnd, LinePart, Query } from '../../../projections/projector';
 import type { Database } from '../../sqlite/database';
 import { messageOf } from '../../fault';
 import { textOfBytes } from '../../sqlite/text';
 import { lost } from '../damage';
 import { PARKED, type Control, type DocumentKey, type Scanned, type ScannedText } from '../read-models';
 import { stored, storedText, textOf } from '../stored-text';
-import { borderIn, findIn, parkedIn, tableOf } from './tables';
+import { borderIn, findIn, lineEndsIn, parkedIn, tableOf } from './tables';
 
 const MAX_NUMBERS = 100_000;
 
@@ -153,6 +153,18 @@ const countBefore = (
   return low;
 };
 
+const lineEnds = (
+  { prepared, collectionOf, numberOf }: Connection,
+  tenantId: string,
+  collection: string,
+  line: string,
+  limit: number,
+): readonly LineEnd[] => {
+  const statement = prepared(lineEndsIn(collectionOf(collection), line));
+  const rows = statement.all(numberOf(tenantId) ?? -1, limit) as unknown as readonly LineEnd[];
+  return rows.map(({ value, last }) => ({ value: textOf(value), last }));
+};
+
 interface Row {
   readonly key: string;
   readonly document: string;
@@ -252,6 +264,8 @@ export const generationReader = (db: Database, collections: readonly Collection[
       find(connection, tenantId, collection, query),
     countBefore: (tenantId: string, collection: string, part: LinePart, value: string) =>
       countBefore(connection, tenantId, collection, part, value),
+    lineEnds: (tenantId: string, collection: string, line: string, limit: number) =>
+      lineEnds(connection, tenantId, collection, line, limit),
     load: (keys: readonly DocumentKey[]) => load(connection, keys),
     scan: (collection: string, limit: number, after: After = { tenantId: '' }) =>
       scan(connection, collection, limit, after),

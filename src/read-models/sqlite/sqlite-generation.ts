@@ -117,14 +117,17 @@ const readerOf = ({ read, changeToken }: Reopenable): Reader => ({
   find: async (tenantId, collection, query) => read((db) => db.find(tenantId, collection, query)),
   countBefore: async (tenantId, collection, part, value) =>
     read((db) => db.countBefore(tenantId, collection, part, value)),
-  countsBefore: async (tenantId, collection, part, values) => {
-    const counts: number[] = [];
-    for (const value of values) {
-      await new Promise<void>((resolve) => inLaterTurn(resolve));
-      counts.push(read((db) => db.countBefore(tenantId, collection, part, value)));
-    }
+  countsBefore: async (tenantId, collection, parts, values) => {
+    const counts: number[][] = parts.map(() => []);
+    for (const [at, part] of parts.entries())
+      for (const value of values) {
+        await new Promise<void>((resolve) => inLaterTurn(resolve));
+        counts[at]?.push(read((db) => db.countBefore(tenantId, collection, part, value)));
+      }
     return counts;
   },
+  lineEnds: async (tenantId, collection, line, limit) =>
+    read((db) => db.lineEnds(tenantId, collection, line, limit)),
   scan: async (collection, limit, after) => read((db) => db.scan(collection, limit, after)),
   applied: async () => read((db) => db.control().applied),
   changeToken,

@@ -2,6 +2,7 @@ import {
   fieldsOfIndex,
   indexesOf,
   lineOf,
+  lineOfValues,
   neededBy,
   type Collection,
   type LinePart,
@@ -119,6 +120,20 @@ export const findIn = (collection: Collection, query: Query) => {
     sql: `SELECT document FROM ${tableBy(collection, query.index)} WHERE tenant = ?${tests} ORDER BY ${ordered} LIMIT ?`,
     values: [...values, query.limit],
   };
+};
+
+/** The values of a line and the last number of each, in order: each value is found from the one before. */
+export const lineEndsIn = (collection: Collection, line: string): string => {
+  const { equal, number } = lineOfValues(collection, line);
+  const [value, last] = [columnOf(name(equal[0] as string)), columnOf(name(number))];
+  const table = tableBy(collection, line);
+  const first = (more: string): string =>
+    `SELECT min(${value}) FROM ${table} WHERE tenant = ?1${more} AND ${isIn(collection, line)}`;
+  return `
+    WITH RECURSIVE found (value) AS (
+      ${first('')} UNION ALL SELECT (${first(` AND ${value} > found.value`)}) FROM found WHERE found.value IS NOT NULL)
+    SELECT value, (SELECT max(${last}) FROM ${table} WHERE tenant = ?1 AND ${value} = found.value AND ${isIn(collection, line)}) AS last
+    FROM found WHERE value IS NOT NULL LIMIT ?2`;
 };
 
 /** The border value of one document of a line, by number. */

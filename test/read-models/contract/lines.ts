@@ -5,6 +5,34 @@ import { ONE, TWO, note, type Harness } from './harness';
 export const linesContract = (harness: Harness): void => {
   const { filled } = harness;
 
+  describe('the ends of a line', () => {
+    it('are its values in order, with the last number of each', async () => {
+      const generation = await filled(
+        ...[1, 2, 3].map((place) => note(ONE, `b${place}`, { shelf: 'b', place, moment: '1' })),
+        note(ONE, 'a1', { shelf: 'a', place: 1, moment: '1' }),
+        note(ONE, 'nul', { shelf: 'b\0', place: 7, moment: '1' }),
+        note(ONE, 'outside', { shelf: 'c' }),
+        note(TWO, 'd1', { shelf: 'd', place: 1, moment: '1' }),
+      );
+      const ends = (tenantId: string, limit: number) =>
+        generation.reader.lineEnds(tenantId, 'notes', 'on_shelf', limit);
+      const all = [
+        { value: 'a', last: 1 },
+        { value: 'b', last: 3 },
+        { value: 'b\0', last: 7 },
+      ];
+      expect(await ends(ONE, 100)).toEqual(all);
+      expect(await ends(ONE, 2)).toEqual(all.slice(0, 2));
+      expect(await ends(TWO, 100)).toEqual([{ value: 'd', last: 1 }]);
+      expect(await ends('nobody', 100)).toEqual([]);
+    });
+
+    it.each(['by_shelf', 'by_nothing', 'constructor'])('refuses %s, which is not a line', async (line) => {
+      const generation = await filled(note(ONE, 'a', { shelf: 'x', place: 1, moment: '1' }));
+      await expect(generation.reader.lineEnds(ONE, 'notes', line, 1)).rejects.toThrow();
+    });
+  });
+
   describe('counting the documents before a border', () => {
     const borders = ['1', '3', '3', '3', '5', '8', '8'];
     const line = (last: number, equal?: readonly string[]) => ({
@@ -32,11 +60,17 @@ export const linesContract = (harness: Harness): void => {
         }
       const values = ['4', '', '9', '1'];
       const part = { ...line(5), first: 2 };
-      expect(await generation.reader.countsBefore(ONE, 'notes', part, values)).toEqual(
-        await Promise.all(values.map((value) => generation.reader.countBefore(ONE, 'notes', part, value))),
+      const parts = [part, line(2, ['y']), line(0, ['z'])];
+      const one = (each: LinePart) =>
+        Promise.all(values.map((value) => generation.reader.countBefore(ONE, 'notes', each, value)));
+      expect(await generation.reader.countsBefore(ONE, 'notes', parts, values)).toEqual(
+        await Promise.all(parts.map(one)),
       );
-      expect(await generation.reader.countsBefore(ONE, 'notes', part, [])).toEqual([]);
-      expect(await generation.reader.countsBefore('nobody', 'notes', line(7), values)).toEqual([0, 0, 0, 0]);
+      expect(await generation.reader.countsBefore(ONE, 'notes', parts, [])).toEqual([[], [], []]);
+      expect(await generation.reader.countsBefore(ONE, 'notes', [], values)).toEqual([]);
+      expect(await generation.reader.countsBefore('nobody', 'notes', [line(7)], values)).toEqual([
+        [0, 0, 0, 0],
+      ]);
       expect(await generation.reader.countBefore(ONE, 'notes', line(2, ['y']), '9')).toBe(2);
       expect(await generation.reader.countBefore(TWO, 'notes', line(7), '9')).toBe(0);
       expect(await generation.reader.countBefore('nobody', 'notes', line(7), '9')).toBe(0);
