@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { call, holds, textOf } from './api.js';
+import { call, holds, session, textOf } from './api.js';
 import { useLoaded } from './loaded.js';
 import { shortId } from './names.js';
 import { Alert, Dialog, NewKey, Time } from './parts.js';
@@ -114,6 +114,8 @@ interface RowProps {
 
 const Row = ({ application, item, onUses, onRevoked }: RowProps) => {
   const [isAsked, setAsked] = useState(false);
+  const now = session.value;
+  const isOwn = now.status === 'signed_in' && now.application.key_id === item.id;
   const revoke = async (): Promise<void> => {
     const force = isAsked ? '?force=true' : '';
     const done = await call(`/applications/${application.id}/keys/${item.id}${force}`, { method: 'DELETE' });
@@ -132,8 +134,12 @@ const Row = ({ application, item, onUses, onRevoked }: RowProps) => {
         )}
         <div class="quiet" title={item.id}>
           {shortId(item.id)}
+          {isOwn ? ', signed in with' : ''}
         </div>
       </th>
+      <td>
+        <code>{item.digest}</code>
+      </td>
       <td>
         <Time at={item.created_at} />
       </td>
@@ -167,6 +173,7 @@ const KeyTable = ({ application, onUses, onRevoked }: TableProps) => (
       <thead>
         <tr>
           <th scope="col">Name</th>
+          <th scope="col">Digest</th>
           <th scope="col">Created</th>
           <th scope="col">Expires</th>
           <th scope="col">Last used</th>

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
-import { call, holds, openStream, textOf } from './api.js';
+import { call, textOf } from './api.js';
 import { addressOf } from './place.js';
-import type { Application, ApplicationPage, LedgerEvent } from './wire.js';
+import type { Application, ApplicationPage } from './wire.js';
 
 const KEY = /^key_[0-9A-Za-z]{55}$/;
 const DIGEST_LENGTH = 8;
@@ -11,7 +11,7 @@ interface Found {
   readonly text: string;
 }
 
-/** The key itself never leaves the browser: only the beginning of its digest is compared, as events show it. */
+/** The key itself never leaves the browser: only the beginning of its digest does. */
 const digestOf = async (key: string): Promise<string> => {
   const bytes = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(key));
   return [...new Uint8Array(bytes)]
@@ -20,22 +20,15 @@ const digestOf = async (key: string): Promise<string> => {
     .slice(0, DIGEST_LENGTH);
 };
 
-interface KeyAdded {
-  readonly applicationId: string;
-  readonly keyId: string;
-  readonly digest: string;
-}
-
-/** Also finds keys that are revoked or expired, since it looks at what happened. */
-const findByKey = async (key: string): Promise<readonly Found[]> => {
+const findByKey = async (key: string): Promise<readonly Found[] | string> => {
   const digest = await digestOf(key);
-  const response = await openStream('/events?type=KeyAdded', new AbortController().signal);
-  const lines = (await response?.text())?.split('\n') ?? [];
-  return lines
-    .filter((line) => line.includes(`"${digest}"`))
-    .map((line) => (JSON.parse(line) as LedgerEvent).data as KeyAdded)
-    .filter((data) => data.digest === digest)
-    .map(({ applicationId, keyId }) => ({ applicationId, text: `key ${keyId}` }));
+  const page = await call<ApplicationPage>(`/applications?key_digest=${digest}`);
+  if (!page.ok) return textOf(page.problem);
+  return page.value.data.flatMap(({ id: applicationId, name: application, keys }) =>
+    keys
+      .filter((item) => item.digest === digest)
+      .map(({ id, name }) => ({ applicationId, text: `${name ?? id} of ${application}` })),
+  );
 };
 
 const keysLike = (applications: readonly Application[], text: string): readonly Found[] =>
@@ -73,11 +66,7 @@ export const KeySearch = ({ applications }: { readonly applications: readonly Ap
     const text = typeof value === 'string' ? value.trim() : '';
     if (!KEY.test(text)) return setFound(await findByName(applications, text));
     form.reset();
-    setFound(
-      holds('log:read')
-        ? await findByKey(text)
-        : 'To find a key by pasting it, a key needs the permission log:read.',
-    );
+    setFound(await findByKey(text));
   };
   return (
     <form class="card" onSubmit={(event) => void search(event)} autocomplete="off">
@@ -86,11 +75,12 @@ export const KeySearch = ({ applications }: { readonly applications: readonly Ap
         <input name="key" required spellcheck={false} autocomplete="off" />
       </label>
       <p class="quiet">
-        A pasted key does not leave the browser: only the beginning of its digest is compared.
+        Only keys that work are found. A pasted key does not leave the browser: it is hashed here, and the
+        first 8 characters of its digest are compared.
       </p>
       <button type="submit">Find</button>
       {typeof found === 'string' ? <p role="status">{found}</p> : null}
-      {Array.isArray(found) && found.length === 0 ? <p role="status">No such key was found.</p> : null}
+      {Array.isArray(found) && found.length === 0 ? <p role="status">No key that works was found.</p> : null}
       {Array.isArray(found) && found.length > 0 ? (
         <ul class="links" role="status">
           {(found as readonly Found[]).map(({ applicationId, text }) => (

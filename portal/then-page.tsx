@@ -1,9 +1,10 @@
-import { textOf } from './api.js';
+import { useEffect, useState } from 'preact/hooks';
+import { call, textOf } from './api.js';
 import { useLoaded } from './loaded.js';
 import { Alert, lacking, NeedsPermission } from './parts.js';
 import { go, parameter, withParameters } from './place.js';
 import { momentFrom, utcText } from './time.js';
-import type { Tenant } from './wire.js';
+import type { Application, ApplicationPage, Key, Tenant } from './wire.js';
 
 const INPUT_LENGTH = 'yyyy-mm-ddThh:mm:ss'.length;
 
@@ -28,6 +29,128 @@ const TenantThen = ({ asOf }: { readonly asOf: string }) => {
         ))}
       </dl>
     </section>
+  );
+};
+
+interface Past {
+  readonly applications: readonly Application[];
+  /** There are more than are shown. */
+  readonly isMore: boolean;
+}
+
+const MAX_APPLICATIONS = 1_000;
+
+const loadPast = async (asOf: string, abort: AbortSignal): Promise<Past | string> => {
+  const applications: Application[] = [];
+  let start: string | undefined;
+  do {
+    const query = new URLSearchParams({
+      as_of: asOf,
+      size: '100',
+      ...(start === undefined ? {} : { start }),
+    }).toString();
+    const page = await call<ApplicationPage>(`/applications?${query}`, { signal: abort });
+    if (!page.ok) return textOf(page.problem);
+    applications.push(...page.value.data);
+    start = page.value.pagination.next;
+  } while (start !== undefined && applications.length < MAX_APPLICATIONS);
+  return { applications, isMore: start !== undefined };
+};
+
+const keyText = ({ name, digest }: Key): string => (name === undefined ? digest : `${name} (${digest})`);
+
+const ApplicationRows = ({ applications }: { readonly applications: readonly Application[] }) => (
+  <div class="scroll" tabIndex={0} role="region" aria-label="Applications at that moment">
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Application</th>
+          <th scope="col">Type</th>
+          <th scope="col">Keys that worked</th>
+          <th scope="col">Permissions</th>
+        </tr>
+      </thead>
+      <tbody>
+        {applications.map(({ id, name, type, keys, permissions }) => (
+          <tr key={id}>
+            <th scope="row" title={id}>
+              <span dir="auto">{name}</span>
+            </th>
+            <td>{type}</td>
+            <td>
+              {keys.length === 0 ? <span class="quiet">none: it could do nothing</span> : null}
+              {keys.map((key) => (
+                <div key={key.id} title={key.id} dir="auto">
+                  {keyText(key)}
+                </div>
+              ))}
+            </td>
+            <td>
+              {permissions.length === 0 ? <span class="quiet">none</span> : null}
+              {permissions.map((permission) => (
+                <code key={permission}>{permission}</code>
+              ))}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);
+
+/** By permission, the Applications that had it and a key. */
+const WhoCould = ({ applications }: { readonly applications: readonly Application[] }) => {
+  const able = applications.filter(({ keys }) => keys.length > 0);
+  const permissions = [...new Set(able.flatMap((application) => application.permissions))].toSorted();
+  return (
+    <section class="card">
+      <h2>Who could do what</h2>
+      {permissions.length === 0 ? <p class="quiet">Nobody could do anything.</p> : null}
+      <dl class="facts">
+        {permissions.map((permission) => (
+          <div key={permission}>
+            <dt>
+              <code>{permission}</code>
+            </dt>
+            <dd dir="auto">
+              {able
+                .filter((application) => application.permissions.includes(permission))
+                .map(({ name }) => name)
+                .join(', ')}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+};
+
+const ApplicationsThen = ({ asOf }: { readonly asOf: string }) => {
+  const [past, setPast] = useState<Past | string>();
+  useEffect(() => {
+    const abort = new AbortController();
+    void loadPast(asOf, abort.signal).then((found) => {
+      if (!abort.signal.aborted) setPast(found);
+    });
+    return () => abort.abort();
+  }, [asOf]);
+  if (past === undefined) return <p class="quiet">Loading …</p>;
+  if (typeof past === 'string') return <Alert text={past} />;
+  return (
+    <>
+      <section class="card">
+        <h2>Its Applications</h2>
+        {past.applications.length === 0 ? (
+          <p class="quiet">There were none.</p>
+        ) : (
+          <ApplicationRows applications={past.applications} />
+        )}
+        {past.isMore ? (
+          <p class="quiet">The first {MAX_APPLICATIONS.toLocaleString('en')} are shown.</p>
+        ) : null}
+      </section>
+      <WhoCould applications={past.applications} />
+    </>
   );
 };
 
@@ -60,11 +183,18 @@ const Then = () => {
         </button>
       </form>
       {chosen === undefined ? (
-        <p class="quiet">Choose a moment to see the Tenant as it was then.</p>
+        <p class="quiet">Choose a moment to see the Tenant and its Applications as they were then.</p>
       ) : (
         <>
           <p role="status">As of {utcText(chosen)}:</p>
           <TenantThen key={`tenant ${chosen}`} asOf={chosen} />
+          {lacking('application:read') === undefined ? (
+            <ApplicationsThen key={`applications ${chosen}`} asOf={chosen} />
+          ) : (
+            <p class="quiet">
+              To see its Applications, a key needs the permission <code>application:read</code>.
+            </p>
+          )}
         </>
       )}
     </main>

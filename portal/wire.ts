@@ -50,6 +50,8 @@ export interface EntityType {
 
 export interface Key {
   readonly id: string;
+  /** The first 8 characters of its SHA-256 in hex. */
+  readonly digest: string;
   readonly key?: string;
   readonly name?: string;
   readonly created_at: string;
@@ -64,6 +66,8 @@ export interface Application {
   readonly type: ApplicationType;
   readonly permissions: readonly string[];
   readonly key?: string;
+  /** The key of the request; only of the Application that made it. */
+  readonly key_id?: string;
   readonly keys: readonly Key[];
   readonly created_at: string;
   readonly modified_at?: string;

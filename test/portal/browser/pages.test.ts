@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { beside, type Beside } from '../../support/beside';
@@ -51,8 +52,9 @@ describeInBrowser('the pages of the portal', () => {
     await open('applications');
     await page.getByLabel(/Find a key/).fill(key);
     await button('Find').click();
-    await page.getByRole('link', { name: /^key [0-9a-f-]{36}$/ }).click();
+    await page.getByRole('link', { name: /^[0-9a-f-]{36} of <b>Shop<\/b>$/ }).click();
     await page.getByRole('heading', { name: '<b>Shop</b>' }).waitFor();
+    await page.getByText(createHash('sha256').update(key).digest('hex').slice(0, 8)).waitFor();
   });
 
   it('edit it, add, regenerate and delete keys, and delete it', async () => {
@@ -101,9 +103,37 @@ describeInBrowser('the pages of the portal', () => {
     expect((await ask(`${service.url}/tenants/self`, { key: service.key })).json.name).toBe('Mine again');
   });
 
-  it('show the Tenant as it was', async () => {
-    await page.goto(`${service.url}/portal/then?as_of=${new Date().toISOString()}`);
+  it('show the Tenant, its Applications and who could do what, as it was', async () => {
+    const { id: applicationId } = await by.newApplication(
+      await by.tenantId(),
+      'private',
+      'token:read',
+      'token:use',
+    );
+    const then = new Date().toISOString();
+    await until(() => new Date().toISOString() > then);
+    const url = `${service.url}/applications/${applicationId}`;
+    const headers = {
+      method: 'PUT',
+      key: service.key,
+      body: { name: 'Renamed', permissions: ['token:create'] },
+    };
+    expect((await ask(url, headers)).status).toBe(200);
+    const put = { method: 'PUT', key: service.key, body: { name: 'Renamed, too' } };
+    expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
+    const past = page.getByRole('region', { name: 'Applications at that moment' });
+    await page.goto(`${service.url}/portal/then?as_of=${then}`);
     await page.getByText('Mine again').waitFor();
+    expect(await past.getByRole('row', { name: /A private one/ }).innerText()).toMatch(
+      /private\s+[0-9a-f]{8}\s+token:read\s*token:use/,
+    );
+    await page.getByText('token:use', { exact: true }).last().waitFor();
+    const who = page.locator('dl.facts > div', { hasText: 'token:use' });
+    expect(await who.innerText()).toContain('A private one');
+    await page.goto(`${service.url}/portal/then?as_of=${new Date().toISOString()}`);
+    await page.getByText('Renamed, too').waitFor();
+    expect(await past.getByRole('row', { name: /Renamed/ }).innerText()).toContain('token:create');
+    expect(await page.locator('dl.facts > div', { hasText: 'token:use' }).count()).toBe(0);
   });
 
   it('show the usage, and export it', async () => {
@@ -122,6 +152,7 @@ describeInBrowser('the pages of the portal', () => {
         ['tenant', 'Tenant'],
         ['usage', 'Usage'],
         ['then', 'Then'],
+        [`then?as_of=${new Date().toISOString()}`, 'Who could do what'],
       ] as const) {
         await open(name);
         await page.getByRole('heading', { name: heading, exact: true }).waitFor();
