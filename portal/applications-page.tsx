@@ -32,10 +32,14 @@ const Rows = ({ applications }: { readonly applications: readonly Application[] 
                 {name}
               </a>
             </th>
-            <td>{type}</td>
-            <td class="number">{permissions.length}</td>
-            <td class="number">{keys.length}</td>
-            <td>
+            <td data-label="Type">{type}</td>
+            <td class="number" data-label="Permissions">
+              {permissions.length}
+            </td>
+            <td class="number" data-label="Keys">
+              {keys.length}
+            </td>
+            <td data-label="Created">
               <Time at={created_at} />
             </td>
           </tr>

@@ -41,8 +41,15 @@ interface Bar {
   readonly count: number;
 }
 
+interface Counts {
+  readonly bars: readonly Bar[];
+  readonly interval: string;
+}
+
 const WIDTH = 1_000;
 const HEIGHT = 60;
+
+const mostOf = (bars: readonly Bar[]): number => Math.max(0, ...bars.map(({ count }) => count));
 
 const zoomTo = (from: string, upTo: string): void =>
   go(withParameters({ start_date: from, end_date: upTo, event: undefined }));
@@ -67,7 +74,7 @@ const BarOf = ({ bar: { start, count }, at, width, most }: BarProps) => {
 const Bars = ({ bars }: { readonly bars: readonly Bar[] }) => {
   const ref = useRef<SVGSVGElement>(null);
   const [drag, setDrag] = useState<readonly [number, number]>();
-  const most = Math.max(1, ...bars.map(({ count }) => count));
+  const most = Math.max(1, mostOf(bars));
   const width = WIDTH / bars.length;
   const indexAt = ({ clientX }: PointerEvent): number => {
     const box = ref.current?.getBoundingClientRect() ?? { left: 0, width: 1 };
@@ -145,7 +152,7 @@ const Table = ({ bars }: { readonly bars: readonly Bar[] }) => (
 
 /** Rows over the chosen time. Drag over it to zoom; the table does the same by keyboard. */
 export const Histogram = () => {
-  const [bars, setBars] = useState<readonly Bar[]>([]);
+  const [{ bars, interval: unit }, setCounts] = useState<Counts>({ bars: [], interval: '' });
   const [isTable, setTable] = useState(false);
   const chosen = filters.value;
   const { entity_type, start_date, end_date } = chosen;
@@ -164,13 +171,12 @@ export const Histogram = () => {
       if (abort.signal.aborted || !found.ok) return;
       const { data } = found.value;
       const end = new Date(upTo).toISOString();
-      setBars(
-        data.map(({ start_date: start, count }, i) => ({
-          start,
-          count,
-          end: data[i + 1]?.start_date ?? end,
-        })),
-      );
+      const counted = data.map(({ start_date: start, count }, i) => ({
+        start,
+        count,
+        end: data[i + 1]?.start_date ?? end,
+      }));
+      setCounts({ bars: counted, interval });
     });
     return () => abort.abort();
     // New rows change the last bar: the total says that there are some.
@@ -182,9 +188,12 @@ export const Histogram = () => {
       {isTable ? <Table bars={bars} /> : <Bars bars={bars} />}
       <figcaption>
         <span>{timeText(ends[0] ?? '', timeStyle.value === 'utc' ? 'utc' : 'local', 0)}</span>
-        <button type="button" class="small" onClick={() => setTable(!isTable)} aria-pressed={isTable}>
-          {isTable ? 'Show as chart' : 'Show as table'}
-        </button>
+        <span>
+          at most {mostOf(bars).toLocaleString('en')} a {unit}{' '}
+          <button type="button" class="small" onClick={() => setTable(!isTable)} aria-pressed={isTable}>
+            {isTable ? 'Show as chart' : 'Show as table'}
+          </button>
+        </span>
         <span>{timeText(ends[1] ?? '', timeStyle.value === 'utc' ? 'utc' : 'local', 0)}</span>
       </figcaption>
     </figure>

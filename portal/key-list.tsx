@@ -137,14 +137,16 @@ const Row = ({ application, item, onUses, onRevoked }: RowProps) => {
           {isOwn ? ', signed in with' : ''}
         </div>
       </th>
-      <td>
+      <td data-label="Digest">
         <code>{item.digest}</code>
       </td>
-      <td>
+      <td data-label="Created">
         <Time at={item.created_at} />
       </td>
-      <td>{item.expires_at === undefined ? 'never' : <Time at={item.expires_at} />}</td>
-      <td>{item.last_used_at === undefined ? 'never' : <Time at={item.last_used_at} />}</td>
+      <td data-label="Expires">{item.expires_at === undefined ? 'never' : <Time at={item.expires_at} />}</td>
+      <td data-label="Last used">
+        {item.last_used_at === undefined ? 'never' : <Time at={item.last_used_at} />}
+      </td>
       <td>
         <div class="buttons">
           <button type="button" class="small" onClick={onUses}>

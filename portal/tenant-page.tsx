@@ -2,12 +2,8 @@ import { useState } from 'preact/hooks';
 import { call, endSession, holds, textOf } from './api.js';
 import { useLoaded } from './loaded.js';
 import { Alert, Dialog, lacking, NeedsPermission, Time } from './parts.js';
+import { SETTINGS } from './tenant-settings.js';
 import type { Problem, Tenant } from './wire.js';
-
-const SETTINGS = [
-  ['deduplicate_tokens', 'Deduplicate tokens'],
-  ['fingerprint_tokens', 'Fingerprint tokens'],
-] as const;
 
 interface Draft {
   readonly name: string;

@@ -3,6 +3,7 @@ import { call, textOf } from './api.js';
 import { useLoaded } from './loaded.js';
 import { Alert, lacking, NeedsPermission } from './parts.js';
 import { go, parameter, withParameters } from './place.js';
+import { SETTINGS } from './tenant-settings.js';
 import { momentFrom, utcText } from './time.js';
 import type { Application, ApplicationPage, Key, Tenant } from './wire.js';
 
@@ -21,10 +22,10 @@ const TenantThen = ({ asOf }: { readonly asOf: string }) => {
           <dt>Name</dt>
           <dd dir="auto">{name}</dd>
         </div>
-        {Object.entries(settings).map(([setting, value]) => (
+        {SETTINGS.map(([setting, label]) => (
           <div key={setting}>
-            <dt>{setting}</dt>
-            <dd>{value}</dd>
+            <dt>{label}</dt>
+            <dd>{settings[setting] === 'true' ? 'yes' : 'no'}</dd>
           </div>
         ))}
       </dl>
@@ -59,43 +60,30 @@ const loadPast = async (asOf: string, abort: AbortSignal): Promise<Past | string
 
 const keyText = ({ name, digest }: Key): string => (name === undefined ? digest : `${name} (${digest})`);
 
-const ApplicationRows = ({ applications }: { readonly applications: readonly Application[] }) => (
-  <div class="scroll" tabIndex={0} role="region" aria-label="Applications at that moment">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Application</th>
-          <th scope="col">Type</th>
-          <th scope="col">Keys that worked</th>
-          <th scope="col">Permissions</th>
-        </tr>
-      </thead>
-      <tbody>
-        {applications.map(({ id, name, type, keys, permissions }) => (
-          <tr key={id}>
-            <th scope="row" title={id}>
-              <span dir="auto">{name}</span>
-            </th>
-            <td>{type}</td>
-            <td>
-              {keys.length === 0 ? <span class="quiet">none: it could do nothing</span> : null}
-              {keys.map((key) => (
-                <div key={key.id} title={key.id} dir="auto">
-                  {keyText(key)}
-                </div>
-              ))}
-            </td>
-            <td>
-              {permissions.length === 0 ? <span class="quiet">none</span> : null}
-              {permissions.map((permission) => (
-                <code key={permission}>{permission}</code>
-              ))}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
+const PastApplications = ({ applications }: { readonly applications: readonly Application[] }) => (
+  <ul class="past" aria-label="Applications at that moment">
+    {applications.map(({ id, name, type, keys, permissions }) => (
+      <li key={id}>
+        <h3>
+          <span dir="auto" title={id}>
+            {name}
+          </span>{' '}
+          <span class="quiet">{type}</span>
+        </h3>
+        <p dir="auto">
+          {keys.length === 0
+            ? 'It had no key that worked, so it could do nothing.'
+            : `Keys that worked: ${keys.map(keyText).join(', ')}`}
+        </p>
+        <p>
+          {permissions.length === 0 ? <span class="quiet">No permissions</span> : null}
+          {permissions.map((permission) => (
+            <code key={permission}>{permission}</code>
+          ))}
+        </p>
+      </li>
+    ))}
+  </ul>
 );
 
 /** By permission, the Applications that had it and a key. */
@@ -106,7 +94,7 @@ const WhoCould = ({ applications }: { readonly applications: readonly Applicatio
     <section class="card">
       <h2>Who could do what</h2>
       {permissions.length === 0 ? <p class="quiet">Nobody could do anything.</p> : null}
-      <dl class="facts">
+      <dl class="facts permitted">
         {permissions.map((permission) => (
           <div key={permission}>
             <dt>
@@ -143,7 +131,7 @@ const ApplicationsThen = ({ asOf }: { readonly asOf: string }) => {
         {past.applications.length === 0 ? (
           <p class="quiet">There were none.</p>
         ) : (
-          <ApplicationRows applications={past.applications} />
+          <PastApplications applications={past.applications} />
         )}
         {past.isMore ? (
           <p class="quiet">The first {MAX_APPLICATIONS.toLocaleString('en')} are shown.</p>

@@ -121,18 +121,20 @@ describeInBrowser('the pages of the portal', () => {
     expect((await ask(url, headers)).status).toBe(200);
     const put = { method: 'PUT', key: service.key, body: { name: 'Renamed, too' } };
     expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
-    const past = page.getByRole('region', { name: 'Applications at that moment' });
+    const past = page.getByRole('list', { name: 'Applications at that moment' });
     await page.goto(`${service.url}/portal/then?as_of=${then}`);
     await page.getByText('Mine again').waitFor();
-    expect(await past.getByRole('row', { name: /A private one/ }).innerText()).toMatch(
-      /private\s+[0-9a-f]{8}\s+token:read\s*token:use/,
+    expect(await past.getByRole('listitem').filter({ hasText: 'A private one' }).innerText()).toMatch(
+      /private\s+Keys that worked: [0-9a-f]{8}\s+token:read\s*token:use/,
     );
     await page.getByText('token:use', { exact: true }).last().waitFor();
     const who = page.locator('dl.facts > div', { hasText: 'token:use' });
     expect(await who.innerText()).toContain('A private one');
     await page.goto(`${service.url}/portal/then?as_of=${new Date().toISOString()}`);
     await page.getByText('Renamed, too').waitFor();
-    expect(await past.getByRole('row', { name: /Renamed/ }).innerText()).toContain('token:create');
+    expect(await past.getByRole('listitem').filter({ hasText: 'Renamed' }).innerText()).toContain(
+      'token:create',
+    );
     expect(await page.locator('dl.facts > div', { hasText: 'token:use' }).count()).toBe(0);
   });
 
@@ -156,7 +158,10 @@ describeInBrowser('the pages of the portal', () => {
       ] as const) {
         await open(name);
         await page.getByRole('heading', { name: heading, exact: true }).waitFor();
-        expect([name, await accessibilityFaults(page)]).toEqual([name, []]);
+        for (const width of [360, 1280]) {
+          await page.setViewportSize({ width, height: 800 });
+          expect([name, width, await accessibilityFaults(page)]).toEqual([name, width, []]);
+        }
       }
     },
   );
