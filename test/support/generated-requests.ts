@@ -83,7 +83,7 @@ const queryText = (pairs: readonly (readonly [string, string])[]): string => {
 /** Cursors cannot be guessed, an end must not be before a start, and a followed stream does not end. */
 const NOT_RIGHT: Readonly<Record<string, readonly string[]>> = {
   '/logs': ['start', 'end_date'],
-  '/logs/counts': ['start_date', 'end_date'],
+  '/logs/counts': ['start_date', 'end_date', 'by'],
   '/events': ['after', 'end_date', 'follow', 'entity_type', 'entity_id'],
   '/tenants/self': ['as_of'],
   '/applications': ['start', 'as_of'],
