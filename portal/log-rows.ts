@@ -9,6 +9,8 @@ import type { LedgerEvent, Log, LogPage } from './wire.js';
 export const MAX_ROWS = 2_000;
 /** Not a cursor: older rows are found by the time of the last one. */
 const BY_TIME = 'by time';
+/** The first page fills a large screen, and is there sooner than a whole one. */
+const FIRST_SIZE = '50';
 const PAGE_SIZE = '100';
 /** New rows are shown together, a few times a second at most. */
 const SHOW_EVERY_MS = 200;
@@ -95,8 +97,8 @@ const headPosition = async (abort: AbortSignal): Promise<string | undefined> => 
 const take = ({ pagination, data }: LogPage): void => {
   const fresh = data.filter(({ id }) => !known.has(id));
   for (const { id } of fresh) known.add(id);
-  rows.value = [...rows.value, ...fresh];
   next.value = pagination.next;
+  rows.value = keepNewest([...rows.value, ...fresh]);
 };
 
 /** Most filters that select few rows need several pages until there is something to see. */
@@ -110,7 +112,7 @@ const loadPages = async (cursor: string | undefined, abort: AbortSignal): Promis
   let start = cursor;
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const page = await call<LogPage>(
-      `/logs?${queryOf(current, { size: PAGE_SIZE, ...base, ...(start === undefined ? {} : { start }) })}`,
+      `/logs?${queryOf(current, { ...base, ...(start === undefined ? { size: FIRST_SIZE } : { size: PAGE_SIZE, start }) })}`,
       { signal: abort },
     );
     if (abort.aborted) return;

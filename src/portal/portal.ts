@@ -122,6 +122,14 @@ const requests = (secret: string, settings: ApiSettings) => {
 };
 type Requests = ReturnType<typeof requests>;
 
+/** Throws unless the key is valid now. */
+const mustBeValid = async (ctx: ApiContext, ledger: Ledger, key: string): Promise<void> => {
+  const tenantId = tenantOfKey(key);
+  if (tenantId === undefined) throw keyRefused('malformed');
+  const { at, deadline } = ctx.state;
+  await ledger.identify({ tenantId, digest: digestOf(key), at, deadline }, 0);
+};
+
 /** Signs in and out, and names the session if somebody is signed in. */
 const sessionStep = ({ cookieOf, cookieOfRequest, keyOf, readBody }: Requests, ledger: Ledger) => {
   const setCookie = (ctx: ApiContext, value: string, more = ''): void => {
@@ -134,10 +142,7 @@ const sessionStep = ({ cookieOf, cookieOfRequest, keyOf, readBody }: Requests, l
     cookieOfRequest(ctx);
     await readBody(ctx, false);
     const key = signInBody(ctx.request.body).key.trim();
-    const tenantId = tenantOfKey(key);
-    if (tenantId === undefined) throw keyRefused('malformed');
-    const { at, deadline } = ctx.state;
-    await ledger.identify({ tenantId, digest: digestOf(key), at, deadline }, 0);
+    await mustBeValid(ctx, ledger, key);
     setCookie(ctx, cookieOf(key));
   };
   return async (ctx: ApiContext, next: Next): Promise<void> => {
@@ -155,7 +160,7 @@ const sessionStep = ({ cookieOf, cookieOfRequest, keyOf, readBody }: Requests, l
 };
 
 /** Makes and redeems tickets. */
-const downloadSteps = (secret: string, { apiKey, keyOf, readBody }: Requests) => {
+const downloadSteps = (secret: string, { apiKey, keyOf, readBody }: Requests, ledger: Ledger) => {
   const { make, use } = tickets(secret);
   const requiredKey = (ctx: ApiContext): string => {
     const key = keyOf(ctx);
@@ -168,6 +173,8 @@ const downloadSteps = (secret: string, { apiKey, keyOf, readBody }: Requests) =>
       const key = requiredKey(ctx);
       await readBody(ctx, false);
       const { file, query = '' } = downloadBody(ctx.request.body);
+      // The page can say that its session has ended; a link that fails cannot.
+      await mustBeValid(ctx, ledger, key);
       const { path, accept } = DOWNLOADS[file] as (typeof DOWNLOADS)[string];
       const ticket = make(key, { target: query === '' ? path : `${path}?${query}`, accept, name: file });
       sendJson(ctx, 201, { url: `${DOWNLOAD}${ticket}` });
@@ -208,7 +215,7 @@ const sendPageOrFile = async (ctx: ApiContext, next: Next, files: PortalFiles): 
 export const portal = ({ secret, files, settings, ledger }: PortalDependencies): Step => {
   const shared = requests(secret, settings);
   const session = sessionStep(shared, ledger);
-  const { makeTicket, download } = downloadSteps(secret, shared);
+  const { makeTicket, download } = downloadSteps(secret, shared, ledger);
 
   const callApi = async (ctx: ApiContext, next: Next): Promise<void> => {
     mustBeOwnScript(ctx);

@@ -154,6 +154,11 @@ describe('the session of the portal', () => {
     expect((await read()).status).toBe(200);
     await by.write(tenantId, revokeKey(keyId));
     await until(async () => (await read()).status === 401, 1_000);
+    const ticket = { file: 'logs.csv' };
+    expect(await codeIn(await send(`${service.url}/portal/api/downloads`, 'POST', headers, ticket))).toEqual([
+      401,
+      'key_refused',
+    ]);
   });
 
   describe('a download', () => {

@@ -1,3 +1,4 @@
+import { availableParallelism, loadavg } from 'node:os';
 import type { Browser, CDPSession, Page } from 'playwright-core';
 import { beside } from '../../support/beside';
 import { accessibilityFaults, describeInBrowser, launch, openWindow, signInTo } from '../../support/browser';
@@ -9,11 +10,21 @@ const MAX_MS = 1_000;
 const SLOWDOWN = 4;
 /** The best of these counts: the machine may be busy. */
 const ATTEMPTS = 5;
+/** Others keep it so busy that the time on the clock says nothing about the page. */
+const isBusy = (): boolean => (loadavg()[0] ?? 0) > availableParallelism();
 
 interface Loaded {
+  /** On the clock, with a slow processor. */
   readonly ms: number;
+  /** Of the slow processor, for everything that the page does. */
+  readonly cpuMs: number;
   readonly bytes: number;
 }
+
+const cpuMsIn = async (cdp: CDPSession): Promise<number> => {
+  const { metrics } = await cdp.send('Performance.getMetrics');
+  return 1_000 * (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? NaN);
+};
 
 const noteWhenUsable = (selector: string): string => `
   new MutationObserver((_, observer) => {
@@ -34,9 +45,10 @@ const load = async (page: Page, cdp: CDPSession, url: string, selector: string):
   await page.goto(url, { waitUntil: 'commit' });
   await page.locator(selector).first().waitFor();
   const ms = await page.evaluate<number>('usableAt');
+  const cpuMs = await cpuMsIn(cdp);
   await cdp.send('Emulation.setCPUThrottlingRate', { rate: 1 });
   cdp.off('Network.loadingFinished', onFinished);
-  return { ms, bytes };
+  return { ms, cpuMs, bytes };
 };
 
 describeInBrowser('the first page', () => {
@@ -66,11 +78,13 @@ describeInBrowser('the first page', () => {
     await page.addInitScript(noteWhenUsable(selector));
     const cdp = await page.context().newCDPSession(page);
     await cdp.send('Network.enable');
+    await cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
     const attempts: Loaded[] = [];
     for (let i = 0; i < ATTEMPTS; i += 1)
       attempts.push(await load(page, cdp, `${service.url}/portal/logs`, selector));
     expect(Math.max(...attempts.map(({ bytes }) => bytes))).toBeLessThanOrEqual(MAX_BYTES);
-    expect(Math.min(...attempts.map(({ ms }) => ms))).toBeLessThanOrEqual(MAX_MS);
+    expect(Math.min(...attempts.map(({ cpuMs }) => cpuMs))).toBeLessThanOrEqual(MAX_MS);
+    if (!isBusy()) expect(Math.min(...attempts.map(({ ms }) => ms))).toBeLessThanOrEqual(MAX_MS);
   });
 
   it.each(['light', 'dark'] as const)(

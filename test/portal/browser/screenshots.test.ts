@@ -7,7 +7,7 @@ import { permissionsOf } from '../../../src/domain/permissions';
 import type { NewEvent } from '../../../src/event-log/event-log';
 import { newKey } from '../../../src/ledger/new-key';
 import { beside, type Beside } from '../../support/beside';
-import { describeInBrowser, launch, openWindow, signInTo } from '../../support/browser';
+import { describeInBrowser, FAILED_REQUESTS, launch, openWindow, signInTo } from '../../support/browser';
 import { allProjected, startService, type Service } from '../../support/service';
 
 const DOCS = join(__dirname, '..', '..', '..', '..', 'docs', 'portal');
@@ -139,7 +139,7 @@ describeInBrowser('the pictures in the docs', () => {
     [browser, service] = await Promise.all([launch(), startService()]);
     const own = await tell(await beside(service));
     await allProjected(service);
-    page = await openWindow(browser);
+    page = await openWindow(browser, FAILED_REQUESTS);
     await page.setViewportSize({ width: 1200, height: 700 });
     await signInTo(page, service.url, own);
   });
