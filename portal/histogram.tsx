@@ -41,7 +41,7 @@ interface Bar {
   readonly count: number;
 }
 
-interface Counts {
+interface Counts extends Pick<LogCounts, 'groups' | 'rest'> {
   readonly bars: readonly Bar[];
   readonly interval: string;
 }
@@ -150,9 +150,23 @@ const Table = ({ bars }: { readonly bars: readonly Bar[] }) => (
   </div>
 );
 
+/** What was done most in the chosen time. Each operation filters by it. */
+const Operations = ({ groups = [], rest = 0 }: Pick<LogCounts, 'groups' | 'rest'>) => (
+  <ul class="groups" aria-label="Rows by operation">
+    {groups.map(({ value, count }) => (
+      <li key={value}>
+        <a href={withParameters({ operation: value, event: undefined })}>
+          {value} <span class="quiet">{count.toLocaleString('en')}</span>
+        </a>
+      </li>
+    ))}
+    {rest === 0 ? null : <li class="quiet">others {rest.toLocaleString('en')}</li>}
+  </ul>
+);
+
 /** Rows over the chosen time. Drag over it to zoom; the table does the same by keyboard. */
 export const Histogram = () => {
-  const [{ bars, interval: unit }, setCounts] = useState<Counts>({ bars: [], interval: '' });
+  const [{ bars, interval: unit, ...operations }, setCounts] = useState<Counts>({ bars: [], interval: '' });
   const [isTable, setTable] = useState(false);
   const chosen = filters.value;
   const { entity_type, start_date, end_date } = chosen;
@@ -165,18 +179,18 @@ export const Histogram = () => {
       interval,
       start_date: new Date(from).toISOString(),
       end_date: new Date(upTo).toISOString(),
-      ...(entity_type === undefined ? {} : { entity_type }),
+      ...(entity_type === undefined ? { by: 'operation' } : { entity_type }),
     }).toString();
     void call<LogCounts>(`/logs/counts?${query}`, { signal: abort.signal }).then((found) => {
       if (abort.signal.aborted || !found.ok) return;
-      const { data } = found.value;
+      const { data, ...more } = found.value;
       const end = new Date(upTo).toISOString();
       const counted = data.map(({ start_date: start, count }, i) => ({
         start,
         count,
         end: data[i + 1]?.start_date ?? end,
       }));
-      setCounts({ bars: counted, interval });
+      setCounts({ ...more, bars: counted, interval });
     });
     return () => abort.abort();
     // New rows change the last bar: the total says that there are some.
@@ -196,6 +210,7 @@ export const Histogram = () => {
         </span>
         <span>{timeText(ends[1] ?? '', timeStyle.value === 'utc' ? 'utc' : 'local', 0)}</span>
       </figcaption>
+      {operations.groups === undefined ? null : <Operations {...operations} />}
     </figure>
   );
 };
