@@ -88,7 +88,12 @@ describe("the operator's page", () => {
     expect(lines.length).toBeGreaterThan(5);
     for (const line of lines) {
       const { code, stdout } = await command([...line.split(' '), '--help'], {});
-      expect([line, code]).toEqual([line, 0]);
+      const [words = ''] = /^[a-z]+( [a-z][a-z-]*(?= |$))*/.exec(line) ?? [];
+      expect([line, code, stdout]).toEqual([
+        line,
+        0,
+        expect.stringMatching(new RegExp(`^Usage: tenant-ledger ${words}( |$)`, 'm')),
+      ]);
       for (const [option] of line.matchAll(/--[a-z-]+/g)) expect(stdout).toContain(option);
     }
   });
