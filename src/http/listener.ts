@@ -130,6 +130,19 @@ const listenFault = (error: NodeJS.ErrnoException, { host, port }: ListenerOptio
   return error;
 };
 
+/**
+ * The connections on which nothing has arrived yet. To Node they are not idle; but browsers and balancers open some in
+ * advance, and a shutdown need not wait for them.
+ */
+const connectionsWithoutRequest = (server: Server): (() => readonly Socket[]) => {
+  const open = new Set<Socket>();
+  server.on('connection', (socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+  return () => [...open].filter(({ bytesRead }) => bytesRead === 0);
+};
+
 const listen = (server: Server, options: ListenerOptions): Promise<AddressInfo> =>
   new Promise((resolve, reject) => {
     const { host, port } = options;
@@ -162,6 +175,7 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
     refusedConnections += 1;
     options.onTooMany?.();
   });
+  const unused = connectionsWithoutRequest(server);
   const refused = new WeakSet<Duplex>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET') socket.destroy();
@@ -190,14 +204,18 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
     close: (withinMs) =>
       new Promise((resolve) => {
         const forceClose = setTimeout(() => server.closeAllConnections(), withinMs);
+        const closeIdle = (): void => {
+          server.closeIdleConnections();
+          for (const socket of unused()) socket.destroy();
+        };
         // Connections that are busy now become idle after their response: check again.
-        const closeIdle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
+        const checking = setInterval(closeIdle, IDLE_CHECK_MS);
         server.close(() => {
           clearTimeout(forceClose);
-          clearInterval(closeIdle);
+          clearInterval(checking);
           resolve();
         });
-        server.closeIdleConnections();
+        closeIdle();
       }),
   };
 };

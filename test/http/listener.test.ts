@@ -219,3 +219,27 @@ describe('pipelined requests', () => {
     expect(begun).toEqual(['/0', '/100']);
   });
 });
+
+describe('a listener that closes', () => {
+  it('waits for requests that have begun, but not for connections on which nothing has arrived', async () => {
+    let begun = 0;
+    const handle = (request: IncomingMessage, response: ServerResponse): void => {
+      begun += 1;
+      request.resume();
+      request.once('end', () => response.end('{}'));
+    };
+    const names = { traceHeader: 'SVC-TRACE-ID', publicUrl: '', maxConnections: 1_000 };
+    const listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names });
+    isNotTheApi(listener.url);
+    const unused = converse(listener.url);
+    const busy = converse(listener.url);
+    busy.socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{');
+    await until(async () => begun === 1 && (await listener.connections()).open === 2);
+    const closed = listener.close(60_000);
+    await unused.closed;
+    expect(busy.received()).toBe('');
+    busy.socket.write('}');
+    await closed;
+    expect(answersIn(busy.received()).map(({ status }) => status)).toEqual([200]);
+  });
+});
