@@ -143,6 +143,23 @@ const connectionsWithoutRequest = (server: Server): (() => readonly Socket[]) =>
   return () => [...open].filter(({ bytesRead }) => bytesRead === 0);
 };
 
+const closeServer = (server: Server, unused: () => readonly Socket[], withinMs: number): Promise<void> =>
+  new Promise((resolve) => {
+    const forceClose = setTimeout(() => server.closeAllConnections(), withinMs);
+    const closeIdle = (): void => {
+      server.closeIdleConnections();
+      for (const socket of unused()) socket.destroy();
+    };
+    // Connections that are busy now become idle after their response: check again.
+    const checking = setInterval(closeIdle, IDLE_CHECK_MS);
+    server.close(() => {
+      clearTimeout(forceClose);
+      clearInterval(checking);
+      resolve();
+    });
+    closeIdle();
+  });
+
 const listen = (server: Server, options: ListenerOptions): Promise<AddressInfo> =>
   new Promise((resolve, reject) => {
     const { host, port } = options;
@@ -201,21 +218,6 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
       new Promise((resolve) =>
         server.getConnections((_, open) => resolve({ open, max, refused: refusedConnections })),
       ),
-    close: (withinMs) =>
-      new Promise((resolve) => {
-        const forceClose = setTimeout(() => server.closeAllConnections(), withinMs);
-        const closeIdle = (): void => {
-          server.closeIdleConnections();
-          for (const socket of unused()) socket.destroy();
-        };
-        // Connections that are busy now become idle after their response: check again.
-        const checking = setInterval(closeIdle, IDLE_CHECK_MS);
-        server.close(() => {
-          clearTimeout(forceClose);
-          clearInterval(checking);
-          resolve();
-        });
-        closeIdle();
-      }),
+    close: (withinMs) => closeServer(server, unused, withinMs),
   };
 };
