@@ -92,52 +92,48 @@ const hasSeen = (events: () => readonly Event[], name: string) => (): boolean =>
 
 describe('followers', () => {
   const title = 'resume after the service was killed, without a gap or a repeat, with the log in %s';
-  it.concurrent.each(Object.entries(stores))(
-    title,
-    async (_, open) => {
-      const store = await open();
-      const [folder, PORT] = [freshFolder(), await freePort()];
-      const env = { DATA_DIR: folder, PORT, ...store.env };
-      const first = await serviceProcess(env);
-      const { key } = first;
-      const url = `${first.url}/events?follow=true`;
-      const following = startCommand(['audit', '--follow'], env);
-      const followers = {
-        cli: { ...following, events: () => eventsIn(following.stdout()) },
-        curl: curl(url, key),
-        eventSource: browser(url, key),
-      };
-      const all = Object.values(followers);
-      for (const name of ['a', 'b', 'c']) await put(first, key, name);
-      for (const { events } of all) await until(hasSeen(events, 'c'));
+  it.concurrent.each(Object.entries(stores))(title, async (_, open) => {
+    const store = await open();
+    const [folder, PORT] = [freshFolder(), await freePort()];
+    const env = { DATA_DIR: folder, PORT, ...store.env };
+    const first = await serviceProcess(env);
+    const { key } = first;
+    const url = `${first.url}/events?follow=true`;
+    const following = startCommand(['audit', '--follow'], env);
+    const followers = {
+      cli: { ...following, events: () => eventsIn(following.stdout()) },
+      curl: curl(url, key),
+      eventSource: browser(url, key),
+    };
+    const all = Object.values(followers);
+    for (const name of ['a', 'b', 'c']) await put(first, key, name);
+    for (const { events } of all) await until(hasSeen(events, 'c'));
 
-      await first.kill();
-      await store.kill();
-      await followers.curl.ended;
-      await store.restart();
-      const second = await startService(env);
-      for (const name of ['d', 'e', 'f']) await put(second, key, name);
-      const resumed = curl(url, key, followers.curl.events().at(-1)?.position);
-      for (const { events } of [followers.cli, followers.eventSource, resumed])
-        await until(hasSeen(events, 'f'), 20_000);
+    await first.kill();
+    await store.kill();
+    await followers.curl.ended;
+    await store.restart();
+    const second = await startService(env);
+    for (const name of ['d', 'e', 'f']) await put(second, key, name);
+    const resumed = curl(url, key, followers.curl.events().at(-1)?.position);
+    for (const { events } of [followers.cli, followers.eventSource, resumed])
+      await until(hasSeen(events, 'f'));
 
-      followers.eventSource.close();
-      resumed.child.kill();
-      following.signal('SIGINT');
-      expect(await following.done).toBe(0);
-      const { stdout } = await command(['audit'], env);
-      const stored = eventsIn(stdout);
-      const tenantId = stored.find(({ data }) => data.name === 'f')?.tenant_id;
-      const own = idsOf(stored.filter(({ tenant_id }) => tenant_id === tenantId));
-      expect(idsOf(followers.cli.events())).toEqual(idsOf(stored));
-      expect(idsOf(followers.eventSource.events())).toEqual(own);
-      expect(idsOf([...followers.curl.events(), ...resumed.events()])).toEqual(own);
-      expect(followers.eventSource.sent[0]).toBeNull();
-      expect(followers.eventSource.sent.at(-1)).toEqual(expect.any(String));
-      expect(following.stderr()).toContain(`To continue: --after ${stored.at(-1)?.position}`);
-      await second.stop();
-      await store.stop();
-    },
-    60_000,
-  );
+    followers.eventSource.close();
+    resumed.child.kill();
+    following.signal('SIGINT');
+    expect(await following.done).toBe(0);
+    const { stdout } = await command(['audit'], env);
+    const stored = eventsIn(stdout);
+    const tenantId = stored.find(({ data }) => data.name === 'f')?.tenant_id;
+    const own = idsOf(stored.filter(({ tenant_id }) => tenant_id === tenantId));
+    expect(idsOf(followers.cli.events())).toEqual(idsOf(stored));
+    expect(idsOf(followers.eventSource.events())).toEqual(own);
+    expect(idsOf([...followers.curl.events(), ...resumed.events()])).toEqual(own);
+    expect(followers.eventSource.sent[0]).toBeNull();
+    expect(followers.eventSource.sent.at(-1)).toEqual(expect.any(String));
+    expect(following.stderr()).toContain(`To continue: --after ${stored.at(-1)?.position}`);
+    await second.stop();
+    await store.stop();
+  });
 });
