@@ -1,10 +1,18 @@
+import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { isNotTheApi } from '../support/described';
 import { ask, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { command, commandJson, startCommand, startService, type Service } from '../support/service';
+import {
+  command,
+  commandJson,
+  spawnProgram,
+  startCommand,
+  startService,
+  type Service,
+} from '../support/service';
 import { until } from '../support/waiting';
 
 const PREFIX = 'ledger.';
@@ -203,10 +211,14 @@ describe('an operator whose event log is in an event store', () => {
     const store = await aStore();
     await store.kill();
     const env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder(), PORT: '0', OPS_PORT: '0' };
-    const { stderr, signal, exited } = startCommand(['serve'], env);
-    await until(() => stderr().includes('Waiting for the event store'));
-    signal('SIGTERM');
-    expect(await exited).toBe(0);
+    // In the process of the tests it would go on waiting: nothing but the end of the process ends that.
+    const child = spawnProgram(['serve'], env);
+    const closed = once(child, 'close');
+    let stderr = '';
+    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    await until(() => stderr.includes('Waiting for the event store'));
+    child.kill('SIGTERM');
+    expect(await closed).toEqual([0, null]);
   });
 
   it('is told after two seconds what a command is waiting for', async () => {
