@@ -26,14 +26,14 @@ export interface GenerationWriter {
 export type OnWrite = () => void;
 
 /**
- * A commit of a full batch changes thousands of pages. Up to 128 MB of them stay in the `-wal` file, so that a checkpoint
- * writes each page once, however many commits changed it.
+ * A commit of a full batch changes thousands of pages. A build keeps up to 128 MB of them in the `-wal` file, so that a
+ * checkpoint writes each page once, however many commits changed it. Rows arrive in log order, but their keys are random:
+ * the cache has room for all pages of the keys, 60 MB for a million.
  */
-const LARGE_COMMITS = 'PRAGMA wal_autocheckpoint = 32768';
+const FOR_BUILDING = 'PRAGMA wal_autocheckpoint = 32768; PRAGMA cache_size = -65536';
 
-/** Rows arrive in log order, but their keys are random: a build needs all pages of its keys, 60 MB for a million. */
-const BUILD_CACHE = 'PRAGMA cache_size = -65536';
-const CACHE = 'PRAGMA cache_size = -16384';
+/** A checkpoint of 16 MB: appends wait for it, as they share the writing thread. */
+const FOR_PROJECTING = 'PRAGMA wal_autocheckpoint = 4096; PRAGMA cache_size = -16384';
 
 export interface WriterOptions {
   readonly collections: readonly Collection[];
@@ -114,15 +114,14 @@ const commit = (file: File, n: number, to: Checkpoint | undefined, writes: Write
 
 const generationWriter = (db: Database, options: WriterOptions): GenerationWriter => {
   const { collections, isBuild, onWrite = () => undefined } = options;
-  db.exec(LARGE_COMMITS);
   create(db, options);
   mustHaveKeys(db, collections);
   const tables = new Map(collections.map((collection) => [collection.name, tableWriter(db, collection)]));
   const finish = (): void => {
     for (const statement of collections.flatMap(createIndexes)) db.exec(statement);
-    db.exec(CACHE);
+    db.exec(FOR_PROJECTING);
   };
-  if (isBuild) db.exec(BUILD_CACHE);
+  if (isBuild) db.exec(FOR_BUILDING);
   else finish();
   neverWait(db);
   const reader = generationReader(db, collections);
