@@ -7,12 +7,14 @@ describe('a server killed while clients write', () => {
   let store: StandIn | undefined;
   afterAll(() => store?.stop());
 
-  it.each(['its default event log', 'an event store'])(
-    'loses no acknowledged write, duplicates none, and shows what the log says, on %s',
-    async (which) => {
-      const usual = which === 'its usual event log';
+  it.each([
+    { on: 'its own event log', isEmbedded: true },
+    { on: 'an event store', isEmbedded: false },
+  ])(
+    'loses no acknowledged write, duplicates none, and shows what the log says, on $on',
+    async ({ isEmbedded }) => {
       const campaign = { kills: 1, clients: 16, seconds: 15 };
-      if (!usual) store = await startStandIn();
+      if (!isEmbedded) store = await startStandIn();
       const log = store === undefined ? undefined : { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'crash.' };
       const outcome = await crashCampaign(campaign, freshFolder(), serviceProcess, log);
       const seed = outcome.seed;
