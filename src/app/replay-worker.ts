@@ -16,6 +16,7 @@ import type { ReplayReport, ReplayRequest } from './replay-workers';
 lowerPriority();
 
 const configuration = workerData as Configuration;
+const ending = new AbortController();
 
 const onError = (what: string, error: unknown): void =>
   report({ type: 'error', what, failure: failureOf(error) });
@@ -63,7 +64,8 @@ const run = async (
   const stores = await openStores(configuration, { use: 'worker', report: onError });
   const events = consumer(stores.log, stores.streams);
   try {
-    return await replay(requests, { ...stores, program: programVersion(), onError, consumer: events });
+    const { signal: abort } = ending;
+    return await replay(requests, { ...stores, program: programVersion(), onError, consumer: events, abort });
   } finally {
     // What is done stays done.
     await settleAll([events.close(), stores.close()]).catch((error: unknown) =>
@@ -86,5 +88,5 @@ const report: (report: ReplayReport) => void = answerInThread({
     );
   },
   isRetried: () => false,
-  close: () => undefined,
+  close: () => ending.abort(),
 });

@@ -4,8 +4,14 @@ import type { Projector } from '../../projections/projector';
 import { errorOf, startThread, type Failure } from '../async/thread';
 import type { Configuration } from '../configuration';
 import type { Difference } from '../projecting/compare';
-import type { Rebuilt, RebuildOptions, RebuildStep } from '../projecting/rebuild';
+import {
+  takeRebuildLeases,
+  type Rebuilt,
+  type RebuildOptions,
+  type RebuildStep,
+} from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
+import { openReadModels } from './adapters';
 
 /** What a rebuild switches to all the same. */
 export type Accepted = Pick<RebuildOptions, 'acceptDifferences' | 'acceptParked'>;
@@ -28,6 +34,8 @@ interface Listeners {
   readonly onStep?: (projection: string, step: RebuildStep) => void;
   readonly onProgress?: (what: string) => void;
   readonly onDifference?: (projection: string, difference: Difference) => void;
+  /** Ends the workers. What they have built is kept. */
+  readonly abort?: AbortSignal;
 }
 
 /**
@@ -78,6 +86,7 @@ const inWorker = async <T>(
   const onReport = (report: ReplayReport): void => receive(report, listeners);
   const file = join(__dirname, 'replay-worker.js');
   const worker = startThread(file, configuration, { heap: HEAP, onReport });
+  listeners.abort?.addEventListener('abort', () => void worker.close());
   const outcomes = await Promise.allSettled(
     names.map((name) => worker.call<T>(requestOf(name), NO_DEADLINE_MS)),
   );
@@ -98,14 +107,37 @@ const inWorkers = async <T>(
   return projectors.map(({ name }) => outcomes.get(name) as PromiseSettledResult<T>);
 };
 
-/** Rebuilds projections in parallel worker threads. One that fails does not stop the others. */
-export const rebuildInWorkers = (
+/**
+ * Rebuilds in parallel worker threads what no other process is rebuilding. One that fails does not stop the others. This
+ * thread keeps the leases, since the workers are too busy to.
+ */
+export const rebuildInWorkers = async (
   configuration: Configuration,
   projectors: readonly Projector[],
   options: Accepted,
   listeners: Omit<Listeners, 'onProgress'>,
-): Promise<PromiseSettledResult<Rebuilt>[]> =>
-  inWorkers(configuration, projectors, (projection) => ({ do: 'rebuild', projection, options }), listeners);
+): Promise<readonly PromiseSettledResult<Rebuilt>[]> => {
+  const { onError, onStep } = listeners;
+  const { readModels, close } = await openReadModels(configuration, onError);
+  const names = projectors.map(({ name }) => name);
+  const leases = await takeRebuildLeases(readModels, names, onError);
+  const due = projectors.filter(({ name }) => !leases.refused.has(name));
+  const requestOf = (projection: string): ReplayRequest => ({ do: 'rebuild', projection, options });
+  try {
+    const outcomes = await inWorkers<Rebuilt>(configuration, due, requestOf, {
+      ...listeners,
+      onStep: (name, step) => {
+        leases.note(name, step);
+        onStep?.(name, step);
+      },
+    });
+    const refused = [...leases.refused.values()];
+    return [...outcomes, ...refused.map((reason) => ({ status: 'rejected', reason }) as const)];
+  } finally {
+    await leases.release();
+    await close();
+  }
+};
 
 /** Verifies projections in parallel, each against its own replay. Throws the first failure and reports the others. */
 export const verifyInWorkers = async (

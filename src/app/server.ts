@@ -25,6 +25,7 @@ import { backupAgeSeconds } from './backups';
 import { connectionLimit, OPERATIONS_CONNECTIONS } from './connection-limit';
 import { openToOthers } from './data-folder';
 import { measuredDelay } from './event-loop-delay';
+import { buildMissing } from './first-builds';
 import { firstKey } from './first-tenant';
 import { readModelStoreOf, storeOf } from './log-address';
 import { makeMetrics, type Metrics } from './metrics';
@@ -52,6 +53,8 @@ interface Running {
   readonly delay: ReturnType<typeof measuredDelay>;
   readonly traces: Traces | undefined;
   app?: App;
+  /** Read models that are built before projecting starts. */
+  firstBuilds?: Promise<void>;
   keyUse?: KeyUseRecord;
   api?: Listener;
   limits?: RateLimits;
@@ -261,6 +264,13 @@ const start = async (server: Running): Promise<Started | undefined> => {
   listeners.push(listener);
   server.api = listener;
   app.watch.start();
+  server.firstBuilds = buildMissing(app, configuration, {
+    onProgress: (percent) => (server.progress = { percent }),
+    onError: reporter(logger),
+    abort: server.stopping.signal,
+  });
+  await server.firstBuilds;
+  if (server.stopping.signal.aborted) return undefined;
   await app.projecting.start().catch((error: unknown) => {
     app.mustHaveRoom(error);
     throw error;
@@ -282,6 +292,7 @@ const stop = async (server: Running, reason?: Fault): Promise<void> => {
   server.stopping.abort(reason);
   const withinMs = server.configuration.SHUTDOWN_SECONDS * 1_000;
   await Promise.all(server.listeners.map((listener) => listener.close(withinMs)));
+  await server.firstBuilds?.catch(() => undefined);
   await server.reading.close();
   await server.keyUse?.close();
   await server.app?.close();

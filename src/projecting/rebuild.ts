@@ -29,6 +29,7 @@ export interface ReplayDependencies extends LedgerLog {
   readonly onError: (what: string, error: unknown) => void;
   /** Shared by concurrent replays, so that the log is read once. */
   readonly consumer: Consumer;
+  readonly abort?: AbortSignal;
 }
 
 export interface RebuildOptions {
@@ -99,8 +100,9 @@ const beginBuild = async ({ readModels, log }: ReplayDependencies, projector: Pr
 
 /** Retries parked tenants first: a killed rebuild may have left some that can resume now. */
 const projectNearlyAll = async (rebuild: Rebuild, target: Target): Promise<void> => {
-  const { log, projector, consumer, onStep } = rebuild;
+  const { log, projector, consumer, onStep, abort } = rebuild;
   for (let left = Infinity; left > MAX_BEHIND;) {
+    abort?.throwIfAborted();
     const head = await log.head();
     if (head === undefined) return;
     const total = await log.distance(undefined, head.position);
@@ -113,7 +115,7 @@ const projectNearlyAll = async (rebuild: Rebuild, target: Target): Promise<void>
     };
     const run = await runInto(rebuild, projector, target, moved);
     await retryDue(run);
-    await project(run, consumer.upTo(head.position));
+    await project(run, consumer.upTo(head.position), abort === undefined ? {} : { abort });
   }
 };
 

@@ -52,7 +52,7 @@ describe('the workers of a replay', () => {
       worker.emit('exit', 1);
     });
     const rebuilt = await workers.rebuildInWorkers(
-      readConfiguration({}),
+      readConfiguration({ DATA_DIR: freshFolder() }),
       named('logs', 'tenants'),
       options,
       quiet,
@@ -72,7 +72,7 @@ describe('the workers of a replay', () => {
       answering(worker, { id: idOf('logs'), value: 'rebuilt' }, { id: idOf('tenants'), failure });
     });
     const [tenants, logs] = await workers.rebuildInWorkers(
-      readConfiguration({}),
+      readConfiguration({ DATA_DIR: freshFolder() }),
       named('logs', 'tenants'),
       options,
       quiet,
@@ -88,9 +88,14 @@ describe('the workers of a replay', () => {
         answering(worker, { id: idOf(projection), failure: { code: 'x', message: `no ${projection}` } });
     });
     const reported: unknown[] = [];
-    const verifying = workers.verifyInWorkers(readConfiguration({}), named('logs', 'tenants'), undefined, {
-      onError: (what, error) => reported.push([what, (error as Error).message]),
-    });
+    const verifying = workers.verifyInWorkers(
+      readConfiguration({ DATA_DIR: freshFolder() }),
+      named('logs', 'tenants'),
+      undefined,
+      {
+        onError: (what, error) => reported.push([what, (error as Error).message]),
+      },
+    );
     await expect(verifying).rejects.toThrow('no tenants');
     expect(reported).toEqual([['logs was not verified.', 'no logs']]);
   });

@@ -1,11 +1,10 @@
 import { Command } from 'commander';
 import type { Projector } from '../../../projections/projector';
-import { openReadModels } from '../../app/adapters';
-import { rebuildInWorkers, type Accepted } from '../../app/replay-workers';
+import { rebuildInWorkers } from '../../app/replay-workers';
 import { readConfiguration, type Configuration } from '../../configuration';
 import { codeOf, messageOf } from '../../fault';
 import type { Difference } from '../../projecting/compare';
-import { planRebuild, takeRebuildLeases, type Rebuilt, type RebuildStep } from '../../projecting/rebuild';
+import { planRebuild, type Rebuilt, type RebuildStep } from '../../projecting/rebuild';
 import { settleAll } from '../../async/settle-all';
 import { jsonOption, type JsonOption } from '../arguments';
 import { inSession, warn } from '../operator-session';
@@ -87,46 +86,12 @@ const throwFailures = (io: Io, outcomes: readonly PromiseSettledResult<Rebuilt>[
   if (failures[0] !== undefined) throw failures[0];
 };
 
-interface Shown {
-  readonly onError: (what: string, error: unknown) => void;
-  readonly onStep: (name: string, step: RebuildStep) => void;
-  readonly onDifference: (name: string, difference: Difference) => void;
-}
-
-/** Rebuilds what no other process is rebuilding. This thread keeps the leases, since the workers are too busy to. */
-const rebuildWithLeases = async (
-  configuration: Configuration,
-  projectors: readonly Projector[],
-  options: Accepted,
-  { onError, onStep, onDifference }: Shown,
-): Promise<readonly PromiseSettledResult<Rebuilt>[]> => {
-  const { readModels, close } = await openReadModels(configuration, onError);
-  const names = projectors.map(({ name }) => name);
-  const leases = await takeRebuildLeases(readModels, names, onError);
-  const due = projectors.filter(({ name }) => !leases.refused.has(name));
-  try {
-    const outcomes = await rebuildInWorkers(configuration, due, options, {
-      onError,
-      onDifference,
-      onStep: (name, step) => {
-        leases.note(name, step);
-        onStep(name, step);
-      },
-    });
-    const refused = [...leases.refused.values()];
-    return [...outcomes, ...refused.map((reason) => ({ status: 'rejected', reason }) as const)];
-  } finally {
-    await leases.release();
-    await close();
-  }
-};
-
 /** The session is closed first: the workers open their own stores, and it would only use memory. */
 const rebuild = async (io: Io, projectors: readonly Projector[], options: Options): Promise<void> => {
   const configuration = await checkedConfiguration(io);
   const { acceptDifferences = false, acceptParked = false } = options;
   const outcomes = await withProgress(io, 'Rebuilding', (line) =>
-    rebuildWithLeases(
+    rebuildInWorkers(
       configuration,
       projectors,
       { acceptDifferences, acceptParked },
