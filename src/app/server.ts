@@ -5,9 +5,9 @@ import { monotonicMs, orUndefined } from '../async/clock';
 import { readOrigins, type Configuration, headerNames } from '../configuration';
 import { compileTenantSchemas } from '../event-log/codec';
 import type { Position } from '../event-log/event-log';
-import type { Fault } from '../fault';
+import { fault, type Fault } from '../fault';
 import { api } from '../http/api';
-import type { ApiDependencies, EventSource, StartProgress } from '../http/dependencies';
+import type { ApiDependencies, EventSource } from '../http/dependencies';
 import { openListener, type Listener } from '../http/listener';
 import { operations } from '../http/operations';
 import { signedCursors } from '../http/routes/pagination';
@@ -64,7 +64,8 @@ interface Running {
   readonly becameReady: Condition;
   /** Called once the log is certain to be set back. */
   readonly onLost: (reason: Fault) => void;
-  progress: StartProgress;
+  /** Until it is ready, as shown in responses. Not in events: their number is nobody's business but the operator's. */
+  progress: { readonly percent: number };
 }
 
 const eventSource = ({ reading, stopping }: Running, { log, streams }: App): EventSource => ({
@@ -88,10 +89,18 @@ const TOO_MANY = 'A connection was refused. Raise MAX_CONNECTIONS, or the limit 
 /** Most starts take less: then the first reads wait for it. A longer one is answered with its progress. */
 const BRIEF_START_MS = 2_000;
 
-const whenReady = async (server: Running, until: number): Promise<boolean> => {
+const whenReady = async (server: Running, until: number): Promise<void> => {
   const withinMs = until - ANSWER_MS - monotonicMs();
   if (!server.wasReady && withinMs > 0) await server.becameReady.wait({ withinMs });
-  return server.wasReady;
+};
+
+const readerOnceReady = (server: Running, { projecting }: App): ApiDependencies['stores']['reader'] => {
+  const { reader } = cachingReader(projecting.reader);
+  return (projection) => {
+    if (!server.wasReady)
+      throw fault('starting', 'The read models have not caught up yet.', { progress: server.progress });
+    return reader(projection);
+  };
 };
 
 const openLimits = (server: Running, limiterOf: Serving['limiterOf']): RateLimits => {
@@ -120,7 +129,7 @@ const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Servi
     portal: configuration.PORTAL ? portal({ secret, files: portalFiles(), settings, ledger }) : undefined,
     stores: {
       ledger,
-      reader: cachingReader(projecting.reader).reader,
+      reader: readerOnceReady(server, app),
       events: eventSource(server, app),
       keyUses,
       access,
@@ -130,7 +139,6 @@ const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Servi
     readModels: {
       isReady: () => server.wasReady,
       whenReady: (deadline) => whenReady(server, Math.min(deadline, openedMs + BRIEF_START_MS)),
-      startProgress: () => server.progress,
       // A store that does not respond must not delay responses that do not need it.
       upToDate: async () =>
         projecting.isUpToDate() || (await orUndefined(projecting.refresh(), MAX_LOOK_MS)) === true,
@@ -222,7 +230,7 @@ const openAppOf = async (server: Running): Promise<App> => {
 };
 
 /** The progress of the slowest read model. */
-const progressTo = async ({ log, projecting }: App, head: Position): Promise<StartProgress> => {
+const progressTo = async ({ log, projecting }: App, head: Position): Promise<Running['progress']> => {
   const controls = await Promise.all(projecting.live.map(({ generation }) => generation.control()));
   const [slowest = ''] = controls.map(({ applied = '' }) => applied).toSorted();
   const total = await log.distance(undefined, head);

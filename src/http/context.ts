@@ -33,8 +33,6 @@ export interface ApiState {
   route?: string;
   /** Its operation id. */
   operation?: string;
-  /** The read models may lack acknowledged writes. */
-  mayBeStale?: true;
   /** A write that is not visible in the read models yet. */
   isReadPending?: true;
   /** The code of the problem in the response. */

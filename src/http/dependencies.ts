@@ -41,7 +41,7 @@ export interface ApiSettings {
 /** What is read and written. Handlers get these. */
 export interface Stores {
   readonly ledger: Ledger;
-  /** Its answers are no older than the request. */
+  /** Its answers are no older than the request. Throws while the service is starting. */
   readonly reader: (projection: string) => Reader;
   readonly events: EventSource;
   readonly keyUses: KeyUses;
@@ -64,19 +64,12 @@ export interface EventSource {
 export interface ReadModels {
   /** False until they have reached the head that this process found when it started. */
   readonly isReady: () => boolean;
-  /** The same, after waiting for it until the deadline if this process has just started. */
-  readonly whenReady: (deadline: number) => Promise<boolean>;
-  /** Their progress until then. */
-  readonly startProgress: () => StartProgress;
+  /** Waits for that until the deadline, if this process has just started. */
+  readonly whenReady: (deadline: number) => Promise<void>;
   /** Await this before the first use of `reader`. False: it may be stale. */
   readonly upToDate: () => Promise<boolean>;
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
   readonly isParked: (tenantId: string, reached: Position) => Promise<boolean>;
-}
-
-/** As shown in a response body. Not the number of events: that is nobody's business but the operator's. */
-export interface StartProgress {
-  readonly percent: number;
 }
 
 export interface RequestMetrics {

@@ -49,19 +49,10 @@ export const MAX_READ_AGE_MS = 400;
 const MAX_WRITE_AGE_MS = Infinity;
 
 const identify = async (ctx: ApiContext, dependencies: ApiDependencies): Promise<void> => {
-  const { stores, readModels } = dependencies;
   const presented = presentedKeyOf(ctx, dependencies);
   ctx.state.presented = presented;
-  if (!isRead(ctx)) {
-    ctx.state.identity = await stores.ledger.identify(presented, MAX_WRITE_AGE_MS);
-    return;
-  }
-  if (!readModels.isReady() && !(await readModels.whenReady(ctx.state.deadline)))
-    throw fault('starting', 'The read models have not caught up yet.', {
-      progress: readModels.startProgress(),
-    });
-  ctx.state.identity = await stores.ledger.identify(presented, MAX_READ_AGE_MS);
-  if (!(await readModels.upToDate())) ctx.state.mayBeStale = true;
+  const maxAgeMs = isRead(ctx) ? MAX_READ_AGE_MS : MAX_WRITE_AGE_MS;
+  ctx.state.identity = await dependencies.stores.ledger.identify(presented, maxAgeMs);
 };
 
 /** Whether a write was refused before `execute`, which decides at the head of the stream anyway. */
@@ -176,15 +167,16 @@ const requestOf = (ctx: ApiContext, route: Route, dependencies: ApiDependencies)
 };
 
 /**
- * The read models may be stale, which is an error, or the tenant parked at a bad event: then the response only includes
- * what was recorded before, and a header says so.
+ * A read model must have caught up since the start, and not be stale. The tenant may be parked in it at a bad event: then
+ * the response only includes what was recorded before, and a header says so.
  */
-const checkCompleteness = async (
+const requireReadModel = async (
   ctx: ApiContext,
   projection: string,
-  { stores, settings }: ApiDependencies,
+  { stores, readModels, settings }: ApiDependencies,
 ): Promise<void> => {
-  if (ctx.state.mayBeStale === true)
+  if (!readModels.isReady()) await readModels.whenReady(ctx.state.deadline);
+  if (!(await readModels.upToDate()))
     throw fault(
       'read_models_unavailable',
       'It could not be determined in time whether the read models had been switched.',
@@ -251,7 +243,7 @@ export const handle = async (
   if (route.permission !== undefined) await requirePermission(ctx.state, route.permission, dependencies);
   if (route.body !== undefined) await readBody(ctx, route.body.isOptional);
   // Before the read: if the tenant is released in between, the response has more than the header says, not less.
-  if (route.projection !== undefined) await checkCompleteness(ctx, route.projection, dependencies);
+  if (route.projection !== undefined) await requireReadModel(ctx, route.projection, dependencies);
   const response = await route.handle(requestOf(ctx, route, dependencies), dependencies.stores);
   if (response.position !== undefined) await awaitVisible(ctx, response.position, dependencies);
   send(ctx, route, response, dependencies);

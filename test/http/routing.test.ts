@@ -55,7 +55,8 @@ describe('a route with path parameters', () => {
     const dependencies = {
       settings: { headers: headerNames('SVC'), publicUrl: '' },
       stores: {},
-    } as ApiDependencies;
+      readModels: { isReady: () => true, upToDate: async () => false },
+    } as unknown as ApiDependencies;
     const catching = catchProblems(dependencies);
     const app = new Koa<ApiState>();
     app.use(async (ctx, next) => {
@@ -63,7 +64,6 @@ describe('a route with path parameters', () => {
       ctx.state.presented = { tenantId: 't', digest: 'd', at: '', deadline: 0 };
       ctx.state.identity = { tenantId: 't', keyId: 'k', application };
       ctx.state.path = ctx.path.replace(/\/$/, '');
-      ctx.state.mayBeStale = true;
       await catching(ctx, next);
       seen.push(ctx.state.route);
     });

@@ -17,7 +17,7 @@ const behindFolder = async () => {
   const operator = operatorAt(folder);
   const { tenant_id: tenant = '' } = await operator.json('tenant create --name A');
   const { application_id: application = '', key = '' } = await operator.json(
-    `application create --tenant ${tenant} --name A --type management --permission tenant:read --permission tenant:update`,
+    `application create --tenant ${tenant} --name A --type management --permission tenant:read --permission tenant:update --permission log:read`,
   );
   const { ledger } = await openLedger(folder);
   await ledger.execute(byOperator(tenant, updateApplication(application, { name: 'Renamed' })));
@@ -55,6 +55,10 @@ describe('a server whose read models have not caught up', () => {
     });
     expect(read.headers.get('retry-after')).toBe('1');
     expect((await ask(`${operations}/readyz`)).status).toBe(503);
+    // Events come from the log.
+    const events = await ask(`${url}/events`, { key });
+    expect(events.status).toBe(200);
+    expect(events.text).toContain('"Renamed"');
     // A malformed key is refused without a look-up, which works before anything is ready.
     expectProblem(await ask(`${url}/tenants/self`, { key: `${key}x` }), { status: 401, code: 'key_refused' });
 

@@ -62,27 +62,39 @@ const curl = (url: string, key: string, after?: string) =>
     ]),
   );
 
+/** It closes for good at a response that is not 200, which a busy machine may give; then it is opened again. */
 const browser = (url: string, key: string) => {
   const sent: (string | null)[] = [];
   const events: Event[] = [];
-  const source = new EventSource(url, {
-    fetch: (input, init) => {
-      const headers = new Headers(init.headers);
-      sent.push(headers.get('Last-Event-ID'));
-      headers.set('SVC-API-KEY', key);
-      return fetch(input, { ...init, headers });
-    },
-  });
-  source.addEventListener('message', ({ data }) => events.push(JSON.parse(String(data)) as Event));
+  const open = (): EventSource => {
+    const opened = new EventSource(url, {
+      fetch: (input, init) => {
+        const headers = new Headers(init.headers);
+        headers.set('SVC-API-KEY', key);
+        const last = headers.get('Last-Event-ID') ?? events.at(-1)?.position ?? null;
+        if (last !== null) headers.set('Last-Event-ID', last);
+        sent.push(last);
+        return fetch(input, { ...init, headers });
+      },
+    });
+    opened.addEventListener('message', ({ data }) => events.push(JSON.parse(String(data)) as Event));
+    opened.addEventListener('error', () => {
+      if (opened.readyState === EventSource.CLOSED) source = open();
+    });
+    return opened;
+  };
+  let source = open();
   return { events: () => events, sent, close: () => source.close() };
 };
 
-const put = async ({ url }: Service, key: string, name: string): Promise<void> => {
-  const { status } = await fetch(`${url}/tenants/self`, {
+/** Repeated for as long as the machine is too busy for it. */
+const put = async (service: Service, key: string, name: string): Promise<void> => {
+  const { status } = await fetch(`${service.url}/tenants/self`, {
     method: 'PUT',
     headers: { 'SVC-API-KEY': key, 'content-type': 'application/json' },
     body: JSON.stringify({ name }),
   });
+  if (status === 503) return put(service, key, name);
   expect(status).toBe(200);
 };
 
