@@ -7,7 +7,6 @@ type InternalCode =
   | 'contents_lost'
   | 'event_invalid'
   | 'expired'
-  | 'failed'
   | 'commit_too_large'
   | 'generation_removed'
   | 'no_answer'

@@ -71,7 +71,7 @@ interface Running {
 const eventSource = ({ reading, stopping }: Running, { log, streams }: App): EventSource => ({
   ledgerLog: { log, streams },
   reading,
-  open: openStreams().open,
+  open: openStreams(),
   stopping: stopping.signal,
 });
 

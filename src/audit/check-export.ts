@@ -7,7 +7,7 @@ import { findEvents } from './event-filter';
 import { eventLines, tenantLines } from './event-lines';
 import { exportEvents, trailerBuilder, type ExportedChunk, type ExportRange, type Trailer } from './export';
 import { fileFrom, linesOf, openExport, type ExportedFile } from './exported-file';
-import { findPlace, revisionsUpTo, type Revisions } from './tenant-view';
+import { findPlace, revisionsUpTo, type Revisions } from './event-places';
 
 export interface CheckedExport {
   readonly trailer: Trailer;

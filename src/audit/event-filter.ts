@@ -5,8 +5,7 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import { upTo } from '../event-log/reading';
 import type { Streams } from '../event-log/streams';
 import { isJsonObject } from '../json';
-import { timeOf } from './raw-event';
-import type { Place } from './tenant-view';
+import { timeOf, type Place } from './event-places';
 
 export interface EntityFilter {
   readonly type?: string | undefined;

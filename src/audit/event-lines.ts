@@ -2,9 +2,8 @@ import { csvLine } from '../csv';
 import type { LoggedEvent } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import type { Streams } from '../event-log/streams';
-import { eventViews } from './event-views';
-import { rawEvent, type RawEvent } from './raw-event';
-import { tenantEvent, tenantPosition } from './tenant-view';
+import { tenantPosition } from './event-places';
+import { eventViews, rawEvent, tenantEvent, type RawEvent } from './event-views';
 
 export const eventFormats = ['ndjson', 'csv'] as const;
 export type EventFormat = (typeof eventFormats)[number];

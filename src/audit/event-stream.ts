@@ -1,7 +1,7 @@
 import { threadMs } from '../async/clock';
 import { codeOf } from '../fault';
 import type { EventChunks } from './reading';
-import type { StreamForm } from './stream-form';
+import type { StreamForm } from './event-texts';
 
 /** Why the server ends a stream early. It can be resumed from the position given at its end. */
 export const endReasons = [

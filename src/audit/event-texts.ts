@@ -4,8 +4,32 @@ import { eventViews } from './event-views';
 import { findEvents, upToLimit, wantedBy, type EventFilter, type Reached } from './event-filter';
 import { trailerBuilder, trailerLine } from './export';
 import type { Follower, LiveTail } from './live-tail';
-import { streamForms, type StreamFormName } from './stream-form';
-import { revisionsUpTo, tenantPosition, type Place } from './tenant-view';
+import { revisionsUpTo, tenantPosition, type Place } from './event-places';
+
+/** The wire format of a stream of events. */
+export interface StreamForm {
+  event(position: string, json: string): string;
+  heartbeat(): string;
+  trailer(json: string): string;
+  end(json: string): string;
+}
+
+export const streamForms = {
+  ndjson: {
+    event: (_, json) => `${json}\n`,
+    heartbeat: () => '\n',
+    trailer: (json) => `${json}\n`,
+    end: (json) => `${json}\n`,
+  },
+  serverSentEvents: {
+    event: (position, json) => `id: ${position}\ndata: ${json}\n\n`,
+    heartbeat: () => ': still here\n\n',
+    trailer: (json) => `event: trailer\ndata: ${json}\n\n`,
+    end: (json) => `event: end\ndata: ${json}\n\n`,
+  },
+} satisfies Record<string, StreamForm>;
+
+export type StreamFormName = keyof typeof streamForms;
 
 export interface StreamRequest {
   readonly tenantId: string;

@@ -1,13 +1,74 @@
 import { logView } from '../../projections/logs';
 import { auditLine } from '../domain/audit-wording';
 import type { Recorded, TenantEvent } from '../domain/events';
+import { shortDigest } from '../domain/key-format';
 import { decode } from '../event-log/codec';
 import type { LoggedEvent } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import type { Streams } from '../event-log/streams';
+import { isJsonObject } from '../json';
 import type { Change } from './entity-fields';
+import { tenantPosition } from './event-places';
 import { hasChanges, updateChanges } from './tenant-history';
-import { tenantEvent } from './tenant-view';
+
+/** Events as the operator sees them, as their tenant does, and with what they changed. */
+
+const withShortDigest = (data: Readonly<Record<string, unknown>>): unknown => {
+  const { digest } = data;
+  return typeof digest === 'string' ? { ...data, digest: shortDigest(digest) } : data;
+};
+
+/** Bytes that are not JSON are shown in base64. */
+const shown = (value: unknown): unknown => {
+  if (Buffer.isBuffer(value)) return { base64: value.toString('base64') };
+  return isJsonObject(value) ? withShortDigest(value) : (value ?? null);
+};
+
+/**
+ * An event with everything that is stored, in the names of the API. Absent members are undefined, and so omitted from the
+ * JSON, rather than missing: objects of one shape are serialised fastest.
+ */
+export const rawEvent = (event: LoggedEvent, streams: Streams) => {
+  const metadata = isJsonObject(event.metadata) ? event.metadata : {};
+  const { version, actor, traceId, keyId } = metadata;
+  return {
+    id: event.id,
+    type: event.type,
+    version: typeof version === 'number' ? version : 1,
+    tenant_id: streams.parse(event.stream)?.tenantId, // none in the operator's own stream
+    stream: event.stream,
+    revision: event.revision,
+    position: event.position,
+    recorded_at: event.recordedAt,
+    stored_at: event.storedAt,
+    actor,
+    trace_id: traceId,
+    key_id: keyId,
+    data: shown(event.data),
+    metadata: shown(event.metadata ?? {}),
+  };
+};
+
+export type RawEvent = ReturnType<typeof rawEvent>;
+
+/** Without the name that the operator has on the operator's machine. */
+const withoutOsUser = (actor: unknown): unknown => {
+  if (!isJsonObject(actor)) return actor;
+  const { osUser: _, ...others } = actor;
+  return others;
+};
+
+/** The event as its tenant sees it: without the tenant id, which is always the same, and with a position of its own. */
+export const tenantEvent = (event: LoggedEvent, streams: Streams) => {
+  const { tenant_id: _, metadata, ...raw } = rawEvent(event, streams);
+  const isShown = isJsonObject(metadata) && metadata['actor'] !== undefined;
+  return {
+    ...raw,
+    position: tenantPosition(event, streams),
+    actor: withoutOsUser(raw.actor),
+    metadata: isShown ? { ...metadata, actor: withoutOsUser(metadata['actor']) } : metadata,
+  };
+};
 
 /** Where a clock went back, the row in `/logs` has the time of the row before it instead. */
 const rowOf = (event: Recorded) => {
@@ -29,11 +90,11 @@ type ChangesOf = (event: LoggedEvent, decoded: Recorded<TenantEvent>) => Promise
 /** An event with its row of the audit log and what it changed; an event that cannot be read has neither. */
 export const eventViewWith = (streams: Streams, changesOf: ChangesOf) => async (event: LoggedEvent) => {
   const decoded = decode(event, streams);
-  const shown = tenantEvent(event, streams);
-  if (decoded.status !== 'good') return { ...shown, log: undefined, changes: undefined };
+  const seen = tenantEvent(event, streams);
+  if (decoded.status !== 'good') return { ...seen, log: undefined, changes: undefined };
   const isChange = decoded.kind === 'tenant' && hasChanges(decoded.event);
   const changes = isChange ? await changesOf(event, decoded.event) : [];
-  return { ...shown, log: rowOf(decoded.event), changes };
+  return { ...seen, log: rowOf(decoded.event), changes };
 };
 
 /** For events in log order: to find out what one changed, only the changes since the last one are read. */

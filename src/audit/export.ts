@@ -3,7 +3,7 @@ import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { findEvents, upToLimit, type EventFilter } from './event-filter';
 import type { EventFormat, EventLines } from './event-lines';
-import type { Revisions } from './tenant-view';
+import type { Revisions } from './event-places';
 
 /** What was asked for. Undefined members are omitted from the JSON. */
 export interface Conditions {

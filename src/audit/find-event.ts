@@ -28,7 +28,6 @@ type Known = Readonly<Record<StreamKind, number>>;
 
 /** The event that is looked for, and from where on. */
 export interface EventSearch {
-  readonly tenantId: string;
   readonly id: string;
   readonly after: Known;
 }
@@ -36,7 +35,8 @@ export interface EventSearch {
 /** Reads the streams of a tenant, which may be long: only in the thread that reads. */
 export const searchEvent = async (
   { log, streams }: LedgerLog,
-  { tenantId, id, after }: EventSearch,
+  tenantId: string,
+  { id, after }: EventSearch,
 ): Promise<Position | undefined> => {
   for (const kind of KINDS)
     for await (const batch of log.readStream(streams[kind](tenantId), after[kind])) {
@@ -77,6 +77,6 @@ export const findEvent = async (
   const after = { tenant, activity };
   const known = await findLogPosition(reader, tenantId, id);
   if (known === undefined && !(await isBehind(ledgerLog, tenantId, after))) return undefined;
-  const position = known ?? (await search({ tenantId, id, after }));
+  const position = known ?? (await search({ id, after }));
   return position === undefined ? undefined : eventAt(ledgerLog, tenantId, position);
 };

@@ -1,56 +1,54 @@
 import type { MessagePort } from 'node:worker_threads';
-import { documentOfTenant, type TenantDocument } from '../../projections/tenants';
+import { documentOfTenant } from '../../projections/tenants';
 import { monotonicMs } from '../async/clock';
-import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { loadTimeout } from '../ledger/folds';
 import { condition } from '../async/condition';
-import type { Change } from './entity-fields';
+import { failureOf } from '../async/thread';
 import { eventViews } from './event-views';
 import { eventTexts, type StreamRequest } from './event-texts';
 import { searchEvent } from './find-event';
 import { fairTurns, readingInTurns, type Turns } from './fair-turns';
 import { liveTail, type LiveTail } from './live-tail';
-import { CHUNKS_AHEAD, failureOf, type Answer, type ReadingTask, type StreamAnswer } from './reading';
-import { applicationsAt, type PastApplicationPage } from './past-applications';
-import { tenantAt, type Moment } from './tenant-history';
+import {
+  CHUNKS_AHEAD,
+  type Answer,
+  type Question,
+  type Reading,
+  type ReadingTask,
+  type StreamAnswer,
+} from './reading';
+import { applicationsAt } from './past-applications';
+import { tenantAt } from './tenant-history';
 
-type TaskWithAnswer = Exclude<ReadingTask, { do: 'stream' }>;
-
-const documentAt = async (
-  ledgerLog: LedgerLog,
-  tenantId: string,
-  moment: Moment,
-): Promise<TenantDocument | undefined> => {
-  const { tenant } = await tenantAt(ledgerLog, tenantId, moment);
-  return tenant.status === 'absent' ? undefined : documentOfTenant(tenant);
+/** How each question is answered. */
+const answers: {
+  readonly [Q in Question]: (
+    ledgerLog: LedgerLog,
+    tenantId: string,
+    about: Parameters<Reading[Q]>[1],
+  ) => ReturnType<Reading[Q]>;
+} = {
+  tenantAt: async (ledgerLog, tenantId, moment) => {
+    const { tenant } = await tenantAt(ledgerLog, tenantId, moment);
+    return tenant.status === 'absent' ? undefined : documentOfTenant(tenant);
+  },
+  applicationsAt,
+  changes: async (ledgerLog, _, event) => (await eventViews(ledgerLog)(event)).changes ?? [],
+  search: searchEvent,
 };
-
-const changesOf = async (ledgerLog: LedgerLog, event: LoggedEvent): Promise<readonly Change[]> =>
-  (await eventViews(ledgerLog)(event)).changes ?? [];
 
 const answerOf = (
   ledgerLog: LedgerLog,
-  task: TaskWithAnswer,
+  { do: question, tenantId, about, deadline }: Exclude<ReadingTask, { do: 'stream' }>,
   turns: Turns,
   gone: AbortSignal,
-): Promise<TenantDocument | PastApplicationPage | Position | readonly Change[] | undefined> => {
-  const tenantId = task.do === 'search' ? task.wanted.tenantId : task.tenantId;
+): Promise<unknown> => {
   const turn = async (): Promise<void> => {
     await turns(tenantId);
-    if (gone.aborted || monotonicMs() >= task.deadline) throw loadTimeout();
+    if (gone.aborted || monotonicMs() >= deadline) throw loadTimeout();
   };
-  const reading = readingInTurns(ledgerLog, turn);
-  switch (task.do) {
-    case 'search':
-      return searchEvent(reading, task.wanted);
-    case 'changes':
-      return changesOf(reading, task.event);
-    case 'tenant_at':
-      return documentAt(reading, task.tenantId, task.moment);
-    case 'applications_at':
-      return applicationsAt(reading, task.tenantId, task.question);
-  }
+  return answers[question](readingInTurns(ledgerLog, turn), tenantId, about as never);
 };
 
 /** Waits until the reader has asked for one more chunk. */

@@ -2,14 +2,15 @@ import type { MessagePort } from 'node:worker_threads';
 import type { TenantDocument } from '../../projections/tenants';
 import { monotonicMs } from '../async/clock';
 import { logFault, type LoggedEvent, type Position } from '../event-log/event-log';
-import { codeOf, messageOf, moreOf, reportedFault, type Fault } from '../fault';
+import type { Fault } from '../fault';
 import { condition } from '../async/condition';
+import { errorOf, type Failure } from '../async/thread';
 import type { Change } from './entity-fields';
 import type { EventText, StreamRequest } from './event-texts';
 import type { EventSearch } from './find-event';
 import type { PastApplicationPage, PastQuestion } from './past-applications';
 import type { Moment } from './tenant-history';
-import { tenantSlots } from './tenant-slots';
+import { tenantSlots, type Until } from './tenant-slots';
 
 /** Reads that may take long, in a thread of their own (`reading-tasks.ts`), so that they delay no other request. */
 export interface Reading {
@@ -19,7 +20,7 @@ export interface Reading {
   /** What an event of the tenant changed. */
   changes(tenantId: string, event: LoggedEvent, until: Until): Promise<readonly Change[]>;
   /** The position of the event. */
-  search(wanted: EventSearch, until: Until): Promise<Position | undefined>;
+  search(tenantId: string, wanted: EventSearch, until: Until): Promise<Position | undefined>;
   /** The events of a tenant. Nothing is read ahead of the reader but a few chunks. Must be closed. */
   stream(request: StreamRequest): EventChunks;
 }
@@ -34,35 +35,17 @@ export interface EventChunks {
   close(): void;
 }
 
-/** Work ends with its deadline, and with its caller. */
-export interface Until {
-  /** On the monotonic clock. */
-  readonly deadline: number;
-  /** The caller has disconnected. */
-  readonly gone: AbortSignal;
-}
+/** What has one answer. */
+export type Question = Exclude<keyof Reading, 'stream'>;
 
 /** What the thread is asked for. It answers through a port of its own, and stops when that is closed. */
 export type ReadingTask =
   | {
-      readonly do: 'tenant_at';
+      readonly do: Question;
       readonly tenantId: string;
-      readonly moment: Moment;
+      readonly about: Parameters<Reading[Question]>[1];
       readonly deadline: number;
     }
-  | {
-      readonly do: 'applications_at';
-      readonly tenantId: string;
-      readonly question: PastQuestion;
-      readonly deadline: number;
-    }
-  | {
-      readonly do: 'changes';
-      readonly tenantId: string;
-      readonly event: LoggedEvent;
-      readonly deadline: number;
-    }
-  | { readonly do: 'search'; readonly wanted: EventSearch; readonly deadline: number }
   | { readonly do: 'stream'; readonly request: StreamRequest };
 
 /** How many chunks of a stream the thread may send before the reader has asked for more, each with `MORE`. */
@@ -72,25 +55,10 @@ const MORE = 'more';
 /** Starts a task and returns the port of its answers. A thread that dies closes it. */
 export type StartTask = (task: ReadingTask) => MessagePort;
 
-/** A failure on its way from the thread. */
-export interface ReportedFailure {
-  readonly code: string;
-  readonly message: string;
-  readonly more: Readonly<Record<string, unknown>>;
-}
-
-export const failureOf = (error: unknown): ReportedFailure => ({
-  code: codeOf(error) ?? 'failed',
-  message: messageOf(error),
-  more: moreOf(error),
-});
-
 /** To a task with one answer. */
-export type Answer<T> = { readonly found: T } | { readonly failure: ReportedFailure };
+export type Answer<T> = { readonly found: T } | { readonly failure: Failure };
 
-export type StreamAnswer = EventChunk | { readonly failure: ReportedFailure };
-
-const thrownOf = ({ code, message, more }: ReportedFailure): Fault => reportedFault(code, message, more);
+export type StreamAnswer = EventChunk | { readonly failure: Failure };
 
 /** At most so many reads of a tenant's history at a time; the others wait. */
 const HISTORIES_PER_TENANT = 2;
@@ -139,7 +107,7 @@ const chunksFrom = (port: MessagePort): EventChunks => {
       const answer = arrived.shift();
       if (answer === undefined && isClosed) throw threadDied();
       if (answer === undefined) return undefined;
-      if ('failure' in answer) throw thrownOf(answer.failure);
+      if ('failure' in answer) throw errorOf(answer.failure);
       port.postMessage(MORE);
       return answer;
     },
@@ -148,27 +116,26 @@ const chunksFrom = (port: MessagePort): EventChunks => {
 };
 
 export const readingWith = (start: StartTask): Reading => {
-  const histories = tenantSlots(HISTORIES_PER_TENANT);
-  const found = async <T>(tenantId: string, task: ReadingTask, until: Until): Promise<T> => {
-    const release = await histories.take(tenantId, until);
-    if (release === undefined) throw tooLong();
-    try {
-      const answer = await answerTo<T>(task, start, until);
-      if ('found' in answer) return answer.found;
-      throw thrownOf(answer.failure);
-    } finally {
-      release();
-    }
-  };
+  const takeSlot = tenantSlots(HISTORIES_PER_TENANT);
+  const ask =
+    <Q extends Question>(question: Q) =>
+    async <T>(tenantId: string, about: Parameters<Reading[Q]>[1], until: Until): Promise<T> => {
+      const release = await takeSlot(tenantId, until);
+      if (release === undefined) throw tooLong();
+      try {
+        const task = { do: question, tenantId, about, deadline: until.deadline };
+        const answer = await answerTo<T>(task, start, until);
+        if ('found' in answer) return answer.found;
+        throw errorOf(answer.failure);
+      } finally {
+        release();
+      }
+    };
   return {
-    tenantAt: (tenantId, moment, until) =>
-      found(tenantId, { do: 'tenant_at', tenantId, moment, deadline: until.deadline }, until),
-    applicationsAt: (tenantId, question, until) =>
-      found(tenantId, { do: 'applications_at', tenantId, question, deadline: until.deadline }, until),
-    changes: (tenantId, event, until) =>
-      found(tenantId, { do: 'changes', tenantId, event, deadline: until.deadline }, until),
-    search: (wanted, until) =>
-      found(wanted.tenantId, { do: 'search', wanted, deadline: until.deadline }, until),
+    tenantAt: ask('tenantAt'),
+    applicationsAt: ask('applicationsAt'),
+    changes: ask('changes'),
+    search: ask('search'),
     stream: (request) => chunksFrom(start({ do: 'stream', request })),
   };
 };

@@ -9,7 +9,7 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf } from '../fault';
 import { emptyFold, foldingStream, tenantEventOf, type FoldingStream } from '../ledger/fold';
 import { changesBetween, entityFields, type Change } from './entity-fields';
-import { timeOf } from './raw-event';
+import { timeOf } from './event-places';
 
 /**
  * A moment in a tenant's history. A time means the state before the first event recorded after it: the order comes from

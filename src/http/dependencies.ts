@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Reader } from '../../projections/projector';
 import type { AccessRecord } from '../access/access-record';
-import type { OpenStreams } from '../audit/open-streams';
+import type { openStreams } from '../audit/open-streams';
 import type { Reading } from '../audit/reading';
 import type { HeaderNames } from '../configuration';
 import type { Position } from '../event-log/event-log';
@@ -55,7 +55,7 @@ export interface Stores {
 export interface EventSource {
   readonly ledgerLog: LedgerLog;
   readonly reading: Reading;
-  readonly open: OpenStreams['open'];
+  readonly open: ReturnType<typeof openStreams>;
   /** Aborted when the process is stopping. */
   readonly stopping: AbortSignal;
 }

@@ -60,7 +60,7 @@ describe('an event that is looked for by its id', () => {
     [read, searches] = [0, 0];
     const search = (wanted: EventSearch) => {
       searches += 1;
-      return searchEvent(ledgerLog, wanted);
+      return searchEvent(ledgerLog, tenantId, wanted);
     };
     return findEvent({ ledgerLog, reader, search }, tenantId, id);
   };

@@ -11,7 +11,7 @@ const INSTANCE = 500;
 
 describe('open streams', () => {
   it('are limited per tenant and per instance, and one that ends makes room', () => {
-    const { open } = openStreams();
+    const open = openStreams();
     const releases = Array.from({ length: INSTANCE }, (_, at) =>
       open(`tenant ${Math.floor(at / MAX_STREAMS_PER_TENANT)}`),
     );
@@ -32,7 +32,7 @@ describe('open streams', () => {
   });
 
   describe('whose reading fails', () => {
-    const { open } = openStreams();
+    const open = openStreams();
     const stopping = new AbortController().signal;
     const handled = (stream: () => EventChunks) => {
       const events = { ledgerLog: { streams: streamNames() }, reading: { stream }, open, stopping };

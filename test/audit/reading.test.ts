@@ -61,7 +61,8 @@ describe('reads of the state of a tenant as of a moment', () => {
     reading.tenantAt(tenantId, { time: TIME }, { deadline: monotonicMs() + withinMs, gone });
   const search = (reading: Reading, tenantId: string, withinMs = 20_000, gone = NEVER) =>
     reading.search(
-      { tenantId, id: randomUUID(), after: { tenant: -1, activity: -1 } },
+      tenantId,
+      { id: randomUUID(), after: { tenant: -1, activity: -1 } },
       { deadline: monotonicMs() + withinMs, gone },
     );
   const settled = async (reads: readonly Promise<unknown>[]): Promise<readonly string[]> =>

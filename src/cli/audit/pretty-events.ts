@@ -1,7 +1,8 @@
 import { styleText } from 'node:util';
 import type { Change } from '../../audit/entity-fields';
 import type { EventLines } from '../../audit/event-lines';
-import { rawEvent, timeOf, type RawEvent } from '../../audit/raw-event';
+import { timeOf } from '../../audit/event-places';
+import { rawEvent, type RawEvent } from '../../audit/event-views';
 import { updateChanges } from '../../audit/tenant-history';
 import { auditLine } from '../../domain/audit-wording';
 import { decode } from '../../event-log/codec';

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import { findEvents } from '../../audit/event-filter';
-import { rawEvent, type RawEvent } from '../../audit/raw-event';
+import { rawEvent, type RawEvent } from '../../audit/event-views';
 import { effectOf, tenantBefore } from '../../audit/tenant-history';
 import { decode } from '../../event-log/codec';
 import type { LoggedEvent } from '../../event-log/event-log';

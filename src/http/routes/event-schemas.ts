@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { endReasons } from '../../audit/event-stream';
-import type { StreamForm } from '../../audit/stream-form';
+import type { StreamForm } from '../../audit/event-texts';
 import { logExample, logSchema } from './log-schemas';
 import { count, described, listOf, moment, record, text, uuid, type Schema } from './schema';
 

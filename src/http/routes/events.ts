@@ -2,8 +2,8 @@ import { eventStream } from '../../audit/event-stream';
 import type { EventFilter } from '../../audit/event-filter';
 import { eventViewWith } from '../../audit/event-views';
 import { findEvent, type EventSearch } from '../../audit/find-event';
-import { streamForms, type StreamFormName } from '../../audit/stream-form';
-import { findPlace, tenantPosition, type Place } from '../../audit/tenant-view';
+import { streamForms, type StreamFormName } from '../../audit/event-texts';
+import { findPlace, tenantPosition, type Place } from '../../audit/event-places';
 import { beforeDeadline } from '../../async/clock';
 import { eventSchemas } from '../../domain/event-schemas';
 import { fault } from '../../fault';
@@ -175,7 +175,7 @@ export const getEvent = route({
   handle: async ({ tenantId, params, deadline, gone }, { events, reader }) => {
     const { ledgerLog, reading } = events;
     const id = uuidFrom(params['id']);
-    const search = (wanted: EventSearch) => reading.search(wanted, { deadline, gone: gone() });
+    const search = (wanted: EventSearch) => reading.search(tenantId, wanted, { deadline, gone: gone() });
     const event =
       id === undefined
         ? undefined

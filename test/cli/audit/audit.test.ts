@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { RawEvent } from '../../../src/audit/raw-event';
+import type { RawEvent } from '../../../src/audit/event-views';
 import { fillBusyLog } from '../../support/busy-log';
 import { freshFolder } from '../../support/folders';
 import { openLogIn } from '../../support/log-under-test';

@@ -3,17 +3,17 @@ import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { firstOf } from '../event-log/reading';
 import type { Streams } from '../event-log/streams';
-import { isJsonObject } from '../json';
-import { rawEvent } from './raw-event';
 
-/**
- * Events as their tenant sees them. Positions are named by stream and revision, for example `tenant:12`, so they reveal
- * nothing about other tenants and are the same in every copy of the log.
- */
+/** The time used by `/logs` and everything else derived from events. */
+export const timeOf = ({ recordedAt, storedAt = recordedAt }: LoggedEvent): string => storedAt;
 
 /** Where an event is. */
 export type Place = Pick<LoggedEvent, 'stream' | 'revision' | 'position'>;
 
+/**
+ * A position as a tenant sees it, for example `tenant:12`: named by stream and revision, it reveals nothing about other
+ * tenants and is the same in every copy of the log.
+ */
 export const tenantPosition = ({ stream, revision }: Place, streams: Streams): string =>
   `${streams.parse(stream)?.kind}:${revision}`;
 
@@ -47,24 +47,5 @@ export const revisionsUpTo = async (
   return {
     tenant: await lastOf(streams.tenant(tenantId)),
     activity: await lastOf(streams.activity(tenantId)),
-  };
-};
-
-/** Without the name that the operator has on the operator's machine. */
-const withoutOsUser = (actor: unknown): unknown => {
-  if (!isJsonObject(actor)) return actor;
-  const { osUser: _, ...shown } = actor;
-  return shown;
-};
-
-/** The tenant id is omitted, as it is always the same. */
-export const tenantEvent = (event: LoggedEvent, streams: Streams) => {
-  const { tenant_id: _, metadata, ...raw } = rawEvent(event, streams);
-  const isShown = isJsonObject(metadata) && metadata['actor'] !== undefined;
-  return {
-    ...raw,
-    position: tenantPosition(event, streams),
-    actor: withoutOsUser(raw.actor),
-    metadata: isShown ? { ...metadata, actor: withoutOsUser(metadata['actor']) } : metadata,
   };
 };
