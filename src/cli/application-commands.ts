@@ -21,10 +21,8 @@ import {
   type YesOption,
 } from './arguments';
 import { confirmedDeletion } from './confirmation';
-import { keyViewsOf, type KeyView } from './key-views';
-import { applicationsOf, knownApplication } from './lookups';
-import { writeAndWarn } from './managing-keys';
-import { sessionCommand } from './operator-session';
+import { applicationsOf, keyViewsOf, knownApplication, type KeyView } from './lookups';
+import { sessionCommand, writeAndWarn } from './operator-session';
 import { printJson, printMany, printOne, printRecord, printTable } from './output';
 import type { Io } from './io';
 
@@ -62,36 +60,26 @@ interface CreateOptions extends TenantOptions {
 }
 
 const create = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'create',
-    'create an Application with its first key, which is shown once',
-    async (session, options: CreateOptions) => {
-      const { tenant, id = randomUUID(), name, type, permission = [], expires } = options;
-      const { key, input } = newKey(tenant, { expiresAt: expires });
-      const decide = createApplication({
-        applicationId: id,
-        name,
-        type,
-        permissions: permission,
-        key: input,
-      });
-      const written = mustBeActive(await session.write(tenant, decide, options.actor));
-      const { permissions } = mustHave(written, id);
-      const view = { tenant_id: tenant, application_id: id, name, type, permissions };
-      printOne(io, { ...view, key_id: input.keyId, expires_at: expires ?? null, key }, options);
-    },
-  )
+  sessionCommand(io, 'create', async (session, options: CreateOptions) => {
+    const { tenant, id = randomUUID(), name, type, permission = [], expires } = options;
+    const { key, input } = newKey(tenant, { expiresAt: expires });
+    const decide = createApplication({ applicationId: id, name, type, permissions: permission, key: input });
+    const written = mustBeActive(await session.write(tenant, decide, options.actor));
+    const { permissions } = mustHave(written, id);
+    const view = { tenant_id: tenant, application_id: id, name, type, permissions };
+    printOne(io, { ...view, key_id: input.keyId, expires_at: expires ?? null, key }, options);
+  })
+    .description('create an Application with its first key, which is shown once')
     .addOption(tenantOption())
     .requiredOption('--name <name>', 'its name, 1 to 200 characters')
     .addOption(typeOption().makeOptionMandatory())
-    .addOption(new Option('--id <uuid>', 'its id (default: a random one)').argParser(uuid))
+    .option('--id <uuid>', 'its id (default: a random one)', uuid)
     .addOption(permissionOption())
-    .addOption(new Option('--expires <time>', 'when its key expires (default: never)').argParser(moment))
+    .option('--expires <time>', 'when its key expires (default: never)', moment)
     .addOption(actorOption());
 
 const list = (io: Io): Command =>
-  sessionCommand(io, 'list', 'list the Applications of a tenant', async (session, options: TenantOptions) => {
+  sessionCommand(io, 'list', async (session, options: TenantOptions) => {
     await session.upToDate();
     const tenantKeys = await keyViewsOf(session, options.tenant);
     const keys = groupedBy(tenantKeys, ({ application_id }) => application_id);
@@ -100,10 +88,12 @@ const list = (io: Io): Command =>
       return { ...view, ...keySummary(keys.get(application.id) ?? []), permissions, may_also_hold };
     });
     printMany(io, rows, options, `Tenant ${options.tenant} has no Applications.`);
-  }).addOption(tenantOption());
+  })
+    .description('list the Applications of a tenant')
+    .addOption(tenantOption());
 
 const show = (io: Io): Command =>
-  sessionCommand(io, 'show', 'show one Application', async (session, id: string, options: TenantOptions) => {
+  sessionCommand(io, 'show', async (session, id: string, options: TenantOptions) => {
     await session.upToDate();
     const view = viewOf(await knownApplication(session, options.tenant, id));
     const tenantKeys = await keyViewsOf(session, options.tenant);
@@ -112,6 +102,7 @@ const show = (io: Io): Command =>
     printRecord(io, view);
     printTable(io, keys);
   })
+    .description('show one Application')
     .argument('<application-id>', 'the Application', uuid)
     .addOption(tenantOption());
 
@@ -119,10 +110,9 @@ const show = (io: Io): Command =>
 const changing = <Options extends TenantOptions>(
   io: Io,
   name: string,
-  description: string,
   decide: (id: string, options: Options) => Decide,
 ): Command =>
-  sessionCommand(io, name, description, async (session, id: string, options: Options) => {
+  sessionCommand(io, name, async (session, id: string, options: Options) => {
     const { tenant, actor } = options;
     const written = mustBeActive(await writeAndWarn(session, tenant, decide(id, options), actor));
     const { name: newName, type, created, permissions } = mustHave(written, id);
@@ -134,21 +124,21 @@ const changing = <Options extends TenantOptions>(
     .addOption(actorOption());
 
 const rename = (io: Io): Command =>
-  changing(
-    io,
-    'rename',
-    'give an Application another name',
-    (id, { name }: TenantOptions & { readonly name: string }) => updateApplication(id, { name }),
-  ).requiredOption('--name <name>', 'its new name');
+  changing(io, 'rename', (id, { name }: TenantOptions & { readonly name: string }) =>
+    updateApplication(id, { name }),
+  )
+    .description('give an Application another name')
+    .requiredOption('--name <name>', 'its new name');
 
 const changePermissions = (io: Io): Command =>
   changing(
     io,
     'set-permissions',
-    'set the permissions of an Application; those not named are removed',
     (id, { permission = [] }: TenantOptions & { readonly permission?: readonly string[] }) =>
       updateApplication(id, { permissions: permission }),
-  ).addOption(permissionOption());
+  )
+    .description('set the permissions of an Application; those not named are removed')
+    .addOption(permissionOption());
 
 interface RegenerateOptions extends TenantOptions {
   readonly grace: number;
@@ -156,18 +146,14 @@ interface RegenerateOptions extends TenantOptions {
 }
 
 const regenerate = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'regenerate',
-    'add a key, which is shown once, and end all other keys of the Application',
-    async (session, id: string, options: RegenerateOptions) => {
-      const { tenant, expires, grace } = options;
-      const { key, input } = newKey(tenant, { expiresAt: expires });
-      await session.write(tenant, regenerateKey(id, input, grace), options.actor);
-      const view = { application_id: id, key_id: input.keyId, expires_at: expires ?? null };
-      printOne(io, { ...view, grace_seconds: grace, key }, options);
-    },
-  )
+  sessionCommand(io, 'regenerate', async (session, id: string, options: RegenerateOptions) => {
+    const { tenant, expires, grace } = options;
+    const { key, input } = newKey(tenant, { expiresAt: expires });
+    await session.write(tenant, regenerateKey(id, input, grace), options.actor);
+    const view = { application_id: id, key_id: input.keyId, expires_at: expires ?? null };
+    printOne(io, { ...view, grace_seconds: grace, key }, options);
+  })
+    .description('add a key, which is shown once, and end all other keys of the Application')
     .argument('<application-id>', 'the Application', uuid)
     .addOption(tenantOption())
     .addOption(
@@ -175,22 +161,18 @@ const regenerate = (io: Io): Command =>
         .argParser(wholeNumber)
         .default(0, 'they end at once'),
     )
-    .addOption(new Option('--expires <time>', 'when the new key expires (default: never)').argParser(moment))
+    .option('--expires <time>', 'when the new key expires (default: never)', moment)
     .addOption(actorOption());
 
 const remove = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'delete',
-    'delete an Application and its keys',
-    async (session, id: string, options: TenantOptions & YesOption) => {
-      const { name } = mustHave(mustBeActive(await session.stateOf(options.tenant)), id);
-      const what = `delete the Application ${id} ${JSON.stringify(name)} and its keys`;
-      if (!(await confirmedDeletion(io, what, options))) return;
-      await writeAndWarn(session, options.tenant, deleteApplication(id), options.actor);
-      printOne(io, { application_id: id, status: 'deleted' }, options);
-    },
-  )
+  sessionCommand(io, 'delete', async (session, id: string, options: TenantOptions & YesOption) => {
+    const { name } = mustHave(mustBeActive(await session.stateOf(options.tenant)), id);
+    const what = `delete the Application ${id} ${JSON.stringify(name)} and its keys`;
+    if (!(await confirmedDeletion(io, what, options))) return;
+    await writeAndWarn(session, options.tenant, deleteApplication(id), options.actor);
+    printOne(io, { application_id: id, status: 'deleted' }, options);
+  })
+    .description('delete an Application and its keys')
     .argument('<application-id>', 'the Application', uuid)
     .addOption(tenantOption())
     .addOption(yesOption())

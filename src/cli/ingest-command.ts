@@ -1,11 +1,80 @@
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
+import { hasLog } from '../../projections/logs';
+import type { Reader } from '../../projections/projector';
+import { isoNow } from '../async/clock';
+import type { Position } from '../event-log/event-log';
 import { codeOf, fault, messageOf } from '../fault';
+import {
+  ingest,
+  type Finished,
+  type Ingested,
+  type IngestOptions,
+  type ShownActivity,
+} from '../ingest/ingest';
+import { patience } from '../ingest/patience';
+import { isDamage } from '../read-models/damage';
+import { readSetAside, type SetAside } from '../projecting/set-aside';
+import { lastRevision } from '../projecting/stream-revisions';
 import { wholeNumber, type JsonOption } from './arguments';
-import { ingestIn } from './ingesting';
 import { BEHIND, sessionCommand, type OperatorSession } from './operator-session';
 import { notice, printJson, printOne } from './output';
+import { withProgress, type ProgressLine } from './progress';
 import type { Io } from './io';
+
+const progressIn = (line: ProgressLine) => {
+  const began = Date.now();
+  return ({ accepted, alreadyThere, refused }: Ingested): void => {
+    const rate = Math.round((1_000 * (accepted + alreadyThere)) / Math.max(1, Date.now() - began));
+    line.show(`${accepted} accepted, ${alreadyThere} already there, ${refused} refused, ${rate}/s`);
+  };
+};
+
+/** Reads the revision first, so that `has` sees at least the events up to it. An event that was set aside has no row. */
+const shownActivity = async (
+  reader: Reader,
+  setAside: SetAside,
+  tenantId: string,
+): Promise<ShownActivity> => ({
+  revision: await lastRevision(reader, tenantId, 'activity'),
+  has: async (eventId) => setAside.event('logs', eventId) || hasLog(reader, tenantId, eventId),
+});
+
+/** A damaged read model shows nothing any more. */
+const unlessDamaged = (error: unknown): false => {
+  if (!isDamage(error)) throw error;
+  return false;
+};
+
+/** Ingests reported facts, as NDJSON, in the session of a command. */
+export const ingestIn = async (
+  { io, app, upToDate }: OperatorSession,
+  input: AsyncIterable<Buffer>,
+  options: Pick<IngestOptions, 'dryRun' | 'onRefused'>,
+  /** How long to wait for a store that is away. */
+  waitSeconds: number,
+): Promise<Finished> => {
+  const { log, ledger, streams, projecting, watch } = app;
+  const patiently = patience(waitSeconds * 1_000, (error) =>
+    notice(io, `${messageOf(error)} Waiting up to ${waitSeconds} s for it.`),
+  );
+  watch.start();
+  await patiently(upToDate);
+  if (!options.dryRun) await projecting.start();
+  const setAside = await readSetAside(app);
+  const dependencies = {
+    log,
+    ledger,
+    streams,
+    reached: (position: Position, withinMs: number) =>
+      patiently(() => projecting.reached(position, withinMs).catch(unlessDamaged)),
+    shown: (tenantId: string) => shownActivity(projecting.reader('logs'), setAside, tenantId),
+    now: isoNow,
+  };
+  return withProgress(io, 'Ingesting:', (line) =>
+    ingest(input, dependencies, { ...options, onProgress: progressIn(line), patiently }),
+  );
+};
 
 /** Beyond this, refused lines are only counted. */
 const MAX_SHOWN = 1_000;
@@ -44,11 +113,12 @@ const run = async (session: OperatorSession, file: string, options: Options): Pr
     errors.push({ line, reason });
     notice(io, `line ${line}: ${reason}`);
   };
-  const { shown, accepted, alreadyThere, refused, failure } = await ingestIn(session, inputOf(io, file), {
-    isDryRun: options.dryRun === true,
-    waitSeconds: options.wait,
-    onRefused,
-  });
+  const { shown, accepted, alreadyThere, refused, failure } = await ingestIn(
+    session,
+    inputOf(io, file),
+    { dryRun: options.dryRun === true, onRefused },
+    options.wait,
+  );
   if (refused > MAX_SHOWN) notice(io, `… and ${refused - MAX_SHOWN} more refused lines.`);
   if (!shown && failure === undefined) notice(io, BEHIND);
   if (refused > 0) io.exitCode = 1;
@@ -59,12 +129,8 @@ const run = async (session: OperatorSession, file: string, options: Options): Pr
 };
 
 export const ingestCommand = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'ingest',
-    'ingest facts that other services report: NDJSON, one JSON object per line',
-    run,
-  )
+  sessionCommand(io, 'ingest', run)
+    .description('ingest facts that other services report: NDJSON, one JSON object per line')
     .argument('[file]', 'the file, or - for stdin', '-')
     .option('--dry-run', 'only report what would be refused')
     .option('--wait <seconds>', 'how long to wait for a store that is away', wholeNumber, 60)

@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { lastDaysOf } from '../access/key-days';
 import { isoNow } from '../async/clock';
 import { addKey, revokeKey } from '../domain/application-keys';
@@ -8,10 +8,8 @@ import { fault } from '../fault';
 import { newKey } from '../ledger/new-key';
 import { actorOption, commandGroup, moment, tenantOption, uuid, type TenantOptions } from './arguments';
 import { nothing, notTheKey, readKey, type GivenKey } from './key-input';
-import { keyViewsOf, statusOf } from './key-views';
-import { knownApplication } from './lookups';
-import { writeAndWarn } from './managing-keys';
-import { sessionCommand, type OperatorSession } from './operator-session';
+import { keyViewsOf, knownApplication, statusOf } from './lookups';
+import { sessionCommand, writeAndWarn, type OperatorSession } from './operator-session';
 import { notice, printJson, printMany, printOne, printRecord, printTable } from './output';
 import type { Io } from './io';
 
@@ -22,39 +20,31 @@ interface CreateOptions extends TenantOptions {
 }
 
 const create = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'create',
-    'add a key to an Application; it is shown once',
-    async (session, options: CreateOptions) => {
-      const { tenant, application, expires, name } = options;
-      const { key, input } = newKey(tenant, { expiresAt: expires, name });
-      await session.write(tenant, addKey(application, input), options.actor);
-      const view = { application_id: application, key_id: input.keyId, name: name ?? null };
-      printOne(io, { ...view, expires_at: expires ?? null, key }, options);
-    },
-  )
+  sessionCommand(io, 'create', async (session, options: CreateOptions) => {
+    const { tenant, application, expires, name } = options;
+    const { key, input } = newKey(tenant, { expiresAt: expires, name });
+    await session.write(tenant, addKey(application, input), options.actor);
+    const view = { application_id: application, key_id: input.keyId, name: name ?? null };
+    printOne(io, { ...view, expires_at: expires ?? null, key }, options);
+  })
+    .description('add a key to an Application; it is shown once')
     .addOption(tenantOption())
     .requiredOption('--application <uuid>', 'the Application', uuid)
     .option('--name <name>', 'its name, 1 to 200 characters')
-    .addOption(new Option('--expires <time>', 'when it expires (default: never)').argParser(moment))
+    .option('--expires <time>', 'when it expires (default: never)', moment)
     .addOption(actorOption());
 
 const list = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'list',
-    'list the keys of a tenant; a key itself is never shown again',
-    async (session, options: TenantOptions & { readonly application?: string }) => {
-      await session.upToDate();
-      const { tenant, application } = options;
-      if (application !== undefined) await knownApplication(session, tenant, application);
-      const keys = (await keyViewsOf(session, tenant)).filter(
-        (key) => application === undefined || key.application_id === application,
-      );
-      printMany(io, keys, options, 'There are no keys.');
-    },
-  )
+  sessionCommand(io, 'list', async (session, options: TenantOptions & { readonly application?: string }) => {
+    await session.upToDate();
+    const { tenant, application } = options;
+    if (application !== undefined) await knownApplication(session, tenant, application);
+    const keys = (await keyViewsOf(session, tenant)).filter(
+      (key) => application === undefined || key.application_id === application,
+    );
+    printMany(io, keys, options, 'There are no keys.');
+  })
+    .description('list the keys of a tenant; a key itself is never shown again')
     .addOption(tenantOption())
     .option('--application <uuid>', 'only those of this Application', uuid);
 
@@ -65,26 +55,22 @@ const operationsText = (operations: Readonly<Record<string, number>>): string =>
     .join(', ');
 
 const show = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'show',
-    'show a key and what it was used for on each of the last 30 days (UTC), to about a minute',
-    async (session, id: string, options: TenantOptions) => {
-      await session.upToDate();
-      const { tenant } = options;
-      const key = (await keyViewsOf(session, tenant)).find(({ key_id }) => key_id === id);
-      if (key === undefined) throw fault('key_not_found', `Tenant ${tenant} has no key ${id}.`);
-      const { keyUses, projecting } = session.app;
-      const uses = await lastDaysOf({ logs: projecting.reader('logs'), keyUses }, tenant, id, isoNow());
-      if (options.json === true) return printJson(io, { ...key, uses });
-      printRecord(io, key);
-      printTable(
-        io,
-        uses.map((day) => ({ ...day, operations: operationsText(day.operations) })),
-      );
-      if (uses.length === 0) notice(io, 'It was not used in the last 30 days, as far as that was recorded.');
-    },
-  )
+  sessionCommand(io, 'show', async (session, id: string, options: TenantOptions) => {
+    await session.upToDate();
+    const { tenant } = options;
+    const key = (await keyViewsOf(session, tenant)).find(({ key_id }) => key_id === id);
+    if (key === undefined) throw fault('key_not_found', `Tenant ${tenant} has no key ${id}.`);
+    const { keyUses, projecting } = session.app;
+    const uses = await lastDaysOf({ logs: projecting.reader('logs'), keyUses }, tenant, id, isoNow());
+    if (options.json === true) return printJson(io, { ...key, uses });
+    printRecord(io, key);
+    printTable(
+      io,
+      uses.map((day) => ({ ...day, operations: operationsText(day.operations) })),
+    );
+    if (uses.length === 0) notice(io, 'It was not used in the last 30 days, as far as that was recorded.');
+  })
+    .description('show a key and what it was used for on each of the last 30 days (UTC), to about a minute')
     .argument('<key-id>', 'the id of the key', uuid)
     .addOption(tenantOption());
 
@@ -103,38 +89,36 @@ const mustFind = async (session: OperatorSession, { tenantId, digest }: GivenKey
 };
 
 const find = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'find',
-    'find the owner of the key on stdin, for example in the report of a scanner; it is not printed',
-    async (session, _: undefined, options: TenantOptions) => {
-      const { tenant, key } = await mustFind(session, await readKey(io, 'find'));
-      const { id, applicationId, name, created, expiresAt, revoked } = key;
-      const application = tenant.applications.get(applicationId);
-      const isTenantDeleted = tenant.status === 'deleted';
-      const isApplicationDeleted = application === undefined;
-      const ends = { expires_at: expiresAt, revoked_at: revoked ? '' : undefined };
-      const lastUses = await session.app.keyUses.lastUses(tenant.id, [id]);
-      printOne(
-        io,
-        {
-          tenant_id: tenant.id,
-          tenant_name: tenant.name,
-          application_id: applicationId,
-          application_name: application?.name ?? null,
-          application_type: application?.type ?? null,
-          permissions: application?.permissions ?? [],
-          key_id: id,
-          key_name: name ?? null,
-          status: statusOf(ends, { isTenantDeleted, isApplicationDeleted }),
-          created_at: created.at,
-          expires_at: expiresAt ?? null,
-          last_used_at: lastUses.get(id) ?? null,
-        },
-        options,
-      );
-    },
-  )
+  sessionCommand(io, 'find', async (session, _: undefined, options: TenantOptions) => {
+    const { tenant, key } = await mustFind(session, await readKey(io, 'find'));
+    const { id, applicationId, name, created, expiresAt, revoked } = key;
+    const application = tenant.applications.get(applicationId);
+    const isTenantDeleted = tenant.status === 'deleted';
+    const isApplicationDeleted = application === undefined;
+    const ends = { expires_at: expiresAt, revoked_at: revoked ? '' : undefined };
+    const lastUses = await session.app.keyUses.lastUses(tenant.id, [id]);
+    printOne(
+      io,
+      {
+        tenant_id: tenant.id,
+        tenant_name: tenant.name,
+        application_id: applicationId,
+        application_name: application?.name ?? null,
+        application_type: application?.type ?? null,
+        permissions: application?.permissions ?? [],
+        key_id: id,
+        key_name: name ?? null,
+        status: statusOf(ends, { isTenantDeleted, isApplicationDeleted }),
+        created_at: created.at,
+        expires_at: expiresAt ?? null,
+        last_used_at: lastUses.get(id) ?? null,
+      },
+      options,
+    );
+  })
+    .description(
+      'find the owner of the key on stdin, for example in the report of a scanner; it is not printed',
+    )
     // Without a description, the help does not show it.
     .argument('[key]', undefined, notTheKey('find', nothing))
     .usage('[options] < FILE');
@@ -155,13 +139,15 @@ const revoke = (io: Io): Command =>
   sessionCommand(
     io,
     'revoke',
-    'revoke a key, named by its id or given on stdin: at once for writes, within a second for reads',
     async (session, named: string | undefined, options: Partial<TenantOptions>) => {
       const { tenantId, keyId } = await keyToRevoke(session, named, options);
       await writeAndWarn(session, tenantId, revokeKey(keyId), options.actor);
       printOne(io, { key_id: keyId, status: 'revoked' }, options);
     },
   )
+    .description(
+      'revoke a key, named by its id or given on stdin: at once for writes, within a second for reads',
+    )
     .argument(
       '[key-id]',
       'the id of the key; left out: the key is read from stdin',

@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import { pause } from '../async/clock';
 import { walkLogs, type SpecifiedLogFilter } from '../../projections/log-pages';
 import { logView, type LogRow } from '../../projections/logs';
@@ -72,8 +72,8 @@ export const logsCommand = (io: Io): Command =>
     .addOption(tenantOption())
     .option('--entity-type <type>', 'only logs of this entity type')
     .option('--entity-id <id>', 'only logs of this entity')
-    .addOption(new Option('--since <time>', 'only logs from this time on').argParser(border))
-    .addOption(new Option('--until <time>', 'only logs before this time').argParser(border))
+    .option('--since <time>', 'only logs from this time on', border)
+    .option('--until <time>', 'only logs before this time', border)
     .option('--follow', 'keep printing new rows until interrupted')
     .addOption(jsonOption())
     .action((options: Options, command: Command) => {

@@ -1,8 +1,7 @@
 import { Command, CommanderError, type OutputConfiguration } from 'commander';
 import { codeOf, fault } from '../fault';
 import { programVersion } from '../version';
-import { FAILED, OWN_EXIT_CODES, WRONG_USAGE } from './exit-codes';
-import { failureReport, type FailureReport } from './failure';
+import { FAILED, failureReport, OWN_EXIT_CODES, WRONG_USAGE, type FailureReport } from './failure';
 import type { Io } from './io';
 
 /** New files and folders are readable by their owner only. */

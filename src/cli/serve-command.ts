@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { orUndefined } from '../async/clock';
 import { readConfiguration, settingNames, settings } from '../configuration';
 import type { Fault } from '../fault';
-import { LOG_SET_BACK } from './exit-codes';
+import { LOG_SET_BACK } from './failure';
 import { welcome } from './welcome';
 import type { Io } from './io';
 

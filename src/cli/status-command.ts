@@ -58,9 +58,6 @@ const run = async (session: OperatorSession, options: JsonOption): Promise<void>
 };
 
 export const statusCommand = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'status',
+  sessionCommand(io, 'status', run).description(
     'show the event log, how far the read models are, and what is parked; exit code 1 if a tenant is parked or unreadable, or a read model is damaged',
-    run,
   );

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError, type Command } from 'commander';
 import { documentOfTenant, type TenantDocument } from '../../projections/tenants';
 import {
   changePlan,
@@ -62,7 +62,6 @@ const create = (io: Io): Command =>
   sessionCommand(
     io,
     'create',
-    'create a tenant',
     async (session, options: CreateOptions) => {
       const { id: tenant_id = randomUUID(), name, owner = session.configuration.OPERATOR_ID } = options;
       const included = options.includedTokens;
@@ -72,46 +71,44 @@ const create = (io: Io): Command =>
     },
     { createsData: true },
   )
+    .description('create a tenant')
     .requiredOption('--name <name>', 'its name, 1 to 200 characters')
-    .addOption(new Option('--id <uuid>', 'its id (default: a random one)').argParser(uuid))
-    .addOption(new Option('--owner <uuid>', 'its owner (default: OPERATOR_ID)').argParser(uuid))
+    .option('--id <uuid>', 'its id (default: a random one)', uuid)
+    .option('--owner <uuid>', 'its owner (default: OPERATOR_ID)', uuid)
     .option('--included-tokens <n>', 'monthly active tokens that its plan includes', wholeNumber, 0)
     .addOption(actorOption());
 
 const list = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'list',
-    'list all tenants, including deleted ones',
-    async (session, options: JsonOption) => {
-      await session.upToDate();
-      const rows = [];
-      for await (const tenant of allTenants(session)) rows.push(viewOf(tenant));
-      printMany(
-        io,
-        options.json === true ? rows : rows.map(rowOf),
-        options,
-        'There are no tenants. Create one with: tenant-ledger tenant create --name NAME',
-      );
-    },
-  );
+  sessionCommand(io, 'list', async (session, options: JsonOption) => {
+    await session.upToDate();
+    const rows = [];
+    for await (const tenant of allTenants(session)) rows.push(viewOf(tenant));
+    printMany(
+      io,
+      options.json === true ? rows : rows.map(rowOf),
+      options,
+      'There are no tenants. Create one with: tenant-ledger tenant create --name NAME',
+    );
+  }).description('list all tenants, including deleted ones');
 
 const show = (io: Io): Command =>
-  sessionCommand(io, 'show', 'show one tenant', async (session, tenantId: string, options: JsonOption) => {
+  sessionCommand(io, 'show', async (session, tenantId: string, options: JsonOption) => {
     await session.upToDate();
     printOne(io, viewOf(await knownTenant(session, tenantId)), options);
-  }).argument('<tenant-id>', 'the tenant', uuid);
+  })
+    .description('show one tenant')
+    .argument('<tenant-id>', 'the tenant', uuid);
 
 const setPlan = (io: Io): Command =>
   sessionCommand(
     io,
     'set-plan',
-    'change the number of monthly active tokens that the plan includes',
     async (session, tenantId: string, options: ActorOptions & { readonly includedTokens: number }) => {
       const changed = await session.write(tenantId, changePlan(options.includedTokens), options.actor);
       printOne(io, viewOf(documentOfTenant(mustBeActive(changed))), options);
     },
   )
+    .description('change the number of monthly active tokens that the plan includes')
     .argument('<tenant-id>', 'the tenant', uuid)
     .requiredOption('--included-tokens <n>', 'monthly active tokens', wholeNumber)
     .addOption(actorOption());
@@ -136,7 +133,6 @@ const setKeyLifetime = (io: Io): Command =>
   sessionCommand(
     io,
     'set-key-lifetime',
-    'limit how long new keys of a tenant are valid; existing keys stay as they are',
     async (
       session,
       tenantId: string,
@@ -147,24 +143,21 @@ const setKeyLifetime = (io: Io): Command =>
       printOne(io, { tenant_id: tenantId, max_key_lifetime_seconds: seconds }, options);
     },
   )
+    .description('limit how long new keys of a tenant are valid; existing keys stay as they are')
     .argument('<tenant-id>', 'the tenant', uuid)
     .option('--days <n>', 'a key must expire at most so many days after it is created', lifetimeDays)
     .option('--none', 'lift the limit')
     .addOption(actorOption());
 
 const remove = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'delete',
-    'delete a tenant and all its keys; its history is kept',
-    async (session, tenantId: string, options: ActorOptions & YesOption) => {
-      const { name, applications } = mustBeActive(await session.stateOf(tenantId));
-      const what = `delete the tenant ${tenantId} ${JSON.stringify(name)} with ${counted(applications.size, 'Application')} and every key`;
-      if (!(await confirmedDeletion(io, what, options))) return;
-      await session.write(tenantId, deleteTenant(), options.actor);
-      printOne(io, { tenant_id: tenantId, status: 'deleted' }, options);
-    },
-  )
+  sessionCommand(io, 'delete', async (session, tenantId: string, options: ActorOptions & YesOption) => {
+    const { name, applications } = mustBeActive(await session.stateOf(tenantId));
+    const what = `delete the tenant ${tenantId} ${JSON.stringify(name)} with ${counted(applications.size, 'Application')} and every key`;
+    if (!(await confirmedDeletion(io, what, options))) return;
+    await session.write(tenantId, deleteTenant(), options.actor);
+    printOne(io, { tenant_id: tenantId, status: 'deleted' }, options);
+  })
+    .description('delete a tenant and all its keys; its history is kept')
     .argument('<tenant-id>', 'the tenant', uuid)
     .addOption(yesOption())
     .addOption(actorOption());

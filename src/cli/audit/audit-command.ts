@@ -245,23 +245,23 @@ export const auditCommand = (io: Io): Command =>
         (text, before?: readonly string[]) => collected(uuid(text), before),
       ),
     )
-    .addOption(new Option('--type <type>', 'only events of this type').argParser(eventTypes))
-    .addOption(new Option('--actor <uuid>', 'only events caused by this Application or user').argParser(uuid))
-    .addOption(new Option('--entity <type:id>', 'only events about this entity').argParser(entity))
+    .option('--type <type>', 'only events of this type', eventTypes)
+    .option('--actor <uuid>', 'only events caused by this Application or user', uuid)
+    .option('--entity <type:id>', 'only events about this entity', entity)
     .option('--operation <operation>', 'only events with this operation, for example update')
     .option('--trace <id>', 'only events of this trace')
-    .addOption(new Option('--key <uuid>', 'only events by or about this key').argParser(uuid))
+    .option('--key <uuid>', 'only events by or about this key', uuid)
     .addOption(
       new Option('--after <position>', 'begin after this position')
         .argParser(positionArgument)
         .conflicts('since'),
     )
-    .addOption(new Option('--since <time>', 'only events recorded from this time on').argParser(border))
-    .addOption(new Option('--until <time>', 'only events recorded before this time').argParser(border))
+    .option('--since <time>', 'only events recorded from this time on', border)
+    .option('--until <time>', 'only events recorded before this time', border)
     .addOption(
       new Option('--follow', 'keep printing new events until interrupted').conflicts(['until', 'output']),
     )
-    .addOption(new Option('--limit <n>', 'stop after this many events').argParser(oneOrMore))
+    .option('--limit <n>', 'stop after this many events', oneOrMore)
     .addOption(new Option('--format <format>', 'output format').choices([...eventFormats, 'pretty']))
     .option('--output <file>', 'write to a file that does not exist yet, with the trailer as its last line')
     .addHelpText('after', HELP)

@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import { findEvents } from '../../audit/event-filter';
 import { rawEvent, type RawEvent } from '../../audit/event-views';
 import { effectOf, tenantBefore } from '../../audit/tenant-history';
@@ -104,9 +104,7 @@ export const showCommand = (io: Io): Command =>
   new Command('show')
     .description('show one event in full, what it changed, and the other events of its trace')
     .argument('<event>', 'the id of the event', uuid)
-    .addOption(
-      new Option('--tenant <uuid>', 'look only among events of this tenant, which is faster').argParser(uuid),
-    )
+    .option('--tenant <uuid>', 'look only among events of this tenant, which is faster', uuid)
     .addOption(jsonOption())
     .addHelpText(
       'after',

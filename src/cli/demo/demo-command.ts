@@ -7,7 +7,7 @@ import { permissionsOf, type ApplicationType } from '../../domain/permissions';
 import { createTenant, updateTenant, type Decide } from '../../domain/tenant';
 import { newKey } from '../../ledger/new-key';
 import type { JsonOption } from '../arguments';
-import { ingestIn } from '../ingesting';
+import { ingestIn } from '../ingest-command';
 import type { Io } from '../io';
 import { sessionCommand, type OperatorSession } from '../operator-session';
 import { notice, printOne } from '../output';
@@ -72,11 +72,8 @@ const run = async (session: OperatorSession, options: JsonOption): Promise<void>
   const input = (async function* () {
     yield Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
   })();
-  const { accepted, failure } = await ingestIn(session, input, {
-    isDryRun: false,
-    waitSeconds: WAIT_SECONDS,
-    onRefused: (line, reason) => notice(io, `line ${line}: ${reason}`),
-  });
+  const onRefused = (line: number, reason: string): void => notice(io, `line ${line}: ${reason}`);
+  const { accepted, failure } = await ingestIn(session, input, { dryRun: false, onRefused }, WAIT_SECONDS);
   notice(io, RECORDED_NOW);
   printOne(
     io,
@@ -87,13 +84,11 @@ const run = async (session: OperatorSession, options: JsonOption): Promise<void>
 };
 
 export const demoCommand = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'demo',
-    'create a tenant with Applications, keys and a month of facts to look at; its key is shown once',
-    run,
-    { createsData: true },
-  ).addHelpText(
-    'after',
-    '\nEach run creates another tenant. To remove it: tenant-ledger tenant delete TENANT_ID',
-  );
+  sessionCommand(io, 'demo', run, { createsData: true })
+    .description(
+      'create a tenant with Applications, keys and a month of facts to look at; its key is shown once',
+    )
+    .addHelpText(
+      'after',
+      '\nEach run creates another tenant. To remove it: tenant-ledger tenant delete TENANT_ID',
+    );

@@ -40,12 +40,8 @@ const run = async (session: OperatorSession, options: JsonOption & YesOption): P
 };
 
 const upgrade = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'upgrade',
-    'finish an upgrade: allow events that older programs cannot read, after confirmation',
-    run,
-  )
+  sessionCommand(io, 'upgrade', run)
+    .description('finish an upgrade: allow events that older programs cannot read, after confirmation')
     .addOption(yesOption())
     .addHelpText(
       'after',

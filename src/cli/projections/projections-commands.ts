@@ -24,59 +24,48 @@ import { verifyCommand } from './verify-command';
 import type { Io } from '../io';
 
 const pruneUnused = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'prune',
-    'remove generations that are no longer used, after confirmation',
-    async ({ app }, options: JsonOption & YesOption) => {
-      const { readModels } = app.replay;
-      const unused = await unusedGenerations(readModels, projections);
-      if (unused.length === 0) return printMany(io, [], options, 'There is nothing to prune.');
-      if (options.yes !== true) {
-        const rows = unused.map((id) => ({ generation: generationName(id) }));
-        printMany(io, rows, options);
-        const otherwise = 'Nothing was removed. Give --yes to remove them without confirmation.';
-        if (!(await confirmed(io, `Remove ${counted(unused.length, 'generation')}?`, otherwise))) return;
-      }
-      const removed = await prune(readModels, projections, unused);
-      printMany(
-        io,
-        removed.map((generation) => ({ removed: generation })),
-        options,
-      );
-    },
-  ).addOption(yesOption());
+  sessionCommand(io, 'prune', async ({ app }, options: JsonOption & YesOption) => {
+    const { readModels } = app.replay;
+    const unused = await unusedGenerations(readModels, projections);
+    if (unused.length === 0) return printMany(io, [], options, 'There is nothing to prune.');
+    if (options.yes !== true) {
+      const rows = unused.map((id) => ({ generation: generationName(id) }));
+      printMany(io, rows, options);
+      const otherwise = 'Nothing was removed. Give --yes to remove them without confirmation.';
+      if (!(await confirmed(io, `Remove ${counted(unused.length, 'generation')}?`, otherwise))) return;
+    }
+    const removed = await prune(readModels, projections, unused);
+    printMany(
+      io,
+      removed.map((generation) => ({ removed: generation })),
+      options,
+    );
+  })
+    .description('remove generations that are no longer used, after confirmation')
+    .addOption(yesOption());
 
 const parked = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'parked',
-    'list the tenants that wait behind an event that could not be projected',
-    async ({ app }, options: JsonOption) => {
-      const rows = [];
-      for (const { projector, generation } of app.projecting.live)
-        for await (const tenant of parkedTenants(generation)) {
-          const { tenant_id, event_id, event_type, position, since, reason } = tenant;
-          rows.push({ projection: projector.name, tenant_id, event_id, event_type, position, since, reason });
-        }
-      printMany(io, rows, options, 'No tenant is parked.');
-    },
-  );
+  sessionCommand(io, 'parked', async ({ app }, options: JsonOption) => {
+    const rows = [];
+    for (const { projector, generation } of app.projecting.live)
+      for await (const tenant of parkedTenants(generation)) {
+        const { tenant_id, event_id, event_type, position, since, reason } = tenant;
+        rows.push({ projection: projector.name, tenant_id, event_id, event_type, position, since, reason });
+      }
+    printMany(io, rows, options, 'No tenant is parked.');
+  }).description('list the tenants that wait behind an event that could not be projected');
 
 const retry = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'retry',
-    'retry the parked tenants',
-    async ({ app }, options: JsonOption & { readonly tenant?: string }) =>
-      printOne(io, { retry: await app.projecting.retryParked(options.tenant) }, options),
-  ).option('--tenant <uuid>', 'only this tenant', uuid);
+  sessionCommand(io, 'retry', async ({ app }, options: JsonOption & { readonly tenant?: string }) =>
+    printOne(io, { retry: await app.projecting.retryParked(options.tenant) }, options),
+  )
+    .description('retry the parked tenants')
+    .option('--tenant <uuid>', 'only this tenant', uuid);
 
 const setEventAside = (io: Io): Command =>
   sessionCommand(
     io,
     'set-aside',
-    'pass over an event at which a tenant is parked, or accept that events before it are missing; the log keeps it',
     async ({ app, configuration }, eventId: string, options: ActorOptions & { readonly reason: string }) => {
       const { log, streams, projecting } = app;
       const actor = operatorActor(options.actor ?? configuration.OPERATOR_ID);
@@ -90,6 +79,9 @@ const setEventAside = (io: Io): Command =>
       printOne(io, { ...view, ...gaps, retry: retried }, options);
     },
   )
+    .description(
+      'pass over an event at which a tenant is parked, or accept that events before it are missing; the log keeps it',
+    )
     .argument('<event-id>', 'the event', uuid)
     .requiredOption('--reason <text>', 'why, for the audit log')
     .addOption(actorOption());

@@ -10,8 +10,7 @@ import { jsonOption, type JsonOption } from '../arguments';
 import { inSession, warn } from '../operator-session';
 import { notice, printMany } from '../output';
 import { paceOf, shareOf, withProgress, type ProgressLine } from '../progress';
-import { chosenProjectors } from './chosen-projectors';
-import { differenceText } from './difference-text';
+import { chosenProjectors, differenceText } from './verify-command';
 import type { Io } from '../io';
 
 interface Options extends JsonOption {

@@ -116,9 +116,6 @@ const run = async (session: OperatorSession, options: JsonOption): Promise<void>
 };
 
 export const statusCommand = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'status',
+  sessionCommand(io, 'status', run).description(
     'show every generation: position, lag, rate, parked tenants, who projects, running rebuilds; exit code 1 if a tenant is parked or a live generation is damaged',
-    run,
   );

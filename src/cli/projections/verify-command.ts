@@ -1,18 +1,39 @@
 import { Command } from 'commander';
+import { projections } from '../../../projections/projections';
+import type { Projector } from '../../../projections/projector';
 import { verifyInWorkers } from '../../app/replay-workers';
+import { fault } from '../../fault';
 import type { Difference } from '../../projecting/compare';
 import type { Verified } from '../../projecting/verify';
 import { jsonOption, uuid, type JsonOption } from '../arguments';
 import { inSession, warn } from '../operator-session';
 import { notice, printJson, printMany } from '../output';
 import { withProgress } from '../progress';
-import { chosenProjectors } from './chosen-projectors';
-import { differenceText } from './difference-text';
 import type { Io } from '../io';
 
 interface Options extends JsonOption {
   readonly tenant?: string;
 }
+
+/** The projections with these names, or all if none is given. */
+export const chosenProjectors = (names: readonly string[]): readonly Projector[] => {
+  const unknown = names.find((name) => !projections.some((projector) => projector.name === name));
+  if (unknown !== undefined)
+    throw fault(
+      'projection_unknown',
+      `There is no projection ${unknown}. There are: ${projections.map(({ name }) => name).join(', ')}.`,
+    );
+  return names.length === 0 ? projections : projections.filter(({ name }) => names.includes(name));
+};
+
+/** For a terminal: which document differs, and how. */
+export const differenceText = (
+  projection: string,
+  { kind, tenantId, collection, key, live, replayed }: Difference,
+): string => {
+  const which = JSON.stringify({ projection, kind, tenant_id: tenantId, collection, key });
+  return `${which}\n  live:     ${JSON.stringify(live)}\n  replayed: ${JSON.stringify(replayed)}`;
+};
 
 /** Beyond this, differences are only counted in the JSON report. */
 const MAX_SHOWN = 10_000;
