@@ -1,12 +1,5 @@
-export interface BoundedCache<V> {
-  get(key: string): V | undefined;
-  /** Puts the entry last, then evicts from the front until the total cost fits. The entry itself always stays. */
-  put(key: string, value: V): void;
-  delete(key: string): void;
-}
-
 /** `costOf` must always return the same cost for the same value. By default each value costs 1. */
-export const boundedCache = <V>(max: number, costOf: (value: V) => number = () => 1): BoundedCache<V> => {
+export const boundedCache = <V>(max: number, costOf: (value: V) => number = () => 1) => {
   const values = new Map<string, V>();
   let cost = 0;
   const drop = (key: string): void => {
@@ -15,8 +8,9 @@ export const boundedCache = <V>(max: number, costOf: (value: V) => number = () =
     values.delete(key);
   };
   return {
-    get: (key) => values.get(key),
-    put: (key, value) => {
+    get: (key: string): V | undefined => values.get(key),
+    /** Puts the entry last, then evicts from the front until the total cost fits. The entry itself always stays. */
+    put: (key: string, value: V): void => {
       drop(key);
       values.set(key, value);
       cost += costOf(value);
@@ -29,3 +23,5 @@ export const boundedCache = <V>(max: number, costOf: (value: V) => number = () =
     delete: drop,
   };
 };
+
+export type BoundedCache<V> = ReturnType<typeof boundedCache<V>>;

@@ -5,18 +5,7 @@ import { encode } from '../event-log/codec';
 import type { NewEvent } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import { groupedBy } from '../grouping';
-
-/**
- * Counts the requests refused to known keys, and records them as at most one event per key and minute: however many
- * requests a refused client sends, the log of its tenant stays readable. Best effort: nothing waits for it, and counts
- * not yet written are lost if the process is killed.
- */
-export interface AccessRecord {
-  /** Never throws or blocks. */
-  refused(refusal: RefusedAccess): void;
-  /** Writes what is pending. */
-  close(): Promise<void>;
-}
+import { pendingTallies } from '../key-uses/pending-tallies';
 
 export interface RefusedAccess {
   readonly tenantId: string;
@@ -62,34 +51,25 @@ interface Tally {
   count: number;
 }
 
-const tallyOf = ({ tenantId, applicationId, keyId, at }: RefusedAccess): Tally => ({
-  tenantId,
-  applicationId,
-  keyId,
-  faults: new Set(),
-  permissions: new Set(),
-  addresses: new Set(),
+const tallyOf = ({ fault, permissions, address, at, ...key }: RefusedAccess): Tally => ({
+  ...key,
+  faults: new Set([fault]),
+  permissions: new Set(permissions),
+  addresses: new Set([address]),
   firstAt: at,
   lastAt: at,
-  count: 0,
+  count: 1,
 });
 
-const count = (tally: Tally, { fault, permissions = [], address, at }: RefusedAccess): void => {
-  tally.count += 1;
-  tally.lastAt = at;
-  tally.faults.add(fault);
-  for (const permission of permissions) tally.permissions.add(permission);
-  if (tally.addresses.size < COUNTED_ADDRESSES) tally.addresses.add(address);
+/** Adds what was counted later about the same key. */
+const add = (tally: Tally, more: Tally): void => {
+  for (const fault of more.faults) tally.faults.add(fault);
+  for (const permission of more.permissions) tally.permissions.add(permission);
+  for (const address of more.addresses)
+    if (tally.addresses.size < COUNTED_ADDRESSES) tally.addresses.add(address);
+  tally.lastAt = more.lastAt;
+  tally.count += more.count;
 };
-
-const merged = (older: Tally, newer: Tally): Tally => ({
-  ...newer,
-  faults: new Set([...older.faults, ...newer.faults]),
-  permissions: new Set([...older.permissions, ...newer.permissions]),
-  addresses: new Set([...new Set([...older.addresses, ...newer.addresses])].slice(0, COUNTED_ADDRESSES)),
-  firstAt: older.firstAt,
-  count: older.count + newer.count,
-});
 
 const eventOf = (tally: Tally): NewEvent => {
   const { applicationId, keyId, firstAt, lastAt } = tally;
@@ -108,47 +88,38 @@ const eventOf = (tally: Tally): NewEvent => {
   return encode({ type: 'AccessRefused', data }, { actor, keyId, at: lastAt });
 };
 
-/** The refusals since the last write. */
-interface Refusals {
-  tallies: Map<string, Tally>;
-  /** The number of refusals of keys that there was no room for. */
-  dropped: number;
-}
-
-const hasRoom = ({ tallies }: Refusals, tenantId: string, maxKeys: number): boolean => {
-  if (tallies.size >= maxKeys) return false;
-  let ofTenant = 0;
-  for (const tally of tallies.values()) if (tally.tenantId === tenantId) ofTenant += 1;
-  return ofTenant < MAX_KEYS_PER_TENANT;
+/** What was refused since the last write. */
+const pendingRefusals = (maxKeys: number) => {
+  const pending = pendingTallies<Tally>(({ keyId }) => keyId, add, maxKeys, MAX_KEYS_PER_TENANT);
+  let dropped = 0;
+  const keep = (tally: Tally): void => {
+    if (!pending.add(tally)) dropped += tally.count;
+  };
+  return {
+    add: keep,
+    /** Keeps a tally that was definitely not written for the next write. */
+    putBack: (tally: Tally): void => {
+      const later = pending.remove(tally);
+      if (later !== undefined) add(tally, later);
+      keep(tally);
+    },
+    /** All of them, and how many refusals of further keys there was no room for. */
+    take: () => {
+      const taken = { tallies: pending.take(), dropped };
+      dropped = 0;
+      return taken;
+    },
+  };
 };
 
-const add = (refusals: Refusals, refusal: RefusedAccess, maxKeys: number): void => {
-  const known = refusals.tallies.get(refusal.keyId);
-  if (known === undefined && !hasRoom(refusals, refusal.tenantId, maxKeys)) {
-    refusals.dropped += 1;
-    return;
-  }
-  const tally = known ?? tallyOf(refusal);
-  refusals.tallies.set(refusal.keyId, tally);
-  count(tally, refusal);
-};
-
-/** Keeps a tally that was definitely not written for the next write. */
-const putBack = (refusals: Refusals, tally: Tally, maxKeys: number): void => {
-  const { tallies } = refusals;
-  const newer = tallies.get(tally.keyId);
-  if (newer === undefined && tallies.size >= maxKeys) refusals.dropped += tally.count;
-  else tallies.set(tally.keyId, newer === undefined ? tally : merged(tally, newer));
-};
-
-export const accessRecord = ({
-  append,
-  warn,
-  everyMs = EVERY_MS,
-  maxKeys = MAX_KEYS,
-  closeMs = CLOSE_MS,
-}: AccessRecordDependencies): AccessRecord => {
-  const refusals: Refusals = { tallies: new Map(), dropped: 0 };
+/**
+ * Counts the requests refused to known keys, and records them as at most one event per key and minute: however many
+ * requests a refused client sends, the log of its tenant stays readable. Best effort: nothing waits for it, and counts
+ * not yet written are lost if the process is killed.
+ */
+export const accessRecord = (dependencies: AccessRecordDependencies) => {
+  const { append, warn, everyMs = EVERY_MS, maxKeys = MAX_KEYS, closeMs = CLOSE_MS } = dependencies;
+  const pending = pendingRefusals(maxKeys);
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
   let isClosing = false;
@@ -164,34 +135,34 @@ export const accessRecord = ({
       if (codeOf(error) === 'upgrade_unfinished') return;
       warn(`Refused access to tenant ${tenantId} could not be recorded.`, error);
       if (codeOf(error) !== 'log_unavailable' || isClosing) return;
-      for (const tally of tallies) putBack(refusals, tally, maxKeys);
+      tallies.forEach(pending.putBack);
       writeLater();
     }
   };
 
   const write = async (): Promise<void> => {
-    const { tallies, dropped } = refusals;
-    Object.assign(refusals, { tallies: new Map(), dropped: 0 });
+    const { tallies, dropped } = pending.take();
     if (dropped > 0)
       warn('Some refused access was not recorded.', new Error(`Too many keys: ${dropped} refusals.`));
-    const byTenant = groupedBy(tallies.values(), ({ tenantId }) => tenantId);
-    for (const [tenantId, ofTenant] of byTenant) await writeTenant(tenantId, ofTenant);
+    for (const [id, ofTenant] of groupedBy(tallies, ({ tenantId }) => tenantId))
+      await writeTenant(id, ofTenant);
   };
 
   /** Writes sequentially, so that two events about a key are always at least a full period apart. */
   const flush = (): Promise<void> => {
     clearTimeout(timer);
     timer = undefined;
-    writing = writing.then(write);
-    return writing;
+    return (writing = writing.then(write));
   };
 
   return {
-    refused: (refusal) => {
-      add(refusals, refusal, maxKeys);
+    /** Never throws or blocks. */
+    refused: (refusal: RefusedAccess): void => {
+      pending.add(tallyOf(refusal));
       writeLater();
     },
-    close: async () => {
+    /** Writes what is pending. */
+    close: async (): Promise<void> => {
       isClosing = true;
       const late = () => new Error(`It took longer than ${closeMs} ms.`);
       await beforeDeadline(flush(), monotonicMs() + closeMs, late).catch((error: unknown) =>
@@ -200,3 +171,5 @@ export const accessRecord = ({
     },
   };
 };
+
+export type AccessRecord = ReturnType<typeof accessRecord>;

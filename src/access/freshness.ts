@@ -3,28 +3,6 @@ import type { EventLog, Position } from '../event-log/event-log';
 import type { Reader } from '../read-models/read-models';
 import { singleFlight } from '../async/single-flight';
 
-/**
- * Proves that a read model shows everything that was in the log a moment ago: first the log is asked for its head, then
- * the read model is seen to have reached it. So it shows everything up to the time when the log was asked.
- */
-export interface Freshness {
-  /** Whether it is already proven that the reader shows everything that was in the log at this time or later. */
-  renewIfProven(reader: Reader, since: number): boolean;
-  /**
-   * Whether the reader shows everything that was in the log at this time (on the clock of this thread) or later.
-   * - `behind`: it does not, or that cannot be proven yet.
-   * - `away`: the log did not respond by the deadline (on the monotonic clock) or, without one, within a moment.
-   */
-  shows(reader: Reader, since: number, deadline?: number): Promise<Shown>;
-  /** Whether the reader shows everything that was in the log when the log last responded. */
-  showsLastHead(reader: Reader): Promise<boolean>;
-  /** When the log last responded. */
-  answeredAt(): number;
-  close(): Promise<void>;
-}
-
-export type Shown = 'shown' | 'behind' | 'away';
-
 /** Without a deadline, a log that takes longer than this counts as away. */
 const ANSWER_MS = 300;
 
@@ -34,16 +12,6 @@ const RENEW_AFTER_MS = 150;
 /** Keeps track of how long the log has been away, even without requests. */
 const POLL_MS = 5_000;
 
-interface Goal {
-  readonly at: number;
-  readonly position: Position;
-}
-
-interface Proof {
-  readonly at: number;
-  readonly reader: Reader | undefined;
-}
-
 /** False: not by the deadline. */
 const respondsBy = (response: Promise<void>, deadline: number): Promise<boolean> =>
   beforeDeadline(response, deadline, () => new Error('The log does not answer.')).then(
@@ -51,11 +19,15 @@ const respondsBy = (response: Promise<void>, deadline: number): Promise<boolean>
     () => false,
   );
 
-/** Calls `onProof` on each new proof. */
-export const freshness = (log: Pick<EventLog, 'head'>, onProof: () => void): Freshness => {
+/**
+ * Proves that a read model shows everything that was in the log a moment ago: first the log is asked for its head, then
+ * the read model is seen to have reached it. So it shows everything up to the time when the log was asked. Calls
+ * `onProof` on each new proof.
+ */
+export const freshness = (log: Pick<EventLog, 'head'>, onProof: () => void) => {
   let answeredAt = threadMs();
-  let goal: Goal | undefined;
-  let proof: Proof = { at: -Infinity, reader: undefined };
+  let goal: { readonly at: number; readonly position: Position } | undefined;
+  let proof: { readonly at: number; readonly reader?: Reader } = { at: -Infinity };
 
   const heads = singleFlight(async (at) => {
     const head = await log.head();
@@ -68,6 +40,7 @@ export const freshness = (log: Pick<EventLog, 'head'>, onProof: () => void): Fre
   }, POLL_MS);
   polling.unref();
 
+  /** Whether it is already proven that the reader shows everything that was in the log at this time or later. */
   const renewIfProven = (reader: Reader, since: number): boolean => {
     if (proof.reader !== reader || proof.at < since) return false;
     if (goal?.at === proof.at && threadMs() - proof.at >= RENEW_AFTER_MS) heads.current();
@@ -91,14 +64,22 @@ export const freshness = (log: Pick<EventLog, 'head'>, onProof: () => void): Fre
 
   return {
     renewIfProven,
-    shows: async (reader, since, deadline) => {
+    /**
+     * Whether the reader shows everything that was in the log at this time (on the clock of this thread) or later.
+     * - `behind`: it does not, or that cannot be proven yet.
+     * - `away`: the log did not respond by the deadline (on the monotonic clock) or, without one, within a moment.
+     */
+    shows: async (reader: Reader, since: number, deadline?: number): Promise<'shown' | 'behind' | 'away'> => {
       if (renewIfProven(reader, since)) return 'shown';
       if (await prove(reader, since)) return 'shown';
       if (goal !== undefined && goal.at >= since) return 'behind';
       if (!(await respondsBy(heads.since(since), deadline ?? defaultDeadline()))) return 'away';
       return (await prove(reader, since)) ? 'shown' : 'behind';
     },
-    showsLastHead: async (reader) => goal !== undefined && ((await reader.applied()) ?? '') >= goal.position,
+    /** Whether the reader shows everything that was in the log when the log last responded. */
+    showsLastHead: async (reader: Reader): Promise<boolean> =>
+      goal !== undefined && ((await reader.applied()) ?? '') >= goal.position,
+    /** When the log last responded. */
     answeredAt: () => answeredAt,
     close: async () => clearInterval(polling),
   };

@@ -11,17 +11,6 @@ import { lastRevision } from '../projecting/stream-revisions';
 import { uuidOfText } from '../uuid';
 import { dateBefore } from './key-days';
 
-/**
- * Writes what each key was used for on a UTC day as one event, after the day has ended. Any number of processes may do so
- * at the same time, and a process that was down catches up. Best effort: nothing waits for it.
- */
-export interface KeyUseRecord {
-  start(): void;
-  /** Records the days that have ended. Never throws. */
-  sumUp(): Promise<void>;
-  close(): Promise<void>;
-}
-
 export interface KeyUseRecordDependencies {
   readonly keyUses: Pick<KeyUses, 'daysBefore' | 'remove'>;
   readonly log: Pick<EventLog, 'append' | 'readStream'>;
@@ -91,7 +80,11 @@ const appendMissing = async (
   await appendAfter(dependencies, dependencies.streams.activity(tenantId), missing, shown);
 };
 
-export const keyUseRecord = (dependencies: KeyUseRecordDependencies): KeyUseRecord => {
+/**
+ * Writes what each key was used for on a UTC day as one event, after the day has ended. Any number of processes may do so
+ * at the same time, and a process that was down catches up. Best effort: nothing waits for it.
+ */
+export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
   const { keyUses, warn, now = isoNow, everyMs = EVERY_MS } = dependencies;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
@@ -125,6 +118,7 @@ export const keyUseRecord = (dependencies: KeyUseRecordDependencies): KeyUseReco
     }
   };
 
+  /** Records the days that have ended. Never throws. */
   const sumUp = (): Promise<void> =>
     (running ??= recordAll()
       .catch((error: unknown) => warn('The use of keys could not be recorded.', error))
@@ -132,11 +126,11 @@ export const keyUseRecord = (dependencies: KeyUseRecordDependencies): KeyUseReco
 
   return {
     sumUp,
-    start: () => {
+    start: (): void => {
       void sumUp();
       timer = setInterval(() => void sumUp(), everyMs).unref();
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       isClosing = true;
       clearInterval(timer);
       const late = () => new Error(`It took longer than ${CLOSE_MS} ms.`);
@@ -146,3 +140,5 @@ export const keyUseRecord = (dependencies: KeyUseRecordDependencies): KeyUseReco
     },
   };
 };
+
+export type KeyUseRecord = ReturnType<typeof keyUseRecord>;

@@ -8,7 +8,7 @@ import { settleAll } from '../async/settle-all';
 import { onceAppender } from './append-once';
 import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';
-import { pace, type Pace } from './pace';
+import { pace } from './pace';
 import { impatience, type Patience } from './patience';
 
 /** What `ingest` needs to append reported facts, as NDJSON, to the activity streams of their tenants. */
@@ -121,16 +121,16 @@ const reportRefusals = (run: Run): void => {
   run.refusals = [];
 };
 
+const refuse = (run: Run, line: number, reason: string): readonly [] => {
+  run.refusals.push({ line, reason });
+  return [];
+};
+
 const validate = (run: Run, line: Line, at: string): readonly ValidFact[] => {
-  if ('fault' in line) {
-    run.refusals.push({ line: line.number, reason: line.fault });
-    return [];
-  }
+  if ('fault' in line) return refuse(run, line.number, line.fault);
   if (line.text.trim() === '') return [];
   const fact = readFact(line.text, at);
-  if (fact.status === 'good') return [{ line: line.number, ...fact }];
-  run.refusals.push({ line: line.number, reason: fact.reason });
-  return [];
+  return fact.status === 'good' ? [{ line: line.number, ...fact }] : refuse(run, line.number, fact.reason);
 };
 
 /** The given facts, or none if their tenant cannot take facts. */
@@ -140,9 +140,7 @@ const admitted = async (
   facts: readonly ValidFact[],
 ): Promise<readonly ValidFact[]> => {
   const reason = await tenantFault(run, tenantId);
-  if (reason === undefined) return facts;
-  for (const { line } of facts) run.refusals.push({ line, reason });
-  return [];
+  return reason === undefined ? facts : facts.flatMap(({ line }) => refuse(run, line, reason));
 };
 
 /** The facts of one tenant that the read models did not show when they showed everything up to a revision. */
@@ -198,7 +196,7 @@ const appendBatch = async (run: Run, batch: readonly ValidFact[]): Promise<Posit
 const ingestAll = async (
   run: Run,
   input: AsyncIterable<Buffer | string>,
-  { appended }: Pace,
+  { appended }: ReturnType<typeof pace>,
 ): Promise<void> => {
   for await (const lines of linesOf(input)) {
     const at = run.now();

@@ -1,16 +1,6 @@
 import { monotonicMs } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 
-/** Backpressure: slows the appends down so that the live read models never lag far behind, measured in time. */
-export interface Pace {
-  /** Reports events appended up to this position. Resolves once more may be appended. */
-  appended(position: Position, events: number): Promise<void>;
-  /** Waits for the read models to catch up. False: they have not yet. */
-  finished(): Promise<boolean>;
-}
-
-type Reached = (position: Position, withinMs: number) => Promise<boolean>;
-
 /** The target lag. The number of events allowed ahead of the read models adapts to it. */
 const TARGET_MS = 500;
 const MIN_AHEAD = 500;
@@ -19,7 +9,11 @@ const MAX_AHEAD = 10_000;
 /** If no process projects, facts are still accepted after this time. */
 const MAX_WAIT_MS = 30_000;
 
-export const pace = (reached: Reached, now: () => number = monotonicMs): Pace => {
+/** Backpressure: slows the appends down so that the live read models never lag far behind, measured in time. */
+export const pace = (
+  reached: (position: Position, withinMs: number) => Promise<boolean>,
+  now: () => number = monotonicMs,
+) => {
   const waiting: { readonly position: Position; readonly events: number; readonly at: number }[] = [];
   let ahead = 0;
   let allowed = MIN_AHEAD;
@@ -36,12 +30,14 @@ export const pace = (reached: Reached, now: () => number = monotonicMs): Pace =>
   };
 
   return {
-    appended: async (position, events) => {
+    /** Reports events appended up to this position. Resolves once more may be appended. */
+    appended: async (position: Position, events: number): Promise<void> => {
       waiting.push({ position, events, at: now() });
       ahead += events;
       while (ahead > allowed && waiting.length > 0) await awaitOldest();
     },
-    finished: async () => {
+    /** Waits for the read models to catch up. False: they have not yet. */
+    finished: async (): Promise<boolean> => {
       let isShown = true;
       while (waiting.length > 0) isShown = await awaitOldest();
       return isShown;

@@ -1,8 +1,8 @@
 import { boundedCache } from '../bounded-cache';
 import { monotonicMs } from '../async/clock';
 import { inBackground } from '../async/context';
-import { add, tallyOf, type Tally } from './key-day';
-import type { KeyDay, KeyUses } from './key-uses';
+import { add, tallyOf, type KeyDay, type KeyUses, type Tally } from './key-uses';
+import { pendingTallies } from './pending-tallies';
 
 export interface KeyUsesOptions {
   readonly periodMs?: number;
@@ -25,57 +25,6 @@ const MAX_KEYS = 10_000;
 
 /** A single tenant must not crowd out the others. */
 const MAX_KEYS_PER_TENANT = 1_000;
-
-interface Pending {
-  readonly tally: Tally;
-  /** When it is written, on the monotonic clock. */
-  readonly dueAt: number;
-}
-
-/** What is not being written yet, by key and day. */
-const pendingTallies = (maxKeys: number, maxKeysPerTenant: number) => {
-  const pending = new Map<string, Pending>();
-  const perTenant = new Map<string, number>();
-
-  const count = ({ tenantId }: KeyDay, change: 1 | -1): void => {
-    const next = (perTenant.get(tenantId) ?? 0) + change;
-    if (next === 0) perTenant.delete(tenantId);
-    else perTenant.set(tenantId, next);
-  };
-
-  return {
-    size: (): number => pending.size,
-    /** False: there is no room. */
-    add: (day: Tally, dueAt: number): boolean => {
-      const id = `${day.tenantId} ${day.keyId} ${day.date}`;
-      const known = pending.get(id);
-      if (known !== undefined) {
-        add(known.tally, day);
-        return true;
-      }
-      if (pending.size >= maxKeys || (perTenant.get(day.tenantId) ?? 0) >= maxKeysPerTenant) return false;
-      pending.set(id, { tally: day, dueAt });
-      count(day, 1);
-      return true;
-    },
-    take: (dueBy: number): readonly Tally[] => {
-      const due: Tally[] = [];
-      for (const [id, { tally, dueAt }] of pending) {
-        if (due.length === BATCH_SIZE) break;
-        if (dueAt > dueBy) continue;
-        pending.delete(id);
-        count(tally, -1);
-        due.push(tally);
-      }
-      return due;
-    },
-    nextDueAt: (): number => {
-      let next = Infinity;
-      for (const { dueAt } of pending.values()) next = Math.min(next, dueAt);
-      return next;
-    },
-  };
-};
 
 /** Rings at the earliest of the times that it was set to, on the monotonic clock. */
 const alarm = (ring: () => void) => {
@@ -104,7 +53,8 @@ export const batchedUses = (
 ): Pick<KeyUses, 'used' | 'close'> => {
   const { periodMs = PERIOD_MS, maxKeys = MAX_KEYS, maxKeysPerTenant = MAX_KEYS_PER_TENANT } = options;
   const writtenAt = boundedCache<number>(maxKeys);
-  const pending = pendingTallies(maxKeys, maxKeysPerTenant);
+  const idOf = ({ tenantId, keyId, date }: KeyDay): string => `${tenantId} ${keyId} ${date}`;
+  const pending = pendingTallies<Tally>(idOf, add, maxKeys, maxKeysPerTenant);
   const { set: flushAt, clear } = alarm(() => flush(monotonicMs() + BATCH_MS));
   let writing: Promise<void> | undefined;
   let lost = 0;
@@ -128,7 +78,7 @@ export const batchedUses = (
     if (lost > 0)
       options.report?.('Some uses of keys were not counted.', new Error(`Too many keys: ${lost} uses.`));
     lost = 0;
-    const due = pending.take(dueBy);
+    const due = pending.take(dueBy, BATCH_SIZE);
     if (due.length > 0) writing = inBackground(() => writeDays(due));
     else flushAt(pending.nextDueAt());
   };

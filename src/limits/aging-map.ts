@@ -1,17 +1,10 @@
-/** A map that knows its oldest key, by when it was inserted, not by when its value last changed. */
-export interface AgingMap<Value> {
-  readonly size: number;
-  get(key: string): Value | undefined;
-  set(key: string, value: Value): void;
-  delete(key: string): boolean;
-  oldest(): string | undefined;
-}
-
 /**
+ * A map that knows its oldest key, by when it was inserted, not by when its value last changed.
+ *
  * A new iterator has to skip the slots of deleted entries to find the first key, which makes a full map a thousand
  * times slower. So a single iterator is kept and advanced.
  */
-export const agingMap = <Value>(): AgingMap<Value> => {
+export const agingMap = <Value>() => {
   const values = new Map<string, Value>();
   let order = values.keys();
   let first: string | undefined;
@@ -28,16 +21,18 @@ export const agingMap = <Value>(): AgingMap<Value> => {
     get size() {
       return values.size;
     },
-    get: (key) => values.get(key),
-    set: (key, value) => void values.set(key, value),
-    delete: (key) => {
+    get: (key: string) => values.get(key),
+    set: (key: string, value: Value) => void values.set(key, value),
+    delete: (key: string): boolean => {
       // It may be inserted again, as the youngest.
       if (key === first) first = undefined;
       return values.delete(key);
     },
-    oldest: () => {
+    oldest: (): string | undefined => {
       first ??= next();
       return first;
     },
   };
 };
+
+export type AgingMap<Value> = ReturnType<typeof agingMap<Value>>;

@@ -6,12 +6,6 @@ import { limiterOptions, type Policy } from './policies';
 const library = (): typeof import('rate-limiter-flexible') =>
   require('rate-limiter-flexible') as typeof import('rate-limiter-flexible');
 
-/** Counters in MongoDB, shared by all instances. Windows and blocks end by the clock of the instance that counts. */
-export interface SharedCounters {
-  limiterOf(policy: Policy): RateLimiterAbstract;
-  close(): Promise<void>;
-}
-
 interface Counter {
   readonly key: string;
   readonly points: number;
@@ -54,10 +48,8 @@ const createIndexes = async (counters: Collection<Counter>): Promise<boolean> =>
   }
 };
 
-export const mongoCounters = async (
-  { client, databaseName }: Db,
-  sweepEveryMs = SWEEP_EVERY_MS,
-): Promise<SharedCounters> => {
+/** Counters in MongoDB, shared by all instances. Windows and blocks end by the clock of the instance that counts. */
+export const mongoCounters = async ({ client, databaseName }: Db, sweepEveryMs = SWEEP_EVERY_MS) => {
   const db = client.db(databaseName, UNSAFE);
   const counters = db.collection<Counter>(COLLECTION, LOCAL);
   const hasTtlIndex = await createIndexes(counters);
@@ -66,7 +58,7 @@ export const mongoCounters = async (
     : setInterval(() => void sweep(counters).catch(() => undefined), sweepEveryMs).unref();
   const { RateLimiterMongo } = library();
   return {
-    limiterOf: (policy) =>
+    limiterOf: (policy: Policy): RateLimiterAbstract =>
       new RateLimiterMongo({
         ...limiterOptions(policy),
         storeClient: db,
@@ -75,6 +67,8 @@ export const mongoCounters = async (
         // One more than what starts a block, so that the store reports how long it still lasts.
         inMemoryBlockOnConsumed: policy.limit + 2,
       }),
-    close: async () => clearInterval(timer),
+    close: async (): Promise<void> => clearInterval(timer),
   };
 };
+
+export type SharedCounters = Awaited<ReturnType<typeof mongoCounters>>;

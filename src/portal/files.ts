@@ -3,22 +3,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
-/** What the browser gets, as built from `portal/`. */
-export interface PortalFile {
-  readonly type: string;
-  readonly body: Buffer;
-  readonly zipped: () => Buffer;
-}
-
-export interface PortalFiles {
-  /** The page that loads everything else. */
-  readonly page: PortalFile;
-  /** Its `Content-Security-Policy`. */
-  readonly policy: string;
-  /** By its path. The path has a digest of all files, so what is at it never changes. */
-  file(path: string): PortalFile | undefined;
-}
-
 const FOLDER = join(__dirname, '..', '..', 'portal');
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -38,10 +22,12 @@ const VENDOR = {
 const sha256 = (text: string | Buffer): string => createHash('sha256').update(text).digest('base64');
 
 /** Compressed at the first request, not at the start of the service. */
-const fileOf = (type: string, body: Buffer): PortalFile => {
+const fileOf = (type: string, body: Buffer) => {
   let zipped: Buffer | undefined;
   return { type, body, zipped: () => (zipped ??= gzipSync(body, { level: 9 })) };
 };
+
+export type PortalFile = ReturnType<typeof fileOf>;
 
 /** No inline script or style but the import map, whose hash is given. */
 const policyOf = (importMap: string): string =>
@@ -77,12 +63,13 @@ ${scripts.map((script) => `<link rel="modulepreload" href="${base}/${script}">`)
 </html>
 `;
 
-export const portalFiles = (folder = FOLDER): PortalFiles => {
-  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+/** What the browser gets, as built from `portal/`. */
+export const portalFiles = () => {
+  const names = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
     .map((name) => name.replaceAll('\\', '/'))
     .filter((name) => TYPES[extname(name)] !== undefined)
     .toSorted();
-  const contents = names.map((name) => [name, readFileSync(join(folder, name))] as const);
+  const contents = names.map((name) => [name, readFileSync(join(FOLDER, name))] as const);
   const digest = createHash('sha256');
   for (const [name, body] of contents) digest.update(`${name} ${body.length}\n`).update(body);
   const base = `/portal/files/${digest.digest('hex').slice(0, 16)}`;
@@ -95,8 +82,13 @@ export const portalFiles = (folder = FOLDER): PortalFiles => {
   const importMap = JSON.stringify({ imports });
   const scripts = names.filter((name) => name.endsWith('.js'));
   return {
+    /** The page that loads everything else. */
     page: fileOf('text/html; charset=utf-8', Buffer.from(pageOf(base, scripts, importMap))),
+    /** Its `Content-Security-Policy`. */
     policy: policyOf(importMap),
-    file: (path) => files.get(path),
+    /** By its path, which has a digest of all files, so what is at it never changes. */
+    file: (path: string) => files.get(path),
   };
 };
+
+export type PortalFiles = ReturnType<typeof portalFiles>;

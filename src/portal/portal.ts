@@ -1,13 +1,14 @@
 import { headerOf, type ApiContext, type Step } from '../http/context';
 import type { ApiSettings } from '../http/dependencies';
+import { isLoopbackHost } from '../http/request/own-host';
 import { bodyReader } from '../http/request/request-body';
 import { bodyCheck } from '../http/request/validation';
 import { keyRefused } from '../domain/authority';
+import { fault, type Fault } from '../fault';
 import { digestOf, tenantOfKey } from '../ledger/api-key';
 import type { Ledger } from '../ledger/ledger';
 import type { PortalFile, PortalFiles } from './files';
 import { identityOf, sessions, tickets, type Download } from './session';
-import { cookieFor, cookieIn, portalRefused, type SessionCookie } from './transport';
 
 type Next = () => Promise<unknown>;
 
@@ -51,6 +52,36 @@ const downloadBody = bodyCheck<{ readonly file: string; readonly query?: string 
   {},
   { file: 'logs.csv' },
 );
+
+/** The cookie of a session. Without `Max-Age` it ends with the browser. */
+interface SessionCookie {
+  readonly name: string;
+  readonly attributes: string;
+}
+
+const SECURE: SessionCookie = {
+  name: '__Host-portal',
+  attributes: 'Path=/; Secure; HttpOnly; SameSite=Strict',
+};
+const LOCAL: SessionCookie = { name: 'portal-local', attributes: 'Path=/; HttpOnly; SameSite=Strict' };
+
+const portalRefused = (reason: string): Fault => fault('portal_refused', reason);
+
+const LOOPBACK_PEER = /^(?:::ffff:)?127\.|^::1$/;
+
+/**
+ * A key must not cross a network unencrypted. Behind TLS the cookie is sent over TLS only. Without, it is allowed where
+ * nothing leaves the machine: both ends are loopback, and so is the name, which another site could have pointed here.
+ */
+const cookieFor = (ctx: ApiContext, { publicUrl, trustedProxies }: ApiSettings): SessionCookie => {
+  if (publicUrl.startsWith('https://')) return SECURE;
+  const isLocal =
+    LOOPBACK_PEER.test(ctx.req.socket.remoteAddress ?? '') && isLoopbackHost(headerOf(ctx, 'host'));
+  if (trustedProxies.kind === 'none' && isLocal) return LOCAL;
+  throw portalRefused(
+    'Signing in over plain HTTP would send the key unencrypted. Open the portal through TLS, with PUBLIC_URL set to its https address, or on the machine itself at a loopback address.',
+  );
+};
 
 const mustBeOwnPage = (ctx: ApiContext): void => {
   if (headerOf(ctx, 'sec-fetch-site') !== 'same-origin')
@@ -102,22 +133,13 @@ const forward = (ctx: ApiContext, target: string, apiKey: string, key: string | 
 
 /** What the steps below share. */
 const requests = (secret: string, settings: ApiSettings) => {
-  const { headers, publicUrl, trustedProxies } = settings;
   const { cookieOf, keyIn } = sessions(secret);
-  const cookieOfRequest = (ctx: ApiContext): SessionCookie =>
-    cookieFor({
-      publicUrl,
-      trustsProxies: trustedProxies.kind !== 'none',
-      peer: ctx.req.socket.remoteAddress,
-      host: headerOf(ctx, 'host'),
-    });
   return {
-    apiKey: headers.apiKey,
+    apiKey: settings.headers.apiKey,
     cookieOf,
-    cookieOfRequest,
+    cookieOfRequest: (ctx: ApiContext) => cookieFor(ctx, settings),
     readBody: bodyReader(settings),
-    keyOf: (ctx: ApiContext): string | undefined =>
-      keyIn(cookieIn(headerOf(ctx, 'cookie'), cookieOfRequest(ctx).name)),
+    keyOf: (ctx: ApiContext): string | undefined => keyIn(ctx.cookies.get(cookieFor(ctx, settings).name)),
   };
 };
 type Requests = ReturnType<typeof requests>;

@@ -1,4 +1,4 @@
-import { pace, type Pace } from '../../src/ingest/pace';
+import { pace } from '../../src/ingest/pace';
 import { deferred } from '../support/waiting';
 
 /** Read models that show what the test sets, on a clock that the test moves. */
@@ -30,7 +30,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 /** Appends batches of 500, each shown after some time, and returns how many were ahead when it first had to wait. */
 const batchesAhead = async (batches: number, shownAfterMs: number): Promise<readonly number[]> => {
   const models = slowReadModels();
-  const one: Pace = pace(models.reached, models.now);
+  const one: ReturnType<typeof pace> = pace(models.reached, models.now);
   const ahead: number[] = [];
   let shown = 0;
   for (let batch = 1; batch <= batches; batch += 1) {
