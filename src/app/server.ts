@@ -10,7 +10,7 @@ import { api } from '../http/api';
 import type { ApiDependencies, EventSource } from '../http/dependencies';
 import { openListener, type Listener } from '../http/listener';
 import { operations } from '../http/operations';
-import { signedCursors } from '../http/routes/pagination';
+import { signedCursors } from '../http/routes/cursors';
 import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { readTrustedProxies } from '../limits/trusted-proxies';

@@ -10,8 +10,7 @@ import {
 } from '@opentelemetry/api';
 import type { EventLog } from '../event-log/event-log';
 import { codeOf } from '../fault';
-import type { ApiContext } from '../http/context';
-import type { TraceParent } from '../http/request/trace-parent';
+import type { ApiContext, TraceParent } from '../http/context';
 import type { RequestSpan, Tracing } from '../http/request/tracing';
 import { sentStatus } from '../http/response/access-log';
 import { programVersion } from '../version';

@@ -3,22 +3,6 @@ import type { Batch, EventLog, Position, ReadFrom } from '../event-log/event-log
 import type { Streams } from '../event-log/streams';
 import { condition } from '../async/condition';
 
-/** Wakes the followers of a tenant when it has new events. Follows the log once, however many followers there are. */
-export interface LiveTail {
-  /** Once resolved, no later append is missed. */
-  follow(tenantId: string): Promise<Follower>;
-}
-
-export interface Follower {
-  /** A number that changes whenever the tenant may have new events. */
-  changes(): number;
-  /** The next events of the tenant after a position. Followers at the same position share the read. */
-  read(after: Position | undefined): Promise<Batch>;
-  /** Waits until `changes` differs from this, or the signal is aborted. */
-  wait(since: number, abort: AbortSignal): Promise<void>;
-  stop(): void;
-}
-
 const RETRY_MS = 500;
 /** How long a read is shared: all followers of a tenant read at about the same time. */
 const SHARED_MS = 100;
@@ -70,11 +54,13 @@ const followerOf = (
   followed: Followed,
   readAfter: (after: Position | undefined) => Read,
   leave: () => void,
-): Follower => {
+) => {
   let isFollowing = true;
   return {
-    changes: () => followed.changes,
-    read: (after) => {
+    /** A number that changes whenever the tenant may have new events. */
+    changes: (): number => followed.changes,
+    /** The next events of the tenant after a position. Followers at the same position share the read. */
+    read: (after: Position | undefined): Read => {
       const shared = followed.reads.get(after);
       if (shared !== undefined) return shared;
       const read = readAfter(after);
@@ -83,17 +69,21 @@ const followerOf = (
       read.then(() => setTimeout(forget, SHARED_MS).unref(), forget);
       return read;
     },
-    wait: async (since, abort) => {
+    /** Waits until `changes` differs from this, or the signal is aborted. */
+    wait: async (since: number, abort: AbortSignal): Promise<void> => {
       if (followed.changes === since) await followed.changed.wait({ abort });
     },
-    stop: () => {
+    stop: (): void => {
       if (isFollowing) leave();
       isFollowing = false;
     },
   };
 };
 
-export const liveTail = (log: FollowedLog, streams: Streams): LiveTail => {
+export type Follower = ReturnType<typeof followerOf>;
+
+/** Wakes the followers of a tenant when it has new events. Follows the log once, however many followers there are. */
+export const liveTail = (log: FollowedLog, streams: Streams) => {
   const tenants = new Map<string, Followed>();
   let running: { readonly stop: AbortController; readonly started: Promise<void> } | undefined;
 
@@ -124,7 +114,8 @@ export const liveTail = (log: FollowedLog, streams: Streams): LiveTail => {
   };
 
   return {
-    follow: async (tenantId) => {
+    /** Once resolved, no later append is missed. */
+    follow: async (tenantId: string): Promise<Follower> => {
       const followed = tenants.get(tenantId) ?? {
         changes: 0,
         followers: 0,
@@ -149,3 +140,5 @@ export const liveTail = (log: FollowedLog, streams: Streams): LiveTail => {
     },
   };
 };
+
+export type LiveTail = ReturnType<typeof liveTail>;

@@ -10,7 +10,6 @@ import type { EventText, StreamRequest } from './event-texts';
 import type { EventSearch } from './find-event';
 import type { PastApplicationPage, PastQuestion } from './past-applications';
 import type { Moment } from './tenant-history';
-import { tenantSlots, type Until } from './tenant-slots';
 
 /** Reads that may take long, in a thread of their own (`reading-tasks.ts`), so that they delay no other request. */
 export interface Reading {
@@ -33,6 +32,14 @@ export interface EventChunks {
   /** Undefined: there was none in this time, or before the abort. Throws why the log cannot be read. */
   next(withinMs: number, abort: AbortSignal): Promise<EventChunk | undefined>;
   close(): void;
+}
+
+/** Work ends with its deadline, and with its caller. */
+export interface Until {
+  /** On the monotonic clock. */
+  readonly deadline: number;
+  /** The caller has disconnected. */
+  readonly gone: AbortSignal;
 }
 
 /** What has one answer. */
@@ -112,6 +119,54 @@ const chunksFrom = (port: MessagePort): EventChunks => {
       return answer;
     },
     close: () => port.close(),
+  };
+};
+
+interface Slots {
+  taken: number;
+  /** Those who wait, longest first. */
+  readonly waiting: Set<() => void>;
+}
+
+/** Lets each tenant have a number of things under way at a time. */
+const tenantSlots = (perTenant: number) => {
+  const tenants = new Map<string, Slots>();
+
+  const release = (tenantId: string, slots: Slots): void => {
+    slots.taken -= 1;
+    const [next] = slots.waiting;
+    next?.();
+    if (slots.taken === 0) tenants.delete(tenantId);
+  };
+
+  /** Waits in order for a slot. Call the returned function once, when it is free again. Undefined: there was none in time. */
+  return (tenantId: string, { deadline, gone }: Until): Promise<(() => void) | undefined> => {
+    const slots = tenants.get(tenantId) ?? { taken: 0, waiting: new Set() };
+    tenants.set(tenantId, slots);
+    const taken = (): (() => void) => {
+      slots.taken += 1;
+      return () => release(tenantId, slots);
+    };
+    if (slots.taken < perTenant) return Promise.resolve(taken());
+    return new Promise((resolve) => {
+      const stopWaiting = (): void => {
+        clearTimeout(timer);
+        slots.waiting.delete(begin);
+        gone.removeEventListener('abort', giveUp);
+      };
+      const begin = (): void => {
+        stopWaiting();
+        resolve(taken());
+      };
+      const giveUp = (): void => {
+        stopWaiting();
+        resolve(undefined);
+      };
+      const timer = setTimeout(giveUp, Math.max(0, deadline - monotonicMs()));
+      slots.waiting.add(begin);
+      gone.addEventListener('abort', giveUp);
+      if (gone.aborted) giveUp();
+    });
   };
 };
 

@@ -20,7 +20,7 @@ import {
   type TenantOptions,
   type YesOption,
 } from './arguments';
-import { confirmedDeletion } from './confirmation';
+import { confirmedIrreversible } from './confirmation';
 import { applicationsOf, keyViewsOf, knownApplication, type KeyView } from './lookups';
 import { sessionCommand, writeAndWarn } from './operator-session';
 import { printJson, printMany, printOne, printRecord, printTable } from './output';
@@ -168,7 +168,7 @@ const remove = (io: Io): Command =>
   sessionCommand(io, 'delete', async (session, id: string, options: TenantOptions & YesOption) => {
     const { name } = mustHave(mustBeActive(await session.stateOf(options.tenant)), id);
     const what = `delete the Application ${id} ${JSON.stringify(name)} and its keys`;
-    if (!(await confirmedDeletion(io, what, options))) return;
+    if (!(await confirmedIrreversible(io, what, options))) return;
     await writeAndWarn(session, options.tenant, deleteApplication(id), options.actor);
     printOne(io, { application_id: id, status: 'deleted' }, options);
   })

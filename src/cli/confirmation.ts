@@ -29,7 +29,7 @@ export const confirmedIrreversible = async (
   io: Io,
   what: string,
   { yes }: YesOption,
-  otherwise: string,
+  otherwise = 'Nothing was deleted.',
 ): Promise<boolean> => {
   if (yes === true) return true;
   if (io.stdin.isTTY !== true)
@@ -39,6 +39,3 @@ export const confirmedIrreversible = async (
     );
   return confirmed(io, `Really ${what}? This cannot be undone.`, otherwise);
 };
-
-export const confirmedDeletion = (io: Io, what: string, options: YesOption): Promise<boolean> =>
-  confirmedIrreversible(io, what, options, 'Nothing was deleted.');

@@ -14,19 +14,6 @@ import { goOnAtCtrlZ, notice } from './output';
 import { withProgress } from './progress';
 import type { Io } from './io';
 
-/** The app for one command, on the data of the server, which may be running. */
-export interface OperatorSession {
-  readonly io: Io;
-  readonly app: App;
-  readonly configuration: Configuration;
-  /** Decides and writes as the operator, then waits until the read models show it. */
-  write(tenantId: string, decide: Decide, actor?: string): Promise<Tenant>;
-  /** The current state of the tenant, read from its stream. */
-  stateOf(tenantId: string): Promise<Tenant>;
-  /** Waits until the read models have caught up with the log, or for a while. Tells which of them cannot. */
-  upToDate(): Promise<void>;
-}
-
 const WRITE_MS = 5_000;
 const CATCH_UP_MS = 2_000;
 
@@ -55,11 +42,13 @@ const askForOperator = (io: Io, { OPERATOR_ID }: Configuration): void => {
   );
 };
 
-const sessionOf = (io: Io, app: App, configuration: Configuration): OperatorSession => ({
+/** The app for one command, on the data of the server, which may be running. */
+const sessionOf = (io: Io, app: App, configuration: Configuration) => ({
   io,
   app,
   configuration,
-  write: async (tenantId, decide, actor) => {
+  /** Decides and writes as the operator, then waits until the read models show it. */
+  write: async (tenantId: string, decide: Decide, actor?: string): Promise<Tenant> => {
     const request = operatorRequest(tenantId, actor ?? configuration.OPERATOR_ID, WRITE_MS);
     const { tenant, position } = await app.ledger.execute({ ...request, decide });
     if (actor === undefined) askForOperator(io, configuration);
@@ -69,8 +58,10 @@ const sessionOf = (io: Io, app: App, configuration: Configuration): OperatorSess
     );
     return tenant;
   },
-  stateOf: (tenantId) => app.ledger.stateOf(tenantId, monotonicMs() + WRITE_MS),
-  upToDate: async () => {
+  /** The current state of the tenant, read from its stream. */
+  stateOf: (tenantId: string): Promise<Tenant> => app.ledger.stateOf(tenantId, monotonicMs() + WRITE_MS),
+  /** Waits until the read models have caught up with the log, or for a while. Tells which of them cannot. */
+  upToDate: async (): Promise<void> => {
     const head = await app.log.head();
     await catchUp(io, app, head?.position ?? '').catch((error: unknown) => {
       if (!isDamage(error)) throw error;
@@ -79,6 +70,8 @@ const sessionOf = (io: Io, app: App, configuration: Configuration): OperatorSess
     });
   },
 });
+
+export type OperatorSession = ReturnType<typeof sessionOf>;
 
 /**
  * Opens the app for one command and always closes it. Only commands that can start a new ledger create missing data.

@@ -1,12 +1,4 @@
 import type { Io } from './io';
-/** A status line that overwrites itself. Silent if stderr is not a TTY. */
-export interface ProgressLine {
-  show(text: string): void;
-  /** Shows the progress of a step, its rate and the time left. */
-  showStep(step: string, done: number, total: number): void;
-  /** Makes room for other output. */
-  clear(): void;
-}
 
 const MIN_INTERVAL_MS = 100;
 const CLEAR_LINE = '\r\u001b[K';
@@ -22,7 +14,8 @@ export const paceOf = (done: number, total: number, recent: number, ms: number):
   return `${done} of ${total} events, ${Math.round(rate)}/s${left}`;
 };
 
-const progressLine = ({ stderr }: Io, title: string): ProgressLine => {
+/** A status line that overwrites itself. Silent if stderr is not a TTY. */
+const progressLine = ({ stderr }: Io, title: string) => {
   const isShown = stderr.isTTY === true;
   let shownAt = 0;
   let first = { step: '', done: 0, at: 0 };
@@ -34,16 +27,20 @@ const progressLine = ({ stderr }: Io, title: string): ProgressLine => {
   };
   return {
     show,
-    showStep: (step, done, total) => {
+    /** Shows the progress of a step, its rate and the time left. */
+    showStep: (step: string, done: number, total: number): void => {
       if (first.step !== step) first = { step, done, at: Date.now() };
       const pace = paceOf(done, total, done - first.done, Date.now() - first.at);
       show(`${step} ${shareOf(done, total)} (${pace})`);
     },
-    clear: () => {
+    /** Makes room for other output. */
+    clear: (): void => {
       if (isShown && shownAt > 0) stderr.write(CLEAR_LINE);
     },
   };
 };
+
+export type ProgressLine = ReturnType<typeof progressLine>;
 
 /** Shows a progress line while the work runs. */
 export const withProgress = <T>(

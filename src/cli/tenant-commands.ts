@@ -20,7 +20,7 @@ import {
   type JsonOption,
   type YesOption,
 } from './arguments';
-import { confirmedDeletion } from './confirmation';
+import { confirmedIrreversible } from './confirmation';
 import { allTenants, knownTenant } from './lookups';
 import { sessionCommand } from './operator-session';
 import { counted, printMany, printOne, visible } from './output';
@@ -153,7 +153,7 @@ const remove = (io: Io): Command =>
   sessionCommand(io, 'delete', async (session, tenantId: string, options: ActorOptions & YesOption) => {
     const { name, applications } = mustBeActive(await session.stateOf(tenantId));
     const what = `delete the tenant ${tenantId} ${JSON.stringify(name)} with ${counted(applications.size, 'Application')} and every key`;
-    if (!(await confirmedDeletion(io, what, options))) return;
+    if (!(await confirmedIrreversible(io, what, options))) return;
     await session.write(tenantId, deleteTenant(), options.actor);
     printOne(io, { tenant_id: tenantId, status: 'deleted' }, options);
   })

@@ -2,7 +2,14 @@ import type { Middleware, ParameterizedContext } from 'koa';
 import type { Identity } from '../ledger/identify';
 import type { PresentedKey } from '../ledger/request';
 import type { HttpProblemCode } from '../problems';
-import type { TraceParent } from './request/trace-parent';
+
+/** The position of a request in a trace: the header `traceparent` of W3C Trace Context. */
+export interface TraceParent {
+  readonly traceId: string;
+  readonly spanId: string;
+  /** Two hex digits; the last bit says whether the caller samples the trace. */
+  readonly flags: string;
+}
 
 /** What the middleware learns about one request. Handlers, access log, metrics and spans read it. */
 export interface ApiState {

@@ -12,7 +12,7 @@ import type { RateLimits } from '../limits/rate-limits';
 import type { TrustedProxies } from '../limits/trusted-proxies';
 import type { ApiContext, Step } from './context';
 import type { Tracing } from './request/tracing';
-import type { Cursors } from './routes/pagination';
+import type { Cursors } from './routes/cursors';
 
 /** What the API works with. */
 export interface ApiDependencies {

@@ -50,13 +50,6 @@ export interface Connections {
   readonly refused: number;
 }
 
-export interface Listener {
-  readonly url: string;
-  connections(): Promise<Connections>;
-  /** Stops accepting connections, lets requests in flight finish within this time, then closes all that remain. */
-  close(withinMs: number): Promise<void>;
-}
-
 const codeFor = (error: NodeJS.ErrnoException): HttpProblemCode => {
   if (error.code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large';
   if (error.code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return 'body_too_large';
@@ -172,7 +165,7 @@ const listen = (server: Server, options: ListenerOptions): Promise<AddressInfo> 
     });
   });
 
-export const openListener = async (handle: RequestListener, options: ListenerOptions): Promise<Listener> => {
+export const openListener = async (handle: RequestListener, options: ListenerOptions) => {
   const { headersMs, requestMs, keepAliveMs, silenceMs } = options.timeouts ?? TIMEOUTS;
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -215,9 +208,12 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
   return {
     url: `http://${host}:${port}`,
     connections: () =>
-      new Promise((resolve) =>
+      new Promise<Connections>((resolve) =>
         server.getConnections((_, open) => resolve({ open, max, refused: refusedConnections })),
       ),
-    close: (withinMs) => closeServer(server, unused, withinMs),
+    /** Stops accepting connections, lets requests in flight finish within this time, then closes all that remain. */
+    close: (withinMs: number) => closeServer(server, unused, withinMs),
   };
 };
+
+export type Listener = Awaited<ReturnType<typeof openListener>>;

@@ -1,11 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  childOf,
-  readTraceParent,
-  traceParentText,
-  type TraceParent,
-} from '../../src/http/request/trace-parent';
+import type { TraceParent } from '../../src/http/context';
+import { childOf, readTraceParent, traceParentText } from '../../src/http/request/tracing';
 import { SpanKind } from '@opentelemetry/api';
 import { ask } from '../support/http';
 import { freshFolder } from '../support/folders';

@@ -78,27 +78,19 @@ const generationRows = async ({ app }: OperatorSession) => {
   return rows.filter((row) => row !== undefined);
 };
 
-/** Why live generations cannot be read. */
-const damages = async ({ app }: OperatorSession): Promise<readonly string[]> => {
-  const { projections: shown } = await ledgerStatus(app);
-  return shown.flatMap(({ damage }) => damage ?? []);
-};
-
-const rebuilds = async ({ app }: OperatorSession) =>
-  (await runningRebuilds(app.replay.readModels)).map(({ projection, holder, step }) => ({
-    projection,
-    holder,
-    ...step,
-  }));
-
 const run = async (session: OperatorSession, options: JsonOption): Promise<void> => {
-  const { io } = session;
+  const { io, app } = session;
   const status = {
-    head: (await session.app.log.head())?.position ?? null,
-    projector: (await session.app.projecting.holder()) ?? null,
+    head: (await app.log.head())?.position ?? null,
+    projector: (await app.projecting.holder()) ?? null,
     generations: await generationRows(session),
-    rebuilds: await rebuilds(session),
-    damages: await damages(session),
+    rebuilds: (await runningRebuilds(app.replay.readModels)).map(({ projection, holder, step }) => ({
+      projection,
+      holder,
+      ...step,
+    })),
+    /** Why live generations cannot be read. */
+    damages: (await ledgerStatus(app)).projections.flatMap(({ damage }) => damage ?? []),
   };
   const isParked = status.generations.some(({ role, parked }) => role === 'live' && parked > 0);
   if (isParked || status.damages.length > 0) io.exitCode = 1;

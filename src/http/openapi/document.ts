@@ -1,4 +1,4 @@
-import type { HeaderNames } from '../../configuration';
+import type { ApiSettings } from '../dependencies';
 import { publicPages } from '../routes/public-pages';
 import { tags, type Route } from '../routes/route';
 import type { Schema } from '../routes/schema';
@@ -6,14 +6,6 @@ import { headersFor, sharedHeaders } from './response-headers';
 import { namedSchemas } from './named-schemas';
 import { publicOperation, operation, PATH_PARAMETER } from './operation';
 import { problemSchemas } from './problem-docs';
-
-/** What the OpenAPI 3.1 document is generated from: the declared routes with the schemas that validate requests. */
-export interface Described {
-  readonly routes: readonly Route[];
-  readonly headers: HeaderNames;
-  readonly publicUrl: string;
-  readonly version: string;
-}
 
 const SECURITY = 'apiKey';
 
@@ -26,7 +18,15 @@ const DESCRIPTION = [
   'Lengths are counted in UTF-16 units: a character outside the Basic Multilingual Plane counts as two.',
 ].join(' ');
 
-export const openApiDocument = ({ routes, headers: names, publicUrl, version }: Described): Schema => {
+/** The OpenAPI 3.1 document, generated from the declared routes with the schemas that validate requests. */
+export const openApiDocument = ({
+  routes,
+  headers: names,
+  publicUrl,
+  version,
+}: Pick<ApiSettings, 'headers' | 'publicUrl' | 'version'> & {
+  readonly routes: readonly Route[];
+}): Schema => {
   const schemas = namedSchemas();
   const headers = headersFor(names);
   const paths: Record<string, Record<string, Schema>> = {};

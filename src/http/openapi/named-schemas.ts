@@ -13,16 +13,7 @@ const publishedName = ({ description }: Schema): Schema => ({
   examples: ['Acme'],
 });
 
-export interface NamedSchemas {
-  /**
-   * The schema as published: schemas with a title become named ones, and are referenced. Their description says what
-   * they are for in that place, and stays there.
-   */
-  published(schema: Schema): Schema;
-  named(): Readonly<Record<string, Schema>>;
-}
-
-export const namedSchemas = (): NamedSchemas => {
+export const namedSchemas = () => {
   const collected = new Map<string, Schema>();
 
   const publishedWithin = (value: unknown): unknown => {
@@ -30,6 +21,10 @@ export const namedSchemas = (): NamedSchemas => {
     return typeof value === 'object' && value !== null ? published(value as Schema) : value;
   };
 
+  /**
+   * The schema as published: schemas with a title become named ones, and are referenced. Their description says what
+   * they are for in that place, and stays there.
+   */
   const published = (schema: Schema): Schema => {
     const { title, validName, ...rest } = schema;
     const members = Object.fromEntries(
@@ -45,3 +40,5 @@ export const namedSchemas = (): NamedSchemas => {
 
   return { published, named: () => Object.fromEntries(collected) };
 };
+
+export type NamedSchemas = ReturnType<typeof namedSchemas>;

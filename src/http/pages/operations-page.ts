@@ -78,16 +78,19 @@ const table = (names: readonly string[], rows: readonly (readonly Cell[])[]): Ht
     </tbody>
   </table>`;
 
-const facts = (rows: readonly (readonly [string, Cell])[]): Html =>
+/** What has no value is left out. */
+const facts = (rows: readonly (readonly [string, Cell | undefined])[]): Html =>
   html`<table>
     <tbody>
-      ${rows.map(
-        ([name, value]) =>
-          html`<tr>
-            <th scope="row">${name}</th>
-            <td>${value}</td>
-          </tr>`,
-      )}
+      ${rows
+        .filter(([, value]) => value !== undefined)
+        .map(
+          ([name, value = '']) =>
+            html`<tr>
+              <th scope="row">${name}</th>
+              <td>${value}</td>
+            </tr>`,
+        )}
     </tbody>
   </table>`;
 
@@ -102,14 +105,10 @@ const unknown = html`<p>Not known now.</p>`;
 
 const stores = ({ status, readModelStore }: OperationsView): Html =>
   facts([
-    ...(status === undefined
-      ? []
-      : [
-          ['Event log', status.log.store] as const,
-          ['Its identity', status.log.identity] as const,
-          ['Its head', status.log.head ?? 'none: it is empty'] as const,
-          ...(status.log.trouble === undefined ? [] : [['Trouble', status.log.trouble] as const]),
-        ]),
+    ['Event log', status?.log.store],
+    ['Its identity', status?.log.identity],
+    ['Its head', status && (status.log.head ?? 'none: it is empty')],
+    ['Trouble', status?.log.trouble],
     ['Read models', readModelStore],
   ]);
 
@@ -167,7 +166,7 @@ const limitsOf = (limits: RateLimitsStatus): Html =>
   facts([
     ['Blocks since the start', limits.blocks_started],
     ['Counted', limits.shared ? 'together with the other instances' : 'by this process alone'],
-    ...(limits.trouble === undefined ? [] : [['Trouble', limits.trouble] as const]),
+    ['Trouble', limits.trouble],
     ['Counters in memory', limits.counters_kept],
     ['Counters dropped for room', limits.counters_dropped],
     ['Requests counted alone', limits.counted_alone],

@@ -72,16 +72,12 @@ export interface ApiDescription {
   };
 }
 
-export interface Call {
-  readonly method: string;
-  readonly path: string;
-  readonly operation: Operation;
-}
-
-export const callsOf = ({ paths }: ApiDescription): readonly Call[] =>
+export const callsOf = ({ paths }: ApiDescription) =>
   Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
   );
+
+export type Call = ReturnType<typeof callsOf>[number];
 
 export const isSuccess = ([status]: readonly [string, Response]): boolean => Number(status) < 400;
 
@@ -103,21 +99,12 @@ export const headersIn = (
 ): readonly (readonly [string, Header])[] =>
   Object.entries(headers).map(([name, { $ref }]) => [name, components.headers[lastPart($ref)] as Header]);
 
-/** The code, title and members of a problem, by its schema. */
-export interface DescribedProblem {
-  readonly code: string;
-  readonly title: string;
-  readonly schema: JsonSchema;
-}
-
-const describedProblem = (schema: JsonSchema): DescribedProblem => ({
-  code: String(schema.properties?.['code']?.const),
-  title: String(schema.properties?.['title']?.const),
-  schema,
-});
-
-/** The problems that an error response may have. */
+/** The problems that an error response may have: the code, title and members of each, by its schema. */
 export const problemsIn = (description: ApiDescription, { content = {} }: Response) =>
-  Object.values(content).flatMap(({ schema = {} }) =>
-    (schema.oneOf ?? [schema]).map((one) => describedProblem(resolved(description, one))),
+  Object.values(content).flatMap(({ schema: declared = {} }) =>
+    (declared.oneOf ?? [declared]).map((one) => {
+      const schema = resolved(description, one);
+      const { code, title } = schema.properties ?? {};
+      return { code: String(code?.const), title: String(title?.const), schema };
+    }),
   );

@@ -251,11 +251,9 @@ const introduction = (
     </section>`;
 };
 
-interface Group {
-  readonly name: string;
-  readonly description: string;
-  readonly calls: readonly Call[];
-}
+/** The calls of each tag. */
+const groupsOf = ({ tags }: ApiDescription, calls: readonly Call[]) =>
+  tags.map((tag) => ({ ...tag, calls: calls.filter(({ operation }) => operation.tags.includes(tag.name)) }));
 
 const languageChoice = (): Html =>
   html`<fieldset>
@@ -270,7 +268,7 @@ const languageChoice = (): Html =>
   </fieldset>`;
 
 /** Stays in view. The script shows the search box; without it the list is whole. */
-const callList = (groups: readonly Group[]): Html =>
+const callList = (groups: ReturnType<typeof groupsOf>): Html =>
   html`<nav class="calls" aria-label="Calls">
     <label class="toggle"><input type="checkbox" /> List of calls</label>
     <div>
@@ -304,10 +302,7 @@ export const referencePage = (document: Schema): string => {
   const calls = callsOf(description);
   const common = commonHeaders(description, calls);
   const commonNames = common.map(([name]) => name);
-  const groups = description.tags.map((tag): Group => ({
-    ...tag,
-    calls: calls.filter(({ operation }) => operation.tags.includes(tag.name)),
-  }));
+  const groups = groupsOf(description, calls);
   return page(
     'API reference',
     html`${callList(groups)}

@@ -1,10 +1,4 @@
-import type { Call, Media } from './reference-document';
-
-/** The same call in the languages that the API reference offers. Each works as is once URL and KEY are set. */
-export interface Sample {
-  readonly language: string;
-  readonly code: string;
-}
+import type { Call } from './reference-document';
 
 /** What the samples need to know about a call. */
 interface Request {
@@ -25,20 +19,16 @@ const pathOf = ({ path, operation }: Call): string =>
       path,
     );
 
-const answerOf = (content: Readonly<Record<string, Media>> | undefined): Request['answer'] => {
-  if (content === undefined) return 'nothing';
-  return content['application/json'] === undefined ? 'text' : 'json';
-};
-
 const requestOf = (call: Call, keyHeader: string): Request => {
   const { method, operation } = call;
-  const [success] = Object.values(operation.responses);
+  const content = Object.values(operation.responses)[0]?.content;
+  const withContent = content?.['application/json'] === undefined ? 'text' : 'json';
   return {
     method: method.toUpperCase(),
     path: pathOf(call),
     keyHeader: operation.security?.length === 0 ? undefined : keyHeader,
     body: operation.requestBody?.content['application/json'].example,
-    answer: answerOf(success?.content),
+    answer: content === undefined ? 'nothing' : withContent,
   };
 };
 
@@ -142,7 +132,8 @@ const LANGUAGES = { curl, TypeScript: typescript, Python: python };
 
 export const languages: readonly string[] = Object.keys(LANGUAGES);
 
-export const samplesOf = (call: Call, keyHeader: string): readonly Sample[] => {
+/** The same call in the languages that the API reference offers. Each works as is once URL and KEY are set. */
+export const samplesOf = (call: Call, keyHeader: string) => {
   const request = requestOf(call, keyHeader);
   return Object.entries(LANGUAGES).map(([language, write]) => ({ language, code: write(request) }));
 };

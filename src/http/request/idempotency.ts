@@ -13,27 +13,20 @@ export const sentIdempotencyKey = (ctx: ApiContext, headers: HeaderNames): strin
   headerOf(ctx, headers.idempotencyKey) ?? headerOf(ctx, STANDARD);
 
 /** From our header or the standard one. If both are sent, they must be equal. */
-const idempotencyKeyOf = (ctx: ApiContext, headers: HeaderNames): string | undefined => {
-  const custom = headerOf(ctx, headers.idempotencyKey);
-  const standard = headerOf(ctx, STANDARD);
-  if (custom !== undefined && standard !== undefined && custom !== standard)
-    throw invalid({ [headers.idempotencyKey]: [`differs from ${STANDARD}`] });
-  const key = sentIdempotencyKey(ctx, headers);
-  if (key === undefined) return undefined;
-  const name = custom === undefined ? STANDARD : headers.idempotencyKey;
-  // It is stored with the event, which must not contain a secret.
-  if (looksLikeKey(key)) throw invalid({ [name]: ['must not be an API key'] });
-  if (VISIBLE_ASCII.test(key)) return key;
-  throw invalid({ [name]: ['must be 1 to 255 visible ASCII characters'] });
-};
-
 export const idempotencyOf = (
   ctx: ApiContext,
   headers: HeaderNames,
   rawBody: string,
 ): Idempotency | undefined => {
-  const key = idempotencyKeyOf(ctx, headers);
+  const custom = headerOf(ctx, headers.idempotencyKey);
+  const standard = headerOf(ctx, STANDARD);
+  const key = custom ?? standard;
   if (key === undefined) return undefined;
+  const name = custom === undefined ? STANDARD : headers.idempotencyKey;
+  if (key !== (standard ?? key)) throw invalid({ [name]: [`differs from ${STANDARD}`] });
+  // It is stored with the event, which must not contain a secret.
+  if (looksLikeKey(key)) throw invalid({ [name]: ['must not be an API key'] });
+  if (!VISIBLE_ASCII.test(key)) throw invalid({ [name]: ['must be 1 to 255 visible ASCII characters'] });
   const hash = createHash('sha256').update(rawBody).digest('hex');
   return { key, scope: `${ctx.method} ${ctx.state.path}`, hash };
 };

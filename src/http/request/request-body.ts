@@ -27,17 +27,6 @@ const mustBeJson = (ctx: ApiContext): void => {
 
 const tooLarge = (limit: number) => fault('body_too_large', `The body is larger than ${limit} bytes.`);
 
-/** Refuses a large body before reading any of it. The parser would not: it overflows on lengths above 2^31. */
-const mustBeSmall = (ctx: ApiContext, limit: number): void => {
-  if (Number(ctx.req.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
-};
-
-/** Content codings are case-insensitive, but the parser only knows them in lower case. */
-const lowerCaseCoding = ({ req: { headers } }: ApiContext): void => {
-  const coding = headers['content-encoding'];
-  if (coding !== undefined) headers['content-encoding'] = coding.toLowerCase();
-};
-
 const faultOf = (error: ParserError, limit: number): Error => {
   if (error.status === 413) return tooLarge(limit);
   if (error.status === 415) return unsupported();
@@ -73,8 +62,12 @@ export const bodyReader = ({ bodyLimit }: ApiSettings): ReadBody => {
   return async (ctx, isOptional) => {
     if (isOptional && hasNoBody(ctx)) return;
     mustBeJson(ctx);
-    mustBeSmall(ctx, bodyLimit);
-    lowerCaseCoding(ctx);
+    const { headers } = ctx.req;
+    // Before reading any of it. The parser would not: it overflows on lengths above 2^31.
+    if (Number(headers['content-length'] ?? 0) > bodyLimit) throw tooLarge(bodyLimit);
+    // Content codings are case-insensitive, but the parser only knows them in lower case.
+    const coding = headers['content-encoding'];
+    if (coding !== undefined) headers['content-encoding'] = coding.toLowerCase();
     await parse(ctx, async () => undefined);
     setRequestTime(ctx);
     const rawBody = rawBodyOf(ctx);

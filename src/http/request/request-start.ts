@@ -6,7 +6,7 @@ import { securityHeaders } from '../response/security-headers';
 import { headerOf, type ApiContext, type Step } from '../context';
 import type { ApiDependencies } from '../dependencies';
 import { arrivalOf } from './pipelining';
-import { childOf, readTraceParent, traceParentText } from './trace-parent';
+import { childOf, readTraceParent, traceParentText } from './tracing';
 
 /** A response is promised within 2 s of the request's arrival; the remainder is for the network. */
 const RESPOND_WITHIN_MS = 1_900;

@@ -188,24 +188,19 @@ export const textParameter = (description: string, example: string): Parameter<s
 });
 
 export const dateParameter = (description: string): Parameter<string | undefined> => ({
-  description,
+  ...textParameter(description, '2026-01-31T12:00:00Z'),
   schema: { type: 'string', format: 'date-time' },
   rule: formats['date-time'].rule,
-  example: '2026-01-31T12:00:00Z',
-  mayBeEmpty: true,
-  fallback: undefined,
   read: readDate,
 });
 
-export const mustBeInOrder = ({ start_date, end_date }: DateRange): void => {
+export const mustBeInOrder = ({
+  start_date,
+  end_date,
+}: Readonly<Record<'start_date' | 'end_date', string | undefined>>): void => {
   if (start_date !== undefined && end_date !== undefined && start_date > end_date)
     throw invalid({ start_date: ['must not be after end_date'] });
 };
-
-interface DateRange {
-  readonly start_date: string | undefined;
-  readonly end_date: string | undefined;
-}
 
 /** One of many names. A misspelt one is refused with the nearest. */
 export const nameParameter = (
@@ -304,11 +299,6 @@ const ruleText = (parameter: Parameter<unknown> | undefined, [text = '']: readon
   return typeof rule === 'string' ? rule : rule(text);
 };
 
-const knownNames = (all: readonly (readonly [string, unknown])[]): string => {
-  const names = all.map(([name]) => name);
-  return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
-};
-
 /** Undeclared parameters are ignored by default. Refuse them where a filter without effect would mislead the caller. */
 export const queryCheck = <P extends Parameters>(
   parameters: P,
@@ -319,7 +309,8 @@ export const queryCheck = <P extends Parameters>(
     if (undeclared === 'ignored') return;
     const unknown = [...query.keys()].filter((name) => !Object.hasOwn(parameters, name));
     if (unknown.length === 0) return;
-    const text = `is not a parameter here; those are ${knownNames(all)}`;
+    const known = Object.keys(parameters);
+    const text = `is not a parameter here; those are ${known.slice(0, -1).join(', ')} and ${known.at(-1)}`;
     throw invalid(Object.fromEntries(unknown.map((name) => [name, [text]])));
   };
   const properties = Object.fromEntries(

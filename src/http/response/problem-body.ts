@@ -40,13 +40,12 @@ const PERMANENT: ReadonlySet<HttpProblemCode> = new Set([
   'upgrade_unfinished',
 ]);
 
-const isTransient = (code: HttpProblemCode): boolean => {
+export const problemHeaders = (code: HttpProblemCode): Readonly<Record<string, string>> => {
   const { status } = httpProblems[code];
-  return (status === 503 || status === 409) && !PERMANENT.has(code);
+  const isTransient = (status === 503 || status === 409) && !PERMANENT.has(code);
+  return {
+    'Cache-Control': 'no-store',
+    ...(status === 401 ? { 'WWW-Authenticate': 'ApiKey realm="tenant-ledger"' } : {}),
+    ...(isTransient ? { 'Retry-After': RETRY_AFTER } : {}),
+  };
 };
-
-export const problemHeaders = (code: HttpProblemCode): Readonly<Record<string, string>> => ({
-  'Cache-Control': 'no-store',
-  ...(httpProblems[code].status === 401 ? { 'WWW-Authenticate': 'ApiKey realm="tenant-ledger"' } : {}),
-  ...(isTransient(code) ? { 'Retry-After': RETRY_AFTER } : {}),
-});

@@ -9,9 +9,6 @@ import { ownMembersOf } from '../openapi/problem-docs';
 import { etagOf } from '../request/conditions';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
 
-/** The details of server errors may reveal internals; all others were written for the caller. */
-const isDetailPublic = (code: HttpProblemCode): boolean => httpProblems[code].status < 500;
-
 /** The members that only this problem has, without internal ones like `reason` and `tag`. */
 const ownMembers = (code: HttpProblemCode, error: unknown): Readonly<Record<string, unknown>> =>
   Object.fromEntries(ownMembersOf(code).map((name) => [name, moreOf(error)[name]]));
@@ -24,17 +21,16 @@ const noteProblem = (ctx: ApiContext, code: HttpProblemCode, error: unknown): vo
   if (code === 'internal_error') ctx.state.error = error;
 };
 
-/** The same for every reason: it tells a stranger nothing, but an honest client what to send. */
-const keyDetail = (header: string): string =>
-  `Send a valid API key in the header ${header}: it is missing, malformed, unknown, expired or revoked, or its tenant is deleted.`;
-
 const detailOf = (
   code: HttpProblemCode,
   error: unknown,
   { settings }: ApiDependencies,
 ): string | undefined => {
-  if (code === 'key_refused') return keyDetail(settings.headers.apiKey);
-  return isDetailPublic(code) ? messageOf(error) : undefined;
+  // The same for every reason: it tells a stranger nothing, but an honest client what to send.
+  if (code === 'key_refused')
+    return `Send a valid API key in the header ${settings.headers.apiKey}: it is missing, malformed, unknown, expired or revoked, or its tenant is deleted.`;
+  // The details of server errors may reveal internals; all others were written for the caller.
+  return httpProblems[code].status < 500 ? messageOf(error) : undefined;
 };
 
 /** What the caller lacks to do this, to grant it, or to obtain it through a key. */

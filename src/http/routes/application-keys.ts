@@ -7,33 +7,28 @@ import { newKey } from '../../ledger/new-key';
 import { bodyCheck, queryCheck } from '../request/validation';
 import {
   applicationIdOf,
-  applicationResource,
+  applicationSchema,
+  changeApplication,
   idParameter,
   idsParameter,
-  keyIdOf,
-  keyIdParameter,
-  keyIfNew,
-  keyNotFound,
-  keyProperties,
-  keyInputOf,
-  orInvalid,
-  typesParameter,
-  type WireKey,
-} from './application-requests';
-import {
-  applicationOfTenant,
-  applicationSchema,
-  applicationTag,
   keyDayExample,
   keyDaySchema,
   keyExample,
+  keyIdOf,
+  keyIdParameter,
+  keyIfNew,
+  keyInputOf,
+  keyNotFound,
+  keyProperties,
   keySchema,
   keyView,
   newApplicationExample,
   newKeyExample,
-} from './application-view';
-import { forceQuery, liveApplication, liveKeyViews, orUnavailable } from './applications';
-import { ok, route, type RouteRequest } from './route';
+  typesParameter,
+  type WireKey,
+} from './application-resource';
+import { changed, forceQuery, liveApplication, liveKeyViews, orUnavailable } from './applications';
+import { done, ok, route, type RouteRequest } from './route';
 import type { Stores } from '../dependencies';
 import { listOf, described } from './schema';
 
@@ -146,12 +141,10 @@ export const createApplicationKey = route({
     schema: keySchema,
     example: newKeyExample,
   },
-  handle: async (request, { ledger }) => {
+  handle: async (request, stores) => {
     const id = applicationIdOf(request);
     const { key, input } = newKey(request.tenantId, keyInputOf(request.body), request.at);
-    const resource = applicationResource(id, request);
-    const command = { ...request, decide: addKey(id, input), resource };
-    const { events, position, isRepeat } = await orInvalid(ledger.execute(command));
+    const { events, position, isRepeat } = await changeApplication(request, stores, id, addKey(id, input));
     const added = events.at(-1) as Caused<'KeyAdded'>;
     const body = keyView(keyAsAdded(added), { key: keyIfNew(key, added) });
     return { status: 201, body, position, isRepeat };
@@ -168,12 +161,10 @@ export const deleteApplicationKey = route<undefined, ReturnType<typeof forceQuer
   permission: 'application:update',
   query: forceQuery,
   response: { status: 204, description: 'The key is revoked.' },
-  handle: async (request, { ledger }) => {
+  handle: async (request, stores) => {
     const applicationId = applicationIdOf(request);
     const decide = revokeKey(keyIdOf(request), { applicationId, ...request.query });
-    const resource = applicationResource(applicationId, request);
-    const { position, isRepeat } = await ledger.execute({ ...request, decide, resource });
-    return { status: 204, position, isRepeat };
+    return done(await changeApplication(request, stores, applicationId, decide));
   },
 });
 
@@ -217,18 +208,13 @@ export const regenerateApplicationKey = route({
     example: newApplicationExample,
     etag: true,
   },
-  handle: async (request, { ledger }) => {
+  handle: async (request, stores) => {
     const id = applicationIdOf(request);
     const { key, input } = newKey(request.tenantId, keyInputOf(request.body), request.at);
     const decide = regenerateKey(id, input, request.body.grace_seconds ?? 0);
-    const resource = applicationResource(id, request);
-    const { tenant, events, position, isRepeat } = await orInvalid(
-      ledger.execute({ ...request, decide, resource }),
-    );
-    const active = mustBeActive(tenant);
-    const application = mustHave(active, id);
-    const added = events.at(-1) as Caused<'KeyAdded'>;
-    const view = applicationOfTenant(active, application, request.at, keyIfNew(key, added));
-    return { ...ok(view, applicationTag(application.changedAt, view)), position, isRepeat };
+    const executed = await changeApplication(request, stores, id, decide);
+    const added = executed.events.at(-1) as Caused<'KeyAdded'>;
+    const application = mustHave(mustBeActive(executed.tenant), id);
+    return changed(request, executed, application, keyIfNew(key, added));
   },
 });

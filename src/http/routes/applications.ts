@@ -20,38 +20,36 @@ import {
 import { keyRefused } from '../../domain/authority';
 import type { Caused } from '../../domain/events';
 import { applicationTypes, type ApplicationType } from '../../domain/permissions';
-import { mustBeActive, mustHave } from '../../domain/tenant';
+import { mustBeActive, mustHave, type Application } from '../../domain/tenant';
 import { fault, messageOf } from '../../fault';
+import type { Executed } from '../../ledger/ledger';
 import { newKey } from '../../ledger/new-key';
-import { bodyCheck, flagParameter, queryCheck } from '../request/validation';
-import {
-  applicationIdOf,
-  applicationNotFound,
-  applicationResource,
-  idParameter,
-  idsParameter,
-  keyDigestParameter,
-  keyProperties,
-  keyIfNew,
-  keyInputOf,
-  orInvalid,
-  typesParameter,
-  type WireKey,
-} from './application-requests';
+import { bodyCheck, flagParameter, queryCheck, textParameter } from '../request/validation';
 import {
   applicationExample,
   applicationFrom,
+  applicationIdOf,
+  applicationNotFound,
   applicationOfTenant,
   applicationSchema,
   applicationTag,
   applicationView,
   asUpdated,
+  changeApplication,
+  idParameter,
+  idsParameter,
+  keyIfNew,
+  keyInputOf,
+  keyProperties,
   keyView,
   newApplicationExample,
-} from './application-view';
+  orInvalid,
+  typesParameter,
+  type WireKey,
+} from './application-resource';
 import { asOfParameter, pastMoment } from './as-of';
-import { pageParameters, paginationOf, paginationSchema, placeOf } from './pagination';
-import { ok, route, type RouteResponse, type RouteRequest } from './route';
+import { pageParameters, paginationSchema, paging } from './pagination';
+import { done, ok, route, type RouteResponse, type RouteRequest } from './route';
 import type { Stores } from '../dependencies';
 import { listOf, described, record, type Schema } from './schema';
 
@@ -78,11 +76,6 @@ export const liveKeyViews = async (
 const viewOf = async (request: RouteRequest<unknown>, stores: Stores, application: ApplicationDocument) =>
   applicationView(request.tenantId, application, await liveKeyViews(request, stores, application.id));
 
-const shown = async (request: RouteRequest<unknown>, stores: Stores, application: ApplicationDocument) => {
-  const view = await viewOf(request, stores, application);
-  return ok(view, applicationTag(application.revision, view));
-};
-
 /** How many Applications are loaded before yielding to the event loop: each may have many keys. */
 const BATCH_SIZE = 10;
 
@@ -104,9 +97,16 @@ const listQuery = queryCheck(
   {
     id: idsParameter('Only these Applications; may be repeated.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
     type: typesParameter('Only Applications of these types; may be repeated.'),
-    key_digest: keyDigestParameter(
-      'Only Applications with a key, neither revoked nor expired, whose SHA-256 in hex begins like this; at least 8 characters.',
-    ),
+    key_digest: {
+      ...textParameter(
+        'Only Applications with a key, neither revoked nor expired, whose SHA-256 in hex begins like this; at least 8 characters.',
+        '5f0a6c1e',
+      ),
+      schema: { type: 'string', pattern: '^[0-9A-Fa-f]{8,64}$' },
+      rule: 'must be the first 8 to 64 characters of the SHA-256 of a key, in hex',
+      // In any case: tools print digests in either.
+      read: (text: string) => text.toLowerCase(),
+    },
     as_of: asOfParameter('The Applications as they were'),
     ...pageParameters('Applications'),
   },
@@ -117,29 +117,21 @@ const listQuery = queryCheck(
 const filterText = ({ ids, types, keyDigest }: ApplicationFilter, asOf?: string): string =>
   `applications ${JSON.stringify([ids?.toSorted() ?? null, types?.toSorted() ?? null, keyDigest, asOf])}`;
 
-type ListRequest = RouteRequest<undefined, ReturnType<typeof listQuery>>;
-
 /** Folds the tenant's own events, so the cost grows with their number. */
 const listAsOf = async (
-  request: ListRequest,
+  request: RouteRequest<undefined, ReturnType<typeof listQuery>>,
   stores: Stores,
   filter: ApplicationFilter,
   asOf: string,
 ): Promise<RouteResponse> => {
   const { tenantId, deadline, gone } = request;
-  const { page, size, start } = request.query;
-  const place = placeOf(start, stores.cursors, tenantId, filterText(filter, asOf));
+  const { page, size, place, shown } = paging(request, stores, filterText(filter, asOf));
   const skip = Number(place ?? 0) + (page - 1) * size;
   const question = { moment: await pastMoment(asOf, request, stores), filter, skip, size };
   const until = { deadline, gone: gone() };
   const { applications, total } = await stores.events.reading.applicationsAt(tenantId, question, until);
-  const end = skip + size;
-  const next =
-    end >= total ? undefined : stores.cursors.make(tenantId, filterText(filter, asOf), String(end));
-  return ok({
-    pagination: paginationOf({ page, size, total, next }),
-    data: applications.map(({ application, keys }) => applicationFrom(tenantId, application, keys)),
-  });
+  const data = applications.map(({ application, keys }) => applicationFrom(tenantId, application, keys));
+  return shown(data, total, skip + size >= total ? undefined : String(skip + size));
 };
 
 export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
@@ -164,20 +156,16 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
   },
   projection: FROM,
   handle: async (request, stores) => {
-    const { id: ids, type: types, key_digest: keyDigest, as_of: asOf, page, size, start } = request.query;
+    const { id: ids, type: types, key_digest: keyDigest, as_of: asOf } = request.query;
     const filter = { ids, types, keyDigest };
     if (asOf !== undefined) return listAsOf(request, stores, filter, asOf);
     const { tenantId, at } = request;
-    const place = placeOf(start, stores.cursors, tenantId, filterText(filter));
+    const { page, size, place, shown } = paging(request, stores, filterText(filter));
     const after = place === undefined ? {} : { after: Number(place) };
     const question = { filter, at, page, size, ...after };
     const { applications, total, last } = await findApplications(stores.reader(FROM), tenantId, question);
-    const next =
-      last === undefined ? undefined : stores.cursors.make(tenantId, filterText(filter), String(last));
-    return ok({
-      pagination: paginationOf({ page, size, total, next }),
-      data: await viewsOf(request, stores, applications),
-    });
+    const data = await viewsOf(request, stores, applications);
+    return shown(data, total, last === undefined ? undefined : String(last));
   },
 });
 
@@ -227,7 +215,8 @@ export const getApplication = route({
   projection: FROM,
   handle: async (request, stores) => {
     const application = await liveApplication(request, stores);
-    return shown(request, stores, application);
+    const view = await viewOf(request, stores, application);
+    return ok(view, applicationTag(application.revision, view));
   },
 });
 
@@ -311,6 +300,17 @@ export const createApplication = route({
   },
 });
 
+/** An Application as a change left it, with its new key if there is one. */
+export const changed = (
+  { at }: RouteRequest<unknown>,
+  { tenant, position, isRepeat }: Executed,
+  application: Application,
+  key?: string,
+): RouteResponse => {
+  const view = applicationOfTenant(mustBeActive(tenant), application, at, key);
+  return { ...ok(view, applicationTag(application.changedAt, view)), position, isRepeat };
+};
+
 interface WireUpdate {
   readonly name: string;
   readonly permissions?: readonly string[] | null;
@@ -358,16 +358,12 @@ export const updateApplication = route<WireUpdate, Force>({
   query: forceQuery,
   body: update,
   response: { ...applicationResponse, description: 'The updated Application.', etag: true },
-  handle: async (request, { ledger }): Promise<RouteResponse> => {
+  handle: async (request, stores) => {
     const id = applicationIdOf(request);
     const decide = decideToUpdate(id, { ...changesOf(request.body), ...request.query });
-    const { tenant, events, position, isRepeat } = await orInvalid(
-      ledger.execute({ ...request, decide, resource: applicationResource(id, request) }),
-    );
-    const active = mustBeActive(tenant);
-    const updated = asUpdated(mustHave(active, id), events);
-    const view = applicationOfTenant(active, updated, request.at);
-    return { ...ok(view, applicationTag(updated.changedAt, view)), position, isRepeat };
+    const executed = await changeApplication(request, stores, id, decide);
+    const active = mustBeActive(executed.tenant);
+    return changed(request, executed, asUpdated(mustHave(active, id), executed.events));
   },
 });
 
@@ -381,14 +377,8 @@ export const deleteApplication = route<undefined, Force>({
   permission: 'application:delete',
   query: forceQuery,
   response: { status: 204, description: 'The Application is deleted, and its keys are refused.' },
-  handle: async (request, { ledger }) => {
+  handle: async (request, stores) => {
     const id = applicationIdOf(request);
-    const decide = decideToDelete(id, request.query);
-    const { position, isRepeat } = await ledger.execute({
-      ...request,
-      decide,
-      resource: applicationResource(id, request),
-    });
-    return { status: 204, position, isRepeat };
+    return done(await changeApplication(request, stores, id, decideToDelete(id, request.query)));
   },
 });

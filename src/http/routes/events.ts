@@ -24,8 +24,7 @@ import { operationFilter } from './operation-filter';
 import { bytes, text, uuid } from './schema';
 import { ok, route, type RouteRequest } from './route';
 import type { Stores } from '../dependencies';
-import { orRelease, stillAllowed } from './open-stream';
-import { streamBody } from './stream-body';
+import { orRelease, stillAllowed, streamBody } from './stream-body';
 
 const PERMISSION = 'log:read';
 const NDJSON = 'application/x-ndjson';

@@ -7,8 +7,8 @@ import {
   queryCheck,
   textParameter,
 } from '../request/validation';
-import { countsExample, countsSchema } from './log-schemas';
 import { ok, route } from './route';
+import { count, described, listOf, moment, record, text, type Schema } from './schema';
 
 const INTERVALS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 type Interval = keyof typeof INTERVALS;
@@ -67,6 +67,46 @@ const momentsOf = (
   return { interval, moments: start === end ? [] : [start, ...inside, end] };
 };
 
+const countsSchema: Schema = record(
+  'LogCounts',
+  {
+    interval: described(text, 'As asked for.', 'hour'),
+    data: described(
+      listOf(
+        record('LogCount', {
+          start_date: described(
+            moment,
+            'When the interval starts. It ends with the next one, or with `end_date`.',
+          ),
+          count: described(count, 'How many rows it has.', 3),
+        }),
+      ),
+      'The intervals, oldest first.',
+    ),
+    groups: described(
+      listOf(
+        record('LogGroup', {
+          value: described(text, 'The operation or the entity type.', 'create'),
+          count: described(count, 'How many rows it has in the whole time.', 2),
+        }),
+      ),
+      'With `by`: the 10 largest groups, largest first. Of more than 100, the first 100 by name are compared.',
+    ),
+    rest: described(count, 'With `by`: how many rows are in none of these groups.', 0),
+  },
+  ['groups', 'rest'],
+);
+
+const countsExample = {
+  interval: 'hour',
+  data: [{ start_date: '2026-01-31T12:00:00.000Z', count: 3 }],
+  groups: [
+    { value: 'create', count: 2 },
+    { value: 'update', count: 1 },
+  ],
+  rest: 0,
+};
+
 export const countOwnLogs = route<undefined, Query>({
   method: 'get',
   path: '/logs/counts',
@@ -95,7 +135,7 @@ export const countOwnLogs = route<undefined, Query>({
         ? undefined
         : groupLogs(logs, tenantId, by, [first, last]),
     ]);
-    const data = counts.map((count, i) => ({ start_date: moments[i], count }));
+    const data = counts.map((rows, i) => ({ start_date: moments[i], count: rows }));
     return ok({ interval, data, ...(by === undefined ? {} : (groups ?? { groups: [], rest: 0 })) });
   },
 });

@@ -3,11 +3,11 @@ import { logView, type LogRow } from '../../../projections/logs';
 import { threadMs } from '../../async/clock';
 import { fault } from '../../fault';
 import { csvText } from './csv-response';
-import { stillAllowed } from './open-stream';
+
 import type { Stores } from '../dependencies';
 import type { RouteRequest } from './route';
 import { logSchema } from './log-schemas';
-import { streamBody } from './stream-body';
+import { stillAllowed, streamBody } from './stream-body';
 
 const COLUMNS = Object.keys(logSchema['properties'] as object) as (keyof ReturnType<typeof logView>)[];
 

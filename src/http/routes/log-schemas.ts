@@ -1,6 +1,6 @@
 import { paginationSchema } from './pagination';
 import { csvText } from './csv-response';
-import { count, listOf, described, moment, record, text, uuid, type Schema } from './schema';
+import { listOf, described, moment, record, text, uuid, type Schema } from './schema';
 
 export const logSchema = record(
   'Log',
@@ -44,52 +44,3 @@ export const logPageExample = {
 };
 
 export const logCsvExample = csvText([Object.keys(logExample), Object.values(logExample)]);
-
-export const countsSchema: Schema = record(
-  'LogCounts',
-  {
-    interval: described(text, 'As asked for.', 'hour'),
-    data: described(
-      listOf(
-        record('LogCount', {
-          start_date: described(
-            moment,
-            'When the interval starts. It ends with the next one, or with `end_date`.',
-          ),
-          count: described(count, 'How many rows it has.', 3),
-        }),
-      ),
-      'The intervals, oldest first.',
-    ),
-    groups: described(
-      listOf(
-        record('LogGroup', {
-          value: described(text, 'The operation or the entity type.', 'create'),
-          count: described(count, 'How many rows it has in the whole time.', 2),
-        }),
-      ),
-      'With `by`: the 10 largest groups, largest first. Of more than 100, the first 100 by name are compared.',
-    ),
-    rest: described(count, 'With `by`: how many rows are in none of these groups.', 0),
-  },
-  ['groups', 'rest'],
-);
-
-export const countsExample = {
-  interval: 'hour',
-  data: [{ start_date: '2026-01-31T12:00:00.000Z', count: 3 }],
-  groups: [
-    { value: 'create', count: 2 },
-    { value: 'update', count: 1 },
-  ],
-  rest: 0,
-};
-
-export const entityTypesSchema: Schema = listOf(
-  record('EntityType', {
-    display_name: described(text, 'For people.', 'Tenant'),
-    value: described(text, 'As used in `entity_type`.', 'tenant'),
-  }),
-);
-
-export const entityTypesExample = [{ display_name: 'Tenant', value: 'tenant' }];

@@ -11,15 +11,10 @@ import { uuidFrom } from '../../uuid';
 import { operationFilter } from './operation-filter';
 import { csvResponse, prefersCsv } from './csv-response';
 import { logCsv } from './log-csv';
-import { pageParameters, paginationOf, placeOf } from './pagination';
+import { pageParameters, paging } from './pagination';
 import { ok, route } from './route';
-import {
-  entityTypesExample,
-  entityTypesSchema,
-  logCsvExample,
-  logPageExample,
-  logPageSchema,
-} from './log-schemas';
+import { logCsvExample, logPageExample, logPageSchema } from './log-schemas';
+import { described, listOf, record, text } from './schema';
 
 const parameters = {
   entity_type: textParameter('Only logs of this entity type.', 'tenant'),
@@ -97,19 +92,13 @@ export const listLogs = route<undefined, Query>({
   projection: 'logs',
   handle: async (request, stores) => {
     const { tenantId, query: values } = request;
-    const { reader, cursors } = stores;
     const filter = filterOf(values, await operationFilter(values.operation, tenantId, stores));
     if (prefersCsv(request)) return csvResponse(await logCsv(filter, request, stores));
-    const { page, size, start } = values;
-    const older = olderThan(placeOf(start, cursors, tenantId, filterText(filter)));
-    const { rows, total, last } = await findLogs(reader('logs'), tenantId, { filter, page, size, ...older });
-    const next =
-      last === undefined ? undefined : cursors.make(tenantId, filterText(filter), placeAt(filter, last));
-    const body = {
-      pagination: paginationOf({ page, size, total, next }),
-      data: rows.map((row) => logView(tenantId, row)),
-    };
-    return ok(body);
+    const { page, size, place, shown } = paging(request, stores, filterText(filter));
+    const question = { filter, page, size, ...olderThan(place) };
+    const { rows, total, last } = await findLogs(stores.reader('logs'), tenantId, question);
+    const data = rows.map((row) => logView(tenantId, row));
+    return shown(data, total, last === undefined ? undefined : placeAt(filter, last));
   },
 });
 
@@ -123,8 +112,13 @@ export const listLogEntityTypes = route({
   response: {
     status: 200,
     description: `The entity types in the log: those of every Tenant, and the first ${MAX_TYPES.toLocaleString('en')} other types that occurred.`,
-    schema: entityTypesSchema,
-    example: entityTypesExample,
+    schema: listOf(
+      record('EntityType', {
+        display_name: described(text, 'For people.', 'Tenant'),
+        value: described(text, 'As used in `entity_type`.', 'tenant'),
+      }),
+    ),
+    example: [{ display_name: 'Tenant', value: 'tenant' }],
     truncatable: true,
   },
   projection: 'logs',

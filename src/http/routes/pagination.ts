@@ -1,35 +1,7 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
-import { invalid, textParameter, wholeNumberParameter } from '../request/validation';
+import type { Stores } from '../dependencies';
+import { invalid, textParameter, wholeNumberParameter, type ValuesOf } from '../request/validation';
+import { ok, type RouteRequest, type RouteResponse } from './route';
 import { count, described, record, text } from './schema';
-
-/** Opaque cursors into a list, signed so that they are valid only for the tenant and filter they were issued for. */
-export interface Cursors {
-  make(tenantId: string, filter: string, place: string): string;
-  /** The place; undefined: the cursor is forged, truncated, or for another tenant or filter. */
-  read(tenantId: string, filter: string, cursor: string): string | undefined;
-}
-
-const PARTS = /^([A-Za-z0-9_-]{1,128})\.[A-Za-z0-9_-]{43}$/;
-
-/** Compares the encoded texts: different texts may decode to the same bytes. */
-const isEqual = (received: string, expected: string): boolean =>
-  received.length === expected.length && timingSafeEqual(Buffer.from(received), Buffer.from(expected));
-
-export const signedCursors = (secret: string): Cursors => {
-  const make: Cursors['make'] = (tenantId, filter, place) => {
-    const hmac = createHmac('sha256', secret).update(JSON.stringify([tenantId, filter, place]));
-    return `${Buffer.from(place).toString('base64url')}.${hmac.digest('base64url')}`;
-  };
-  return {
-    make,
-    read: (tenantId, filter, cursor) => {
-      const match = PARTS.exec(cursor);
-      if (match === null) return undefined;
-      const place = Buffer.from(match[1] as string, 'base64url').toString();
-      return isEqual(cursor, make(tenantId, filter, place)) ? place : undefined;
-    },
-  };
-};
 
 const MAX_PAGE_SIZE = 100;
 const DEFAULT_PAGE_SIZE = 20;
@@ -43,20 +15,6 @@ export const pageParameters = (things: string) => ({
   ),
   start: textParameter('A cursor: `after` or `next` of an earlier response to the same filters.', ''),
 });
-
-/** The place that the cursor `start` encodes. */
-export const placeOf = (
-  start: string | undefined,
-  cursors: Cursors,
-  tenantId: string,
-  filter: string,
-): string | undefined => {
-  if (start === undefined) return undefined;
-  const place = cursors.read(tenantId, filter, start);
-  if (place === undefined)
-    throw invalid({ start: ['must be a cursor from an earlier answer to the same filters'] });
-  return place;
-};
 
 const positive = { type: 'integer', format: 'int64', minimum: 1 };
 
@@ -73,20 +31,35 @@ export const paginationSchema = record(
   ['total_items', 'total_pages', 'after', 'next'],
 );
 
-export interface Paged {
-  readonly page: number;
-  readonly size: number;
-  /** Undefined: it is not counted. */
-  readonly total: number | undefined;
-  /** The cursor of the next page, if there is one. */
-  readonly next: string | undefined;
-}
-
-export const paginationOf = ({ page, size, total, next }: Paged) => ({
-  total_items: total,
-  page_number: page,
-  page_size: size,
-  total_pages: total === undefined ? undefined : Math.ceil(total / size),
-  after: next,
-  next,
-});
+/** What the parameters of a page say, and the response with it. A cursor is valid only for the same tenant and filter. */
+export const paging = (
+  {
+    tenantId,
+    query: { page, size, start },
+  }: RouteRequest<unknown, ValuesOf<ReturnType<typeof pageParameters>>>,
+  { cursors }: Stores,
+  filter: string,
+) => {
+  const place = start === undefined ? undefined : cursors.read(tenantId, filter, start);
+  if (start !== undefined && place === undefined)
+    throw invalid({ start: ['must be a cursor from an earlier answer to the same filters'] });
+  return {
+    page,
+    size,
+    /** What the cursor `start` stands for. */
+    place,
+    /** `total` is undefined where it is not counted, and `next`, the place of the next page, on the last one. */
+    shown: (data: readonly unknown[], total: number | undefined, next: string | undefined): RouteResponse => {
+      const cursor = next === undefined ? undefined : cursors.make(tenantId, filter, next);
+      const pagination = {
+        total_items: total,
+        page_number: page,
+        page_size: size,
+        total_pages: total === undefined ? undefined : Math.ceil(total / size),
+        after: cursor,
+        next: cursor,
+      };
+      return ok({ pagination, data });
+    },
+  };
+};

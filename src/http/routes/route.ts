@@ -1,6 +1,7 @@
 import type { Caller } from '../../domain/authority';
 import type { KeyHolder } from '../../domain/keys';
 import type { Position } from '../../event-log/event-log';
+import type { Executed } from '../../ledger/ledger';
 import type { Request } from '../../ledger/request';
 import type { Stores } from '../dependencies';
 import type { BodyCheck, QueryCheck } from '../request/validation';
@@ -118,4 +119,11 @@ export const ok = (body: unknown, etag?: string): RouteResponse => ({
   status: 200,
   body,
   ...(etag === undefined ? {} : { etag }),
+});
+
+/** The response to a write without a body. */
+export const done = ({ position, isRepeat }: Executed): RouteResponse => ({
+  status: 204,
+  position,
+  isRepeat,
 });

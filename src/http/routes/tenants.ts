@@ -5,7 +5,7 @@ import { documentOfTenant, findTenant, type TenantDocument } from '../../../proj
 import { fault } from '../../fault';
 import { bodyCheck, queryCheck } from '../request/validation';
 import { asOfParameter, pastMoment } from './as-of';
-import { ok, route, type RouteResponse, type RouteRequest } from './route';
+import { done, ok, route, type RouteResponse, type RouteRequest } from './route';
 import type { Stores } from '../dependencies';
 import { described, flag, moment, record, text, uuid, type Schema } from './schema';
 
@@ -171,12 +171,6 @@ export const deleteOwnTenant = route({
   tag: 'Tenants',
   permission: 'tenant:delete',
   response: { status: 204, description: 'The Tenant is deleted.' },
-  handle: async (request, { ledger }) => {
-    const { position, isRepeat } = await ledger.execute({
-      ...request,
-      decide: deleteTenant(),
-      resource: ownTenant,
-    });
-    return { status: 204, position, isRepeat };
-  },
+  handle: async (request, { ledger }) =>
+    done(await ledger.execute({ ...request, decide: deleteTenant(), resource: ownTenant })),
 });

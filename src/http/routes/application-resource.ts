@@ -5,9 +5,19 @@ import type { Caused } from '../../domain/events';
 import { liveKeysWithDigests, type KeyWithDigest } from '../../domain/grants';
 import { shortDigest } from '../../domain/key-format';
 import { applicationTypes } from '../../domain/permissions';
-import type { ActiveTenant, Application } from '../../domain/tenant';
+import { mustHave, type ActiveTenant, type Application, type Decide } from '../../domain/tenant';
 import { stampOf } from '../../domain/tenant-folding';
-import { count, listOf, described, moment, record, text, uuid } from './schema';
+import { parseMoment } from '../../domain/moment';
+import { isRefusal, type RefusalCode } from '../../domain/refusal';
+import { fault } from '../../fault';
+import type { NewKey } from '../../domain/application-keys';
+import type { Executed } from '../../ledger/ledger';
+import { digestOf } from '../../ledger/api-key';
+import { uuidFrom } from '../../uuid';
+import { choiceParameter, formats, invalid, listParameter } from '../request/validation';
+import type { Stores } from '../dependencies';
+import { count, described, listOf, moment, record, text, uuid, type Schema } from './schema';
+import type { RouteRequest } from './route';
 
 /** Views of Applications and keys. Undefined members are omitted from the JSON. */
 
@@ -200,3 +210,101 @@ export const asUpdated = (application: Application, events: readonly Caused[]): 
   if (last === undefined) return application;
   return { ...application, name, permissions, modified: stampOf(last), changedAt: last.revision };
 };
+
+/** Shared by the routes of Applications and their keys. */
+
+export const applicationNotFound = () =>
+  fault('application_not_found', 'This Tenant has no Application with this id.');
+export const keyNotFound = () => fault('key_not_found', 'This Application has no key with this id.');
+
+/** The id in the path. Anything but a UUID is not found. */
+export const applicationIdOf = ({ params }: RouteRequest<unknown>): string => {
+  const id = uuidFrom(params['application_id'] ?? params['id']);
+  if (id === undefined) throw applicationNotFound();
+  return id;
+};
+
+export const keyIdOf = ({ params }: RouteRequest<unknown>): string => {
+  const id = uuidFrom(params['key_id']);
+  if (id === undefined) throw keyNotFound();
+  return id;
+};
+
+export const idParameter: Schema = {
+  description: 'The id of the Application.',
+  schema: uuid,
+  example: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+};
+export const keyIdParameter: Schema = {
+  description: 'The id of the key.',
+  schema: uuid,
+  example: 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff',
+};
+
+/** A new key in a request body. */
+export interface WireKey {
+  readonly name?: string | null;
+  readonly expires_at?: string | null;
+}
+
+export const keyProperties = {
+  name: described({ type: ['string', 'null'], validName: true }, 'What the key is called.'),
+  expires_at: described(
+    { type: ['string', 'null'], format: 'date-time' },
+    'When the key expires. Default: never.',
+  ),
+};
+
+export const keyInputOf = ({ name, expires_at: expires }: WireKey): Pick<NewKey, 'name' | 'expiresAt'> => ({
+  name: name ?? undefined,
+  expiresAt: parseMoment(expires?.replace(' ', '+') ?? ''),
+});
+
+/** Undefined if the request is a repeat: the original key is not stored anywhere. */
+export const keyIfNew = (key: string, added: Caused<'KeyAdded'> | undefined): string | undefined =>
+  added?.data.digest === digestOf(key) ? key : undefined;
+
+const fields: Partial<Record<RefusalCode, string>> = {
+  permission_unknown: 'permissions',
+  permission_not_assignable: 'permissions',
+  name_invalid: 'name',
+  expiry_invalid: 'expires_at',
+};
+
+/** Reports a refusal caused by a field of the body like a violation of the schema. */
+export const orInvalid = async <T>(deciding: Promise<T>): Promise<T> => {
+  try {
+    return await deciding;
+  } catch (error) {
+    const field = isRefusal(error) ? fields[error.code] : undefined;
+    if (field === undefined) throw error;
+    throw invalid({ [field]: [`is refused: ${(error as Error).message.replace(/\.$/, '')}`] });
+  }
+};
+
+/** A change to an Application or its keys. `If-Match` refers to the Application in either case. */
+export const changeApplication = (
+  request: RouteRequest<unknown>,
+  { ledger }: Stores,
+  id: string,
+  decide: Decide,
+): Promise<Executed> => {
+  const tag = (tenant: ActiveTenant): string => {
+    const application = mustHave(tenant, id);
+    return applicationTag(application.changedAt, applicationOfTenant(tenant, application, request.at));
+  };
+  return orInvalid(ledger.execute({ ...request, decide, resource: { of: 'Application', tag } }));
+};
+
+/** List filters that may be repeated. */
+export const idsParameter = (description: string, example: string) =>
+  listParameter<string>({
+    description,
+    schema: uuid,
+    rule: formats.uuid.rule,
+    example,
+    read: (id) => id.toLowerCase(),
+  });
+
+export const typesParameter = (description: string) =>
+  listParameter(choiceParameter(description, applicationTypes, 'private'));
