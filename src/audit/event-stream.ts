@@ -48,8 +48,12 @@ const UNAVAILABLE: ReadonlySet<string> = new Set([
 const isUnavailable = (error: unknown): error is { readonly code: EndReason } =>
   UNAVAILABLE.has(codeOf(error) ?? '');
 
-/** Why the stream must end now. Calls `mayRead` at most twice a second. */
-const endReason = ({ mayRead, stopping, stalled }: StreamDependencies) => {
+/** Why a stream must end now. Calls `mayRead` at most twice a second. */
+export const endReason = ({
+  mayRead,
+  stopping,
+  stalled,
+}: Pick<StreamDependencies, 'mayRead' | 'stopping' | 'stalled'>) => {
   let checkedAt = threadMs();
   return async (): Promise<EndReason | undefined> => {
     if (stalled.aborted) return 'reader_stalled';

@@ -12,7 +12,7 @@ const STALLED_MS = 30_000;
 /** How long it then has to read what was sent, including the reason at the end. */
 const LAST_MS = 5_000;
 
-interface StreamBody {
+export interface StreamBody {
   /** Aborted when the client has stalled: the next chunk is the last one, and says why. */
   readonly stalled: AbortController;
   readonly onClosed: () => void;
