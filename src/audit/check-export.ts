@@ -38,14 +38,12 @@ const eventIn = (line: Buffer): string => {
   return id === undefined ? `the line ${JSON.stringify(whole.slice(0, MAX_NAME_LENGTH))}` : `event ${id}`;
 };
 
-interface Unequal {
-  readonly inFile: Buffer | undefined;
-  readonly inLog: Buffer | undefined;
-  readonly restOfFile: AsyncIterator<Buffer, undefined>;
-  readonly restOfLog: AsyncIterator<Buffer, undefined>;
-}
-
-const whatDiffers = async ({ inFile, inLog, restOfFile, restOfLog }: Unequal): Promise<string> => {
+const whatDiffers = async (
+  inFile: Buffer | undefined,
+  inLog: Buffer | undefined,
+  restOfFile: AsyncIterator<Buffer, undefined>,
+  restOfLog: AsyncIterator<Buffer, undefined>,
+): Promise<string> => {
   if (inFile === undefined)
     return `${eventIn(inLog ?? Buffer.alloc(0))} is missing, and whatever came after it.`;
   if (inLog === undefined) return `${eventIn(inFile)} was added: the log has no more events here.`;
@@ -91,7 +89,7 @@ const firstDifference = async (
     for (let line = equalLines + 1; ; line += 1) {
       const [inFile, inLog] = [(await restOfFile.next()).value, (await restOfLog.next()).value];
       if (inFile !== undefined && inLog?.equals(inFile) === true) continue;
-      return { line, what: await whatDiffers({ inFile, inLog, restOfFile, restOfLog }) };
+      return { line, what: await whatDiffers(inFile, inLog, restOfFile, restOfLog) };
     }
   } finally {
     await restOfFile.return(undefined);

@@ -39,22 +39,14 @@ const columns: readonly Column[] = [
 
 const csvOf = (event: RawEvent): string => csvLine(columns.map(([, value]) => value(event)));
 
-const positionOf = ({ position }: LoggedEvent): string => position;
-
 export const eventLines = (format: EventFormat, streams: Streams): EventLines => {
-  switch (format) {
-    case 'ndjson':
-      return {
-        positionOf,
-        linesOf: async (events) => events.map((event) => JSON.stringify(rawEvent(event, streams))),
-      };
-    case 'csv':
-      return {
-        positionOf,
-        heading: columns.map(([name]) => name).join(','),
-        linesOf: async (events) => events.map((event) => csvOf(rawEvent(event, streams))),
-      };
-  }
+  const [heading, lineOf] =
+    format === 'csv' ? [{ heading: columns.map(([name]) => name).join(',') }, csvOf] : [{}, JSON.stringify];
+  return {
+    ...heading,
+    positionOf: ({ position }) => position,
+    linesOf: async (events) => events.map((event) => lineOf(rawEvent(event, streams))),
+  };
 };
 
 /** The lines of `GET /events`, in a version that a trailer names. */

@@ -7,7 +7,7 @@ import type { Revisions } from './event-places';
 
 /** What was asked for. Undefined members are omitted from the JSON. */
 export interface Conditions {
-  /** Whose events and positions the lines show: those of the log, or those of one tenant (`tenant-view.ts`). */
+  /** Whose events and positions the lines show: those of the log, or those of one tenant (`event-views.ts`). */
   readonly view: 'operator' | 'tenant';
   /** Of the lines in the view of a tenant. Undefined: 1, without `log` and `changes`. */
   readonly version?: 2 | undefined;

@@ -19,12 +19,6 @@ export interface PastQuestion {
   readonly size: number;
 }
 
-export interface PastApplicationPage {
-  readonly applications: readonly PastApplication[];
-  /** The number of matches on all pages. */
-  readonly total: number;
-}
-
 /** In the order in which they were created. Only an active tenant has any: nobody has access to a deleted one. */
 const applicationsOf = ({ tenant, time }: PastTenant): readonly PastApplication[] => {
   if (tenant.status !== 'active') return [];
@@ -43,11 +37,14 @@ export const applicationsAt = async (
   ledgerLog: LedgerLog,
   tenantId: string,
   { moment, filter, skip, size }: PastQuestion,
-): Promise<PastApplicationPage> => {
+) => {
   const then = await tenantAt(ledgerLog, tenantId, moment);
   const matching = applicationsOf(then).filter((application) => matches(application, filter));
+  /** `total` is the number of matches on all pages. */
   return { applications: matching.slice(skip, skip + size), total: matching.length };
 };
+
+export type PastApplicationPage = Awaited<ReturnType<typeof applicationsAt>>;
 
 /** What each Application could do at a moment, and with which keys. */
 export const accessTo = (then: PastTenant) =>

@@ -74,11 +74,11 @@ const late = (): Error =>
 const readinessOf = ({ phase, waitingFor, status, limits }: OperationsDependencies) => {
   /** Concurrent probes share one query, so they do not pile up on an unresponsive store. */
   const statuses = singleFlight(status);
-  let lastKnown: { readonly at: string; readonly status: Status } | undefined;
+  let lastKnown: Readiness['body']['last_known'];
 
   const fetchStatus = async (): Promise<Status> => {
     const latest = await beforeDeadline(statuses.current().done, monotonicMs() + RESPOND_MS, late);
-    lastKnown = { at: isoNow(), status: latest };
+    lastKnown = { at: isoNow(), ...latest };
     return latest;
   };
 
@@ -87,19 +87,15 @@ const readinessOf = ({ phase, waitingFor, status, limits }: OperationsDependenci
     if (waiting !== undefined) return { code: 503, body: { status: phase(), waiting_for: waiting } };
     try {
       const detail = await fetchStatus();
-      const current = phase();
       const damage = detail.projections.flatMap((projection) => projection.damage ?? []);
-      if (damage.length > 0)
-        return {
-          code: 503,
-          body: { status: 'unavailable', reason: damage.join(' '), ...detail, limits: limits() },
-        };
+      const state =
+        damage.length === 0 ? { status: phase() } : { status: 'unavailable', reason: damage.join(' ') };
       return {
-        code: current === 'ready' ? 200 : 503,
-        body: { status: current, ...detail, limits: limits() },
+        code: state.status === 'ready' ? 200 : 503,
+        body: { ...state, ...detail, limits: limits() },
       };
     } catch (error) {
-      const last = lastKnown === undefined ? {} : { last_known: { at: lastKnown.at, ...lastKnown.status } };
+      const last = lastKnown === undefined ? {} : { last_known: lastKnown };
       const body = { status: 'unavailable', reason: messageOf(error), limits: limits(), ...last };
       return { code: 503, body };
     }

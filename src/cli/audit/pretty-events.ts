@@ -40,8 +40,7 @@ export const prettyLines = (ledgerLog: LedgerLog, useColors: boolean): EventLine
   const paint = useColors ? colored : plain;
   const changesOf = updateChanges(ledgerLog);
 
-  const entityOf = (event: LoggedEvent, raw: RawEvent): string => {
-    const decoded = decode(event, ledgerLog.streams);
+  const entityOf = (decoded: ReturnType<typeof decode>, raw: RawEvent): string => {
     if (decoded.status !== 'good') return shown(raw.data);
     const { entityType, entityId, message } = auditLine(decoded.event);
     if (entityType === 'tenant') return '';
@@ -60,7 +59,7 @@ export const prettyLines = (ledgerLog: LedgerLog, useColors: boolean): EventLine
       paint(visible(event.type), 'bold'),
       decoded.status === 'bad' ? paint(`unreadable: ${visible(decoded.reason)}`, 'red') : '',
       raw.tenant_id === undefined ? 'operator' : `tenant ${raw.tenant_id}`,
-      entityOf(event, raw),
+      entityOf(decoded, raw),
       changes.map((change) => changeText(change, paint)).join(', '),
       paint(authorOf(raw), 'dim'),
     ]

@@ -1,41 +1,74 @@
 import { lastDaysOf } from '../../access/key-days';
 import { keyAsAdded } from '../../../projections/applications';
+import type { KeyDayView } from '../../../projections/key-days';
 import { addKey, regenerateKey, revokeKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
 import { mustBeActive, mustHave } from '../../domain/tenant';
+import { fault } from '../../fault';
 import { newKey } from '../../ledger/new-key';
+import { uuidFrom } from '../../uuid';
 import { bodyCheck, queryCheck } from '../request/validation';
 import {
+  KEY_EXAMPLE,
   applicationIdOf,
   applicationSchema,
   changeApplication,
   idParameter,
   idsParameter,
-  keyDayExample,
-  keyDaySchema,
   keyExample,
-  keyIdOf,
-  keyIdParameter,
   keyIfNew,
   keyInputOf,
-  keyNotFound,
   keyProperties,
   keySchema,
   keyView,
   newApplicationExample,
-  newKeyExample,
   typesParameter,
   type WireKey,
 } from './application-resource';
 import { changed, forceQuery, liveApplication, liveKeyViews, orUnavailable } from './applications';
 import { done, ok, route, type RouteRequest } from './route';
 import type { Stores } from '../dependencies';
-import { listOf, described } from './schema';
+import { count, described, listOf, moment, record, uuid, type Schema } from './schema';
 
 const TAG = 'Applications';
 const FROM = 'applications';
 /** Not `:id`, which some generators would mix up with the parameter `id` of the query. */
 const PATH = '/applications/:application_id/keys';
+
+const keyNotFound = () => fault('key_not_found', 'This Application has no key with this id.');
+
+const keyIdOf = ({ params }: RouteRequest<unknown>): string => {
+  const id = uuidFrom(params['key_id']);
+  if (id === undefined) throw keyNotFound();
+  return id;
+};
+
+const keyIdParameter: Schema = {
+  description: 'The id of the key.',
+  schema: uuid,
+  example: 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff',
+};
+
+const keyDaySchema = record('ApplicationKeyUse', {
+  date: described({ type: 'string', format: 'date' }, 'The day, in UTC.', '2026-02-01'),
+  operations: described(
+    { type: 'object', additionalProperties: count },
+    'How many requests succeeded, by the operation id in this description.',
+  ),
+  failed: described(count, 'How many requests were answered with an error.'),
+  events_given_out: described(count, 'How many events `GET /events` sent.'),
+  first_used_at: described(moment, 'When the first request arrived.'),
+  last_used_at: described(moment, 'When the last request arrived, or the last event was sent.'),
+});
+
+const keyDayExample: KeyDayView = {
+  date: '2026-02-01',
+  operations: { getTenant: 12, listEvents: 2 },
+  failed: 0,
+  events_given_out: 500,
+  first_used_at: '2026-02-01T08:00:00.000Z',
+  last_used_at: '2026-02-01T09:30:00.000Z',
+};
 
 /** The live keys of an Application. */
 const keysIn = async (request: RouteRequest<unknown>, stores: Stores) => {
@@ -139,7 +172,7 @@ export const createApplicationKey = route({
     status: 201,
     description: 'The new key. The response to a repeated request has no `key`.',
     schema: keySchema,
-    example: newKeyExample,
+    example: { ...keyExample, key: KEY_EXAMPLE },
   },
   handle: async (request, stores) => {
     const id = applicationIdOf(request);

@@ -1,25 +1,24 @@
 import { createHash } from 'node:crypto';
 import type { ApplicationDocument } from '../../../projections/applications';
-import type { KeyDayView } from '../../../projections/key-days';
+import type { NewKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
 import { liveKeysWithDigests, type KeyWithDigest } from '../../domain/grants';
 import { shortDigest } from '../../domain/key-format';
+import { parseMoment } from '../../domain/moment';
 import { applicationTypes } from '../../domain/permissions';
+import { isRefusal, type RefusalCode } from '../../domain/refusal';
 import { mustHave, type ActiveTenant, type Application, type Decide } from '../../domain/tenant';
 import { stampOf } from '../../domain/tenant-folding';
-import { parseMoment } from '../../domain/moment';
-import { isRefusal, type RefusalCode } from '../../domain/refusal';
 import { fault } from '../../fault';
-import type { NewKey } from '../../domain/application-keys';
-import type { Executed } from '../../ledger/ledger';
 import { digestOf } from '../../ledger/api-key';
+import type { Executed } from '../../ledger/ledger';
 import { uuidFrom } from '../../uuid';
-import { choiceParameter, formats, invalid, listParameter } from '../request/validation';
 import type { Stores } from '../dependencies';
-import { count, described, listOf, moment, record, text, uuid, type Schema } from './schema';
+import { choiceParameter, formats, invalid, listParameter } from '../request/validation';
 import type { RouteRequest } from './route';
+import { described, listOf, moment, record, text, uuid, type Schema } from './schema';
 
-/** Views of Applications and keys. Undefined members are omitted from the JSON. */
+/** What the routes of Applications and of their keys share: views, in which undefined members are omitted from the JSON, … */
 
 interface KeyView {
   readonly id: string;
@@ -36,7 +35,7 @@ interface KeyView {
 const DIGEST_LENGTH = 16;
 
 const KEY = 'The key itself, once: only the response to the request that created it has it.';
-const KEY_EXAMPLE = 'key_…';
+export const KEY_EXAMPLE = 'key_…';
 
 export const keySchema = record(
   'ApplicationKey',
@@ -100,29 +99,7 @@ export const applicationExample = {
 };
 
 /** In the response to the request that created it. */
-export const newKeyExample: KeyView = { ...keyExample, key: KEY_EXAMPLE };
 export const newApplicationExample = { ...applicationExample, key: KEY_EXAMPLE };
-
-export const keyDaySchema = record('ApplicationKeyUse', {
-  date: described({ type: 'string', format: 'date' }, 'The day, in UTC.', '2026-02-01'),
-  operations: described(
-    { type: 'object', additionalProperties: count },
-    'How many requests succeeded, by the operation id in this description.',
-  ),
-  failed: described(count, 'How many requests were answered with an error.'),
-  events_given_out: described(count, 'How many events `GET /events` sent.'),
-  first_used_at: described(moment, 'When the first request arrived.'),
-  last_used_at: described(moment, 'When the last request arrived, or the last event was sent.'),
-});
-
-export const keyDayExample: KeyDayView = {
-  date: '2026-02-01',
-  operations: { getTenant: 12, listEvents: 2 },
-  failed: 0,
-  events_given_out: 500,
-  first_used_at: '2026-02-01T08:00:00.000Z',
-  last_used_at: '2026-02-01T09:30:00.000Z',
-};
 
 export const keyView = (
   { id, digest, name, created_by, created_at, expires_at }: Omit<KeyView, 'key' | 'last_used_at'>,
@@ -211,22 +188,14 @@ export const asUpdated = (application: Application, events: readonly Caused[]): 
   return { ...application, name, permissions, modified: stampOf(last), changedAt: last.revision };
 };
 
-/** Shared by the routes of Applications and their keys. */
+/** … and what requests have in common. */
 
 export const applicationNotFound = () =>
   fault('application_not_found', 'This Tenant has no Application with this id.');
-export const keyNotFound = () => fault('key_not_found', 'This Application has no key with this id.');
-
 /** The id in the path. Anything but a UUID is not found. */
 export const applicationIdOf = ({ params }: RouteRequest<unknown>): string => {
   const id = uuidFrom(params['application_id'] ?? params['id']);
   if (id === undefined) throw applicationNotFound();
-  return id;
-};
-
-export const keyIdOf = ({ params }: RouteRequest<unknown>): string => {
-  const id = uuidFrom(params['key_id']);
-  if (id === undefined) throw keyNotFound();
   return id;
 };
 
@@ -235,12 +204,6 @@ export const idParameter: Schema = {
   schema: uuid,
   example: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
 };
-export const keyIdParameter: Schema = {
-  description: 'The id of the key.',
-  schema: uuid,
-  example: 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff',
-};
-
 /** A new key in a request body. */
 export interface WireKey {
   readonly name?: string | null;
