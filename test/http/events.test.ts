@@ -180,7 +180,8 @@ describe('raw events over HTTP', () => {
     ],
   ])('are not filtered by %s, which can match nothing', async (query, field, text) => {
     const { status, json } = await ask(`${service.url}/events?${query}`, { key: owner.key });
-    expect([status, json]).toEqual([400, expect.objectContaining({ errors: { [field]: [text] } })]);
+    const problem = { errors: { [field]: [text] }, detail: `${field} ${text}` };
+    expect([status, json]).toEqual([400, expect.objectContaining(problem)]);
   });
 
   it.each(filters)('are filtered by %s', async (query, types) => {

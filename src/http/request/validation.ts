@@ -13,7 +13,8 @@ export const invalid = (errors: FieldErrors): Fault => {
   const sentences = Object.entries(errors).flatMap(([field, texts]) =>
     texts.map((text) => `${field} ${text}`),
   );
-  return fault('validation_failed', `${sentences.join('; ')}.`, { errors });
+  const all = sentences.join('; ');
+  return fault('validation_failed', all.endsWith('?') ? all : `${all}.`, { errors });
 };
 
 /** In a query an unencoded `+` arrives as a space; in a date that can only have been the sign of a UTC offset. */
