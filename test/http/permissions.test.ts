@@ -114,16 +114,6 @@ describe('GET /permissions', () => {
     expectProblem(await get(query), { status: 400, code: 'validation_failed', fields: [field] });
   });
 
-  it('answers HEAD like GET, without the body', async () => {
-    const whole = await get();
-    const head = await ask(`${service.url}/permissions`, { method: 'HEAD', key: service.key });
-    expect(head.status).toBe(200);
-    expect(head.text).toBe('');
-    expect(Number(head.headers.get('content-length'))).toBeGreaterThan(0);
-    expect(head.headers.get('content-length')).toBe(whole.headers.get('content-length'));
-    expect(head.headers.get('content-type')).toBe(whole.headers.get('content-type'));
-  });
-
   it('supports no other methods', async () => {
     for (const method of ['PUT', 'POST', 'DELETE', 'PATCH']) {
       const response = await ask(`${service.url}/permissions`, { method, key: service.key });

@@ -6,7 +6,6 @@ import { customerOf, type Customer } from '../support/customers';
 import { fact, reportFacts } from '../support/reported-facts';
 import { freshFolder } from '../support/folders';
 import { ask, type ApiResponse } from '../support/http';
-import { expectProblem } from '../support/problem';
 import { allProjected, command, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
@@ -100,40 +99,6 @@ describe('GET /tenants/self/reports/usage', () => {
     expect(await by.count()).toBe(before + 1);
     expect((await get()).json.pagination.total_items).toBe(306);
     expect((await usageOf(key)).json).toEqual(once.json);
-  });
-
-  it('separates tenants', async () => {
-    const [one, two] = [await newCustomer(), await newCustomer()];
-    await one.report(fact('TokenCreated', 'same'));
-    await two.report(fact('TokenCreated', 'same'), fact('TokenDeleted', 'same'));
-    expect((await usageOf(one.key)).json.token_report.metrics_by_type.token.count).toBe(1);
-    expect((await usageOf(two.key)).json.token_report.metrics_by_type.token.count).toBe(0);
-  });
-
-  it('requires the permission report:read', async () => {
-    const { tenantId, key } = await newCustomer();
-    const url = `${service.url}${PATH}`;
-    expect((await ask(`${url}/`, { key })).status).toBe(200);
-    expectProblem(await ask(url), { status: 401, code: 'key_refused' });
-    const limited = await by.newApplication(tenantId, 'management', 'log:read', 'tenant:read');
-    const denied = await usageOf(limited.key);
-    const more = ['required_permission', 'application_type', 'assignable'];
-    expectProblem(denied, { status: 403, code: 'permission_missing', instance: PATH, more });
-    expect(denied.json).toMatchObject({
-      required_permission: 'report:read',
-      application_type: 'management',
-      assignable: true,
-    });
-    const posted = await ask(url, { key, method: 'POST', body: {} });
-    expect([posted.status, posted.headers.get('allow')]).toEqual([405, expect.stringContaining('GET')]);
-  });
-
-  it('answers HEAD with the headers only', async () => {
-    const { key } = await newCustomer();
-    const head = await ask(`${service.url}${PATH}`, { key, method: 'HEAD' });
-    const whole = await usageOf(key);
-    expect([head.status, head.text]).toEqual([200, '']);
-    expect(head.headers.get('content-length')).toBe(whole.headers.get('content-length'));
   });
 });
 

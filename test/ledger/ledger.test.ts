@@ -2,9 +2,9 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { monotonicMs, threadMs } from '../../src/async/clock';
-import { addKey, revokeKey } from '../../src/domain/application-keys';
-import { deleteApplication, updateApplication } from '../../src/domain/applications';
-import { changePlan, deleteTenant, type Decide } from '../../src/domain/tenant';
+import { addKey } from '../../src/domain/application-keys';
+import { updateApplication } from '../../src/domain/applications';
+import { changePlan, type Decide } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
 import { codeOf } from '../../src/fault';
 import { anEvent, eventsOf } from '../support/events';
@@ -71,14 +71,6 @@ describe('a write', () => {
     expect(JSON.stringify(updated)).not.toContain(customer.digest);
   });
 
-  it('of several events is atomic', async () => {
-    const program = await openLedger(freshFolder());
-    const customer = await makeCustomer(program);
-    const types = (await historyOf(program, customer)).map((event) => event.type);
-    expect(types).toEqual(['TenantCreated', 'ApplicationCreated', 'KeyAdded']);
-    expect((await program.log.head())?.position).toBe((await historyOf(program, customer)).at(-1)?.position);
-  });
-
   it('that does not match its schema never reaches the log', async () => {
     const program = await openLedger(freshFolder());
     const customer = await makeCustomer(program);
@@ -118,32 +110,6 @@ describe('a write', () => {
 });
 
 describe('If-Match', () => {
-  it('accepts the write if the tenant is as the caller saw it', async () => {
-    const program = await openLedger(freshFolder());
-    const customer = await makeCustomer(program);
-    expect((await program.ledger.execute(rename(customer, 'New', ifAt(0)))).tenant).toMatchObject({
-      changedAt: 3,
-    });
-  });
-
-  it('refuses it otherwise, with the current entity tag', async () => {
-    const program = await openLedger(freshFolder());
-    const customer = await makeCustomer(program);
-    await program.ledger.execute(rename(customer, 'New'));
-    await expect(program.ledger.execute(rename(customer, 'Newer', ifAt(0)))).rejects.toMatchObject({
-      code: 'precondition_failed',
-      more: { tag: '3' },
-    });
-    expect(await historyOf(program, customer)).toHaveLength(4);
-  });
-
-  it('is not affected by plan, Applications and keys', async () => {
-    const program = await openLedger(freshFolder());
-    const customer = await makeCustomer(program);
-    await program.ledger.execute(byOperator(customer.tenantId, changePlan(5)));
-    await program.ledger.execute(rename(customer, 'New', ifAt(0)));
-  });
-
   it('goes by what another program has just written, in both directions', async () => {
     const { program, other, customer } = await twoLedgers();
     await program.ledger.execute(rename(customer, 'New'));
@@ -212,48 +178,9 @@ describe('writers of two programs', () => {
     expect(new Set(answers.map(({ position }) => position)).size).toBe(80);
     expect(await historyOf(program, customer)).toHaveLength(3 + 80);
   });
-
-  it('create a tenant only once', async () => {
-    const folder = freshFolder();
-    const [program, other] = [await openLedger(folder), await openLedger(folder)];
-    const customer = await makeCustomer(program);
-    expect(await refusedWith(makeCustomer(other, { as: customer }))).toBe('tenant_exists');
-  });
 });
 
 describe('the head of the stream decides:', () => {
-  const stays = async (
-    program: OpenLedger,
-    customer: Customer,
-    work: Promise<unknown>,
-  ): Promise<string | undefined> => {
-    const before = (await historyOf(program, customer)).length;
-    const code = await refusedWith(work);
-    expect(await historyOf(program, customer)).toHaveLength(before);
-    return code;
-  };
-
-  it.each<[string, (customer: Customer) => Decide, string]>([
-    ['its key was revoked', ({ keyId }) => revokeKey(keyId), 'revoked'],
-    [
-      'its Application was deleted',
-      ({ applicationId }) => deleteApplication(applicationId),
-      'application_deleted',
-    ],
-    ['its tenant was deleted', () => deleteTenant(), 'tenant_deleted'],
-  ])('a write is refused at once when %s through another program', async (_, decide, reason) => {
-    const { program, other, customer } = await twoLedgers();
-    await other.ledger.execute(rename(customer, 'Still good'));
-    await program.ledger.execute(byOperator(customer.tenantId, decide(customer)));
-    await expect(other.ledger.execute(rename(customer, 'Too late'))).rejects.toMatchObject({
-      code: 'key_refused',
-      more: { reason },
-    });
-    expect(await stays(program, customer, other.ledger.execute(rename(customer, 'Too late')))).toBe(
-      'key_refused',
-    );
-  });
-
   it('a write is refused at once when its permission was withdrawn through another program', async () => {
     const { program, other, customer } = await twoLedgers();
     await program.ledger.execute(
@@ -293,15 +220,6 @@ describe('the head of the stream decides:', () => {
 });
 
 describe('a key', () => {
-  it('is valid until the moment it expires', async () => {
-    const program = await openLedger(freshFolder());
-    const customer = await makeCustomer(program, { expiresAt: '2026-06-01T00:00:00.000Z' });
-    await program.ledger.execute(rename(customer, 'In time', { at: '2026-05-31T23:59:59.999Z' }));
-    await expect(
-      program.ledger.execute(rename(customer, 'Late', { at: '2026-06-01T00:00:00.000Z' })),
-    ).rejects.toMatchObject({ code: 'key_refused', more: { reason: 'expired' } });
-  });
-
   it('that was never issued is refused, and one of a tenant that does not exist', async () => {
     const program = await openLedger(freshFolder());
     const customer = await makeCustomer(program);
