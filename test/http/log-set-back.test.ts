@@ -124,100 +124,128 @@ const followingCommand = async (args: readonly string[], env: Place['env']) => {
 };
 
 type Command = 'audit' | 'logs';
-const kinds: readonly [string, () => Promise<Place>, readonly Command[]][] = [
-  ['an event store that was restored from an older backup', inStandIn, ['audit', 'logs']],
-  ['a file that was restored in place from an older copy', () => inFile(restoreInPlace), ['audit']],
-  ['a file that was replaced by an older copy', () => inFile(replaceFile), ['logs']],
+interface Kind {
+  readonly name: string;
+  readonly open: () => Promise<Place>;
+  readonly commands: readonly Command[];
+}
+const kinds: readonly Kind[] = [
+  { name: 'an event store restored from an older backup', open: inStandIn, commands: ['audit', 'logs'] },
+  { name: 'a file restored from an older copy', open: () => inFile(restoreInPlace), commands: ['audit'] },
+  { name: 'a file replaced by an older copy', open: () => inFile(replaceFile), commands: ['logs'] },
 ];
 
-describe.each(kinds)('a running service on %s', (_, open, commands) => {
-  let place: Place;
-  let service: Service;
-  let key = '';
-  const start = async (): Promise<void> => {
-    service = await serviceProcess(place.env);
-    key ||= service.key;
+interface Victim extends Kind {
+  readonly place: Place;
+  readonly key: string;
+  service: Service;
+}
+
+/** Most of the time a log is in doubt, which takes seconds: all kinds are tested at the same time. */
+describe('a running service whose log was set back', () => {
+  const victims: Victim[] = [];
+  const eachOf = async (work: (victim: Victim) => Promise<void>): Promise<void> => {
+    const failures = await Promise.all(
+      victims.map((victim) =>
+        work(victim).then(
+          () => [],
+          (error: unknown) => [new Error(victim.name, { cause: error })],
+        ),
+      ),
+    );
+    for (const failure of failures.flat()) throw failure;
   };
   beforeAll(async () => {
-    place = await open();
-    await start();
-  });
-  afterAll(async () => {
-    await service.stop();
-    await place.close();
-  });
-
-  it('ends with the reason and its own exit code, and so do open event streams and commands', async () => {
-    const { body } = await fetch(`${service.url}/events?follow=true`, { headers: { 'SVC-API-KEY': key } });
-    let streamed = '';
-    const ended = (async () => {
-      for await (const chunk of body!.pipeThrough(new TextDecoderStream())) streamed += chunk;
-    })();
-    const { id } = (await ask(`${service.url}/tenants/self`, { key })).json as { id: string };
-    const following = await Promise.all(
-      commands.map((name) => followingCommand([name, '--tenant', id], place.env)),
-    );
-    expect((await rename(service, key, 'Kept')).status).toBe(200);
-    expect(found(await scrape(service), 'tenant_ledger_event_log_up')).toBe(1);
-    place.keep();
-    expect((await rename(service, key, 'Lost')).status).toBe(200);
-    await until(() => streamed.includes('Lost'));
-    await until(() =>
-      following.every(({ printed }) => /Lost|Tenant updated[^]*Tenant updated/.test(printed())),
-    );
-    await place.setBack();
-    await until(async () => (await ask(`${service.operationsUrl}/readyz`)).status === 503);
-    await expectEnded(service);
-    await ended;
-    const last = streamed.trimEnd().split('\n').at(-1) ?? '';
-    // On a busy machine, a restarted store may have been away for longer than a stream waits for it.
-    const reason = expect.stringMatching(
-      open === inStandIn ? /^log_(set_back|unavailable)$/ : /^log_set_back$/,
-    );
-    expect(JSON.parse(last)).toEqual({ end: { reason, position: expect.any(String) } });
-    for (const follower of following)
-      expect(await follower.ended).toEqual({
-        code: 3,
-        stderr: expect.stringMatching(/The event log was set back.*\[log_set_back\]/s),
-      });
-  });
-
-  it('has its log refused by commands, and works again after a rebuild and a restart', async () => {
-    const env = { ...place.env, PORT: '0', OPS_PORT: '0' };
-    for (const refused of await Promise.all(['serve', 'status'].map((name) => command([name], env)))) {
-      expect(refused.code).toBe(3);
-      expect(refused.stderr).toMatch(
-        /The event log was set back: .*projections rebuild --all.*\[log_set_back\]/s,
-      );
+    for (const kind of kinds) {
+      const place = await kind.open();
+      const service = await serviceProcess(place.env);
+      victims.push({ ...kind, place, service, key: service.key });
     }
-    const rebuilt = await command(['projections', 'rebuild', '--all'], place.env);
-    expect({ code: rebuilt.code, stderr: rebuilt.stderr }).toMatchObject({ code: 0 });
-    await start();
-    const read = await ask(`${service.url}/tenants/self`, { key });
-    expect(read).toMatchObject({ status: 200, json: { name: 'Kept' } });
-    expect((await command(['projections', 'verify'], place.env)).code).toBe(0);
   });
+  afterAll(() =>
+    eachOf(async ({ service, place }) => {
+      await service.stop();
+      await place.close();
+    }),
+  );
 
-  it('never acknowledges a write to it, however early it arrives', async () => {
-    place.keep();
-    for (let i = 0; i < 3; i += 1) expect((await rename(service, key, `Lost ${i}`)).status).toBe(200);
-    await place.setBack();
-    const answers = new Set<number>();
-    await until(async () => {
-      const { status, json } = await rename(service, key, 'Never');
-      answers.add(status);
-      return json.code === 'log_set_back';
-    });
-    expect([...answers]).toEqual([503]);
-    await expectEnded(service);
-  });
+  it('ends with the reason and its own exit code, and so do open event streams and commands', () =>
+    eachOf(async ({ service, key, place, commands, open }) => {
+      const { body } = await fetch(`${service.url}/events?follow=true`, { headers: { 'SVC-API-KEY': key } });
+      let streamed = '';
+      const ended = (async () => {
+        for await (const chunk of body!.pipeThrough(new TextDecoderStream())) streamed += chunk;
+      })();
+      const { id } = (await ask(`${service.url}/tenants/self`, { key })).json as { id: string };
+      const following = await Promise.all(
+        commands.map((name) => followingCommand([name, '--tenant', id], place.env)),
+      );
+      expect((await rename(service, key, 'Kept')).status).toBe(200);
+      expect(found(await scrape(service), 'tenant_ledger_event_log_up')).toBe(1);
+      place.keep();
+      expect((await rename(service, key, 'Lost')).status).toBe(200);
+      await until(() => streamed.includes('Lost'));
+      await until(() =>
+        following.every(({ printed }) => /Lost|Tenant updated[^]*Tenant updated/.test(printed())),
+      );
+      await place.setBack();
+      await until(async () => (await ask(`${service.operationsUrl}/readyz`)).status === 503);
+      await expectEnded(service);
+      await ended;
+      const last = streamed.trimEnd().split('\n').at(-1) ?? '';
+      // On a busy machine, a restarted store may have been away for longer than a stream waits for it.
+      const reason = expect.stringMatching(
+        open === inStandIn ? /^log_(set_back|unavailable)$/ : /^log_set_back$/,
+      );
+      expect(JSON.parse(last)).toEqual({ end: { reason, position: expect.any(String) } });
+      for (const follower of following)
+        expect(await follower.ended).toEqual({
+          code: 3,
+          stderr: expect.stringMatching(/The event log was set back.*\[log_set_back\]/s),
+        });
+    }));
 
-  it('is refused at the next start, even after the log has grown past its former length', async () => {
-    place.grow();
-    const refused = await command(['status'], place.env);
-    expect(refused.code).toBe(3);
-    expect(refused.stderr).toMatch(/(set back|scavenged).*projections rebuild --all.*\[log_set_back\]/s);
-  });
+  it('has its log refused by commands, and works again after a rebuild and a restart', () =>
+    eachOf(async (victim) => {
+      const { env } = victim.place;
+      for (const refused of await Promise.all(
+        ['serve', 'status'].map((name) => command([name], { ...env, PORT: '0', OPS_PORT: '0' })),
+      )) {
+        expect(refused.code).toBe(3);
+        expect(refused.stderr).toMatch(
+          /The event log was set back: .*projections rebuild --all.*\[log_set_back\]/s,
+        );
+      }
+      const rebuilt = await command(['projections', 'rebuild', '--all'], env);
+      expect({ code: rebuilt.code, stderr: rebuilt.stderr }).toMatchObject({ code: 0 });
+      victim.service = await serviceProcess(env);
+      const read = await ask(`${victim.service.url}/tenants/self`, { key: victim.key });
+      expect(read).toMatchObject({ status: 200, json: { name: 'Kept' } });
+      expect((await command(['projections', 'verify'], env)).code).toBe(0);
+    }));
+
+  it('never acknowledges a write to it, however early it arrives', () =>
+    eachOf(async ({ service, key, place }) => {
+      place.keep();
+      for (let i = 0; i < 3; i += 1) expect((await rename(service, key, `Lost ${i}`)).status).toBe(200);
+      await place.setBack();
+      const answers = new Set<number>();
+      await until(async () => {
+        const { status, json } = await rename(service, key, 'Never');
+        answers.add(status);
+        return json.code === 'log_set_back';
+      });
+      expect([...answers]).toEqual([503]);
+      await expectEnded(service);
+    }));
+
+  it('is refused at the next start, even after the log has grown past its former length', () =>
+    eachOf(async ({ place }) => {
+      place.grow();
+      const refused = await command(['status'], place.env);
+      expect(refused.code).toBe(3);
+      expect(refused.stderr).toMatch(/(set back|scavenged).*projections rebuild --all.*\[log_set_back\]/s);
+    }));
 });
 
 describe('a running service whose log file is gone', () => {

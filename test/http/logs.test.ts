@@ -520,6 +520,11 @@ describe('audit logs', () => {
       },
     );
 
+    it('of another tenant is refused', async () => {
+      await refused(other, await cursorOf(customer));
+      await refused(customer, await cursorOf(other));
+    });
+
     it('with any single character changed is refused', async () => {
       const cursor = await cursorOf(customer);
       const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';

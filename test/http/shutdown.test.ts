@@ -61,7 +61,7 @@ describe('shutdown', () => {
 
   it('waits for a read-model commit that takes longer than requests may take, and exits with 0', async () => {
     const service = await serviceProcess({ SHUTDOWN_SECONDS: '1' });
-    slowReadModel(service.folder, 'logs', 50_000_000).close();
+    slowReadModel(service.folder, 'logs', 20_000_000).close();
     const ended = once(service.process, 'exit');
     const renamed = await ask(`${service.url}/tenants/self`, {
       method: 'PUT',

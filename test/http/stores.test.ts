@@ -37,17 +37,6 @@ describe('a server whose stores fail', () => {
     }
   };
 
-  const start = async (): Promise<void> => {
-    service = await serviceProcess();
-    by = await beside(service);
-  };
-  const stop = async (): Promise<void> => {
-    expect(await service.stop()).toBe(0);
-  };
-  const newTenant = async (): Promise<void> => {
-    ({ key, tenantId } = await by.newTenant('Acme'));
-  };
-
   /** On a busy machine the writer thread may be too late to report that it failed. */
   const expectUnavailable = (response: ApiResponse): void => {
     expect(['log_unavailable', 'outcome_unknown']).toContain(response.json.code);
@@ -56,11 +45,18 @@ describe('a server whose stores fail', () => {
     expect(response.headers.get('retry-after')).toBe('1');
   };
 
-  describe('and recover', () => {
-    beforeAll(start);
-    beforeEach(newTenant);
-    afterAll(stop);
+  beforeAll(async () => {
+    service = await serviceProcess();
+    by = await beside(service);
+  });
+  beforeEach(async () => {
+    ({ key, tenantId } = await by.newTenant('Acme'));
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
 
+  describe('and recover', () => {
     it('answers 503 in time to writes on a locked event log, still serves reads, and recovers', async () => {
       const before = await by.count();
       await locking('events.db', async () => {
@@ -183,16 +179,13 @@ describe('a server whose stores fail', () => {
     });
   });
 
-  describe('and do not recover', () => {
-    beforeEach(start);
-    beforeEach(newTenant);
-    afterEach(stop);
-
-    it.each([
+  /** The last test: afterwards, the service has no read models of tenants and Applications. */
+  it('answers 503 to reads of damaged read models, and accepts writes', async () => {
+    const reading = await by.newApplication(tenantId, 'management', 'tenant:read', 'application:read');
+    for (const [projection, path] of [
       ['tenants', '/tenants/self'],
       ['applications', '/applications'],
-    ])('answers 503 to reads of a damaged read model %s', async (projection, path) => {
-      const reading = await by.newApplication(tenantId, 'management', 'tenant:read', 'application:read');
+    ] as const) {
       const db = open(fileOf(projection));
       const rows = db
         .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'control'`)
@@ -205,6 +198,6 @@ describe('a server whose stores fail', () => {
       expect(read.headers.get('retry-after')).toBe('1');
       const written = await put('Written');
       expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
-    });
+    }
   });
 });
