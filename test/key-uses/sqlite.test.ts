@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { sqliteKeyUses } from '../../src/key-uses/sqlite-key-uses';
+import { fileDamages } from '../support/damage';
 import { freshFolder } from '../support/folders';
 import { refusedWith, until } from '../support/waiting';
 import { keyUsesContract, request, time } from './contract';
@@ -37,6 +38,32 @@ describe('uses of keys in a file', () => {
       await until(async () => (await uses.lastUses(TENANT)).size === 1);
       expect(warnings).toEqual([expect.stringContaining(`${path}.damaged`)]);
       await uses.close();
+    },
+  );
+
+  it.each(Object.keys(fileDamages))(
+    'in a file that was %s while nobody had it open are lost, and recorded again',
+    async (how) => {
+      const [whole, folder] = [freshFolder(), freshFolder()];
+      const path = join(folder, 'key-uses.db');
+      const first = sqliteKeyUses(whole);
+      first.used(request(TENANT, 'a', time(1)));
+      await first.close();
+      // A copy: this process may still have the file open, until what used it is garbage-collected.
+      copyFileSync(join(whole, 'key-uses.db'), path);
+      fileDamages[how]?.(path, 'key_uses');
+      const warnings: string[] = [];
+      const uses = sqliteKeyUses(folder, { periodMs: 0, report: (what) => void warnings.push(what) });
+      await until(async () => {
+        uses.used(request(TENANT, 'b', time(2)));
+        return (await uses.lastUses(TENANT, ['b'])).size === 1;
+      });
+      await uses.close();
+      // A file that is missing or empty is simply created.
+      expect(warnings).toHaveLength(existsSync(`${path}.damaged`) ? 1 : 0);
+      const db = new DatabaseSync(path);
+      expect(db.prepare('PRAGMA quick_check').all()).toEqual([{ quick_check: 'ok' }]);
+      db.close();
     },
   );
 

@@ -1,9 +1,10 @@
 import { DatabaseSync } from '@photostructure/sqlite';
-import { copyFileSync, cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, readdirSync } from 'node:fs';
 import { threadMs } from '../../src/async/clock';
 import { join } from 'node:path';
 import { bytesOf, emptyFold, foldingStream, tenantEventOf, type Fold } from '../../src/ledger/fold';
 import { readSnapshot, snapshotText } from '../../src/ledger/snapshot-text';
+import { fileDamages } from '../support/damage';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import {
@@ -197,21 +198,13 @@ describe('a snapshot', () => {
       (folder) => change(folder, 'UPDATE tenants SET version = version + 1'),
     ],
     ['is of another log', (folder) => change(folder, `UPDATE tenants SET log = 'another'`)],
-    [
-      'is in a file that is not a database',
+    ...Object.entries(fileDamages).map(([how, damage]): [string, (folder: string) => void] => [
+      `is in a file that was ${how}`,
       (folder) => {
-        for (const file of readdirSync(folder))
-          if (file.startsWith('snapshots.db')) rmSync(join(folder, file));
-        writeFileSync(join(folder, 'snapshots.db'), 'This is a letter, not a database. '.repeat(50));
+        new DatabaseSync(join(folder, 'snapshots.db')).close(); // its -wal is in it
+        damage(join(folder, 'snapshots.db'), 'tenants');
       },
-    ],
-    [
-      'is in a file that is gone',
-      (folder) => {
-        for (const file of readdirSync(folder))
-          if (file.startsWith('snapshots.db')) rmSync(join(folder, file));
-      },
-    ],
+    ]),
   ])('is ignored if it %s', async (_, spoil) => {
     const { folder, customer, fold } = longHistory();
     spoil(folder);

@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { openForWriting } from '../../src/sqlite/database';
 import { EXAMPLE, folderOfRelease010, keysOfRelease010 as keys } from '../support/earlier-folder';
@@ -144,30 +143,5 @@ describe('an event that is missing from a data folder of release 0.1.0', () => {
     await service.stop();
     expect(freed().map(({ msg }) => msg)).toEqual(['A tenant is no longer parked.']);
     expect(parkedLines(service)).toHaveLength(1);
-  });
-});
-
-describe('an event that goes missing after it was projected', () => {
-  it('is named by verify: the read models still show it', async () => {
-    const folder = folderOfRelease010();
-    const operator = operatorAt(folder, OWN_LOG);
-    expect((await operator.run('projections verify')).code).toBe(0);
-    lose(folder, `activity-${EXAMPLE}`, 3);
-    expect((await operator.run('log verify')).stdout).toContain(
-      `Events are missing from the log: the stream activity-${EXAMPLE} lacks revision 3 before this event.`,
-    );
-    const { code, stderr } = await operator.run('projections verify');
-    expect(code).toBe(1);
-    const reason = `Events are missing from the log: the stream activity-${EXAMPLE} lacks revision 3 before this event.`;
-    for (const name of ['logs', 'usage']) expect(stderr).toMatch(new RegExp(`^${name}: .*${reason}$`, 'm'));
-    rmSync(join(folder, 'read-models'), { recursive: true });
-    const status = await operator.run('projections verify');
-    expect([status.code, status.stderr.includes(reason)]).toEqual([1, true]);
-    const json = JSON.parse((await operator.run('status --json')).stdout) as Ready;
-    const parked = json.projections
-      .filter((projection) => projection.parked.length > 0)
-      .map(({ projection }) => projection);
-    expect(parked).toEqual(['logs', 'usage']);
-    expect(json.decisions.parked).toEqual([]);
   });
 });
