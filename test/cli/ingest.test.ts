@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pause } from '../../src/async/clock';
 import { permissionsOf } from '../../src/domain/permissions';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
@@ -228,22 +227,6 @@ describe('ingest without a server', () => {
     });
     await shown.close();
   });
-
-  it('takes a fact of exactly the maximum line length', async () => {
-    const [tenant] = tenants as [string];
-    const occurredAt = new Date().toISOString();
-    const sized = (length: number): Fact => {
-      const fact = aFact(tenant, { data: { entityId: 'a', occurredAt, more: '' } });
-      const more = 'x'.repeat(length - JSON.stringify(fact).length);
-      return { ...fact, data: { ...fact.data, more } };
-    };
-    const fact = sized(262_144);
-    const file = join(freshFolder(), 'large.ndjson');
-    writeFileSync(file, textOf([fact, sized(262_145)]));
-    const { code, stderr } = await operator.run('ingest', file);
-    expect({ code, stderr }).toEqual({ code: 1, stderr: 'line 2: it is longer than 262144 bytes\n' });
-    await mustShow([fact]);
-  });
 });
 
 describe('ingest into an event store', () => {
@@ -253,24 +236,17 @@ describe('ingest into an event store', () => {
   });
   afterAll(() => store.stop());
 
-  it.each([
-    ['with the same read models', 1],
-    ['with read models of their own', 2],
-  ])(seeded('can run twice at the same time, %s'), async (_, folders) => {
-    const env = { EVENTSTORE_URL: store.url, STREAM_PREFIX: `twice-${folders}.` };
-    const operators = Array.from({ length: folders }, () => operatorAt(freshFolder(), env));
-    const [first, second = first] = operators as [Operator, Operator?];
+  it(seeded('can run twice at the same time, with read models of their own'), async () => {
+    const env = { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'twice.' };
+    const operators = [operatorAt(freshFolder(), env), operatorAt(freshFolder(), env)];
     const tenants = await Promise.all(
       operators.map((operator) => operator.json('tenant create --name Twice')),
     );
     const { tenant_id = '' } = tenants[0]!;
-    const facts = manyFacts([tenant_id], 1_500, seed);
+    const facts = manyFacts([tenant_id], 700, seed);
     const file = fileOf(facts);
-    mustCountOnce(
-      await Promise.all([first.json<Done>('ingest', file), second.json<Done>('ingest', file)]),
-      facts,
-    );
-    const stored = store.log.ofStream(`twice-${folders}.activity-${tenant_id}`);
+    mustCountOnce(await Promise.all(operators.map((operator) => operator.json<Done>('ingest', file))), facts);
+    const stored = store.log.ofStream(`twice.activity-${tenant_id}`);
     expect(stored.map(({ id }) => id).toSorted()).toEqual(idsOf(facts));
   });
 });
@@ -288,7 +264,7 @@ describe('ingest while the event store is away', () => {
   afterEach(() => store.stop());
 
   /** Sends the second half of the facts once the first is stored and the store was killed. */
-  const interrupted = async (wait: string, comeBack: () => Promise<void>) => {
+  const interrupted = async (wait: string, comeBack: (stderr: () => string) => Promise<void>) => {
     const facts = manyFacts([tenantId], 1_000, seed);
     const { stdin, done, stdout, stderr } = startCommand(['ingest', '--json', '--wait', wait], env);
     for (const end of [250, 500]) {
@@ -297,17 +273,16 @@ describe('ingest while the event store is away', () => {
     }
     await store.kill();
     stdin.end(textOf(facts.slice(500)));
-    await comeBack();
+    await comeBack(stderr);
     return { facts, code: await done, stdout: stdout(), stderr: stderr() };
   };
 
   it(seeded('waits until it is back'), async () => {
-    const { facts, code, stdout, stderr } = await interrupted('60', async () => {
-      await pause(2_000);
+    const { facts, code, stdout } = await interrupted('60', async (printed) => {
+      await until(() => printed().includes('Waiting up to 60 s for it.'));
       await store.restart();
     });
     expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 0, accepted: 1_000, refused: 0 });
-    expect(stderr).toMatch(/Waiting up to 60 s for it\./);
     const stored = store.log.ofStream(`activity-${tenantId}`);
     expect(stored.map(({ id }) => id).toSorted()).toEqual(idsOf(facts));
   });
@@ -352,14 +327,14 @@ describe('ingest beside a server', () => {
     const customers = [await newTenant(), await newTenant()];
     const facts = manyFacts(
       customers.map(({ tenantId }) => tenantId),
-      2_000,
+      500,
       seed,
     );
     const file = fileOf(facts);
     const operator = operatorAt(service.folder);
     for (const counts of [
-      { accepted: 2_000, already_there: 0 },
-      { accepted: 0, already_there: 2_000 },
+      { accepted: 500, already_there: 0 },
+      { accepted: 0, already_there: 500 },
     ]) {
       expect(await operator.json<Done>('ingest', file)).toMatchObject({ ...counts, refused: 0 });
       for (const { tenantId, key } of customers) {
@@ -369,36 +344,5 @@ describe('ingest beside a server', () => {
         expect(json).toEqual(countedUsage(facts, tenantId));
       }
     }
-  });
-
-  it(seeded('can be killed halfway and run again'), async () => {
-    const { tenantId, key } = await newTenant();
-    const facts = manyFacts([tenantId], 5_000, seed + 1);
-    const file = fileOf(facts);
-    const child = spawnProgram(['ingest', file], { DATA_DIR: service.folder });
-    const ended = new Promise((resolve) => child.once('close', resolve));
-    const total = async (): Promise<number> =>
-      (await ask(`${service.url}/logs?size=1`, { key })).json.pagination.total_items;
-    await until(async () => (await total()) > 500, 20_000, 'the first facts');
-    child.kill('SIGKILL');
-    await ended;
-    expect(await total()).toBeLessThan(5_000);
-    const { accepted, already_there } = await operatorAt(service.folder).json<Done>('ingest', file);
-    expect(accepted + already_there).toBe(5_000);
-    expect((await allRows(key)).map(({ id }) => id).toSorted()).toEqual(idsOf(facts));
-    const { json } = await ask(`${service.url}/tenants/self/reports/usage`, { key });
-    expect(json).toEqual(countedUsage(facts, tenantId));
-  });
-
-  it('is refused for a deleted tenant', async () => {
-    const { tenantId, key } = await newTenant();
-    expect(await ask(`${service.url}/tenants/self`, { method: 'DELETE', key })).toMatchObject({
-      status: 204,
-    });
-    expect(await operatorAt(service.folder).run('ingest', fileOf([aFact(tenantId)]))).toEqual({
-      code: 1,
-      stdout: 'accepted:      0\nalready_there: 0\nrefused:       1\n',
-      stderr: `line 1: tenant ${tenantId} is deleted\n`,
-    });
   });
 });

@@ -1,13 +1,8 @@
-import { randomUUID } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { beside, type Beside } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
-import { fact, reportFacts } from '../support/reported-facts';
-import { freshFolder } from '../support/folders';
+import { fact } from '../support/reported-facts';
 import { ask, type ApiResponse } from '../support/http';
-import { allProjected, command, startService, type Service } from '../support/service';
-import { until } from '../support/waiting';
+import { startService, type Service } from '../support/service';
 
 const PATH = '/tenants/self/reports/usage';
 
@@ -69,36 +64,6 @@ describe('GET /tenants/self/reports/usage', () => {
       await by.run('tenant', 'set-plan', tenantId, '--included-tokens', String(included));
       expect((await usageOf(key)).json.token_report.included_monthly_active_tokens).toBe(included);
     }
-  });
-
-  it('is the same after a file of facts was ingested twice', async () => {
-    const { key, tenantId, get } = await newCustomer();
-    const lines = Array.from({ length: 300 }, (_, i) => ({
-      id: randomUUID(),
-      tenant_id: tenantId,
-      type: ['TokenCreated', 'CardCreated', 'TokenRead'][i % 3],
-      data: { entityId: `e${Math.floor(i / 6)}` },
-    }));
-    const file = join(freshFolder(), 'facts.ndjson');
-    writeFileSync(file, lines.map((line) => JSON.stringify(line)).join('\n'));
-    const ingest = () => command(['ingest', file], { DATA_DIR: service.folder });
-    expect(await ingest()).toMatchObject({ code: 0, stdout: expect.stringMatching(/accepted: +300/) });
-    await until(async () => (await get()).json.pagination.total_items === 305, 60_000);
-    await allProjected(service);
-    const once = await usageOf(key);
-    expect(once.json.token_report).toMatchObject({
-      metrics_by_type: { token: { count: 50 }, card: { count: 50 } },
-      monthly_active_tokens: 100,
-    });
-    const before = await by.count();
-    const again = expect.stringMatching(/accepted: +0\nalready_there: +300/);
-    expect(await ingest()).toMatchObject({ code: 0, stdout: again });
-    const [marker] = await reportFacts(service.folder, tenantId, [fact('ProxyRead', 'marker')]);
-    await until(async () => (await get('?size=1')).json.data[0].id === marker);
-    await allProjected(service);
-    expect(await by.count()).toBe(before + 1);
-    expect((await get()).json.pagination.total_items).toBe(306);
-    expect((await usageOf(key)).json).toEqual(once.json);
   });
 });
 
