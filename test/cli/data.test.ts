@@ -8,8 +8,6 @@ import { projections } from '../../projections/projections';
 import { projectingLease } from '../../src/projecting/lease';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { freshFolder } from '../support/folders';
-import { filesWith } from '../support/found-text';
-import { ask } from '../support/http';
 import { itIf } from '../support/it-if';
 import { logOf } from '../support/log-under-test';
 import { eventsIn, operatorAt } from '../support/operator';
@@ -75,35 +73,6 @@ describe('a command that writes', () => {
       await readModels.close();
     }
     expect(await operator.json(`tenant show ${id}`)).toMatchObject({ included_monthly_active_tokens: 9 });
-  });
-
-  it('creates keys that work over HTTP at once and appear in no file', async () => {
-    // Reading the files of a database in the process that has it open would drop its locks.
-    const service = await serviceProcess();
-    const operator = operatorAt(service.folder);
-    const { tenant_id: tenant } = await operator.json('tenant create --name Fresh');
-    const created = await operator.json(
-      `application create --tenant ${tenant} --name M --type management --permission tenant:read --permission tenant:update`,
-    );
-    const read = await ask(`${service.url}/tenants/self`, { key: created['key'] ?? '' });
-    expect(read).toMatchObject({ status: 200, json: { id: tenant, name: 'Fresh' } });
-    const line = `key create --tenant ${tenant} --application ${created['application_id']}`;
-    const second = await operator.json(line);
-    const written = await ask(`${service.url}/tenants/self`, {
-      method: 'PUT',
-      key: second['key'] ?? '',
-      body: { name: 'Fresher' },
-    });
-    expect(written.status).toBe(200);
-
-    const digests = (await eventsIn(service.folder)).filter(({ type }) => type === 'KeyAdded');
-    const keys = [service.key, created['key'] ?? '', second['key'] ?? ''];
-    expect(digests).toHaveLength(keys.length);
-    expect(filesWith('KeyAdded', service.folder)).not.toEqual([]);
-    for (const key of keys) expect(filesWith(key.slice(4), service.folder)).toEqual([]);
-    expect(await service.stop()).toBe(0);
-    for (const key of keys) expect(filesWith(key.slice(4), service.folder)).toEqual([]);
-    for (const key of keys) expect(service.stderr()).not.toContain(key.slice(4));
   });
 
   it('can be run many times at once on a new folder', async () => {

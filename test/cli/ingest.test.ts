@@ -302,7 +302,6 @@ describe('ingest beside a server', () => {
   beforeAll(async () => {
     service = await startService({ DEMO: 'false' });
   });
-  afterAll(() => service.stop());
 
   const newTenant = async () => {
     const session = await beside(service);

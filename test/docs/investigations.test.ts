@@ -82,7 +82,6 @@ describe('docs/investigations.md', () => {
     writeFileSync(program, `#!/bin/sh\nexec ${process.execPath} ${main} "$@"\n`);
     chmodSync(program, 0o755);
   });
-  afterAll(() => service.stop());
 
   const isRun = (line: string): boolean => !line.includes('| jq') || hasJq();
   for (const skipped of LINES.filter((line) => !isRun(line)))

@@ -21,7 +21,6 @@ describe('the README', () => {
   beforeAll(async () => {
     service = await startService();
   });
-  afterAll(() => service.stop());
 
   /** As a reader would run it, except for the ports. */
   const requested = async (line: string): Promise<string> => {

@@ -23,9 +23,6 @@ describe('authentication', () => {
     tenantId = await by.tenantId();
     newIsolated = await isolatedTenants(service.folder);
   });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
 
   /** A 401 without the parts that differ from request to request. */
   const essence = ({ status, json, headers }: ApiResponse) => {

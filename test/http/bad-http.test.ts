@@ -10,15 +10,13 @@ import { until } from '../support/waiting';
 let service: Service;
 let by: Beside;
 beforeAll(async () => {
-  service = await startService({ RATE_LIMITS: 'global=1000000' });
+  service = await startService();
   by = await beside(service);
 });
 
 /** What no well-behaved client sends: written to the socket by hand. */
 describe('bad HTTP', () => {
   let events: number;
-  let slowHeaders: ReturnType<typeof converse>;
-  let slowBody: ReturnType<typeof converse>;
 
   const KEY = (): string => `SVC-API-KEY: ${service.key}\r\n`;
   const HOST = 'Host: localhost\r\n';
@@ -34,10 +32,6 @@ describe('bad HTTP', () => {
 
   beforeAll(async () => {
     events = await by.count();
-    slowHeaders = converse(service.url);
-    slowHeaders.socket.write(`GET /permissions HTTP/1.1\r\n${HOST}SVC-API`);
-    slowBody = converse(service.url, { allowHalfOpen: true });
-    slowBody.socket.write(`${put('Content-Length: 15\r\n')}{"name":`);
   });
   afterEach(async () => {
     expect(await by.count()).toBe(events);
@@ -341,24 +335,6 @@ describe('bad HTTP', () => {
     );
     expect(answers.map((response) => response.status)).toEqual([200, 200, 400]);
     expectProblem(answers[2]!, { status: 400, code: 'malformed_request' });
-  });
-
-  describe('408', () => {
-    it('headers that never arrive', async () => {
-      await slowHeaders.closed;
-      const [response] = answersIn(slowHeaders.received());
-      expectProblem(response!, { status: 408, code: 'request_too_slow', instance: '/' });
-    });
-
-    it('a body that never arrives, and is not executed if it arrives after all', async () => {
-      await until(() => slowBody.received() !== '', 30_000, 'an answer');
-      slowBody.socket.end('"Late"}');
-      await slowBody.closed;
-      const [response] = answersIn(slowBody.received());
-      expectProblem(response!, { status: 408, code: 'request_too_slow', instance: '/' });
-      expect(response!.headers.get('ratelimit')).toBe('"global";r=999999;t=10');
-      expect((await ask(`${service.url}/tenants/self`, { key: service.key })).json.name).toBe('First tenant');
-    });
   });
 });
 

@@ -263,10 +263,6 @@ describe('bad input', () => {
 });
 
 describe('unusual but valid input', () => {
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
-
   it.each<[string, string | Buffer, Record<string, string>]>([
     ['application/json in capitals', '{"name":"A"}', { 'Content-Type': 'APPLICATION/JSON' }],
     ['a charset', '{"name":"A"}', { 'Content-Type': 'application/json; charset=UTF-8' }],

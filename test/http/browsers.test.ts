@@ -39,9 +39,6 @@ describe('the API, called by browsers', () => {
   beforeAll(async () => {
     service = await startService({ CORS_ORIGINS: `${OURS},http://localhost:3000`, RATE_LIMITS: '' });
   });
-  afterAll(async () => {
-    await service.stop();
-  });
 
   const from = (origin: string, more: Record<string, string> = {}) =>
     plain(`${service.url}/tenants/self`, { Origin: origin, 'SVC-API-KEY': service.key, ...more });

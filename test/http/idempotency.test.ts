@@ -28,9 +28,6 @@ describe('idempotency', () => {
   beforeEach(async () => {
     ({ key, tenantId } = await by.newTenant('Acme'));
   });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
 
   it.each([
     ['its own header', { [OWN]: 'k-1' }, { [OWN]: 'k-1' }],

@@ -22,9 +22,6 @@ describe('the specified limits', () => {
     service = await startService({ RATE_LIMITS: '', TRUSTED_PROXIES: '1' });
     by = await beside(service);
   });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
 
   const from = (address: string, path: string, asking: AskOptions = {}) =>
     ask(`${service.url}${path}`, { ...asking, headers: { [FORWARDED_FOR]: address, ...asking.headers } });
@@ -199,9 +196,6 @@ describe('the limits of a service without proxies', () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService({ RATE_LIMITS: 'global=5/1/2' });
-  });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
   });
 
   it('lift a block after its time and not before, however many requests arrive in between; forwarded headers change nothing', async () => {

@@ -16,10 +16,16 @@ describe('a connection', () => {
   let sockets: Socket[] = [];
   const errors: Error[] = [];
 
+  let complete: string[] = [];
+
   const handle = (request: IncomingMessage, response: ServerResponse): void => {
     sockets.push(request.socket);
+    response.setHeader('RateLimit', '"global";r=999;t=10');
     request.resume();
-    request.once('end', () => response.end(request.url === '/large' ? 'x'.repeat(200_000) : '{}'));
+    request.once('end', () => {
+      complete.push(request.url ?? '');
+      response.end(request.url === '/large' ? 'x'.repeat(200_000) : '{}');
+    });
   };
 
   beforeAll(async () => {
@@ -28,7 +34,10 @@ describe('a connection', () => {
     listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names, timeouts, onError });
     isNotTheApi(listener.url);
   });
-  beforeEach(() => (sockets = []));
+  beforeEach(() => {
+    sockets = [];
+    complete = [];
+  });
   afterEach(async () => {
     expect((await ask(`${listener.url}/`)).status).toBe(200);
   });
@@ -65,6 +74,19 @@ describe('a connection', () => {
     const { ms, answers } = await trickle('PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n', 'x');
     expect(ms).toBeLessThan(LATEST_MS);
     expectProblem(answers[0]!, { status: 408, code: 'request_too_slow' });
+  });
+
+  it('whose body is late is refused as counted, and the request is not complete if the rest arrives after all', async () => {
+    const { socket, closed, received } = converse(listener.url, { allowHalfOpen: true });
+    socket.write('PUT /late HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{');
+    await until(() => received() !== '', LATEST_MS, 'an answer');
+    socket.end('}');
+    await closed;
+    const [response] = answersIn(received());
+    expectProblem(response!, { status: 408, code: 'request_too_slow', instance: '/' });
+    expect(response!.headers.get('ratelimit')).toBe('"global";r=999;t=10');
+    expect((await ask(`${listener.url}/`)).status).toBe(200);
+    expect(complete).toEqual(['/']);
   });
 
   it('whose chunks trickle in is refused in time', async () => {

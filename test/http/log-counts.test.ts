@@ -15,9 +15,6 @@ describe('GET /logs/counts', () => {
     customer = await customerOf(() => service, by);
     await customer.report(fact('TokenCreated', 'a'), fact('TokenRead', 'a'), fact('CardCreated', 'b'));
   });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
 
   const count = (query: string) => ask(`${service.url}/logs/counts?${query}`, { key: customer.key });
   const around = (ms: number): string => {

@@ -31,9 +31,6 @@ describe('a walk through a growing log', () => {
     customer = await customerOf(() => service, by);
     await customer.report(...someFacts(300));
   });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
 
   /** Requests the first page, waits until more rows are shown than then, and continues while more arrive. */
   const whileRowsArrive = async (

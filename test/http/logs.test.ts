@@ -14,9 +14,6 @@ describe('audit logs', () => {
     service = await startService({ DEMO: 'false' });
     by = await beside(service);
   });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
 
   const newCustomer = (since?: string): Promise<Customer> => customerOf(() => service, by, since);
 

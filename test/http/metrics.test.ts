@@ -9,9 +9,6 @@ describe('/metrics', () => {
   beforeAll(async () => {
     service = await startService({ RATE_LIMITS: 'global=60' });
   });
-  afterAll(async () => {
-    await service.stop();
-  });
 
   const get = (key?: string) => ask(`${service.url}/tenants/self`, key === undefined ? {} : { key });
 

@@ -257,9 +257,6 @@ describe('the check of responses against the OpenAPI document reports', () => {
   beforeAll(async () => {
     good = await ask(`${service.url}/permissions`, { key: service.key });
   });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
   const without = (name: string): Headers => {
     const headers = new Headers(good.headers);
     headers.delete(name);

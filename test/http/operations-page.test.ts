@@ -21,9 +21,6 @@ describe("the operator's page", () => {
   beforeAll(async () => {
     service = await startService({ RATE_LIMITS: 'global=3/10/1' });
   });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
 
   const open = async () => {
     const { status, text, headers } = await ask(`${service.operationsUrl}/`);

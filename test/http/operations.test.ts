@@ -11,9 +11,6 @@ describe('the operations listener', () => {
   beforeAll(async () => {
     service = await startService();
   });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
 
   it('has its own port', () => {
     expect(new URL(service.operationsUrl).port).not.toBe(new URL(service.url).port);

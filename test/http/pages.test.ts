@@ -17,9 +17,6 @@ describe('the HTML pages', () => {
   beforeAll(async () => {
     service = await startService();
   });
-  afterAll(async () => {
-    await service.stop();
-  });
 
   const open = (path: string) => ask(`${service.url}${path}`, { headers: HTML });
 

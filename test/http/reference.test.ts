@@ -67,9 +67,6 @@ describe('the API reference', () => {
     document = (await ask(`${service.url}/openapi.json`)).json as Document;
     page = (await ask(`${service.url}/docs`)).text;
   });
-  afterAll(async () => {
-    await service.stop();
-  });
 
   const at = (ref: string): Schema => {
     const [, , kind, name = ''] = ref.split('/');

@@ -68,10 +68,6 @@ describe('GET /tenants/self/reports/usage', () => {
 });
 
 describe('the demo facts', () => {
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
-
   it('are in the logs and the usage report after the first start', async () => {
     const logs = await ask(`${service.url}/logs?size=100`, { key: service.key });
     const types = logs.json.data.map((row: { entity_type: string }) => row.entity_type);

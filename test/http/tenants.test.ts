@@ -24,9 +24,6 @@ describe('a Tenant over HTTP', () => {
   beforeEach(async () => {
     ({ tenantId, key, id: applicationId } = await by.newTenant('Acme'));
   });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
 
   describe('GET', () => {
     it('has exactly the fields of a Tenant that was never changed', async () => {

@@ -21,7 +21,6 @@ describe('the members of a body', () => {
     ({ key } = await session.newApplication(tenantId, 'management', ...all));
     application = (await send('POST', '/applications', shop)).json;
   });
-  afterAll(() => service.stop());
 
   /** Every request with a body, with the least that it accepts. */
   const requests: readonly (readonly [string, string, object])[] = [

@@ -12,7 +12,6 @@ import {
   byKey,
   byOperator,
   closeLedgers,
-  fillStream,
   idempotent,
   ifAt,
   makeCustomer,
@@ -24,9 +23,6 @@ import {
   soon,
 } from '../support/ledgers';
 import { refusedWith } from '../support/waiting';
-
-/** How many requests of a tenant are remembered. */
-const MAX_REPLIES = 10_000;
 
 afterEach(closeLedgers);
 
@@ -177,24 +173,6 @@ describe('a race with one idempotency key between two programs', () => {
     expect(winner).toBeDefined();
     expect(answer).toEqual({ ...(winner as object), isRepeat: true });
     expect(await countOf(program, customer)).toBe(before + 1);
-  });
-});
-
-describe('remembered requests', () => {
-  it('are the newest 10,000 of a tenant', async () => {
-    const { program, customer } = await opened();
-    await fillStream(program.log, customer, MAX_REPLIES + 1);
-    const repeated = (n: number): Command => rename(customer, `Filled ${n}`, idempotent(`key-${n}`));
-    const count = await countOf(program, customer);
-
-    const oldest = await program.ledger.execute(repeated(1));
-    expect(oldest.tenant).toMatchObject({ name: 'Filled 1', changedAt: 3 + 1 });
-    await program.ledger.execute(repeated(MAX_REPLIES));
-    expect(await countOf(program, customer)).toBe(count);
-
-    const forgotten = await program.ledger.execute(repeated(0));
-    expect(forgotten.tenant).toMatchObject({ changedAt: count });
-    expect(await countOf(program, customer)).toBe(count + 1);
   });
 });
 

@@ -10,7 +10,6 @@ describe('a data folder written by release 0.1.0', () => {
   beforeAll(async () => {
     service = await startService({ DATA_DIR: folderOfRelease010(), ...SQLITE_LOG });
   });
-  afterAll(() => service.stop());
 
   it('serves its tenants, logs and usage as before', async () => {
     expect((await get('/tenants/self')).json).toMatchObject({ id: EXAMPLE, name: 'Example 520' });

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { revokeKey } from '../../src/domain/application-keys';
 import { beside, type Beside, type NewApplication } from '../support/beside';
 import { freshFolder } from '../support/folders';
@@ -135,35 +134,6 @@ describe('what a key was used for', () => {
     const pretty = await operator.run(`audit --key ${reading.keyId} --type KeyUsed --format pretty`);
     expect(pretty.stdout).toContain(`Key used 2 times on ${dates[1]}`);
     expect((await get('/tenants/self/reports/usage', manager.key)).json).toEqual(report);
-  });
-
-  it('is recorded once by two servers that start at the same time', async () => {
-    await service.stop();
-    const keys = Array.from({ length: 250 }, () => randomUUID());
-    const app = await openAppIn(folder);
-    for (const keyId of keys)
-      app.keyUses.used({
-        tenantId,
-        applicationId: reading.id,
-        keyId,
-        at: daysAgo(4),
-        what: { operation: 'listLogs' },
-      });
-    await app.close();
-    const [one, two] = await Promise.all([
-      startService({ DATA_DIR: folder }),
-      startService({ DATA_DIR: folder }),
-    ]);
-    service = one;
-    const found = async (): Promise<readonly string[]> => {
-      const date = dateOf(daysAgo(4));
-      const events = (await by.events()).filter(({ type }) => type === 'KeyUsed');
-      const uses = events.map(({ data }) => data as { keyId: string; date: string });
-      return uses.filter((use) => use.date === date).map(({ keyId }) => keyId);
-    };
-    await until(async () => (await found()).length >= keys.length);
-    await two.stop();
-    expect((await found()).toSorted()).toEqual(keys.toSorted());
   });
 
   it('is shown of a revoked key too, but to nobody else', async () => {

@@ -81,7 +81,6 @@ describe('an event that is missing from a data folder of release 0.1.0', () => {
     service = await start(folder);
     operator = operatorAt(folder, OWN_LOG);
   });
-  afterAll(() => service.stop());
 
   it('is named by /readyz, which still answers 200, and by one log line', async () => {
     const { status, json } = await readyz();

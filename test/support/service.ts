@@ -203,7 +203,9 @@ export const startService = async (env: Environment = {}): Promise<Service> => {
   return service;
 };
 
+/** Every server in this process ends with 0, whatever was done to it. */
 afterAll(async () => {
   for (const child of children) child.kill('SIGKILL');
-  await Promise.all(Array.from(services, (service) => service.stop()));
+  const codes = await Promise.all(Array.from(services, (service) => service.stop()));
+  expect(codes.filter((code) => code !== 0)).toEqual([]);
 });

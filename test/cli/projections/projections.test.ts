@@ -225,7 +225,6 @@ describe('tenant-ledger projections beside another server', () => {
   beforeAll(async () => {
     service = await startService();
   });
-  afterAll(() => service.stop());
 
   it('shows a poisoned tenant among 200 parked within seconds, delaying no other, and unparks it by setting the event aside', async () => {
     const operator = operatorAt(service.folder);
