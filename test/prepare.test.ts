@@ -128,50 +128,38 @@ const BUILDING = { status: 0, stdout: '', stderr: BUILDING_TEXT };
 const NOTHING = { status: 0, stdout: '', stderr: '' };
 
 describe('preparing a clone', () => {
-  it('builds at first, and then only what has changed', () => {
+  it('builds at first, and then only what has changed; what was built from a removed source is deleted', () => {
     const { at, prepare, built } = clone();
+    writeFileSync(at('src', 'two.ts'), 'export const two = 2;\n');
     expect(prepare()).toEqual(BUILDING);
     expect(built()).toBe('1\n');
     for (const file of ['main.js', 'portal.css', 'vendor/preact.js', 'vendor/signals.js'])
       expect([file, existsSync(at('dist', 'portal', file))]).toEqual([file, true]);
+    expect(existsSync(at('dist', 'src', 'two.js'))).toBe(true);
     const before = statSync(at('dist', 'src', 'one.js')).mtimeMs;
     expect(prepare()).toEqual(NOTHING);
     expect(statSync(at('dist', 'src', 'one.js')).mtimeMs).toBe(before);
     writeFileSync(at('src', 'one.ts'), 'export const one: number = 2;\n');
-    expect(prepare()).toEqual(BUILDING);
-    expect(built()).toBe('2\n');
-  });
-
-  it('deletes what was built from a removed source', () => {
-    const { at, prepare } = clone();
-    writeFileSync(at('src', 'two.ts'), 'export const two = 2;\n');
-    prepare();
-    expect(existsSync(at('dist', 'src', 'two.js'))).toBe(true);
     rmSync(at('src', 'two.ts'));
     expect(prepare()).toEqual(BUILDING);
+    expect(built()).toBe('2\n');
     expect(existsSync(at('dist', 'src', 'two.js'))).toBe(false);
   });
 
-  it('exits with 1 if it cannot build, and tries again the next time', () => {
+  it('exits with 1 if it cannot build, leaves the last good build in place, and tries again the next time', () => {
     const { at, prepare, built } = clone();
-    writeFileSync(at('src', 'one.ts'), 'export const one: number = "1";\n');
+    prepare();
+    writeFileSync(at('src', 'one.ts'), 'export const one: number = "broken";\n');
     for (const turn of [1, 2]) {
       const { status, stderr } = prepare();
       expect({ turn, status }).toEqual({ turn, status: 1 });
       expect(stderr).toContain('src/one.ts(1,14): error');
       expect(stderr).toContain('failed; see the lines above.');
+      expect(built()).toBe('1\n');
     }
-    writeFileSync(at('src', 'one.ts'), 'export const one: number = 1;\n');
+    writeFileSync(at('src', 'one.ts'), 'export const one: number = 3;\n');
     expect(prepare()).toEqual(BUILDING);
-    expect(built()).toBe('1\n');
-  });
-
-  it('leaves the last good build in place until the next one is complete', () => {
-    const { at, prepare, built } = clone();
-    prepare();
-    writeFileSync(at('src', 'one.ts'), 'export const one: number = "broken";\n');
-    expect(prepare().status).toBe(1);
-    expect(built()).toBe('1\n');
+    expect(built()).toBe('3\n');
   });
 
   it('can be run several times at once, and leaves nothing but the build', async () => {
@@ -182,13 +170,16 @@ describe('preparing a clone', () => {
     expect(readdirSync(at()).filter((name) => !before.includes(name))).toEqual(['dist']);
   });
 
-  it('installs from the lockfile only when a package is missing', () => {
+  it('installs from the lockfile only when a package is missing, with tools even if NODE_ENV=production would omit them', () => {
     const { prepare, npmCalls, wantMore } = clone();
     prepare();
     expect(npmCalls()).toBe('');
     wantMore();
-    expect(prepare()).toMatchObject({ status: 0, stderr: 'Installing what is missing (npm ci) …\n' });
-    expect(npmCalls()).toMatch(/^ci [^\n]*\n$/);
+    expect(prepare('0', { NODE_ENV: 'production' })).toMatchObject({
+      status: 0,
+      stderr: 'Installing what is missing (npm ci) …\n',
+    });
+    expect(npmCalls()).toMatch(/^ci --include=dev [^\n]*\n$/);
   });
 
   it('for running installs no test tools and builds no tests; for the tests it builds those as well', () => {
@@ -217,18 +208,13 @@ describe('preparing a clone', () => {
     expect(npmCalls()).toMatch(/^ci --include=dev /);
   });
 
-  it('builds only the program when told so', () => {
+  it('builds only the program when told so, and takes a copy of what is built as built, though its files have other times', () => {
     const { at, build } = clone();
     mkdirSync(at('test'));
     writeFileSync(at('test', 'some.test.ts'), 'export const two = 2;\n');
     expect(build()).toEqual(BUILDING);
     expect(readdirSync(at('dist')).filter((name) => !name.startsWith('.'))).toEqual(['portal', 'src']);
     expect(build()).toEqual(NOTHING);
-  });
-
-  it('takes a copy of what is built as built, though its files have other times', () => {
-    const { at, build } = clone();
-    build();
     utimesSync(at('src', 'one.ts'), new Date(), new Date());
     expect(build()).toEqual(NOTHING);
   });
@@ -274,13 +260,6 @@ describe('preparing a clone', () => {
     expect(preparing.stderr()).toContain('interrupted; the next start begins this step again.');
     expect(readdirSync(at())).toEqual(before);
     expect(prepare()).toEqual(BUILDING);
-  });
-
-  it('for the tests installs their tools, even if NODE_ENV=production would omit them', () => {
-    const { prepare, npmCalls, wantMore } = clone();
-    wantMore();
-    prepare('0', { NODE_ENV: 'production' });
-    expect(npmCalls()).toMatch(/ --include=dev /);
   });
 
   it.each(['SIGINT', 'SIGTERM'] as const)(

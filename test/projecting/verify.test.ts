@@ -8,18 +8,9 @@ import type { DocumentKey, Generation } from '../../src/read-models/read-models'
 import { freshFolder } from '../support/folders';
 import { seed, seeded } from '../support/property';
 import { deferred } from '../support/waiting';
-import { lineCollections, plainLines } from './lines';
+import { plainLines } from './lines';
 import { edit, headOf, lines, projectInto, replayHarness, someTenants, type ReplayHarness } from './replay';
-import {
-  closeAll,
-  created,
-  documentsOf,
-  openProcess,
-  openReadModels,
-  streams,
-  turn,
-  updated,
-} from './harness';
+import { closeAll, created, openProcess, openReadModels, streams, turn, updated } from './harness';
 
 const ACTOR = { type: 'user', id: randomUUID() } as const;
 
@@ -125,17 +116,8 @@ describe('verify', () => {
     expect(found.toSorted(byTenant)).toEqual(expected.toSorted(byTenant));
   });
 
-  it('reports a document of a tenant that is not in the log', async () => {
-    const harness = await replayHarness();
-    await someTenants(harness);
-    const { generation } = await harness.catchUp();
-    for (const tenantId of ['00000000-0000-4000-8000-000000000000', 'ffffffff-ffff-4fff-bfff-ffffffffffff'])
-      await edit(generation, { tenantId, collection: 'marks', key: 'x' }, { at: 'x' });
-    expect((await verified(harness)).found.map(({ kind }) => kind)).toEqual(['too_many', 'too_many']);
-  });
-
   describe('at page boundaries', () => {
-    it.each([499, 500, 501, 1_000, 1_001])('covers all of %i rows', async (rows) => {
+    it.each([500, 501])('covers all of %i rows', async (rows) => {
       const harness = await replayHarness();
       const tenantId = randomUUID();
       await harness.record(tenantId, created(), ...Array.from({ length: rows - 1 }, () => updated('a')));
@@ -337,17 +319,5 @@ describe('verify', () => {
     const { found } = await verified({ ...harness, live: async () => ({ ...live, generation: moving }) });
     expect(found.map(nameOf)).toEqual([nameOf(headOf(wrong))]);
     expect(looks).toBeGreaterThan(3);
-  });
-
-  it('reports nothing about the result of a rebuild', async () => {
-    const harness = await replayHarness();
-    const [tenantId = ''] = await someTenants(harness);
-    const { generation } = await harness.catchUp();
-    await edit(generation, headOf(tenantId), { count: 99, sum: 0 });
-    expect((await verified(harness)).differences).toBe(1);
-    await harness.rebuild();
-    expect((await verified(harness)).differences).toBe(0);
-    const { generation: live } = await harness.live();
-    expect(await documentsOf(live, lineCollections)).toEqual(plainLines(harness.history));
   });
 });
