@@ -187,11 +187,13 @@ describe('a key in the read model', () => {
     expect((await reading(other(key))).status).toBe('unknown');
   });
 
-  it.each<[string, string, (key: KnownKey) => Decide]>([
+  const endings: readonly [string, string, (key: KnownKey) => Decide][] = [
     ['is revoked', 'revoked', ({ keyId }) => revokeKey(keyId)],
     ['loses its Application', 'application_deleted', ({ applicationId }) => deleteApplication(applicationId)],
     ['loses its tenant', 'tenant_deleted', () => deleteTenant()],
-  ])(
+  ];
+
+  it.each(endings)(
     'that %s through another process is refused within a second, even if the read model never moves',
     async (_, status, what) => {
       const { customer, project, reading, write, elsewhere, check } = await harnessFor();
@@ -206,11 +208,7 @@ describe('a key in the read model', () => {
     },
   );
 
-  it.each<[string, string, (key: KnownKey) => Decide]>([
-    ['is revoked', 'revoked', ({ keyId }) => revokeKey(keyId)],
-    ['loses its Application', 'application_deleted', ({ applicationId }) => deleteApplication(applicationId)],
-    ['loses its tenant', 'tenant_deleted', () => deleteTenant()],
-  ])('that %s through this process is refused at once', async (_, status, what) => {
+  it.each(endings)('that %s through this process is refused at once', async (_, status, what) => {
     const { customer, project, reading, write, here } = await harnessFor();
     const key = await customer();
     await project();

@@ -189,34 +189,24 @@ describe('audit logs', () => {
       ]);
     });
 
-    /** Which texts are dates: the tests of `domain/moment`. */
+    /** Which texts are dates: the tests of `domain/moment`. Combined filters: those of `projections/logs`. */
     it.each<[string, readonly number[]]>([
       ['', [6, 5, 4, 3, 2, 1, 0]],
       ['?entity_type=token', [4, 3, 2, 0]],
-      ['?entity_type=card', [5, 1]],
       ['?entity_id=a', [6, 2, 1, 0]],
       [`?entity_id=${encodeURIComponent('a b/c?d=é&')}`, [4]],
-      ['?entity_type=token&entity_id=a', [2, 0]],
       ['?entity_type=&entity_id=&start_date=&end_date=&start=', [6, 5, 4, 3, 2, 1, 0]],
       ['?start_date=2021-01-31T12:00:00Z', [6, 5, 4, 3, 2]],
-      ['?start_date=2021-01-31T12:00:00.001Z', [6, 5, 4]],
       ['?start_date=2021-01-31T14:00:00%2B02:00', [6, 5, 4, 3, 2]],
       ['?start_date=2021-01-31T14:00:00+02:00', [6, 5, 4, 3, 2]],
       ['?start_date=2021-01-31T13:00:00+01', [6, 5, 4, 3, 2]],
       ['?start_date=20210131T130000,001%2B01', [6, 5, 4]],
       ['?start_date=2021-02-01', [6, 5, 4]],
-      ['?end_date=2021-02-01', [3, 2, 1, 0]],
       ['?end_date=2021-01-31T12:00:00Z', [1, 0]],
-      ['?end_date=2021-01-31T12:00:00.001Z', [3, 2, 1, 0]],
       ['?start_date=2021-01-31T11:00:00Z&end_date=2021-02-01T00:00:00Z', [3, 2, 1]],
-      ['?start_date=2021-01-31T12:00:00Z&end_date=2021-01-31T12:00:00Z', []],
-      ['?start_date=2021-02-01T00:00:00.001Z', [6, 5]],
-      ['?start_date=2021-02-01T00:00:00.002Z', []],
       ['?start_date=9999-12-31', []],
       ['?end_date=0000-01-01', []],
       ['?start_date=2021-01-31T11:00:00Z&end_date=2021-02-01&entity_type=token&entity_id=a', [2]],
-      ['?start_date=2021-01-31T11:00:00Z&entity_id=a', [6, 2, 1]],
-      ['?end_date=2021-02-01&entity_type=token', [3, 2, 0]],
       ['?entity_type=spaceship', []],
       ['?entity_type=Token', []],
       ['?entity_type=__proto__', []],
@@ -224,7 +214,6 @@ describe('audit logs', () => {
       ['?entity_id=nobody', []],
       ['?entity_id=%00', []],
       ["?entity_id=a'%20OR%201=1--", []],
-      ['?entity_type=card&entity_id=a%20b', []],
       ['?operation=read', [6, 3, 2]],
       ['?operation=READ', [6, 3, 2]],
       ['?operation=deny', []],

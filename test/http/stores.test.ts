@@ -112,15 +112,6 @@ describe('a server whose stores fail', () => {
       });
     });
 
-    it('answers 204 to a deletion with locked read models, and marks reads as pending', async () => {
-      await locking(fileOf('applications'), async () => {
-        const response = await call({ method: 'DELETE' });
-        expect([response.status, response.headers.get('svc-read-pending')]).toEqual([204, 'true']);
-        expectProblem(await call(), { status: 401, code: 'key_refused' });
-        expectProblem(await put('B'), { status: 401, code: 'key_refused' });
-      });
-    });
-
     it('answers 503 to writes on a damaged event log, and still serves reads', async () => {
       const db = open('events.db');
       db.exec('ALTER TABLE events RENAME TO gone');

@@ -48,14 +48,6 @@ describeMongodb('a MONGODB_URL that does not work', () => {
     );
   });
 
-  it('because nothing listens there', async () => {
-    const { stderr } = await refused(`mongodb://user:${PASSWORD}@127.0.0.1:1/x`);
-    expect(stderr).toContain(
-      'MongoDB at 127.0.0.1:1/x could not be reached within 0 s. Start it, or correct MONGODB_URL.',
-    );
-    expect(stderr).toContain('[read_models_unavailable]');
-  });
-
   it('because the database belongs to another program, where nothing is written', async () => {
     const shop = mongodbUrl();
     const { db, close } = await mongoConnection(shop, { waitMs: 10_000, onError: () => undefined });

@@ -1,11 +1,9 @@
 import { newKey } from '../../src/ledger/new-key';
 import { beside, type Beside } from '../support/beside';
 import { freshFolder } from '../support/folders';
-import { heldLog } from '../support/held-log';
 import { ask } from '../support/http';
 import { eventsIn } from '../support/operator';
 import { startService, type Service } from '../support/service';
-import { until } from '../support/waiting';
 import { isolatedTenants, type IsolatedTenant } from '../support/isolated-tenants';
 
 interface Row {
@@ -127,24 +125,5 @@ describe('refused access', () => {
       }
     expect(await service.stop()).toBe(0);
     expect(await refusals()).toHaveLength(before);
-  });
-
-  it('neither waits for the log nor fails when the log does', async () => {
-    const held = await heldLog(folder);
-    service = await startService({ DATA_DIR: folder, ...held.env });
-    const { tenantId } = await by.newTenant();
-    const { key } = await by.newApplication(tenantId, 'public', 'token:create');
-    const before = (await refusals()).length;
-    const release = held.hold();
-    const startedAt = Date.now();
-    const answers = await many(key, '/tenants/self');
-    expect(Date.now() - startedAt).toBeLessThan(1_500);
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([403]));
-    const stopped = service.stop();
-    await until(() => service.stderr().includes('stopping'));
-    release();
-    expect(await stopped).toBe(0);
-    await held.close();
-    expect((await refusals()).slice(before)).toMatchObject([{ count, permissions: ['tenant:read'] }]);
   });
 });

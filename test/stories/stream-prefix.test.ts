@@ -3,8 +3,6 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { EXAMPLE, folderOfRelease010 } from '../support/earlier-folder';
-import { freshFolder } from '../support/folders';
-import { ask } from '../support/http';
 import { operatorAt } from '../support/operator';
 import { command, startService } from '../support/service';
 
@@ -60,48 +58,9 @@ const expectRefused = async (
 };
 
 describe('a data folder with a stream prefix', () => {
-  it('is refused under another prefix or none, unchanged, and still works under its own', async () => {
-    const folder = freshFolder();
-    const own = { DATA_DIR: folder, ...OWN_LOG, STREAM_PREFIX: 'acme-' };
-    const operator = operatorAt(folder, own);
-    await operator.json('tenant create --name Example', '--id', EXAMPLE);
-    const { application_id } = await operator.json(
-      `application create --tenant ${EXAMPLE} --name Reader --type management`,
-      '--permission',
-      'tenant:read',
-      '--permission',
-      'log:read',
-      '--permission',
-      'report:read',
-    );
-    const makeKey = () => operator.json(`key create --tenant ${EXAMPLE} --application ${application_id}`);
-    const [revoked, good] = [await makeKey(), await makeKey()];
-    await operator.run(`key revoke --tenant ${EXAMPLE} ${revoked['key_id']}`);
-    await operator.run(`ingest ${FACTS}`);
-    const seen = async () => {
-      const service = await startService(own);
-      const get = async (path: string, key = good['key']) => ask(`${service.url}${path}`, { key: key ?? '' });
-      const rows = await get('/logs?size=100');
-      const usage = await get('/tenants/self/reports/usage');
-      const ofRevoked = await get('/tenants/self', revoked['key']);
-      expect(await service.stop()).toBe(0);
-      const reported = rows.json.data.filter(({ operation }: { operation: string }) => operation !== 'deny');
-      return { rows: reported, usage: usage.json, revoked: ofRevoked.status };
-    };
-    const before = await seen();
-    expect(before.revoked).toBe(401);
-    expect(before.rows.length).toBeGreaterThan(5);
-
-    await expectRefused(folder, 'other-', 'acme-');
-    await expectRefused(folder, '', 'acme-', COMMANDS);
-
-    expect(await seen()).toEqual(before);
-    expect(await operator.run('projections verify')).toMatchObject({ code: 0 });
-  }, 120_000);
-
   it('written by release 0.1.0 is refused under another, and keeps its own from the first start on', async () => {
     const folder = folderOfRelease010();
-    await expectRefused(folder, 'other-', '');
+    await expectRefused(folder, 'other-', '', COMMANDS);
     const operator = operatorAt(folder, { ...OWN_LOG, STREAM_PREFIX: '' });
     expect(await operator.json('tenant list')).toHaveLength(3);
     expect(await (await startService({ ...OWN_LOG, STREAM_PREFIX: '', DATA_DIR: folder })).stop()).toBe(0);

@@ -2,7 +2,6 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { NEWEST_FORMAT } from '../../../src/domain/formats';
 import { sqliteEventLog } from '../../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../../src/event-log/streams';
@@ -64,38 +63,6 @@ const expectUnfinished = async (folder: string): Promise<void> => {
 };
 
 describe('tenant-ledger log copy', () => {
-  it('resumes after a kill -9 halfway, and holds every event once, in order', async () => {
-    const [from, to] = [await withLog(freshFolder(), 1_500), freshFolder()];
-    const child = spawnProgram(['log', 'copy', '--from', from, '--to', to], {});
-    const ended = once(child, 'close');
-    await until(() => countIn(to) > 100);
-    child.kill('SIGKILL');
-    await ended;
-    const before = countIn(to);
-    expect(before).toBeLessThan(1_500);
-    expect(rowsOf(to)).toEqual(rowsOf(from).slice(0, before));
-    await expectUnfinished(to);
-
-    const report = await copy(`sqlite:${from}`, pathToFileURL(to).href);
-    // A write killed between the WAL and its index is visible only to the next process: this one still holds the index,
-    // since a connection lasts until its statements are garbage-collected.
-    expect(report.events).toBe(1_500);
-    expect(report.copied).toBeLessThanOrEqual(1_500 - before);
-    expect(report.source_digest).toBe(report.target_digest);
-    expect(rowsOf(to)).toEqual(rowsOf(from));
-
-    const db = new DatabaseSync(join(to, 'events.db'));
-    db.exec(`UPDATE events SET data = '{}', type = char(27) || '[31mRed' WHERE position = 1200`);
-    db.close();
-    const found = await run.run('log copy', '--from', from, '--to', to, '--json');
-    expect(found).toMatchObject({ code: 1, stdout: '' });
-    expect(found.stderr).toMatch(
-      /"code":"copy_differs",.*event number 1200 is .* They differ in: type, data\."/,
-    );
-    expect(found.stderr).toContain('(\\u001b[31mRed, revision ');
-    expect(found.stderr).not.toContain('\u001b');
-  });
-
   it('killed before its first event is no first start', async () => {
     const [from, to] = [await withLog(freshFolder(), 10), freshFolder()];
     const child = spawnProgram(['log', 'copy', '--from', from, '--to', to], {});
