@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hasLog } from '../../projections/logs';
 import type { EventLog } from '../../src/event-log/event-log';
-import { appendToEnd } from '../../src/event-log/append-to-end';
 import { ingest, type Ingested, type ShownActivity } from '../../src/ingest/ingest';
 import { lastRevision } from '../../src/projecting/stream-revisions';
 import { aFact, countedUsage, manyFacts, textOf, type Fact } from '../support/facts';
@@ -17,7 +16,6 @@ interface Outcome extends Ingested {
 
 interface IngestOptions {
   readonly dryRun?: boolean;
-  readonly now?: () => string;
   /** The read models show none of the events. */
   readonly areBehind?: boolean;
   /** Whether the read models show an event. */
@@ -25,8 +23,6 @@ interface IngestOptions {
   /** The log may be changed between two reads. */
   readonly log?: EventLog;
 }
-
-const NOW = (): string => new Date().toISOString();
 
 describe('ingest', () => {
   const folder = freshFolder();
@@ -42,7 +38,7 @@ describe('ingest', () => {
 
   const take = async (
     input: AsyncIterable<string> | readonly (Fact | string)[],
-    { dryRun = false, now = NOW, areBehind = false, has, log = here.app.log }: IngestOptions = {},
+    { dryRun = false, areBehind = false, has, log = here.app.log }: IngestOptions = {},
   ): Promise<Outcome> => {
     const { ledger, streams, projecting } = here.app;
     const errors: (readonly [number, string])[] = [];
@@ -59,6 +55,7 @@ describe('ingest', () => {
             has: has ?? ((id) => hasLog(reader, tenantId, id)),
           };
     };
+    const now = (): string => new Date().toISOString();
     const dependencies = { log, ledger, streams, reached: projecting.reached, shown, now };
     const {
       shown: isShown,
@@ -78,14 +75,6 @@ describe('ingest', () => {
     eventsOf(here.app.log.readStream(here.app.streams.activity(tenantId)));
   const rowIds = async (tenantId = tenant): Promise<readonly string[]> =>
     (await here.logs(tenantId)).filter((row) => row.entity_type !== 'tenant').map((row) => row.id);
-
-  /** As earlier programs did that ran at the same time. */
-  const appendCopies = async (...facts: readonly Fact[]): Promise<void> => {
-    const { log, streams, projecting } = here.app;
-    const events = facts.map(({ id, type, data }) => ({ id, type, data, metadata: {} }));
-    const { position } = await appendToEnd(log, streams.activity(tenant), events);
-    expect(await projecting.reached(position, 10_000)).toBe(true);
-  };
 
   it('accepts valid lines, and reports the number and the reason of the others', async () => {
     const facts = [aFact(tenant), aFact(tenant), aFact(tenant)];
@@ -244,38 +233,6 @@ describe('ingest', () => {
     const lines = [aFact(b), 'x', aFact(a), aFact(tenant), aFact(b), 'y', aFact(a)];
     const { errors } = await take(lines);
     expect(errors.map(([line]) => line)).toEqual([1, 2, 3, 5, 6, 7]);
-  });
-
-  it('changes no count for a copy that names no time of its own', async () => {
-    const facts = [
-      aFact(tenant, { data: { entityId: 'a' } }),
-      aFact(tenant, { type: 'TokenDeleted', data: { entityId: 'a' } }),
-      aFact(tenant, { type: 'CardRead', data: { entityId: 'b' } }),
-    ];
-    await take(facts.slice(0, 1), { now: () => '2026-01-01T00:00:00.000Z' });
-    await take(facts.slice(1), { now: () => '2026-01-02T00:00:00.000Z' });
-    const once = await here.usage(tenant);
-    expect(once.token_report).toEqual({
-      metrics_by_type: {
-        token: { count: 0, last_created_at: '2026-01-01T00:00:00.000Z' },
-        card: { count: 0 },
-      },
-      included_monthly_active_tokens: 0,
-      monthly_active_tokens: 0,
-    });
-    await appendCopies(facts[2]!, facts[0]!);
-    expect(await here.usage(tenant)).toEqual(once);
-    expect(await reported()).toHaveLength(5);
-  });
-
-  it('changes no count for a second fact with a used id', async () => {
-    const fact = aFact(tenant, { data: { entityId: 'a', occurredAt: '2026-01-01T00:00:00Z' } });
-    await take([fact]);
-    const once = await here.usage(tenant);
-    const deleted = { ...fact.data, occurredAt: '2026-02-01T00:00:00Z' };
-    await appendCopies({ ...fact, type: 'CardCreated' }, { ...fact, type: 'TokenDeleted', data: deleted });
-    expect(await here.usage(tenant)).toEqual(once);
-    expect(await rowIds()).toEqual([fact.id]);
   });
 
   it('with a dry run only checks', async () => {
