@@ -242,6 +242,27 @@ describe('pipelined requests', () => {
   });
 });
 
+describe('a listener without time limits of its own', () => {
+  it('allows 10 s for headers, 20 s for a request and 30 s between two', async () => {
+    let server: Server | undefined;
+    const handle = (request: IncomingMessage, response: ServerResponse): void => {
+      ({ server } = request.socket as Socket & { readonly server: Server });
+      response.end('{}');
+    };
+    const names = { traceHeader: 'SVC-TRACE-ID', publicUrl: '', maxConnections: 1_000 };
+    const listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names });
+    isNotTheApi(listener.url);
+    await ask(`${listener.url}/`);
+    await listener.close(0);
+    expect(server).toMatchObject({
+      headersTimeout: 10_000,
+      requestTimeout: 20_000,
+      keepAliveTimeout: 30_000,
+      timeout: 60_000,
+    });
+  });
+});
+
 describe('a listener that closes', () => {
   it('waits for requests that have begun, but not for connections on which nothing has arrived', async () => {
     let begun = 0;
