@@ -4,6 +4,7 @@ import { projections } from '../../projections/projections';
 import { findTenant } from '../../projections/tenants';
 import { projectingLease } from '../../src/projecting/lease';
 import { progress } from '../../src/projecting/progress';
+import { damaged, unreadable } from '../../src/read-models/damage';
 import { generationName, type Generation, type ReadModels } from '../../src/read-models/read-models';
 import { freshFolder } from '../support/folders';
 import { deferred } from '../support/waiting';
@@ -137,6 +138,19 @@ describe('a projecting process', () => {
     expect(server.warnings).toHaveLength(2);
     expect(server.warnings[0]).toMatch(/Projecting lines_v1_\w+ failed; retrying.*the disk is full/);
     expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(history));
+  });
+
+  it('projects what is whole beside what is damaged', async () => {
+    const { log, folder, nameIn } = await prepared();
+    const readModels = await openReadModels(folder);
+    const open: ReadModels['open'] = async (id, collections) => {
+      const generation = await readModels.open(id, collections);
+      return id.projection === 'logs' ? unreadable(id, damaged(id, 'gone.')) : generation;
+    };
+    const server = await openProcess(log, { ...readModels, open }, projections);
+    await server.start();
+    await log.record(STREAM, created('shown all the same'));
+    await until(async () => (await nameIn(server)) === 'shown all the same', LONG);
   });
 
   it('can be stopped while it waits', async () => {
