@@ -8,11 +8,8 @@ import type { Generation, GenerationId, Reader } from '../read-models';
 import { isDamage, lost } from '../damage';
 import { guarded } from './damaged-file';
 import { generationReader, type GenerationReader } from './generation-reader';
-import type { WriteRequest } from './writer';
+import type { Send } from './writer';
 import { flattening } from './writes';
-
-/** Sends a request to the writer, in whichever thread it runs. */
-export type Send = <T>(request: WriteRequest) => Promise<T>;
 
 /** Reads directly, and writes through `send`. */
 export interface SqliteGeneration extends Generation {
@@ -153,9 +150,9 @@ export const sqliteGeneration = (
     control: async () => read((db) => db.control()),
     scan: reader.scan,
     // On the writing connection, since a commit invalidates the page cache of all others.
-    load: (keys) => send({ do: 'load', id, keys }),
+    load: (keys) => send('load', id, keys),
     commit: async (n, to, writes) => {
-      const isDone = await send<boolean>({ do: 'commit', id, n, to, writes: flatten(writes) });
+      const isDone = await send('commit', id, n, to, flatten(writes));
       file.touch();
       return isDone;
     },

@@ -6,23 +6,17 @@ import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { isDamagedFile } from '../../sqlite/database';
 import { setFileAside } from '../../sqlite/disposable-file';
 import { isDamage } from '../damage';
-import {
-  COMMON_COLLECTIONS,
-  generationName,
-  type GenerationId,
-  type ReadModels,
-  type Registry,
-} from '../read-models';
+import { COMMON_COLLECTIONS, generationName, type GenerationId, type ReadModels } from '../read-models';
 import { checkRegistry, registryReader, type RegistryReader } from './registry-reader';
-import { LEASE_MS, type RegistryWrite } from './registry-writer';
+import { LEASE_MS } from './registry-writer';
 import { peekAt } from './peek';
-import { sqliteGeneration, type GenerationFile, type Send, type SqliteGeneration } from './sqlite-generation';
-import { generationPath, generationsIn, registryPath, writing, type WriteRequest } from './writer';
+import { sqliteGeneration, type GenerationFile, type SqliteGeneration } from './sqlite-generation';
+import { generationPath, generationsIn, registryPath, writing, type Send, type WriteRequest } from './writer';
 
 const WRITE_MS = 30_000;
 
 /** Creating the indexes of a large generation takes long. */
-const INDEX_MS = 1_800_000;
+const WITHIN_MS: Readonly<Record<string, number>> = { finish: 1_800_000, open: 1_800_000 };
 
 /** 64 MB, a fraction of the memory of a projecting thread. */
 const MAX_COMMIT_BYTES = 67_108_864;
@@ -38,16 +32,16 @@ export interface SqliteOptions {
 }
 
 /** Sends requests to the writer, and turns its failures into faults. */
-const sender = (folder: string, writer: Thread) => {
-  const withinOf = (request: WriteRequest): number =>
-    request.do === 'finish' || request.do === 'open' ? INDEX_MS : WRITE_MS;
-  return <T>(request: WriteRequest, withinMs = withinOf(request)): Promise<T> =>
-    writer.call<T>(request, withinMs).catch((error: unknown) => {
-      if (codeOf(error) === 'generation_removed' || isDamage(error)) throw error;
-      const message = `The read models in ${folder} cannot be written: ${messageOf(error)}`;
-      throw fault('read_models_unavailable', message, { cause: codeOf(error) });
-    });
-};
+const sender =
+  (folder: string, writer: Thread): Send =>
+  (write, ...args) =>
+    writer
+      .call<never>({ do: write, args } satisfies WriteRequest, WITHIN_MS[write] ?? WRITE_MS)
+      .catch((error: unknown) => {
+        if (codeOf(error) === 'generation_removed' || isDamage(error)) throw error;
+        const message = `The read models in ${folder} cannot be written: ${messageOf(error)}`;
+        throw fault('read_models_unavailable', message, { cause: codeOf(error) });
+      });
 
 /** The generations that are open in this process. */
 const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => {
@@ -58,7 +52,7 @@ const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => 
   const mark: GenerationFile['mark'] = (id, why) => {
     if (marked.has(generationName(id))) return;
     marked.add(generationName(id));
-    send({ do: 'markDamaged', args: [id, why] }).catch(() => marked.delete(generationName(id)));
+    send('markDamaged', id, why).catch(() => marked.delete(generationName(id)));
   };
 
   const handle = async (
@@ -67,13 +61,13 @@ const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => 
     isBuild: boolean,
   ): Promise<{ generation: SqliteGeneration; sendOpen: Send }> => {
     const collections = [...own, ...COMMON_COLLECTIONS];
-    const openWriter = () => send({ do: 'open', id, collections, isBuild });
+    const openWriter = () => send('open', id, collections, isBuild);
     /** A restarted writer thread has nothing open yet. */
-    const sendOpen: Send = (request) =>
-      send<never>(request).catch(async (error: unknown) => {
+    const sendOpen: Send = (write, ...args) =>
+      send(write, ...args).catch(async (error: unknown) => {
         if ((error as Fault).more['cause'] !== 'not_open') throw error;
         await openWriter();
-        return send(request);
+        return send(write, ...args);
       });
     await openWriter();
     const known = open.get(generationName(id));
@@ -120,24 +114,8 @@ const lookAfter = (
     if (isLive && stored.damage === undefined) look();
     if (isLive || monotonicMs() - idleSince() < idleMs) continue;
     close();
-    send({ do: 'close', id }).catch(() => undefined);
+    send('close', id).catch(() => undefined);
   }
-};
-
-const registryOf = (registry: RegistryReader, send: Send) => {
-  const writingAs =
-    <W extends RegistryWrite>(write: W) =>
-    (...args: Parameters<Registry[W]>): Promise<Awaited<ReturnType<Registry[W]>>> =>
-      send({ do: write, args });
-  return {
-    state: async () => registry.state(),
-    stateToken: registry.token,
-    makeLive: writingAs('makeLive'),
-    requestRetry: writingAs('requestRetry'),
-    leaseMs: LEASE_MS,
-    lease: writingAs('lease'),
-    release: writingAs('release'),
-  } satisfies Omit<Registry, 'remove'>;
 };
 
 /**
@@ -182,16 +160,21 @@ export const sqliteReadModels = (
     Math.min(idleMs / 2, LOOK_AFTER_MS),
   ).unref();
   return {
-    ...registryOf(registry, send),
-    create: async (id, own, log) =>
-      void (await send({ do: 'create', id, collections: [...own, ...COMMON_COLLECTIONS], log })),
+    state: async () => registry.state(),
+    stateToken: registry.token,
+    makeLive: (...args) => send('makeLive', ...args),
+    requestRetry: (...args) => send('requestRetry', ...args),
+    leaseMs: LEASE_MS,
+    lease: (...args) => send('lease', ...args),
+    release: (...args) => send('release', ...args),
+    create: async (id, own, log) => send('create', id, [...own, ...COMMON_COLLECTIONS], log),
     open: async (id, collections) => (await handle(id, collections, false)).generation,
     build: async (id, collections) => {
       const { generation, sendOpen } = await handle(id, collections, true);
       return {
         ...generation,
         finish: async () => {
-          await sendOpen({ do: 'finish', id });
+          await sendOpen('finish', id);
           return generation;
         },
       };
@@ -200,7 +183,7 @@ export const sqliteReadModels = (
     pollMs: LOOK_MS,
     peek: async (id) => peekAt(generationPath(folder, id), id),
     remove: async (id, unless) => {
-      const isRemoved = await send<boolean>({ do: 'remove', id, unless });
+      const isRemoved = await send('remove', id, unless);
       if (isRemoved) close(id);
       return isRemoved;
     },

@@ -21,46 +21,6 @@ import { openGenerationWriter, type GenerationWriter, type OnWrite } from './gen
 import { openRegistryWriter, type RegistryWrite, type RegistryWriter } from './registry-writer';
 import type { Writes } from './writes';
 
-/** Writes to the registry, as messages for the writing thread. */
-interface RegistryRequest {
-  readonly do: RegistryWrite | 'markDamaged';
-  readonly args: readonly unknown[];
-}
-
-/** Writes to generations. */
-type GenerationRequest =
-  | {
-      readonly do: 'create';
-      readonly id: GenerationId;
-      readonly collections: readonly Collection[];
-      readonly log: string;
-    }
-  | {
-      readonly do: 'open';
-      readonly id: GenerationId;
-      readonly collections: readonly Collection[];
-      readonly isBuild: boolean;
-    }
-  | { readonly do: 'remove'; readonly id: GenerationId; readonly unless: RemovalGuard }
-  | { readonly do: 'finish' | 'close'; readonly id: GenerationId }
-  | {
-      readonly do: 'commit';
-      readonly id: GenerationId;
-      readonly n: number;
-      readonly to: Checkpoint | undefined;
-      readonly writes: Writes;
-    }
-  | { readonly do: 'load'; readonly id: GenerationId; readonly keys: readonly DocumentKey[] };
-
-type Request<What extends GenerationRequest['do']> = Extract<GenerationRequest, { readonly do: What }>;
-
-export type WriteRequest = RegistryRequest | GenerationRequest;
-
-export interface Writer {
-  write(request: WriteRequest): unknown;
-  close(): void;
-}
-
 export const registryPath = (folder: string): string => join(folder, 'registry.db');
 export const generationPath = (folder: string, id: GenerationId): string =>
   join(folder, `${generationName(id)}.db`);
@@ -85,93 +45,90 @@ const deleteFile = (folder: string, id: GenerationId): void => {
 /** The files that this writer has open, by the names of their generations. */
 type OpenFiles = Map<string, GenerationWriter>;
 
-const close = (files: OpenFiles, id: GenerationId): void => {
-  files.get(generationName(id))?.close();
-  files.delete(generationName(id));
-};
-
-/** What creates, opens and removes the files of generations that the registry knows. */
-const fileKeeper = (folder: string, registry: RegistryWriter, files: OpenFiles, onWrite?: OnWrite) => ({
-  create: ({ id, collections, log }: Request<'create'>): void => {
-    const options = { collections, log, isBuild: true, onWrite };
-    const make = () => openGenerationWriter(generationPath(folder, id), options);
-    files.set(generationName(id), registry.add(id, make));
-  },
-  open: ({ id, collections, isBuild }: Request<'open'>): void => {
-    const row = registry.find(id);
-    if (row === undefined) throw generationRemoved(id);
-    if (row.damage !== null) throw damaged(id, row.damage);
-    const known = files.get(generationName(id));
-    if (known !== undefined) return isBuild ? undefined : known.finish();
-    const path = existing(generationPath(folder, id));
-    files.set(generationName(id), openGenerationWriter(path, { collections, isBuild, onWrite }));
-  },
-  /** Also deletes files that the registry does not know: their creation was interrupted. */
-  remove: ({ id, unless }: Request<'remove'>): boolean => {
-    if (!registry.beginRemoval(id, unless)) return false;
-    close(files, id);
-    deleteFile(folder, id);
-    registry.endRemoval(id);
-    for (const left of generationsIn(folder).filter((other) => !isNumbered(other)))
-      registry.unlessKnown(left, () => deleteFile(folder, left));
-    return true;
-  },
-});
-
-const generationWriters = (folder: string, registry: RegistryWriter, onWrite?: OnWrite) => {
-  const files: OpenFiles = new Map();
-  const { create, open, remove } = fileKeeper(folder, registry, files, onWrite);
-
+/** What is written about generations that the registry knows. */
+const generationWrites = (folder: string, registry: RegistryWriter, files: OpenFiles, onWrite?: OnWrite) => {
   const opened = (id: GenerationId): GenerationWriter => {
     const writer = files.get(generationName(id));
     if (writer === undefined) throw fault('not_open', `Generation ${generationName(id)} is not open.`);
     return writer;
   };
-
-  const write = (request: GenerationRequest): unknown => {
-    switch (request.do) {
-      case 'create':
-        return create(request);
-      case 'open':
-        return open(request);
-      case 'remove':
-        return remove(request);
-      case 'finish':
-        return opened(request.id).finish();
-      case 'commit':
-        return opened(request.id).commit(request.n, request.to, request.writes);
-      case 'load':
-        return opened(request.id).load(request.keys);
-      case 'close':
-        return close(files, request.id);
-    }
+  const close = (id: GenerationId): void => {
+    files.get(generationName(id))?.close();
+    files.delete(generationName(id));
   };
 
   return {
-    write: (request: GenerationRequest) =>
-      guarded(request.id, generationPath(folder, request.id), registry.markDamaged, () => write(request)),
-    closeAll: () => {
-      for (const writer of files.values()) writer.close();
+    create: (id: GenerationId, collections: readonly Collection[], log: string): void => {
+      const options = { collections, log, isBuild: true, onWrite };
+      const make = () => openGenerationWriter(generationPath(folder, id), options);
+      files.set(generationName(id), registry.add(id, make));
     },
+    open: (id: GenerationId, collections: readonly Collection[], isBuild: boolean): void => {
+      const row = registry.find(id);
+      if (row === undefined) throw generationRemoved(id);
+      if (row.damage !== null) throw damaged(id, row.damage);
+      const known = files.get(generationName(id));
+      if (known !== undefined) return isBuild ? undefined : known.finish();
+      const path = existing(generationPath(folder, id));
+      files.set(generationName(id), openGenerationWriter(path, { collections, isBuild, onWrite }));
+    },
+    /** Also deletes files that the registry does not know: their creation was interrupted. */
+    remove: (id: GenerationId, unless: RemovalGuard): boolean => {
+      if (!registry.beginRemoval(id, unless)) return false;
+      close(id);
+      deleteFile(folder, id);
+      registry.endRemoval(id);
+      for (const left of generationsIn(folder).filter((other) => !isNumbered(other)))
+        registry.unlessKnown(left, () => deleteFile(folder, left));
+      return true;
+    },
+    finish: (id: GenerationId): void => opened(id).finish(),
+    load: (id: GenerationId, keys: readonly DocumentKey[]) => opened(id).load(keys),
+    commit: (id: GenerationId, n: number, to: Checkpoint | undefined, writes: Writes): boolean =>
+      opened(id).commit(n, to, writes),
+    close,
   };
 };
 
+type Writing = ReturnType<typeof generationWrites> & Pick<RegistryWriter, RegistryWrite | 'markDamaged'>;
+
+/** What the writing thread is asked: the name of a write, and its arguments. */
+export interface WriteRequest {
+  readonly do: keyof Writing;
+  readonly args: readonly unknown[];
+}
+
+/** Sends a request to the writer, in whichever thread it runs. */
+export type Send = <W extends keyof Writing>(
+  write: W,
+  ...args: Parameters<Writing[W]>
+) => Promise<ReturnType<Writing[W]>>;
+
+export interface Writer {
+  write(request: WriteRequest): unknown;
+  close(): void;
+}
+
 /** Opens the registry with the first write, so that reading creates nothing. */
 export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
+  const files: OpenFiles = new Map();
   const open = () => {
     mkdirSync(folder, { recursive: true });
     const registry = openRegistryWriter(registryPath(folder), () => generationsIn(folder));
-    return { registry, generations: generationWriters(folder, registry, onWrite) };
+    const generations = generationWrites(folder, registry, files, onWrite);
+    return { registry, generations, writes: { ...registry, ...generations } };
   };
   let opened: ReturnType<typeof open> | undefined;
   return {
-    write: (request) => {
-      const { registry, generations } = (opened ??= open());
-      if (!('args' in request)) return generations.write(request);
-      return (registry[request.do] as (...args: readonly unknown[]) => unknown)(...request.args);
+    write: ({ do: name, args }) => {
+      const { registry, generations, writes } = (opened ??= open());
+      const write = writes[name] as (...given: typeof args) => unknown;
+      if (!(name in generations)) return write(...args);
+      const id = args[0] as GenerationId;
+      return guarded(id, generationPath(folder, id), registry.markDamaged, () => write(...args));
     },
     close: () => {
-      opened?.generations.closeAll();
+      for (const writer of files.values()) writer.close();
       opened?.registry.close();
     },
   };
