@@ -18,12 +18,15 @@ const RETRY_MS = 5;
 export const isBusy = (error: unknown): boolean =>
   (error as { errcode?: number } | undefined)?.errcode === SQLITE_BUSY;
 
-/** The file is missing, cut off or overwritten, or lacks a table. Errors of the disk as such do not count. */
+/** The file is missing, cut off or overwritten, or lacks a table or the keys of one. Errors of the disk as such do not count. */
 export const isDamagedFile = (error: unknown, path: string): boolean => {
   const { errcode, sqliteExtendedCode } = error as { errcode?: number; sqliteExtendedCode?: number };
   if (errcode === SQLITE_CANTOPEN) return !existsSync(path);
   // By their texts, because the driver does not give the code of an error in the middle of a result.
-  const isDamage = /no such (table|column|index)|malformed|not a database/.test(messageOf(error));
+  const isDamage =
+    /no such (table|column|index)|malformed|not a database|ON CONFLICT clause does not match/.test(
+      messageOf(error),
+    );
   return isDamage || sqliteExtendedCode === SQLITE_IOERR_SHORT_READ;
 };
 
@@ -151,6 +154,16 @@ const rollBack = (db: Database): void => {
     if (db.isTransaction) db.exec('ROLLBACK');
   } catch {
     // The original error says more.
+  }
+};
+
+/** What the work reads is as of one moment. */
+export const inReadTransaction = <T>(db: Database, work: () => T): T => {
+  db.exec('BEGIN');
+  try {
+    return work();
+  } finally {
+    db.exec('COMMIT');
   }
 };
 

@@ -1,6 +1,6 @@
 import { yieldToEventLoop } from '../../async/clock';
 import { messageOf } from '../../fault';
-import type { Database } from '../../sqlite/database';
+import { inReadTransaction, type Database } from '../../sqlite/database';
 import type { Tail } from './tail';
 import { logFault, type Batch, type LoggedEvent, type Position, type ReadFrom } from '../event-log';
 import { hasStoredAt } from './log-file';
@@ -94,15 +94,6 @@ const merge = (pages: readonly Page[]): Page => {
     .filter((event) => limit === undefined || event.position <= limit)
     .toSorted((a, b) => (a.position < b.position ? -1 : 1));
   return { batch, full: limit !== undefined };
-};
-
-const inReadTransaction = <T>(db: Database, work: () => T): T => {
-  db.exec('BEGIN');
-  try {
-    return work();
-  } finally {
-    db.exec('COMMIT');
-  }
 };
 
 /** Turns errors of the driver into faults. */

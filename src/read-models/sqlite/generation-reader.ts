@@ -1,13 +1,18 @@
-import type { Collection, Document, LineEnd, LinePart, Query } from '../../../projections/projector';
+import type { Collection, Document, LineEnd } from '../../../projections/projector';
 import type { Database } from '../../sqlite/database';
 import { messageOf } from '../../fault';
 import { textOfBytes } from '../../sqlite/text';
 import { lost } from '../damage';
-import { PARKED, type Control, type DocumentKey, type Scanned, type ScannedText } from '../read-models';
+import { PARKED, type Generation, type Reader, type ScannedText } from '../read-models';
 import { stored, storedText, textOf } from '../stored-text';
 import { borderIn, findIn, lineEndsIn, parkedIn, tableOf } from './tables';
 
 const MAX_NUMBERS = 100_000;
+
+/** The same, but synchronous. */
+export type InThisThread<F extends (...args: never) => Promise<unknown>> = (
+  ...args: Parameters<F>
+) => Awaited<ReturnType<F>>;
 
 /** A connection to a generation's file, with its caches. */
 interface Connection {
@@ -60,17 +65,14 @@ const parsedJson = (text: string): unknown => {
 
 const parsed = (row: unknown): Document => parsedJson((row as { document: string }).document) as Document;
 
-const get = (
-  { prepared, collectionOf, numberOf }: Connection,
-  tenantId: string,
-  collection: string,
-  key: string,
-): Document | undefined => {
-  const sql = `SELECT document FROM ${tableOf(collectionOf(collection).name)} WHERE tenant = ? AND key = ?`;
-  const tenant = numberOf(tenantId);
-  const row = tenant === undefined ? undefined : prepared(sql).get(tenant, storedText(key));
-  return row === undefined ? undefined : parsed(row);
-};
+const get =
+  ({ prepared, collectionOf, numberOf }: Connection): InThisThread<Reader['get']> =>
+  (tenantId, collection, key) => {
+    const sql = `SELECT document FROM ${tableOf(collectionOf(collection).name)} WHERE tenant = ? AND key = ?`;
+    const tenant = numberOf(tenantId);
+    const row = tenant === undefined ? undefined : prepared(sql).get(tenant, storedText(key));
+    return row === undefined ? undefined : parsed(row);
+  };
 
 /**
  * Fetches many documents of a collection as one text, since most of a document's cost is crossing into JavaScript. They
@@ -95,75 +97,67 @@ interface Wanted {
   readonly ids: string[];
 }
 
-const load = (connection: Connection, keys: readonly DocumentKey[]): readonly (Document | undefined)[] => {
-  const found: (Document | undefined)[] = Array.from({ length: keys.length });
-  const wanted = new Map<string, Wanted>();
-  const wantedIn = (collection: string): Wanted => {
-    const known = wanted.get(collection);
-    if (known !== undefined) return known;
-    const created = { collection: connection.collectionOf(collection).name, indexes: [], ids: [] };
-    wanted.set(collection, created);
-    return created;
+const load =
+  (connection: Connection): InThisThread<Generation['load']> =>
+  (keys) => {
+    const found: (Document | undefined)[] = Array.from({ length: keys.length });
+    const wanted = new Map<string, Wanted>();
+    const wantedIn = (collection: string): Wanted => {
+      const known = wanted.get(collection);
+      if (known !== undefined) return known;
+      const created = { collection: connection.collectionOf(collection).name, indexes: [], ids: [] };
+      wanted.set(collection, created);
+      return created;
+    };
+    keys.forEach(({ tenantId, collection, key }, at) => {
+      const { indexes, ids } = wantedIn(collection);
+      const tenant = connection.numberOf(tenantId);
+      if (tenant === undefined) return;
+      indexes.push(at);
+      ids.push(`${tenant} ${storedText(key)}`);
+    });
+    for (const { collection, indexes, ids } of wanted.values())
+      for (const [i, document] of getMany(connection, collection, ids))
+        found[indexes[i] as number] = document;
+    return found;
   };
-  keys.forEach(({ tenantId, collection, key }, at) => {
-    const { indexes, ids } = wantedIn(collection);
-    const tenant = connection.numberOf(tenantId);
-    if (tenant === undefined) return;
-    indexes.push(at);
-    ids.push(`${tenant} ${storedText(key)}`);
-  });
-  for (const { collection, indexes, ids } of wanted.values())
-    for (const [i, document] of getMany(connection, collection, ids)) found[indexes[i] as number] = document;
-  return found;
-};
 
-const find = (
-  { prepared, collectionOf, numberOf }: Connection,
-  tenantId: string,
-  name: string,
-  query: Query,
-): readonly Document[] => {
-  const { sql, values } = findIn(collectionOf(name), query);
-  const tenant = numberOf(tenantId);
-  const rows = tenant === undefined ? [] : prepared(sql).all(tenant, ...values.map(stored));
-  if (query.areAllThere === true && rows.length < query.limit)
-    throw lost(`documents of ${name} of tenant ${tenantId} are missing.`);
-  return rows.map(parsed);
-};
+const find =
+  ({ prepared, collectionOf, numberOf }: Connection): InThisThread<Reader['find']> =>
+  (tenantId, name, query) => {
+    const { sql, values } = findIn(collectionOf(name), query);
+    const tenant = numberOf(tenantId);
+    const rows = tenant === undefined ? [] : prepared(sql).all(tenant, ...values.map(stored));
+    if (query.areAllThere === true && rows.length < query.limit)
+      throw lost(`documents of ${name} of tenant ${tenantId} are missing.`);
+    return rows.map(parsed);
+  };
 
-const countBefore = (
-  { prepared, collectionOf, numberOf }: Connection,
-  tenantId: string,
-  collection: string,
-  part: LinePart,
-  value: string,
-): number => {
-  const statement = prepared(borderIn(collectionOf(collection), part));
-  const equal = (part.equal ?? []).map(stored);
-  const tenant = numberOf(tenantId);
-  let low = (part.first ?? 1) - 1;
-  let high = part.last;
-  while (tenant !== undefined && low < high) {
-    const middle = Math.floor((low + high) / 2) + 1;
-    const row = statement.get(tenant, ...equal, middle) as { border: string } | undefined;
-    if (row === undefined) throw lost(`${collection} ${middle} of tenant ${tenantId} is missing.`);
-    if (row.border >= value) high = middle - 1;
-    else low = middle;
-  }
-  return low;
-};
+const countBefore =
+  ({ prepared, collectionOf, numberOf }: Connection): InThisThread<Reader['countBefore']> =>
+  (tenantId, collection, part, value) => {
+    const statement = prepared(borderIn(collectionOf(collection), part));
+    const equal = (part.equal ?? []).map(stored);
+    const tenant = numberOf(tenantId);
+    let low = (part.first ?? 1) - 1;
+    let high = part.last;
+    while (tenant !== undefined && low < high) {
+      const middle = Math.floor((low + high) / 2) + 1;
+      const row = statement.get(tenant, ...equal, middle) as { border: string } | undefined;
+      if (row === undefined) throw lost(`${collection} ${middle} of tenant ${tenantId} is missing.`);
+      if (row.border >= value) high = middle - 1;
+      else low = middle;
+    }
+    return low;
+  };
 
-const lineEnds = (
-  { prepared, collectionOf, numberOf }: Connection,
-  tenantId: string,
-  collection: string,
-  line: string,
-  limit: number,
-): readonly LineEnd[] => {
-  const statement = prepared(lineEndsIn(collectionOf(collection), line));
-  const rows = statement.all(numberOf(tenantId) ?? -1, limit) as unknown as readonly LineEnd[];
-  return rows.map(({ value, last }) => ({ value: textOf(value), last }));
-};
+const lineEnds =
+  ({ prepared, collectionOf, numberOf }: Connection): InThisThread<Reader['lineEnds']> =>
+  (tenantId, collection, line, limit) => {
+    const statement = prepared(lineEndsIn(collectionOf(collection), line));
+    const rows = statement.all(numberOf(tenantId) ?? -1, limit) as unknown as readonly LineEnd[];
+    return rows.map(({ value, last }) => ({ value: textOf(value), last }));
+  };
 
 interface Row {
   readonly key: string;
@@ -177,10 +171,7 @@ const textFrom = (tenantId: string, { key, document }: Row): ScannedText => ({
 });
 
 /** Where a scan resumes. */
-interface After {
-  readonly tenantId: string;
-  readonly key?: string;
-}
+type After = NonNullable<Parameters<Reader['scan']>[2]>;
 
 const scanParked = (
   { prepared }: Connection,
@@ -214,64 +205,55 @@ const nextTenant = ({ prepared }: Connection, after: string): string | undefined
 };
 
 /** Tenant by tenant, ordered by id. */
-const scanTexts = (
-  connection: Connection,
-  collection: string,
-  limit: number,
-  after: After,
-): readonly ScannedText[] => {
-  connection.collectionOf(collection);
-  if (collection === PARKED) return scanParked(connection, limit, after);
-  const found: ScannedText[] = [];
-  let { key } = after;
-  let tenantId = after.tenantId === '' ? nextTenant(connection, '') : after.tenantId;
-  while (tenantId !== undefined && found.length < limit) {
-    const from = key === undefined ? { tenantId } : { tenantId, key };
-    found.push(...rowsOf(connection, collection, from, limit - found.length));
-    tenantId = nextTenant(connection, tenantId);
-    key = undefined;
-  }
-  return found;
-};
+const scanTexts =
+  (connection: Connection): InThisThread<Generation['scanTexts']> =>
+  (collection, limit, after = { tenantId: '' }) => {
+    connection.collectionOf(collection);
+    if (collection === PARKED) return scanParked(connection, limit, after);
+    const found: ScannedText[] = [];
+    let { key } = after;
+    let tenantId = after.tenantId === '' ? nextTenant(connection, '') : after.tenantId;
+    while (tenantId !== undefined && found.length < limit) {
+      const from = key === undefined ? { tenantId } : { tenantId, key };
+      found.push(...rowsOf(connection, collection, from, limit - found.length));
+      tenantId = nextTenant(connection, tenantId);
+      key = undefined;
+    }
+    return found;
+  };
 
-const scan = (...scope: Parameters<typeof scanTexts>): readonly Scanned[] =>
-  scanTexts(...scope).map(({ tenantId, key, text }) => ({
-    tenantId,
-    key,
-    document: parsedJson(text) as Document,
-  }));
+const scan =
+  (connection: Connection): InThisThread<Reader['scan']> =>
+  (...scope) =>
+    scanTexts(connection)(...scope).map(({ text, ...row }) => ({
+      ...row,
+      document: parsedJson(text) as Document,
+    }));
 
-const control = ({ prepared }: Connection): Control => {
-  const row = prepared('SELECT n, position, event_id, log FROM control').get() as
-    { n: number; position: string | null; event_id: string | null; log: string } | undefined;
-  if (row === undefined) throw lost('its control state is missing.');
-  if (row.position === null || row.event_id === null) return { n: row.n, log: row.log };
-  const to = { position: row.position, eventId: row.event_id };
-  return { n: row.n, log: row.log, to, applied: to.position };
-};
+const control =
+  ({ prepared }: Connection): InThisThread<Generation['control']> =>
+  () => {
+    const row = prepared('SELECT n, position, event_id, log FROM control').get() as
+      { n: number; position: string | null; event_id: string | null; log: string } | undefined;
+    if (row === undefined) throw lost('its control state is missing.');
+    if (row.position === null || row.event_id === null) return { n: row.n, log: row.log };
+    const to = { position: row.position, eventId: row.event_id };
+    return { n: row.n, log: row.log, to, applied: to.position };
+  };
 
 export const generationReader = (db: Database, collections: readonly Collection[]) => {
   const connection = connectionTo(db, collections);
-  const { prepared, collectionOf, numberOf, forget } = connection;
   return {
+    ...connection,
     db,
-    prepared,
-    collectionOf,
-    numberOf,
-    forget,
-    get: (tenantId: string, collection: string, key: string) => get(connection, tenantId, collection, key),
-    find: (tenantId: string, collection: string, query: Query) =>
-      find(connection, tenantId, collection, query),
-    countBefore: (tenantId: string, collection: string, part: LinePart, value: string) =>
-      countBefore(connection, tenantId, collection, part, value),
-    lineEnds: (tenantId: string, collection: string, line: string, limit: number) =>
-      lineEnds(connection, tenantId, collection, line, limit),
-    load: (keys: readonly DocumentKey[]) => load(connection, keys),
-    scan: (collection: string, limit: number, after: After = { tenantId: '' }) =>
-      scan(connection, collection, limit, after),
-    scanTexts: (collection: string, limit: number, after: After = { tenantId: '' }) =>
-      scanTexts(connection, collection, limit, after),
-    control: () => control(connection),
+    get: get(connection),
+    find: find(connection),
+    countBefore: countBefore(connection),
+    lineEnds: lineEnds(connection),
+    load: load(connection),
+    scan: scan(connection),
+    scanTexts: scanTexts(connection),
+    control: control(connection),
   };
 };
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { fault, messageOf } from '../../fault';
-import { dataVersion, openForReading } from '../../sqlite/database';
+import { dataVersion, inReadTransaction, openForReading } from '../../sqlite/database';
 import type { HeldLease, RegistryState, StoredGeneration } from '../read-models';
 import { isExpired, type LeaseRow } from './registry-writer';
 
@@ -59,14 +59,7 @@ const openRegistry = (path: string) => {
     db,
     token: dataVersion(db),
     /** In a transaction, so that a switch in between shows both of its sides. */
-    state: (): RegistryState => {
-      db.exec('BEGIN');
-      try {
-        return read();
-      } finally {
-        db.exec('COMMIT');
-      }
-    },
+    state: () => inReadTransaction(db, read),
   };
 };
 

@@ -9,11 +9,9 @@ import {
 import { BEING_REMOVED } from '../damage';
 import { isGone } from '../lease-holder';
 import type { GenerationId, Registry, RemovalGuard } from '../read-models';
+import type { InThisThread } from './generation-reader';
 
-/** The writes of the port's registry, but synchronous. */
-type RegistryWrites = {
-  readonly [W in RegistryWrite]: (...args: Parameters<Registry[W]>) => Awaited<ReturnType<Registry[W]>>;
-};
+type RegistryWrites = { readonly [W in RegistryWrite]: InThisThread<Registry[W]> };
 export type RegistryWrite = 'makeLive' | 'lease' | 'release' | 'requestRetry';
 
 /** The writing side of `registry.db`. */

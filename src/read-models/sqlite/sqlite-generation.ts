@@ -1,10 +1,17 @@
-import { fstatSync, openSync, statSync } from 'node:fs';
+import { existsSync, fstatSync, openSync, statSync } from 'node:fs';
 import { inLaterTurn } from '../../async/turns';
 import type { Collection } from '../../../projections/projector';
 import { monotonicMs } from '../../async/clock';
 import { codeOf, fault, messageOf } from '../../fault';
-import { dataVersion, openForReading, sizeIfTooShort } from '../../sqlite/database';
-import type { Generation, GenerationId, Reader } from '../read-models';
+import { dataVersion, inReadTransaction, openForReading, sizeIfTooShort } from '../../sqlite/database';
+import {
+  COMMON_COLLECTIONS,
+  generationRemoved,
+  type Generation,
+  type GenerationId,
+  type GenerationView,
+  type Reader,
+} from '../read-models';
 import { isDamage, lost } from '../damage';
 import { guarded } from './damaged-file';
 import { generationReader, type GenerationReader } from './generation-reader';
@@ -25,7 +32,7 @@ export interface SqliteGeneration extends Generation {
 const TOKEN_RANGE = 2 ** 32;
 
 /** Turns errors of the driver into faults, but not our own bugs. */
-export const orUnavailable = <T>(path: string, read: () => T): T => {
+const orUnavailable = <T>(path: string, read: () => T): T => {
   try {
     return read();
   } catch (error) {
@@ -42,6 +49,32 @@ export interface GenerationFile {
   readonly mark: (id: GenerationId, why: string) => void;
 }
 
+/** Through a connection of its own. */
+const askOnce = <T>(path: string, ask: (reader: GenerationReader) => T): T => {
+  const db = openForReading(path);
+  try {
+    return ask(generationReader(db, COMMON_COLLECTIONS));
+  } finally {
+    db.close();
+  }
+};
+
+/** Opens the file for each query only, since it may be removed in between. */
+export const peekAt = (path: string, id: GenerationId): GenerationView | undefined => {
+  /** Not marked as damaged, because another process may be creating it. */
+  const unmarked = (): void => undefined;
+  const asking = async <T>(ask: (reader: GenerationReader) => T): Promise<T> => {
+    if (!existsSync(path)) throw generationRemoved(id);
+    return orUnavailable(path, () => guarded(id, path, unmarked, () => askOnce(path, ask)));
+  };
+  if (!existsSync(path)) return undefined;
+  return {
+    id,
+    control: () => asking(({ control }) => control()),
+    scan: (...scope) => asking(({ scan }) => scan(...scope)),
+  };
+};
+
 /**
  * Opens a file once more and reads as little as possible: a connection that is open may not notice that it is damaged. A
  * file that is too short may be growing right now, so it counts as cut off if it has not grown since the last look.
@@ -56,12 +89,7 @@ const lookingAt = ({ id, path, mark }: GenerationFile): (() => void) => {
   };
   return () =>
     guarded(id, path, mark, () => {
-      const db = openForReading(path);
-      try {
-        generationReader(db, []).control();
-      } finally {
-        db.close();
-      }
+      askOnce(path, ({ control }) => control());
       const short = sizeIfTooShort(opened());
       if (short !== undefined && short === shortBefore) throw lost('it is cut off.');
       shortBefore = short;
@@ -157,14 +185,9 @@ export const sqliteGeneration = (
       return isDone;
     },
     snapshot: async (keys) =>
-      read(({ db, control, load }) => {
-        db.exec('BEGIN');
-        try {
-          return { control: control(), documents: load(keys) };
-        } finally {
-          db.exec('COMMIT');
-        }
-      }),
+      read(({ db, control, load }) =>
+        inReadTransaction(db, () => ({ control: control(), documents: load(keys) })),
+      ),
     scanTexts: async (collection, limit, after) => read((db) => db.scanTexts(collection, limit, after)),
     idleSince: file.idleSince,
     look: lookingAt(at),

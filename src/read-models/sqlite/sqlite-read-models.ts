@@ -9,8 +9,7 @@ import { isDamage } from '../damage';
 import { COMMON_COLLECTIONS, generationName, type GenerationId, type ReadModels } from '../read-models';
 import { checkRegistry, registryReader, type RegistryReader } from './registry-reader';
 import { LEASE_MS } from './registry-writer';
-import { peekAt } from './peek';
-import { sqliteGeneration, type GenerationFile, type SqliteGeneration } from './sqlite-generation';
+import { peekAt, sqliteGeneration, type GenerationFile, type SqliteGeneration } from './sqlite-generation';
 import { generationPath, generationsIn, registryPath, writing, type Send, type WriteRequest } from './writer';
 
 const WRITE_MS = 30_000;

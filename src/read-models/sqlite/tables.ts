@@ -53,10 +53,6 @@ export const createTable = (collection: Collection): string => {
        CREATE UNIQUE INDEX ${table}_key ON ${table} (tenant, key);`;
 };
 
-/** Returns a row if the collection has its keys. */
-export const findKeys = (collection: Collection): string =>
-  `SELECT 1 FROM pragma_index_list('${tableOf(collection.name)}') WHERE "unique" = 1`;
-
 const indexOf = (collection: Collection, index: string): string => `${name(collection.name)}_${name(index)}`;
 
 export const createIndexes = (collection: Collection): readonly string[] =>
