@@ -2,7 +2,7 @@ import type { AnyBulkWriteOperation } from 'mongodb';
 import type { Collection, Document } from '../../../projections/projector';
 import { groupedBy } from '../../grouping';
 import { commitTooLarge, type Write } from '../read-models';
-import { idOf, stored, type Indexed, type Stored } from './layout';
+import { idOf, stored, type Stored } from './layout';
 import { indexedFields } from './queries';
 
 /** The documents of one commit by collection, and the same as JSON for the control document. */
@@ -65,24 +65,18 @@ export const batchFrom = (text: string): Batch => {
   return batch(text, all);
 };
 
-/** Cached per collection. */
-const indexed = new WeakMap<Collection, Indexed>();
-const indexedIn = (collection: Collection): Indexed => {
-  const known = indexed.get(collection) ?? { fields: indexedFields(collection) };
-  indexed.set(collection, known);
-  return known;
-};
-
 /** Each write only replaces what an earlier commit wrote. */
 export const operationsOf = (
   collection: Collection,
   n: number,
   writes: readonly BatchWrite[],
-): AnyBulkWriteOperation<Stored>[] =>
-  writes.map((write) => ({
+): AnyBulkWriteOperation<Stored>[] => {
+  const indexed = indexedFields(collection);
+  return writes.map((write) => ({
     replaceOne: {
       filter: { _id: idOf(write.tenantId, write.key), n: { $lt: n } },
-      replacement: stored(n, write, indexedIn(collection)),
+      replacement: stored(n, write, indexed),
       upsert: true,
     },
   }));
+};

@@ -1,12 +1,12 @@
 import type { Filter, FindOptions } from 'mongodb';
-import type { Collection, Document, LineEnd, LinePart, Query } from '../../../projections/projector';
+import type { Collection, Document, LinePart } from '../../../projections/projector';
 import { beforeDeadline, monotonicMs, pause } from '../../async/clock';
 import type { Position } from '../../event-log/event-log';
 import { codeOf, fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { settleAll } from '../../async/settle-all';
 import { lost } from '../damage';
-import { PARKED, type DocumentKey, type GenerationId, type Reader, type Scanned } from '../read-models';
+import { PARKED, type DocumentKey, type GenerationId, type Reader } from '../read-models';
 import { textOf } from '../stored-text';
 import { collectionName, documentOf, FIRST, idOf, idsOf, partsOf, type Stored } from './layout';
 import { borderIn, findIn, lineEndsIn } from './queries';
@@ -108,42 +108,35 @@ type After = NonNullable<Parameters<Reader['scan']>[2]>;
 const idsAfter = ({ tenantId, key }: After) =>
   key === undefined ? { $gte: idsOf(tenantId)[0] } : { $gt: idOf(tenantId, key) };
 
-const scan = async (
-  opened: OpenGeneration,
-  collection: string,
-  limit: number,
-  after?: After,
-): Promise<readonly Scanned[]> => {
-  const filter = { ...(after === undefined ? {} : { _id: idsAfter(after) }), doc: { $exists: true } };
-  const projection = { doc: 1, text: 1 };
-  const options = { sort: { _id: 1 }, limit, batchSize: limit, hint: { _id: 1 }, projection } as const;
-  const rows = await fetch(opened, declaredIn(opened, collection).name, { filter, options });
-  return rows.map((row) => ({ ...partsOf(row._id), document: documentOf(row) as Document }));
-};
+const scan =
+  (opened: OpenGeneration): Reader['scan'] =>
+  async (collection, limit, after) => {
+    const filter = { ...(after === undefined ? {} : { _id: idsAfter(after) }), doc: { $exists: true } };
+    const projection = { doc: 1, text: 1 };
+    const options = { sort: { _id: 1 }, limit, batchSize: limit, hint: { _id: 1 }, projection } as const;
+    const rows = await fetch(opened, declaredIn(opened, collection).name, { filter, options });
+    return rows.map((row) => ({ ...partsOf(row._id), document: documentOf(row) as Document }));
+  };
 
-const countBefore = async (
-  opened: OpenGeneration,
-  tenantId: string,
-  collection: string,
-  part: Parameters<Reader['countBefore']>[2],
-  value: string,
-): Promise<number> => {
-  const { before, from, numberOf } = borderIn(declaredIn(opened, collection), tenantId, part, value);
-  const [[last], [next]] = await Promise.all([
-    fetch(opened, collection, before, QUERY_MS),
-    fetch(opened, collection, from, QUERY_MS),
-  ]);
-  const none = (part.first ?? 1) - 1;
-  if (last === undefined && next === undefined) {
-    await assertLogIntact(opened, collection);
-    return none;
-  }
-  const count = Math.min(Math.max(numberOf(last) ?? none, none), part.last);
-  const following = numberOf(next) ?? Infinity;
-  if (count < part.last && following > count + 1)
-    throw lost(`${collection} ${count + 1} of tenant ${tenantId} is missing.`);
-  return count;
-};
+const countBefore =
+  (opened: OpenGeneration): Reader['countBefore'] =>
+  async (tenantId, collection, part, value) => {
+    const { before, from, numberOf } = borderIn(declaredIn(opened, collection), tenantId, part, value);
+    const [[last], [next]] = await Promise.all([
+      fetch(opened, collection, before, QUERY_MS),
+      fetch(opened, collection, from, QUERY_MS),
+    ]);
+    const none = (part.first ?? 1) - 1;
+    if (last === undefined && next === undefined) {
+      await assertLogIntact(opened, collection);
+      return none;
+    }
+    const count = Math.min(Math.max(numberOf(last) ?? none, none), part.last);
+    const following = numberOf(next) ?? Infinity;
+    if (count < part.last && following > count + 1)
+      throw lost(`${collection} ${count + 1} of tenant ${tenantId} is missing.`);
+    return count;
+  };
 
 interface Counted {
   readonly part: number;
@@ -152,84 +145,70 @@ interface Counted {
 }
 
 /** One aggregation: the last document before each value, in each part. */
-const countsBefore = async (
-  opened: OpenGeneration,
-  tenantId: string,
-  collection: string,
-  parts: readonly LinePart[],
-  values: readonly string[],
-): Promise<readonly (readonly number[])[]> => {
-  const declared = declaredIn(opened, collection);
-  const noneIn = ({ first = 1 }: LinePart): number => first - 1;
-  const counts = parts.map((part) => values.map(() => noneIn(part)));
-  const borders = parts.map((part) => values.map((value) => borderIn(declared, tenantId, part, value)));
-  const [first, ...others] = borders.flatMap((ofPart, part) =>
-    ofPart.map(({ before: { filter, options } }, value) => [
-      { $match: filter },
-      { $sort: options.sort },
-      { $limit: 1 },
-      { $project: { ...options.projection, part: { $literal: part }, value: { $literal: value } } },
-    ]),
-  );
-  if (first === undefined) return counts;
-  const coll = collectionName(opened.id, collection);
-  const pipeline = [...first, ...others.map((other) => ({ $unionWith: { coll, pipeline: other } }))];
-  const found = await documentsIn(opened, collection)
-    .aggregate<Counted>(pipeline, { maxTimeMS: QUERY_MS, batchSize: others.length + 1 })
-    .toArray();
-  if (found.length === 0) await assertLogIntact(opened, collection);
-  for (const { part: at, value, doc } of found) {
-    const part = parts[at] as LinePart;
-    const number = borders[at]?.[value]?.numberOf({ doc } as Stored) ?? 0;
-    (counts[at] as number[])[value] = Math.min(Math.max(number, noneIn(part)), part.last);
-  }
-  return counts;
-};
+const countsBefore =
+  (opened: OpenGeneration): Reader['countsBefore'] =>
+  async (tenantId, collection, parts, values) => {
+    const declared = declaredIn(opened, collection);
+    const noneIn = ({ first = 1 }: LinePart): number => first - 1;
+    const counts = parts.map((part) => values.map(() => noneIn(part)));
+    const borders = parts.map((part) => values.map((value) => borderIn(declared, tenantId, part, value)));
+    const [first, ...others] = borders.flatMap((ofPart, part) =>
+      ofPart.map(({ before: { filter, options } }, value) => [
+        { $match: filter },
+        { $sort: options.sort },
+        { $limit: 1 },
+        { $project: { ...options.projection, part: { $literal: part }, value: { $literal: value } } },
+      ]),
+    );
+    if (first === undefined) return counts;
+    const coll = collectionName(opened.id, collection);
+    const pipeline = [...first, ...others.map((other) => ({ $unionWith: { coll, pipeline: other } }))];
+    const found = await documentsIn(opened, collection)
+      .aggregate<Counted>(pipeline, { maxTimeMS: QUERY_MS, batchSize: others.length + 1 })
+      .toArray();
+    if (found.length === 0) await assertLogIntact(opened, collection);
+    for (const { part: at, value, doc } of found) {
+      const part = parts[at] as LinePart;
+      const number = borders[at]?.[value]?.numberOf({ doc } as Stored) ?? 0;
+      (counts[at] as number[])[value] = Math.min(Math.max(number, noneIn(part)), part.last);
+    }
+    return counts;
+  };
 
-const lineEnds = async (
-  opened: OpenGeneration,
-  tenantId: string,
-  collection: string,
-  line: string,
-  limit: number,
-): Promise<readonly LineEnd[]> => {
-  const { pipeline, hint } = lineEndsIn(declaredIn(opened, collection), tenantId, line, limit);
-  const found = await documentsIn(opened, collection)
-    .aggregate<{ readonly _id: string; readonly last: number }>(pipeline, { hint, maxTimeMS: QUERY_MS })
-    .toArray();
-  if (found.length === 0) await assertLogIntact(opened, collection);
-  return found.map(({ _id, last }) => ({ value: textOf(_id), last }));
-};
+const lineEnds =
+  (opened: OpenGeneration): Reader['lineEnds'] =>
+  async (tenantId, collection, line, limit) => {
+    const { pipeline, hint } = lineEndsIn(declaredIn(opened, collection), tenantId, line, limit);
+    const found = await documentsIn(opened, collection)
+      .aggregate<{ readonly _id: string; readonly last: number }>(pipeline, { hint, maxTimeMS: QUERY_MS })
+      .toArray();
+    if (found.length === 0) await assertLogIntact(opened, collection);
+    return found.map(({ _id, last }) => ({ value: textOf(_id), last }));
+  };
 
-const find = async (
-  opened: OpenGeneration,
-  tenantId: string,
-  collection: string,
-  query: Query,
-): Promise<readonly Document[]> => {
-  const asked = findIn(declaredIn(opened, collection), tenantId, query);
-  const rows = await fetch(opened, collection, asked, QUERY_MS);
-  if (query.areAllThere === true && rows.length < query.limit)
-    throw lost(`documents of ${collection} of tenant ${tenantId} are missing.`);
-  if (rows.length === 0) await assertLogIntact(opened, collection);
-  return rows.map((row) => documentOf(row) as Document);
-};
+const find =
+  (opened: OpenGeneration): Reader['find'] =>
+  async (tenantId, collection, query) => {
+    const asked = findIn(declaredIn(opened, collection), tenantId, query);
+    const rows = await fetch(opened, collection, asked, QUERY_MS);
+    if (query.areAllThere === true && rows.length < query.limit)
+      throw lost(`documents of ${collection} of tenant ${tenantId} are missing.`);
+    if (rows.length === 0) await assertLogIntact(opened, collection);
+    return rows.map((row) => documentOf(row) as Document);
+  };
 
 /** Parked tenants are looked for with every request and seldom found. */
 const isChecked = (collection: string): boolean => collection !== PARKED;
 
-const get = async (
-  opened: OpenGeneration,
-  tenantId: string,
-  collection: string,
-  key: string,
-): Promise<Document | undefined> => {
-  declaredIn(opened, collection);
-  const options = { projection: { _id: 0, doc: 1, text: 1 }, maxTimeMS: QUERY_MS };
-  const found = await documentsIn(opened, collection).findOne({ _id: idOf(tenantId, key) }, options);
-  if (found === null && isChecked(collection)) await assertLogIntact(opened, collection);
-  return documentOf(found ?? undefined);
-};
+const get =
+  (opened: OpenGeneration): Reader['get'] =>
+  async (tenantId, collection, key) => {
+    declaredIn(opened, collection);
+    const options = { projection: { _id: 0, doc: 1, text: 1 }, maxTimeMS: QUERY_MS };
+    const found = await documentsIn(opened, collection).findOne({ _id: idOf(tenantId, key) }, options);
+    if (found === null && isChecked(collection)) await assertLogIntact(opened, collection);
+    return documentOf(found ?? undefined);
+  };
 
 const CONFIRM_MS = 100;
 
@@ -262,17 +241,18 @@ export const generationReader = (opened: OpenGeneration, applied: () => Promise<
 
   const within = <T>(answer: Promise<T>): Promise<T> =>
     guarded(run(beforeDeadline(answer, monotonicMs() + QUERY_MS, late)));
+  const asking =
+    <A extends readonly unknown[], T>(query: (...args: A) => Promise<T>) =>
+    (...args: A): Promise<T> =>
+      within(confirmed(() => query(...args)));
 
   return {
-    get: (tenantId, collection, key) => within(confirmed(() => get(opened, tenantId, collection, key))),
-    find: (tenantId, collection, query) => within(confirmed(() => find(opened, tenantId, collection, query))),
-    countBefore: (tenantId, collection, part, value) =>
-      within(confirmed(() => countBefore(opened, tenantId, collection, part, value))),
-    countsBefore: (tenantId, collection, parts, values) =>
-      within(confirmed(() => countsBefore(opened, tenantId, collection, parts, values))),
-    lineEnds: (tenantId, collection, line, limit) =>
-      within(confirmed(() => lineEnds(opened, tenantId, collection, line, limit))),
-    scan: (collection, limit, after) => run(scan(opened, collection, limit, after)),
+    get: asking(get(opened)),
+    find: asking(find(opened)),
+    countBefore: asking(countBefore(opened)),
+    countsBefore: asking(countsBefore(opened)),
+    lineEnds: asking(lineEnds(opened)),
+    scan: (...scope) => run(scan(opened)(...scope)),
     applied: async () => {
       const { position, n } = await within(applied());
       lastSeen = Math.max(lastSeen, n);

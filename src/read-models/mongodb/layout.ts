@@ -81,20 +81,15 @@ const isPlain = (value: unknown, levels: number): boolean => {
 
 const isScalar = (value: unknown): boolean => typeof value !== 'object' || value === null;
 
-export interface Indexed {
-  /** The fields of all its indexes. */
-  readonly fields: readonly string[];
-}
-
 /** Not with arrays in indexed fields, since those would be indexed by element. */
-const isStoredAsBson = (document: Document, json: string, { fields }: Indexed): boolean =>
+const isStoredAsBson = (document: Document, json: string, indexed: readonly string[]): boolean =>
   Buffer.byteLength(json) <= MAX_PLAIN_BYTES &&
-  fields.every((field) => isScalar(document[field])) &&
+  indexed.every((field) => isScalar(document[field])) &&
   isPlain(document, MAX_LEVELS);
 
-const indexedOnly = (document: Document, { fields }: Indexed): Document =>
+const indexedOnly = (document: Document, indexed: readonly string[]): Document =>
   Object.fromEntries(
-    fields
+    indexed
       .filter((field) => Object.hasOwn(document, field) && isScalar(document[field]))
       .map((field) => {
         const value = document[field];
@@ -105,7 +100,8 @@ const indexedOnly = (document: Document, { fields }: Indexed): Document =>
 export const stored = (
   n: number,
   write: { readonly tenantId: string; readonly document: Document | undefined; readonly json: string },
-  indexed: Indexed,
+  /** The fields of all indexes of its collection. */
+  indexed: readonly string[],
 ): Omit<Stored, '_id'> => {
   const { tenantId, document, json } = write;
   if (document === undefined) return { n };
