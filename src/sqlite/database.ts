@@ -95,13 +95,9 @@ export const closeAlone = (db: Database): void => {
   }
 };
 
-/** Makes another file readable through a connection. `immutable`: nobody writes it, so it needs no locks. */
-export const attach = (
-  db: Database,
-  path: string,
-  name: string,
-  how: 'mode=ro' | 'mode=rw' | 'immutable=1',
-) => db.exec(`ATTACH '${pathToFileURL(path).href.replaceAll("'", '%27')}?${how}' AS ${name}`);
+/** Makes another file readable through a connection. */
+export const attach = (db: Database, path: string, name: string, how: 'mode=ro' | 'mode=rw') =>
+  db.exec(`ATTACH '${pathToFileURL(path).href.replaceAll("'", '%27')}?${how}' AS ${name}`);
 
 /** For writers that try again themselves and do other work in the meantime. */
 export const neverWait = (db: Database): void => db.exec('PRAGMA busy_timeout = 0');

@@ -3,9 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import {
   closeSync,
-  copyFileSync,
   cpSync,
-  existsSync,
   linkSync,
   openSync,
   readdirSync,
@@ -20,7 +18,6 @@ import type { EventLog } from '../../src/event-log/event-log';
 import { createBackup, verifyBackup } from '../../src/event-log/sqlite/backup';
 import { restoreBackup } from '../../src/event-log/sqlite/restore';
 import { openForAppending } from '../../src/event-log/sqlite/log-file';
-import { positionOf } from '../../src/event-log/sqlite/reader';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { verifyLog } from '../../src/event-log/verify-log';
@@ -130,44 +127,6 @@ const contentsOf = (folder: string): Readonly<Record<string, string>> =>
     ]),
   );
 
-/** A backup as earlier programs made it, in WAL mode and with one digest for each of two runs of events. */
-const oldBackup = async (wal: 'with a -wal' | 'complete'): Promise<string> => {
-  const [source, backup] = [await withLog(30), freshFolder()];
-  const db = new DatabaseSync(join(source, 'events.db'));
-  const rows = db.prepare('SELECT * FROM events ORDER BY position').all() as Record<
-    string,
-    string | number
-  >[];
-  const bytesOf = (row: Record<string, string | number>): Buffer => {
-    const texts = ['stream', 'id', 'type', 'data', 'metadata'].map((name) => Buffer.from(String(row[name])));
-    const numbers = [row['position'], row['revision'], row['recorded_at'], row['stored_at']].map(String);
-    const line = [...numbers, ...texts.map(({ length }) => length)].join(' ');
-    return Buffer.concat([Buffer.from(`${line}\n`), ...texts]);
-  };
-  const segments = [rows.slice(0, 10), rows.slice(10)].map((run) => ({
-    first: positionOf(Number(run[0]?.['position'])),
-    last: positionOf(Number(run.at(-1)?.['position'])),
-    events: run.length,
-    sha256: createHash('sha256')
-      .update(Buffer.concat(run.map(bytesOf)))
-      .digest('hex'),
-  }));
-  const { value: identity } = db.prepare(`SELECT value FROM meta WHERE name = 'identity'`).get() as {
-    value: string;
-  };
-  writeFileSync(join(backup, 'manifest.json'), JSON.stringify({ format: 1, identity, segments }));
-  if (wal === 'with a -wal') {
-    db.exec(`CREATE TEMP TABLE later AS SELECT * FROM events WHERE position > 10;
-      DELETE FROM events WHERE position > 10; PRAGMA wal_checkpoint(TRUNCATE);
-      INSERT INTO events SELECT * FROM later`);
-  }
-  for (const end of ['', '-wal'])
-    if (existsSync(join(source, `events.db${end}`)))
-      copyFileSync(join(source, `events.db${end}`), join(backup, `events.db${end}`));
-  db.close();
-  return backup;
-};
-
 /** A backup of 30 events whose next run was killed while it was writing. */
 const killedBackup = async (): Promise<string> => {
   const [source, backup] = [await withLog(30), freshFolder()];
@@ -200,8 +159,6 @@ const newBackup = async (): Promise<string> => {
 const readable: readonly (readonly [string, () => Promise<string>])[] = [
   ['as it is made', newBackup],
   ['whose next run was killed', killedBackup],
-  ['of an earlier program', () => oldBackup('complete')],
-  ['of an earlier program that was killed', () => oldBackup('with a -wal')],
 ];
 
 describe('a finished backup', () => {
@@ -229,15 +186,6 @@ describe('a finished backup', () => {
         await expectWhole(disk);
       }),
     );
-
-  it('of an earlier program is refused if an event was altered, and is not continued', async () => {
-    const [altered, backup] = [await oldBackup('complete'), await oldBackup('with a -wal')];
-    edit(altered, `UPDATE events SET type = 'X' WHERE position = 7`);
-    await expect(verifyBackup(altered, silent)).rejects.toEqual(refusal('backup_unusable'));
-    const before = contentsOf(backup);
-    await expect(createBackup(await withLog(3), backup, silent)).rejects.toThrow('name an empty folder');
-    expect(contentsOf(backup)).toEqual(before);
-  });
 });
 
 describe('a restore', () => {

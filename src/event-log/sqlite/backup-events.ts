@@ -30,11 +30,6 @@ const bytesIn = (db: Database, schema: Schema): string =>
   `CAST(concat_ws(' ', position, revision, recorded_at, ifnull(${storedAtIn(db, schema)}, 'null'),
      ${TEXTS.map((name) => `octet_length(${name})`).join()}) || char(10) || ${TEXTS.join(' || ')} AS BLOB)`;
 
-interface Watching {
-  onEvent?(position: number, bytes: Uint8Array): void;
-  onPage?(events: number): void;
-}
-
 /**
  * Continues the hash chain of a beginning up to a position, and yields to the event loop in between: of each event,
  * SHA-256 over the chain before it and everything that is stored of it.
@@ -44,7 +39,7 @@ export const chainEvents = async (
   schema: Schema,
   from: Beginning,
   upTo: number,
-  { onEvent, onPage }: Watching = {},
+  onPage?: (events: number) => void,
 ): Promise<Beginning> => {
   const page = db.prepare(
     `SELECT position, ${bytesIn(db, schema)} FROM ${schema}.events
@@ -58,7 +53,6 @@ export const chainEvents = async (
       const [position, bytes] = row as unknown as [number, Uint8Array];
       chain = hash('sha256', Buffer.concat([Buffer.from(chain), bytes]));
       [events, last] = [events + 1, position];
-      onEvent?.(position, bytes);
     }
     onPage?.(events);
   }

@@ -15,7 +15,6 @@ import {
 import type { Position } from '../event-log';
 import { copyEvents, chainEvents, headIn, NO_EVENTS, type Beginning, type Schema } from './backup-events';
 import {
-  comparison,
   MANIFEST,
   readManifest,
   replaceManifest,
@@ -97,12 +96,7 @@ const isSame = async (db: Database, after: number, upTo: number): Promise<boolea
 /** Throws if no backup may be written into the folder. */
 const prepare = (folder: string): void => {
   const files = readdirSync(folder);
-  if (files.includes(MANIFEST)) {
-    if (readManifest(folder).segments === undefined) return;
-    throw unusable(
-      `The backup in ${folder} was made by an earlier version. It can be verified and restored, but not continued: name an empty folder for the next one.`,
-    );
-  }
+  if (files.includes(MANIFEST)) return void readManifest(folder);
   const foreign = files.find((name) => !name.startsWith(`${MANIFEST}.`));
   if (foreign !== undefined)
     throw unusable(
@@ -137,7 +131,7 @@ const addNew = async (db: Database, known: Beginning, onProgress: OnProgress): P
   const from = headIn(db, 'main');
   await copyEvents(db, head, (copied) => onProgress('copying', copied, head - from));
   const onPage = (events: number): void => onProgress('verifying', events - known.events, head - known.last);
-  const written = await chainEvents(db, 'main', known, head, { onPage });
+  const written = await chainEvents(db, 'main', known, head, onPage);
   if ((await chainEvents(db, 'source', known, head)).chain === written.chain) return written;
   throw unusable('The events were not written as they are in the log. Check the disk, and try again.');
 };
@@ -177,23 +171,22 @@ export const mustBeThose = async (
   schema: Schema,
   { manifest, where, onProgress }: { manifest: Manifest; where: string; onProgress: OnProgress },
 ): Promise<BackedUp> => {
-  const { onEvent, isEqual } = comparison(manifest);
   const onPage = (events: number): void => onProgress('verifying', events, manifest.events);
   if (identityIn(db, schema) !== manifest.identity)
     throw unusable(`The ${EVENTS} in ${where} is not that of its ${MANIFEST}.`);
-  const found = await chainEvents(db, schema, NO_EVENTS, manifest.last, { onEvent, onPage });
-  if (isEqual(found)) return backedUp(db, schema, found);
+  const found = await chainEvents(db, schema, NO_EVENTS, manifest.last, onPage);
+  if (found.events === manifest.events && found.chain === manifest.chain) return backedUp(db, schema, found);
   throw unusable(
     `The events in ${where} are not those that were backed up: something was changed, removed or added.`,
   );
 };
 
 /** A killed backup leaves a file from which SQLite completes its work. That is done in a copy. */
-const attachRecovered = (db: Database, path: string, left: readonly string[]): (() => void) => {
+const attachRecovered = (db: Database, path: string): (() => void) => {
   const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-backup-'));
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   try {
-    for (const end of ['', ...left]) copyFileSync(path + end, join(folder, EVENTS + end));
+    for (const end of ['', '-journal']) copyFileSync(path + end, join(folder, EVENTS + end));
     attach(db, join(folder, EVENTS), 'source', 'mode=rw');
     return remove;
   } catch (error) {
@@ -208,19 +201,15 @@ const attachRecovered = (db: Database, path: string, left: readonly string[]): (
  * Makes the events of a backup readable as `source` and keeps others from writing them. Nothing is written beside them,
  * since they may be on read-only media. Returns what to do when they have been read.
  */
-const attachBackup = (db: Database, folder: string, { segments }: Manifest): (() => void) => {
+const attachBackup = (db: Database, folder: string): (() => void) => {
   const path = join(folder, EVENTS);
   if (!existsSync(path)) throw unusable(`The backup in ${folder} has no ${EVENTS}.`);
-  const sizeOf = (end: string): number => statSync(path + end, { throwIfNoEntry: false })?.size ?? 0;
-  const left = ['-wal', '-journal'].filter((end) => sizeOf(end) > 0);
-  // Backups of earlier programs are in WAL mode, in which SQLite reads only with write access.
-  const isOld = segments !== undefined;
-  if (isOld && left.length > 0) return attachRecovered(db, path, left);
+  const left = statSync(`${path}-journal`, { throwIfNoEntry: false })?.size ?? 0;
   try {
-    attach(db, path, 'source', isOld ? 'immutable=1' : 'mode=ro');
+    attach(db, path, 'source', 'mode=ro');
   } catch (error) {
-    if (isBusy(error) || left.length === 0) throw error;
-    return attachRecovered(db, path, left);
+    if (isBusy(error) || left === 0) throw error;
+    return attachRecovered(db, path);
   }
   db.exec('PRAGMA source.locking_mode = EXCLUSIVE; SELECT count(*) FROM source.sqlite_master');
   return () => undefined;
@@ -239,7 +228,7 @@ export const withBackup = async <T>(
       throw unusable(
         `The first backup into the folder ${folder} was not finished: run tenant-ledger backup create again.`,
       );
-    const done = attachBackup(db, folder, manifest);
+    const done = attachBackup(db, folder);
     try {
       const verified = await mustBeThose(db, 'source', { manifest, where: folder, onProgress });
       return await work({ manifest, verified });
