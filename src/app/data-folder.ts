@@ -1,19 +1,17 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import {
   accessSync,
   constants,
   existsSync,
-  linkSync,
   mkdirSync,
   readFileSync,
   statfsSync,
   statSync,
-  unlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Configuration } from '../configuration';
-import { findLog } from '../event-log/sqlite/log-file';
+import { findLog, putFile } from '../event-log/sqlite/log-file';
 import { codeOf, fault, messageOf, type Fault } from '../fault';
 import { storeOf } from './log-address';
 
@@ -164,17 +162,11 @@ const readSecret = (path: string): string => {
   throw fault('data_dir_unusable', `The secret ${path} is damaged. Delete it: a new one is made then.`);
 };
 
-/** The secret stored with the data. The first process to link its file creates it; readable by the owner only. */
+/** The secret stored with the data. The first process creates it; readable by the owner only. */
 export const storedSecret = (folder: string): string => {
   const path = join(folder, 'secret');
   if (existsSync(path)) return readSecret(path);
-  const candidate = `${path}.${randomUUID()}`;
-  writeFileSync(candidate, randomBytes(32).toString('base64url'), { mode: 0o600, flush: true });
-  try {
-    linkSync(candidate, path);
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
-  }
-  unlinkSync(candidate);
+  const secret = randomBytes(32).toString('base64url');
+  putFile(path, (temporary) => writeFileSync(temporary, secret, { mode: 0o600 }));
   return readSecret(path);
 };

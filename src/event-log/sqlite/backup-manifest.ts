@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto';
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { codeOf, fault, messageOf, type Fault } from '../../fault';
+import { fault, messageOf, type Fault } from '../../fault';
 import { isJsonObject } from '../../json';
 import { NO_EVENTS, type Beginning } from './backup-events';
-import { syncFile } from './log-file';
+import { putFile } from './log-file';
 import { positionOf } from './reader';
 
 export const MANIFEST = 'manifest.json';
@@ -42,19 +41,9 @@ export const readManifest = (folder: string): Manifest => {
   );
 };
 
-/** Atomic, even across a power loss. */
 const write = (folder: string, manifest: object, put: typeof renameSync): void => {
-  const path = join(folder, MANIFEST);
-  const temporary = `${path}.${randomUUID()}`;
-  try {
-    writeFileSync(temporary, `${JSON.stringify({ format: 2, ...manifest }, undefined, 2)}\n`, {
-      flush: true,
-    });
-    put(temporary, path);
-    syncFile(folder);
-  } finally {
-    rmSync(temporary, { force: true });
-  }
+  const text = `${JSON.stringify({ format: 2, ...manifest }, undefined, 2)}\n`;
+  putFile(join(folder, MANIFEST), (path) => writeFileSync(path, text), put);
 };
 
 export const replaceManifest = (
@@ -63,10 +52,4 @@ export const replaceManifest = (
 ): void => write(folder, { identity, events, last_position: positionOf(last), chain }, renameSync);
 
 /** Marks a folder as one for backups. Never replaces a manifest that another process wrote in the meantime. */
-export const startManifest = (folder: string): void => {
-  try {
-    write(folder, {}, linkSync);
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
-  }
-};
+export const startManifest = (folder: string): void => write(folder, {}, linkSync);

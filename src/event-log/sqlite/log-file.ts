@@ -190,6 +190,24 @@ export const syncFile = (path: string): void => {
 };
 
 /**
+ * Writes a file under another name, and gives it its name when it is complete, even across a power loss. If several
+ * processes create one at once, the first wins; with `renameSync`, the last.
+ */
+export const putFile = (path: string, write: (temporary: string) => void, put = linkSync): void => {
+  const temporary = `${path}.${randomUUID()}`;
+  try {
+    write(temporary);
+    syncFile(temporary);
+    put(temporary, path);
+    syncFile(dirname(path));
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+};
+
+/**
  * Created in memory, because SQLite identifies files by inode: if this process had the file open under a temporary
  * name, its connections would keep using that name's `-shm` file, while other processes would not.
  */
@@ -204,21 +222,10 @@ const writeEmptyLog = (path: string, prefix: string, format: number): void => {
 
 /**
  * Creates a log where there is none. The file gets its name only when it is complete, so one without tables is never
- * just being created. If several processes create it at once, one wins.
+ * just being created.
  */
-export const createLog = (path: string, prefix: string, format: number): void => {
-  const temporary = `${path}.${randomUUID()}`;
-  try {
-    writeEmptyLog(temporary, prefix, format);
-    syncFile(temporary);
-    linkSync(temporary, path);
-    syncFile(dirname(path));
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
-  } finally {
-    rmSync(temporary, { force: true });
-  }
-};
+export const createLog = (path: string, prefix: string, format: number): void =>
+  putFile(path, (temporary) => writeEmptyLog(temporary, prefix, format));
 
 const idOf = (path: string): string | undefined => {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
