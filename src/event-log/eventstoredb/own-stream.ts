@@ -1,29 +1,23 @@
 import { randomUUID } from 'node:crypto';
+import { FIRST_FORMAT, UNFINISHED_COPY } from '../../domain/formats';
 import { codeOf, moreOf, type Fault } from '../../fault';
 import { isJsonObject } from '../../json';
 import { isUuid } from '../../uuid';
 import {
-  APPEND_MS,
   logFault,
   type Continuity,
-  type Expected,
+  type EventLog,
   type Head,
   type LoggedEvent,
-  type NewEvent,
   type Position,
 } from '../event-log';
 import type { StreamReader } from './stream-reader';
 import type { WholeLog } from './whole-log';
 
-/** The first event of the log's own stream contains its identity. The first process to start writes it, once. */
-const TYPE = 'LogMade';
+/** The log's own stream: its identity, and its format. */
 
-export type Append = (
-  stream: string,
-  events: readonly NewEvent[],
-  expected: Expected,
-  withinMs: number,
-) => Promise<unknown>;
+/** The first event contains the identity. The first process to start writes it, once. */
+const TYPE = 'LogMade';
 
 export interface Identity {
   readonly identity: string;
@@ -66,7 +60,7 @@ interface NewLog {
 
 export const identityOf = async (
   reader: StreamReader,
-  append: Append,
+  append: EventLog['append'],
   stream: string,
   { missingFault, format }: NewLog,
 ): Promise<Identity> => {
@@ -74,7 +68,7 @@ export const identityOf = async (
   if (known !== undefined) return known;
   if (missingFault !== undefined) throw missingFault;
   const event = { id: randomUUID(), type: TYPE, data: { identity: randomUUID(), format }, metadata: {} };
-  await append(stream, [event], 'no_stream', APPEND_MS).catch((error: unknown) => {
+  await append(stream, [event], 'no_stream').catch((error: unknown) => {
     if (codeOf(error) !== 'stream_changed') throw error;
   });
   const created = await writtenIdentity(reader, stream);
@@ -114,3 +108,45 @@ export const continuityOf =
     if (found?.id === known.eventId) return 'whole';
     return found === undefined && end >= known.position ? 'missing' : 'set_back';
   };
+
+/** After the identity. Programs without formats read only the identity. */
+const RAISED = 'LogFormatRaised';
+
+const formatIn = ({ data }: LoggedEvent): number => {
+  const format = isJsonObject(data) ? data['format'] : undefined;
+  return Number.isSafeInteger(format) ? Number(format) : FIRST_FORMAT;
+};
+
+/** There is one event for each time the format was raised. */
+export const formatOf = (
+  reader: StreamReader,
+  append: EventLog['append'],
+  stream: string,
+): Pick<EventLog, 'format' | 'raiseFormat'> => {
+  const read = async () => {
+    let format: number | undefined;
+    let revision = -1;
+    for await (const batch of reader.forwards(stream, -1))
+      for (const event of batch) {
+        format = Math.max(format ?? UNFINISHED_COPY, formatIn(event));
+        revision = event.revision;
+      }
+    return { format: format ?? FIRST_FORMAT, revision };
+  };
+  return {
+    format: async () => (await read()).format,
+    raiseFormat: async (to) => {
+      for (;;) {
+        const { format, revision } = await read();
+        if (format >= to) return;
+        const event = { id: randomUUID(), type: RAISED, data: { format: to }, metadata: {} };
+        try {
+          return void (await append(stream, [event], revision));
+        } catch (error) {
+          // Another process has raised it in the meantime.
+          if (codeOf(error) !== 'stream_changed') throw error;
+        }
+      }
+    },
+  };
+};
