@@ -8,17 +8,13 @@ import {
 import { codeOf, fault, messageOf, reportedFault, type Fault } from '../fault';
 import { monotonicMs } from './clock';
 
-/** Answers requests, in another thread or in this one. */
-export interface Calls {
+/** What answers requests: a worker thread, of which `startThread` is the caller's side, or this one (`answerInPlace`). */
+export interface Thread {
   /**
    * Sends a request and waits for the answer. Rejects with the fault in the answer, with `expired` (certainly not done),
    * or with `no_answer` (possibly done) if the time is up or the thread died.
    */
   call<T>(request: unknown, withinMs: number): Promise<T>;
-}
-
-/** A worker thread that answers requests. `startThread` is the caller's side, `answerInThread` the thread's side. */
-export interface Thread extends Calls {
   /** Ends the thread after it has finished its requests. */
   close(): Promise<void>;
 }
@@ -183,6 +179,18 @@ export interface ThreadBody {
   isRetried(error: unknown): boolean;
   close(): void | Promise<void>;
 }
+
+/** Each request for itself. */
+export const answerEach =
+  (answer: (request: never) => unknown): ThreadBody['answer'] =>
+  (requests) =>
+    requests.map((request): Outcome => {
+      try {
+        return { value: answer(request as never) };
+      } catch (error) {
+        return { error };
+      }
+    });
 
 const RETRY_MS = 5;
 

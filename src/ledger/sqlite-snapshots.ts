@@ -1,13 +1,43 @@
 import { join } from 'node:path';
 import { yieldToEventLoop } from '../async/clock';
-import { answerInPlace, type Thread } from '../async/thread';
-import { disposableFile } from '../sqlite/disposable-file';
+import { answerEach, answerInPlace, type Thread, type ThreadBody } from '../async/thread';
+import { isBusy, migrate, type Database } from '../sqlite/database';
+import { disposableFile, disposableWriter } from '../sqlite/disposable-file';
 import { FOLD_VERSION } from './fold';
 import { readSnapshot, snapshotText } from './snapshot-text';
 import type { Snapshots, TenantSnapshot } from './snapshots';
-import { savingSnapshots, type SaveSnapshot } from './sqlite-snapshots-writer';
 
 export const snapshotsPath = (folder: string): string => join(folder, 'snapshots.db');
+
+interface SaveSnapshot {
+  readonly stream: string;
+  readonly log: string;
+  readonly version: number;
+  readonly content: Uint8Array;
+}
+
+/** The latest save wins even over a higher revision, which may be from a history that the log no longer has. */
+const SAVE = 'INSERT OR REPLACE INTO tenants VALUES (?, ?, ?, ?)';
+
+/** Programs of the release 0.1.0 check the version of the schema and use the first table, so both stay. */
+const prepared = (path: string) => (db: Database) => {
+  const schema = `CREATE TABLE snapshots (
+    stream TEXT PRIMARY KEY, revision INTEGER NOT NULL, version INTEGER NOT NULL, fold TEXT NOT NULL
+  ) WITHOUT ROWID;`;
+  migrate(db, [schema], `The snapshot file ${path}`);
+  db.exec(`CREATE TABLE IF NOT EXISTS tenants (
+    stream TEXT PRIMARY KEY, log TEXT NOT NULL, version INTEGER NOT NULL, content BLOB NOT NULL
+  )`);
+  return db.prepare(SAVE);
+};
+
+/** Answers requests to save snapshots in a file. */
+export const savingSnapshots = (path: string): ThreadBody => {
+  const file = disposableWriter(path, prepared(path));
+  const save = ({ stream, log, version, content }: SaveSnapshot): void =>
+    file.use((_, put) => void put.run(stream, log, version, content));
+  return { answer: answerEach(save), isRetried: isBusy, close: file.close };
+};
 
 const SAVE_MS = 10_000;
 

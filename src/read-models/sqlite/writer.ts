@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Collection } from '../../../projections/projector';
-import type { Outcome, ThreadBody } from '../../async/thread';
+import { answerEach, type ThreadBody } from '../../async/thread';
 import { fault } from '../../fault';
 import { isBusy } from '../../sqlite/database';
 import {
@@ -137,12 +137,5 @@ export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
 /** Answers requests to write. */
 export const writing = (folder: string, onWrite?: OnWrite): ThreadBody => {
   const writer = openWriter(folder, onWrite);
-  const attempt = (request: unknown): Outcome => {
-    try {
-      return { value: writer.write(request as WriteRequest) };
-    } catch (error) {
-      return { error };
-    }
-  };
-  return { answer: (requests) => requests.map(attempt), isRetried: isBusy, close: writer.close };
+  return { answer: answerEach(writer.write), isRetried: isBusy, close: writer.close };
 };
