@@ -57,17 +57,8 @@ const folderFindings = ({ DATA_DIR }: Configuration): readonly Finding[] => {
   ];
 };
 
-/** The first write starts the writer thread, which on a busy machine may take longer than a write is allowed to. */
-const ATTEMPTS = 5;
-
-const whyNotWritable = async (app: App, attempt = 1): Promise<string | undefined> => {
-  try {
-    await app.watch.mustBeWritable();
-    return undefined;
-  } catch (error) {
-    return attempt < ATTEMPTS ? whyNotWritable(app, attempt + 1) : messageOf(error);
-  }
-};
+const whyNotWritable = (app: App): Promise<string | undefined> =>
+  app.watch.mustBeWritable().then(() => undefined, messageOf);
 
 /** Events bear the time of the machine that wrote them. Only the last ones: what is older says little about clocks now. */
 const clockFinding = async ({ log }: App): Promise<Finding> => {

@@ -8,7 +8,7 @@ import { prefixOf } from '../streams';
 
 /** The file of a log: how it is found and created, and its schema. */
 
-const STREAM_INDEX = 'CREATE UNIQUE INDEX events_by_stream ON events (stream, revision)';
+const STREAM_INDEX = 'CREATE UNIQUE INDEX IF NOT EXISTS events_by_stream ON events (stream, revision)';
 
 const schema = [
   `CREATE TABLE events (
@@ -36,17 +36,6 @@ const addStoredAt = (db: Database): void => {
   if (hasStoredAt(db)) return;
   inTransaction(db, () => {
     if (!hasStoredAt(db)) db.exec('ALTER TABLE events ADD COLUMN stored_at INTEGER');
-  });
-};
-
-/** In case someone dropped it: everything works without it, only slowly. */
-const addStreamIndex = (db: Database): void => {
-  const findIndex = db.prepare(
-    `SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = 'events_by_stream'`,
-  );
-  if (findIndex.get() !== undefined) return;
-  inTransaction(db, () => {
-    if (findIndex.get() === undefined) db.exec(STREAM_INDEX);
   });
 };
 
@@ -163,7 +152,8 @@ const writeIdentity = (db: Database, path: string, prefix: string, format: numbe
 export const createTables = (db: Database, path: string): void => {
   migrate(db, schema, `The event log ${path}`);
   addStoredAt(db);
-  addStreamIndex(db);
+  // In case someone dropped it: everything works without it, only slowly.
+  db.exec(STREAM_INDEX);
 };
 
 /** Opens a log for writing, and creates it in the file if there is none. */

@@ -1,7 +1,7 @@
+import { isAscii } from 'node:buffer';
 import type { Collection, Document, LineEnd } from '../../../projections/projector';
 import type { Database } from '../../sqlite/database';
 import { messageOf } from '../../fault';
-import { textOfBytes } from '../../sqlite/text';
 import { lost } from '../damage';
 import { PARKED, type Generation, type Reader, type ScannedText } from '../read-models';
 import { stored, storedText, textOf } from '../stored-text';
@@ -73,6 +73,12 @@ const get =
     const row = tenant === undefined ? undefined : prepared(sql).get(tenant, storedText(key));
     return row === undefined ? undefined : parsed(row);
   };
+
+/** Decodes UTF-8, with a fast path for ASCII, the usual case. */
+const textOfBytes = (bytes: Uint8Array): string => {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return buffer.toString(isAscii(buffer) ? 'latin1' : 'utf8');
+};
 
 /**
  * Fetches many documents of a collection as one text, since most of a document's cost is crossing into JavaScript. They

@@ -42,13 +42,11 @@ export interface WriterOptions {
   readonly onWrite?: OnWrite | undefined;
 }
 
-/** Checks before taking the write lock, so that opening an existing file does not wait for its writer. */
+/** Nobody else creates it meanwhile: the caller has the lock of the registry, and its id is random. */
 const create = (db: Database, { collections, log }: WriterOptions): void => {
-  const findControl = db.prepare(`SELECT 1 FROM sqlite_master WHERE name = 'control'`);
-  if (findControl.get() !== undefined) return;
+  if (db.prepare(`SELECT 1 FROM sqlite_master WHERE name = 'control'`).get() !== undefined) return;
   if (log === undefined) throw lost('it is empty.');
   inTransaction(db, () => {
-    if (findControl.get() !== undefined) return;
     db.exec(`CREATE TABLE control (
       only INTEGER PRIMARY KEY CHECK (only = 1), n INTEGER NOT NULL, position TEXT, event_id TEXT, log TEXT NOT NULL
     ) STRICT;`);
