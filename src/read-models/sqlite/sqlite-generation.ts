@@ -1,7 +1,6 @@
 import { existsSync, fstatSync, openSync, statSync } from 'node:fs';
 import { inLaterTurn } from '../../async/turns';
 import type { Collection } from '../../../projections/projector';
-import { monotonicMs } from '../../async/clock';
 import { codeOf, fault, messageOf } from '../../fault';
 import { dataVersion, inReadTransaction, openForReading, sizeIfTooShort } from '../../sqlite/database';
 import {
@@ -20,16 +19,10 @@ import { flattening } from './writes';
 
 /** Reads directly, and writes through `send`. */
 export interface SqliteGeneration extends Generation {
-  /** When it was last used, on the monotonic clock. */
-  idleSince(): number;
   /** Marks it if it has become damaged, as far as that is seen at a glance. */
   look(): void;
-  /** Closes the file until the next use. */
   close(): void;
 }
-
-/** Above all tokens of one connection. */
-const TOKEN_RANGE = 2 ** 32;
 
 /** Turns errors of the driver into faults, but not our own bugs. */
 const orUnavailable = <T>(path: string, read: () => T): T => {
@@ -96,48 +89,25 @@ const lookingAt = ({ id, path, mark }: GenerationFile): (() => void) => {
     });
 };
 
-/** The reading connection of a generation. Closed while idle, and reopened at the next use. */
-const reopenable = ({ id, path, mark }: GenerationFile, collections: readonly Collection[]) => {
-  const connect = () => {
-    const db = openForReading(path);
-    const reader = generationReader(db, collections);
-    // SQLite opens its other files at the first query; once open, they may be removed.
-    reader.control();
-    // `data_version` only reports changes by other connections, and nothing is written through this one.
-    return { reader, version: dataVersion(db) };
-  };
-  let open: ReturnType<typeof connect> | undefined;
-  let openings = 0;
-  let usedAt = monotonicMs();
-
-  const current = () => {
-    usedAt = monotonicMs();
-    if (open === undefined) openings += 1;
-    return (open ??= connect());
-  };
+/** The reading connection of a generation. */
+const connectionTo = ({ id, path, mark }: GenerationFile, collections: readonly Collection[]) => {
   const using = <T>(use: () => T): T => orUnavailable(path, () => guarded(id, path, mark, use));
+  const { reader, version } = using(() => {
+    const db = openForReading(path);
+    const opened = generationReader(db, collections);
+    // SQLite opens its other files at the first query; once open, they may be removed.
+    opened.control();
+    // `data_version` only reports changes by other connections, and nothing is written through this one.
+    return { reader: opened, version: dataVersion(db) };
+  });
   return {
-    read: <T>(read: (reader: GenerationReader) => T): T => using(() => read(current().reader)),
-    /** Changes after reopening too, since the file may have changed in between. */
-    changeToken: (): number =>
-      using(() => {
-        const version = current().version();
-        return openings * TOKEN_RANGE + version;
-      }),
-    touch: (): void => {
-      usedAt = monotonicMs();
-    },
-    idleSince: (): number => usedAt,
-    close: (): void => {
-      open?.reader.db.close();
-      open = undefined;
-    },
+    read: <T>(read: (reader: GenerationReader) => T): T => using(() => read(reader)),
+    changeToken: (): number => using(version),
+    close: (): void => reader.db.close(),
   };
 };
 
-type Reopenable = ReturnType<typeof reopenable>;
-
-const readerOf = ({ read, changeToken }: Reopenable): Reader => ({
+const readerOf = ({ read, changeToken }: ReturnType<typeof connectionTo>): Reader => ({
   get: async (tenantId, collection, key) => read((db) => db.get(tenantId, collection, key)),
   find: async (tenantId, collection, query) => read((db) => db.find(tenantId, collection, query)),
   countBefore: async (tenantId, collection, part, value) =>
@@ -165,10 +135,9 @@ export const sqliteGeneration = (
   send: Send,
 ): SqliteGeneration => {
   const { id } = at;
-  const file = reopenable(at, collections);
-  const { read } = file;
-  read(() => undefined);
-  const reader = readerOf(file);
+  const connection = connectionTo(at, collections);
+  const { read, close } = connection;
+  const reader = readerOf(connection);
   const flatten = flattening(collections, maxCommitBytes);
 
   return {
@@ -179,18 +148,13 @@ export const sqliteGeneration = (
     scan: reader.scan,
     // On the writing connection, since a commit invalidates the page cache of all others.
     load: (keys) => send('load', id, keys),
-    commit: async (n, to, writes) => {
-      const isDone = await send('commit', id, n, to, flatten(writes));
-      file.touch();
-      return isDone;
-    },
+    commit: async (n, to, writes) => send('commit', id, n, to, flatten(writes)),
     snapshot: async (keys) =>
       read(({ db, control, load }) =>
         inReadTransaction(db, () => ({ control: control(), documents: load(keys) })),
       ),
     scanTexts: async (collection, limit, after) => read((db) => db.scanTexts(collection, limit, after)),
-    idleSince: file.idleSince,
     look: lookingAt(at),
-    close: file.close,
+    close,
   };
 };

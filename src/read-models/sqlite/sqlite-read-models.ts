@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import type { Collection } from '../../../projections/projector';
-import { monotonicMs } from '../../async/clock';
 import { answerInPlace, type Thread } from '../../async/thread';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { isDamagedFile } from '../../sqlite/database';
@@ -26,8 +25,8 @@ export interface SqliteOptions {
   /** What writes to the files. By default this thread does. */
   readonly writer?: (folder: string) => Thread;
   readonly maxCommitBytes?: number;
-  /** How long a generation that is not live stays open without use. */
-  readonly idleMs?: number;
+  /** How soon a damaged file is noticed even if no query finds it out. */
+  readonly lookMs?: number;
 }
 
 /** Sends requests to the writer, and turns its failures into faults. */
@@ -89,30 +88,20 @@ const LOOK_MS = 100;
 const IF_OF_ANOTHER_LOG =
   'Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR: they name the log and the folder together. If this log is meant, move the folder of the read models away and start again: they are rebuilt from the log.';
 
-/** Running queries may use a generation for a while after a switch. */
-const IDLE_MS = 10_000;
-
-/** How soon a damaged file is noticed even if no query finds it out. */
 const LOOK_AFTER_MS = 2_000;
 
-/**
- * Closes generations that are not live and no longer used (the next use reopens them), and looks whether the others are
- * damaged.
- */
+/** Closes generations that were removed, by whichever process, and looks whether the live ones are damaged. */
 const lookAfter = (
-  all: readonly SqliteGeneration[],
-  idleMs: number,
+  { all, close }: ReturnType<typeof openGenerations>,
   registry: RegistryReader,
   send: Send,
 ): void => {
   const { generations } = registry.state();
-  for (const { id, idleSince, look, close } of all) {
-    const name = generationName(id);
-    const stored = generations.find((found) => generationName(found) === name);
-    const isLive = stored?.isLive === true;
-    if (isLive && stored.damage === undefined) look();
-    if (isLive || monotonicMs() - idleSince() < idleMs) continue;
-    close();
+  for (const { id, look } of all()) {
+    const stored = generations.find((found) => generationName(found) === generationName(id));
+    if (stored?.isLive === true && stored.damage === undefined) look();
+    if (stored !== undefined) continue;
+    close(id);
     send('close', id).catch(() => undefined);
   }
 };
@@ -141,23 +130,20 @@ export const sqliteReadModels = (
   {
     writer: writerIn = (at) => answerInPlace(() => writing(at)),
     maxCommitBytes = MAX_COMMIT_BYTES,
-    idleMs = IDLE_MS,
+    lookMs = LOOK_AFTER_MS,
   }: SqliteOptions = {},
 ): ReadModels => {
   const writer = writerIn(folder);
   const send = sender(folder, writer);
   const registry = registryReader(registryPath(folder));
-  const { handle, close, all } = openGenerations(folder, send, maxCommitBytes);
-  const looking = setInterval(
-    () => {
-      try {
-        lookAfter(all(), idleMs, registry, send);
-      } catch {
-        // The store cannot be read right now, or a generation is damaged and marked now. The next run tries again.
-      }
-    },
-    Math.min(idleMs / 2, LOOK_AFTER_MS),
-  ).unref();
+  const open = openGenerations(folder, send, maxCommitBytes);
+  const looking = setInterval(() => {
+    try {
+      lookAfter(open, registry, send);
+    } catch {
+      // The store cannot be read right now, or a generation is damaged and marked now. The next run tries again.
+    }
+  }, lookMs).unref();
   return {
     state: async () => registry.state(),
     stateToken: registry.token,
@@ -167,9 +153,9 @@ export const sqliteReadModels = (
     lease: (...args) => send('lease', ...args),
     release: (...args) => send('release', ...args),
     create: async (id, own, log) => send('create', id, [...own, ...COMMON_COLLECTIONS], log),
-    open: async (id, collections) => (await handle(id, collections, false)).generation,
+    open: async (id, collections) => (await open.handle(id, collections, false)).generation,
     build: async (id, collections) => {
-      const { generation, sendOpen } = await handle(id, collections, true);
+      const { generation, sendOpen } = await open.handle(id, collections, true);
       return {
         ...generation,
         finish: async () => {
@@ -183,12 +169,12 @@ export const sqliteReadModels = (
     peek: async (id) => peekAt(generationPath(folder, id), id),
     remove: async (id, unless) => {
       const isRemoved = await send('remove', id, unless);
-      if (isRemoved) close(id);
+      if (isRemoved) open.close(id);
       return isRemoved;
     },
     close: async () => {
       clearInterval(looking);
-      for (const generation of all()) generation.close();
+      for (const generation of open.all()) generation.close();
       registry.close();
       await writer.close();
     },
