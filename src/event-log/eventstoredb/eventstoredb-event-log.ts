@@ -6,7 +6,9 @@ import {
   logFault,
   mustBeAppendable,
   type Batch,
+  type Continuity,
   type EventLog,
+  type Head,
   type NewEvent,
   type Position,
 } from '../event-log';
@@ -18,7 +20,7 @@ import { connectTo, type Connection } from './connection';
 import { serversOf } from './connection-string';
 import { distanceIn } from './distance';
 import { follow, type ReadUpTo } from './follow';
-import { continuityOf, formatOf, identityOf } from './own-stream';
+import { ownStream } from './own-stream';
 import { serialised } from './record';
 import { streamReader } from './stream-reader';
 import { mergedUpTo } from './tenant-reader';
@@ -54,6 +56,18 @@ const readUpToHead = async function* (
     if (signal?.aborted === true) return;
     yield batch;
   }
+};
+
+/**
+ * Uses the end of the whole server, since our last event may have been scavenged. Reads it before the event, so that a
+ * log that was set back cannot grow past the event in between.
+ */
+const continuityIn = async (log: WholeLog, known: Head | undefined): Promise<Continuity> => {
+  if (known === undefined) return 'whole';
+  const end = await log.end();
+  const found = await log.at(known.position);
+  if (found?.id === known.eventId) return 'whole';
+  return found === undefined && end >= known.position ? 'missing' : 'set_back';
 };
 
 const appendThrough =
@@ -93,23 +107,24 @@ export const eventStoreDbEventLog = async (
   };
 
   const { missingFault, format = NEWEST_FORMAT } = options;
-  const findOrCreate = () => identityOf(reader, append, streams.log(), { missingFault, format });
-  const { identity, position } = await whenReachable(findOrCreate, store, options).catch(
-    async (error: unknown) => {
-      await close();
-      throw error;
-    },
-  );
+  const own = ownStream(reader, append, streams.log());
+  const opening = whenReachable(() => own.findOrCreate({ missingFault, format }), store, options);
+  const { identity, position } = await opening.catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
   log.begins(position);
 
-  const continuity = continuityOf({ reader, log, stream: streams.log(), identity });
+  const continuity = async (known?: Head): Promise<Continuity> =>
+    (await own.identity()) === identity ? continuityIn(log, known) : 'replaced';
   const { onError } = options;
   const following = { connection, log, continuity, closing: closing.signal, onError };
 
   return {
     identity: async () => identity,
     software: async () => `EventStoreDB ${await connection.serverVersion().catch(orReadFault)}`,
-    ...formatOf(reader, append, streams.log()),
+    format: own.format,
+    raiseFormat: own.raiseFormat,
     append,
     readStream: (stream, after = -1) => reader.forwards(stream, after),
     revisionAt: reader.revisionAt,
