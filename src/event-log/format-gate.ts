@@ -4,9 +4,6 @@ import { fault, type Fault } from '../fault';
 import { formatOf } from './codec';
 import { APPEND_MS, logFault, type EventLog, type NewEvent } from './event-log';
 
-/** How long the known format is trusted. Not forever, because the log may be replaced. */
-const TRUSTED_MS = 5_000;
-
 const heldBack = ({ type, metadata }: NewEvent): Fault =>
   fault(
     'upgrade_unfinished',
@@ -18,26 +15,20 @@ const slow = () => logFault('log_unavailable', 'The event log did not report its
 /**
  * Wraps a log to refuse events that its format does not allow, since programs that cannot read them may be running. Reads
  * the format only for events that the first format does not have, and always before refusing, so every process notices
- * at once when the format is raised.
+ * at once when the format is raised. It is never lowered, and a process whose log is replaced ends (`LogWatch`).
  */
-export const formatGate = (log: EventLog, trustedMs = TRUSTED_MS): EventLog => {
-  let [known, trustedUntil] = [FIRST_FORMAT, 0];
-
-  const mustAllow = async (event: NewEvent, withinMs: number): Promise<void> => {
-    if (formatOf(event) <= known && monotonicMs() < trustedUntil) return;
-    known = await beforeDeadline(log.format(), monotonicMs() + withinMs, slow);
-    trustedUntil = monotonicMs() + trustedMs;
-    if (formatOf(event) > known) throw heldBack(event);
-  };
-
+export const formatGate = (log: EventLog): EventLog => {
+  let known = FIRST_FORMAT;
   return {
     ...log,
     append: async (stream, events, expected, withinMs = APPEND_MS) => {
-      const startedAt = monotonicMs();
-      const newer = events.filter((event) => formatOf(event) > FIRST_FORMAT);
-      for (const event of newer) await mustAllow(event, withinMs);
-      const left = newer.length === 0 ? withinMs : Math.max(0, withinMs - (monotonicMs() - startedAt));
-      return log.append(stream, events, expected, left);
+      const notAllowed = (): NewEvent | undefined => events.find((event) => formatOf(event) > known);
+      if (notAllowed() === undefined) return log.append(stream, events, expected, withinMs);
+      const end = monotonicMs() + withinMs;
+      known = await beforeDeadline(log.format(), end, slow);
+      const refused = notAllowed();
+      if (refused !== undefined) throw heldBack(refused);
+      return log.append(stream, events, expected, Math.max(0, end - monotonicMs()));
     },
   };
 };

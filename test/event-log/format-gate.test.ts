@@ -22,7 +22,7 @@ describe('a log that holds events back', () => {
     for (const log of logs.splice(0)) await log.close();
   });
 
-  const given = async (format: number, believedMs?: number) => {
+  const given = async (format: number) => {
     const made = { format };
     const log = await sqliteEventLog(freshFolder(), streamNames(), made);
     logs.push(log);
@@ -36,7 +36,7 @@ describe('a log that holds events back', () => {
     };
     return {
       log,
-      held: formatGate(counted, believedMs),
+      held: formatGate(counted),
       stream: `tenant-${randomUUID()}`,
       asked: () => asked,
       answers: (answer: () => Promise<number>) => (found = answer),
@@ -70,13 +70,6 @@ describe('a log that holds events back', () => {
     for (let revision = -1; revision < 5; revision += 1)
       await held.append(stream, [newer()], revision < 0 ? 'no_stream' : revision);
     expect(asked()).toBe(3);
-  });
-
-  it('reads the format again after a while, since another log may have taken its place', async () => {
-    const { held, stream, answers } = await given(2, 0);
-    await held.append(stream, [newer()], 'no_stream');
-    answers(async () => 1);
-    expect(await refusedWith(held.append(stream, [newer()], 0))).toBe('upgrade_unfinished');
   });
 
   it('is unavailable if its format cannot be read in time', async () => {
