@@ -27,19 +27,31 @@ export const setFileAside = (path: string): string => {
   return aside;
 };
 
+/** A connection, opened again once another file is in the place of the first. */
+const reopening = <T extends { readonly db: Database }>(path: string, open: () => T) => {
+  let opened: { readonly inode: number | undefined; readonly as: T } | undefined;
+  const close = (end: (db: Database) => void = (db) => db.close()): void => {
+    if (opened !== undefined) end(opened.as.db);
+    opened = undefined;
+  };
+  const current = (): T => {
+    const inode = inodeOf(path);
+    if (inode !== opened?.inode) close();
+    // Before it is opened, in case it is replaced meanwhile; afterwards, if it is created.
+    opened ??= { as: open(), inode: inode ?? inodeOf(path) };
+    return opened.as;
+  };
+  return { current, close };
+};
+
 export const disposableFile = (
   path: string,
   report: (what: string, error: unknown) => void,
 ): DisposableFile => {
-  let open: { readonly db: Database; readonly inode: number } | undefined;
-
-  const close = (): void => {
-    open?.db.close();
-    open = undefined;
-  };
+  const file = reopening(path, () => ({ db: openForReading(path) }));
 
   const setAside = (error: unknown): void => {
-    close();
+    file.close();
     const aside = setFileAside(path);
     report(
       `${path} was damaged: it is ${aside} now, and another is created. Nothing else is affected.`,
@@ -47,18 +59,10 @@ export const disposableFile = (
     );
   };
 
-  const current = (): Database | undefined => {
-    const inode = inodeOf(path);
-    if (inode !== open?.inode) close();
-    if (inode !== undefined) open ??= { db: openForReading(path), inode };
-    return open?.db;
-  };
-
   return {
     read: (work) => {
       try {
-        const db = current();
-        return db === undefined ? undefined : work(db);
+        return existsSync(path) ? work(file.current().db) : undefined;
       } catch (error) {
         // The writer creates missing tables.
         if (messageOf(error).includes('no such table')) return undefined;
@@ -73,44 +77,33 @@ export const disposableFile = (
         setAside(error);
         return call();
       }),
-    close,
+    close: () => file.close(),
   };
 };
 
 /** The side of the writer thread: `open` creates the tables and prepares the statements. */
 export const disposableWriter = <T>(path: string, open: (db: Database) => T) => {
-  let file: { readonly db: Database; readonly inode: number | undefined; readonly on: T } | undefined;
-
-  const close = (): void => {
-    file?.db.close();
-    file = undefined;
-  };
-
-  const opened = (): NonNullable<typeof file> => {
+  const { current, close } = reopening(path, () => {
     const db = openForWriting(path, 'NORMAL');
     try {
-      return { db, inode: inodeOf(path), on: open(db) };
+      return { db, on: open(db) };
     } catch (error) {
       db.close();
       throw error;
     }
-  };
-
+  });
   return {
     /** Throws `contents_lost` if the file is damaged. The next use opens it again. */
     use: <R>(work: (db: Database, on: T) => R): R => {
       try {
-        if (file !== undefined && file.inode !== inodeOf(path)) close();
-        file ??= opened();
-        return work(file.db, file.on);
+        const { db, on } = current();
+        return work(db, on);
       } catch (error) {
         if (!isDamagedFile(error, path)) throw error;
         close();
         throw fault('contents_lost', messageOf(error));
       }
     },
-    close: (): void => {
-      if (file !== undefined) checkpointAndClose(file.db);
-    },
+    close: (): void => close(checkpointAndClose),
   };
 };
