@@ -9,9 +9,9 @@ import {
 } from '../../sqlite/database';
 import type { Outcome, ThreadBody } from '../../async/thread';
 import { logFault, type Expected } from '../event-log';
-import { appendNews } from './append-news';
 import { mustBeOurLog, openForAppending, stillThere } from './log-file';
 import { positionOf } from './reader';
+import { announce } from './tail';
 
 /** An append as sent to the writing thread, already serialized. */
 export interface AppendRequest {
@@ -129,7 +129,6 @@ const TIDY_MS = 60_000;
 export const appending = ({ path, prefix }: AppenderFile): ThreadBody => {
   mustBeOurLog(path, prefix);
   const appender = openAppender(path, prefix);
-  const news = appendNews(path);
   let tidying: NodeJS.Timeout | undefined;
 
   /** If this fails, it is tried again after later requests, and at close. */
@@ -146,7 +145,7 @@ export const appending = ({ path, prefix }: AppenderFile): ThreadBody => {
     answer: (requests) => {
       const appends = requests.filter((request) => request !== READY) as AppendRequest[];
       const outcomes = appends.length === 0 ? [] : [...appender.appendGroup(appends)];
-      if (outcomes.some((outcome) => 'value' in outcome)) news.announce();
+      if (outcomes.some((outcome) => 'value' in outcome)) announce(path);
       if (appends.length > 0) tidying ??= setTimeout(tidy, TIDY_MS).unref();
       return requests.map((request) =>
         request === READY ? { value: true } : (outcomes.shift() ?? { value: null }),
@@ -155,7 +154,6 @@ export const appending = ({ path, prefix }: AppenderFile): ThreadBody => {
     isRetried: isBusy,
     close: () => {
       clearTimeout(tidying);
-      news.close();
       appender.close();
     },
   };

@@ -22,7 +22,6 @@ import {
 } from '../event-log';
 import { appendWithRetry } from '../append-with-retry';
 import type { Streams } from '../streams';
-import { appendNews } from './append-news';
 import { appending, READY, type AppenderFile, type AppendRequest } from './appender';
 import {
   findLog,
@@ -190,11 +189,7 @@ export const sqliteEventLog = async (
   }
 
   const db = openForReading(path);
-  const news = tail(dataVersion(db), (wake) => {
-    const appends = appendNews(path);
-    appends.listen(wake);
-    return appends;
-  });
+  const news = tail(path, dataVersion(db));
   const read = eventReader(db, news);
 
   return {

@@ -1,6 +1,7 @@
+import { resolve } from 'node:path';
 import { condition } from '../../async/condition';
 
-/** Waits for changes of a file: by this process at once, by other processes within POLL_MS. */
+/** Waits for changes of a log: by this thread at once, by other threads and processes within POLL_MS. */
 export interface Tail {
   /** The number of changes so far. Read it before the file, and pass it to `changedSince` if nothing new was found. */
   seen(): number;
@@ -13,13 +14,16 @@ export interface Tail {
 
 const POLL_MS = 50;
 
-/** Calls `wake` whenever this process has committed. */
-export type Listen = (wake: () => void) => { close(): void };
+/** What wakes the tails of this thread. */
+const wakes = new Set<{ readonly path: string; readonly wake: () => void }>();
 
-/** Listens from its first use on, so that a thread that follows nothing is not woken. */
-export const tail = (dataVersion: () => number, listen: Listen): Tail => {
+/** Called when this thread has appended to a log. */
+export const announce = (path: string): void => {
+  for (const tailed of wakes) if (tailed.path === resolve(path)) tailed.wake();
+};
+
+export const tail = (path: string, dataVersion: () => number): Tail => {
   const changed = condition();
-  let listening: ReturnType<Listen> | undefined;
   let news = 0;
   let version: number | undefined = dataVersion();
   let closed = false;
@@ -28,6 +32,8 @@ export const tail = (dataVersion: () => number, listen: Listen): Tail => {
     news += 1;
     changed.notify();
   };
+  const tailed = { path: resolve(path), wake };
+  wakes.add(tailed);
   /** A file that cannot be read counts as changed, so that the next read finds and reports the error. */
   const look = (): number | undefined => {
     try {
@@ -46,7 +52,6 @@ export const tail = (dataVersion: () => number, listen: Listen): Tail => {
 
   return {
     seen: () => {
-      if (!closed) listening ??= listen(wake);
       poll();
       return news;
     },
@@ -59,7 +64,7 @@ export const tail = (dataVersion: () => number, listen: Listen): Tail => {
     isClosed: () => closed,
     close: () => {
       closed = true;
-      listening?.close();
+      wakes.delete(tailed);
       changed.notify();
     },
   };
