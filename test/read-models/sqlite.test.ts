@@ -142,6 +142,7 @@ describe('read models in SQLite files', () => {
       expect(Atomics.load(left, 0)).toBe(0);
       expect((await generation.control()).n).toBe(n);
       expect(await generation.scan('counts', 9)).toEqual(before);
+      await readModels.open(id, collections);
       expect(await generation.commit(n, undefined, [])).toBe(true);
     }
     expect(await generation.commit((await generation.control()).n, undefined, writes)).toBe(true);

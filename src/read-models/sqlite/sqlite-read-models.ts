@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Collection } from '../../../projections/projector';
 import { answerInPlace, type Thread } from '../../async/thread';
-import { codeOf, fault, messageOf, type Fault } from '../../fault';
+import { codeOf, fault, messageOf } from '../../fault';
 import { isDamagedFile } from '../../sqlite/database';
 import { setFileAside } from '../../sqlite/disposable-file';
 import { isDamage } from '../damage';
@@ -53,26 +53,18 @@ const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => 
     send('markDamaged', id, why).catch(() => marked.delete(generationName(id)));
   };
 
-  const handle = async (
+  const opened = async (
     id: GenerationId,
     own: readonly Collection[],
     isBuild: boolean,
-  ): Promise<{ generation: SqliteGeneration; sendOpen: Send }> => {
+  ): Promise<SqliteGeneration> => {
     const collections = [...own, ...COMMON_COLLECTIONS];
-    const openWriter = () => send('open', id, collections, isBuild);
-    /** A restarted writer thread has nothing open yet. */
-    const sendOpen: Send = (write, ...args) =>
-      send(write, ...args).catch(async (error: unknown) => {
-        if ((error as Fault).more['cause'] !== 'not_open') throw error;
-        await openWriter();
-        return send(write, ...args);
-      });
-    await openWriter();
-    const known = open.get(generationName(id));
-    const path = generationPath(folder, id);
-    const generation = known ?? sqliteGeneration({ id, path, mark }, collections, maxCommitBytes, sendOpen);
+    await send('open', id, collections, isBuild);
+    const file = { id, path: generationPath(folder, id), mark };
+    const generation =
+      open.get(generationName(id)) ?? sqliteGeneration(file, collections, maxCommitBytes, send);
     open.set(generationName(id), generation);
-    return { generation, sendOpen };
+    return generation;
   };
 
   const close = (id: GenerationId): void => {
@@ -80,7 +72,7 @@ const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => 
     open.delete(generationName(id));
   };
 
-  return { handle, close, all: () => [...open.values()] };
+  return { opened, close, all: () => [...open.values()] };
 };
 
 const LOOK_MS = 100;
@@ -153,13 +145,13 @@ export const sqliteReadModels = (
     lease: (...args) => send('lease', ...args),
     release: (...args) => send('release', ...args),
     create: async (id, own, log) => send('create', id, [...own, ...COMMON_COLLECTIONS], log),
-    open: async (id, collections) => (await open.handle(id, collections, false)).generation,
+    open: (id, collections) => open.opened(id, collections, false),
     build: async (id, collections) => {
-      const { generation, sendOpen } = await open.handle(id, collections, true);
+      const generation = await open.opened(id, collections, true);
       return {
         ...generation,
         finish: async () => {
-          await sendOpen('finish', id);
+          await send('finish', id);
           return generation;
         },
       };
