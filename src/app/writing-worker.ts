@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads';
 import { projections } from '../../projections/projections';
-import { pause } from '../async/clock';
+import { pause, threadMs } from '../async/clock';
 import {
   answerInPlace,
   answerInThread,
@@ -35,6 +35,10 @@ const inPlace = (to: keyof Writers): Thread => ({
 const onError = (what: string, error: unknown): void =>
   report({ type: 'error', what, failure: failureOf(error) });
 
+/** More appends are expected for this long after one. */
+const MORE_APPENDS_MS = 1_000;
+let appendedAt = -Infinity;
+
 const openProjector = () =>
   openAll(async (closeLater) => {
     const writers = { log: inPlace('log'), readModels: inPlace('readModels') };
@@ -44,6 +48,7 @@ const openProjector = () =>
       projectors: projections,
       program: programVersion(),
       holder,
+      isAwaited: () => threadMs() - appendedAt < MORE_APPENDS_MS,
       onError,
       onMoved: (...move) => report({ type: 'moved', move }),
       onParked: (parked) => report({ type: 'parked', ...parked }),
@@ -90,6 +95,7 @@ const answer = (requests: readonly WritingRequest[]): ReturnType<ThreadBody['ans
   for (const to of ['log', 'readModels', 'snapshots', 'keyUses'] as const) {
     const own = requests.filter((request) => request.to === to);
     if (own.length === 0) continue;
+    if (to === 'log') appendedAt = threadMs();
     try {
       const answers = bodyOf(to).answer(own.map(({ request }) => request));
       own.forEach((request, i) => outcomes.set(request, answers[i] as Outcome));

@@ -52,6 +52,8 @@ export interface ProjectingDependencies extends LedgerLog {
   readonly onMoved?: Progress['moved'];
   /** Called with the tenants parked in what this process projects, at first and whenever they change. */
   readonly onParked?: (report: ParkedReport) => void;
+  /** Whether others wait for this thread now, so that it should project in short slices. */
+  readonly isAwaited?: () => boolean;
   /** The holder name for its leases. */
   readonly holder?: string;
   /** If given, it projects instead of this thread, and live generations that are damaged are replaced at the start. */
@@ -128,10 +130,11 @@ const followRegistry = async (
 /** Keeps one run per generation for as long as this process holds any lease to project. */
 const projectWhileHeld = async (engine: Engine): Promise<void> => {
   const { log, streams, readModels, projectors, leases, active, reports, ending, onError } = engine;
+  const { isAwaited = () => false } = engine;
   const events = consumer(log, streams, {
     onError: (error) => onError('Following the event log failed; retrying.', error),
   });
-  const runs = projectionRuns({ runOf: (live) => runOf(engine, live), consumer: events, onError });
+  const runs = projectionRuns({ runOf: (live) => runOf(engine, live), consumer: events, onError, isAwaited });
   reports.begin();
   try {
     let known = (active.state() ?? (await readModels.state())).retries;

@@ -84,11 +84,11 @@ const commitBatch = async (
 
 /** How a run shares its thread: it commits a batch in slices that take about this long, and awaits its turn before each. */
 export interface Pace {
-  readonly sliceMs: number;
+  readonly sliceMs: () => number;
   readonly turn: () => Promise<void>;
 }
 
-/** About 5 ms of processor time. Smaller slices would cost more: a commit writes each page that it touches. */
+/** Smaller slices would cost more: a commit writes each page that it touches. */
 const MIN_SLICE = 128;
 
 /** Commits batches in slices as large as the last ones allow. */
@@ -103,7 +103,7 @@ const slicing = ({ sliceMs, turn }: Pace, commit: (slice: Batch) => Promise<bool
       if (!(await commit(slice))) return false;
       from += slice.length;
       const ms = Math.max(0.1, threadMs() - began);
-      size = Math.max(MIN_SLICE, Math.min(2 * size, Math.round((slice.length * sliceMs) / ms)));
+      size = Math.max(MIN_SLICE, Math.min(2 * size, Math.round((slice.length * sliceMs()) / ms)));
     }
     return true;
   };

@@ -26,8 +26,9 @@ interface Running {
 
 const RETRY_MS = 500;
 
-/** Appends wait for at most one slice of each projection. */
-const SLICE_MS = 10;
+/** A thread that others wait for projects in short slices. Longer ones cost less per event. */
+const SHORT_SLICE_MS = 5;
+const LONG_SLICE_MS = 40;
 
 /**
  * Applications and their keys decide who may read, so their projections must not wait for other tenants' facts, which
@@ -40,8 +41,8 @@ const READ_MS = 20;
 /** A batch of this many events at least means that the run is behind. */
 const MANY_EVENTS = 256;
 
-/** Lets urgent runs go first. */
-const priorities = () => {
+/** Lets urgent runs go first, and runs one slice per turn of the event loop, so that others wait for at most one. */
+const priorities = (isAwaited: () => boolean) => {
   /** Until when urgent runs are busy, on this thread's clock. */
   const busy = new Map<object, number>();
   const urgently = (batches: Batches): Batches =>
@@ -58,14 +59,17 @@ const priorities = () => {
       }
     };
   const isCalm = (): boolean => [...busy.values()].every((end) => end < threadMs());
+  let last = Promise.resolve();
+  const turn = (): Promise<void> => (last = last.then(yieldToEventLoop));
+  const sliceMs = (): number => (isAwaited() ? SHORT_SLICE_MS : LONG_SLICE_MS);
   const pace: Pace = {
-    sliceMs: SLICE_MS,
+    sliceMs,
     turn: async () => {
-      do await yieldToEventLoop();
+      do await turn();
       while (!isCalm());
     },
   };
-  const urgentPace: Pace = { sliceMs: SLICE_MS, turn: yieldToEventLoop };
+  const urgentPace: Pace = { sliceMs, turn };
   return { urgently, pace, urgentPace };
 };
 
@@ -73,10 +77,12 @@ export const projectionRuns = (dependencies: {
   readonly runOf: (live: LiveGeneration) => Promise<ProjectionRun>;
   readonly consumer: Consumer;
   readonly onError: (what: string, error: unknown) => void;
+  /** Whether others wait for this thread now. */
+  readonly isAwaited: () => boolean;
 }): ProjectionRuns => {
-  const { runOf, consumer, onError } = dependencies;
+  const { runOf, consumer, onError, isAwaited } = dependencies;
   const running = new Map<string, Running>();
-  const { urgently, pace, urgentPace } = priorities();
+  const { urgently, pace, urgentPace } = priorities(isAwaited);
 
   /** Projects one generation until aborted, and retries after failures. */
   const keepProjecting = async (
