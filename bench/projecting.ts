@@ -2,20 +2,29 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openApp } from '../src/app/app';
+import { buildMissing } from '../src/app/first-builds';
 import { readConfiguration } from '../src/configuration';
 import { writingThread } from '../src/app/writing-thread';
 import { appendFacts, seconds } from './facts';
 
 /**
- * How fast are events appended, read, and projected live into all read models, with all indexes?
- * `npm run bench:projecting [EVENTS]`
+ * How fast are events appended, read, and projected into all read models, with all indexes: live, and by a start that
+ * finds none? `npm run bench:projecting [EVENTS]`
  */
 const EVENTS = Number(process.argv[2] ?? 200_000);
 const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
 
-const main = async (): Promise<void> => {
-  const configuration = readConfiguration({ DATA_DIR: folder });
-  const onError = (what: string, error: unknown): void => console.error(what, error);
+const configuration = readConfiguration({ DATA_DIR: folder });
+const onError = (what: string, error: unknown): void => console.error(what, error);
+
+const report = async (what: string, work: () => Promise<unknown>): Promise<void> => {
+  const before = process.cpuUsage();
+  const rate = Math.round(EVENTS / (await seconds(work)));
+  const { user, system } = process.cpuUsage(before);
+  console.log(`${what}: ${rate} events/s, ${((user + system) / EVENTS).toFixed(1)} µs of CPU each`);
+};
+
+const projectLive = async (): Promise<void> => {
   const app = await openApp(configuration, onError, { writing: writingThread(configuration, { onError }) });
   console.log(`append: ${Math.round(EVENTS / (await seconds(() => appendFacts(app, EVENTS))))} events/s`);
   let read = 0;
@@ -24,16 +33,26 @@ const main = async (): Promise<void> => {
   });
   console.log(`read: ${Math.round(read / reading)} events/s`);
   const head = await app.log.head();
-  const before = process.cpuUsage();
-  const projecting = await seconds(async () => {
+  await report('projected live', async () => {
     await app.projecting.start();
     await app.projecting.reached(head?.position ?? '', 600_000);
   });
-  const { user, system } = process.cpuUsage(before);
-  console.log(
-    `projected into all read models, all indexes: ${Math.round(EVENTS / projecting)} events/s, ${((user + system) / EVENTS).toFixed(1)} µs of CPU each`,
+  await app.close();
+};
+
+const buildFirst = async (): Promise<void> => {
+  rmSync(join(folder, 'read-models'), { recursive: true });
+  const app = await openApp(configuration, onError);
+  const { signal: abort } = new AbortController();
+  await report('built by a start', () =>
+    buildMissing(app, configuration, { onError, onProgress: () => undefined, abort }),
   );
   await app.close();
+};
+
+const main = async (): Promise<void> => {
+  await projectLive();
+  await buildFirst();
   rmSync(folder, { recursive: true, force: true });
 };
 
