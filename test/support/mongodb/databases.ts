@@ -18,11 +18,13 @@ export const mongodbUrl = (place: string = randomUUID()): string => {
   return url;
 };
 
-/** A server keeps the files of every database open, so each test file drops its own. */
-afterAll(async () => {
+const dropUsed = async (): Promise<void> => {
   if (used.size === 0) return;
   const { MongoClient } = require('mongodb') as typeof import('mongodb');
   const client = new MongoClient(SERVER, { runtimeAdapters: { os } });
   await Promise.all([...used].map((url) => client.db(new URL(url).pathname.slice(1)).dropDatabase()));
   await client.close();
-});
+};
+
+/** A server keeps the files of every database open, so each test file drops its own. Campaigns run without Jest. */
+if (typeof afterAll === 'function') afterAll(dropUsed);
