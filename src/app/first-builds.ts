@@ -3,6 +3,7 @@ import type { Projector } from '../../projections/projector';
 import { pause } from '../async/clock';
 import type { Configuration } from '../configuration';
 import { codeOf } from '../fault';
+import { rebuildLease } from '../projecting/lease';
 import { liveOf } from '../read-models/read-models';
 import type { App } from './app';
 import { rebuildInWorkers } from './replay-workers';
@@ -52,19 +53,22 @@ export const buildMissing = async (
       {
         onError,
         onStep: (name, step) => {
-          if (step.step === 'building') percents.set(name, Math.floor((100 * step.done) / step.total));
+          if (step.step !== 'building') return;
+          percents.set(name, Math.floor((100 * step.done) / step.total));
           onProgress(Math.min(...percents.values()));
         },
         abort,
       },
     );
-    const failures = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
     if (abort.aborted) return;
-    const isElsewhere = failures.some((reason) => codeOf(reason) === 'rebuild_running');
-    if (!isElsewhere) {
-      for (const reason of failures) onError('A read model could not be built in advance.', reason);
-      return;
-    }
+    const failures = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
+    const refused = failures.filter((reason) => codeOf(reason) === 'rebuild_running');
+    for (const reason of failures)
+      if (!refused.includes(reason)) onError('A read model could not be built in advance.', reason);
+    // A lease is also refused if it cannot be written, as on a full disk: then nobody holds it.
+    const { leases } = await app.replay.readModels.state();
+    const isElsewhere = missing.some(({ name }) => leases.has(rebuildLease(name)));
+    if (refused.length === 0 || !isElsewhere) return;
     await pause(LOOK_MS, abort);
   }
 };
