@@ -25,8 +25,8 @@ const BETWEEN_MS = KILLS > 0 ? 0 : 100;
 const TAKEOVER_MS = 5_000;
 /** How soon every instance reads what was switched to. In the short form, other tests share the processor. */
 const SWITCHED_MS = KILLS > 0 ? 1_000 : 5_000;
-/** The most requests per second that an idle instance sends to MongoDB. */
-const IDLE_PER_SECOND = 20;
+/** The most commands per second that an idle instance sends to MongoDB. */
+const IDLE_PER_SECOND = 5;
 const tenants = projections.find(({ name }) => name === 'tenants') as Projector;
 
 const REBUILD = {
@@ -161,17 +161,17 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
   }, 120_000);
   afterAll(() => instances.close());
 
-  it('each send MongoDB fewer than 20 commands per second while idle', async () => {
-    const IDLE_MS = 2_000;
+  it('each send MongoDB at most 5 commands per second while idle', async () => {
+    const IDLE_MS = 6_000;
     const { roundTrips } = instances.mongo;
     /** After the start, their threads may still be opening the read models. */
     const isIdle = async (): Promise<boolean> => {
       roundTrips.reset();
       await pause(IDLE_MS);
       const all = Object.values(roundTrips.table()).reduce((sum, one) => sum + one, 0);
-      return all / (IDLE_MS / 1_000) < 3 * IDLE_PER_SECOND;
+      return all / (IDLE_MS / 1_000) <= 3 * IDLE_PER_SECOND;
     };
-    await until(isIdle, 30_000);
+    await until(isIdle, 40_000);
   });
 
   it('show a write to the next reader on any instance, also while generations are switched', async () => {

@@ -69,7 +69,7 @@ const ownClient = (url: string): OwnedClient => {
   let isShut = false;
   Object.assign(internals, {
     // The package does not await this, so if no server is found, its rejection would be unhandled.
-    handleError: (...dependencies) => handleError(...dependencies).catch(() => undefined),
+    handleError: (...error) => handleError(...error).catch(() => undefined),
     createChannel: async () => {
       channel = await createChannel();
       if (isShut) channel.close();

@@ -1,4 +1,4 @@
-import type { BulkWriteResult, Collection as MongoCollection, FindOptions } from 'mongodb';
+import type { BulkWriteResult, Collection as MongoCollection } from 'mongodb';
 import type { Collection } from '../../../projections/projector';
 import { monotonicMs, pause } from '../../async/clock';
 import type { MongoConnection } from '../../mongodb/connection';
@@ -7,34 +7,14 @@ import { lost } from '../damage';
 import { generationName, type Checkpoint, type Control, type GenerationId } from '../read-models';
 import { batchFrom, operationsOf, type Batch, type BatchWrite } from './batch';
 import { documentsIn, type OpenGeneration } from './generation-reader';
-import { CONTROLS, idOf, type Stored } from './layout';
-
-/**
- * Updating the control document of a generation is the commit. A compare-and-set moves it from `n` to `n + 1`, provided
- * the documents of `n` have been applied, and stores the new documents in it. They are then written to their
- * collections, each only over what an earlier commit wrote, and `applied_n` follows. Any process that finds this
- * unfinished finishes it, which is idempotent.
- *
- * Until a majority has it, the update may be rolled back. So documents are written only after a majority acknowledged
- * it, or after reading it with read concern `majority`; the connection uses both everywhere.
- */
-export interface StoredControl {
-  readonly _id: string;
-  readonly log: string;
-  readonly n: number;
-  readonly applied_n: number;
-  readonly to?: { readonly position: string; readonly event_id: string };
-  readonly applied?: string;
-  readonly writes?: string;
-}
+import { CONTROLS, idOf, type Stored, type StoredControl } from './layout';
 
 export const controlsIn = ({ db }: MongoConnection) => db.collection<StoredControl>(CONTROLS);
 
 const withoutWrites = { projection: { writes: 0 } };
 
 /** Throws `contents_lost` if somebody has altered it. */
-const wellFormed = <C extends StoredControl | null>(control: C): C => {
-  if (control === null) return control;
+const wellFormed = (control: StoredControl): StoredControl => {
   const { n, applied_n, log, to } = control;
   const isSound =
     Number.isInteger(n) &&
@@ -45,11 +25,25 @@ const wellFormed = <C extends StoredControl | null>(control: C): C => {
   return control;
 };
 
-export const findControl = async (
-  connection: MongoConnection,
-  id: GenerationId,
-): Promise<StoredControl | null> =>
-  wellFormed(await controlsIn(connection).findOne({ _id: generationName(id) }, withoutWrites));
+/** Finds control documents, without the writes of the last commit: those asked for at the same time with one query. */
+export const controlFinder = (connection: MongoConnection) => {
+  let next: Promise<readonly StoredControl[]> | undefined;
+  let names: string[] = [];
+  const findAll = (): Promise<readonly StoredControl[]> => {
+    const wanted = names;
+    [next, names] = [undefined, []];
+    const options = { ...withoutWrites, batchSize: wanted.length + 1 };
+    return controlsIn(connection)
+      .find({ _id: { $in: wanted } }, options)
+      .toArray();
+  };
+  return async (id: GenerationId): Promise<StoredControl | undefined> => {
+    const name = generationName(id);
+    names.push(name);
+    const found = (await (next ??= Promise.resolve().then(findAll))).find(({ _id }) => _id === name);
+    return found === undefined ? undefined : wellFormed(found);
+  };
+};
 
 export const controlOf = ({ n, log, to, applied }: StoredControl): Control => ({
   n,
@@ -70,6 +64,15 @@ export interface ControlOptions {
   readonly finishAfterMs: number;
 }
 
+/**
+ * Updating the control document of a generation is the commit. A compare-and-set moves it from `n` to `n + 1`, provided
+ * the documents of `n` have been applied, and stores the new documents in it. They are then written to their
+ * collections, each only over what an earlier commit wrote, and `applied_n` follows. Any process that finds this
+ * unfinished finishes it, which is idempotent.
+ *
+ * Until a majority has it, the update may be rolled back. So documents are written only after a majority acknowledged
+ * it, or after reading it with read concern `majority`; the connection uses both everywhere.
+ */
 export interface ControlDocument {
   /** The control document once its last commit has been applied, by whichever process. */
   settled(): Promise<StoredControl>;
@@ -162,8 +165,8 @@ export const controlDocument = (
   const controls = controlsIn(opened.connection);
   const self = { _id: generationName(opened.id) };
 
-  const find = async (options: FindOptions): Promise<StoredControl> => {
-    const found = await controls.findOne(self, options);
+  const findWithWrites = async (): Promise<StoredControl> => {
+    const found = await controls.findOne(self);
     if (found === null) throw await opened.withoutControl();
     return wellFormed(found);
   };
@@ -175,7 +178,7 @@ export const controlDocument = (
   };
 
   const finish = async (): Promise<void> => {
-    const { n, applied_n, to, writes } = await find({});
+    const { n, applied_n, to, writes } = await findWithWrites();
     if (applied_n === n) return;
     if (typeof writes !== 'string' || applied_n !== n - 1) throw lost('its control document was altered.');
     await apply(opened, n, batchFrom(writes), { onWrite, isResumed: true });
@@ -185,7 +188,7 @@ export const controlDocument = (
   const settled = async (): Promise<StoredControl> => {
     const end = monotonicMs() + finishAfterMs;
     for (;;) {
-      const now = await find(withoutWrites);
+      const now = await opened.control();
       if (now.applied_n === now.n) return now;
       if (monotonicMs() >= end) await finish();
       else await pause(POLL_MS);

@@ -1,14 +1,22 @@
 import type { Filter, FindOptions } from 'mongodb';
 import type { Collection, Document, LinePart } from '../../../projections/projector';
 import { beforeDeadline, monotonicMs, pause } from '../../async/clock';
-import type { Position } from '../../event-log/event-log';
 import { codeOf, fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { settleAll } from '../../async/settle-all';
 import { lost } from '../damage';
 import { PARKED, type DocumentKey, type GenerationId, type Reader } from '../read-models';
 import { textOf } from '../stored-text';
-import { collectionName, documentOf, FIRST, idOf, idsOf, partsOf, type Stored } from './layout';
+import {
+  collectionName,
+  documentOf,
+  FIRST,
+  idOf,
+  idsOf,
+  partsOf,
+  type Stored,
+  type StoredControl,
+} from './layout';
 import { borderIn, findIn, lineEndsIn } from './queries';
 
 /** The timeout of a query. */
@@ -30,6 +38,8 @@ export interface OpenGeneration {
   readonly wholeAt: Map<string, number>;
   /** Marks the generation if the work fails because contents are lost. */
   readonly guarded: <T>(work: Promise<T>) => Promise<T>;
+  /** Without the writes of its last commit. Concurrent calls, also for other generations, share one query. */
+  readonly control: () => Promise<StoredControl>;
   /** Why there is no control document: it was removed with the generation, or lost. */
   readonly withoutControl: () => Promise<Error>;
 }
@@ -63,7 +73,7 @@ const fetch = (
 const WHOLE_MS = 1_000;
 
 /** Called when a document is not found: throws `contents_lost` if the collection was dropped. */
-export const assertLogIntact = async (opened: OpenGeneration, collection: string): Promise<void> => {
+export const assertNotDropped = async (opened: OpenGeneration, collection: string): Promise<void> => {
   const first = await documentsIn(opened, collection).findOne({ _id: FIRST._id });
   if (first === null) throw lost(`the collection ${collection} was dropped.`);
 };
@@ -72,7 +82,7 @@ export const assertLogIntact = async (opened: OpenGeneration, collection: string
 const mustBeWholeLately = async (opened: OpenGeneration, collection: string): Promise<void> => {
   const { wholeAt } = opened;
   if (monotonicMs() - (wholeAt.get(collection) ?? -Infinity) < WHOLE_MS) return;
-  await assertLogIntact(opened, collection);
+  await assertNotDropped(opened, collection);
   wholeAt.set(collection, monotonicMs());
 };
 
@@ -128,7 +138,7 @@ const countBefore =
     ]);
     const none = (part.first ?? 1) - 1;
     if (last === undefined && next === undefined) {
-      await assertLogIntact(opened, collection);
+      await assertNotDropped(opened, collection);
       return none;
     }
     const count = Math.min(Math.max(numberOf(last) ?? none, none), part.last);
@@ -166,7 +176,7 @@ const countsBefore =
     const found = await documentsIn(opened, collection)
       .aggregate<Counted>(pipeline, { maxTimeMS: QUERY_MS, batchSize: others.length + 1 })
       .toArray();
-    if (found.length === 0) await assertLogIntact(opened, collection);
+    if (found.length === 0) await assertNotDropped(opened, collection);
     for (const { part: at, value, doc } of found) {
       const part = parts[at] as LinePart;
       const number = borders[at]?.[value]?.numberOf({ doc } as Stored) ?? 0;
@@ -182,7 +192,7 @@ const lineEnds =
     const found = await documentsIn(opened, collection)
       .aggregate<{ readonly _id: string; readonly last: number }>(pipeline, { hint, maxTimeMS: QUERY_MS })
       .toArray();
-    if (found.length === 0) await assertLogIntact(opened, collection);
+    if (found.length === 0) await assertNotDropped(opened, collection);
     return found.map(({ _id, last }) => ({ value: textOf(_id), last }));
   };
 
@@ -193,7 +203,7 @@ const find =
     const rows = await fetch(opened, collection, asked, QUERY_MS);
     if (query.areAllThere === true && rows.length < query.limit)
       throw lost(`documents of ${collection} of tenant ${tenantId} are missing.`);
-    if (rows.length === 0) await assertLogIntact(opened, collection);
+    if (rows.length === 0) await assertNotDropped(opened, collection);
     return rows.map((row) => documentOf(row) as Document);
   };
 
@@ -206,7 +216,7 @@ const get =
     declaredIn(opened, collection);
     const options = { projection: { _id: 0, doc: 1, text: 1 }, maxTimeMS: QUERY_MS };
     const found = await documentsIn(opened, collection).findOne({ _id: idOf(tenantId, key) }, options);
-    if (found === null && isChecked(collection)) await assertLogIntact(opened, collection);
+    if (found === null && isChecked(collection)) await assertNotDropped(opened, collection);
     return documentOf(found ?? undefined);
   };
 
@@ -223,16 +233,8 @@ const confirmed = async <T>(ask: () => Promise<T>): Promise<T> => {
   }
 };
 
-/** How far queries see: the position and the number of the last applied commit. */
-export interface Applied {
-  readonly position: Position | undefined;
-  readonly n: number;
-}
-
-/**
- * Answers queries about a generation. `applied` is passed in, because generations share its query.
- */
-export const generationReader = (opened: OpenGeneration, applied: () => Promise<Applied>): Reader => {
+/** Answers queries about a generation. */
+export const generationReader = (opened: OpenGeneration): Reader => {
   const { guarded } = opened;
   const { run, place } = opened.connection;
   let lastSeen = -1;
@@ -254,9 +256,9 @@ export const generationReader = (opened: OpenGeneration, applied: () => Promise<
     lineEnds: asking(lineEnds(opened)),
     scan: (...scope) => run(scan(opened)(...scope)),
     applied: async () => {
-      const { position, n } = await within(applied());
-      lastSeen = Math.max(lastSeen, n);
-      return position;
+      const { applied, applied_n } = await within(opened.control());
+      lastSeen = Math.max(lastSeen, applied_n);
+      return applied;
     },
     appliedToken: () => lastSeen,
   };

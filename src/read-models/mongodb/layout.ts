@@ -28,6 +28,17 @@ export interface Stored {
   readonly text?: string;
 }
 
+/** The control document of a generation: see `ControlDocument`. */
+export interface StoredControl {
+  readonly _id: string;
+  readonly log: string;
+  readonly n: number;
+  readonly applied_n: number;
+  readonly to?: { readonly position: string; readonly event_id: string };
+  readonly applied?: string;
+  readonly writes?: string;
+}
+
 /**
  * Every collection has this tombstone from the start. Where it is missing, the collection was dropped, even if a later
  * write has created it again: the server itself cannot tell a dropped collection from an empty one.

@@ -8,8 +8,7 @@ import {
   documentsIn,
   generationReader,
   loadStored,
-  assertLogIntact,
-  type Applied,
+  assertNotDropped,
   type OpenGeneration,
 } from './generation-reader';
 import { documentOf, FIRST } from './layout';
@@ -17,8 +16,6 @@ import { indexesFor } from './queries';
 
 export interface GenerationOptions extends ControlOptions {
   readonly maxCommitBytes: number;
-  /** How far queries see. Generations share one query for it. */
-  readonly applied: (opened: OpenGeneration) => Promise<Applied>;
 }
 
 /** Indexing a large collection takes longer than a command may. */
@@ -37,7 +34,7 @@ export const createCollections = async (opened: OpenGeneration): Promise<void> =
 
 /** Throws `contents_lost` if a collection was dropped. */
 export const checkCollections = async (opened: OpenGeneration): Promise<void> => {
-  await settleAll(opened.collections.map(({ name }) => assertLogIntact(opened, name)));
+  await settleAll(opened.collections.map(({ name }) => assertNotDropped(opened, name)));
 };
 
 /**
@@ -63,7 +60,7 @@ export const createIndexes = async (opened: OpenGeneration): Promise<void> => {
 export const mongodbGeneration = (opened: OpenGeneration, options: GenerationOptions): Generation => {
   const { maxCommitBytes } = options;
   const run = <T>(work: Promise<T>): Promise<T> => opened.guarded(opened.connection.run(work));
-  const reader = generationReader(opened, () => options.applied(opened));
+  const reader = generationReader(opened);
   const control = controlDocument(opened, options);
 
   /** Retries until no document is newer than the control state, as happens while a commit is being applied. */

@@ -14,9 +14,9 @@ import {
   type ReadModels,
   type RemovalGuard,
 } from '../read-models';
-import { controlOf, controlsIn, findControl, insertControl, type OnWrite } from './control-document';
-import { generationReader, type Applied, type OpenGeneration } from './generation-reader';
-import { generationOf } from './layout';
+import { controlFinder, controlOf, controlsIn, insertControl, type OnWrite } from './control-document';
+import { generationReader, type OpenGeneration } from './generation-reader';
+import { generationOf, type StoredControl } from './layout';
 import {
   checkCollections,
   createCollections,
@@ -56,8 +56,8 @@ export interface MongoReadModelsOptions {
   readonly finishAfterMs?: number;
 }
 
-/** Short enough to notice a switch within a second. */
-const LOOK_MS = 500;
+/** Short enough to notice a switch within a second. Two threads of every process look. */
+const LOOK_MS = 600;
 
 const IF_OF_ANOTHER_LOG =
   'Check EVENTSTORE_URL, STREAM_PREFIX, DATA_DIR and MONGODB_URL: they name the log and its read models together. If this is the right log, name another database in MONGODB_URL, or drop this one: the read models are then rebuilt from the log.';
@@ -77,29 +77,6 @@ const mustBeOurs = async (connection: MongoConnection, log: string): Promise<voi
       'read_models_of_another_log',
       `The database ${place} holds read models of another event log. ${IF_OF_ANOTHER_LOG}`,
     );
-};
-
-/** Combines concurrent calls for several generations into one query. */
-const appliedTogether = (connection: MongoConnection) => {
-  let next: Promise<ReadonlyMap<string, Applied>> | undefined;
-  let names: string[] = [];
-  const ask = async (): Promise<ReadonlyMap<string, Applied>> => {
-    const requested = names;
-    [next, names] = [undefined, []];
-    const found = await controlsIn(connection)
-      .find(
-        { _id: { $in: requested } },
-        { projection: { applied: 1, applied_n: 1 }, batchSize: requested.length + 1 },
-      )
-      .toArray();
-    return new Map(found.map(({ _id, applied, applied_n }) => [_id, { position: applied, n: applied_n }]));
-  };
-  return async ({ id, withoutControl }: OpenGeneration): Promise<Applied> => {
-    names.push(generationName(id));
-    const applied = (await (next ??= Promise.resolve().then(ask))).get(generationName(id));
-    if (applied === undefined) throw await withoutControl();
-    return applied;
-  };
 };
 
 /** Turns `contents_lost` into `damaged`, after marking the generation, unless it was removed. */
@@ -152,22 +129,15 @@ const removeGeneration = async (
   return true;
 };
 
-const peekAt = async (opened: OpenGeneration): Promise<GenerationView | undefined> => {
-  const { connection, id, guarded } = opened;
-  if ((await findControl(connection, id)) === null) return undefined;
-  return {
-    id,
-    control: async () => {
-      const now = await guarded(connection.run(findControl(connection, id)));
-      if (now === null) throw generationRemoved(id);
-      return controlOf(now);
-    },
-    scan: generationReader(opened, async () => ({ position: undefined, n: 0 })).scan,
-  };
-};
+const viewOf = (opened: OpenGeneration): GenerationView => ({
+  id: opened.id,
+  control: async () => controlOf(await opened.guarded(opened.connection.run(opened.control()))),
+  scan: generationReader(opened).scan,
+});
 
 /** A generation that is in the registry, and not damaged as far as known. */
 const opening = (connection: MongoConnection, registry: RegistryDocument) => {
+  const findControl = controlFinder(connection);
   const guardedFor =
     (id: GenerationId) =>
     <T>(work: Promise<T>): Promise<T> =>
@@ -180,25 +150,30 @@ const opening = (connection: MongoConnection, registry: RegistryDocument) => {
     if (row === undefined) return generationRemoved(id);
     return row.damage === undefined ? lost('its control document is missing.') : damaged(id, row.damage);
   };
+  const control = async (id: GenerationId): Promise<StoredControl> => {
+    const found = await findControl(id);
+    if (found === undefined) throw await withoutControl(id);
+    return found;
+  };
   const openedAs = (id: GenerationId, own: readonly Collection[]): OpenGeneration => ({
     connection,
     id,
     collections: [...own, ...COMMON_COLLECTIONS],
     wholeAt: new Map(),
     guarded: guardedFor(id),
+    control: () => control(id),
     withoutControl: () => withoutControl(id),
   });
   const existing = async (id: GenerationId, own: readonly Collection[]): Promise<OpenGeneration> => {
     const row = rowOf(await registry.read(), id);
     if (row === undefined || row.creating_since !== undefined) throw generationRemoved(id);
     if (row.damage !== undefined) throw damaged(id, row.damage);
-    const control = await findControl(connection, id);
-    if (control === null) throw await withoutControl(id);
     const opened = openedAs(id, own);
+    await opened.control();
     await checkCollections(opened);
     return opened;
   };
-  return { guardedFor, openedAs, existing };
+  return { guardedFor, openedAs, existing, findControl };
 };
 
 const generationsIn = (
@@ -206,7 +181,7 @@ const generationsIn = (
   registry: RegistryDocument,
   options: GenerationOptions,
 ): Pick<ReadModels, 'create' | 'open' | 'build' | 'peek' | 'remove'> => {
-  const { guardedFor, openedAs, existing } = opening(connection, registry);
+  const { guardedFor, openedAs, existing, findControl } = opening(connection, registry);
   const create = async (id: GenerationId, own: readonly Collection[], log: string): Promise<void> => {
     await beginCreation(registry, id);
     await insertControl(connection, id, log);
@@ -224,14 +199,16 @@ const generationsIn = (
   const build = async (id: GenerationId, own: readonly Collection[]): Promise<Build> =>
     mongodbBuild(await existing(id, own), options);
   /** Marks nothing. */
-  const peek = (id: GenerationId): Promise<GenerationView | undefined> =>
-    peekAt({ ...openedAs(id, []), guarded: (work) => orDamaged(id, work) });
+  const peek = async (id: GenerationId): Promise<GenerationView | undefined> =>
+    (await findControl(id)) === undefined
+      ? undefined
+      : viewOf({ ...openedAs(id, []), guarded: (work) => orDamaged(id, work) });
   return {
-    create: (...dependencies) => connection.run(create(...dependencies)),
+    create: (id, own, builtFrom) => connection.run(create(id, own, builtFrom)),
     open: (id, own) => guardedFor(id)(connection.run(open(id, own))),
     build: (id, own) => guardedFor(id)(connection.run(build(id, own))),
     peek: (id) => orDamaged(id, connection.run(peek(id))),
-    remove: (...dependencies) => connection.run(removeGeneration(connection, registry, ...dependencies)),
+    remove: (id, unless) => connection.run(removeGeneration(connection, registry, id, unless)),
   };
 };
 
@@ -244,10 +221,9 @@ export const mongodbReadModels = async (
   await connection.run(mustBeOurs(connection, log));
   const registry = registryDocument(connection, log);
   const onWrite = options.onWrite ?? (() => undefined);
-  const applied = appliedTogether(connection);
   return {
     ...registryOf(registry),
-    ...generationsIn(connection, registry, { maxCommitBytes, onWrite, finishAfterMs, applied }),
+    ...generationsIn(connection, registry, { maxCommitBytes, onWrite, finishAfterMs }),
     otherLogHint: IF_OF_ANOTHER_LOG,
     pollMs: LOOK_MS,
     close: async () => undefined,
