@@ -167,7 +167,8 @@ export const settings = {
     meaning: 'The maximum number of keys per Application, not counting revoked and expired ones.',
     fallback: '100',
     example: '10',
-    read: wholeNumber(1, 1_000),
+    // All keys of an Application can be replaced with one append, which is limited to 1 MiB.
+    read: wholeNumber(1, 500),
   }),
   RATE_LIMITS: setting({
     meaning:

@@ -65,6 +65,15 @@ function pause(ms) {
   });
 }
 
+// False: this process was suspended for so long that another one has taken the lock.
+function isOwn(path) {
+  try {
+    return Number(fs.readFileSync(path, 'utf8')) === process.pid;
+  } catch (_) {
+    return false;
+  }
+}
+
 // Runs the work under the lock. Concurrent installations would break each other.
 function locked(path, work) {
   var reported = false;
@@ -80,11 +89,11 @@ function locked(path, work) {
   }
   return Promise.resolve(attempt()).then(function () {
     var renewing = setInterval(function () {
-      fs.utimesSync(path, new Date(), new Date());
+      if (isOwn(path)) fs.utimesSync(path, new Date(), new Date());
     }, STALE_MS / 10);
     return work().finally(function () {
       clearInterval(renewing);
-      remove(path);
+      if (isOwn(path)) remove(path);
     });
   });
 }

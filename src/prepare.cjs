@@ -1,7 +1,7 @@
 'use strict';
 
 // Prepares a fresh clone: checks the version of Node, installs missing packages, and builds if a source has changed.
-// What is built writes nothing here, and neither does an installed package, which has no sources. Old JavaScript syntax
+// Writes nothing if everything is built, or in an installed package, which has no sources. Old JavaScript syntax
 // without dependencies, so that it runs before anything is installed, and on an old Node, which it reports clearly. Run
 // directly, it prepares for the tests (`node src/prepare.cjs`) or builds the program (`node src/prepare.cjs build`).
 
@@ -69,7 +69,27 @@ function sourcesOf(part) {
         return path.join(folder, file);
       });
   });
-  return files.concat('tsconfig.json').toSorted();
+  return files.concat('tsconfig.json', 'tsconfig.build.json', 'portal/tsconfig.json').toSorted();
+}
+
+// The libraries that run in the browser, by the names that the portal's import map gives them.
+var LIBRARIES = {
+  'preact.js': 'preact/dist/preact.mjs',
+  'hooks.js': 'preact/hooks/dist/hooks.mjs',
+  'jsx-runtime.js': 'preact/jsx-runtime/dist/jsxRuntime.mjs',
+  'signals.js': '@preact/signals/dist/signals.mjs',
+  'signals-core.js': '@preact/signals-core/dist/signals-core.mjs',
+};
+
+// Copied by the build, so another version of one is a change like that of a source.
+function libraryVersions() {
+  var wanted = (readJson('package-lock.json') || { packages: {} }).packages;
+  return Object.values(LIBRARIES)
+    .map(function (file) {
+      var name = /^(@[^/]+\/)?[^/]+/.exec(file)[0];
+      return name + ' ' + (wanted['node_modules/' + name] || {}).version;
+    })
+    .join('\n');
 }
 
 // Detects changes since the last build without reading the files.
@@ -79,12 +99,13 @@ function timesOf(sources) {
       var stat = fs.statSync(path.join(root, file));
       return file + ' ' + stat.size + ' ' + stat.mtimeMs;
     })
+    .concat(libraryVersions())
     .join('\n');
 }
 
-// A copy of a built tree has other times, and is built nevertheless.
+// A copy of a built tree has other times but the same contents, and counts as built.
 function contentOf(sources) {
-  var hash = crypto.createHash('sha256');
+  var hash = crypto.createHash('sha256').update(libraryVersions());
   sources.forEach(function (file) {
     hash.update(file + '\0').update(fs.readFileSync(path.join(root, file)));
   });
@@ -183,15 +204,6 @@ function removeUnfinished() {
     if (name.startsWith('.dist-')) remove(path.join(root, name));
   });
 }
-
-// The libraries that run in the browser, by the names that the portal's import map gives them.
-var LIBRARIES = {
-  'preact.js': 'preact/dist/preact.mjs',
-  'hooks.js': 'preact/hooks/dist/hooks.mjs',
-  'jsx-runtime.js': 'preact/jsx-runtime/dist/jsxRuntime.mjs',
-  'signals.js': '@preact/signals/dist/signals.mjs',
-  'signals-core.js': '@preact/signals-core/dist/signals-core.mjs',
-};
 
 // What needs no compiler: styles, pictures and libraries.
 function copyPortalFiles(folder) {

@@ -46,9 +46,9 @@ const samples: Readonly<Record<SettingName, Samples>> = {
   MAX_KEYS: {
     good: [
       ['1', 1],
-      ['1000', 1_000],
+      ['500', 500],
     ],
-    bad: ['0', '1001', '-1', 'many'],
+    bad: ['0', '501', '-1', 'many'],
   },
   OPS_HOST: hosts,
   PORT: ports,

@@ -162,6 +162,17 @@ describe('preparing a clone', () => {
     expect(built()).toBe('3\n');
   });
 
+  it('builds again for another version of a library that the portal serves', () => {
+    const { at, prepare } = clone();
+    prepare();
+    const lock = JSON.parse(readFileSync(at('package-lock.json'), 'utf8')) as {
+      packages: Record<string, { version: string }>;
+    };
+    lock.packages['node_modules/preact'] = { version: '1.0.0' };
+    writeFileSync(at('package-lock.json'), JSON.stringify(lock));
+    expect(prepare().stderr).toBe(`Installing what is missing (npm ci) …\n${BUILDING_TEXT}`);
+  });
+
   it('can be run several times at once, and leaves nothing but the build', async () => {
     const { at, prepareBeside, built } = clone();
     const before = readdirSync(at());
@@ -307,6 +318,18 @@ describe('preparing a clone', () => {
     utimesSync(repository.at('.preparing'), at, at);
     expect(repository.prepare()).toEqual(BUILDING);
     expect(existsSync(repository.at('.preparing'))).toBe(false);
+  });
+
+  it('leaves the lock to the process that took it over', async () => {
+    const { at, npmTakesLong, wantMore, start } = clone();
+    wantMore();
+    npmTakesLong();
+    const { ended } = start();
+    await until(() => existsSync(at('npm-pid')), 20_000, 'npm runs');
+    writeFileSync(at('.preparing'), String(process.pid));
+    writeFileSync(at('go'), '');
+    expect(await ended).toBe(0);
+    expect(readFileSync(at('.preparing'), 'utf8')).toBe(String(process.pid));
   });
 
   it('exits with 1 if it cannot install', () => {

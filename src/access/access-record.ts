@@ -1,4 +1,10 @@
-import { COUNTED_ADDRESSES, NAMED_ADDRESSES, type AccessEvent, type AccessFault } from '../domain/access';
+import {
+  ADDRESS_NOT_RECORDED,
+  COUNTED_ADDRESSES,
+  NAMED_ADDRESSES,
+  type AccessEvent,
+  type AccessFault,
+} from '../domain/access';
 import { beforeDeadline, monotonicMs } from '../async/clock';
 import { inBackground } from '../async/context';
 import { encode } from '../event-log/codec';
@@ -23,6 +29,8 @@ export interface AccessRecordDependencies {
   /** Appends to the end of a tenant's activity stream. */
   readonly append: (tenantId: string, events: readonly NewEvent[]) => Promise<unknown>;
   readonly warn: (what: string, error: unknown) => void;
+  /** Whether events name client addresses. They are counted in any case. */
+  readonly recordsClients: boolean;
   readonly everyMs?: number;
   readonly maxKeys?: number;
   readonly closeMs?: number;
@@ -46,7 +54,7 @@ interface Tally {
   readonly faults: Set<AccessFault>;
   readonly permissions: Set<string>;
   readonly addresses: Set<string>;
-  readonly firstAt: string;
+  firstAt: string;
   lastAt: string;
   count: number;
 }
@@ -61,17 +69,18 @@ const tallyOf = ({ fault, permissions, address, at, ...key }: RefusedAccess): Ta
   count: 1,
 });
 
-/** Adds what was counted later about the same key. */
+/** Adds what was counted about the same key. Requests need not be refused in the order in which they arrived. */
 const add = (tally: Tally, more: Tally): void => {
   for (const fault of more.faults) tally.faults.add(fault);
   for (const permission of more.permissions) tally.permissions.add(permission);
   for (const address of more.addresses)
     if (tally.addresses.size < COUNTED_ADDRESSES) tally.addresses.add(address);
-  tally.lastAt = more.lastAt;
+  if (more.firstAt < tally.firstAt) tally.firstAt = more.firstAt;
+  if (more.lastAt > tally.lastAt) tally.lastAt = more.lastAt;
   tally.count += more.count;
 };
 
-const eventOf = (tally: Tally): NewEvent => {
+const eventOf = (tally: Tally, recordsClients: boolean): NewEvent => {
   const { applicationId, keyId, firstAt, lastAt } = tally;
   const data: AccessEvent['data'] = {
     applicationId,
@@ -80,7 +89,7 @@ const eventOf = (tally: Tally): NewEvent => {
     ...(tally.permissions.size === 0 ? {} : { permissions: [...tally.permissions] }),
     count: tally.count,
     addressCount: tally.addresses.size,
-    addresses: [...tally.addresses].slice(0, NAMED_ADDRESSES),
+    addresses: recordsClients ? [...tally.addresses].slice(0, NAMED_ADDRESSES) : [ADDRESS_NOT_RECORDED],
     firstAt,
     lastAt,
   };
@@ -118,7 +127,8 @@ const pendingRefusals = (maxKeys: number) => {
  * not yet written are lost if the process is killed.
  */
 export const accessRecord = (dependencies: AccessRecordDependencies) => {
-  const { append, warn, everyMs = EVERY_MS, maxKeys = MAX_KEYS, closeMs = CLOSE_MS } = dependencies;
+  const { append, warn, recordsClients } = dependencies;
+  const { everyMs = EVERY_MS, maxKeys = MAX_KEYS, closeMs = CLOSE_MS } = dependencies;
   const pending = pendingRefusals(maxKeys);
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
@@ -130,7 +140,10 @@ export const accessRecord = (dependencies: AccessRecordDependencies) => {
 
   const writeTenant = async (tenantId: string, tallies: readonly Tally[]): Promise<void> => {
     try {
-      await append(tenantId, tallies.map(eventOf));
+      await append(
+        tenantId,
+        tallies.map((tally) => eventOf(tally, recordsClients)),
+      );
     } catch (error) {
       if (codeOf(error) === 'upgrade_unfinished') return;
       warn(`Refused access to tenant ${tenantId} could not be recorded.`, error);

@@ -109,7 +109,9 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
     const appending = appendsOf(watch, options);
     const append = (tenantId: string, events: readonly NewEvent[]) =>
       appendToEnd(appending, streams.activity(tenantId), events, 'no_stream', RECORD_MS);
-    const access = closeLater(accessRecord({ append, warn: report }));
+    const access = closeLater(
+      accessRecord({ append, warn: report, recordsClients: configuration.RECORD_CLIENTS }),
+    );
     const keys = closeLater(
       keyRecords({
         log: watch.log,

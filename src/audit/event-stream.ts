@@ -77,9 +77,9 @@ export async function* eventStream(dependencies: StreamDependencies): AsyncGener
       const chunk = await chunks.next(CHECK_MS, ending);
       const isSilent = threadMs() - wroteAt >= HEARTBEAT_MS;
       const hasBytes = chunk !== undefined && chunk.bytes.length > 0;
+      if (chunk !== undefined && chunk.events > 0) dependencies.gaveOut(chunk.events);
       if (hasBytes || isSilent) {
         wroteAt = threadMs();
-        dependencies.gaveOut(chunk?.events ?? 0);
         yield hasBytes ? chunk.bytes : form.heartbeat();
       }
       if (chunk?.isLast === true) return;

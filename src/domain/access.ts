@@ -6,6 +6,9 @@ export type AccessFault = (typeof accessFaults)[number];
 export const NAMED_ADDRESSES = 5;
 export const COUNTED_ADDRESSES = 100;
 
+/** In the place of the addresses if clients are not recorded: an event has at least one. */
+export const ADDRESS_NOT_RECORDED = 'not recorded';
+
 /** All refusals of one key within about a minute, in the stream `activity-<tenantId>`. No decision depends on it. */
 export interface AccessEvent {
   readonly type: 'AccessRefused';

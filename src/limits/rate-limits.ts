@@ -34,9 +34,9 @@ export interface RateLimitsStatus {
   readonly counters_kept: number;
   readonly counters_dropped: number;
   readonly blocks_started: number;
-  /** Requests counted in memory because the shared counters did not respond. */
+  /** How often a request was counted in memory because the shared counters did not respond, once per limit. */
   readonly counted_alone: number;
-  /** Requests let through uncounted because no counter responded. */
+  /** How often a request was not counted because no counter responded, once per limit. */
   readonly uncounted: number;
 }
 

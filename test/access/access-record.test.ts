@@ -31,6 +31,7 @@ const given = (more: Partial<AccessRecordDependencies> = {}) => {
   const record = accessRecord({
     append: async (tenantId, events) => void appended.push({ tenantId, events }),
     warn: (what) => warnings.push(what),
+    recordsClients: true,
     ...more,
   });
   const facts = (): readonly AccessEvent['data'][] =>
@@ -49,6 +50,24 @@ describe('the record of refused access', () => {
     record.refused(refused());
     await record.close();
     expect([appends, warnings]).toEqual([1, []]);
+  });
+
+  it('counts addresses, but names none if clients are not recorded', async () => {
+    const { record, facts } = given({ recordsClients: false });
+    const refusal = refused();
+    for (const address of ['192.0.2.1', '192.0.2.2']) record.refused({ ...refusal, address });
+    await record.close();
+    expect(facts()).toEqual([
+      expect.objectContaining({ count: 2, addressCount: 2, addresses: ['not recorded'] }),
+    ]);
+  });
+
+  it('spans the requests of a key, in whatever order they were refused', async () => {
+    const { record, facts } = given();
+    const refusal = refused();
+    for (const second of [5, 3, 9, 7]) record.refused({ ...refusal, at: time(second) });
+    await record.close();
+    expect(facts()).toEqual([expect.objectContaining({ firstAt: time(3), lastAt: time(9) })]);
   });
 
   it('is one fact for any number of refusals of a key', async () => {
@@ -73,7 +92,7 @@ describe('the record of refused access', () => {
         addressCount: 7,
         addresses: ['192.0.2.0', '192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4'],
         firstAt: time(0),
-        lastAt: time(9_999 % 60),
+        lastAt: time(59),
       },
     ]);
     const [event] = appended[0]!.events;
@@ -81,7 +100,7 @@ describe('the record of refused access', () => {
     expect(event?.metadata).toEqual({
       actor: { type: 'application', id: refusal.applicationId },
       keyId: refusal.keyId,
-      at: time(9_999 % 60),
+      at: time(59),
       version: 1,
     });
   });

@@ -52,7 +52,12 @@ describe('work for many requests runs in the context of none', () => {
     [
       'the record of refused access',
       (see) =>
-        accessRecord({ append: async () => see(), warn: () => undefined, everyMs: 1 }).refused({
+        accessRecord({
+          append: async () => see(),
+          warn: () => undefined,
+          recordsClients: true,
+          everyMs: 1,
+        }).refused({
           ...use,
           fault: 'revoked',
         }),

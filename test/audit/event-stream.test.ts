@@ -30,9 +30,9 @@ describe('a stream of events', () => {
   const counted = (around: Partial<EventLog>): LedgerLog => {
     const { log, streams } = ledgerLog;
     const read = around.readTenant ?? log.readTenant;
-    const readTenant: EventLog['readTenant'] = (...dependencies) => {
+    const readTenant: EventLog['readTenant'] = (...args) => {
       reads += 1;
-      return read(...dependencies);
+      return read(...args);
     };
     return { streams, log: { ...log, ...around, readTenant } };
   };
@@ -95,6 +95,21 @@ describe('a stream of events', () => {
     await texts.return(undefined);
   });
 
+  it('counts the events that it sent, not its signs of life', async () => {
+    const now = performance.now.bind(performance);
+    let ahead = 0;
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => now() + ahead);
+    await ledgerLog.log.append(stream, someEvents(2), 'no_stream');
+    const counts: number[] = [];
+    const texts = eventStream(partsOf(chunksOf(true), { gaveOut: (count) => void counts.push(count) }));
+    await texts.next();
+    ahead = 20_000;
+    expect((await texts.next()).value).toBe('\n');
+    expect(counts).toEqual([2]);
+    await texts.return(undefined);
+    clock.mockRestore();
+  });
+
   it('is read only as far as its reader has come', async () => {
     const events = Array.from({ length: 4 }, () => someEvents(1_000)).flat();
     let revision = -1;
@@ -105,8 +120,8 @@ describe('a stream of events', () => {
         revision < 0 ? 'no_stream' : revision,
       ));
     let batches = 0;
-    const readTenant: EventLog['readTenant'] = async function* (...dependencies) {
-      for await (const batch of ledgerLog.log.readTenant(...dependencies)) {
+    const readTenant: EventLog['readTenant'] = async function* (...args) {
+      for await (const batch of ledgerLog.log.readTenant(...args)) {
         batches += 1;
         yield batch;
       }
@@ -129,8 +144,8 @@ describe('a stream of events', () => {
     'from a log that %s ends with a reason, and where to resume',
     async (_, error, reason) => {
       await ledgerLog.log.append(stream, someEvents(3), 'no_stream');
-      const readTenant: EventLog['readTenant'] = async function* (...dependencies) {
-        yield* ledgerLog.log.readTenant(...dependencies);
+      const readTenant: EventLog['readTenant'] = async function* (...args) {
+        yield* ledgerLog.log.readTenant(...args);
         throw error;
       };
       const texts = eventStream(partsOf(chunksOf(false, { readTenant })));

@@ -466,6 +466,8 @@ describe('raw events over HTTP', () => {
       );
       expect(open.map(({ response }) => response.status)).toEqual(open.map(() => 200));
       expectProblem(await get('?follow=true'), { status: 429, code: 'too_many_streams' });
+      const csv = await ask(`${service.url}/logs`, { key: owner.key, headers: { Accept: 'text/csv' } });
+      expectProblem(csv, { status: 429, code: 'too_many_streams' });
       expect((await get('', stranger.key)).status).toBe(200);
       await Promise.all(open.map(({ stop }) => stop()));
       await until(async () => (await get('?limit=1')).status === 200);

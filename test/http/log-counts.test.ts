@@ -22,6 +22,11 @@ describe('GET /logs/counts', () => {
     return `start_date=${new Date(now - ms).toISOString()}&end_date=${new Date(now + ms).toISOString()}`;
   };
 
+  it('counts from the first moment there is, if the default start would be before it', async () => {
+    const { status, json } = await count('end_date=0000-01-05');
+    expect([status, json.data[0].start_date]).toEqual([200, '0000-01-01T00:00:00.000Z']);
+  });
+
   it.each([
     ['minute', 60_000 * 50],
     ['hour', 3_600_000 * 50],

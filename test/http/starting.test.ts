@@ -59,6 +59,7 @@ describe('a server whose read models have not caught up', () => {
     const events = await ask(`${url}/events`, { key });
     expect(events.status).toBe(200);
     expect(events.text).toContain('"Renamed"');
+    expect((await ask(`${url}/events?operation=archive`, { key })).status).toBe(200);
     // A malformed key is refused without a look-up, which works before anything is ready.
     expectProblem(await ask(`${url}/tenants/self`, { key: `${key}x` }), { status: 401, code: 'key_refused' });
 

@@ -33,7 +33,7 @@ const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
   too_many_keys: ({ method, path }) => method === 'post' && path.startsWith('/applications/'),
   upgrade_unfinished: writes,
   event_not_found: ({ path }) => path.startsWith('/events/'),
-  too_many_streams: ({ path }) => path.startsWith('/events'),
+  too_many_streams: ({ path }) => path === '/events' || path === '/logs',
 };
 
 const codes = Object.keys(httpProblems) as readonly HttpProblemCode[];

@@ -284,7 +284,8 @@ const parametersIn = (
     if (name.includes('[')) throw invalid({ [name]: ['must be a plain parameter without brackets'] });
     const isList = Object.hasOwn(parameters, name) && parameters[name]?.readAll !== undefined;
     if (earlier !== undefined && !isList) throw invalid({ [name]: ['must be given at most once'] });
-    query.set(name, [...(earlier ?? []), value]);
+    if (earlier === undefined) query.set(name, [value]);
+    else earlier.push(value);
   }
   return query;
 };
@@ -312,7 +313,7 @@ export const queryCheck = <P extends Parameters>(
     if (unknown.length === 0) return;
     const known = Object.keys(parameters);
     const text = `is not a parameter here; those are ${known.slice(0, -1).join(', ')} and ${known.at(-1)}`;
-    throw invalid(Object.fromEntries(unknown.map((name) => [name, [text]])));
+    throw invalid(Object.fromEntries(unknown.slice(0, MAX_ERRORS).map((name) => [name, [text]])));
   };
   const properties = Object.fromEntries(
     all.map(([name, { schema, textSchema = schema }]) => [name, { type: 'array', items: textSchema }]),

@@ -45,6 +45,9 @@ const query = queryCheck(
 );
 type Query = ReturnType<typeof query>;
 
+/** RFC 3339 has no earlier time. */
+const FIRST_MS = Date.parse('0000-01-01');
+
 /** The start, the beginning of each further interval, and the end. */
 const momentsOf = (
   { interval = DEFAULT_INTERVAL, ...values }: Query,
@@ -52,7 +55,8 @@ const momentsOf = (
 ): { readonly interval: Interval; readonly moments: readonly string[] } => {
   const ms = INTERVALS[interval];
   const end = values.end_date ?? now;
-  const start = values.start_date ?? new Date(Date.parse(end) - DEFAULT_INTERVALS * ms).toISOString();
+  const before = Math.max(FIRST_MS, Date.parse(end) - DEFAULT_INTERVALS * ms);
+  const start = values.start_date ?? new Date(before).toISOString();
   mustBeInOrder({ start_date: start, end_date: end });
   const [from, upTo] = [Math.floor(Date.parse(start) / ms), Math.ceil(Date.parse(end) / ms)];
   if (upTo - from > MAX_INTERVALS)
