@@ -36,7 +36,7 @@ import {
 import { folderOf, readModelStoreOf, storeOf, withoutSecrets } from './log-address';
 import { openAll } from './open-all';
 
-/** This file alone knows which adapters are plugged in. */
+/** This file alone chooses the adapters of a configuration. */
 
 /** Without an error, it reports a recovery, which is logged at level info. */
 export type Report = (what: string, error?: unknown) => void;
@@ -161,20 +161,6 @@ export const openStores = (configuration: Configuration, options: StoreOptions):
       : mongodbReadModels(mongo, { log: await log.identity() }));
     closeLater(readModels);
     return { log, streams, readModels, mongo };
-  });
-
-/** The read models alone. */
-export const openReadModels = (
-  configuration: Configuration,
-  report: Report,
-): Promise<Pick<Stores, 'readModels' | 'close'>> =>
-  openAll(async (closeLater) => {
-    const mongo = await openMongo(configuration, report);
-    if (mongo !== undefined) closeLater(mongo);
-    const readModels = await (mongo === undefined
-      ? sqliteReadModels(readModelsIn(configuration.DATA_DIR))
-      : mongodbReadModels(mongo));
-    return { readModels: closeLater(readModels) };
   });
 
 /** The log alone, for a thread that only reads events. It must exist. */

@@ -6,14 +6,15 @@ import type { Configuration } from '../configuration';
 import type { Difference } from '../projecting/compare';
 import {
   takeRebuildLeases,
+  type RebuildLeases,
   type Rebuilt,
   type RebuildOptions,
   type RebuildStep,
 } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
-import { openReadModels } from './adapters';
+import { openStores } from './adapters';
 
-/** What a rebuild switches to all the same. */
+/** The findings in spite of which a rebuild switches. */
 export type Accepted = Pick<RebuildOptions, 'acceptDifferences' | 'acceptParked'>;
 
 /** What a worker (`replay-worker.ts`) is asked to do about one projection. */
@@ -118,12 +119,9 @@ export const rebuildInWorkers = async (
   listeners: Omit<Listeners, 'onProgress'>,
 ): Promise<readonly PromiseSettledResult<Rebuilt>[]> => {
   const { onError, onStep } = listeners;
-  const { readModels, close } = await openReadModels(configuration, onError);
-  const names = projectors.map(({ name }) => name);
-  const leases = await takeRebuildLeases(readModels, names, onError);
-  const due = projectors.filter(({ name }) => !leases.refused.has(name));
   const requestOf = (projection: string): ReplayRequest => ({ do: 'rebuild', projection, options });
-  try {
+  const rebuild = async (leases: RebuildLeases): Promise<readonly PromiseSettledResult<Rebuilt>[]> => {
+    const due = projectors.filter(({ name }) => !leases.refused.has(name));
     const outcomes = await inWorkers<Rebuilt>(configuration, due, requestOf, {
       ...listeners,
       onStep: (name, step) => {
@@ -133,8 +131,17 @@ export const rebuildInWorkers = async (
     });
     const refused = [...leases.refused.values()];
     return [...outcomes, ...refused.map((reason) => ({ status: 'rejected', reason }) as const)];
+  };
+  const { readModels, close } = await openStores(configuration, { use: 'worker', report: onError });
+  try {
+    const names = projectors.map(({ name }) => name);
+    const leases = await takeRebuildLeases(readModels, names, onError);
+    try {
+      return listeners.abort?.aborted === true ? [] : await rebuild(leases);
+    } finally {
+      await leases.release();
+    }
   } finally {
-    await leases.release();
     await close();
   }
 };

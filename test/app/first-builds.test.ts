@@ -4,6 +4,7 @@ import { buildMissing } from '../../src/app/first-builds';
 import { readConfiguration, type Configuration } from '../../src/configuration';
 import { freshFolder } from '../support/folders';
 import { fillLargeLog } from '../support/large-log';
+import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 
 const EVENTS = 20_000;
 
@@ -12,8 +13,12 @@ afterEach(async () => {
   for (const close of closers.splice(0).toReversed()) await close();
 });
 
-const openOn = async (events: number): Promise<{ configuration: Configuration; app: App }> => {
-  const configuration = readConfiguration({ DATA_DIR: await fillLargeLog(freshFolder(), events) });
+const openOn = async (
+  events: number,
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ configuration: Configuration; app: App }> => {
+  const DATA_DIR = await fillLargeLog(freshFolder(), events);
+  const configuration = readConfiguration({ ...env, DATA_DIR });
   const app = await openApp(configuration, () => undefined);
   closers.push(app.close);
   return { configuration, app };
@@ -32,21 +37,30 @@ const build = async ({ configuration, app }: Awaited<ReturnType<typeof openOn>>,
   return { percents, errors };
 };
 
+const expectBuilt = async (opened: Awaited<ReturnType<typeof openOn>>): Promise<void> => {
+  const { app } = opened;
+  const { percents, errors } = await build(opened);
+  expect(errors).toEqual([]);
+  expect(percents.at(-1)).toBe(100);
+  const built = await generationsOf(app);
+  expect(built.map(({ isLive }) => isLive)).toEqual(projections.map(() => true));
+
+  await app.projecting.start();
+  closers.push(app.projecting.stop);
+  const head = await app.log.head();
+  expect(await app.projecting.reached(head?.position ?? '', 10_000)).toBe(true);
+  expect(await generationsOf(app)).toEqual(built);
+};
+
+describeMongodb('read models in an empty database', () => {
+  it('are built in threads of their own, and projected from there on', async () => {
+    await expectBuilt(await openOn(EVENTS, { MONGODB_URL: mongodbUrl() }));
+  }, 60_000);
+});
+
 describe('read models that no earlier program had', () => {
   it('are built in threads of their own, and projected from there on', async () => {
-    const opened = await openOn(EVENTS);
-    const { app } = opened;
-    const { percents, errors } = await build(opened);
-    expect(errors).toEqual([]);
-    expect(percents.at(-1)).toBe(100);
-    const built = await generationsOf(app);
-    expect(built.map(({ isLive }) => isLive)).toEqual(projections.map(() => true));
-
-    await app.projecting.start();
-    closers.push(app.projecting.stop);
-    const head = await app.log.head();
-    expect(await app.projecting.reached(head?.position ?? '', 10_000)).toBe(true);
-    expect(await generationsOf(app)).toEqual(built);
+    await expectBuilt(await openOn(EVENTS));
   });
 
   it('are built once by processes that start at the same time', async () => {

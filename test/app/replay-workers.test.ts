@@ -5,6 +5,10 @@ import { projections } from '../../projections/projections';
 import { readConfiguration } from '../../src/configuration';
 import { rebuildInWorkers, spread, verifyInWorkers } from '../../src/app/replay-workers';
 import { freshFolder } from '../support/folders';
+import { fillLargeLog } from '../support/large-log';
+
+const configurationWithLog = async () =>
+  readConfiguration({ DATA_DIR: await fillLargeLog(freshFolder(), 10) });
 
 const named = (...names: string[]) => projections.filter(({ name }) => names.includes(name));
 
@@ -52,7 +56,7 @@ describe('the workers of a replay', () => {
       worker.emit('exit', 1);
     });
     const rebuilt = await workers.rebuildInWorkers(
-      readConfiguration({ DATA_DIR: freshFolder() }),
+      await configurationWithLog(),
       named('logs', 'tenants'),
       options,
       quiet,
@@ -72,7 +76,7 @@ describe('the workers of a replay', () => {
       answering(worker, { id: idOf('logs'), value: 'rebuilt' }, { id: idOf('tenants'), failure });
     });
     const [tenants, logs] = await workers.rebuildInWorkers(
-      readConfiguration({ DATA_DIR: freshFolder() }),
+      await configurationWithLog(),
       named('logs', 'tenants'),
       options,
       quiet,
@@ -106,17 +110,11 @@ describe('the workers of a replay', () => {
     expect(spread(named('tenants', 'applications'), 8)).toEqual([['tenants', 'applications']]);
   });
 
-  it('report an outcome to every caller when they cannot even start', async () => {
+  it('are not started if the log cannot be read', async () => {
     const folder = freshFolder();
     writeFileSync(join(folder, 'events.db'), 'This is no database.');
     const configuration = readConfiguration({ DATA_DIR: folder });
-    const outcomes = await rebuildInWorkers(configuration, projections, options, quiet);
-    expect(outcomes).toHaveLength(projections.length);
-    for (const outcome of outcomes)
-      expect(outcome).toMatchObject({
-        status: 'rejected',
-        reason: { message: expect.stringMatching(/database/) },
-      });
+    await expect(rebuildInWorkers(configuration, projections, options, quiet)).rejects.toThrow(/database/);
     const others = { ...quiet, onProgress: () => undefined, onDifference: () => undefined };
     await expect(verifyInWorkers(configuration, projections, undefined, others)).rejects.toThrow(/database/);
   });

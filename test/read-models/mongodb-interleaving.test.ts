@@ -1,6 +1,5 @@
 import type { Collection, Document } from '../../projections/projector';
 import { mongoConnection, type MongoConnection } from '../../src/mongodb/connection';
-import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
 import {
   newGeneration,
   type DocumentKey,
@@ -9,7 +8,7 @@ import {
   type ReadModels,
 } from '../../src/read-models/read-models';
 import { describeMongodb } from '../support/mongodb/databases';
-import { mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-under-test';
+import { mongodbBehindProxy, readModelsOn, type DisturbedMongodb } from '../support/mongodb-under-test';
 import { storedOf } from '../support/generations';
 
 /**
@@ -250,7 +249,7 @@ describeMongodb('three projectors of one generation in MongoDB', () => {
         const onWrite = (): void => {
           if (random() < 0.02) throw new Error(KILLED);
         };
-        const readModels = await mongodbReadModels(await connect(i === 1), { onWrite, finishAfterMs: 0 });
+        const readModels = await readModelsOn(await connect(i === 1), { onWrite, finishAfterMs: 0 });
         return { readModels, random };
       }),
     );
@@ -288,7 +287,7 @@ describeMongodb('three projectors of one generation in MongoDB', () => {
     await projectAll(projectors, runs, removed).finally(() => (isOver = true));
     await disturbing;
 
-    const onlooker = await mongodbReadModels(await connect());
+    const onlooker = await readModelsOn(await connect());
     for (const { id, events } of runs) {
       const found = await documentsOf(await onlooker.open(id, collections));
       expect({ run: id, found }).toEqual({ run: id, found: plainFold(events) });

@@ -1,8 +1,7 @@
-import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
 import { databaseUrl } from '../support/mongodb/database-url';
 import { describeMongodb } from '../support/mongodb/databases';
 import { startSetOfThree, type SetOfThree } from '../support/mongodb/set-of-three';
-import { connectMongodb } from '../support/mongodb-under-test';
+import { connectMongodb, readModelsOn } from '../support/mongodb-under-test';
 import { until } from '../support/waiting';
 import { at, collections, id, LOG, note, ONE } from './contract/harness';
 import { createAndOpen } from '../support/generations';
@@ -29,7 +28,7 @@ describeMongodb('a commit that no majority of a replica set of three has', () =>
 
   const openGeneration = async (options: string) => {
     const connection = await connectMongodb(`${databaseUrl(set.url, 'ledger')}${options}`);
-    const readModels = await mongodbReadModels(connection, { finishAfterMs: 0 });
+    const readModels = await readModelsOn(connection, { finishAfterMs: 0 });
     return { connection, generation: await createAndOpen(readModels, id('notes'), collections, LOG) };
   };
 

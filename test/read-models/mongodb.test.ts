@@ -3,12 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Document } from '../../projections/projector';
 import { generationName, type GenerationId } from '../../src/read-models/read-models';
-import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
 import { monotonicMs, pause } from '../../src/async/clock';
 import { countedFailure } from '../support/counted-failure';
 import type { Gate } from '../support/gate';
 import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
-import { connectMongodb, mongodbBehindProxy, openMongodb } from '../support/mongodb-under-test';
+import { connectMongodb, mongodbBehindProxy, openMongodb, readModelsOn } from '../support/mongodb-under-test';
 import { createAndBuild, createAndOpen, storedOf } from '../support/generations';
 import { refusedWith, until } from '../support/waiting';
 import { readModelsContract } from './contract/contract';
@@ -139,7 +138,7 @@ describeMongodb('read models in MongoDB', () => {
   const behindGate = async () => {
     const { url, ...gate } = await mongodbBehindProxy();
     const connection = await connectMongodb(url);
-    const readModels = await mongodbReadModels(connection);
+    const readModels = await readModelsOn(connection);
     opened.push(readModels, connection);
     const generation = await createAndOpen(readModels, id('notes'), collections, LOG);
     await generation.commit(0, at(1), [note(ONE, 'a', { shelf: 'a', place: 1, moment: 'm' })]);
@@ -179,7 +178,7 @@ describeMongodb('read models in MongoDB', () => {
   it('are opened only when their indexes are ready, not while they are being built', async () => {
     const server = await mongodbBehindProxy();
     const connection = await connectMongodb(server.url);
-    const readModels = await mongodbReadModels(connection);
+    const readModels = await readModelsOn(connection);
     opened.push(readModels, connection);
     await createAndBuild(readModels, id('notes'), collections, LOG);
     const admin = connection.db.client.db('admin');
@@ -208,13 +207,13 @@ describeMongodb('read models in MongoDB', () => {
     const server = await mongodbBehindProxy();
     const connection = await connectMongodb(server.url);
     let writes = 0;
-    const killed = await mongodbReadModels(connection, {
+    const killed = await readModelsOn(connection, {
       onWrite: () => {
         writes += 1;
         if (writes === killedBefore) throw new Error('killed');
       },
     });
-    const other = await mongodbReadModels(connection, { finishAfterMs: 0 });
+    const other = await readModelsOn(connection, { finishAfterMs: 0 });
     opened.push(killed, other, connection);
     const begun = await createAndOpen(killed, id('notes'), collections, LOG);
     await expect(begun.commit(0, at(1), notes)).rejects.toThrow('killed');
@@ -256,8 +255,8 @@ describeMongodb('read models in MongoDB', () => {
       writes += 1;
       if (writes === 2) throw new Error('killed');
     };
-    const killed = await mongodbReadModels(connection, { onWrite });
-    const other = await mongodbReadModels(connection, { finishAfterMs: 0 });
+    const killed = await readModelsOn(connection, { onWrite });
+    const other = await readModelsOn(connection, { finishAfterMs: 0 });
     opened.push(killed, other, connection);
     const [first, second] = [
       await createAndOpen(killed, id('notes'), collections, LOG),

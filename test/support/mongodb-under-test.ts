@@ -29,12 +29,17 @@ export const connectMongodb = async (url = mongodbUrl()): Promise<MongoConnectio
   return { ...connection, close };
 };
 
+export const readModelsOn = (
+  connection: MongoConnection,
+  options: Partial<MongoReadModelsOptions> = {},
+): Promise<ReadModels> => mongodbReadModels(connection, { log: 'some log', ...options });
+
 export const openMongodb = async (
   place?: string,
-  options: MongoReadModelsOptions = {},
+  options?: Partial<MongoReadModelsOptions>,
 ): Promise<ReadModels> => {
   const connection = await connectMongodb(mongodbUrl(place));
-  const readModels = await mongodbReadModels(connection, options);
+  const readModels = await readModelsOn(connection, options);
   const close = async (): Promise<void> => {
     await readModels.close();
     await connection.close();

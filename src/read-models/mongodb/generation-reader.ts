@@ -1,7 +1,7 @@
 import type { Filter, FindOptions } from 'mongodb';
 import type { Collection, Document, LinePart } from '../../../projections/projector';
 import { beforeDeadline, monotonicMs, pause } from '../../async/clock';
-import { codeOf, fault } from '../../fault';
+import { codeOf, fault, messageOf } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { settleAll } from '../../async/settle-all';
 import { lost } from '../damage';
@@ -243,10 +243,14 @@ export const generationReader = (opened: OpenGeneration): Reader => {
 
   const within = <T>(answer: Promise<T>): Promise<T> =>
     guarded(run(beforeDeadline(answer, monotonicMs() + QUERY_MS, late)));
+  /** Only `applied` and `control` say that it was removed. */
   const asking =
     <A extends readonly unknown[], T>(query: (...args: A) => Promise<T>) =>
     (...args: A): Promise<T> =>
-      within(confirmed(() => query(...args)));
+      within(confirmed(() => query(...args))).catch((error: unknown) => {
+        if (codeOf(error) !== 'generation_removed') throw error;
+        throw fault('read_models_unavailable', messageOf(error));
+      });
 
   return {
     get: asking(get(opened)),

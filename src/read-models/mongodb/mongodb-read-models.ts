@@ -50,16 +50,16 @@ const FINISH_AFTER_MS = 100;
 
 export interface MongoReadModelsOptions {
   /** The identity of the log. A database contains the read models of one log. */
-  readonly log?: string;
+  readonly log: string;
   readonly maxCommitBytes?: number;
   readonly onWrite?: OnWrite;
   readonly finishAfterMs?: number;
 }
 
 /** Short enough to notice a switch within a second. Two threads of every process look. */
-const LOOK_MS = 600;
+const POLL_MS = 600;
 
-const IF_OF_ANOTHER_LOG =
+const OTHER_LOG_HINT =
   'Check EVENTSTORE_URL, STREAM_PREFIX, DATA_DIR and MONGODB_URL: they name the log and its read models together. If this is the right log, name another database in MONGODB_URL, or drop this one: the read models are then rebuilt from the log.';
 
 /** Throws if the registry is not for this program and this log. */
@@ -72,10 +72,10 @@ const mustBeOurs = async (connection: MongoConnection, log: string): Promise<voi
       'configuration_invalid',
       `The read models in ${place} were created by a newer version of tenant-ledger. Start that version, or name another database in MONGODB_URL.`,
     );
-  if (log !== '' && found.log !== log)
+  if (found.log !== log)
     throw fault(
       'read_models_of_another_log',
-      `The database ${place} holds read models of another event log. ${IF_OF_ANOTHER_LOG}`,
+      `The database ${place} holds read models of another event log. ${OTHER_LOG_HINT}`,
     );
 };
 
@@ -173,7 +173,7 @@ const opening = (connection: MongoConnection, registry: RegistryDocument) => {
     await checkCollections(opened);
     return opened;
   };
-  return { guardedFor, openedAs, existing, findControl };
+  return { guardedFor, openedAs, existing };
 };
 
 const generationsIn = (
@@ -181,7 +181,7 @@ const generationsIn = (
   registry: RegistryDocument,
   options: GenerationOptions,
 ): Pick<ReadModels, 'create' | 'open' | 'build' | 'peek' | 'remove'> => {
-  const { guardedFor, openedAs, existing, findControl } = opening(connection, registry);
+  const { guardedFor, openedAs, existing } = opening(connection, registry);
   const create = async (id: GenerationId, own: readonly Collection[], log: string): Promise<void> => {
     await beginCreation(registry, id);
     await insertControl(connection, id, log);
@@ -200,7 +200,7 @@ const generationsIn = (
     mongodbBuild(await existing(id, own), options);
   /** Marks nothing. */
   const peek = async (id: GenerationId): Promise<GenerationView | undefined> =>
-    (await findControl(id)) === undefined
+    rowOf(await registry.read(), id) === undefined
       ? undefined
       : viewOf({ ...openedAs(id, []), guarded: (work) => orDamaged(id, work) });
   return {
@@ -215,17 +215,17 @@ const generationsIn = (
 /** Read models in one database, which any number of processes may share. Closing them does not close the connection. */
 export const mongodbReadModels = async (
   connection: MongoConnection,
-  options: MongoReadModelsOptions = {},
+  options: MongoReadModelsOptions,
 ): Promise<ReadModels> => {
-  const { log = '', maxCommitBytes = MAX_COMMIT_BYTES, finishAfterMs = FINISH_AFTER_MS } = options;
+  const { log, maxCommitBytes = MAX_COMMIT_BYTES, finishAfterMs = FINISH_AFTER_MS } = options;
   await connection.run(mustBeOurs(connection, log));
   const registry = registryDocument(connection, log);
   const onWrite = options.onWrite ?? (() => undefined);
   return {
     ...registryOf(registry),
     ...generationsIn(connection, registry, { maxCommitBytes, onWrite, finishAfterMs }),
-    otherLogHint: IF_OF_ANOTHER_LOG,
-    pollMs: LOOK_MS,
+    otherLogHint: OTHER_LOG_HINT,
+    pollMs: POLL_MS,
     close: async () => undefined,
   };
 };

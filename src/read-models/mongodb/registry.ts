@@ -19,7 +19,7 @@ export interface StoredRegistry {
   readonly _id: typeof REGISTRY_ID;
   /** The version of this layout. */
   readonly format: number;
-  /** The identity of the log that all generations are built from. Empty: not given. */
+  /** The identity of the log that all generations are built from. */
   readonly log: string;
   /** The number of changes of generations. */
   readonly v: number;
@@ -34,7 +34,7 @@ export interface StoredRegistry {
 interface StoredRow {
   readonly left_at?: Date;
   readonly damage?: string;
-  /** Since when it is being created. Until then nobody else may use it. */
+  /** When its creation began. While this is set, nobody else may use it. */
   readonly creating_since?: Date;
 }
 
@@ -163,7 +163,7 @@ export const endCreation = async ({ change }: RegistryDocument, id: GenerationId
 /** Whoever takes longer to create a generation was killed. */
 const MAX_CREATION_MS = 60_000;
 
-/** Also if it seems to last for longer than any does: then the server's clock has been set back since. */
+/** Without expired ones, and without those that seem to last longer than any can: then the server's clock was set back. */
 const heldIn = ({ leases = {}, now }: Found): ReadonlyMap<string, HeldLease> =>
   new Map(
     Object.entries(leases)
