@@ -89,11 +89,12 @@ async function* consume(
   let at = after;
   while (!abort.aborted && (upTo === undefined || at < upTo)) {
     const batch = await nextBatch(state, at, upTo === undefined, abort);
-    if (batch.length === 0 && upTo !== undefined) return;
     const from = at;
     const due = batch.filter(
       ({ logged: { position } }) => position > from && (upTo === undefined || position <= upTo),
     );
+    // The end of the log, or the last event that is due is gone.
+    if (due.length === 0 && upTo !== undefined) return;
     at = due.at(-1)?.logged.position ?? at;
     if (due.length > 0) yield due;
   }

@@ -282,6 +282,15 @@ describe('readers up to a position', () => {
     expect(Math.max(...sizes)).toBeLessThan(BATCH_EVENTS + 512);
   });
 
+  it('end if the last event that they wait for is gone', async () => {
+    const { log, last } = await filledLog(10);
+    const readAll: TestLog['readAll'] = async function* (from) {
+      for await (const batch of log.readAll(from)) yield batch.filter(({ position }) => position !== last);
+    };
+    await log.record(STREAM, updated('later'));
+    expect(await takeAll(openConsumer({ ...log, readAll }).upTo(last)(undefined))).toBe(9);
+  });
+
   it('wait only briefly for one that is stuck, and not at all for one that has left', async () => {
     const { log, last } = await filledLog(COUNT);
     const batches = openConsumer(log).upTo(last);

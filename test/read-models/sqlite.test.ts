@@ -1,8 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { generationName, type ReadModels, type Write } from '../../src/read-models/read-models';
 import { holderName } from '../../src/read-models/lease-holder';
 import { setDamagedRegistryAside, sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
@@ -38,6 +40,20 @@ readModelsContract('SQLite', async () => {
 });
 afterEach(() => jest.restoreAllMocks());
 
+const collectGarbage = (() => {
+  setFlagsFromString('--expose-gc');
+  return runInNewContext('gc') as () => void;
+})();
+
+/** The file behind a descriptor of this process. Empty: it was closed since. */
+const linkOf = (descriptor: string): string => {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`);
+  } catch {
+    return '';
+  }
+};
+
 describe('read models in SQLite files', () => {
   const id = { projection: 'counter', version: 1, generation: 'one' };
   const collections = [{ name: 'counts', indexes: {} }];
@@ -55,8 +71,8 @@ describe('read models in SQLite files', () => {
     for (const readModels of opened.splice(0)) await readModels.close();
   });
 
-  const openIn: typeof sqliteReadModels = (...dependencies) => {
-    const readModels = sqliteReadModels(...dependencies);
+  const openIn: typeof sqliteReadModels = (...args) => {
+    const readModels = sqliteReadModels(...args);
     opened.push(readModels);
     return readModels;
   };
@@ -99,9 +115,36 @@ describe('read models in SQLite files', () => {
     await expect(removed.reader.get('tenant', 'counts', 'a')).rejects.toMatchObject({
       code: 'read_models_unavailable',
     });
+    for (const asked of [removed.control(), removed.reader.applied()])
+      await expect(asked).rejects.toMatchObject({ code: 'generation_removed' });
     expect(await live.commit(0, undefined, [count('a', 1)])).toBe(true);
     expect(await live.reader.get('tenant', 'counts', 'a')).toEqual({ count: 1 });
   });
+
+  itIf(existsSync('/proc/self/fd'), 'there is no /proc/self/fd')(
+    'leave no file open that was removed',
+    async () => {
+      const folder = freshFolder();
+      const readModels = openIn(folder, { lookMs: 10 });
+      await createAndOpen(readModels, id, collections, 'log');
+      const live = await createAndOpen(readModels, { ...id, generation: 'two' }, collections, 'log');
+      const files = (): readonly string[] =>
+        readdirSync('/proc/self/fd').flatMap((fd) => {
+          const file = linkOf(fd);
+          return file.startsWith(generationPath(folder, id)) ? [file] : [];
+        });
+      await readModels.makeLive(id, undefined);
+      const before = files().length;
+      await until(() => files().length > before);
+      await readModels.makeLive(live.id, id.generation);
+      expect(await readModels.remove(id, { live: true })).toBe(true);
+      // The driver closes a file when it has also collected its statements.
+      await until(() => {
+        collectGarbage();
+        return files().length === 0;
+      });
+    },
+  );
 
   /** POSIX locks end with any close of the file in the same process, and without them another process may delete the `-wal`. */
   itIf(existsSync('/proc/locks'), 'there is no /proc/locks')(

@@ -103,6 +103,8 @@ describe('two servers on one data folder, while read models are switched', () =>
       // By then the generation it reads is no longer live, and nobody projects it any more.
       for (let i = 0; i < 2; i += 1) await rebuilt(tenants);
       await until(() => Date.now() - startedAt > STILL_PROJECTED_MS + 500);
+      const { readModels } = app.replay;
+      await prune(readModels, projections, await unusedGenerations(readModels, projections));
       const name = `While ${asleep} slept`;
       const put = () => awake.ask('/tenants/self', { method: 'PUT', key, body: { name } });
       await until(async () => !(await put()).headers.has('svc-read-pending'));

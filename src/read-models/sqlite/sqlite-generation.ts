@@ -1,4 +1,4 @@
-import { existsSync, fstatSync, openSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, openSync, statSync } from 'node:fs';
 import { inLaterTurn } from '../../async/turns';
 import type { Collection } from '../../../projections/projector';
 import { codeOf, fault, messageOf } from '../../fault';
@@ -6,6 +6,7 @@ import { dataVersion, inReadTransaction, openForReading, sizeIfTooShort } from '
 import {
   COMMON_COLLECTIONS,
   generationRemoved,
+  type Control,
   type Generation,
   type GenerationId,
   type GenerationView,
@@ -22,6 +23,8 @@ export interface SqliteGeneration extends Generation {
   /** Marks it if it has become damaged, as far as that is seen at a glance. */
   look(): void;
   close(): void;
+  /** Closes it because it was removed: `control` and `applied` say so from then on, and its space is freed. */
+  closeRemoved(): void;
 }
 
 /** Turns errors of the driver into faults, but not our own bugs. */
@@ -72,7 +75,7 @@ export const peekAt = (path: string, id: GenerationId): GenerationView | undefin
  * Opens a file once more and reads as little as possible: a connection that is open may not notice that it is damaged. A
  * file that is too short may be growing right now, so it counts as cut off if it has not grown since the last look.
  */
-const lookingAt = ({ id, path, mark }: GenerationFile): (() => void) => {
+const lookingAt = ({ id, path, mark }: GenerationFile) => {
   let shortBefore: number | undefined;
   let file: number | undefined;
   /** Stays open: with any close of the file, this process would lose the locks of its connections to it. */
@@ -80,17 +83,25 @@ const lookingAt = ({ id, path, mark }: GenerationFile): (() => void) => {
     if (file === undefined || fstatSync(file).ino !== statSync(path).ino) file = openSync(path, 'r');
     return file;
   };
-  return () =>
-    guarded(id, path, mark, () => {
-      askOnce(path, ({ control }) => control());
-      const short = sizeIfTooShort(opened());
-      if (short !== undefined && short === shortBefore) throw lost('it is cut off.');
-      shortBefore = short;
-    });
+  return {
+    look: (): void =>
+      guarded(id, path, mark, () => {
+        askOnce(path, ({ control }) => control());
+        const short = sizeIfTooShort(opened());
+        if (short !== undefined && short === shortBefore) throw lost('it is cut off.');
+        shortBefore = short;
+      }),
+    /** Of a removed file nobody needs the locks. */
+    closeRemoved: (): void => {
+      if (file !== undefined) closeSync(file);
+      file = undefined;
+    },
+  };
 };
 
 /** The reading connection of a generation. */
 const connectionTo = ({ id, path, mark }: GenerationFile, collections: readonly Collection[]) => {
+  let isRemoved = false;
   const using = <T>(use: () => T): T => orUnavailable(path, () => guarded(id, path, mark, use));
   const { reader, version } = using(() => {
     const db = openForReading(path);
@@ -102,12 +113,20 @@ const connectionTo = ({ id, path, mark }: GenerationFile, collections: readonly 
   });
   return {
     read: <T>(read: (reader: GenerationReader) => T): T => using(() => read(reader)),
+    control: (): Control => {
+      if (isRemoved) throw generationRemoved(id);
+      return using(reader.control);
+    },
     changeToken: (): number => using(version),
     close: (): void => reader.db.close(),
+    closeRemoved: (): void => {
+      isRemoved = true;
+      reader.db.close();
+    },
   };
 };
 
-const readerOf = ({ read, changeToken }: ReturnType<typeof connectionTo>): Reader => ({
+const readerOf = ({ read, control, changeToken }: ReturnType<typeof connectionTo>): Reader => ({
   get: async (tenantId, collection, key) => read((db) => db.get(tenantId, collection, key)),
   find: async (tenantId, collection, query) => read((db) => db.find(tenantId, collection, query)),
   countBefore: async (tenantId, collection, part, value) =>
@@ -124,7 +143,7 @@ const readerOf = ({ read, changeToken }: ReturnType<typeof connectionTo>): Reade
   lineEnds: async (tenantId, collection, line, limit) =>
     read((db) => db.lineEnds(tenantId, collection, line, limit)),
   scan: async (collection, limit, after) => read((db) => db.scan(collection, limit, after)),
-  applied: async () => read((db) => db.control().applied),
+  applied: async () => control().applied,
   changeToken,
 });
 
@@ -136,7 +155,8 @@ export const sqliteGeneration = (
 ): SqliteGeneration => {
   const { id } = at;
   const connection = connectionTo(at, collections);
-  const { read, close } = connection;
+  const { read, control, close } = connection;
+  const { look, ...looking } = lookingAt(at);
   const reader = readerOf(connection);
   const flatten = flattening(collections, maxCommitBytes);
 
@@ -144,17 +164,21 @@ export const sqliteGeneration = (
     id,
     maxCommitBytes,
     reader,
-    control: async () => read((db) => db.control()),
+    control: async () => control(),
     scan: reader.scan,
     // On the writing connection, since a commit invalidates the page cache of all others.
     load: (keys) => send('load', id, keys),
     commit: async (n, to, writes) => send('commit', id, n, to, flatten(writes)),
     snapshot: async (keys) =>
-      read(({ db, control, load }) =>
-        inReadTransaction(db, () => ({ control: control(), documents: load(keys) })),
+      read(({ db, load, ...reading }) =>
+        inReadTransaction(db, () => ({ control: reading.control(), documents: load(keys) })),
       ),
     scanTexts: async (collection, limit, after) => read((db) => db.scanTexts(collection, limit, after)),
-    look: lookingAt(at),
+    look,
     close,
+    closeRemoved: () => {
+      connection.closeRemoved();
+      looking.closeRemoved();
+    },
   };
 };

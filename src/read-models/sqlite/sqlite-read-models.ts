@@ -67,24 +67,24 @@ const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => 
     return generation;
   };
 
-  const close = (id: GenerationId): void => {
-    open.get(generationName(id))?.close();
+  const closeRemoved = (id: GenerationId): void => {
+    open.get(generationName(id))?.closeRemoved();
     open.delete(generationName(id));
   };
 
-  return { opened, close, all: () => [...open.values()] };
+  return { opened, closeRemoved, all: () => [...open.values()] };
 };
 
-const LOOK_MS = 100;
+const POLL_MS = 100;
 
-const IF_OF_ANOTHER_LOG =
+const OTHER_LOG_HINT =
   'Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR: they name the log and the folder together. If this log is meant, move the folder of the read models away and start again: they are rebuilt from the log.';
 
 const LOOK_AFTER_MS = 2_000;
 
 /** Closes generations that were removed, by whichever process, and looks whether the live ones are damaged. */
 const lookAfter = (
-  { all, close }: ReturnType<typeof openGenerations>,
+  { all, closeRemoved }: ReturnType<typeof openGenerations>,
   registry: RegistryReader,
   send: Send,
 ): void => {
@@ -93,7 +93,7 @@ const lookAfter = (
     const stored = generations.find((found) => generationName(found) === generationName(id));
     if (stored?.isLive === true && stored.damage === undefined) look();
     if (stored !== undefined) continue;
-    close(id);
+    closeRemoved(id);
     send('close', id).catch(() => undefined);
   }
 };
@@ -156,12 +156,12 @@ export const sqliteReadModels = (
         },
       };
     },
-    otherLogHint: IF_OF_ANOTHER_LOG,
-    pollMs: LOOK_MS,
+    otherLogHint: OTHER_LOG_HINT,
+    pollMs: POLL_MS,
     peek: async (id) => peekAt(generationPath(folder, id), id),
     remove: async (id, unless) => {
       const isRemoved = await send('remove', id, unless);
-      if (isRemoved) open.close(id);
+      if (isRemoved) open.closeRemoved(id);
       return isRemoved;
     },
     close: async () => {

@@ -57,6 +57,16 @@ const generationWrites = (folder: string, registry: RegistryWriter, files: OpenF
     files.delete(generationName(id));
   };
 
+  /** Their creation was interrupted. If the registry is busy, the next removal does it. */
+  const deleteUnknown = (): void => {
+    try {
+      for (const id of generationsIn(folder).filter((other) => !isNumbered(other)))
+        registry.unlessKnown(id, () => deleteFile(folder, id));
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+    }
+  };
+
   return {
     create: (id: GenerationId, collections: readonly Collection[], log: string): void => {
       const options = { collections, log, isBuild: true, onWrite };
@@ -72,14 +82,12 @@ const generationWrites = (folder: string, registry: RegistryWriter, files: OpenF
       const path = existing(generationPath(folder, id));
       files.set(generationName(id), openGenerationWriter(path, { collections, isBuild, onWrite }));
     },
-    /** Also deletes files that the registry does not know: their creation was interrupted. */
     remove: (id: GenerationId, unless: RemovalGuard): boolean => {
       if (!registry.beginRemoval(id, unless)) return false;
       close(id);
       deleteFile(folder, id);
       registry.endRemoval(id);
-      for (const left of generationsIn(folder).filter((other) => !isNumbered(other)))
-        registry.unlessKnown(left, () => deleteFile(folder, left));
+      deleteUnknown();
       return true;
     },
     finish: (id: GenerationId): void => opened(id).finish(),

@@ -83,6 +83,16 @@ export const generationsContract = (harness: Harness): void => {
       expect(await generation.reader.get(ONE, 'notes', 'a')).toMatchObject({ place: 1 });
     });
 
+    it('says so when it was removed, and its queries fail', async () => {
+      const generation = await filled(note(ONE, 'a', { text: 'gone' }));
+      expect(await harness.store.readModels.remove(id('notes'), {})).toBe(true);
+      for (const asked of [generation.control(), generation.reader.applied()])
+        await expect(asked).rejects.toMatchObject({ code: 'generation_removed' });
+      await expect(generation.reader.get(ONE, 'notes', 'a')).rejects.toMatchObject({
+        code: 'read_models_unavailable',
+      });
+    });
+
     it('is listed', async () => {
       const ids = [id('notes'), id('notes', 1, 'two'), id('notes', 12, 'a10'), id('more_notes')];
       for (const one of ids) await createIn(harness.store.readModels, one);
