@@ -151,8 +151,10 @@ const expiryFinding = (what: string, { validTo }: X509Certificate): Finding => {
 const servedCertificate = (url: URL): Promise<X509Certificate> =>
   new Promise((resolve, reject) => {
     const port = url.port === '' ? 443 : Number(url.port);
-    const servername = isIP(url.hostname) === 0 ? { servername: url.hostname } : {};
-    const options = { host: url.hostname, port, ...servername, rejectUnauthorized: false };
+    // A URL has an IPv6 address in brackets.
+    const host = url.hostname.replaceAll(/[[\]]/g, '');
+    const servername = isIP(host) === 0 ? { servername: host } : {};
+    const options = { host, port, ...servername, rejectUnauthorized: false };
     const socket = connect(options, () => {
       const certificate = socket.getPeerX509Certificate();
       socket.destroy();

@@ -200,7 +200,13 @@ const parkedEvents = ({ projections }: LedgerStatus): Values => {
   );
 };
 
-const diskOf = (folder: string, read: (disk: StatsFs) => number): Values => [[read(statfsSync(folder))]];
+const diskOf = (folder: string, read: (disk: StatsFs) => number): Values => {
+  try {
+    return [[read(statfsSync(folder))]];
+  } catch {
+    return [];
+  }
+};
 
 /** Read at every scrape. Values that are unknown at the moment are omitted, never reported stale. */
 const readings: readonly Reading[] = [
@@ -218,7 +224,7 @@ const readings: readonly Reading[] = [
   {
     name: 'event_log_up',
     help: '1 when the event log answers, 0 when it is out of reach or was set back.',
-    read: ({ app, ledger }) => flag(ledger !== undefined && app?.watch.setBack() === undefined),
+    read: ({ app }) => flag(app?.watch.isAway() === false && app.watch.setBack() === undefined),
   },
   {
     name: 'event_log_events',

@@ -64,11 +64,16 @@ export const writingThread = (
   };
   const tell = (request: 'start' | 'stop'): Promise<unknown> =>
     thread.call({ to: 'projecting', request } satisfies WritingRequest, CONTROL_MS);
+  const startLater = (): void =>
+    void setTimeout(() => moved !== undefined && startProjecting(), RESTART_MS).unref();
   const startProjecting = (): void =>
-    void tell('start').catch((error: unknown) => onError('Projecting could not be started.', error));
+    void tell('start').catch((error: unknown) => {
+      onError('Projecting could not be started; retrying.', error);
+      startLater();
+    });
   const onDeath = (error: Error | undefined): void => {
     onError('The writing thread died and is started again.', error ?? new Error('It exited.'));
-    setTimeout(() => moved !== undefined && startProjecting(), RESTART_MS).unref();
+    startLater();
   };
   const data: WritingData = { configuration, holder: holderName() };
   const thread = startThread(join(__dirname, 'writing-worker.js'), data, { heap: HEAP, onReport, onDeath });

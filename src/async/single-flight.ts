@@ -19,7 +19,6 @@ export interface SingleFlight<T> {
   since(time: number): Promise<T>;
   /** The outcome of a run that starts after this call, so it sees everything that happened before the call. */
   fresh(): Promise<T>;
-  isRunning(): boolean;
 }
 
 export const singleFlight = <T>(work: (at: number) => Promise<T>): SingleFlight<T> => {
@@ -44,7 +43,6 @@ export const singleFlight = <T>(work: (at: number) => Promise<T>): SingleFlight<
 
   return {
     current,
-    isRunning: () => run !== undefined,
     since,
     fresh: async () => {
       const calledAt = threadMs();
@@ -55,19 +53,21 @@ export const singleFlight = <T>(work: (at: number) => Promise<T>): SingleFlight<
   };
 };
 
-/** The same for each of any number of names, at a cost only while their work runs. */
+/** The same for each of any number of names, at a cost only while somebody waits for their work. */
 export const singleFlightBy = <T>(
   work: (name: string, at: number) => Promise<T>,
 ): { since(name: string, time: number): Promise<T> } => {
-  const running = new Map<string, SingleFlight<T>>();
+  const awaited = new Map<string, { readonly runs: SingleFlight<T>; waiters: number }>();
   return {
     since: async (name, time) => {
-      const runs = running.get(name) ?? singleFlight((at) => work(name, at));
-      running.set(name, runs);
+      const entry = awaited.get(name) ?? { runs: singleFlight((at) => work(name, at)), waiters: 0 };
+      awaited.set(name, entry);
+      entry.waiters += 1;
       try {
-        return await runs.since(time);
+        return await entry.runs.since(time);
       } finally {
-        if (!runs.isRunning()) running.delete(name);
+        entry.waiters -= 1;
+        if (entry.waiters === 0) awaited.delete(name);
       }
     },
   };

@@ -15,6 +15,8 @@ export interface LogWatch {
   setBack(): Fault | undefined;
   /** An event is missing although the log continues after it. */
   missing(): Fault | undefined;
+  /** Whether it was out of reach when last checked. */
+  isAway(): boolean;
   /** How often it came back after being out of reach. */
   reconnects(): number;
   /** Throws `log_set_back` once the log is certain to be set back. */
@@ -273,6 +275,7 @@ export const logWatch = (dependencies: LogWatchDependencies): LogWatch => {
     log: { ...log, append },
     setBack,
     missing,
+    isAway,
     reconnects,
     assertLogIntact,
     mustBeWritable: async () => {

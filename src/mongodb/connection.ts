@@ -92,7 +92,7 @@ const safeMessageOf = (error: unknown): string => messageOf(error).replaceAll(/\
 
 /** Undefined: retrying may help. What the driver's monitor found is the `cause` of the error that a caller gets. */
 const finalFault = (error: unknown, place: string): Fault | undefined => {
-  const { code, name, cause } = rawOf(error);
+  const { code, name, cause, syscall } = rawOf(error);
   if (code === AUTHENTICATION_FAILED || code === UNAUTHORIZED)
     return fault(
       'read_models_unavailable',
@@ -103,7 +103,8 @@ const finalFault = (error: unknown, place: string): Fault | undefined => {
       'read_models_unavailable',
       `MongoDB at ${place} is too old. Version 4.4 or newer is needed.`,
     );
-  if (code === 'ENOENT' || code === 'EACCES')
+  // Not of the socket of a server that is down.
+  if ((code === 'ENOENT' || code === 'EACCES') && syscall !== 'connect')
     return invalidAddress(`a file that it names cannot be read (${safeMessageOf(error)})`);
   return cause === undefined ? undefined : finalFault(cause, place);
 };

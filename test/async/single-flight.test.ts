@@ -1,4 +1,4 @@
-import { singleFlight } from '../../src/async/single-flight';
+import { singleFlight, singleFlightBy } from '../../src/async/single-flight';
 import { threadMs } from '../../src/async/clock';
 import { refusedWith, deferred, until } from '../support/waiting';
 
@@ -21,7 +21,6 @@ describe('shared runs', () => {
     held[0]!.resolve('first');
     expect(await Promise.all(waiting)).toEqual(['first', 'first', 'first']);
     expect(held).toHaveLength(1);
-    expect(runs.isRunning()).toBe(false);
   });
 
   it('give all callers during a run the next one, together', async () => {
@@ -47,6 +46,24 @@ describe('shared runs', () => {
     await until(() => held.length === 2);
     held[1]!.resolve('second');
     expect(await late).toBe('second');
+  });
+
+  it('never run twice at once for one name, also for a caller that comes between two runs', async () => {
+    const held: ReturnType<typeof deferred<string>>[] = [];
+    const runs = singleFlightBy(() => {
+      const run = deferred<string>();
+      held.push(run);
+      return run.promise;
+    });
+    const first = runs.since('a', threadMs());
+    const second = runs.since('a', threadMs());
+    held[0]!.resolve('first');
+    await first;
+    const third = runs.since('a', 0);
+    await until(() => held.length === 2);
+    held[1]!.resolve('second');
+    expect(await Promise.all([second, third])).toEqual(['second', 'second']);
+    expect(held).toHaveLength(2);
   });
 
   it('pass a failure only to the callers of that run', async () => {

@@ -154,13 +154,15 @@ describe('tenant-ledger doctor', () => {
     const request = `req -x509 -newkey rsa:2048 -nodes -days 3 -subj /CN=localhost -keyout ${key} -out ${certificate}`;
     expect(spawnSync('openssl', request.split(' ')).status).toBe(0);
     const server = createServer({ key: readFileSync(key), cert: readFileSync(certificate) });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    await new Promise<void>((resolve) => server.listen(0, resolve));
     try {
       const { port } = server.address() as AddressInfo;
-      const { problems } = await examine(service.folder, { PUBLIC_URL: `https://127.0.0.1:${port}` });
-      expect(problems).toEqual([
-        expect.objectContaining({ check: 'certificate', finding: expect.stringContaining('expires on') }),
-      ]);
+      for (const host of ['127.0.0.1', '[::1]']) {
+        const { problems } = await examine(service.folder, { PUBLIC_URL: `https://${host}:${port}` });
+        expect(problems).toEqual([
+          expect.objectContaining({ check: 'certificate', finding: expect.stringContaining('expires on') }),
+        ]);
+      }
     } finally {
       server.close();
     }

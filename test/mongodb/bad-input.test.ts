@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { mongoConnection } from '../../src/mongodb/connection';
+import { holdsReadModels } from '../../src/mongodb/database';
 import { startStandIn } from '../support/event-store/stand-in';
 import { SQLITE_LOG } from '../support/log-under-test';
 import { freshFolder } from '../support/folders';
@@ -56,6 +57,16 @@ describeMongodb('a MONGODB_URL that does not work', () => {
     const { stderr } = await refused(shop);
     expect(stderr).toContain('[database_of_another_program]');
     expect(await collectionsOf(shop)).toEqual(['orders']);
+  });
+
+  it('but not because only uses of keys are left in the database', async () => {
+    const { db, place, close } = await mongoConnection(mongodbUrl(), {
+      waitMs: 10_000,
+      onError: () => undefined,
+    });
+    await db.collection('key_days').insertOne({ uses: 1 });
+    expect(await holdsReadModels(db, place)).toBe(false);
+    await close();
   });
 
   it('because the database has read models of another ledger: with its own log, and without any', async () => {

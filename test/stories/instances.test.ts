@@ -334,6 +334,8 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
       expect((await limitsAt(service)).trouble).toContain('counts requests on its own');
       expect(service.stderr()).toContain('this instance counts requests on its own');
       expect((await ask(`${service.url}/applications`, customer)).status).toBe(503);
+      const metrics = await ask(`${service.operationsUrl}/metrics`);
+      expect(metrics.text).toContain('\ntenant_ledger_event_log_up 1\n');
     }
     const body = { name: 'While it was away', type: 'management', permissions: ['tenant:update'] };
     const made = await ask(`${running[0]!.url}/applications`, { method: 'POST', key: customer.key, body });
