@@ -7,7 +7,7 @@ import type { LedgerEvent, Log, LogPage } from './wire.js';
 /** The rows of the log explorer: pages of the past, and new rows as they come. */
 
 export const MAX_ROWS = 2_000;
-/** Not a cursor: older rows are found by the time of the last one. */
+/** Not a cursor: older rows have been cut off, and are found by the time of the last one. */
 const BY_TIME = 'by time';
 /** The first page fills a large screen, and is there sooner than a whole one. */
 const FIRST_SIZE = '50';
@@ -104,22 +104,19 @@ const take = ({ pagination, data }: LogPage): void => {
 /** Most filters that select few rows need several pages until there is something to see. */
 const MAX_PAGES = 20;
 
-/** What cursors are for besides the filters. */
-let base: Readonly<Record<string, string>> = {};
-
 const loadPages = async (cursor: string | undefined, abort: AbortSignal): Promise<void> => {
   const before = rows.value.length;
   let start = cursor;
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const page = await call<LogPage>(
-      `/logs?${queryOf(current, { ...base, ...(start === undefined ? { size: FIRST_SIZE } : { size: PAGE_SIZE, start }) })}`,
+      `/logs?${queryOf(current, start === undefined ? { size: FIRST_SIZE } : { size: PAGE_SIZE, start })}`,
       { signal: abort },
     );
     if (abort.aborted) return;
     if (!page.ok) return void (problem.value = textOf(page.problem));
     if (pages === 0 && before === 0) total.value = page.value.pagination.total_items;
     take(page.value);
-    if (next.value === undefined || rows.value.length - before >= 50) return;
+    if (next.value === undefined || rows.value.length - before >= 50 || rows.value.length >= MAX_ROWS) return;
     start = next.value;
   }
 };
@@ -138,7 +135,6 @@ export const load = async (chosen: Filters): Promise<void> => {
   const isPast = end_date !== undefined && Date.parse(end_date) <= Date.now();
   // Before the first page: what is recorded in between comes twice, and is shown once.
   const head = isPast ? undefined : await headPosition(abort);
-  base = {};
   await loadPages(undefined, abort);
   if (abort.aborted) return;
   isLoading.value = false;
@@ -150,13 +146,9 @@ export const load = async (chosen: Filters): Promise<void> => {
 };
 
 export const loadOlder = async (): Promise<void> => {
-  const cursor = next.value;
-  const last = rows.value.at(-1);
-  if (cursor === undefined || last === undefined || isLoading.value || rows.value.length >= MAX_ROWS) return;
+  if (next.value === undefined || isLoading.value || rows.value.length >= MAX_ROWS) return;
   isLoading.value = true;
-  const isByTime = cursor === BY_TIME;
-  if (isByTime) base = { end_date: new Date(Date.parse(last.created_at) + 1).toISOString() };
-  await loadPages(isByTime ? undefined : cursor, stop.signal);
+  await loadPages(next.value, stop.signal);
   isLoading.value = false;
 };
 

@@ -1,0 +1,60 @@
+import type { Browser, Page, Route } from 'playwright-core';
+import { beside } from '../../support/beside';
+import { describeInBrowser, FAILED_REQUESTS, launch, openWindow, signInTo } from '../../support/browser';
+import { fact, reportFacts } from '../../support/reported-facts';
+import { allProjected, startService, type Service } from '../../support/service';
+
+/** More than the first page has. */
+const FACTS = 70;
+
+/** Some responses are replaced: those of a service that fails, or of a long log. */
+describeInBrowser('the rows of the log', () => {
+  let browser: Browser;
+  let service: Service;
+  let page: Page;
+  beforeAll(async () => {
+    [browser, service] = await Promise.all([launch(), startService()]);
+    const tenantId = await (await beside(service)).tenantId();
+    const facts = Array.from({ length: FACTS }, (_, i) => fact('TokenCreated', `tok_${i}`));
+    await reportFacts(service.folder, tenantId, facts);
+    await allProjected(service);
+    page = await openWindow(browser, FAILED_REQUESTS);
+    await signInTo(page, service.url, service.key);
+  });
+  afterEach(() => page.unrouteAll({ behavior: 'ignoreErrors' }));
+  afterAll(async () => {
+    await browser.close();
+    await service.stop();
+  });
+
+  const open = (query = '') => page.goto(`${service.url}/portal/logs${query}`);
+  const rows = () => page.locator('table.log tbody tr');
+  const fail = (route: Route) =>
+    route.fulfill({ status: 503, json: { status: 503, code: 'event_log_unavailable', title: 'Away.' } });
+
+  it('end at 2,000 rows, however many of the last page fit', async () => {
+    const pages: Readonly<Record<string, number>> = { first: 1_960, second: 100 };
+    const asked = new Set<string>();
+    await page.route(/\/portal\/api\/logs\?size=(?:50|100)/, (route) => {
+      const start = new URL(route.request().url()).searchParams.get('start') ?? 'first';
+      asked.add(start);
+      const data = Array.from({ length: pages[start] ?? 0 }, (_, i) => ({
+        id: `${start}-${i}`,
+        entity_type: 'token',
+        entity_id: `${start}-${i}`,
+        operation: 'create',
+        message: 'Token created',
+        created_at: new Date(1_700_000_000_000).toISOString(),
+      }));
+      const pagination = { total_items: 5_000, next: start === 'first' ? 'second' : 'third' };
+      return pages[start] === undefined ? fail(route) : route.fulfill({ json: { pagination, data } });
+    });
+    await open();
+    await rows().first().waitFor();
+    await page.locator('.list').evaluate((list) => list.scrollTo(0, list.scrollHeight));
+    await page.getByRole('button', { name: 'Continue from here' }).waitFor();
+    expect(await rows().count()).toBe(2_000);
+    expect([...asked]).toEqual(['first', 'second']);
+    expect(await page.getByRole('alert').count()).toBe(0);
+  });
+});
