@@ -147,9 +147,10 @@ export const load = async (chosen: Filters): Promise<void> => {
 
 export const loadOlder = async (): Promise<void> => {
   if (next.value === undefined || isLoading.value || rows.value.length >= MAX_ROWS) return;
+  const abort = stop.signal;
   isLoading.value = true;
-  await loadPages(next.value, stop.signal);
-  isLoading.value = false;
+  await loadPages(next.value, abort);
+  if (!abort.aborted) isLoading.value = false;
 };
 
 /** Shows what has come meanwhile and goes on live. */

@@ -57,4 +57,18 @@ describeInBrowser('the rows of the log', () => {
     expect([...asked]).toEqual(['first', 'second']);
     expect(await page.getByRole('alert').count()).toBe(0);
   });
+
+  it('are not said to be none while those of another filter are loaded', async () => {
+    await open();
+    await rows().first().waitFor();
+    await page.route(/\/portal\/api\/logs\?/, () => undefined);
+    const older = page.waitForRequest(/[?&]start=/);
+    await page.locator('.list').evaluate((list) => list.scrollTo(0, list.scrollHeight));
+    const aborted = page.waitForEvent('requestfailed');
+    await older;
+    await page.getByRole('link', { name: 'create', exact: true }).first().click();
+    await aborted;
+    await page.getByText('Loading …').waitFor();
+    expect(await page.getByText('No rows match these filters.').count()).toBe(0);
+  });
 });
