@@ -2,7 +2,7 @@ import { batch, computed, signal } from '@preact/signals';
 import { call, textOf } from './api.js';
 import { queryOf, type Filters } from './filters.js';
 import { followEvents } from './tail.js';
-import type { LedgerEvent, Log, LogPage } from './wire.js';
+import type { LedgerEvent, Log, LogPage, Problem } from './wire.js';
 
 /** The rows of the log explorer: pages of the past, and new rows as they come. */
 
@@ -85,13 +85,14 @@ const onEvent = ({ log }: LedgerEvent): void => {
   timer ??= setTimeout(show, SHOW_EVERY_MS);
 };
 
-/** The newest event, whatever the filter: new ones come after it. */
-const headPosition = async (abort: AbortSignal): Promise<string | undefined> => {
+/** The newest event, whatever the filter: new ones come after it. Undefined: there is none yet. */
+const headPosition = async (abort: AbortSignal): Promise<string | undefined | Problem> => {
   const newest = await call<LogPage>('/logs?size=1', { signal: abort });
-  const id = newest.ok ? newest.value.data[0]?.id : undefined;
+  if (!newest.ok) return newest.problem;
+  const id = newest.value.data[0]?.id;
   if (id === undefined) return undefined;
   const event = await call<LedgerEvent>(`/events/${id}`, { signal: abort });
-  return event.ok ? event.value.position : undefined;
+  return event.ok ? event.value.position : event.problem;
 };
 
 const take = ({ pagination, data }: LogPage): void => {
@@ -138,6 +139,8 @@ export const load = async (chosen: Filters): Promise<void> => {
   await loadPages(undefined, abort);
   if (abort.aborted) return;
   isLoading.value = false;
+  // Without a position, all events of the past would come as new ones.
+  if (typeof head === 'object') return void (problem.value ??= textOf(head));
   if (isPast || problem.value !== undefined) return;
   const onState = (state: 'open' | 'reconnecting'): void => {
     if (!abort.aborted) connection.value = state;

@@ -1,6 +1,7 @@
 import type { Browser, Page, Route } from 'playwright-core';
 import { beside } from '../../support/beside';
 import { describeInBrowser, FAILED_REQUESTS, launch, openWindow, signInTo } from '../../support/browser';
+import { ask } from '../../support/http';
 import { fact, reportFacts } from '../../support/reported-facts';
 import { allProjected, startService, type Service } from '../../support/service';
 
@@ -31,6 +32,16 @@ describeInBrowser('the rows of the log', () => {
   const rows = () => page.locator('table.log tbody tr');
   const fail = (route: Route) =>
     route.fulfill({ status: 503, json: { status: 503, code: 'event_log_unavailable', title: 'Away.' } });
+
+  it('are not followed from the first event if the newest one cannot be read', async () => {
+    await page.route(/\/portal\/api\/events\/[^/?]+$/, fail);
+    await open();
+    await page.getByRole('alert').filter({ hasText: 'Away.' }).waitFor();
+    await rows().first().waitFor();
+    expect(await page.getByRole('status').innerText()).toBe('Not following');
+    const { json } = await ask(`${service.url}/logs`, { key: service.key });
+    await page.getByText(`${json.pagination.total_items} rows`).waitFor();
+  });
 
   it('end at 2,000 rows, however many of the last page fit', async () => {
     const pages: Readonly<Record<string, number>> = { first: 1_960, second: 100 };
