@@ -31,9 +31,10 @@ const rangeOf = ({ start_date, end_date }: Filters, now: number): Range => {
   return { interval, from: Math.max(wanted, upTo - (MAX_INTERVALS - 2) * ms), upTo };
 };
 
-/** Only what is numbered can be counted. */
-const isCountable = ({ entity_id, operation, actor_id, trace_id }: Filters): boolean =>
-  [entity_id, operation, actor_id, trace_id].every((value) => value === undefined);
+/** Only what is numbered can be counted, and only between times. */
+const isCountable = ({ entity_id, operation, actor_id, trace_id, start_date, end_date }: Filters): boolean =>
+  [entity_id, operation, actor_id, trace_id].every((value) => value === undefined) &&
+  [start_date, end_date].every((date) => date === undefined || !Number.isNaN(Date.parse(date)));
 
 interface Bar {
   readonly start: string;

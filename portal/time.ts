@@ -18,7 +18,9 @@ const relativeTo = (now: number, moment: string): string => {
 
 export const utcText = (moment: string): string => moment.replace('T', ' ').replace('Z', ' UTC');
 
+/** What is not a time, as an address may have, is left as it is. */
 export const timeText = (moment: string, style: TimeStyle, now: number): string => {
+  if (Number.isNaN(Date.parse(moment))) return moment;
   switch (style) {
     case 'relative':
       return relativeTo(now, moment);

@@ -43,6 +43,13 @@ describeInBrowser('the rows of the log', () => {
     await page.getByText(`${json.pagination.total_items} rows`).waitFor();
   });
 
+  it.each(['24h', '24h&time=utc'])('of an invalid date are refused by the service: %s', async (date) => {
+    await open(`?start_date=${date}`);
+    await page.getByRole('alert').filter({ hasText: 'start_date' }).waitFor();
+    await page.getByRole('link', { name: 'Remove the filter since: 24h' }).click();
+    await rows().first().waitFor();
+  });
+
   it('end at 2,000 rows, however many of the last page fit', async () => {
     const pages: Readonly<Record<string, number>> = { first: 1_960, second: 100 };
     const asked = new Set<string>();
