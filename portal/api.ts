@@ -128,6 +128,10 @@ export const signOut = async (): Promise<void> => {
 
 export const textOf = ({ title, detail }: Problem): string => detail ?? title;
 
+/** Whether the request was refused with a warning, and is carried out with `?force=true`. */
+export const takesForce = ({ code }: Problem): boolean =>
+  code === 'own_access_would_end' || code === 'last_managing_key';
+
 /** Whether the key of the session has a permission. */
 export const holds = (permission: string): boolean =>
   session.value.status === 'signed_in' && session.value.application.permissions.includes(permission);

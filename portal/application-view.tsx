@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks';
-import { call, holds, textOf } from './api.js';
+import { call, holds, takesForce, textOf } from './api.js';
 import { ApplicationForm } from './application-form.js';
 import { KeyList } from './key-list.js';
 import { useLoaded } from './loaded.js';
 import { forgetNames } from './names.js';
 import { Alert, Dialog, Time } from './parts.js';
 import { addressOf, go } from './place.js';
-import type { Application } from './wire.js';
+import type { Application, Problem } from './wire.js';
 
 interface DialogProps {
   readonly application: Application;
@@ -15,15 +15,15 @@ interface DialogProps {
 }
 
 const DeleteDialog = ({ application, etag, onClose }: DialogProps) => {
-  const [failure, setFailure] = useState<string>();
-  const [isForced, setForced] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
   const remove = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
+    const isForced = new FormData(event.target as HTMLFormElement).has('force');
     const done = await call(`/applications/${application.id}${isForced ? '?force=true' : ''}`, {
       method: 'DELETE',
       ...(etag === undefined ? {} : { headers: { 'If-Match': etag } }),
     });
-    if (!done.ok) return setFailure(textOf(done.problem));
+    if (!done.ok) return setProblem(done.problem);
     forgetNames();
     go(addressOf('applications'));
   };
@@ -36,15 +36,13 @@ const DeleteDialog = ({ application, etag, onClose }: DialogProps) => {
           </strong>{' '}
           and its {application.keys.length} keys stop working at once.
         </p>
-        {failure === undefined ? null : (
-          <>
-            <Alert text={failure} />
-            <label class="check">
-              <input type="checkbox" onChange={({ currentTarget: { checked } }) => setForced(checked)} />
-              Do it all the same
-            </label>
-          </>
-        )}
+        {problem === undefined ? null : <Alert text={textOf(problem)} />}
+        {problem !== undefined && takesForce(problem) ? (
+          <label class="check">
+            <input type="checkbox" name="force" />
+            Delete anyway
+          </label>
+        ) : null}
         <button type="submit" class="danger">
           Delete
         </button>

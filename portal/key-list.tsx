@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { call, holds, session, textOf } from './api.js';
+import { call, holds, session, takesForce, textOf } from './api.js';
 import { useLoaded } from './loaded.js';
 import { shortId } from './names.js';
 import { Alert, Dialog, NewKey, Time } from './parts.js';
@@ -119,7 +119,7 @@ const Row = ({ application, item, onUses, onRevoked }: RowProps) => {
   const revoke = async (): Promise<void> => {
     const force = isAsked ? '?force=true' : '';
     const done = await call(`/applications/${application.id}/keys/${item.id}${force}`, { method: 'DELETE' });
-    if (!done.ok) setAsked(true);
+    setAsked(!done.ok && takesForce(done.problem));
     onRevoked(done.ok ? undefined : textOf(done.problem));
   };
   return (
@@ -154,7 +154,7 @@ const Row = ({ application, item, onUses, onRevoked }: RowProps) => {
           </button>
           {holds('application:update') ? (
             <button type="button" class="small danger" onClick={() => void revoke()}>
-              {isAsked ? 'Delete all the same' : 'Delete'}
+              {isAsked ? 'Delete anyway' : 'Delete'}
             </button>
           ) : null}
         </div>

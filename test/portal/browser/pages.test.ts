@@ -87,6 +87,36 @@ describeInBrowser('the pages of the portal', () => {
     await page.getByRole('link', { name: 'Shop 2' }).waitFor({ state: 'detached' });
   });
 
+  it('offer to end the own access only after a warning', async () => {
+    const permissions = ['application:read', 'application:update', 'application:delete'] as const;
+    const { id, key } = await by.newApplication(await by.tenantId(), 'management', ...permissions);
+    const other = await openWindow(browser, FAILED_REQUESTS);
+    await signInTo(other, service.url, key);
+    await other.goto(`${service.url}/portal/applications?id=${id}`);
+    const form = other.getByRole('dialog');
+    const forces = other.getByRole('button', { name: 'Delete anyway' }).or(form.getByLabel('Delete anyway'));
+    const deleteTwice = async (remove: () => Promise<void>): Promise<void> => {
+      const away = { status: 503, code: 'event_log_unavailable', title: 'Away.' };
+      await other.route(/\/portal\/api\/applications\//, (route) =>
+        route.request().method() === 'DELETE' ? route.fulfill({ status: 503, json: away }) : route.continue(),
+      );
+      await remove();
+      await other.getByRole('alert').filter({ hasText: 'Away.' }).waitFor();
+      expect(await forces.count()).toBe(0);
+      await other.unrouteAll();
+      await remove();
+      await forces.waitFor();
+    };
+    await deleteTwice(() => other.getByRole('button', { name: 'Delete', exact: true }).click());
+    await other.reload();
+    await other.getByRole('button', { name: 'Delete …' }).click();
+    await deleteTwice(() => form.getByRole('button', { name: 'Delete' }).click());
+    expect((await ask(`${service.url}/applications/key`, { key })).status).toBe(200);
+    await forces.check();
+    await form.getByRole('button', { name: 'Delete' }).click();
+    await other.getByText('Your session has ended').waitFor();
+  });
+
   it('save the Tenant, and show both versions of a conflict', async () => {
     await open('tenant');
     await page.getByLabel('Name').fill('Mine');
