@@ -105,7 +105,7 @@ export const isStillSignedIn = async (): Promise<boolean> => {
 
 tabs.addEventListener('message', () => void isStillSignedIn());
 
-/** The reason why not. */
+/** Returns why it failed; undefined: it succeeded. */
 export const signIn = async (key: string): Promise<string | undefined> => {
   const response = await send(SESSION, { method: 'POST', body: { key } }).catch(() => undefined);
   if (response === undefined) return UNREACHABLE.title;
@@ -136,7 +136,10 @@ export const takesForce = ({ code }: Problem): boolean =>
 export const holds = (permission: string): boolean =>
   session.value.status === 'signed_in' && session.value.application.permissions.includes(permission);
 
-/** Starts a download: a ticket for it, since a link cannot send our header. The reason why not. */
+/**
+ * Starts a download: a ticket for it, since a link cannot send our header. Returns why it failed; undefined: it
+ * succeeded.
+ */
 export const download = async (file: string, query: string): Promise<string | undefined> => {
   const made = await call<{ readonly url: string }>('/downloads', { method: 'POST', body: { file, query } });
   if (!made.ok) return textOf(made.problem);

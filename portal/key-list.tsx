@@ -134,7 +134,7 @@ const Row = ({ application, item, onUses, onRevoked }: RowProps) => {
         )}
         <div class="quiet" title={item.id}>
           {shortId(item.id)}
-          {isOwn ? ', signed in with' : ''}
+          {isOwn ? ', your key' : ''}
         </div>
       </th>
       <td data-label="Digest">

@@ -156,7 +156,7 @@ export const loadOlder = async (): Promise<void> => {
   if (!abort.aborted) isLoading.value = false;
 };
 
-/** Shows what has come meanwhile and goes on live. */
+/** Shows what has come meanwhile and continues live. */
 export const resumeTail = (): void => {
   batch(() => {
     [isPausedByHand.value, isReading.value] = [false, false];

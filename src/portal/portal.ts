@@ -101,7 +101,7 @@ const mustBeOwnScript = (ctx: ApiContext): void => {
 const mustBeSameSession = (ctx: ApiContext, key: string): void => {
   if (headerOf(ctx, PORTAL_HEADER) !== identityOf(key))
     throw portalRefused(
-      'Another key was signed in with in another tab of this browser. Reload this page to continue with that key, or sign in again.',
+      'Somebody has signed in with another key in another tab of this browser. Reload this page to continue with that key, or sign in again.',
     );
 };
 
@@ -183,7 +183,7 @@ const sessionStep = ({ cookieOf, cookieOfRequest, keyOf, readBody }: Requests, l
 
 /** Makes and redeems tickets. */
 const downloadSteps = (secret: string, { apiKey, keyOf, readBody }: Requests, ledger: Ledger) => {
-  const { make, use } = tickets(secret);
+  const { issue, use } = tickets(secret);
   const requiredKey = (ctx: ApiContext): string => {
     const key = keyOf(ctx);
     if (key === undefined) throw keyRefused('missing');
@@ -198,7 +198,7 @@ const downloadSteps = (secret: string, { apiKey, keyOf, readBody }: Requests, le
       // The page can say that its session has ended; a link that fails cannot.
       await mustBeValid(ctx, ledger, key);
       const { path, accept } = DOWNLOADS[file] as (typeof DOWNLOADS)[string];
-      const ticket = make(key, { target: query === '' ? path : `${path}?${query}`, accept, name: file });
+      const ticket = issue(key, { target: query === '' ? path : `${path}?${query}`, accept, name: file });
       sendJson(ctx, 201, { url: `${DOWNLOAD}${ticket}` });
     },
     download: async (ctx: ApiContext, next: Next): Promise<void> => {

@@ -52,7 +52,7 @@ export const tickets = (secret: string, now: () => number = Date.now) => {
     for (const [nonce, until] of used) if (until <= now()) used.delete(nonce);
   };
   return {
-    make: (key: string, download: Download): string =>
+    issue: (key: string, download: Download): string =>
       seal({
         ...download,
         session: identityOf(key),

@@ -37,8 +37,8 @@ describe('a ticket', () => {
 
   it('works once, within 30 seconds, for the session that made it', () => {
     let now = 0;
-    const { make, use } = tickets(SECRET, () => now);
-    const [one, two, three] = [make('k', download), make('k', download), make('k', download)];
+    const { issue, use } = tickets(SECRET, () => now);
+    const [one, two, three] = [issue('k', download), issue('k', download), issue('k', download)];
     expect(use('other', one)).toBeUndefined();
     expect(use('k', one)).toMatchObject(download);
     expect(use('k', one)).toBeUndefined();

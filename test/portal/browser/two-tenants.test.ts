@@ -72,7 +72,7 @@ describeInBrowser('two tenants', () => {
     await openTenant(two);
     expect(await nameIn(two)).toBe('Second');
     await one.getByRole('button', { name: 'Save' }).click();
-    expect(await one.getByRole('alert').innerText()).toContain('Another key was signed in with');
+    expect(await one.getByRole('alert').innerText()).toContain('Somebody has signed in with another key');
     for (const [key, name] of [
       [keys[0], 'First'],
       [keys[1], 'Second'],
@@ -96,7 +96,7 @@ describeInBrowser('two tenants', () => {
     await signInHere(two, keys[1]);
     await openTenant(two);
     await signInHere(one, keys[0]);
-    expect(await two.getByRole('alert').innerText()).toContain('Another key was signed in with');
+    expect(await two.getByRole('alert').innerText()).toContain('Somebody has signed in with another key');
     await openTenant(one);
     expect(await nameIn(one)).toBe('Third');
   });
