@@ -38,7 +38,7 @@ export const Time = ({ at }: { readonly at: string }) => (
   </time>
 );
 
-export const CopyButton = ({ text, label = 'Copy' }: { readonly text: string; readonly label?: string }) => {
+export const CopyButton = ({ text, label }: { readonly text: string; readonly label: string }) => {
   const [isCopied, setCopied] = useState(false);
   const copy = async (): Promise<void> => {
     await navigator.clipboard.writeText(text);

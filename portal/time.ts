@@ -35,10 +35,12 @@ const AGO = /^([0-9]{1,4})\s*(m|h|d)$/i;
 const MS = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** A moment as people write it: `24h` ago, a date, or a date and time. Undefined: it is not one. */
-export const momentFrom = (text: string, now = Date.now()): string | undefined => {
+export const momentFrom = (text: string): string | undefined => {
   const [, amount, unit] = AGO.exec(text) ?? [];
   if (amount !== undefined)
-    return new Date(now - Number(amount) * MS[(unit ?? 'm').toLowerCase() as keyof typeof MS]).toISOString();
+    return new Date(
+      Date.now() - Number(amount) * MS[(unit ?? 'm').toLowerCase() as keyof typeof MS],
+    ).toISOString();
   const isDateAlone = /^\d{4}-\d{2}-\d{2}$/.test(text);
   if (!isDateAlone && !/^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}/.test(text)) return undefined;
   const ms = Date.parse(

@@ -39,7 +39,6 @@ export interface LedgerEvent {
 }
 
 export interface LogCounts {
-  readonly interval: string;
   readonly data: readonly { readonly start_date: string; readonly count: number }[];
   /** The largest groups of what was asked for, and how many rows are in no such group. */
   readonly groups?: readonly { readonly value: string; readonly count: number }[];
@@ -47,7 +46,6 @@ export interface LogCounts {
 }
 
 export interface EntityType {
-  readonly display_name: string;
   readonly value: string;
 }
 
@@ -64,7 +62,6 @@ export interface Key {
 
 export interface Application {
   readonly id: string;
-  readonly tenant_id: string;
   readonly name: string;
   readonly type: ApplicationType;
   readonly permissions: readonly string[];
@@ -73,13 +70,12 @@ export interface Application {
   readonly key_id?: string;
   readonly keys: readonly Key[];
   readonly created_at: string;
-  readonly modified_at?: string;
 }
 
 export type ApplicationType = 'public' | 'private' | 'management';
 
 export interface ApplicationPage {
-  readonly pagination: { readonly total_items?: number; readonly next?: string };
+  readonly pagination: { readonly next?: string };
   readonly data: readonly Application[];
 }
 
@@ -93,13 +89,11 @@ export interface KeyDay {
   readonly date: string;
   readonly operations: Readonly<Record<string, number>>;
   readonly failed: number;
-  readonly events_given_out: number;
 }
 
 export interface Tenant {
   readonly id: string;
   readonly name: string;
-  readonly owner_id: string;
   readonly settings: Readonly<Record<string, string>>;
   readonly created_at: string;
   readonly modified_at?: string;
@@ -120,6 +114,4 @@ export interface Problem {
   readonly code: string;
   readonly title: string;
   readonly detail?: string;
-  readonly required_permission?: string;
-  readonly errors?: Readonly<Record<string, readonly string[]>>;
 }

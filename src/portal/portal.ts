@@ -2,6 +2,7 @@ import { headerOf, type ApiContext, type Step } from '../http/context';
 import type { ApiSettings } from '../http/dependencies';
 import { isLoopbackHost } from '../http/request/own-host';
 import { bodyReader } from '../http/request/request-body';
+import { pathOf } from '../http/request/request-start';
 import { bodyCheck } from '../http/request/validation';
 import { keyRefused } from '../domain/authority';
 import { fault, type Fault } from '../fault';
@@ -127,8 +128,7 @@ const forward = (ctx: ApiContext, target: string, apiKey: string, key: string | 
   if (key === undefined) delete ctx.req.headers[name];
   else ctx.req.headers[name] = key;
   ctx.req.url = target;
-  const { path } = ctx;
-  ctx.state.path = path.length > 2 && path.endsWith('/') ? path.slice(0, -1) : path;
+  ctx.state.path = pathOf(ctx);
 };
 
 /** What the steps below share. */

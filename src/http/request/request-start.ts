@@ -34,7 +34,7 @@ const targetOf = (sent: string): string | undefined => {
 };
 
 /** Without a trailing slash; `//` has none. */
-const pathOf = ({ path }: ApiContext): string =>
+export const pathOf = ({ path }: ApiContext): string =>
   path.length > 2 && path.endsWith('/') ? path.slice(0, -1) : path;
 
 /** Unless the request already has a span. */
