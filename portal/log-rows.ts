@@ -169,7 +169,7 @@ export const resumeTail = (): void => {
 export const stopRows = (): void => {
   reset();
   batch(() => {
-    [rows.value, waiting.value] = [[], []];
+    [rows.value, waiting.value, next.value] = [[], [], undefined];
     connection.value = 'off';
   });
 };

@@ -99,11 +99,23 @@ const End = () => {
   );
 };
 
+/** Instead of rows. */
+const Empty = () => {
+  if (problem.value !== undefined) return null;
+  if (isLoading.value) return <p class="empty">Loading …</p>;
+  if (next.value === undefined) return <p class="empty">No rows match these filters.</p>;
+  return (
+    <div class="end">
+      <p>None of the newest rows match these filters.</p>
+      <button type="button" onClick={() => void loadOlder()}>
+        Load older rows
+      </button>
+    </div>
+  );
+};
+
 export const LogTable = ({ opened }: { readonly opened: string | undefined }) => {
-  if (rows.value.length === 0)
-    return problem.value === undefined ? (
-      <p class="empty">{isLoading.value ? 'Loading …' : 'No rows match these filters.'}</p>
-    ) : null;
+  if (rows.value.length === 0) return <Empty />;
   return (
     <>
       <table class="log">

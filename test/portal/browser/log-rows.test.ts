@@ -8,6 +8,15 @@ import { allProjected, startService, type Service } from '../../support/service'
 /** More than the first page has. */
 const FACTS = 70;
 
+const rowOf = (id: string) => ({
+  id,
+  entity_type: 'token',
+  entity_id: id,
+  operation: 'create',
+  message: 'Token created',
+  created_at: new Date(1_700_000_000_000).toISOString(),
+});
+
 /** Some responses are replaced: those of a service that fails, or of a long log. */
 describeInBrowser('the rows of the log', () => {
   let browser: Browser;
@@ -56,14 +65,7 @@ describeInBrowser('the rows of the log', () => {
     await page.route(/\/portal\/api\/logs\?size=(?:50|100)/, (route) => {
       const start = new URL(route.request().url()).searchParams.get('start') ?? 'first';
       asked.add(start);
-      const data = Array.from({ length: pages[start] ?? 0 }, (_, i) => ({
-        id: `${start}-${i}`,
-        entity_type: 'token',
-        entity_id: `${start}-${i}`,
-        operation: 'create',
-        message: 'Token created',
-        created_at: new Date(1_700_000_000_000).toISOString(),
-      }));
+      const data = Array.from({ length: pages[start] ?? 0 }, (_, i) => rowOf(`${start}-${i}`));
       const pagination = { total_items: 5_000, next: start === 'first' ? 'second' : 'third' };
       return pages[start] === undefined ? fail(route) : route.fulfill({ json: { pagination, data } });
     });
@@ -88,5 +90,17 @@ describeInBrowser('the rows of the log', () => {
     await aborted;
     await page.getByText('Loading …').waitFor();
     expect(await page.getByText('No rows match these filters.').count()).toBe(0);
+  });
+
+  it('can be far from the newest: whoever looks for them is told that there may be some', async () => {
+    let pages = 0;
+    await page.route(/\/portal\/api\/logs\?operation=use/, (route) => {
+      pages += 1;
+      const json = { pagination: { next: `page ${pages}` }, data: pages === 30 ? [rowOf('far')] : [] };
+      return route.fulfill({ json: pages === 30 ? { ...json, pagination: {} } : json });
+    });
+    await open('?operation=use');
+    await page.getByRole('button', { name: 'Load older rows' }).click();
+    await rows().filter({ hasText: 'far' }).waitFor();
   });
 });
