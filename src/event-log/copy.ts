@@ -299,8 +299,9 @@ export const copyLog = async (from: LedgerLog, to: LedgerLog, options: CopyOptio
   /** Makes the target equal to the source up to `upTo`, and verifies it. */
   const copyUp = async (): Promise<void> => {
     const total = await from.log.distance(undefined, upTo);
+    const state = await compareUp(total);
     await raiseFormat(false);
-    if ((await compareUp(total)) === 'complete') return;
+    if (state === 'complete') return;
     let done = source.count();
     for await (const run of runsOf(source.events(upTo))) {
       await appendRun(to, run);

@@ -274,8 +274,10 @@ describe('a copy of an event log', () => {
       const [from, to] = [await open(), await open()];
       await fill(from, 3);
       await fill(to, 1);
+      const raiseFormat = jest.spyOn(to.log, 'raiseFormat');
       await expect(copy(from, to)).rejects.toMatchObject({ code: 'copy_differs' });
       expect(rowsOf(to)).toHaveLength(1);
+      expect(raiseFormat).not.toHaveBeenCalled();
     });
 
     it('if the target continues after the end of the source', async () => {
