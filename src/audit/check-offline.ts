@@ -34,7 +34,7 @@ const kindOf = (position: string): 'tenant' | 'activity' =>
 
 /** Checks the lines one after the other. Each returns what is wrong. */
 const followLines = (trailer: Trailer) => {
-  const { view, after, up_to } = trailer;
+  const { view, filter, after, up_to } = trailer;
   const last = new Map<string, number>();
   const isGapless = selectsStreams(trailer);
   let before = view === 'operator' ? after : undefined;
@@ -63,9 +63,9 @@ const followLines = (trailer: Trailer) => {
   };
   return {
     take: (line: Line): string | undefined => revisionProblem(line) ?? positionProblem(line),
-    /** The last revision of a kind of stream. */
+    /** The last revision of a kind of stream of the tenant. */
     lastOf: (kind: string): number | undefined =>
-      [...last].find(([stream]) => stream.includes(`${kind}-`))?.[1],
+      [...last].find(([stream]) => stream.endsWith(`${kind}-${filter.tenants?.[0]}`))?.[1],
     isGapless,
   };
 };

@@ -14,6 +14,7 @@ import {
   type Trailer,
 } from '../../src/audit/export';
 import type { LedgerLog } from '../../src/event-log/ledger-log';
+import { streamNames } from '../../src/event-log/streams';
 import { fillBusyLog } from '../support/busy-log';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
@@ -264,6 +265,28 @@ describe('an exported file', () => {
       expect((await checkOffline(cut)).difference?.what).toMatch(
         /^revision 1 of .* is missing before revision 2\.$/,
       );
+    });
+
+    it.each(['', 'tenant-ledger-'])('is unaltered with the prefix "%s"', async (prefix) => {
+      const id = randomUUID();
+      const streams = streamNames(prefix);
+      const events = [
+        { stream: streams.activity(id), revision: 0, position: 'activity:0' },
+        { stream: streams.tenant(id), revision: 4, position: 'tenant:4' },
+        { stream: streams.tenant(id), revision: 5, position: 'tenant:5' },
+      ];
+      const lines = events.map((event) => `${JSON.stringify(event)}\n`).join('');
+      const trail = trailerBuilder();
+      trail.add(
+        lines,
+        events.map(({ position }) => position),
+      );
+      const conditions = { view: 'tenant', format: 'ndjson', filter: { tenants: [id] } } as const;
+      const extent = { log: randomUUID(), up_to: { tenant: 5, activity: 0 } };
+      const file = join(freshFolder(), 'export');
+      const trailer = trail.trailer({ ...conditions, after: 'tenant:3' }, extent);
+      writeFileSync(file, `${lines}${trailerLine(trailer)}\n`);
+      expect((await checkOffline(file)).difference).toBeUndefined();
     });
 
     it('is known to lack gaps only if its conditions select whole streams', async () => {
