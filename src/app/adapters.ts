@@ -26,12 +26,13 @@ import { isGone } from '../read-models/lease-holder';
 import { setDamagedRegistryAside, sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
 import { writing } from '../read-models/sqlite/writer';
 import {
-  isFolder,
-  noLogFound,
-  storedSecret,
+  holdsReadModelFiles,
   mustBeReadable,
   mustBeUsable,
   mustHaveRoom,
+  noLogFound,
+  readModelsIn,
+  storedSecret,
 } from './data-folder';
 import { folderOf, readModelStoreOf, storeOf, withoutSecrets } from './log-address';
 import { openAll } from './open-all';
@@ -48,12 +49,6 @@ export interface Stores extends LedgerLog {
   readonly mongo: MongoConnection | undefined;
   close(): Promise<void>;
 }
-
-const readModelsIn = (folder: string): string => join(folder, 'read-models');
-
-/** Read models are created after the log, so their files prove that there was one. */
-const holdsFiles = (folder: string): boolean =>
-  isFolder(readModelsIn(folder)) && readdirSync(readModelsIn(folder)).some((file) => file.endsWith('.db'));
 
 const openMongo = async (
   { MONGODB_URL, MONGODB_WAIT_SECONDS }: Configuration,
@@ -148,7 +143,7 @@ export const openStores = (configuration: Configuration, options: StoreOptions):
     const mongo = await openMongo(configuration, options.report);
     if (mongo !== undefined) closeLater(mongo);
     const hasReadModels =
-      mongo === undefined ? holdsFiles(DATA_DIR) : await holdsReadModels(mongo.db, mongo.place);
+      mongo === undefined ? holdsReadModelFiles(DATA_DIR) : await holdsReadModels(mongo.db, mongo.place);
     const missingFault = hasReadModels ? noLogHere(configuration) : options.missingFault;
     const log = closeLater(await openLogOf(configuration, streams, { ...options, missingFault }));
     const { use, report, writers } = options;

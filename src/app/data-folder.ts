@@ -4,6 +4,7 @@ import {
   constants,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   statfsSync,
   statSync,
@@ -56,8 +57,7 @@ const whyUnusable: Readonly<Record<string, string>> = {
   EPERM: 'cannot be written by this user',
 };
 
-export const isFolder = (path: string): boolean =>
-  statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 /** Private to the owner. Another process may create it at the same time. */
 const makeFolder = (path: string): void => {
@@ -97,8 +97,11 @@ export const mustBeReadable = (folder: string, named = asConfigured(folder)): vo
     }
 };
 
-const holdsAny = (folder: string, names: readonly string[]): boolean =>
-  names.some((name) => existsSync(join(folder, name)));
+export const readModelsIn = (folder: string): string => join(folder, 'read-models');
+
+/** Read models are created after the log, so their files prove that there was one. */
+export const holdsReadModelFiles = (folder: string): boolean =>
+  isFolder(readModelsIn(folder)) && readdirSync(readModelsIn(folder)).some((file) => file.endsWith('.db'));
 
 /** Final, since waiting does not help. */
 const notFound = (where: string): Fault =>
@@ -122,7 +125,7 @@ export const mustHoldData = ({ DATA_DIR, EVENTSTORE_URL, MONGODB_URL }: Configur
   const isEmbedded = EVENTSTORE_URL === '';
   if (!isEmbedded && MONGODB_URL !== '') return;
   mustBeReadable(folder);
-  if (holdsAny(folder, isEmbedded ? ['events.db', 'read-models'] : ['read-models', 'secret'])) return;
+  if (existsSync(join(folder, isEmbedded ? 'events.db' : 'secret')) || holdsReadModelFiles(folder)) return;
   if (isEmbedded) findLog(join(folder, 'events.db'));
   const what = isEmbedded ? 'There is no event log' : 'No service has kept its read models';
   throw notFound(`${what} in the folder ${folder}. Name the folder of your service with DATA_DIR=PATH`);

@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, closeSync, existsSync, openSync, readdirSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { projections } from '../../projections/projections';
@@ -115,6 +115,14 @@ describe('a command on a folder without data', () => {
   it.each([
     ['none', () => join(freshFolder(), 'not', 'there')],
     ['an empty one', freshFolder],
+    [
+      'an empty folder of read models',
+      () => {
+        const folder = freshFolder();
+        mkdirSync(join(folder, 'read-models'));
+        return folder;
+      },
+    ],
   ])('says where it looked and how to name another folder, and creates nothing: %s', async (_, choose) => {
     const folder = choose();
     const before = existsSync(folder) ? readdirSync(folder) : undefined;
