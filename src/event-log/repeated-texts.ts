@@ -13,8 +13,8 @@ export interface RepeatedTexts {
   find(): { readonly count: number; readonly mayHave: (text: string) => boolean };
 }
 
-export const repeatedTexts = (expected: number): RepeatedTexts => {
-  let digests = new Float64Array(expected + 1);
+export const repeatedTexts = (): RepeatedTexts => {
+  let digests = new Float64Array(1_024);
   let length = 0;
   return {
     add: (text) => {

@@ -202,7 +202,7 @@ export const verifyLog = async (
   const total = head === undefined ? 0 : await log.distance(undefined, head);
   const results = resultsOf();
   const setAside = await readSetAside(ledgerLog);
-  const ids = repeatedTexts(total);
+  const ids = repeatedTexts();
   const checked = checking(ledgerLog, setAside, ids, results);
   const history = comparing(earlier);
   let foreign = 0;
