@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import type { ApplicationDocument } from '../../projections/applications';
-import { regenerateKey } from '../domain/application-keys';
+import { MAX_GRACE_SECONDS, regenerateKey } from '../domain/application-keys';
 import { createApplication, deleteApplication, updateApplication } from '../domain/applications';
 import { permissionsOf, type ApplicationType } from '../domain/permissions';
 import { mustBeActive, mustHave, type Decide } from '../domain/tenant';
@@ -145,6 +145,13 @@ interface RegenerateOptions extends TenantOptions {
   readonly expires?: string;
 }
 
+const graceSeconds = (text: string): number => {
+  const seconds = wholeNumber(text);
+  if (seconds > MAX_GRACE_SECONDS)
+    throw new InvalidArgumentError(`It must be at most ${MAX_GRACE_SECONDS}, a year.`);
+  return seconds;
+};
+
 const regenerate = (io: Io): Command =>
   sessionCommand(io, 'regenerate', async (session, id: string, options: RegenerateOptions) => {
     const { tenant, expires, grace } = options;
@@ -157,8 +164,8 @@ const regenerate = (io: Io): Command =>
     .argument('<application-id>', 'the Application', uuid)
     .addOption(tenantOption())
     .addOption(
-      new Option('--grace <seconds>', 'how long the other keys keep working')
-        .argParser(wholeNumber)
+      new Option('--grace <seconds>', 'how long the other keys keep working, at most a year')
+        .argParser(graceSeconds)
         .default(0, 'they end at once'),
     )
     .option('--expires <time>', 'when the new key expires (default: never)', moment)

@@ -86,6 +86,9 @@ const ending = (applicationId: string, { id: keyId, expiresAt }: Key, endsAt: st
     : ([{ type: 'KeyExpirySet', data: { keyId, applicationId, expiresAt: endsAt } }] as const);
 };
 
+/** A year. */
+export const MAX_GRACE_SECONDS = 31_536_000;
+
 /** Replaces all keys of an Application by a new one. The old ones end at once, or after a grace period for rotation. */
 export const regenerateKey =
   (applicationId: string, key: NewKey, graceSeconds: number): Decide =>

@@ -83,6 +83,10 @@ const wrong: readonly { line: string; says: readonly string[] }[] = [
   { line: 'permissions --type root', says: ['Allowed choices are public, private, management'] },
   { line: 'log copy --from a', says: ["'--to <address>' not specified"] },
   { line: 'log copy --from a --to b --to-prefix a/b', says: ['--to-prefix', 'at most 64 letters'] },
+  {
+    line: `application regenerate ${A_UUID} --tenant ${A_UUID} --grace 31536001`,
+    says: ['--grace', "'31536001'", 'at most 31536000'],
+  },
   { line: 'log copy --from a --to b --follow-until-quiet soon', says: ["'soon'", 'whole number'] },
   { line: 'projections rebuild', says: ['name the projections to rebuild, or give --all'] },
   {

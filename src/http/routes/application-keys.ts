@@ -1,7 +1,7 @@
 import { lastDaysOf } from '../../access/key-days';
 import { keyAsAdded } from '../../../projections/applications';
 import type { KeyDayView } from '../../../projections/key-days';
-import { addKey, regenerateKey, revokeKey } from '../../domain/application-keys';
+import { addKey, MAX_GRACE_SECONDS, regenerateKey, revokeKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
 import { mustBeActive, mustHave } from '../../domain/tenant';
 import { fault } from '../../fault';
@@ -200,9 +200,6 @@ export const deleteApplicationKey = route<undefined, ReturnType<typeof forceQuer
     return done(await changeApplication(request, stores, applicationId, decide));
   },
 });
-
-/** A year. */
-const MAX_GRACE_SECONDS = 31_536_000;
 
 interface WireRegeneration extends WireKey {
   readonly grace_seconds?: number | null;
