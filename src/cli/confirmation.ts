@@ -6,7 +6,6 @@ import type { Io } from './io';
 
 /** Asks on a TTY. Ctrl-C and the end of the input mean no. */
 const ask = async ({ stdin, stderr }: Io, question: string): Promise<boolean> => {
-  if (stdin.isTTY !== true) return false;
   const prompt = createInterface({ input: stdin, output: stderr });
   // Otherwise this library would send the signal to the process, and leave the terminal as it is then.
   prompt.on('SIGTSTP', () => undefined);
@@ -16,15 +15,10 @@ const ask = async ({ stdin, stderr }: Io, question: string): Promise<boolean> =>
   return /^y(es)?$/i.test(answer.trim());
 };
 
-/** False: the answer was no. Prints `otherwise` then, and sets the exit code to 1. */
-export const confirmed = async (io: Io, question: string, otherwise: string): Promise<boolean> => {
-  if (await ask(io, question)) return true;
-  notice(io, otherwise);
-  io.exitCode = 1;
-  return false;
-};
-
-/** For actions that cannot be undone. Without a TTY, `--yes` is required. */
+/**
+ * For actions that cannot be undone. Without a TTY, `--yes` is required. False: the answer was no. Prints `otherwise` then,
+ * and sets the exit code to 1.
+ */
 export const confirmedIrreversible = async (
   io: Io,
   what: string,
@@ -37,5 +31,8 @@ export const confirmedIrreversible = async (
       'not_confirmed',
       `stdin is not a terminal, so nobody can confirm that you want to ${what}. Give --yes to do it without confirmation.`,
     );
-  return confirmed(io, `Really ${what}? This cannot be undone.`, otherwise);
+  if (await ask(io, `Really ${what}? This cannot be undone.`)) return true;
+  notice(io, otherwise);
+  io.exitCode = 1;
+  return false;
 };

@@ -15,7 +15,7 @@ import {
   type JsonOption,
   type YesOption,
 } from '../arguments';
-import { confirmed } from '../confirmation';
+import { confirmedIrreversible } from '../confirmation';
 import { sessionCommand } from '../operator-session';
 import { counted, printMany, printOne } from '../output';
 import { rebuildCommand } from './rebuild-command';
@@ -28,12 +28,9 @@ const pruneUnused = (io: Io): Command =>
     const { readModels } = app.replay;
     const unused = await unusedGenerations(readModels, projections);
     if (unused.length === 0) return printMany(io, [], options, 'There is nothing to prune.');
-    if (options.yes !== true) {
-      const rows = unused.map((id) => ({ generation: generationName(id) }));
-      printMany(io, rows, options);
-      const otherwise = 'Nothing was removed. Give --yes to remove them without confirmation.';
-      if (!(await confirmed(io, `Remove ${counted(unused.length, 'generation')}?`, otherwise))) return;
-    }
+    const names = unused.map(generationName).join(', ');
+    const what = `remove ${counted(unused.length, 'generation')} (${names})`;
+    if (!(await confirmedIrreversible(io, what, options, 'Nothing was removed.'))) return;
     const removed = await prune(readModels, projections, unused);
     printMany(
       io,

@@ -205,13 +205,17 @@ describe('tenant-ledger projections beside a running server', () => {
     await until(async () => (await readBy(service, 'usage')) !== before);
     const generations = (await operator.json<Status>('projections status')).generations.length;
     const asked = await operator.run('projections prune');
-    expect(asked.code).toBe(1);
+    expect([asked.code, asked.stdout]).toEqual([1, '']);
     expect(asked.stderr).toContain('--yes');
     const status = await operator.json<Status>('projections status');
     expect(status.generations).toHaveLength(generations);
     const unused = status.generations
       .filter(({ role }) => role !== 'live')
       .map(({ generation }) => generation);
+    for (const generation of unused) expect(asked.stderr).toContain(generation);
+    const asJson = await operator.run('projections prune --json');
+    expect([asJson.code, asJson.stdout]).toEqual([1, '']);
+    expect(JSON.parse(asJson.stderr)).toMatchObject({ error: { code: 'not_confirmed' } });
     const removed = await operator.json<{ removed: string }[]>('projections prune --yes');
     expect(removed.map((generation) => generation.removed).toSorted()).toEqual(unused.toSorted());
     expect((await operator.json<Status>('projections status')).generations).toHaveLength(4);
