@@ -200,7 +200,7 @@ const certificateFindings = ({
 };
 
 const appFindings = async (app: App, configuration: Configuration): Promise<readonly Finding[]> => {
-  await app.watch.look();
+  await app.watch.check();
   const status = await ledgerStatus(app);
   const notWritable = await whyNotWritable(app);
   const software = [`tenant-ledger ${programVersion()}`, `Node ${process.versions.node}`].concat(

@@ -211,7 +211,7 @@ const openAppOf = async (server: Running): Promise<App> => {
   /** A failure to project may be due to the log, so check that at once. */
   const onProjectingError = (what: string, error: unknown): void => {
     report(what, error);
-    void server.app?.watch.look();
+    void server.app?.watch.check();
   };
   const compiling = compileTenantSchemas();
   const writing = writingThread(configuration, { onError: onProjectingError, onParked: notices.parked });

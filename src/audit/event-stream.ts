@@ -65,11 +65,19 @@ export const endReason = ({
 };
 
 /** What a stream of events sends: the chunks as they come, signs of life, and why it ends early. */
-export async function* eventStream(dependencies: StreamDependencies): AsyncGenerator<Uint8Array | string> {
-  const { chunks, form, gone } = dependencies;
-  const check = endReason(dependencies);
-  const ending = AbortSignal.any([gone, dependencies.stopping]);
-  let { after: position } = dependencies;
+export async function* eventStream({
+  chunks,
+  form,
+  after,
+  gaveOut,
+  mayRead,
+  gone,
+  stopping,
+  stalled,
+}: StreamDependencies): AsyncGenerator<Uint8Array | string> {
+  const check = endReason({ mayRead, stopping, stalled });
+  const ending = AbortSignal.any([gone, stopping]);
+  let position = after;
   const end = (reason: EndReason): string => form.end(JSON.stringify({ end: { reason, position } }));
   let wroteAt = threadMs();
   try {
@@ -77,7 +85,7 @@ export async function* eventStream(dependencies: StreamDependencies): AsyncGener
       const chunk = await chunks.next(CHECK_MS, ending);
       const isSilent = threadMs() - wroteAt >= HEARTBEAT_MS;
       const hasBytes = chunk !== undefined && chunk.bytes.length > 0;
-      if (chunk !== undefined && chunk.events > 0) dependencies.gaveOut(chunk.events);
+      if (chunk !== undefined && chunk.events > 0) gaveOut(chunk.events);
       if (hasBytes || isSilent) {
         wroteAt = threadMs();
         yield hasBytes ? chunk.bytes : form.heartbeat();

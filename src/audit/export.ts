@@ -20,7 +20,7 @@ export interface Conditions {
   readonly follow?: boolean | undefined;
 }
 
-/** Where an export was made, and everything up to where is in it. */
+/** Which log was exported, and up to where. */
 export interface Extent {
   readonly log: string;
   /**

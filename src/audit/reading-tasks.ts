@@ -65,7 +65,7 @@ const demandOf = (port: MessagePort, gone: AbortSignal) => {
   };
 };
 
-interface StreamDependencies {
+interface Sending {
   readonly ledgerLog: LedgerLog;
   readonly tail: LiveTail;
   readonly turns: Turns;
@@ -75,7 +75,7 @@ interface StreamDependencies {
 const sendEvents = async (
   request: StreamRequest,
   port: MessagePort,
-  { ledgerLog, tail, turns, gone }: StreamDependencies,
+  { ledgerLog, tail, turns, gone }: Sending,
 ): Promise<void> => {
   const turn = async (): Promise<void> => {
     await turns(request.tenantId);

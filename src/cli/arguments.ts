@@ -27,7 +27,7 @@ const timeParser =
   };
 
 export const moment = timeParser(parseMoment);
-export const border = timeParser(parseBound);
+export const bound = timeParser(parseBound);
 
 interface Range {
   readonly since?: string;

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { createBackup, restoreBackup, verifyBackup, type BackedUp, type OnProgress } from '../app/backups';
 import { readConfiguration } from '../configuration';
 import { commandGroup, jsonOption, type JsonOption } from './arguments';
-import { goOnAtCtrlZ, printOne } from './output';
+import { ignoreCtrlZ, printOne } from './output';
 import { withProgress } from './progress';
 import type { Io } from './io';
 
@@ -31,7 +31,7 @@ again at any time. Read models are not part of a backup: they are built again fr
     )
     .action(async (folder: string, options: JsonOption) => {
       const configuration = readConfiguration(io.env);
-      goOnAtCtrlZ(io);
+      ignoreCtrlZ(io);
       const { added, ...backedUp } = await withSteps(io, 'Backing up:', (onProgress) =>
         createBackup(configuration, folder, onProgress),
       );
@@ -61,7 +61,7 @@ the output says up to when it reaches.`,
     )
     .action(async (folder: string, options: JsonOption) => {
       const configuration = readConfiguration(io.env);
-      goOnAtCtrlZ(io);
+      ignoreCtrlZ(io);
       const restored = await withSteps(io, 'Restoring:', (onProgress) =>
         restoreBackup(configuration, folder, onProgress),
       );

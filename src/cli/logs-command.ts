@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { pause } from '../async/clock';
 import { walkLogs, type SpecifiedLogFilter } from '../../projections/log-pages';
 import { logView, type LogRow } from '../../projections/logs';
-import { border, jsonOption, mustBeInOrder, tenantOption, type JsonOption } from './arguments';
+import { bound, jsonOption, mustBeInOrder, tenantOption, type JsonOption } from './arguments';
 import { knownTenant } from './lookups';
 import { inSession } from './operator-session';
 import { visible, untilInterrupted, writeOut } from './output';
@@ -72,8 +72,8 @@ export const logsCommand = (io: Io): Command =>
     .addOption(tenantOption())
     .option('--entity-type <type>', 'only logs of this entity type')
     .option('--entity-id <id>', 'only logs of this entity')
-    .option('--since <time>', 'only logs from this time on', border)
-    .option('--until <time>', 'only logs before this time', border)
+    .option('--since <time>', 'only logs from this time on', bound)
+    .option('--until <time>', 'only logs before this time', bound)
     .option('--follow', 'keep printing new rows until interrupted')
     .addOption(jsonOption())
     .action((options: Options, command: Command) => {

@@ -10,7 +10,7 @@ import type { Position } from '../event-log/event-log';
 import { messageOf } from '../fault';
 import { isDamage } from '../read-models/damage';
 import { jsonOption } from './arguments';
-import { goOnAtCtrlZ, notice } from './output';
+import { ignoreCtrlZ, notice } from './output';
 import { withProgress } from './progress';
 import type { Io } from './io';
 
@@ -82,7 +82,7 @@ export const inSession = async <T>(
   { createsData = false } = {},
 ): Promise<T> => {
   const configuration = readConfiguration(io.env);
-  goOnAtCtrlZ(io);
+  ignoreCtrlZ(io);
   const app = await openApp(configuration, warn(io), { createsData });
   try {
     return await work(sessionOf(io, app, configuration));

@@ -70,7 +70,7 @@ export const writeOut = async ({ stdout }: Io, text: string | Buffer, signal: Ab
 };
 
 /** A process that is suspended in the middle of a write would keep its lock, and block everybody else. */
-export const goOnAtCtrlZ = (io: Io): void =>
+export const ignoreCtrlZ = (io: Io): void =>
   void io.on('SIGTSTP', () =>
     notice(
       io,

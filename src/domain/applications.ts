@@ -6,7 +6,14 @@ import { findKey } from './keys';
 import { mustBeName } from './names';
 import { isAssignable, permissions, permissionsOf, type ApplicationType } from './permissions';
 import { refusal } from './refusal';
-import { mustBeActive, mustHave, type ActiveTenant, type Application, type Decide } from './tenant';
+import {
+  mustBeActive,
+  mustHave,
+  type ActiveTenant,
+  type Application,
+  type Decide,
+  type DecisionContext,
+} from './tenant';
 
 const mustBeAssignable = (wanted: readonly string[], type: ApplicationType): void => {
   const assignable = permissionsOf(type).map((permission) => permission.type);
@@ -91,7 +98,7 @@ const mustBeGrantable = (
   tenant: ActiveTenant,
   application: Application,
   wanted: readonly string[],
-  ...[context, force]: [Parameters<Decide>[1], boolean]
+  { context, force }: { readonly context: DecisionContext; readonly force: boolean },
 ): void => {
   mustBeAssignable(wanted, application.type);
   const added = wanted.filter((permission) => !holds(application, permission));
@@ -109,7 +116,10 @@ const mustBeGrantable = (
   mustKeepManager(tenant, context, { force, isLost });
 };
 
-/** One event for each property that changes; if none does, a rename to the same name, since every update is recorded. */
+/**
+ * One event for each property that changes. If none does, still one, since every update is recorded: the name, or the
+ * permissions if no name was given.
+ */
 export const updateApplication =
   (applicationId: string, update: ApplicationUpdate): Decide =>
   (now, context) => {
@@ -119,7 +129,7 @@ export const updateApplication =
     const { name = application.name, force = false } = update;
     mustBeName(name);
     const wanted = [...new Set(update.permissions ?? application.permissions)];
-    if (update.permissions !== undefined) mustBeGrantable(tenant, application, wanted, context, force);
+    if (update.permissions !== undefined) mustBeGrantable(tenant, application, wanted, { context, force });
     const renamed: TenantEvent = { type: 'ApplicationRenamed', data: { applicationId, name } };
     const permitted: TenantEvent = {
       type: 'ApplicationPermissionsSet',

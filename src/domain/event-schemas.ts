@@ -4,7 +4,6 @@ import { factTypes, isFactType, type EntityFactType } from './facts';
 import { applicationTypes } from './permissions';
 import { MAX_KEY_LIFETIME_SECONDS } from './tenant';
 
-/** JSON Schemas of event data, per type and version, the newest version last. */
 type Schema = Readonly<Record<string, unknown>>;
 
 interface EventVersion {
@@ -63,6 +62,7 @@ const key = {
   expiresAt: moment,
 };
 
+/** JSON Schemas of event data, per type and version, the newest version last. */
 export const eventSchemas: Readonly<Record<EventType, readonly EventVersion[]>> = {
   TenantCreated: [
     since(1, data({ name, ownerId: uuid, settings, includedMonthlyActiveTokens: wholeNumber })),

@@ -187,7 +187,7 @@ export const foldingFrom = (start: Tenant): Folding => {
       if (now.status === 'absent' && event.type === 'TenantCreated') now = createdTenant(event);
       else if (now.status === 'active') now = applied(now, maps, event);
       else if (event.type === 'TenantCreated') throw new Error('The tenant is created a second time.');
-      else throw new Error(`A ${now.status} tenant cannot have the event ${event.type}.`);
+      else throw new Error(`The tenant is ${now.status}, so it cannot have the event ${event.type}.`);
     },
     tenant: () => {
       if (now.status === 'absent') return now;

@@ -5,7 +5,7 @@ import type { LoggedEvent } from './event-log';
 export interface ComparableEvent {
   readonly event: LoggedEvent;
   /** The stream name without the prefix, which may differ between logs. */
-  readonly role: string;
+  readonly name: string;
   readonly text: Readonly<Record<Member, string>>;
 }
 
@@ -20,11 +20,11 @@ const textOf = (value: unknown): string => {
   return JSON.stringify(value) ?? 'nothing';
 };
 
-export const comparableOf = (event: LoggedEvent, role: string): ComparableEvent => ({
+export const comparableOf = (event: LoggedEvent, name: string): ComparableEvent => ({
   event,
-  role,
+  name,
   text: {
-    stream: JSON.stringify(role),
+    stream: JSON.stringify(name),
     revision: String(event.revision),
     id: JSON.stringify(event.id),
     type: JSON.stringify(event.type),

@@ -55,14 +55,14 @@ const nameOf = ({ event }: ComparableEvent): string =>
 interface Reading {
   /** The events after those taken, up to a position. For the source, throws where events are missing. */
   events(upTo?: Position): AsyncGenerator<ComparableEvent, undefined>;
-  take(own: ComparableEvent): void;
+  take(comparable: ComparableEvent): void;
   count(): number;
   foreign(): number;
   digest(): string;
 }
 
-const notCopied = (own: ComparableEvent, reason: string): Fault =>
-  fault('copy_refused', `The event ${nameOf(own)} cannot be copied: ${reason}`);
+const notCopied = (comparable: ComparableEvent, reason: string): Fault =>
+  fault('copy_refused', `The event ${nameOf(comparable)} cannot be copied: ${reason}`);
 
 const readingOf = ({ log, streams }: LedgerLog, role: 'source' | 'target'): Reading => {
   const digest = runningDigest();
@@ -73,11 +73,11 @@ const readingOf = ({ log, streams }: LedgerLog, role: 'source' | 'target'): Read
   let foreign = 0;
   let lastForeign = '';
 
-  const checked = (own: ComparableEvent, reached: Map<string, number>): ComparableEvent => {
-    const gap = gapBefore(own.event, reached.get(own.role) ?? -1);
-    if (role === 'source' && gap !== undefined) throw notCopied(own, gap);
-    reached.set(own.role, own.event.revision);
-    return own;
+  const checked = (comparable: ComparableEvent, reached: Map<string, number>): ComparableEvent => {
+    const gap = gapBefore(comparable.event, reached.get(comparable.name) ?? -1);
+    if (role === 'source' && gap !== undefined) throw notCopied(comparable, gap);
+    reached.set(comparable.name, comparable.event.revision);
+    return comparable;
   };
 
   async function* events(upTo?: Position): AsyncGenerator<ComparableEvent, undefined> {
@@ -97,10 +97,10 @@ const readingOf = ({ log, streams }: LedgerLog, role: 'source' | 'target'): Read
 
   return {
     events,
-    take: (own) => {
-      digest.add(own);
-      revisions.set(own.role, own.event.revision);
-      after = own.event.position;
+    take: (comparable) => {
+      digest.add(comparable);
+      revisions.set(comparable.name, comparable.event.revision);
+      after = comparable.event.position;
       count += 1;
     },
     count: () => count,
@@ -165,10 +165,10 @@ const reasonAgainst = ({ event: { data, metadata = {} }, text }: ComparableEvent
   return undefined;
 };
 
-const newEventOf = (own: ComparableEvent): NewEvent => {
-  const { id, type, data, metadata = {}, recordedAt } = own.event;
-  const reason = reasonAgainst(own);
-  if (reason !== undefined) throw notCopied(own, `${reason}.`);
+const newEventOf = (comparable: ComparableEvent): NewEvent => {
+  const { id, type, data, metadata = {}, recordedAt } = comparable.event;
+  const reason = reasonAgainst(comparable);
+  if (reason !== undefined) throw notCopied(comparable, `${reason}.`);
   return {
     id,
     type,
@@ -179,33 +179,33 @@ const newEventOf = (own: ComparableEvent): NewEvent => {
 };
 
 interface Run {
-  readonly role: string;
+  readonly name: string;
   readonly first: ComparableEvent;
   readonly events: readonly NewEvent[];
 }
 
 /** Groups events that are adjacent in the log and in the same stream into one append. */
 async function* runsOf(events: AsyncIterable<ComparableEvent>): AsyncGenerator<Run> {
-  let run: { role: string; first: ComparableEvent; events: NewEvent[] } | undefined;
+  let run: { name: string; first: ComparableEvent; events: NewEvent[] } | undefined;
   let bytes = 0;
-  for await (const own of events) {
-    const size = bytesOf(own.event);
+  for await (const comparable of events) {
+    const size = bytesOf(comparable.event);
     const fits =
-      run?.role === own.role && run.events.length < MAX_RUN_EVENTS && bytes + size <= MAX_APPEND_BYTES;
+      run?.name === comparable.name && run.events.length < MAX_RUN_EVENTS && bytes + size <= MAX_APPEND_BYTES;
     if (run !== undefined && !fits) yield run;
     if (run === undefined || !fits) {
-      run = { role: own.role, first: own, events: [] };
+      run = { name: comparable.name, first: comparable, events: [] };
       bytes = 0;
     }
-    run.events.push(newEventOf(own));
+    run.events.push(newEventOf(comparable));
     bytes += size;
   }
   if (run !== undefined) yield run;
 }
 
-const appendRun = async ({ log, streams }: LedgerLog, { role, first, events }: Run): Promise<void> => {
+const appendRun = async ({ log, streams }: LedgerLog, { name, first, events }: Run): Promise<void> => {
   const { revision, id } = first.event;
-  const stream = streams.withPrefix(role);
+  const stream = streams.withPrefix(name);
   try {
     await log.append(stream, events, revision === 0 ? 'no_stream' : revision - 1, APPEND_MS);
   } catch (error) {

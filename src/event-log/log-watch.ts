@@ -24,7 +24,7 @@ export interface LogWatch {
   /** Throws if appends fail or would fail: a server that cannot write must not look healthy. */
   mustBeWritable(): Promise<void>;
   /** Checks now. Never rejects. */
-  look(): Promise<void>;
+  check(): Promise<void>;
   /** Checks regularly until stopped. */
   start(): void;
   stop(): void;
@@ -208,7 +208,7 @@ const continuityChecks = (
   let known: Head | undefined;
 
   /** Determines the known event before asking for it, so that it was in the log by then. */
-  const { fresh: look } = singleFlight(async () => {
+  const { fresh: check } = singleFlight(async () => {
     if (isLost()) return;
     // Failing read models say nothing about the log.
     known = later(await checkpoint().catch(() => undefined), known);
@@ -224,10 +224,10 @@ const continuityChecks = (
   return {
     isAway,
     reconnects,
-    look,
+    check,
     checkIf: async (isDoubtful: boolean): Promise<void> => {
       if (!isDoubtful) return;
-      await look();
+      await check();
       mustLookWhole();
     },
     known: () => known?.position ?? '',
@@ -240,7 +240,7 @@ export const logWatch = (dependencies: LogWatchDependencies): LogWatch => {
   const ending = new AbortController();
   const whole = wholenessOf(dependencies);
   const { written, failed, mustBeWritable } = writesOf(probe);
-  const { look, checkIf, isAway, reconnects, known, learn } = continuityChecks(
+  const { check, checkIf, isAway, reconnects, known, learn } = continuityChecks(
     dependencies,
     whole,
     ending.signal,
@@ -265,7 +265,7 @@ export const logWatch = (dependencies: LogWatchDependencies): LogWatch => {
 
   const watch = async (): Promise<void> => {
     while (!ending.signal.aborted && !isLost()) {
-      await look();
+      await check();
       const needsRecheck = isAway() || setBack() !== undefined;
       await pause(needsRecheck ? Math.min(SOON_MS, everyMs) : everyMs, ending.signal);
     }
@@ -282,7 +282,7 @@ export const logWatch = (dependencies: LogWatchDependencies): LogWatch => {
       mustLookWhole();
       await mustBeWritable();
     },
-    look,
+    check,
     start: () => void watch(),
     stop: () => ending.abort(),
   };

@@ -23,7 +23,7 @@ export interface Streams {
   /** Its name without the prefix, the same in every log, or undefined if it is not one of ours. */
   withoutPrefix(stream: string): string | undefined;
   /** The inverse of `withoutPrefix`. */
-  withPrefix(role: string): string;
+  withPrefix(name: string): string;
 }
 
 const TENANT_STREAM = new RegExp(`^(.*)(?:tenant|activity)-${UUID_PATTERN}$`, 's');
@@ -37,8 +37,8 @@ export const streamNames = (prefix = ''): Streams => {
   const suffixOf = (stream: string): string => (stream.startsWith(prefix) ? stream.slice(prefix.length) : '');
 
   const withoutPrefix = (stream: string): string | undefined => {
-    const role = suffixOf(stream);
-    return role === 'operator' || pattern.test(role) ? role : undefined;
+    const name = suffixOf(stream);
+    return name === 'operator' || pattern.test(name) ? name : undefined;
   };
 
   return {
@@ -54,6 +54,6 @@ export const streamNames = (prefix = ''): Streams => {
       return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };
     },
     withoutPrefix,
-    withPrefix: (role) => `${prefix}${role}`,
+    withPrefix: (name) => `${prefix}${name}`,
   };
 };

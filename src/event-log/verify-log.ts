@@ -179,8 +179,8 @@ const comparing = (earlier: EarlierHistory | undefined) => {
   return {
     digest: digest.soFar,
     events: () => events,
-    add: (event: LoggedEvent, role: string): void => {
-      digest.add(comparableOf(event, role));
+    add: (event: LoggedEvent, name: string): void => {
+      digest.add(comparableOf(event, name));
       events += 1;
       if (events === earlier?.events) earlierDigest = digest.soFar();
     },
@@ -209,13 +209,13 @@ export const verifyLog = async (
   let lastPosition: Position | undefined;
 
   const take = (event: LoggedEvent): void => {
-    const role = streams.withoutPrefix(event.stream);
-    if (role === undefined) {
+    const name = streams.withoutPrefix(event.stream);
+    if (name === undefined) {
       foreign += 1;
       return;
     }
     checked.check(event);
-    history.add(event, role);
+    history.add(event, name);
     lastPosition = event.position;
   };
 

@@ -100,11 +100,11 @@ describe('a watched log', () => {
       if (isAway) throw Object.assign(new Error('gone'), { code: 'log_unavailable' });
       return 'whole';
     });
-    await watch.look();
-    await watch.look();
+    await watch.check();
+    await watch.check();
     isAway = false;
-    await watch.look();
-    await watch.look();
+    await watch.check();
+    await watch.check();
     expect(reports.map(({ what }) => what)).toEqual([
       'The event log is out of reach; retrying until it is back.',
       expect.stringMatching(/^The event log is back after \d+\.\d s\.$/),
@@ -116,14 +116,14 @@ describe('a watched log', () => {
   it('refuses appends when it looks set back, resumes if that was momentary, but not by growing past it', async () => {
     let now: Continuity = 'set_back';
     const { watch, reports, lost } = await scripted(() => now);
-    await watch.look();
+    await watch.check();
     expect(watch.setBack()?.message).toMatch(/set back: it ends before the event .* at 0000000000000007/);
     expect(() => watch.assertLogIntact()).not.toThrow();
     now = 'missing';
-    await watch.look();
+    await watch.check();
     expect(watch.setBack()).toBeDefined();
     now = 'whole';
-    await watch.look();
+    await watch.check();
     expect(watch.setBack()).toBeUndefined();
     expect(reports).toHaveLength(2);
     expect(lost()).toBe(0);
@@ -135,7 +135,7 @@ describe('a watched log', () => {
     watch.start();
     await until(() => lost() === 1);
     now = 'whole';
-    await watch.look();
+    await watch.check();
     expect(watch.setBack()?.message).toContain('another log, or none, is in the place');
     expect(() => watch.assertLogIntact()).toThrow('another log, or none, is in the place');
     expect(reports).toHaveLength(1);
@@ -143,8 +143,8 @@ describe('a watched log', () => {
 
   it('reports a missing event once, and continues', async () => {
     const { watch, reports } = await scripted(() => 'missing');
-    await watch.look();
-    await watch.look();
+    await watch.check();
+    await watch.check();
     expect(watch.setBack()).toBeUndefined();
     expect(watch.missing()?.message).toMatch(/scavenged, or the log was set back.*projections rebuild --all/);
     expect(reports).toHaveLength(1);

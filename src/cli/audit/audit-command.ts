@@ -16,7 +16,7 @@ import type { Head, LoggedEvent, Position } from '../../event-log/event-log';
 import { logWatch } from '../../event-log/log-watch';
 import type { LedgerLog } from '../../event-log/ledger-log';
 import { suggestionFor } from '../../nearest';
-import { border, collected, mustBeInOrder, uuid, wholeNumber } from '../arguments';
+import { bound, collected, mustBeInOrder, uuid, wholeNumber } from '../arguments';
 import { mustBeReached, positionArgument, withConfiguredLog } from './arguments';
 import { checkCommand } from './check-command';
 import { accessCommand, historyCommand } from './history-commands';
@@ -256,8 +256,8 @@ export const auditCommand = (io: Io): Command =>
         .argParser(positionArgument)
         .conflicts('since'),
     )
-    .option('--since <time>', 'only events recorded from this time on', border)
-    .option('--until <time>', 'only events recorded before this time', border)
+    .option('--since <time>', 'only events recorded from this time on', bound)
+    .option('--until <time>', 'only events recorded before this time', bound)
     .addOption(
       new Option('--follow', 'keep printing new events until interrupted').conflicts(['until', 'output']),
     )

@@ -22,7 +22,7 @@ const MONTH_MS = 30 * 86_400_000;
 const RECORDED_NOW =
   'The facts happened in the last 30 days, as the usage report counts them. The log has recorded them now, and shows that: it takes no times from the past.';
 
-interface Made {
+interface Created {
   readonly id: string;
   readonly key: string;
   readonly keyId: string;
@@ -36,7 +36,7 @@ const setUp = async ({ write, configuration: { OPERATOR_ID } }: OperatorSession,
     type: ApplicationType,
     permissions: readonly string[],
     more: { readonly expiresAt?: string } = {},
-  ): Promise<Made> => {
+  ): Promise<Created> => {
     const id = randomUUID();
     const { key, input } = newKey(tenantId, more);
     await decide(createApplication({ applicationId: id, name, type, permissions, key: input }));

@@ -4,7 +4,7 @@ import { UNFINISHED_COPY } from '../../domain/formats';
 import { copyLog } from '../../event-log/copy';
 import { jsonOption, wholeNumber, type JsonOption } from '../arguments';
 import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './arguments';
-import { goOnAtCtrlZ, notice, printOne } from '../output';
+import { ignoreCtrlZ, notice, printOne } from '../output';
 import { withProgress } from '../progress';
 import type { Io } from '../io';
 
@@ -32,7 +32,7 @@ const withBothLogs = (
 ): Promise<void> => {
   const source = { address: options.from, prefix: options.fromPrefix, option: '--from-prefix' };
   const target = { address: options.to, prefix: options.toPrefix, option: '--to-prefix' };
-  goOnAtCtrlZ(io);
+  ignoreCtrlZ(io);
   return withLog(io, { role: 'source', ...source }, (from) =>
     withLog(io, { role: 'target', ...target, format: UNFINISHED_COPY }, (to) => work(from, to)),
   );

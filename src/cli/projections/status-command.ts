@@ -21,7 +21,7 @@ import type { Io } from '../io';
 const SAMPLE_MS = 500;
 
 /** What was built and is not live, never was, and is not damaged: a rebuild would resume it. */
-const withoutPrefix = ({ isLive, leftMs, damage }: StoredGeneration): string => {
+const roleOf = ({ isLive, leftMs, damage }: StoredGeneration): string => {
   if (isLive) return 'live';
   return leftMs === undefined && damage === undefined ? 'built' : 'unused';
 };
@@ -67,7 +67,7 @@ const generationRows = async ({ app }: OperatorSession) => {
     const moved = position === undefined ? 0 : await log.distance(before, position);
     return {
       generation: generationName(stored),
-      role: withoutPrefix(stored),
+      role: roleOf(stored),
       position: position ?? null,
       ...(await lagBehind(log, head, position)),
       events_per_second: Math.round((1_000 * moved) / SAMPLE_MS),

@@ -38,7 +38,7 @@ interface OwnedClient {
   shut(): Promise<void>;
 }
 
-const make = (url: string): EventStoreDBClient => {
+const createClient = (url: string): EventStoreDBClient => {
   const { warn } = console;
   try {
     // The package would print that this keep-alive interval is shorter than it recommends.
@@ -62,7 +62,7 @@ const withDistinctChannel = (url: string, number: number): string =>
   });
 
 const ownClient = (url: string): OwnedClient => {
-  const client = make(url);
+  const client = createClient(url);
   const internals = internalsOf(client);
   const { handleError, createChannel } = internals;
   let channel: { close(): void } | undefined;

@@ -123,17 +123,17 @@ export const openAppender = (path: string, prefix = ''): Appender => {
 };
 
 /** After this long without a checkpoint, however few pages were written. */
-const TIDY_MS = 60_000;
+const CHECKPOINT_MS = 60_000;
 
 /** Answers requests to append. It never creates the log: one that has disappeared must not come back empty. */
 export const appending = ({ path, prefix }: AppenderFile): ThreadBody => {
   mustBeOurLog(path, prefix);
   const appender = openAppender(path, prefix);
-  let tidying: NodeJS.Timeout | undefined;
+  let checkpointTimer: NodeJS.Timeout | undefined;
 
   /** If this fails, it is tried again after later requests, and at close. */
-  const tidy = (): void => {
-    tidying = undefined;
+  const checkpointNow = (): void => {
+    checkpointTimer = undefined;
     try {
       checkpoint(appender.db);
     } catch {
@@ -146,14 +146,14 @@ export const appending = ({ path, prefix }: AppenderFile): ThreadBody => {
       const appends = requests.filter((request) => request !== READY) as AppendRequest[];
       const outcomes = appends.length === 0 ? [] : [...appender.appendGroup(appends)];
       if (outcomes.some((outcome) => 'value' in outcome)) announce(path);
-      if (appends.length > 0) tidying ??= setTimeout(tidy, TIDY_MS).unref();
+      if (appends.length > 0) checkpointTimer ??= setTimeout(checkpointNow, CHECKPOINT_MS).unref();
       return requests.map((request) =>
         request === READY ? { value: true } : (outcomes.shift() ?? { value: null }),
       );
     },
     isRetried: isBusy,
     close: () => {
-      clearTimeout(tidying);
+      clearTimeout(checkpointTimer);
       appender.close();
     },
   };

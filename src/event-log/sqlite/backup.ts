@@ -155,9 +155,9 @@ export const createBackup = async (
     const known = readManifest(folder);
     await mustContinue(db, folder, known);
     const all = await addNew(db, known, onProgress);
-    const made = backedUp(db, 'main', all);
-    replaceManifest(folder, { ...all, identity: made.identity });
-    return { ...made, added: all.events - known.events };
+    const created = backedUp(db, 'main', all);
+    replaceManifest(folder, { ...all, identity: created.identity });
+    return { ...created, added: all.events - known.events };
   } catch (error) {
     throw explained(folder, error);
   } finally {
@@ -166,7 +166,7 @@ export const createBackup = async (
 };
 
 /** Throws `backup_unusable` unless these are exactly the events that the manifest describes. */
-export const mustBeThose = async (
+export const mustMatchManifest = async (
   db: Database,
   schema: Schema,
   { manifest, where, onProgress }: { manifest: Manifest; where: string; onProgress: OnProgress },
@@ -230,7 +230,7 @@ export const withBackup = async <T>(
       );
     const done = attachBackup(db, folder);
     try {
-      const verified = await mustBeThose(db, 'source', { manifest, where: folder, onProgress });
+      const verified = await mustMatchManifest(db, 'source', { manifest, where: folder, onProgress });
       return await work({ manifest, verified });
     } finally {
       db.exec('DETACH source');

@@ -106,22 +106,22 @@ export const readOrFault = <T>(next: () => T): T => {
 };
 
 /**
- * Reads pages with `next` until one is not full; with `follow` it then waits for news. The news counter is read before
+ * Reads pages with `next` until one is not full; with `follow` it then waits for changes. Their number is read before
  * the page, so that events arriving in between wake it again. It yields to the event loop between pages, so that a long
  * read does not block HTTP. Closing the log ends a follower, but fails a bounded read, whose result would
  * be incomplete.
  */
 const pages = async function* (
-  news: Tail,
+  tail: Tail,
   next: () => Page,
   { follow = false, signal }: ReadFrom,
 ): AsyncGenerator<Batch> {
-  while (signal?.aborted !== true && !(follow && news.isClosed())) {
-    const seen = follow ? news.seen() : 0;
+  while (signal?.aborted !== true && !(follow && tail.isClosed())) {
+    const seen = follow ? tail.seen() : 0;
     const { batch, full } = readOrFault(next);
     if (batch.length > 0) yield batch;
     if (full) await yieldToEventLoop();
-    else if (follow) await news.changedSince(seen, signal);
+    else if (follow) await tail.changedSince(seen, signal);
     else return;
   }
 };
@@ -155,7 +155,7 @@ const revisionFinder = (db: Database) => {
   return (stream: string, rowId: number): number => readOrFault(() => find(stream, rowId));
 };
 
-export const eventReader = (db: Database, news: Tail) => {
+export const eventReader = (db: Database, tail: Tail) => {
   // Missing in a log that only earlier programs have written to.
   const storedAt = hasStoredAt(db) ? 'stored_at' : 'NULL';
   const columns = `position, stream, revision, id, type, data, metadata, recorded_at, ${storedAt}`;
@@ -181,7 +181,7 @@ export const eventReader = (db: Database, news: Tail) => {
         from = page.batch.at(-1)?.revision ?? from;
         return page;
       };
-      return pages(news, next, {});
+      return pages(tail, next, {});
     },
 
     all: (from: ReadFrom): AsyncIterable<Batch> => {
@@ -193,7 +193,7 @@ export const eventReader = (db: Database, news: Tail) => {
         after = page.batch.length === 0 ? after : rowIdOf(page.batch.at(-1)?.position);
         return page;
       };
-      return pages(news, next, from);
+      return pages(tail, next, from);
     },
 
     revisionAt: (stream: string, position: Position): number => revisionAt(stream, rowIdOf(position)),
@@ -209,7 +209,7 @@ export const eventReader = (db: Database, news: Tail) => {
         for (const event of page.batch) reached.set(event.stream, event.revision);
         return page;
       };
-      return pages(news, next, from);
+      return pages(tail, next, from);
     },
   };
 };

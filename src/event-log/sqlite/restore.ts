@@ -2,7 +2,7 @@ import { existsSync, linkSync, readdirSync, rmSync, statSync, writeFileSync } fr
 import { join } from 'node:path';
 import { fault, messageOf, type Fault } from '../../fault';
 import { closeAlone, isBusy, openAlone, type Database } from '../../sqlite/database';
-import { copyMeta, mustBeThose, withBackup, type BackedUp, type OnProgress } from './backup';
+import { copyMeta, mustMatchManifest, withBackup, type BackedUp, type OnProgress } from './backup';
 import { copyEvents } from './backup-events';
 import { createTables, restoringOf, stillThere, syncFile } from './log-file';
 
@@ -89,7 +89,7 @@ export const restoreBackup = async (
     const restored = await withBackup(db, folder, onProgress, async ({ manifest }) => {
       copyMeta(db);
       await copyEvents(db, manifest.last, (copied) => onProgress('copying', copied, manifest.events));
-      return mustBeThose(db, 'main', { manifest, where: path, onProgress });
+      return mustMatchManifest(db, 'main', { manifest, where: path, onProgress });
     });
     giveName(path, target);
     return restored;

@@ -189,8 +189,8 @@ export const sqliteEventLog = async (
   }
 
   const db = openForReading(path);
-  const news = tail(path, dataVersion(db));
-  const read = eventReader(db, news);
+  const changes = tail(path, dataVersion(db));
+  const read = eventReader(db, changes);
 
   return {
     ...logQueries(db, path),
@@ -206,7 +206,7 @@ export const sqliteEventLog = async (
     readAll: (from = {}) => read.all(from),
     distance: async (after, upTo) => Math.max(0, rowIdOf(upTo) - rowIdOf(after)),
     close: async () => {
-      news.close();
+      changes.close();
       if (db.isOpen) db.close();
       await appender.close();
     },

@@ -24,12 +24,12 @@ export const announce = (path: string): void => {
 
 export const tail = (path: string, dataVersion: () => number): Tail => {
   const changed = condition();
-  let news = 0;
+  let changes = 0;
   let version: number | undefined = dataVersion();
   let closed = false;
 
   const wake = (): void => {
-    news += 1;
+    changes += 1;
     changed.notify();
   };
   const tailed = { path: resolve(path), wake };
@@ -53,12 +53,12 @@ export const tail = (path: string, dataVersion: () => number): Tail => {
   return {
     seen: () => {
       poll();
-      return news;
+      return changes;
     },
     changedSince: async (seen, abort) => {
-      while (!closed && news === seen && abort?.aborted !== true) {
+      while (!closed && changes === seen && abort?.aborted !== true) {
         await changed.wait({ withinMs: POLL_MS, abort });
-        if (news === seen) poll();
+        if (changes === seen) poll();
       }
     },
     isClosed: () => closed,
