@@ -108,7 +108,7 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
     closeLater({ close: async () => watch.stop() });
     const appending = appendsOf(watch, options);
     const append = (tenantId: string, events: readonly NewEvent[]) =>
-      appendToEnd(appending, streams.activity(tenantId), events, 'no_stream', RECORD_MS);
+      appendToEnd(appending, streams.activity(tenantId), events, RECORD_MS);
     const access = closeLater(
       accessRecord({ append, warn: report, recordsClients: configuration.RECORD_CLIENTS }),
     );

@@ -1,6 +1,5 @@
 import type { ApplicationFilter } from '../../projections/application-pages';
-import { liveKeysWithDigests, type KeyWithDigest } from '../domain/grants';
-import { isAssignable } from '../domain/permissions';
+import { effectivePermissions, liveKeysWithDigests, type KeyWithDigest } from '../domain/grants';
 import type { Application } from '../domain/tenant';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { tenantAt, type Moment, type PastTenant } from './tenant-history';
@@ -52,6 +51,6 @@ export const accessTo = (then: PastTenant) =>
     application_id: application.id,
     name: application.name,
     type: application.type,
-    permissions: application.permissions.filter((permission) => isAssignable(permission, application.type)),
+    permissions: effectivePermissions(application),
     keys: keys.map(({ id, expiresAt }) => ({ id, expires_at: expiresAt })),
   }));

@@ -18,8 +18,6 @@ export interface NewKey {
   readonly digest: string;
   readonly name?: string | undefined;
   readonly expiresAt?: string | undefined;
-  /** When it was requested. A key must not be expired when it is created. */
-  readonly at: string;
 }
 
 const DAY_SECONDS = 86_400;
@@ -28,7 +26,11 @@ const DAY_SECONDS = 86_400;
 const durationText = (seconds: number): string =>
   seconds % DAY_SECONDS === 0 ? `${seconds / DAY_SECONDS} days` : `${seconds} seconds`;
 
-const mustExpireInTime = ({ maxKeyLifetimeSeconds: max }: ActiveTenant, { expiresAt, at }: NewKey): void => {
+const mustExpireInTime = (
+  { maxKeyLifetimeSeconds: max }: ActiveTenant,
+  expiresAt: string | undefined,
+  at: string,
+): void => {
   if (max === undefined) return;
   const latest = Date.parse(at) + max * 1_000;
   if (expiresAt !== undefined && Date.parse(expiresAt) <= latest) return;
@@ -38,13 +40,17 @@ const mustExpireInTime = ({ maxKeyLifetimeSeconds: max }: ActiveTenant, { expire
   );
 };
 
-export const keyAdded = (tenant: ActiveTenant, applicationId: string, key: NewKey): TenantEvent => {
-  const { keyId, digest, expiresAt, name } = key;
+export const keyAdded = (
+  tenant: ActiveTenant,
+  applicationId: string,
+  { keyId, digest, expiresAt, name }: NewKey,
+  { at }: DecisionContext,
+): TenantEvent => {
   if (name !== undefined) mustBeName(name);
   if (keyBy(tenant.keys, digest) !== undefined) throw refusal('key_exists', 'This key already exists.');
-  if (isExpired(expiresAt, key.at))
+  if (isExpired(expiresAt, at))
     throw refusal('expiry_invalid', `The expiry ${expiresAt} is not in the future.`);
-  mustExpireInTime(tenant, key);
+  mustExpireInTime(tenant, expiresAt, at);
   return {
     type: 'KeyAdded',
     data: {
@@ -74,7 +80,7 @@ export const addKey =
     const application = mustHave(tenant, applicationId);
     mustHoldPermissionsOf(context, application);
     mustHaveRoom(context, liveKeysOf(tenant, application, context.at).length);
-    return [keyAdded(tenant, applicationId, key)];
+    return [keyAdded(tenant, applicationId, key, context)];
   };
 
 /** How an existing key ends: at once, or at a given time. */
@@ -102,7 +108,7 @@ export const regenerateKey =
       graceSeconds === 0 ? undefined : new Date(Date.parse(context.at) + graceSeconds * 1_000).toISOString();
     return [
       ...live.flatMap((oldKey): readonly TenantEvent[] => ending(applicationId, oldKey, endsAt)),
-      keyAdded(tenant, applicationId, key),
+      keyAdded(tenant, applicationId, key, context),
     ];
   };
 

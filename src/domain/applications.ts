@@ -70,7 +70,7 @@ export const createApplication =
       type: 'ApplicationCreated',
       data: { applicationId, name, applicationType, permissions: [...new Set(input.permissions)] },
     };
-    return key === undefined ? [created] : [created, keyAdded(tenant, applicationId, key)];
+    return key === undefined ? [created] : [created, keyAdded(tenant, applicationId, key, context)];
   };
 
 /** Anything left out stays unchanged. */

@@ -1,18 +1,14 @@
 import { codeOf, moreOf } from '../fault';
 import type { Appended, EventLog, Expected, NewEvent } from './event-log';
 
-/**
- * Appends to the end of a stream, wherever that is: on a conflict, retries at the actual end.
- * `expected` is a first guess.
- */
+/** Appends to the end of a stream, wherever that is: on a conflict, retries at the actual end. */
 export const appendToEnd = async (
   log: Pick<EventLog, 'append'>,
   stream: string,
   events: readonly NewEvent[],
-  expected: Expected = 'no_stream',
   withinMs?: number,
 ): Promise<Appended> => {
-  for (let end = expected; ;)
+  for (let end: Expected = 'no_stream'; ;)
     try {
       return await log.append(stream, events, end, withinMs);
     } catch (error) {

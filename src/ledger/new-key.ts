@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { isoNow } from '../async/clock';
 import type { NewKey } from '../domain/application-keys';
 import { digestOf, makeKey } from './api-key';
 
@@ -9,11 +8,7 @@ interface MadeKey {
   readonly input: NewKey;
 }
 
-export const newKey = (
-  tenantId: string,
-  more: Pick<NewKey, 'expiresAt' | 'name'> = {},
-  at = isoNow(),
-): MadeKey => {
+export const newKey = (tenantId: string, more: Pick<NewKey, 'expiresAt' | 'name'> = {}): MadeKey => {
   const key = makeKey(tenantId);
-  return { key, input: { keyId: randomUUID(), digest: digestOf(key), at, ...more } };
+  return { key, input: { keyId: randomUUID(), digest: digestOf(key), ...more } };
 };

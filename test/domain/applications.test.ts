@@ -30,7 +30,7 @@ import {
 
 const OTHER = '00000000-0000-4000-8000-0000000000ff';
 const OTHER_DIGEST = 'e'.repeat(64);
-const key = { keyId: KEY, digest: DIGEST, at: minute(30) };
+const key = { keyId: KEY, digest: DIGEST };
 const input: NewApplication = {
   applicationId: APPLICATION,
   name: 'Desk',
@@ -216,7 +216,7 @@ describe('deleting an Application', () => {
 });
 
 describe('adding a key', () => {
-  const second = { keyId: OTHER, digest: OTHER_DIGEST, at: minute(30) };
+  const second = { keyId: OTHER, digest: OTHER_DIGEST };
 
   it('leaves the others valid', () => {
     const tenant = given(...born)

@@ -46,7 +46,7 @@ const two = (own: readonly string[], others: readonly string[], type: Applicatio
   ] as const;
 
 const all = permissionsOf('management').map(({ type }) => type);
-const key = { keyId: NEW_KEY, digest: digest(3), at: minute(30) };
+const key = { keyId: NEW_KEY, digest: digest(3) };
 const creation = (held: readonly string[], type: ApplicationType = 'management'): Decide =>
   createApplication({ applicationId: NEW, name: 'New', type, permissions: held, key });
 

@@ -80,7 +80,7 @@ describe('a request repeated with its idempotency key', () => {
     const { program, customer } = await opened();
     const { tenantId } = customer;
     const [applicationId, keyId, digest] = [randomUUID(), randomUUID(), digestOf(makeKey(tenantId))];
-    const key = { keyId, digest, at: '2020-01-01T00:00:00.000Z' };
+    const key = { keyId, digest };
     const permissions = ['tenant:update'];
     const neighbour = { applicationId, name: 'Other', type: 'management' as const, permissions, key };
     await program.ledger.execute(byOperator(tenantId, createApplication(neighbour)));
@@ -187,7 +187,7 @@ describe('a deletion repeated with its idempotency key', () => {
   const deletedOne = async () => {
     const { program, folder, customer } = await opened();
     await program.ledger.execute(rename(customer, 'Before', idempotent('before')));
-    const second = { keyId: randomUUID(), digest: 'e'.repeat(64), at: '2026-01-01T00:00:00.000Z' };
+    const second = { keyId: randomUUID(), digest: 'e'.repeat(64) };
     await program.ledger.execute(byOperator(customer.tenantId, addKey(customer.applicationId, second)));
     const first = await program.ledger.execute(deletion(customer));
     return { program, folder, customer, first };
@@ -224,11 +224,7 @@ describe('a deletion repeated with its idempotency key', () => {
         program.ledger.execute(
           byOperator(
             customer.tenantId,
-            addKey(customer.applicationId, {
-              keyId: customer.keyId,
-              digest: 'd'.repeat(64),
-              at: '2026-01-01T00:00:00.000Z',
-            }),
+            addKey(customer.applicationId, { keyId: customer.keyId, digest: 'd'.repeat(64) }),
           ),
         ),
       ),

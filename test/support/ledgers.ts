@@ -118,11 +118,11 @@ export const makeCustomer = async (
   const customer = as ?? freshCustomer();
   const { tenantId, applicationId, keyId, digest } = customer;
   const at = '2020-01-01T00:00:00.000Z';
-  const key = { keyId, digest, at, ...(expiresAt === undefined ? {} : { expiresAt }) };
+  const key = { keyId, digest, ...(expiresAt === undefined ? {} : { expiresAt }) };
   const input = { name: 'Acme', ownerId: OWNER, includedMonthlyActiveTokens: 0 };
   await program.execute(byOperator(tenantId, createTenant(input)));
   const application = { applicationId, name: 'Desk', type: 'management' as const, permissions, key };
-  await program.execute(byOperator(tenantId, createApplication(application)));
+  await program.execute({ ...byOperator(tenantId, createApplication(application)), at });
   return customer;
 };
 

@@ -176,7 +176,7 @@ export const createApplicationKey = route({
   },
   handle: async (request, stores) => {
     const id = applicationIdOf(request);
-    const { key, input } = newKey(request.tenantId, keyInputOf(request.body), request.at);
+    const { key, input } = newKey(request.tenantId, keyInputOf(request.body));
     const { events, position, isRepeat } = await changeApplication(request, stores, id, addKey(id, input));
     const added = events.at(-1) as Caused<'KeyAdded'>;
     const body = keyView(keyAsAdded(added), { key: keyIfNew(key, added) });
@@ -240,7 +240,7 @@ export const regenerateApplicationKey = route({
   },
   handle: async (request, stores) => {
     const id = applicationIdOf(request);
-    const { key, input } = newKey(request.tenantId, keyInputOf(request.body), request.at);
+    const { key, input } = newKey(request.tenantId, keyInputOf(request.body));
     const decide = regenerateKey(id, input, request.body.grace_seconds ?? 0);
     const executed = await changeApplication(request, stores, id, decide);
     const added = executed.events.at(-1) as Caused<'KeyAdded'>;

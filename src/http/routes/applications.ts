@@ -279,9 +279,9 @@ export const createApplication = route({
     etag: true,
   },
   handle: async (request, { ledger }) => {
-    const { tenantId, at, body } = request;
+    const { tenantId, body } = request;
     const { name, type, permissions, create_key: createsKey } = body;
-    const { key, input } = newKey(tenantId, keyInputOf({ expires_at: body.expires_at ?? null }), at);
+    const { key, input } = newKey(tenantId, keyInputOf({ expires_at: body.expires_at ?? null }));
     const decide = decideToCreate({
       applicationId: randomUUID(),
       name,
