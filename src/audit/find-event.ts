@@ -61,8 +61,8 @@ export interface FindEventDependencies {
 }
 
 /**
- * Finds an event of a tenant by its id. The read model `logs` knows where each event is that it has applied or passed
- * over; only what comes after those is searched.
+ * Finds an event of a tenant by its id. The read model `logs` knows where each event is that it has applied or
+ * skipped; only what comes after those is searched.
  */
 export const findEvent = async (
   { ledgerLog, reader, search }: FindEventDependencies,

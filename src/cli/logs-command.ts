@@ -68,7 +68,7 @@ const run = (io: Io, options: Options): Promise<void> =>
 
 export const logsCommand = (io: Io): Command =>
   new Command('logs')
-    .description("print a tenant's audit log, oldest first; with --json one row a line")
+    .description("print a tenant's audit log, oldest first; with --json one row per line")
     .addOption(tenantOption())
     .option('--entity-type <type>', 'only logs of this entity type')
     .option('--entity-id <id>', 'only logs of this entity')

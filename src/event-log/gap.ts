@@ -14,5 +14,5 @@ export const gapBefore = (
   if (revision === last + 1) return undefined;
   return revision > last
     ? `Events are missing from the log: the stream ${stream} lacks ${revisions(last + 1, revision - 1)} before this event.`
-    : `Events are missing from the log: the stream ${stream} goes on with revision ${revision}, although it had reached revision ${last}.`;
+    : `Events are missing from the log: the stream ${stream} continues with revision ${revision}, although it had reached revision ${last}.`;
 };

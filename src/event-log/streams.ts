@@ -12,7 +12,7 @@ export interface Streams {
   activity(tenantId: string): string;
   /** What the operator does besides deciding about tenants. */
   operator(): string;
-  /** The log's record of its own identity. Neither copied nor projected. */
+  /** Identifies the log and holds its format. Neither copied nor projected. */
   log(): string;
   /** Whether it is one of ours with events to copy and project. */
   holds(stream: string): boolean;

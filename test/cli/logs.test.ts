@@ -80,7 +80,7 @@ describe('tenant-ledger logs', () => {
     expect(lines[4]).toBe('2021-02-01T00:00:00.000Z  token/a  use  Token used  by somebody');
   });
 
-  it('prints one row a line as JSON, with the fields of the API', async () => {
+  it('prints one row per line as JSON, with the fields of the API', async () => {
     const { stdout } = await logs('--json');
     const rows = rowsIn(stdout);
     expect(rows.slice(1).map((row) => row.id)).toEqual(ids);

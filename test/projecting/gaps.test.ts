@@ -224,7 +224,7 @@ describe('a gap in a stream', () => {
     const [parked] = await parkedIn(session.reader('tenants'));
     expect(parked).toMatchObject({
       cause: 'missing_events',
-      reason: `Events are missing from the log: the stream ${stream} goes on with revision 3, although it had reached revision 4.`,
+      reason: `Events are missing from the log: the stream ${stream} continues with revision 3, although it had reached revision 4.`,
     });
     await accept(harness, session, parked?.event_id ?? '');
     await session.retryParked();

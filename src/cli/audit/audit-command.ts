@@ -228,11 +228,11 @@ const audit = (io: Io, options: Options, command: Command): Promise<void> =>
   });
 
 const HELP = `
-Events come from the event log itself, in its order, one a line: on a terminal readable, with what each update changed
+Events come from the event log itself, in its order, one per line: on a terminal readable, with what each update changed
 (old → new), elsewhere NDJSON. Conditions combine with AND; --tenant and --type may be given several times.
 --key: events caused with this key, or about it. Reads make no events of their own: what a key was used for, reads
-included, is one event KeyUsed per UTC day, recorded after the day has ended, in logs of format 3 or newer. The first day of
-all: audit --type KeyUsed --limit 1. Today: tenant-ledger key show. --since and --until compare the time of recording.
+included, is one event KeyUsed per UTC day, recorded after the day has ended, in logs of format 3 or newer. The first
+recorded day: audit --type KeyUsed --limit 1. Today: tenant-ledger key show. --since and --until compare the time of recording.
 The output ends with a trailer (the number of events, the first and last position, the SHA-256 of the lines): on stderr, or
 as the last line of the file. A file can be checked with: head -n -1 FILE | sha256sum, and against the log with
 tenant-ledger audit check FILE.`;

@@ -87,7 +87,7 @@ export const checkCommand = (io: Io): Command =>
     .addHelpText(
       'after',
       `
-The lines are made again from the log, with the conditions that the trailer names, and compared byte by byte. The first
+The lines are regenerated from the log, with the conditions that the trailer names, and compared byte by byte. The first
 difference is named: an event that was altered, removed, added or moved. Exit code 1 if there is one. It also says how many
 later events match: a file that was cut and given a new trailer looks like one that was exported earlier.
 With --offline no log is read: the digest, the number of events and their revisions are checked, and what cannot be known

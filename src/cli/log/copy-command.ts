@@ -72,7 +72,10 @@ export const copyCommand = (io: Io): Command =>
   new Command('copy')
     .description('copy an event log into another one, and verify it')
     .requiredOption('--from <address>', 'the log that is copied')
-    .requiredOption('--to <address>', 'the log that it is copied to: empty, or an unfinished copy')
+    .requiredOption(
+      '--to <address>',
+      'the log that it is copied to: new, or an earlier copy of the same source',
+    )
     .addOption(prefixOption('--from-prefix'))
     .addOption(prefixOption('--to-prefix'))
     .addOption(

@@ -37,11 +37,11 @@ const earlierIn = (file: string): EarlierHistory => {
 
 const outcomes = {
   unchanged: (earlier: EarlierHistory) =>
-    `The history of that output, ${earlier.events} events, is still the beginning of this log.`,
+    `This log still starts with that history, ${earlier.events} events.`,
   changed: (earlier: EarlierHistory) =>
-    `The history of that output is not the beginning of this log: something in its first ${earlier.events} events was changed, removed or put in between.`,
+    `This log does not start with that history: something in its first ${earlier.events} events was changed, removed or put in between.`,
   cut: (earlier: EarlierHistory, { events }: VerifiedLog) =>
-    `The history of that output is not the beginning of this log: that had ${earlier.events} events, and this log has only ${events}. It was cut, or is another one.`,
+    `This log does not start with that history of ${earlier.events} events: it has only ${events}. It was cut, or is another one.`,
 };
 
 const report = (
@@ -105,7 +105,7 @@ export const verifyCommand = (io: Io): Command =>
     .addOption(prefixOption('--prefix'))
     .option(
       '--against <file>',
-      'an earlier output (--json): check that its history is still the beginning of this log',
+      'an earlier output (--json): check that this log still starts with its history',
     )
     .addOption(jsonOption())
     .addHelpText(

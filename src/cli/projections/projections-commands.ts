@@ -77,19 +77,23 @@ const setEventAside = (io: Io): Command =>
     },
   )
     .description(
-      'pass over an event at which a tenant is parked, or accept that events before it are missing; the log keeps it',
+      'skip an event at which a tenant is parked, or accept that events before it are missing; the log keeps it',
     )
     .argument('<event-id>', 'the event', uuid)
     .requiredOption('--reason <text>', 'why, for the audit log')
     .addOption(actorOption());
 
 export const projectionsCommands = (io: Io): Command =>
-  commandGroup('projections', 'inspect, rebuild, verify and switch the read models', [
-    statusCommand(io),
-    rebuildCommand(io),
-    pruneUnused(io),
-    verifyCommand(io),
-    parked(io),
-    retry(io),
-    setEventAside(io),
-  ]);
+  commandGroup(
+    'projections',
+    'inspect, rebuild, verify and prune the read models, and release parked tenants',
+    [
+      statusCommand(io),
+      rebuildCommand(io),
+      pruneUnused(io),
+      verifyCommand(io),
+      parked(io),
+      retry(io),
+      setEventAside(io),
+    ],
+  );

@@ -116,7 +116,7 @@ export const rebuildCommand = (io: Io): Command =>
       'build a new generation beside the live one, compare them, and switch to it; if they differ, it is kept, the live one stays, and the exit code is 4',
     )
     .argument('[names...]', 'the projections')
-    .option('--all', 'all of them')
+    .option('--all', 'all projections')
     .option('--accept-differences', 'switch although it differs; resumes what an earlier rebuild kept')
     .option('--accept-parked', 'switch although it parks a tenant that the live one does not park')
     .option('--dry-run', 'only report what would be done')

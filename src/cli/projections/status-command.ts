@@ -109,5 +109,5 @@ const run = async (session: OperatorSession, options: JsonOption): Promise<void>
 
 export const statusCommand = (io: Io): Command =>
   sessionCommand(io, 'status', run).description(
-    'show every generation: position, lag, rate, parked tenants, who projects, running rebuilds; exit code 1 if a tenant is parked or a live generation is damaged',
+    "show every generation of this program's versions: position, lag, rate, parked tenants, who projects, running rebuilds; exit code 1 if a tenant is parked or a live generation is damaged",
   );
