@@ -7,7 +7,8 @@ import type { EventLog } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import type { Thread, ThreadBody } from '../async/thread';
 import { appending } from '../event-log/sqlite/appender';
-import { logPath, sqliteEventLog, type Opening } from '../event-log/sqlite/sqlite-event-log';
+import { logPath } from '../event-log/sqlite/log-file';
+import { sqliteEventLog, type Opening } from '../event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../event-log/streams';
 import { probeWriteLock } from '../event-log/log-watch';
 import { fault, type Fault } from '../fault';
@@ -128,8 +129,7 @@ const openLogOf = (
   const { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS, MONGODB_URL } = configuration;
   if (EVENTSTORE_URL !== '')
     return eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, report, { missingFault });
-  if (missingFault !== undefined && MONGODB_URL !== '' && !existsSync(join(DATA_DIR, 'events.db')))
-    throw missingFault;
+  if (missingFault !== undefined && MONGODB_URL !== '' && !existsSync(logPath(DATA_DIR))) throw missingFault;
   return sqliteEventLog(DATA_DIR, streams, {
     opening: openingOf(use, missingFault !== undefined),
     ...(writers === undefined ? {} : { appender: () => writers.log }),
@@ -250,7 +250,7 @@ export const openLog = async (
     );
   if (role === 'source') mustBeReadable(folder, `The folder ${folder}`);
   if (role === 'target') mustBeUsable(folder, `The folder ${folder}`);
-  else if (!existsSync(join(folder, 'events.db')))
+  else if (!existsSync(logPath(folder)))
     throw fault('log_not_found', `There is no event log in the folder ${folder}.`);
   return sqliteEventLog(folder, streams, { opening: role === 'source' ? 'read' : 'create', format });
 };

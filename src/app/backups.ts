@@ -7,6 +7,7 @@ import {
   type BackedUp,
   type OnProgress,
 } from '../event-log/sqlite/backup';
+import { logPath } from '../event-log/sqlite/log-file';
 import { restoreBackup as restoreSqliteBackup } from '../event-log/sqlite/restore';
 import { fault } from '../fault';
 import { mustBeReadable, mustBeUsable, mustHaveRoom } from './data-folder';
@@ -45,7 +46,7 @@ const lastBackupMs = (folder: string): number => {
 
 /** Since the last backup of an embedded log; if there was none, since the log was created. */
 export const backupAgeSeconds = ({ DATA_DIR, EVENTSTORE_URL }: Configuration): number | undefined => {
-  const log = statSync(join(DATA_DIR, 'events.db'), { throwIfNoEntry: false });
+  const log = statSync(logPath(DATA_DIR), { throwIfNoEntry: false });
   if (EVENTSTORE_URL !== '' || log === undefined) return undefined;
   const lastMs = lastBackupMs(DATA_DIR);
   return (Date.now() - (Number.isNaN(lastMs) ? log.birthtimeMs : lastMs)) / 1_000;

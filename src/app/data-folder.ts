@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Configuration } from '../configuration';
-import { findLog, putFile } from '../event-log/sqlite/log-file';
+import { findLog, LOG_FILE, logPath, putFile } from '../event-log/sqlite/log-file';
 import { codeOf, fault, messageOf, type Fault } from '../fault';
 import { storeOf } from './log-address';
 
@@ -89,7 +89,7 @@ export const mustBeUsable = (folder: string, named = asConfigured(folder)): void
 
 /** Throws if there is data that this user may not read: to look for it would find nothing. */
 export const mustBeReadable = (folder: string, named = asConfigured(folder)): void => {
-  for (const path of [folder, join(folder, 'events.db')])
+  for (const path of [folder, logPath(folder)])
     try {
       accessSync(path, path === folder ? constants.R_OK | constants.X_OK : constants.R_OK);
     } catch (error) {
@@ -125,8 +125,9 @@ export const mustHoldData = ({ DATA_DIR, EVENTSTORE_URL, MONGODB_URL }: Configur
   const isEmbedded = EVENTSTORE_URL === '';
   if (!isEmbedded && MONGODB_URL !== '') return;
   mustBeReadable(folder);
-  if (existsSync(join(folder, isEmbedded ? 'events.db' : 'secret')) || holdsReadModelFiles(folder)) return;
-  if (isEmbedded) findLog(join(folder, 'events.db'));
+  if (existsSync(isEmbedded ? logPath(folder) : join(folder, 'secret')) || holdsReadModelFiles(folder))
+    return;
+  if (isEmbedded) findLog(logPath(folder));
   const what = isEmbedded ? 'There is no event log' : 'No service has kept its read models';
   throw notFound(`${what} in the folder ${folder}. Name the folder of your service with DATA_DIR=PATH`);
 };
@@ -148,7 +149,7 @@ const isOpenToOthers = (path: string): boolean =>
 /** A warning if other users can read existing data: its permissions are not changed. Undefined: it is private. */
 export const openToOthers = (folder: string): string | undefined => {
   const path = resolve(folder);
-  const exposed = ['events.db', 'secret', 'key-uses.db', 'snapshots.db', 'read-models'].filter((name) =>
+  const exposed = [LOG_FILE, 'secret', 'key-uses.db', 'snapshots.db', 'read-models'].filter((name) =>
     isOpenToOthers(join(path, name)),
   );
   if (process.platform === 'win32' || !isOpenToOthers(path) || exposed.length === 0) return undefined;

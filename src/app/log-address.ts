@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Configuration } from '../configuration';
+import { logPath } from '../event-log/sqlite/log-file';
 
 /** Masks credentials and secret MongoDB options. */
 export const withoutSecrets = (address: string): string =>
@@ -11,7 +12,7 @@ type Place<Url extends 'EVENTSTORE_URL' | 'MONGODB_URL'> = Pick<Configuration, '
 /** Where the event log is stored, for display: of the URL of an event store only the servers. */
 export const storeOf = ({ DATA_DIR, EVENTSTORE_URL }: Place<'EVENTSTORE_URL'>): string => {
   const [, scheme, servers] = /^(esdb(?:\+discover)?:\/\/)(?:.*@)?([^@/?#]*)/s.exec(EVENTSTORE_URL) ?? [];
-  return scheme === undefined ? resolve(DATA_DIR, 'events.db') : `${scheme}${servers}`;
+  return scheme === undefined ? resolve(logPath(DATA_DIR)) : `${scheme}${servers}`;
 };
 
 /** Where the read models are stored, for display: of a MongoDB URL only the servers and the database. */

@@ -22,7 +22,7 @@ import {
   unusable,
   type Manifest,
 } from './backup-manifest';
-import { createTables, findLog } from './log-file';
+import { createTables, findLog, LOG_FILE, logPath } from './log-file';
 import { positionOf } from './reader';
 
 /**
@@ -45,7 +45,6 @@ export interface BackedUp {
 
 export type OnProgress = (step: 'copying' | 'verifying', done: number, total: number) => void;
 
-const EVENTS = 'events.db';
 /** How far back a backup is compared with the log before more is added. */
 const TAIL_POSITIONS = 10_000;
 
@@ -142,11 +141,11 @@ export const createBackup = async (
   folder: string,
   onProgress: OnProgress,
 ): Promise<BackedUp & { readonly added: number }> => {
-  const log = join(logFolder, EVENTS);
+  const log = logPath(logFolder);
   if (findLog(log) === 'absent')
     throw fault('log_not_found', `There is no event log in the folder ${logFolder}.`);
   prepare(folder);
-  const path = join(folder, EVENTS);
+  const path = logPath(folder);
   let db: Database | undefined;
   try {
     db = openAlone(path);
@@ -173,7 +172,7 @@ export const mustMatchManifest = async (
 ): Promise<BackedUp> => {
   const onPage = (events: number): void => onProgress('verifying', events, manifest.events);
   if (identityIn(db, schema) !== manifest.identity)
-    throw unusable(`The ${EVENTS} in ${where} is not that of its ${MANIFEST}.`);
+    throw unusable(`The ${LOG_FILE} in ${where} is not that of its ${MANIFEST}.`);
   const found = await chainEvents(db, schema, NO_EVENTS, manifest.last, onPage);
   if (found.events === manifest.events && found.chain === manifest.chain) return backedUp(db, schema, found);
   throw unusable(
@@ -186,8 +185,8 @@ const attachRecovered = (db: Database, path: string): (() => void) => {
   const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-backup-'));
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   try {
-    for (const end of ['', '-journal']) copyFileSync(path + end, join(folder, EVENTS + end));
-    attach(db, join(folder, EVENTS), 'source', 'mode=rw');
+    for (const end of ['', '-journal']) copyFileSync(path + end, logPath(folder) + end);
+    attach(db, logPath(folder), 'source', 'mode=rw');
     return remove;
   } catch (error) {
     remove();
@@ -202,8 +201,8 @@ const attachRecovered = (db: Database, path: string): (() => void) => {
  * since they may be on read-only media. Returns what to do when they have been read.
  */
 const attachBackup = (db: Database, folder: string): (() => void) => {
-  const path = join(folder, EVENTS);
-  if (!existsSync(path)) throw unusable(`The backup in ${folder} has no ${EVENTS}.`);
+  const path = logPath(folder);
+  if (!existsSync(path)) throw unusable(`The backup in ${folder} has no ${LOG_FILE}.`);
   const left = statSync(`${path}-journal`, { throwIfNoEntry: false })?.size ?? 0;
   try {
     attach(db, path, 'source', 'mode=ro');

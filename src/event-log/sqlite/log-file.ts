@@ -1,12 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { FIRST_FORMAT, NEWEST_FORMAT } from '../../domain/formats';
 import { codeOf, fault, type Fault } from '../../fault';
 import { inTransaction, migrate, openForReading, openForWriting, type Database } from '../../sqlite/database';
 import { prefixOf } from '../streams';
 
 /** The file of a log: how it is found and created, and its schema. */
+
+export const LOG_FILE = 'events.db';
+
+export const logPath = (folder: string): string => join(folder, LOG_FILE);
 
 const STREAM_INDEX = 'CREATE UNIQUE INDEX IF NOT EXISTS events_by_stream ON events (stream, revision)';
 

@@ -1,18 +1,15 @@
 import { existsSync, linkSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { fault, messageOf, type Fault } from '../../fault';
 import { closeAlone, isBusy, openAlone, type Database } from '../../sqlite/database';
 import { copyMeta, mustMatchManifest, withBackup, type BackedUp, type OnProgress } from './backup';
 import { copyEvents } from './backup-events';
-import { createTables, restoringOf, stillThere, syncFile } from './log-file';
-
-const EVENTS = 'events.db';
+import { createTables, LOG_FILE, logPath, restoringOf, stillThere, syncFile } from './log-file';
 
 const refused = (why: string): Fault => fault('restore_refused', `${why} Nothing was restored.`);
 
 /** Except for what a restore leaves behind. */
 const mustBeEmpty = (target: string): void => {
-  const found = readdirSync(target).find((name) => !name.startsWith(restoringOf(EVENTS)));
+  const found = readdirSync(target).find((name) => !name.startsWith(restoringOf(LOG_FILE)));
   if (found !== undefined)
     throw refused(
       `The folder ${target} contains ${found}. A backup is only restored into an empty folder: name another DATA_DIR, or move the contents away.`,
@@ -69,7 +66,7 @@ const claim = (target: string, path: string): { readonly db: Database; release()
 const giveName = (path: string, target: string): void => {
   mustBeEmpty(target);
   try {
-    linkSync(path, join(target, EVENTS));
+    linkSync(path, logPath(target));
   } catch (error) {
     mustBeEmpty(target);
     throw error;
@@ -83,7 +80,7 @@ export const restoreBackup = async (
   target: string,
   onProgress: OnProgress,
 ): Promise<BackedUp> => {
-  const path = restoringOf(join(target, EVENTS));
+  const path = restoringOf(logPath(target));
   const { db, release } = claim(target, path);
   try {
     const restored = await withBackup(db, folder, onProgress, async ({ manifest }) => {

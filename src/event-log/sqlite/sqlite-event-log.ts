@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { NEWEST_FORMAT } from '../../domain/formats';
 import { codeOf, fault, messageOf } from '../../fault';
 import {
@@ -27,6 +27,7 @@ import {
   findLog,
   formatIn,
   logMissing,
+  logPath,
   createLog,
   mustBeOurLog,
   raiseFormatIn,
@@ -34,8 +35,6 @@ import {
 } from './log-file';
 import { eventReader, positionOf, readOrFault, rowIdOf } from './reader';
 import { tail } from './tail';
-
-export const logPath = (folder: string): string => join(folder, 'events.db');
 
 /** The first start may meet a cold disk, or another process that is migrating. */
 const OPEN_MS = 10_000;
