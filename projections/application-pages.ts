@@ -18,7 +18,7 @@ export interface ApplicationFilter {
   readonly keyDigest?: string | undefined;
 }
 
-export interface ApplicationQuestion {
+export interface ApplicationQuery {
   readonly filter: ApplicationFilter;
   /** Keys that have expired by then are not live. */
   readonly at: string;
@@ -85,7 +85,7 @@ export const findLiveApplication = async (
 export const findApplications = async (
   reader: Reader,
   tenantId: string,
-  { filter, at, after = -1, page, size }: ApplicationQuestion,
+  { filter, at, after = -1, page, size }: ApplicationQuery,
 ): Promise<ApplicationPage> => {
   const { keyDigest } = filter;
   const holders = keyDigest === undefined ? undefined : await holdersOf(reader, tenantId, keyDigest, at);

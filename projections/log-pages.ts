@@ -1,5 +1,5 @@
 import { headOf, type EntityHead, type LogRow } from './logs';
-import type { LinePart, Reader } from './projector';
+import type { SequencePart, Reader } from './projector';
 
 /** Queries about a tenant's log. */
 export interface SpecifiedLogFilter {
@@ -29,7 +29,7 @@ export interface LogPage {
 /** A row that a page showed before, possibly in another generation. */
 export interface SeenRow {
   readonly id: string;
-  /** The number that it had in the line of the filter (`numberIn`). */
+  /** The number that it had in the sequence of the filter (`numberIn`). */
   readonly number: number;
 }
 
@@ -42,7 +42,7 @@ export interface LogQuery {
 }
 
 /** The rows that match a filter apart from its dates, numbered from 1. */
-interface LogLine {
+interface LogSequence {
   readonly last: number;
   /** Oldest first. */
   readonly range: (from: number, upTo: number) => Promise<readonly LogRow[]>;
@@ -52,7 +52,7 @@ interface LogLine {
   readonly countsBefore: (moments: readonly string[]) => Promise<readonly number[]>;
 }
 
-type Part = Required<Omit<LinePart, 'border'>>;
+type Part = Required<Omit<SequencePart, 'monotonicField'>>;
 
 /**
  * Rows are numbered by type, by entity, by actor and by operation. For any other combination of filters, the rows of
@@ -77,24 +77,24 @@ const partsOfTypedEntity = async (
   ])) as readonly [EntityHead | undefined, { count: number } | undefined];
   const run = head?.type === entityType ? (head.alone ?? head.count) : 0;
   return [
-    { line: 'by_entity', equal: [entityId], first: 1, last: run },
-    { line: 'by_typed_entity', equal: [entityId, entityType], first: run + 1, last: typed?.count ?? run },
+    { sequence: 'by_entity', equal: [entityId], first: 1, last: run },
+    { sequence: 'by_typed_entity', equal: [entityId, entityType], first: run + 1, last: typed?.count ?? run },
   ];
 };
 
-/** The parts of declared lines that number a filter's rows. Each starts where the one before ends. */
+/** The parts of declared sequences that number a filter's rows. Each starts where the one before ends. */
 const partsOf = async (
   reader: Reader,
   tenantId: string,
   { entityType, entityId, actorId, operation }: LogFilter,
 ): Promise<readonly Part[]> => {
   const whole = async (
-    line: string,
+    sequence: string,
     [collection, key]: readonly [string, string],
     ...equal: readonly string[]
   ): Promise<readonly Part[]> => {
     const head = (await reader.get(tenantId, collection, key)) as { count: number } | undefined;
-    return [{ line, equal, first: 1, last: head?.count ?? 0 }];
+    return [{ sequence, equal, first: 1, last: head?.count ?? 0 }];
   };
   if (entityId !== undefined && entityType !== undefined)
     return partsOfTypedEntity(reader, tenantId, entityId, entityType);
@@ -106,7 +106,7 @@ const partsOf = async (
   return whole('by_number', ['heads', headOf.tenant]);
 };
 
-/** The number of a row in the line that a filter follows. */
+/** The number of a row in the sequence that a filter follows. */
 export const numberIn = (
   { entityType, entityId, actorId, operation, traceId }: LogFilter,
   row: LogRow,
@@ -119,7 +119,7 @@ export const numberIn = (
   return operation === undefined ? row.number : row.operation_number;
 };
 
-const lineOf = async (reader: Reader, tenantId: string, filter: LogFilter): Promise<LogLine> => {
+const sequenceOf = async (reader: Reader, tenantId: string, filter: LogFilter): Promise<LogSequence> => {
   const parts = (await partsOf(reader, tenantId, filter)).filter(({ first, last }) => first <= last);
   /** From the number reached in each part: the first part that does not end before the moment counts. */
   const reached = (counts: readonly number[]): number => {
@@ -129,7 +129,7 @@ const lineOf = async (reader: Reader, tenantId: string, filter: LogFilter): Prom
   return {
     last: parts.at(-1)?.last ?? 0,
     range: async (from, upTo) => {
-      const found = parts.map(async ({ line: index, equal, first, last }) => {
+      const found = parts.map(async ({ sequence: index, equal, first, last }) => {
         const [low, high] = [Math.max(from, first), Math.min(upTo, last)];
         if (low > high) return [];
         const numbers = { from: low, upTo: high, limit: high - low + 1, areAllThere: true };
@@ -141,13 +141,13 @@ const lineOf = async (reader: Reader, tenantId: string, filter: LogFilter): Prom
       reached(
         await Promise.all(
           parts.map((part) =>
-            reader.countBefore(tenantId, 'rows', { ...part, border: 'created_at' }, moment),
+            reader.countBefore(tenantId, 'rows', { ...part, monotonicField: 'created_at' }, moment),
           ),
         ),
       ),
     countsBefore: async (moments) => {
-      const bordered = parts.map((part) => ({ ...part, border: 'created_at' }));
-      const counts = await reader.countsBefore(tenantId, 'rows', bordered, moments);
+      const bounded = parts.map((part) => ({ ...part, monotonicField: 'created_at' }));
+      const counts = await reader.countsBefore(tenantId, 'rows', bounded, moments);
       return moments.map((_, i) => reached(counts.map((inPart) => inPart[i] ?? 0)));
     },
   };
@@ -155,18 +155,18 @@ const lineOf = async (reader: Reader, tenantId: string, filter: LogFilter): Prom
 
 /** The first and last number within a filter's dates, queried in parallel. */
 const numbersOf = async (
-  line: LogLine,
+  sequence: LogSequence,
   { start, end }: LogFilter,
 ): Promise<{ first: number; last: number }> => {
   const [before, last] = await Promise.all([
-    start === undefined ? 0 : line.countBefore(start),
-    end === undefined ? line.last : line.countBefore(end),
+    start === undefined ? 0 : sequence.countBefore(start),
+    end === undefined ? sequence.last : sequence.countBefore(end),
   ]);
   return { first: before + 1, last };
 };
 
 /**
- * How many rows of the filter's line come before one that was seen. In another generation it may have another number, or
+ * How many rows of the filter's sequence come before one that was seen. In another generation it may have another number, or
  * be missing: older rows have the same numbers then, unless some of those are missing, too.
  */
 const countOlder = async (
@@ -180,24 +180,24 @@ const countOlder = async (
 };
 
 /** The range of numbers that a query covers, and where its page starts. */
-const spanOf = async (reader: Reader, tenantId: string, line: LogLine, question: LogQuery) => {
-  const { filter, olderThan } = question;
+const spanOf = async (reader: Reader, tenantId: string, sequence: LogSequence, query: LogQuery) => {
+  const { filter, olderThan } = query;
   const [{ first, last }, older] = await Promise.all([
-    numbersOf(line, filter),
+    numbersOf(sequence, filter),
     olderThan === undefined ? Infinity : countOlder(reader, tenantId, filter, olderThan),
   ]);
   return { first, last, top: Math.min(last, older) };
 };
 
-const pageByNumber = async (reader: Reader, tenantId: string, question: LogQuery): Promise<LogPage> => {
-  const { filter, page, size } = question;
-  const line = await lineOf(reader, tenantId, filter);
-  const { first, last, top: newest } = await spanOf(reader, tenantId, line, question);
+const pageByNumber = async (reader: Reader, tenantId: string, query: LogQuery): Promise<LogPage> => {
+  const { filter, page, size } = query;
+  const sequence = await sequenceOf(reader, tenantId, filter);
+  const { first, last, top: newest } = await spanOf(reader, tenantId, sequence, query);
   const total = Math.max(0, last - first + 1);
   const top = newest - (page - 1) * size;
   if (top < first) return { rows: [], total };
   const bottom = Math.max(first, top - size + 1);
-  const rows = (await line.range(bottom, top)).toReversed();
+  const rows = (await sequence.range(bottom, top)).toReversed();
   const end = rows.at(-1);
   return { rows, total, ...(bottom > first && end !== undefined ? { last: end } : {}) };
 };
@@ -229,19 +229,20 @@ const ofTrace =
     return { rows, next: rows.length < SCAN_SIZE ? 0 : (rows.at(-1)?.number ?? 1) - 1 };
   };
 
-const ofLine =
-  ({ range }: LogLine, first: number): Newest =>
+const ofSequence =
+  ({ range }: LogSequence, first: number): Newest =>
   async (top) => {
     const bottom = Math.max(first, top - SCAN_SIZE + 1);
     return { rows: (await range(bottom, top)).toReversed(), next: bottom - 1 };
   };
 
-const pageByScanning = async (reader: Reader, tenantId: string, question: LogQuery): Promise<LogPage> => {
-  const { filter, size } = question;
+const pageByScanning = async (reader: Reader, tenantId: string, query: LogQuery): Promise<LogPage> => {
+  const { filter, size } = query;
   const { traceId } = filter;
-  const line = await lineOf(reader, tenantId, traceId === undefined ? filter : {});
-  const { first, top } = await spanOf(reader, tenantId, line, question);
-  const newest = traceId === undefined ? ofLine(line, first) : ofTrace(reader, tenantId, traceId, first);
+  const sequence = await sequenceOf(reader, tenantId, traceId === undefined ? filter : {});
+  const { first, top } = await spanOf(reader, tenantId, sequence, query);
+  const newest =
+    traceId === undefined ? ofSequence(sequence, first) : ofTrace(reader, tenantId, traceId, first);
   const found: LogRow[] = [];
   let seen: LogRow | undefined;
   let scanned = 0;
@@ -262,10 +263,8 @@ const pageByScanning = async (reader: Reader, tenantId: string, question: LogQue
 };
 
 /** A page of the log, newest first by position in the log. */
-export const findLogs = (reader: Reader, tenantId: string, question: LogQuery): Promise<LogPage> =>
-  isNumbered(question.filter)
-    ? pageByNumber(reader, tenantId, question)
-    : pageByScanning(reader, tenantId, question);
+export const findLogs = (reader: Reader, tenantId: string, query: LogQuery): Promise<LogPage> =>
+  isNumbered(query.filter) ? pageByNumber(reader, tenantId, query) : pageByScanning(reader, tenantId, query);
 
 /** How many rows of a type, or of all types, there are from each moment to the next one. */
 export const countLogs = async (
@@ -274,12 +273,12 @@ export const countLogs = async (
   entityType: string | undefined,
   moments: readonly string[],
 ): Promise<readonly number[]> => {
-  const line = await lineOf(reader, tenantId, { entityType });
-  const before = await line.countsBefore(moments);
+  const sequence = await sequenceOf(reader, tenantId, { entityType });
+  const before = await sequence.countsBefore(moments);
   return before.slice(1).map((count, i) => count - (before[i] ?? 0));
 };
 
-/** What rows can be grouped by, and the line that numbers each group. */
+/** What rows can be grouped by, and the sequence that numbers each group. */
 const GROUPED_BY = { operation: 'by_operation', entity_type: 'by_type' } as const;
 export type Grouping = keyof typeof GROUPED_BY;
 
@@ -301,12 +300,17 @@ export const groupLogs = async (
   by: Grouping,
   [from, upTo]: readonly [string, string],
 ): Promise<LogGroups> => {
-  const line = GROUPED_BY[by];
+  const sequence = GROUPED_BY[by];
   const [ends, all] = await Promise.all([
-    reader.lineEnds(tenantId, 'rows', line, MAX_COMPARED),
+    reader.sequenceEnds(tenantId, 'rows', sequence, MAX_COMPARED),
     countLogs(reader, tenantId, undefined, [from, upTo]),
   ]);
-  const parts = ends.map(({ value, last }) => ({ line, equal: [value], last, border: 'created_at' }));
+  const parts = ends.map(({ value, last }) => ({
+    sequence,
+    equal: [value],
+    last,
+    monotonicField: 'created_at',
+  }));
   const counts = await reader.countsBefore(tenantId, 'rows', parts, [from, upTo]);
   const groups = ends
     .map(({ value }, i) => ({ value, count: (counts[i]?.[1] ?? 0) - (counts[i]?.[0] ?? 0) }))
@@ -329,12 +333,12 @@ export const walkLogs = async (
   limit: number,
   after?: LogRow,
 ): Promise<readonly LogRow[]> => {
-  const line = await lineOf(reader, tenantId, filter);
+  const sequence = await sequenceOf(reader, tenantId, filter);
   const from =
     after === undefined
-      ? (await numbersOf(line, filter)).first
+      ? (await numbersOf(sequence, filter)).first
       : (await countOlder(reader, tenantId, filter, { id: after.id, number: numberIn(filter, after) })) + 1;
-  const rows = await line.range(from, from + limit);
+  const rows = await sequence.range(from, from + limit);
   const { end } = filter;
   return rows
     .filter((row) => row.id !== after?.id && (end === undefined || row.created_at < end))

@@ -48,7 +48,7 @@ export const logView = (tenantId: string, row: ShownRow) => ({
   created_at: row.created_at,
 });
 
-/** The last number of a line. */
+/** The last number of a sequence. */
 interface Head {
   readonly count: number;
 }
@@ -174,10 +174,10 @@ const logged = (event: Recorded): readonly Change[] => {
   return [changeTogether(touches, next)];
 };
 
-const line = (number: string, ...equal: readonly string[]) => ({
+const sequence = (number: string, ...equal: readonly string[]) => ({
   equal,
   number,
-  borders: ['created_at'],
+  monotonicFields: ['created_at'],
 });
 
 export const logs: Projector = {
@@ -188,13 +188,13 @@ export const logs: Projector = {
     {
       name: 'rows',
       indexes: { by_trace: ['trace_id', 'number'] },
-      lines: {
-        by_number: line('number'),
-        by_type: line('type_number', 'entity_type'),
-        by_entity: line('entity_number', 'entity_id'),
-        by_typed_entity: line('typed_entity_number', 'entity_id', 'entity_type'),
-        by_actor: line('actor_number', 'actor_id'),
-        by_operation: line('operation_number', 'operation'),
+      sequences: {
+        by_number: sequence('number'),
+        by_type: sequence('type_number', 'entity_type'),
+        by_entity: sequence('entity_number', 'entity_id'),
+        by_typed_entity: sequence('typed_entity_number', 'entity_id', 'entity_type'),
+        by_actor: sequence('actor_number', 'actor_id'),
+        by_operation: sequence('operation_number', 'operation'),
       },
     },
     { name: 'entity_types', indexes: {} },

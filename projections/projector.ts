@@ -28,56 +28,60 @@ export interface Collection {
    * needs no index.
    */
   readonly indexes: Readonly<Record<string, readonly string[]>>;
-  /** Numbered lines of documents. Each is also an index: on the fields that are equal along it, then the number. */
-  readonly lines?: Readonly<Record<string, Sequence>>;
+  /** Numbered sequences of documents. Each is also an index: on the fields that are equal in it, then the number. */
+  readonly sequences?: Readonly<Record<string, Sequence>>;
 }
 
 /**
- * Documents with equal values in some fields, numbered from 1 without gaps. A document without a number is in no line.
+ * Documents with equal values in some fields, numbered from 1 without gaps. A document without a number is in none.
  */
 export interface Sequence {
   readonly equal: readonly string[];
   readonly number: string;
   /**
-   * Fields whose values never decrease along the line, as `countBefore` requires. A store that cannot bisect by number
+   * Fields whose values never decrease in the order of the numbers, as `countBefore` requires. A store that cannot bisect by number
    * creates an index for each.
    */
-  readonly borders: readonly string[];
+  readonly monotonicFields: readonly string[];
 }
 
-/** Everything that a query may name as an index: the declared ones, and the lines. */
-export const indexesOf = ({ indexes, lines = {} }: Collection): Collection['indexes'] => ({
+/** Everything that a query may name as an index: the declared ones, and the sequences. */
+export const indexesOf = ({ indexes, sequences = {} }: Collection): Collection['indexes'] => ({
   ...indexes,
-  ...Object.fromEntries(Object.entries(lines).map(([name, { equal, number }]) => [name, [...equal, number]])),
+  ...Object.fromEntries(
+    Object.entries(sequences).map(([name, { equal, number }]) => [name, [...equal, number]]),
+  ),
 });
 
 export const fieldsOfIndex = (
-  { name, indexes, lines = {} }: Collection,
+  { name, indexes, sequences = {} }: Collection,
   index: string,
 ): readonly string[] => {
   if (Object.hasOwn(indexes, index)) return indexes[index] as readonly string[];
-  if (!Object.hasOwn(lines, index)) throw new Error(`The collection ${name} has no index ${index}.`);
-  const { equal, number } = lines[index] as Sequence;
+  if (!Object.hasOwn(sequences, index)) throw new Error(`The collection ${name} has no index ${index}.`);
+  const { equal, number } = sequences[index] as Sequence;
   return [...equal, number];
 };
 
 /** The field without which a document is not in the index. */
 export const neededBy = (collection: Collection, index: string): string =>
-  fieldsOfIndex(collection, index).at(Object.hasOwn(collection.lines ?? {}, index) ? -1 : 0) as string;
+  fieldsOfIndex(collection, index).at(Object.hasOwn(collection.sequences ?? {}, index) ? -1 : 0) as string;
 
-/** A line that has one equality field. */
-export const lineOfValues = ({ name, lines = {} }: Collection, line: string): Sequence => {
-  const declared = Object.hasOwn(lines, line) ? lines[line] : undefined;
+/** A sequence that has one equality field. */
+export const sequenceOfValues = ({ name, sequences = {} }: Collection, sequence: string): Sequence => {
+  const declared = Object.hasOwn(sequences, sequence) ? sequences[sequence] : undefined;
   if (declared?.equal.length !== 1)
-    throw new Error(`The collection ${name} has no line ${line} with one value.`);
+    throw new Error(`The collection ${name} has no sequence ${sequence} with one value.`);
   return declared;
 };
 
-export const lineOf = ({ name, lines = {} }: Collection, part: LinePart): Sequence => {
-  const { line, equal = [], border } = part;
-  const declared = Object.hasOwn(lines, line) ? lines[line] : undefined;
-  if (declared?.equal.length !== equal.length || !declared.borders.includes(border))
-    throw new Error(`The collection ${name} has no line ${line} with the border ${border}.`);
+export const sequenceOf = ({ name, sequences = {} }: Collection, part: SequencePart): Sequence => {
+  const { sequence, equal = [], monotonicField } = part;
+  const declared = Object.hasOwn(sequences, sequence) ? sequences[sequence] : undefined;
+  if (declared?.equal.length !== equal.length || !declared.monotonicFields.includes(monotonicField))
+    throw new Error(
+      `The collection ${name} has no sequence ${sequence} with the monotonic field ${monotonicField}.`,
+    );
   return declared;
 };
 
@@ -132,38 +136,43 @@ export interface Reader {
   get(tenantId: string, collection: string, key: string): Promise<Document | undefined>;
   find(tenantId: string, collection: string, query: Query): Promise<readonly Document[]>;
   /**
-   * The number of the last document in part of a line whose border field is before a value; if there is none, the number
+   * The number of the last document in part of a sequence whose monotonic field is before a value; if there is none, the number
    * before that part. Takes one lookup or a binary search.
    */
-  countBefore(tenantId: string, collection: string, part: LinePart, value: string): Promise<number>;
+  countBefore(tenantId: string, collection: string, part: SequencePart, value: string): Promise<number>;
   /** The same for each of these parts and each of these values, without keeping other requests waiting. */
   countsBefore(
     tenantId: string,
     collection: string,
-    parts: readonly LinePart[],
+    parts: readonly SequencePart[],
     values: readonly string[],
   ): Promise<readonly (readonly number[])[]>;
   /**
-   * The values of a line that has one equality field, in their order, and the last number of each: at most `limit`. Takes
+   * The values of a sequence that has one equality field, in their order, and the last number of each: at most `limit`. Takes
    * one lookup for each, however many documents it has.
    */
-  lineEnds(tenantId: string, collection: string, line: string, limit: number): Promise<readonly LineEnd[]>;
+  sequenceEnds(
+    tenantId: string,
+    collection: string,
+    sequence: string,
+    limit: number,
+  ): Promise<readonly SequenceEnd[]>;
 }
 
-export interface LineEnd {
+export interface SequenceEnd {
   readonly value: string;
   readonly last: number;
 }
 
-/** Part of a declared line: the documents from one number to another. */
-export interface LinePart {
-  readonly line: string;
+/** Part of a declared sequence: the documents from one number to another. */
+export interface SequencePart {
+  readonly sequence: string;
   readonly equal?: readonly Value[];
   /** Defaults to 1. */
   readonly first?: number;
   readonly last: number;
-  /** One of the line's declared borders. */
-  readonly border: string;
+  /** One that the sequence declares. */
+  readonly monotonicField: string;
 }
 
 export type Value = string | number;
@@ -173,7 +182,7 @@ export interface Selection {
   /** Left out: all documents, ordered by key. */
   readonly index?: string;
   readonly equal?: readonly Value[];
-  /** Both ends are inclusive. The field must number the documents, and alone determines their order. */
+  /** Both ends are inclusive. Documents with equal values come in any order. */
   readonly from?: Value;
   readonly upTo?: Value;
 }

@@ -17,7 +17,7 @@ import {
   runningRebuilds,
   type LedgerStatus,
   type ProjectionStatus,
-  type RebuildUnderWay,
+  type RunningRebuild,
 } from './status';
 
 /** The metrics of the service, in the Prometheus text format. */
@@ -172,7 +172,7 @@ interface LedgerSnapshot {
   readonly status: LedgerStatus;
   /** The number of events in the log up to each position. */
   readonly events: ReadonlyMap<Position, number>;
-  readonly rebuilds: readonly RebuildUnderWay[];
+  readonly rebuilds: readonly RunningRebuild[];
 }
 
 type Values = readonly (readonly [value: number, labels?: Readonly<Record<string, string>>])[];
@@ -302,7 +302,7 @@ const readings: readonly Reading[] = [
   },
   {
     name: 'rate_limits_shared',
-    help: '1 when instances count together now, 0 when this one counts for itself.',
+    help: '1 when instances share their rate counters, 0 when this one counts for itself.',
     read: ({ limits }) => flag(limits?.shared === true && limits.trouble === undefined),
   },
   {

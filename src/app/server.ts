@@ -95,7 +95,7 @@ const whenReady = async (server: Running, until: number): Promise<void> => {
 };
 
 const readerOnceReady = (server: Running, { projecting }: App): ApiDependencies['stores']['reader'] => {
-  const { reader } = cachingReader(projecting.reader);
+  const reader = cachingReader(projecting.reader);
   return (projection) => {
     if (!server.wasReady)
       throw fault('starting', 'The read models have not caught up yet.', { progress: server.progress });

@@ -40,7 +40,7 @@ export interface LedgerStatus {
   readonly decisions: { readonly parked: readonly UnreadableTenant[] };
 }
 
-export interface RebuildUnderWay {
+export interface RunningRebuild {
   readonly projection: string;
   readonly holder: string;
   /** The last step reported. Undefined: it has only just started. */
@@ -55,7 +55,7 @@ const progressOf = (step: RebuildStep | undefined): number => {
   return step.total === 0 ? 1 : step.done / step.total;
 };
 
-export const runningRebuilds = async (readModels: ReadModels): Promise<readonly RebuildUnderWay[]> => {
+export const runningRebuilds = async (readModels: ReadModels): Promise<readonly RunningRebuild[]> => {
   const { leases } = await readModels.state();
   return projections.flatMap(({ name: projection }) => {
     const { holder, note } = leases.get(rebuildLease(projection)) ?? {};

@@ -16,12 +16,6 @@ const MANY_EVENTS = 512;
 
 const RETRY_MS = 500;
 
-export interface Read {
-  readonly events: readonly LoggedEvent[];
-  /** The batch is full: there is more to read. */
-  readonly isFull: boolean;
-}
-
 export interface ReaderOptions {
   /** Called when following the log fails. It is retried. */
   readonly onError?: (error: unknown) => void;
@@ -32,11 +26,11 @@ export interface ReaderOptions {
 /** Reads the log in batches of the size that runs commit. The empty position is before everything. */
 export interface BatchReader {
   /** The events after a position that exist now. Throws if the log cannot be read. */
-  read(at: Position): Promise<Read>;
+  read(at: Position): Promise<readonly LoggedEvent[]>;
   /** The same with a read of its own, for a run that is elsewhere in the log. */
   readAlone(at: Position): Promise<readonly LoggedEvent[]>;
   /** Like `read`, but waits for new events at the end of the log, and retries when the log fails. */
-  follow(at: Position): Promise<Read>;
+  follow(at: Position): Promise<readonly LoggedEvent[]>;
   close(): Promise<void>;
 }
 
@@ -52,7 +46,7 @@ const iterate = (log: EventLog, at: Position, more: Omit<ReadFrom, 'after'>) =>
 const readMany = async (
   batches: AsyncIterator<readonly LoggedEvent[]>,
   batchEvents: number,
-): Promise<Read> => {
+): Promise<{ readonly events: readonly LoggedEvent[]; readonly isFull: boolean }> => {
   const events: LoggedEvent[] = [];
   let bytes = 0;
   for (let next = await batches.next(); next.done !== true; next = await batches.next()) {
@@ -90,31 +84,30 @@ const openReading = (log: EventLog, batchEvents: number, ending: AbortSignal) =>
   };
 
   /** If an open read turns out to have ended with its last batch, read again: it cannot see events that came since. */
-  const readOn = async (at: Position): Promise<Read> => {
+  const readOn = async (at: Position): Promise<readonly LoggedEvent[]> => {
     const kept = reading;
     const from = await open(at, false);
-    const read = await readMany(from.batches, batchEvents);
-    from.at = endOf(read.events, at);
-    if (!read.isFull) reading = undefined;
-    return read.events.length === 0 && from === kept ? readOn(at) : read;
+    const { events, isFull } = await readMany(from.batches, batchEvents);
+    from.at = endOf(events, at);
+    if (!isFull) reading = undefined;
+    return events.length === 0 && from === kept ? readOn(at) : events;
   };
 
-  const follow = async (at: Position): Promise<Read> => {
+  const follow = async (at: Position): Promise<readonly LoggedEvent[]> => {
     const from = await open(at, true);
     const { value, done } = await from.batches.next();
     const events = done === true ? [] : value;
     from.at = endOf(events, at);
-    const isFull = events.length >= MANY_EVENTS;
-    if (isFull || done === true) await close();
-    return { events, isFull };
+    if (events.length >= MANY_EVENTS || done === true) await close();
+    return events;
   };
 
   return {
     readOn,
-    readOrFollow: async (at: Position): Promise<Read> => {
+    readOrFollow: async (at: Position): Promise<readonly LoggedEvent[]> => {
       if (reading?.isFollowing === true && reading.at === at) return follow(at);
-      const read = await readOn(at);
-      return read.events.length > 0 ? read : follow(at);
+      const events = await readOn(at);
+      return events.length > 0 ? events : follow(at);
     },
     close,
   };
@@ -146,15 +139,15 @@ export const batchReader = (
     follow: async (at) => {
       while (!ending.aborted) {
         try {
-          const found = await reading.readOrFollow(at);
-          if (found.events.length > 0) return found;
+          const events = await reading.readOrFollow(at);
+          if (events.length > 0) return events;
         } catch (error) {
           await reading.close().catch(() => undefined);
           onError(error);
         }
         await pause(RETRY_MS, ending);
       }
-      return { events: [], isFull: false };
+      return [];
     },
     close: reading.close,
   };

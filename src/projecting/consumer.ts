@@ -46,9 +46,7 @@ const share = (state: State, after: Position, isFollowing: boolean): SharedBatch
   const isFirst = state.recent.every(({ end }) => end !== undefined);
   const read = async (): Promise<Batch> => {
     try {
-      const events = isFirst
-        ? (await reader[isFollowing ? 'follow' : 'read'](after)).events
-        : await reader.readAlone(after);
+      const events = await reader[isFirst ? (isFollowing ? 'follow' : 'read') : 'readAlone'](after);
       batch.end = events.at(-1)?.position ?? after;
       return batchOf(events, streams);
     } catch (error) {

@@ -22,7 +22,7 @@ const NONE: ReadonlySet<string> = new Set();
 
 export const keptLeases = (
   { lease, release, leaseMs }: Leases,
-  whats: readonly string[],
+  names: readonly string[],
   onError: Report,
   self = holderName(),
 ): KeptLeases => {
@@ -32,7 +32,7 @@ export const keptLeases = (
   let lastNote = '';
 
   const isDue = (now: number, note: string): boolean =>
-    note !== lastNote || now - triedAt >= (held.size === whats.length ? leaseMs / 2 : TRY_MS);
+    note !== lastNote || now - triedAt >= (held.size === names.length ? leaseMs / 2 : TRY_MS);
 
   return {
     hold: async (note = '') => {
@@ -41,10 +41,10 @@ export const keptLeases = (
         triedAt = now;
         lastNote = note;
         try {
-          held = await lease(whats, self, note);
+          held = await lease(names, self, note);
           heldSince = now;
         } catch (error) {
-          onError(`The leases ${whats.join(', ')} cannot be renewed.`, error);
+          onError(`The leases ${names.join(', ')} cannot be renewed.`, error);
         }
       }
       if (monotonicMs() - heldSince >= leaseMs) held = NONE;
@@ -53,7 +53,7 @@ export const keptLeases = (
     release: async () => {
       held = NONE;
       triedAt = -Infinity;
-      await release(whats, self).catch(() => undefined);
+      await release(names, self).catch(() => undefined);
     },
   };
 };

@@ -9,7 +9,7 @@ export interface Progress {
   /** Called when this process has advanced a generation. */
   moved(generation: string, position: Position, hasParked: boolean): void;
   /**
-   * Waits until every generation that any process may read has reached a position. False: not in time. Reads the pointers
+   * Waits until every generation that any process may read has reached a position. False: not in time. Reads the registry
    * after the wait, so that it also waits for generations switched to in the meantime. With no time, checks once.
    */
   reached(position: Position, withinMs: number): Promise<boolean>;
@@ -18,7 +18,7 @@ export interface Progress {
 }
 
 export interface ProgressDependencies {
-  /** The generations that any process may read, as of the last look at the pointers. */
+  /** The generations that any process may read, as of the last look at the registry. */
   readonly shown: () => readonly Generation[];
   readonly refresh: () => Promise<void>;
 }
@@ -31,7 +31,7 @@ interface Waiter {
 
 /** Other processes do not report their progress, so the store is polled. */
 const POLL_MS = 15;
-/** Pointers seldom move, so they are read before a waiter is answered, and otherwise only this often. */
+/** The registry seldom changes, so it is read before a waiter is answered, and otherwise only this often. */
 const LOOK_MS = 150;
 
 interface State extends ProgressDependencies {
@@ -56,7 +56,7 @@ const learn = ({ known }: State, name: string, position: Position): void => {
 const isKnown = ({ known }: State, generations: readonly string[], position: Position): boolean =>
   generations.every((name) => (known.get(name) ?? '') >= position);
 
-/** A removed generation has no progress; after the next look at the pointers no one waits for it. */
+/** A removed generation has no progress; after the next look at the registry no one waits for it. */
 const ask = async (state: State, generations: readonly Generation[]): Promise<'all' | 'some_removed'> => {
   let asked: 'all' | 'some_removed' = 'all';
   const shown = await Promise.all(
@@ -139,7 +139,7 @@ const wait = (state: State, position: Position, withinMs: number): Promise<boole
   });
 
 /**
- * All waiters share one loop: this process's own workers report, and the store and the pointers are polled once for all
+ * All waiters share one loop: this process's own thread reports, and the store and the registry are polled once for all
  * of them. So a write costs the same however many are waiting.
  */
 export const progress = (dependencies: ProgressDependencies): Progress => {

@@ -14,7 +14,7 @@ import { progress, type Progress } from './progress';
 import { project, runInto, type ProjectionRun } from './projection-run';
 import { projectionRuns, type RetryFilter } from './projection-runs';
 import { openActiveGenerations, type ActiveGenerations } from './active-generations';
-import { removeLeft } from './prune';
+import { removeFormerlyLive } from './prune';
 
 export interface Projecting {
   /** The generations that answer queries now. */
@@ -145,7 +145,7 @@ const projectWhileHeld = async (engine: Engine): Promise<void> => {
       known = requests;
       await reports.look(among(active.live(), held));
       const ours = projectors.filter(({ name }) => held.has(name));
-      await removeLeft(readModels, ours, state?.generations ?? []).catch((error: unknown) =>
+      await removeFormerlyLive(readModels, ours, state?.generations ?? []).catch((error: unknown) =>
         onError('A generation that is no longer live cannot be removed.', error),
       );
       await followRegistry(engine, Math.max(RENEW_MS, readModels.pollMs));

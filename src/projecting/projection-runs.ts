@@ -100,7 +100,7 @@ export const projectionRuns = (dependencies: {
           await project(run, urgently(consumer.follow), { abort: signal, pace: urgentPace });
         else await project(run, consumer.follow, { abort: signal, pace });
       } catch (error) {
-        // A removed generation is no longer needed, and the pointers will soon say so.
+        // A removed generation is no longer needed, and the registry will soon say so.
         if (codeOf(error) !== 'generation_removed')
           onError(`Projecting ${generationName(live.generation.id)} failed; retrying.`, error);
         await pause(RETRY_MS, signal);

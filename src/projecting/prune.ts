@@ -66,7 +66,7 @@ export const prune = async (
 const UNREAD_MS = 20_000;
 
 /** Removes what was live before the last switch, once nobody can read it any more. For the process that projects. */
-export const removeLeft = async (
+export const removeFormerlyLive = async (
   readModels: ReadModels,
   projectors: readonly Projector[],
   generations: readonly StoredGeneration[],

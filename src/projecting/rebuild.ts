@@ -292,11 +292,11 @@ export interface RebuildPlan {
   /** Events to read. */
   readonly events: number;
   /** The generation that an earlier rebuild has begun, and that it would resume. */
-  readonly goes_on_with: string | null;
+  readonly resumes: string | null;
   /** The generation that it would compare with. */
   readonly live: string | null;
   /** The process whose rebuild would have to finish first. */
-  readonly rebuilt_by: string | null;
+  readonly running_by: string | null;
 }
 
 export const planRebuild = async (
@@ -313,8 +313,8 @@ export const planRebuild = async (
     projection: name,
     version,
     events: head === undefined ? 0 : await log.distance(control?.to?.position, head.position),
-    goes_on_with: left === undefined ? null : generationName(left),
+    resumes: left === undefined ? null : generationName(left),
     live: live === undefined ? null : generationName(live),
-    rebuilt_by: (await readModels.state()).leases.get(rebuildLease(name))?.holder ?? null,
+    running_by: (await readModels.state()).leases.get(rebuildLease(name))?.holder ?? null,
   };
 };

@@ -31,7 +31,7 @@ export const readSetAside = async (ledgerLog: LedgerLog): Promise<SetAside> => {
 };
 
 /** The result of setting aside an event. */
-export interface DoneAside {
+export interface SetAsideResult {
   readonly tenantId: string;
   /** The projections that skip the event. */
   readonly skipped: readonly string[];
@@ -63,7 +63,7 @@ const parkedAt = async (
 export const setAside = async (
   { log, streams, live }: LedgerLog & { live: readonly LiveGeneration[] },
   input: { eventId: string; reason: string; actor: Actor; at: string },
-): Promise<DoneAside> => {
+): Promise<SetAsideResult> => {
   const { eventId, reason, actor, at } = input;
   const found = await parkedAt(live, eventId);
   const [first] = found;

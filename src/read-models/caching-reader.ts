@@ -3,7 +3,7 @@ import { currentTurn } from '../async/turns';
 import type { Reader } from './read-models';
 
 /** Above this number of answers, all are dropped. */
-const MAX_REMEMBERED = 2_000;
+const MAX_CACHED = 2_000;
 /** Callers choose parts of a query's name, so answers with long names are not cached. */
 const MAX_NAME_LENGTH = 1_000;
 
@@ -18,7 +18,7 @@ const cached = (reader: Reader): Queries => {
     const known = answers.get(name);
     if (known !== undefined) return known as Promise<T>;
     if (name.length > MAX_NAME_LENGTH) return ask();
-    if (answers.size >= MAX_REMEMBERED) answers.clear();
+    if (answers.size >= MAX_CACHED) answers.clear();
     const answer = ask();
     answers.set(name, answer);
     answer.catch(() => answers.delete(name));
@@ -37,28 +37,18 @@ const cached = (reader: Reader): Queries => {
           ),
     countBefore: (...args) => once(`countBefore ${JSON.stringify(args)}`, () => reader.countBefore(...args)),
     countsBefore: reader.countsBefore,
-    lineEnds: reader.lineEnds,
+    sequenceEnds: reader.sequenceEnds,
   };
 };
 
 /** A new object each time, so that nothing cached by its identity outlives it. */
-const uncached = ({ get, find, countBefore, countsBefore, lineEnds }: Reader): Queries => ({
+const uncached = ({ get, find, countBefore, countsBefore, sequenceEnds }: Reader): Queries => ({
   get,
   find,
   countBefore,
   countsBefore,
-  lineEnds,
+  sequenceEnds,
 });
-
-/** Readers that only ask the store whether anything has changed, for as long as nothing has. */
-export interface RememberingReaders {
-  /**
-   * Its answers are no older than the start of this turn of the event loop, whichever process made the last change;
-   * calls within a turn share one look at the store. So a request that arrived in an earlier turn sees everything that
-   * was visible when it arrived.
-   */
-  reader(projection: string): Queries;
-}
 
 interface Known {
   readonly of: Reader;
@@ -67,22 +57,25 @@ interface Known {
   readonly reader: Queries;
 }
 
-/** A store that cannot tell whether it has changed is queried every time. */
-export const cachingReader = (readerOf: (projection: string) => Reader): RememberingReaders => {
+/**
+ * Readers that only ask the store whether anything has changed, for as long as nothing has. Their answers are no older
+ * than the start of this turn of the event loop, whichever process made the last change; calls within a turn share one
+ * look at the store. So a request that arrived in an earlier turn sees everything that was visible when it arrived. A
+ * store that cannot tell whether it has changed is queried every time.
+ */
+export const cachingReader = (readerOf: (projection: string) => Reader) => {
   const known = new Map<string, Known>();
 
-  return {
-    reader: (projection) => {
-      const of = readerOf(projection);
-      const turn = currentTurn();
-      const last = known.get(projection);
-      if (last?.of === of && last.turn === turn) return last.reader;
-      const token = of.changeToken?.();
-      if (token === undefined) return uncached(of);
-      const isUnchanged = last?.of === of && last.token === token;
-      const reader = isUnchanged ? last.reader : cached(of);
-      known.set(projection, { of, token, turn, reader });
-      return reader;
-    },
+  return (projection: string): Queries => {
+    const of = readerOf(projection);
+    const turn = currentTurn();
+    const last = known.get(projection);
+    if (last?.of === of && last.turn === turn) return last.reader;
+    const token = of.changeToken?.();
+    if (token === undefined) return uncached(of);
+    const isUnchanged = last?.of === of && last.token === token;
+    const reader = isUnchanged ? last.reader : cached(of);
+    known.set(projection, { of, token, turn, reader });
+    return reader;
   };
 };

@@ -50,7 +50,7 @@ export const unreadable = (id: GenerationId, error: unknown): Generation => {
       find: fail,
       countBefore: fail,
       countsBefore: fail,
-      lineEnds: fail,
+      sequenceEnds: fail,
       scan: fail,
       applied: fail,
     },

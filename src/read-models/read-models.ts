@@ -99,8 +99,8 @@ export interface Leases {
    * Takes or renews leases: returns those that `holder` has now. Leases only avoid duplicate work; correctness depends on
    * `commit` and `makeLive` alone. A lease is free earlier if the store detects that its holder is gone.
    */
-  lease(whats: readonly string[], holder: string, note?: string): Promise<ReadonlySet<string>>;
-  release(whats: readonly string[], holder: string): Promise<void>;
+  lease(names: readonly string[], holder: string, note?: string): Promise<ReadonlySet<string>>;
+  release(names: readonly string[], holder: string): Promise<void>;
 }
 
 export const newGeneration = (projection: string, version: number): GenerationId => ({

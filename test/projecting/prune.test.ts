@@ -1,5 +1,5 @@
 import { projectingLease } from '../../src/projecting/lease';
-import { prune, removeLeft, unusedGenerations } from '../../src/projecting/prune';
+import { prune, removeFormerlyLive, unusedGenerations } from '../../src/projecting/prune';
 import { generationName, type GenerationId, type ReadModels } from '../../src/read-models/read-models';
 import { createAndOpen } from '../support/generations';
 import { deferred } from '../support/waiting';
@@ -163,18 +163,18 @@ describe('the process that projects', () => {
     const { generations } = await harness.readModels.state();
     const after = (ms: number) =>
       generations.map((row) => (row.leftMs === undefined ? row : { ...row, leftMs: ms }));
-    await removeLeft(harness.readModels, [lines], after(5_000));
+    await removeFormerlyLive(harness.readModels, [lines], after(5_000));
     expect(await numbersIn(harness.readModels)).toHaveLength(3);
     // The store itself looks at the time as well.
-    await removeLeft(harness.readModels, [lines], after(60_000));
+    await removeFormerlyLive(harness.readModels, [lines], after(60_000));
     expect(await numbersIn(harness.readModels)).toHaveLength(3);
     const later: ReadModels = {
       ...harness.readModels,
       remove: (id, unless) => harness.readModels.remove(id, { ...unless, leftWithinMs: 0 }),
     };
-    await removeLeft(later, [{ ...lines, version: 2 }], after(60_000));
+    await removeFormerlyLive(later, [{ ...lines, version: 2 }], after(60_000));
     expect(await numbersIn(harness.readModels)).toHaveLength(3);
-    await removeLeft(later, [lines], after(60_000));
+    await removeFormerlyLive(later, [lines], after(60_000));
     expect(await numbersIn(harness.readModels)).toEqual(['lines_v1_2', 'lines_v1_3']);
   });
 });

@@ -26,7 +26,7 @@ describe.each<[string, LogFilter]>([
       return log.reader.countBefore(...question);
     },
     countsBefore: (...question) => log.reader.countsBefore(...question),
-    lineEnds: (...question) => log.reader.lineEnds(...question),
+    sequenceEnds: (...question) => log.reader.sequenceEnds(...question),
   };
   const after = ({ id }: Pick<LogRow, 'id'>, number: number) =>
     findLogs(reader, TENANT, { filter, page: 1, size: SIZE, olderThan: { id, number } });

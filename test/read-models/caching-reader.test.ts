@@ -15,7 +15,7 @@ const collections: readonly Collection[] = [
   {
     name: 'notes',
     indexes: { by_shelf: ['shelf'] },
-    lines: { on_shelf: { equal: ['shelf'], number: 'place', borders: ['moment'] } },
+    sequences: { on_shelf: { equal: ['shelf'], number: 'place', monotonicFields: ['moment'] } },
   },
 ];
 const FIRST = { index: 'by_shelf', equal: ['a'], limit: 1 };
@@ -67,7 +67,7 @@ describe('readers with a cache', () => {
   const asking =
     (readers: ReturnType<typeof cachingReader>) => async (): Promise<readonly (Document | undefined)[]> => {
       await yieldToEventLoop();
-      const reader = readers.reader('notes');
+      const reader = readers('notes');
       return [await reader.get(TENANT, 'notes', 'one'), ...(await reader.find(TENANT, 'notes', FIRST))];
     };
   const both = (text: string) => [
@@ -92,11 +92,11 @@ describe('readers with a cache', () => {
     key: `note ${place}`,
     document: { shelf: 'b', place, moment, of: tenantId },
   });
-  const onShelf = { line: 'on_shelf', equal: ['b'], last: 2, border: 'moment' };
+  const onShelf = { sequence: 'on_shelf', equal: ['b'], last: 2, monotonicField: 'moment' };
 
-  it('look up a border once while nothing changes, however many pages are requested', async () => {
+  it('count the documents before a value once while nothing changes, however many pages are requested', async () => {
     await commit(note(TENANT, 1, '1'), note(TENANT, 2, '3'));
-    const { reader } = cachingReader(() => here.reader);
+    const reader = cachingReader(() => here.reader);
     const numbers = async (): Promise<readonly number[]> => {
       await yieldToEventLoop();
       const notes = reader('notes');
@@ -116,7 +116,7 @@ describe('readers with a cache', () => {
   it('distinguish tenants with equally many documents, under the same keys, that make the same queries', async () => {
     const [one, two] = [TENANT, OTHER_TENANT];
     await commit(note(one, 1, '1'), note(one, 2, '3'), note(two, 1, '1'), note(two, 2, '1'));
-    const { reader } = cachingReader(() => here.reader);
+    const reader = cachingReader(() => here.reader);
     const first = { index: 'by_shelf', equal: ['b'], limit: 1 };
     for (const round of [1, 2])
       for (const [tenantId, before] of [
@@ -153,19 +153,19 @@ describe('readers with a cache', () => {
       areAllThere: { ...query, areAllThere: true },
     };
     const parts = { ...onShelf, equal: ['b'], first: 1, last: 3 };
-    const borders = [
+    const questions = [
       parts,
       { ...parts, first: 3 },
       { ...parts, last: 1 },
       { ...parts, equal: ['a'], last: 0 },
     ];
-    const notes = cachingReader(() => here.reader).reader('notes');
+    const notes = cachingReader(() => here.reader)('notes');
     for (const [part, asked] of Object.entries({ none: query, ...changed }))
       expect([part, await notes.find(TENANT, 'notes', asked)]).toEqual([
         part,
         await here.reader.find(TENANT, 'notes', asked),
       ]);
-    for (const asked of borders)
+    for (const asked of questions)
       for (const value of ['0', '2', '4'])
         expect([asked, value, await notes.countBefore(TENANT, 'notes', asked, value)]).toEqual([
           asked,
@@ -200,7 +200,7 @@ describe('readers with a cache', () => {
     const readers = cachingReader(() => all[live]!);
     const now = async () => {
       await yieldToEventLoop();
-      return readers.reader('notes');
+      return readers('notes');
     };
     const first = await now();
     expect(await now()).toBe(first);
@@ -229,16 +229,16 @@ describe('readers with a cache', () => {
     const readers = cachingReader(() => plain);
     const ask = asking(readers);
     await ask();
-    const before = readers.reader('notes');
+    const before = readers('notes');
     await ask();
     expect(here.reads.count).toBe(4);
-    expect(readers.reader('notes')).not.toBe(before);
+    expect(readers('notes')).not.toBe(before);
   });
 
   it('do not cache pages, long queries, or more than their bound', async () => {
     const readers = cachingReader(() => here.reader);
     await yieldToEventLoop();
-    const reader = readers.reader('notes');
+    const reader = readers('notes');
     for (let i = 0; i < 3; i += 1) await reader.find(TENANT, 'notes', { ...FIRST, limit: 20 });
     for (let i = 0; i < 3; i += 1) await reader.get(TENANT, 'notes', 'x'.repeat(1_000));
     expect(here.reads.count).toBe(6);

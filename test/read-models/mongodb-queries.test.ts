@@ -8,10 +8,10 @@ import type { Collection, Document, Reader } from '../../projections/projector';
 import { findTenant } from '../../projections/tenants';
 import { reportUsage } from '../../projections/usage';
 import {
-  borderIn,
+  sidesOf,
   findIn,
   indexesFor,
-  lineEndsIn,
+  sequenceEndsIn,
   type MongoQuery,
 } from '../../src/read-models/mongodb/queries';
 import { idOf, storedTenant, type Stored } from '../../src/read-models/mongodb/layout';
@@ -91,12 +91,12 @@ const askedBy = async (ask: (reader: Reader) => Promise<unknown>) => {
       return [row];
     },
     countBefore: async (tenantId, name, part, value) => {
-      const { before, from } = borderIn(collectionOf(name), tenantId, part, value);
+      const { before, from } = sidesOf(collectionOf(name), tenantId, part, value);
       for (const one of [before, from]) asked.push({ ...one, collection: collectionOf(name) });
-      return part.line === 'by_entity' ? part.last : part.last - 1;
+      return part.sequence === 'by_entity' ? part.last : part.last - 1;
     },
     countsBefore: async (_, __, parts, values) => parts.map(({ last }) => values.map(() => last)),
-    lineEnds: async () => [{ value: 'read', last: 9 }],
+    sequenceEnds: async () => [{ value: 'read', last: 9 }],
   };
   await ask(reader);
   return asked;
@@ -139,14 +139,14 @@ describe('every query to MongoDB', () => {
   it('is covered by this list', async () => {
     const asked = (await Promise.all(questions.map(([, ask]) => askedBy(ask)))).flat();
     const hints = new Set(asked.map(({ options }) => Object.keys(options.hint).join(' ')));
-    for (const line of ['number', 'type_number', 'entity_number', 'typed_entity_number'])
-      expect([...hints].filter((hint) => hint.includes(`doc.${line}`)).length).toBeGreaterThanOrEqual(2);
+    for (const sequence of ['number', 'type_number', 'entity_number', 'typed_entity_number'])
+      expect([...hints].filter((hint) => hint.includes(`doc.${sequence}`)).length).toBeGreaterThanOrEqual(2);
     expect(hints).toContain('t doc.digest _id');
     expect(hints).toContain('t doc.live_in doc.ends_at _id');
   });
 });
 
-/** As many rows as the heads say, one a minute, all on one line of each kind. */
+/** As many rows as the heads say, one a minute, all in one sequence of each kind. */
 const ROWS = 1_000;
 const rowAt = (number: number): Document => ({
   number,
@@ -199,7 +199,7 @@ describeMongodb('every query to a real MongoDB', () => {
     expect(returned).toBeGreaterThan(500);
   });
 
-  it('jumps from one value of a line to the next, whatever is between', async () => {
+  it('jumps from one value of a sequence to the next, whatever is between', async () => {
     const { db } = await connectMongodb();
     const rows = db.collection<Stored>('ends');
     await rows.createIndexes([...indexesFor(collectionOf('rows'))]);
@@ -212,7 +212,7 @@ describeMongodb('every query to a real MongoDB', () => {
         doc: { ...rowAt(at + 1), operation: operations[at % operations.length] ?? '' },
       })),
     );
-    const { pipeline, hint } = lineEndsIn(collectionOf('rows'), TENANT, 'by_operation', 100);
+    const { pipeline, hint } = sequenceEndsIn(collectionOf('rows'), TENANT, 'by_operation', 100);
     const explained = JSON.stringify(await rows.aggregate(pipeline, { hint }).explain('executionStats'));
     expect(explained).toContain('"stage":"DISTINCT_SCAN"');
     expect(explained).toMatch(/"totalKeysExamined":[1-5],"totalDocsExamined":0/);

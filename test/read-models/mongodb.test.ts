@@ -151,7 +151,7 @@ describeMongodb('read models in MongoDB', () => {
     ['cannot send its answers', (gate) => gate.lose('answers')],
   ])('fail every query within a second if the server %s', async (_, happens) => {
     const { gate, reader } = await behindGate();
-    const part = { line: 'on_shelf', equal: ['a'], last: 1, border: 'moment' };
+    const part = { sequence: 'on_shelf', equal: ['a'], last: 1, monotonicField: 'moment' };
     const queries: Readonly<Record<string, () => Promise<unknown>>> = {
       get: () => reader.get(ONE, 'notes', 'a'),
       find: () => reader.find(ONE, 'notes', { index: 'by_shelf', equal: ['a'], limit: 1 }),

@@ -1,7 +1,7 @@
 import { findLogs, walkLogs, type LogFilter, type SeenRow } from '../../projections/log-pages';
 import { listEntityTypes, logs } from '../../projections/logs';
 import type { Collection, Query, Reader } from '../../projections/projector';
-import { borderIn, findIn, lineEndsIn, parkedIn } from '../../src/read-models/sqlite/tables';
+import { monotonicValueIn, findIn, sequenceEndsIn, parkedIn } from '../../src/read-models/sqlite/tables';
 import { openForReading, type Database } from '../../src/sqlite/database';
 import { filledLog, TENANT } from '../support/log-rows';
 
@@ -44,12 +44,12 @@ describe('queries of logs', () => {
         return log.reader.find(tenantId, name, query);
       },
       countBefore: (tenantId, name, part, value) => {
-        const sql = borderIn(collectionOf(name), part);
+        const sql = monotonicValueIn(collectionOf(name), part);
         plans.add(planOf({ sql, values: [...(part.equal ?? []), 1] }).join('; '));
         return log.reader.countBefore(tenantId, name, part, value);
       },
       countsBefore: log.reader.countsBefore,
-      lineEnds: log.reader.lineEnds,
+      sequenceEnds: log.reader.sequenceEnds,
     };
     await ask(reader);
     return [...plans];
@@ -109,8 +109,8 @@ describe('queries of logs', () => {
     expect(await plansOf(ask)).toEqual(expected);
   });
 
-  it('find the values of a line by one seek each', () => {
-    const plan = planOf({ sql: lineEndsIn(collectionOf('rows'), 'by_operation'), values: [10] });
+  it('find the values of a sequence by one seek each', () => {
+    const plan = planOf({ sql: sequenceEndsIn(collectionOf('rows'), 'by_operation'), values: [10] });
     const seeks = plan.filter((step) => step.includes('docs_rows'));
     expect(seeks).toEqual([
       'SEARCH docs_rows USING COVERING INDEX rows_by_operation (tenant=?)',

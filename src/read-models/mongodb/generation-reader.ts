@@ -1,5 +1,5 @@
 import type { Filter, FindOptions } from 'mongodb';
-import type { Collection, Document, LinePart } from '../../../projections/projector';
+import type { Collection, Document, SequencePart } from '../../../projections/projector';
 import { beforeDeadline, monotonicMs, pause } from '../../async/clock';
 import { codeOf, fault, messageOf } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
@@ -17,7 +17,7 @@ import {
   type Stored,
   type StoredControl,
 } from './layout';
-import { borderIn, findIn, lineEndsIn } from './queries';
+import { sidesOf, findIn, sequenceEndsIn } from './queries';
 
 /** The timeout of a query. */
 const QUERY_MS = 900;
@@ -79,7 +79,7 @@ export const assertNotDropped = async (opened: OpenGeneration, collection: strin
 };
 
 /** The same, but not again for a while. */
-const mustBeWholeLately = async (opened: OpenGeneration, collection: string): Promise<void> => {
+const assertNotDroppedRecently = async (opened: OpenGeneration, collection: string): Promise<void> => {
   const { wholeAt } = opened;
   if (monotonicMs() - (wholeAt.get(collection) ?? -Infinity) < WHOLE_MS) return;
   await assertNotDropped(opened, collection);
@@ -107,7 +107,7 @@ export const loadStored = async (
       const question = { filter: { _id: { $in: chunk } }, options: { batchSize: chunk.length + 1 } };
       for (const row of await fetch(opened, collection, question)) rows.set(row._id, row);
     }
-    if (rows.size < all.length) await mustBeWholeLately(opened, collection);
+    if (rows.size < all.length) await assertNotDroppedRecently(opened, collection);
   };
   await settleAll([...wanted].map(([collection, wantedIds]) => load(collection, [...wantedIds])));
   return keys.map(({ collection }, i) => found.get(collection)?.get(ids[i] as string));
@@ -131,7 +131,7 @@ const scan =
 const countBefore =
   (opened: OpenGeneration): Reader['countBefore'] =>
   async (tenantId, collection, part, value) => {
-    const { before, from, numberOf } = borderIn(declaredIn(opened, collection), tenantId, part, value);
+    const { before, from, numberOf } = sidesOf(declaredIn(opened, collection), tenantId, part, value);
     const [[last], [next]] = await Promise.all([
       fetch(opened, collection, before, QUERY_MS),
       fetch(opened, collection, from, QUERY_MS),
@@ -159,10 +159,10 @@ const countsBefore =
   (opened: OpenGeneration): Reader['countsBefore'] =>
   async (tenantId, collection, parts, values) => {
     const declared = declaredIn(opened, collection);
-    const noneIn = ({ first = 1 }: LinePart): number => first - 1;
+    const noneIn = ({ first = 1 }: SequencePart): number => first - 1;
     const counts = parts.map((part) => values.map(() => noneIn(part)));
-    const borders = parts.map((part) => values.map((value) => borderIn(declared, tenantId, part, value)));
-    const [first, ...others] = borders.flatMap((ofPart, part) =>
+    const sides = parts.map((part) => values.map((value) => sidesOf(declared, tenantId, part, value)));
+    const [first, ...others] = sides.flatMap((ofPart, part) =>
       ofPart.map(({ before: { filter, options } }, value) => [
         { $match: filter },
         { $sort: options.sort },
@@ -178,17 +178,17 @@ const countsBefore =
       .toArray();
     if (found.length === 0) await assertNotDropped(opened, collection);
     for (const { part: at, value, doc } of found) {
-      const part = parts[at] as LinePart;
-      const number = borders[at]?.[value]?.numberOf({ doc } as Stored) ?? 0;
+      const part = parts[at] as SequencePart;
+      const number = sides[at]?.[value]?.numberOf({ doc } as Stored) ?? 0;
       (counts[at] as number[])[value] = Math.min(Math.max(number, noneIn(part)), part.last);
     }
     return counts;
   };
 
-const lineEnds =
-  (opened: OpenGeneration): Reader['lineEnds'] =>
-  async (tenantId, collection, line, limit) => {
-    const { pipeline, hint } = lineEndsIn(declaredIn(opened, collection), tenantId, line, limit);
+const sequenceEnds =
+  (opened: OpenGeneration): Reader['sequenceEnds'] =>
+  async (tenantId, collection, sequence, limit) => {
+    const { pipeline, hint } = sequenceEndsIn(declaredIn(opened, collection), tenantId, sequence, limit);
     const found = await documentsIn(opened, collection)
       .aggregate<{ readonly _id: string; readonly last: number }>(pipeline, { hint, maxTimeMS: QUERY_MS })
       .toArray();
@@ -257,7 +257,7 @@ export const generationReader = (opened: OpenGeneration): Reader => {
     find: asking(find(opened)),
     countBefore: asking(countBefore(opened)),
     countsBefore: asking(countsBefore(opened)),
-    lineEnds: asking(lineEnds(opened)),
+    sequenceEnds: asking(sequenceEnds(opened)),
     scan: (...scope) => run(scan(opened)(...scope)),
     applied: async () => {
       const { applied, applied_n } = await within(opened.control());

@@ -2,11 +2,11 @@ import type { Filter, FindOptions, IndexDescription, Sort } from 'mongodb';
 import {
   fieldsOfIndex,
   indexesOf,
-  lineOf,
-  lineOfValues,
+  sequenceOf,
+  sequenceOfValues,
   neededBy,
   type Collection,
-  type LinePart,
+  type SequencePart,
   type Sequence,
   type Query,
   type Value,
@@ -29,24 +29,24 @@ const fieldOf = (field: string): string => `doc.${field}`;
 const keysOf = (fields: readonly string[]): Record<string, 1> =>
   Object.fromEntries(fields.map((field) => [field, 1]));
 
-/** The number of a line is unique along it, so that its index needs no `_id`, which would be most of its size. */
+/** The number of a document is unique in its sequence, so that its index needs no `_id`, which would be most of its size. */
 const indexKeyOf = (collection: Collection, index: string): Record<string, 1> => {
-  const isLine = Object.hasOwn(collection.lines ?? {}, index);
+  const isSequence = Object.hasOwn(collection.sequences ?? {}, index);
   const fields = fieldsOfIndex(collection, index).map(fieldOf);
-  return keysOf(['t', ...fields, ...(isLine ? [] : ['_id'])]);
+  return keysOf(['t', ...fields, ...(isSequence ? [] : ['_id'])]);
 };
 
-const borderKeyOf = ({ equal, number }: Sequence, border: string): Record<string, 1> =>
-  keysOf(['t', ...[...equal, border, number].map(fieldOf)]);
+const monotonicKeyOf = ({ equal, number }: Sequence, monotonicField: string): Record<string, 1> =>
+  keysOf(['t', ...[...equal, monotonicField, number].map(fieldOf)]);
 
-/** The indexes of a line have only the documents that are on it. */
-const lineIndexes = (collection: Collection, name: string, line: Sequence): IndexDescription[] => {
-  const partialFilterExpression = { [fieldOf(line.number)]: { $exists: true } };
+/** The indexes of a sequence have only its documents. */
+const sequenceIndexes = (collection: Collection, name: string, sequence: Sequence): IndexDescription[] => {
+  const partialFilterExpression = { [fieldOf(sequence.number)]: { $exists: true } };
   return [
     { name, key: indexKeyOf(collection, name), partialFilterExpression },
-    ...line.borders.map((border) => ({
-      name: `${name}_before_${border}`,
-      key: borderKeyOf(line, border),
+    ...sequence.monotonicFields.map((monotonicField) => ({
+      name: `${name}_before_${monotonicField}`,
+      key: monotonicKeyOf(sequence, monotonicField),
       partialFilterExpression,
     })),
   ];
@@ -55,14 +55,16 @@ const lineIndexes = (collection: Collection, name: string, line: Sequence): Inde
 /** The indexes of a collection besides `_id`. */
 export const indexesFor = (collection: Collection): IndexDescription[] => [
   ...Object.keys(collection.indexes).map((name) => ({ name, key: indexKeyOf(collection, name) })),
-  ...Object.entries(collection.lines ?? {}).flatMap(([name, line]) => lineIndexes(collection, name, line)),
+  ...Object.entries(collection.sequences ?? {}).flatMap(([name, sequence]) =>
+    sequenceIndexes(collection, name, sequence),
+  ),
 ];
 
 /** The fields of all indexes. */
 export const indexedFields = (collection: Collection): readonly string[] => [
   ...new Set([
     ...Object.values(indexesOf(collection)).flat(),
-    ...Object.values(collection.lines ?? {}).flatMap(({ borders }) => borders),
+    ...Object.values(collection.sequences ?? {}).flatMap(({ monotonicFields }) => monotonicFields),
   ]),
 ];
 
@@ -115,8 +117,8 @@ export const findIn = (collection: Collection, tenantId: string, query: Query): 
   return { filter, options: { sort, limit, batchSize: limit, projection, hint } };
 };
 
-export interface Border {
-  /** The last document before the border. */
+export interface Sides {
+  /** The last document before the value. */
   readonly before: MongoQuery;
   /** The first document that is not before it. */
   readonly from: MongoQuery;
@@ -124,23 +126,28 @@ export interface Border {
 }
 
 /**
- * The queries for both sides of a border on a line. They leave out which part of it: a condition on the number, which
- * comes after the border in the index, would have to be checked row by row.
+ * The queries for both sides of a value in a sequence. They leave out which part of it: a condition on the number, which
+ * comes after the monotonic field in the index, would have to be checked row by row.
  */
-export const borderIn = (collection: Collection, tenantId: string, part: LinePart, value: string): Border => {
-  const { equal = [], border } = part;
-  const declared = lineOf(collection, part);
+export const sidesOf = (
+  collection: Collection,
+  tenantId: string,
+  part: SequencePart,
+  value: string,
+): Sides => {
+  const { equal = [], monotonicField } = part;
+  const declared = sequenceOf(collection, part);
   const number = fieldOf(declared.number);
   const along: Record<string, unknown> = { t: storedTenant(tenantId) };
   declared.equal.forEach((field, i) => (along[fieldOf(field)] = storedValue(equal[i] as Value)));
   const ask = (side: Record<string, unknown>, direction: Direction): MongoQuery => ({
-    filter: { ...along, [fieldOf(border)]: side, [number]: { $ne: null } },
+    filter: { ...along, [fieldOf(monotonicField)]: side, [number]: { $ne: null } },
     options: {
-      sort: sortBy([fieldOf(border), number], direction),
+      sort: sortBy([fieldOf(monotonicField), number], direction),
       limit: 1,
       batchSize: 1,
       projection: { _id: 0, [number]: 1 },
-      hint: borderKeyOf(declared, border),
+      hint: monotonicKeyOf(declared, monotonicField),
     },
   });
   return {
@@ -151,11 +158,11 @@ export const borderIn = (collection: Collection, tenantId: string, part: LinePar
 };
 
 /**
- * The values of a line and the last number of each. Descending, and with the first of each: so the server jumps from one
+ * The values of a sequence and the last number of each. Descending, and with the first of each: so the server jumps from one
  * value to the next in the index, without reading what is between (DISTINCT_SCAN).
  */
-export const lineEndsIn = (collection: Collection, tenantId: string, line: string, limit: number) => {
-  const declared = lineOfValues(collection, line);
+export const sequenceEndsIn = (collection: Collection, tenantId: string, sequence: string, limit: number) => {
+  const declared = sequenceOfValues(collection, sequence);
   const [value, number] = [fieldOf(declared.equal[0] as string), fieldOf(declared.number)];
   return {
     pipeline: [
@@ -165,6 +172,6 @@ export const lineEndsIn = (collection: Collection, tenantId: string, line: strin
       { $sort: { _id: 1 } },
       { $limit: limit },
     ],
-    hint: indexKeyOf(collection, line),
+    hint: indexKeyOf(collection, sequence),
   };
 };

@@ -70,7 +70,7 @@ const rowsOfUnknown = async ({
   const listed = await db.listCollections({}, { nameOnly: true }).toArray();
   const found = listed.map(({ name }) => generationOf(name)).filter((id) => id !== undefined);
   return Object.fromEntries(
-    found.map((id) => [generationName(id), { damage: 'it is not of this registry.' }]),
+    found.map((id) => [generationName(id), { damage: 'the registry that listed it was lost.' }]),
   );
 };
 
@@ -129,7 +129,7 @@ export const registryDocument = (connection: MongoConnection, log: string): Regi
   };
 };
 
-const lineOf = ({ projection, version }: Pick<GenerationId, 'projection' | 'version'>): string =>
+const versionName = ({ projection, version }: Pick<GenerationId, 'projection' | 'version'>): string =>
   `${projection}_v${version}`;
 
 /** Undefined: there is no such generation. */
@@ -185,7 +185,7 @@ const stateOf = (found: Found): RegistryState => {
       const damage = row.damage ?? (age === undefined ? undefined : 'its creation was interrupted.');
       return {
         ...id,
-        isLive: live[lineOf(id)] === id.generation,
+        isLive: live[versionName(id)] === id.generation,
         ...(left === undefined ? {} : { leftMs: left }),
         ...(damage === undefined ? {} : { damage }),
       };
@@ -201,7 +201,7 @@ const stateOf = (found: Found): RegistryState => {
 const isRefused = (now: Found, id: GenerationId, unless: RemovalGuard): boolean => {
   const held = heldIn(now);
   if (unless.held?.some((what) => held.has(what)) === true) return true;
-  if (unless.live === true && now.live?.[lineOf(id)] === id.generation) return true;
+  if (unless.live === true && now.live?.[versionName(id)] === id.generation) return true;
   return (ageOf(now, rowOf(now, id)?.left_at) ?? Infinity) < (unless.leftWithinMs ?? 0);
 };
 
@@ -215,10 +215,10 @@ export const beginRemoval = (
     const row = rowOf(now, id);
     if (row === undefined || isRefused(now, id, unless)) return undefined;
     const mark = literal(row.damage ?? BEING_REMOVED);
-    const isLive = now.live?.[lineOf(id)] === id.generation;
+    const isLive = now.live?.[versionName(id)] === id.generation;
     return [
       { $set: { [`generations.${generationName(id)}.damage`]: mark } },
-      ...(isLive ? [{ $unset: `live.${lineOf(id)}` }] : []),
+      ...(isLive ? [{ $unset: `live.${versionName(id)}` }] : []),
     ];
   });
 
@@ -247,16 +247,16 @@ const taken = (what: string, holder: string, note: string): MongoDocument => {
 
 const leasesOn = ({ update }: RegistryDocument) => ({
   leaseMs: LEASE_MS,
-  lease: async (whats: readonly string[], holder: string, note = '') => {
-    const set = Object.fromEntries(whats.map((what) => [pathOf(what), taken(what, holder, note)]));
+  lease: async (names: readonly string[], holder: string, note = '') => {
+    const set = Object.fromEntries(names.map((what) => [pathOf(what), taken(what, holder, note)]));
     const { leases } = await update([{ $set: set }]);
-    return new Set(whats.filter((what) => leases?.[what]?.holder === holder));
+    return new Set(names.filter((what) => leases?.[what]?.holder === holder));
   },
-  release: async (whats: readonly string[], holder: string) => {
+  release: async (names: readonly string[], holder: string) => {
     const kept = (what: string) => ({
       $cond: [{ $eq: [`$${pathOf(what)}.holder`, literal(holder)] }, '$$REMOVE', `$${pathOf(what)}`],
     });
-    await update([{ $set: Object.fromEntries(whats.map((what) => [pathOf(what), kept(what)])) }]);
+    await update([{ $set: Object.fromEntries(names.map((what) => [pathOf(what), kept(what)])) }]);
   },
 });
 
@@ -268,14 +268,14 @@ export const registryOf = (document: RegistryDocument) =>
       let isLive = false;
       await document.change((now) => {
         const row = rowOf(now, id);
-        const live = now.live?.[lineOf(id)];
+        const live = now.live?.[versionName(id)];
         isLive = row !== undefined && row.damage === undefined && live === expected;
         if (!isLive || live === id.generation) return undefined;
         const left = generationName({ ...id, generation: live ?? '' });
         return [
           {
             $set: {
-              [`live.${lineOf(id)}`]: literal(id.generation),
+              [`live.${versionName(id)}`]: literal(id.generation),
               ...(live === undefined ? {} : { [`generations.${left}.left_at`]: '$$NOW' }),
             },
           },

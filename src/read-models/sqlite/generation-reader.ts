@@ -1,11 +1,11 @@
 import { isAscii } from 'node:buffer';
-import type { Collection, Document, LineEnd } from '../../../projections/projector';
+import type { Collection, Document, SequenceEnd } from '../../../projections/projector';
 import type { Database } from '../../sqlite/database';
 import { messageOf } from '../../fault';
 import { lost } from '../damage';
 import { PARKED, type Generation, type Reader, type ScannedText } from '../read-models';
 import { stored, storedText, textOf } from '../stored-text';
-import { borderIn, findIn, lineEndsIn, parkedIn, tableOf } from './tables';
+import { monotonicValueIn, findIn, sequenceEndsIn, parkedIn, tableOf } from './tables';
 
 const MAX_NUMBERS = 100_000;
 
@@ -142,26 +142,26 @@ const find =
 const countBefore =
   ({ prepared, collectionOf, numberOf }: Connection): InThisThread<Reader['countBefore']> =>
   (tenantId, collection, part, value) => {
-    const statement = prepared(borderIn(collectionOf(collection), part));
+    const statement = prepared(monotonicValueIn(collectionOf(collection), part));
     const equal = (part.equal ?? []).map(stored);
     const tenant = numberOf(tenantId);
     let low = (part.first ?? 1) - 1;
     let high = part.last;
     while (tenant !== undefined && low < high) {
       const middle = Math.floor((low + high) / 2) + 1;
-      const row = statement.get(tenant, ...equal, middle) as { border: string } | undefined;
+      const row = statement.get(tenant, ...equal, middle) as { value: string } | undefined;
       if (row === undefined) throw lost(`${collection} ${middle} of tenant ${tenantId} is missing.`);
-      if (row.border >= value) high = middle - 1;
+      if (row.value >= value) high = middle - 1;
       else low = middle;
     }
     return low;
   };
 
-const lineEnds =
-  ({ prepared, collectionOf, numberOf }: Connection): InThisThread<Reader['lineEnds']> =>
-  (tenantId, collection, line, limit) => {
-    const statement = prepared(lineEndsIn(collectionOf(collection), line));
-    const rows = statement.all(numberOf(tenantId) ?? -1, limit) as unknown as readonly LineEnd[];
+const sequenceEnds =
+  ({ prepared, collectionOf, numberOf }: Connection): InThisThread<Reader['sequenceEnds']> =>
+  (tenantId, collection, sequence, limit) => {
+    const statement = prepared(sequenceEndsIn(collectionOf(collection), sequence));
+    const rows = statement.all(numberOf(tenantId) ?? -1, limit) as unknown as readonly SequenceEnd[];
     return rows.map(({ value, last }) => ({ value: textOf(value), last }));
   };
 
@@ -255,7 +255,7 @@ export const generationReader = (db: Database, collections: readonly Collection[
     get: get(connection),
     find: find(connection),
     countBefore: countBefore(connection),
-    lineEnds: lineEnds(connection),
+    sequenceEnds: sequenceEnds(connection),
     load: load(connection),
     scan: scan(connection),
     scanTexts: scanTexts(connection),

@@ -44,7 +44,7 @@ export const isExpired = ({ holder, until }: LeaseRow, now: number): boolean =>
 
 /** Which of the generations beside a new registry were live, or even complete, is not known any more. */
 const rowOfUnknown = ({ projection, version, generation }: GenerationId): string =>
-  `INSERT INTO generations VALUES ('${projection}', ${version}, '${generation}', 0, NULL, 'it is not of this registry.');`;
+  `INSERT INTO generations VALUES ('${projection}', ${version}, '${generation}', 0, NULL, 'the registry that listed it was lost.');`;
 
 /** `generations` are those that exist before there is a registry. */
 const migrations = (generations: readonly GenerationId[]): readonly string[] => [
@@ -148,14 +148,14 @@ export const openRegistryWriter = (
         return true;
       }),
     endRemoval: (id) => void on.forget.run(...keyOf(id)),
-    lease: (whats, holder, note = '') =>
+    lease: (names, holder, note = '') =>
       inTransaction(db, () => {
-        const held = whats.filter((what) => [undefined, holder].includes(holderOf(on, what)));
+        const held = names.filter((what) => [undefined, holder].includes(holderOf(on, what)));
         for (const what of held) on.take.run(what, holder, Date.now() + LEASE_MS, note);
         return new Set(held);
       }),
-    release: (whats, holder) => {
-      inTransaction(db, () => whats.forEach((what) => on.free.run(what, holder)));
+    release: (names, holder) => {
+      inTransaction(db, () => names.forEach((what) => on.free.run(what, holder)));
     },
     requestRetry: (tenantId) => void on.ask.run(tenantId ?? null),
     close: () => checkpointAndClose(db),

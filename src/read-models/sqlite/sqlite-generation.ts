@@ -140,8 +140,8 @@ const readerOf = ({ read, control, changeToken }: ReturnType<typeof connectionTo
       }
     return counts;
   },
-  lineEnds: async (tenantId, collection, line, limit) =>
-    read((db) => db.lineEnds(tenantId, collection, line, limit)),
+  sequenceEnds: async (tenantId, collection, sequence, limit) =>
+    read((db) => db.sequenceEnds(tenantId, collection, sequence, limit)),
   scan: async (collection, limit, after) => read((db) => db.scan(collection, limit, after)),
   applied: async () => control().applied,
   changeToken,

@@ -1,11 +1,11 @@
 import {
   fieldsOfIndex,
   indexesOf,
-  lineOf,
-  lineOfValues,
+  sequenceOf,
+  sequenceOfValues,
   neededBy,
   type Collection,
-  type LinePart,
+  type SequencePart,
   type Query,
   type Value,
 } from '../../../projections/projector';
@@ -118,24 +118,24 @@ export const findIn = (collection: Collection, query: Query) => {
   };
 };
 
-/** The values of a line and the last number of each, in order: each value is found from the one before. */
-export const lineEndsIn = (collection: Collection, line: string): string => {
-  const { equal, number } = lineOfValues(collection, line);
+/** The values of a sequence and the last number of each, in order: each value is found from the one before. */
+export const sequenceEndsIn = (collection: Collection, sequence: string): string => {
+  const { equal, number } = sequenceOfValues(collection, sequence);
   const [value, last] = [columnOf(name(equal[0] as string)), columnOf(name(number))];
-  const table = tableBy(collection, line);
+  const table = tableBy(collection, sequence);
   const first = (more: string): string =>
-    `SELECT min(${value}) FROM ${table} WHERE tenant = ?1${more} AND ${isIn(collection, line)}`;
+    `SELECT min(${value}) FROM ${table} WHERE tenant = ?1${more} AND ${isIn(collection, sequence)}`;
   return `
     WITH RECURSIVE found (value) AS (
       ${first('')} UNION ALL SELECT (${first(` AND ${value} > found.value`)}) FROM found WHERE found.value IS NOT NULL)
-    SELECT value, (SELECT max(${last}) FROM ${table} WHERE tenant = ?1 AND ${value} = found.value AND ${isIn(collection, line)}) AS last
+    SELECT value, (SELECT max(${last}) FROM ${table} WHERE tenant = ?1 AND ${value} = found.value AND ${isIn(collection, sequence)}) AS last
     FROM found WHERE value IS NOT NULL LIMIT ?2`;
 };
 
-/** The border value of one document of a line, by number. */
-export const borderIn = (collection: Collection, part: LinePart): string => {
-  const { line, border } = part;
-  lineOf(collection, part);
-  const tests = columnsOf(collection, line).map((column) => ` AND ${column} = ?`);
-  return `SELECT document ->> '$.${name(border)}' AS border FROM ${tableBy(collection, line)} WHERE tenant = ?${tests.join('')}`;
+/** The monotonic value of one document of a sequence, by number. */
+export const monotonicValueIn = (collection: Collection, part: SequencePart): string => {
+  const { sequence, monotonicField } = part;
+  sequenceOf(collection, part);
+  const tests = columnsOf(collection, sequence).map((column) => ` AND ${column} = ?`);
+  return `SELECT document ->> '$.${name(monotonicField)}' AS value FROM ${tableBy(collection, sequence)} WHERE tenant = ?${tests.join('')}`;
 };

@@ -140,9 +140,9 @@ describe('tenant-ledger projections beside a running server', () => {
         projection,
         version,
         events: Number(head),
-        goes_on_with: null,
+        resumes: null,
         live: liveGeneration(service.folder, projection),
-        rebuilt_by: null,
+        running_by: null,
       })),
     );
     expect((await operator.json<Status>('projections status')).generations).toHaveLength(4);

@@ -65,9 +65,9 @@ export const generationsContract = (harness: Harness): void => {
         note(ONE, 'a', { shelf: 'a', place: 1, moment: '1' }),
         note(ONE, 'c', { shelf: 'a', place: 3, moment: '3' }),
       );
-      const line = { index: 'on_shelf', equal: ['a'], from: 1 };
-      expect(await generation.reader.find(ONE, 'notes', { ...line, upTo: 3, limit: 3 })).toHaveLength(2);
-      const whole = { ...line, areAllThere: true };
+      const sequence = { index: 'on_shelf', equal: ['a'], from: 1 };
+      expect(await generation.reader.find(ONE, 'notes', { ...sequence, upTo: 3, limit: 3 })).toHaveLength(2);
+      const whole = { ...sequence, areAllThere: true };
       expect(await generation.reader.find(ONE, 'notes', { ...whole, upTo: 1, limit: 1 })).toHaveLength(1);
       await expect(
         generation.reader.find(ONE, 'notes', { ...whole, upTo: 3, limit: 3 }),
@@ -76,7 +76,7 @@ export const generationsContract = (harness: Harness): void => {
       await harness.store.readModels.create(id('notes', 1, 'two'), collections, LOG);
       expect(await (await again()).makeLive(id('notes'), undefined)).toBe(false);
       await expect(openIn(await again())).rejects.toMatchObject({ more: { damaged: 'notes_v1_one' } });
-      const part = { line: 'on_shelf', equal: ['a'], last: 3, border: 'moment' };
+      const part = { sequence: 'on_shelf', equal: ['a'], last: 3, monotonicField: 'moment' };
       await expect(generation.reader.countBefore(ONE, 'notes', part, '3')).rejects.toMatchObject({
         more: { damaged: 'notes_v1_one' },
       });

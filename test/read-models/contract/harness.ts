@@ -34,7 +34,7 @@ export const collections: readonly Collection[] = [
   {
     name: 'notes',
     indexes: { by_shelf: ['shelf', 'place'], by_colour: ['colour'] },
-    lines: { on_shelf: { equal: ['shelf'], number: 'place', borders: ['moment'] } },
+    sequences: { on_shelf: { equal: ['shelf'], number: 'place', monotonicFields: ['moment'] } },
   },
   { name: 'counts', indexes: {} },
 ];

@@ -188,7 +188,7 @@ export const questionsContract = (harness: Harness): void => {
       {
         name: 'cards',
         indexes: { by_box: ['box', 'number', 'colour'], by_number: ['number'], by_colour: ['colour'] },
-        lines: { in_box: { equal: ['box'], number: 'number', borders: [] } },
+        sequences: { in_box: { equal: ['box'], number: 'number', monotonicFields: [] } },
       },
     ];
     const card = (tenantId: string, key: string, document: Document): Write =>
@@ -238,9 +238,9 @@ export const questionsContract = (harness: Harness): void => {
         { index: 'by_colour' },
         ['x1', 'x3', 'x5', 'x2', 'x4', 'x6', 'x9a', 'x9b', 'y1', 'y2', 'y3'],
       ],
-      ['a line', { index: 'in_box', equal: ['y'] }, ['y1', 'y2', 'y3']],
-      ['a range of a line', { index: 'in_box', equal: ['x'], from: 2, upTo: 4 }, ['x2', 'x3', 'x4']],
-      ['no document without a number in a line', { index: 'in_box', equal: ['z'] }, []],
+      ['a sequence', { index: 'in_box', equal: ['y'] }, ['y1', 'y2', 'y3']],
+      ['a range of a sequence', { index: 'in_box', equal: ['x'], from: 2, upTo: 4 }, ['x2', 'x3', 'x4']],
+      ['no document without a number in a sequence', { index: 'in_box', equal: ['z'] }, []],
     ])('returns %s, in both orders, and limited', async (_, selection, expected) => {
       const find = async (more: Omit<Query, keyof Selection>) =>
         idsOf(await generation.reader.find(ONE, 'cards', { ...selection, ...more }));
