@@ -31,8 +31,8 @@ export type OnWrite = () => void;
  */
 const FOR_BUILDING = 'PRAGMA wal_autocheckpoint = 32768; PRAGMA cache_size = -65536';
 
-/** A checkpoint of 16 MB: appends wait for it, as they share the writing thread. */
-const FOR_PROJECTING = 'PRAGMA wal_autocheckpoint = 4096; PRAGMA cache_size = -16384';
+/** Small checkpoints of 4 MB, as by default: appends wait for them, since they share the writing thread. */
+const FOR_PROJECTING = 'PRAGMA wal_autocheckpoint = 1000; PRAGMA cache_size = -16384';
 
 export interface WriterOptions {
   readonly collections: readonly Collection[];
