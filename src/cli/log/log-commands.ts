@@ -27,11 +27,14 @@ const run = async (session: OperatorSession, options: JsonOption & YesOption): P
   const allowed = formats.filter(({ format }) => format > before).map(({ allows }) => allows);
   if (allowed.length > 0) {
     await mustBeNoOlderProgram(session);
-    notice(
-      io,
-      `The format of the event log is ${before}. Format ${NEWEST_FORMAT} allows ${allowed.join('; ')}.`,
-    );
-    notice(io, 'Programs that know only an earlier format cannot read what is written then.');
+    const isAsked = options.yes !== true && io.stdin.isTTY === true;
+    // With --json and nobody to ask, stderr is empty or one JSON object.
+    if (isAsked || options.json !== true)
+      notice(
+        io,
+        `The format of the event log is ${before}. Format ${NEWEST_FORMAT} allows ${allowed.join('; ')}.
+Programs that know only an earlier format cannot read what is written then.`,
+      );
     const question = `raise the format of ${store} to ${NEWEST_FORMAT}: no older program runs any more, or will be started again`;
     if (!(await confirmedIrreversible(io, question, options, 'Nothing was changed.'))) return;
     await log.raiseFormat(NEWEST_FORMAT);

@@ -51,6 +51,8 @@ describe('tenant-ledger log upgrade', () => {
     expect([asked.code, asked.stdout]).toEqual([1, '']);
     expect(asked.stderr).toContain(`Format ${NEWEST} allows keys with a name`);
     expect(asked.stderr).toContain('Give --yes');
+    const inJson = await operator.run('log upgrade --json');
+    expect([inJson.code, JSON.parse(inJson.stderr)]).toMatchObject([1, { error: { code: 'not_confirmed' } }]);
     expect(formatIn(operator.folder)).toBeUndefined();
 
     const raised = await operator.run('log upgrade --yes --json');
