@@ -1,7 +1,7 @@
 import { isNativeError } from 'node:util/types';
 import type { ProblemCode } from './problems';
 
-/** Codes that never leave the process: each is caught and turned into a problem that a caller may see. */
+/** Codes that are not problems: each is caught, turned into a problem, or ends a stream. */
 type InternalCode =
   | 'commit_failed'
   | 'contents_lost'
@@ -18,8 +18,8 @@ type InternalCode =
 export type FaultCode = ProblemCode | InternalCode;
 
 /**
- * A fault is an expected failure with a stable `code`, for example `log_unavailable`. Faults and refusals are
- * distinguished by that code only, so they may cross threads and packages.
+ * A fault is an expected failure with a stable `code`, for example `log_unavailable`. Faults are told
+ * apart by that code only, so they may cross threads and packages.
  */
 export interface Fault extends Error {
   readonly code: string;

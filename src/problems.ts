@@ -85,7 +85,7 @@ export const httpProblems = {
   idempotency_in_progress: {
     status: 409,
     title: 'A request with this idempotency key is in progress.',
-    meaning: 'Wait a moment and repeat the request: it then gets the answer to the first one.',
+    meaning: 'Wait a moment and repeat the request: it then gets the response of the first one.',
   },
   own_access_would_end: {
     status: 409,
@@ -257,7 +257,7 @@ const readModels = {
   rebuild_differs: {
     title: 'The rebuilt read model differs from the live one.',
     meaning:
-      'The live read model stays in use, and what was built is kept. The command shows the first differences, `tenant-ledger projections verify` all of them. `--accept-differences` goes on with what was built and switches to it. The exit code is 4.',
+      'The live read model stays in use, and what was built is kept. The command shows the first differences, `tenant-ledger projections verify` all of them. `--accept-differences` continues with what was built and switches to it. The exit code is 4.',
   },
   rebuild_parks: {
     title: 'The rebuild parks a tenant that the live read model does not park.',

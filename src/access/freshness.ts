@@ -40,7 +40,7 @@ export const freshness = (log: Pick<EventLog, 'head'>, onProof: () => void) => {
   }, POLL_MS);
   polling.unref();
 
-  /** Whether it is already proven that the reader shows everything that was in the log at this time or later. */
+  /** Whether the reader is proven to show all that was in the log at this time or later. Renews an ageing proof. */
   const renewIfProven = (reader: Reader, since: number): boolean => {
     if (proof.reader !== reader || proof.at < since) return false;
     if (goal?.at === proof.at && threadMs() - proof.at >= RENEW_AFTER_MS) heads.current();

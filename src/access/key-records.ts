@@ -23,7 +23,7 @@ export interface KeyRecordsDependencies {
   readonly withoutLogMs: number;
 }
 
-/** Of records and of proofs. */
+/** The maximum number of cached records, and of cached proofs. */
 const MAX_CACHED = 2_000;
 
 const away = () => logFault('log_unavailable', 'The event log does not answer.');
@@ -40,10 +40,13 @@ const unprovenIfAway = (error: unknown): undefined => {
   if (codeOf(error) !== 'read_models_unavailable') throw error;
 };
 
-/** Once per turn of the event loop, and after each proof, which counts for what the store shows from then on. */
+/**
+ * The last check whether the store has changed: one per turn of the event loop, and one after each proof, which counts
+ * for what the store shows from then on.
+ */
 interface Look {
   readonly reader: Reader;
-  /** What it had changed to. */
+  /** The reader's change token then. */
   readonly token: number;
   readonly turn: number;
   readonly proofs: number;

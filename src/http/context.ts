@@ -16,7 +16,7 @@ export interface ApiState {
   traceId: string;
   /** From W3C Trace Context, if the request is part of a trace. */
   traceContext?: TraceParent;
-  /** When the request began to arrive, on the monotonic clock. */
+  /** When its headers were complete and it was its turn on its connection, on the monotonic clock. */
   arrivedMs: number;
   /** When it had arrived with its body, ISO 8601. */
   at: string;

@@ -169,8 +169,8 @@ const limitsOf = (limits: RateLimitsStatus): Html =>
     ['Trouble', limits.trouble],
     ['Counters in memory', limits.counters_kept],
     ['Counters dropped for room', limits.counters_dropped],
-    ['Requests counted alone', limits.counted_alone],
-    ['Requests not counted', limits.uncounted],
+    ['Counted alone, once per request and limit', limits.counted_alone],
+    ['Not counted, once per request and limit', limits.uncounted],
   ]);
 
 const delayOf = ({ p99, max }: EventLoopDelay): Html =>

@@ -47,7 +47,7 @@ export const problemsPage = (): string => {
         Every error of the API is an <code>application/problem+json</code> body (RFC 9457) with one of these
         stable codes; its <code>type</code> leads to the page of the code.
       </p>
-      ${list('Answers of the API', all.filter(isHttpProblem))}
+      ${list('Responses of the API', all.filter(isHttpProblem))}
       ${list(
         'At the command line',
         all.filter((entry) => !isHttpProblem(entry)),

@@ -53,7 +53,7 @@ const logBlock = (ctx: ApiContext, { policy }: LimitExceeded, logger: Logger): v
       client_address: ctx.state.clientAddress,
       block_seconds: policy.blockSeconds,
     },
-    'a client passed a rate limit and is blocked',
+    'a client exceeded a rate limit and is blocked',
   );
 
 /** Counts every request that the parser accepted, so that even refused ones get the rate limit headers. */

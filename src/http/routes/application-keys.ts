@@ -56,7 +56,7 @@ const keyDaySchema = record('ApplicationKeyUse', {
     'How many requests succeeded, by the operation id in this description.',
   ),
   failed: described(count, 'How many requests were answered with an error.'),
-  events_given_out: described(count, 'How many events `GET /events` sent.'),
+  events_given_out: described(count, 'How many events `GET /events` sent, and rows of `GET /logs` as CSV.'),
   first_used_at: described(moment, 'When the first request arrived.'),
   last_used_at: described(moment, 'When the last request arrived, or the last event was sent.'),
 });

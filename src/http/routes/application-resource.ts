@@ -18,7 +18,7 @@ import { choiceParameter, formats, invalid, listParameter } from '../request/val
 import type { RouteRequest } from './route';
 import { described, listOf, moment, record, text, uuid, type Schema } from './schema';
 
-/** What the routes of Applications and of their keys share: views, in which undefined members are omitted from the JSON, … */
+/** Views. Undefined members are omitted from the JSON. */
 
 interface KeyView {
   readonly id: string;
@@ -188,7 +188,7 @@ export const asUpdated = (application: Application, events: readonly Caused[]): 
   return { ...application, name, permissions, modified: stampOf(last), changedAt: last.revision };
 };
 
-/** … and what requests have in common. */
+/** What requests about Applications and keys have in common. */
 
 export const applicationNotFound = () =>
   fault('application_not_found', 'This Tenant has no Application with this id.');

@@ -106,7 +106,7 @@ export const listEvents = route<undefined, Query>({
   response: {
     status: 200,
     description:
-      'Events in the order of the log, one a line, then a trailer with their number and SHA-256. As `text/event-stream` if the client prefers that.',
+      'Events in the order of the log, one per line, then a trailer with their number and SHA-256. As `text/event-stream` if the client prefers that.',
     lines: eventLineSchema,
     media: {
       // So generated clients hand out the bytes, and do not try to parse them as one JSON value.

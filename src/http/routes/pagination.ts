@@ -42,7 +42,7 @@ export const paging = (
 ) => {
   const place = start === undefined ? undefined : cursors.read(tenantId, filter, start);
   if (start !== undefined && place === undefined)
-    throw invalid({ start: ['must be a cursor from an earlier answer to the same filters'] });
+    throw invalid({ start: ['must be a cursor from an earlier response to the same filters'] });
   return {
     page,
     size,

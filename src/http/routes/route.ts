@@ -34,7 +34,7 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly params?: Readonly<Record<string, Schema>>;
   /** Omitted: any valid API key is accepted. */
   readonly permission?: string;
-  /** Omitted: query parameters are ignored. */
+  /** Omitted: there are none. Others are ignored, but repeated ones and `name[…]` are refused. */
   readonly query?: QueryCheck<Query>;
   /** Omitted: a body is ignored. */
   readonly body?: BodyCheck<Body>;
