@@ -2,7 +2,7 @@ import type { Idempotency, Recorded, TenantEvent } from '../domain/events';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { tenantEventOf } from './fold';
 import type { KnownTenant } from './folds';
-import { replyKey } from './replies';
+import { requestKey } from './remembered-requests';
 
 /** A request that was answered before. */
 export interface EarlierRequest {
@@ -11,7 +11,7 @@ export interface EarlierRequest {
   readonly keyId?: string | undefined;
   /** The revision of the first event that the request caused. */
   readonly revision: number;
-  /** The events that it caused, from which the answer is made again. */
+  /** The events that it caused, from which the response is made again. */
   readonly events: readonly Recorded<TenantEvent>[];
 }
 
@@ -44,14 +44,14 @@ const eventsOf = async (
 
 /** The same request, if it was answered before and is still remembered. It may be ahead of the fold. */
 export const earlierRequest = async (
-  dependencies: LedgerLog,
-  { replies }: KnownTenant,
+  ledgerLog: LedgerLog,
+  { requests }: KnownTenant,
   repeatable: RepeatableRequest,
 ): Promise<EarlierRequest | undefined> => {
   const { applicationId, request } = repeatable;
   if (request === undefined) return undefined;
-  for (const revision of replies.find(replyKey(applicationId, request))) {
-    const events = await eventsOf(dependencies, repeatable, revision);
+  for (const revision of requests.find(requestKey(applicationId, request))) {
+    const events = await eventsOf(ledgerLog, repeatable, revision);
     const [first] = events;
     if (first?.idempotency !== undefined)
       return { hash: first.idempotency.hash, keyId: first.keyId, revision, events };

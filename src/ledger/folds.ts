@@ -15,14 +15,14 @@ import {
   type Fold,
   type UnreadableTenant,
 } from './fold';
-import { rememberedReplies, type Replies } from './replies';
+import { rememberedRequests, type RememberedRequests } from './remembered-requests';
 import type { Snapshots } from './snapshots';
 
 /** What decisions about a tenant are based on. */
 export interface KnownTenant {
   readonly fold: Fold;
   /** Advances on its own, so it may be ahead of the fold. */
-  readonly replies: Replies;
+  readonly requests: RememberedRequests;
 }
 
 /** The folded tenants of this process: cached, and snapshotted now and then. */
@@ -60,19 +60,19 @@ const pacer = () => {
 };
 
 /**
- * Reads from where the fold and the replies end up to the head of the stream. Undefined: the log no longer contains the
- * event of the snapshot at its revision, so the snapshot belongs to another history.
+ * Reads from where the fold and the remembered requests end up to the head of the stream. Undefined: the log no longer
+ * contains the event of the snapshot at its revision, so the snapshot belongs to another history.
  */
 const readToHeadFrom = async (
   tenantId: string,
-  { fold, replies }: KnownTenant,
+  { fold, requests }: KnownTenant,
   { log, streams }: LedgerLog,
   snapshot: Fold | undefined,
 ): Promise<Fold | undefined> => {
   const folding = foldingStream(fold, tenantId);
   const yieldWhenDue = pacer();
   let isConfirmed = snapshot === undefined;
-  let revision = Math.min(fold.revision, replies.revision()) - (isConfirmed ? 0 : 1);
+  let revision = Math.min(fold.revision, requests.revision()) - (isConfirmed ? 0 : 1);
   for await (const batch of log.readStream(streams.tenant(tenantId), revision))
     for (const logged of batch) {
       const isOfSnapshot = logged.revision === snapshot?.revision;
@@ -81,14 +81,14 @@ const readToHeadFrom = async (
       const event = tenantEventOf(logged, revision, tenantId, streams);
       ({ revision } = logged);
       if (revision > folding.revision()) folding.take(event);
-      replies.take(event);
+      requests.take(event);
       await yieldWhenDue();
     }
   return isConfirmed ? folding.fold() : undefined;
 };
 
-const readToHead = async (tenantId: string, known: KnownTenant, dependencies: LedgerLog): Promise<Fold> =>
-  (await readToHeadFrom(tenantId, known, dependencies, undefined)) ?? known.fold;
+const readToHead = async (tenantId: string, known: KnownTenant, ledgerLog: LedgerLog): Promise<Fold> =>
+  (await readToHeadFrom(tenantId, known, ledgerLog, undefined)) ?? known.fold;
 
 interface LoadedTenant {
   readonly known: KnownTenant;
@@ -100,11 +100,11 @@ interface LoadedTenant {
 const loadedTenant = async (tenantId: string, cache: FoldCache): Promise<LoadedTenant> => {
   const saved = await cache.snapshots.load(cache.streams.tenant(tenantId));
   if (saved !== undefined) {
-    const replies = rememberedReplies(saved.replies, saved.fold.revision);
-    const fold = await readToHeadFrom(tenantId, { fold: saved.fold, replies }, cache, saved.fold);
-    if (fold !== undefined) return { known: { fold, replies }, snapshotAt: saved.fold.revision };
+    const requests = rememberedRequests(saved.replies, saved.fold.revision);
+    const fold = await readToHeadFrom(tenantId, { fold: saved.fold, requests }, cache, saved.fold);
+    if (fold !== undefined) return { known: { fold, requests }, snapshotAt: saved.fold.revision };
   }
-  const empty = { fold: emptyFold, replies: rememberedReplies() };
+  const empty = { fold: emptyFold, requests: rememberedRequests() };
   return { known: { ...empty, fold: await readToHead(tenantId, empty, cache) }, snapshotAt: -1 };
 };
 
@@ -149,14 +149,14 @@ const keep = (
   known: KnownTenant,
   { at, loadedAt }: { readonly at: number; readonly loadedAt?: number },
 ): KnownTenant => {
-  const { fold, replies } = known;
+  const { fold, requests } = known;
   const before = cache.tenants.get(tenantId);
   if (before !== undefined && before.known.fold.revision > fold.revision) return before.known;
   if (fold.revision < 0) return known;
   const snapshotAt = loadedAt ?? before?.snapshotAt ?? fold.revision;
-  const isDue = fold.revision - snapshotAt >= snapshotEvery(fold) && replies.revision() === fold.revision;
-  if (isDue) void cache.snapshots.save(cache.streams.tenant(tenantId), { fold, replies: replies.packed() });
-  const bytes = bytesOf(fold) + replies.bytes();
+  const isDue = fold.revision - snapshotAt >= snapshotEvery(fold) && requests.revision() === fold.revision;
+  if (isDue) void cache.snapshots.save(cache.streams.tenant(tenantId), { fold, replies: requests.packed() });
+  const bytes = bytesOf(fold) + requests.bytes();
   cache.tenants.put(tenantId, {
     known,
     at: Math.max(at, before?.at ?? at),
@@ -193,7 +193,7 @@ const catchUp = async (cache: FoldCache, tenantId: string, at: number): Promise<
   const known = cache.tenants.get(tenantId)?.known;
   if (known === undefined) return load(cache, tenantId, at);
   const fold = await reading(cache, tenantId, () => readToHead(tenantId, known, cache));
-  return keep(cache, tenantId, { fold, replies: known.replies }, { at });
+  return keep(cache, tenantId, { fold, requests: known.requests }, { at });
 };
 
 export const cachedFolds = (
@@ -219,14 +219,14 @@ export const cachedFolds = (
       tenants.put(tenantId, entry);
       return entry.known;
     },
-    advance: (tenantId, { fold, replies }, appended, at) => {
+    advance: (tenantId, { fold, requests }, appended, at) => {
       const folding = foldingStream(fold, tenantId);
       for (const event of appended) {
         folding.take(event);
-        replies.take(event);
+        requests.take(event);
       }
       const advanced = folding.fold();
-      keep(cache, tenantId, { fold: advanced, replies }, { at });
+      keep(cache, tenantId, { fold: advanced, requests }, { at });
       return advanced;
     },
     unreadable: () => [...unreadableTenants.values()],

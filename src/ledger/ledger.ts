@@ -19,7 +19,7 @@ import { earlierRequest, type EarlierRequest } from './earlier-request';
 import type { Fold, UnreadableTenant } from './fold';
 import { retryOnConflict, type Folds, type KnownTenant } from './folds';
 import { holderOf, identifying, type Identifying, type KeyRecords } from './identify';
-import { replyKey } from './replies';
+import { requestKey } from './remembered-requests';
 import type { Request } from './request';
 import { streamQueue } from './stream-queue';
 
@@ -63,7 +63,7 @@ export interface Ledger extends Identifying {
   unreadable(): readonly UnreadableTenant[];
 }
 
-/** Reserved for sending the answer before the deadline. */
+/** Reserved for sending the response before the deadline. */
 export const ANSWER_MS = 50;
 
 const mustMeet = ({ resource, isMet }: Command, now: Tenant): void => {
@@ -151,14 +151,14 @@ const append = async (
   return { tenant, events: recorded.map(causedBy), position };
 };
 
-/** Makes the original answer again from its events. */
+/** Makes the original response again from its events. */
 const repeat = ({ tenant }: Fold, events: readonly Recorded<TenantEvent>[]): Executed => {
-  const asOfReply = events.reduce(
+  const asRepeated = events.reduce(
     (now, event) => (now.status === 'active' && event.type === 'TenantUpdated' ? evolve(now, event) : now),
     tenant,
   );
   const position = events.at(-1)?.position ?? '';
-  return { tenant: asOfReply, events: events.map(causedBy), position, isRepeat: true };
+  return { tenant: asRepeated, events: events.map(causedBy), position, isRepeat: true };
 };
 
 const REFUSED: ReadonlySet<string | undefined> = new Set<FaultCode>([
@@ -214,7 +214,7 @@ export const ledger = (dependencies: LedgerDependencies): Ledger => {
   const exclusive = async (command: Command, work: () => Promise<Executed>): Promise<Executed> => {
     const { caller, idempotency, tenantId } = command;
     if (idempotency === undefined || caller.kind === 'operator') return work();
-    const key = `${tenantId} ${replyKey(caller.applicationId, idempotency)}`;
+    const key = `${tenantId} ${requestKey(caller.applicationId, idempotency)}`;
     if (inProgress.has(key))
       throw fault('idempotency_in_progress', 'A request with this idempotency key is still in progress.');
     inProgress.add(key);

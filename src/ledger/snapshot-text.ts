@@ -3,7 +3,7 @@ import { allKeys, changingKeys, noKeys, type Key } from '../domain/keys';
 import type { Tenant } from '../domain/tenant';
 import { parsedJson } from '../json';
 import type { Fold } from './fold';
-import type { PackedReplies } from './replies';
+import type { PackedRequests } from './remembered-requests';
 import type { TenantSnapshot } from './snapshots';
 
 /**
@@ -54,7 +54,7 @@ const isStart = (value: Partial<Fold>): value is Fold =>
   typeof value.eventId === 'string' &&
   typeof value.tenant?.status === 'string';
 
-const isPacked = (value: Partial<PackedReplies>): value is PackedReplies =>
+const isPacked = (value: Partial<PackedRequests>): value is PackedRequests =>
   typeof value.lastKey === 'string' && typeof value.requests === 'string';
 
 /** A snapshot from its lines, in order. */
@@ -62,7 +62,7 @@ const assembleSnapshot = () => {
   const applications = new Map<string, unknown>();
   const keys = changingKeys(noKeys);
   let start: Fold | undefined;
-  let replies: PackedReplies | undefined;
+  let replies: PackedRequests | undefined;
 
   const addEntries = ({ map, entries }: Partial<MapLine>): boolean => {
     if ((map !== 'applications' && map !== 'keys') || !Array.isArray(entries)) return false;

@@ -1,10 +1,11 @@
 import type { Fold } from './fold';
-import type { PackedReplies } from './replies';
+import type { PackedRequests } from './remembered-requests';
 
 /** A tenant as it was at one event of its stream. */
 export interface TenantSnapshot {
   readonly fold: Fold;
-  readonly replies: PackedReplies;
+  /** The remembered requests, under the name that they are stored with. */
+  readonly replies: PackedRequests;
 }
 
 /**

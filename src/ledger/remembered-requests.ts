@@ -2,17 +2,19 @@ import { hash } from 'node:crypto';
 import type { Idempotency, Recorded, TenantEvent } from '../domain/events';
 
 /** Only this many of a tenant's idempotent requests are remembered, the newest. */
-const MAX_REPLIES = 10_000;
+const MAX_REQUESTS = 10_000;
 
 /** Idempotency keys are scoped to Application, method and path. */
-export const replyKey = (applicationId: string, { scope, key }: Pick<Idempotency, 'scope' | 'key'>): string =>
-  `${applicationId} ${scope} ${key}`;
+export const requestKey = (
+  applicationId: string,
+  { scope, key }: Pick<Idempotency, 'scope' | 'key'>,
+): string => `${applicationId} ${scope} ${key}`;
 
 /**
  * The remembered requests of one tenant: a short digest of each, and where its events begin. Follows the stream event by
  * event, forward only. Digests may collide, so whoever finds a request compares it with the event itself.
  */
-export interface Replies {
+export interface RememberedRequests {
   /** The last revision included. */
   revision(): number;
   /** Takes the next event of the stream. Events already included are ignored. */
@@ -20,13 +22,13 @@ export interface Replies {
   /** The revisions at which the events of this request may begin, oldest first. */
   find(key: string): readonly number[];
   /** For a snapshot. */
-  packed(): PackedReplies;
+  packed(): PackedRequests;
   /** Estimated memory use. */
   bytes(): number;
 }
 
-export interface PackedReplies {
-  /** The `replyKey` of the last event, or empty. The events of one request are adjacent in the stream. */
+export interface PackedRequests {
+  /** The `requestKey` of the last event, or empty. The events of one request are adjacent in the stream. */
   readonly lastKey: string;
   /** Digests and revisions in base64, oldest first. */
   readonly requests: string;
@@ -47,7 +49,7 @@ const requestRing = () => {
   let start = 0;
 
   const grow = (): void => {
-    const capacity = Math.min(2 * count, MAX_REPLIES);
+    const capacity = Math.min(2 * count, MAX_REQUESTS);
     const [oldDigests, oldRevisions] = [digests, revisions];
     digests = new Float64Array(capacity);
     digests.set(oldDigests);
@@ -57,7 +59,7 @@ const requestRing = () => {
 
   return {
     push: (digest: number, revision: number): void => {
-      if (count === digests.length && count < MAX_REPLIES) grow();
+      if (count === digests.length && count < MAX_REQUESTS) grow();
       const place = (start + count) % digests.length;
       if (count === digests.length) start = (start + 1) % count;
       else count += 1;
@@ -84,7 +86,7 @@ const requestRing = () => {
 };
 
 /** `from` is up to this revision. */
-export const rememberedReplies = (from?: PackedReplies, upTo = -1): Replies => {
+export const rememberedRequests = (from?: PackedRequests, upTo = -1): RememberedRequests => {
   const ring = requestRing();
   const bytes = Buffer.from(from?.requests ?? '', 'base64');
   for (let at = 0; at + ENTRY_BYTES <= bytes.length; at += ENTRY_BYTES)
@@ -97,7 +99,7 @@ export const rememberedReplies = (from?: PackedReplies, upTo = -1): Replies => {
     take: ({ idempotency, actor, revision: taken }) => {
       if (taken <= revision) return;
       revision = taken;
-      const key = idempotency === undefined || actor === undefined ? '' : replyKey(actor.id, idempotency);
+      const key = idempotency === undefined || actor === undefined ? '' : requestKey(actor.id, idempotency);
       if (key !== '' && key !== lastKey) ring.push(digestOf(key), taken);
       lastKey = key;
     },

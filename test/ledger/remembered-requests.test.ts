@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createApplication } from '../../src/domain/applications';
 import { digestOf } from '../../src/ledger/api-key';
 import { earlierRequest } from '../../src/ledger/earlier-request';
-import { replyKey } from '../../src/ledger/replies';
+import { requestKey } from '../../src/ledger/remembered-requests';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import {
@@ -25,11 +25,11 @@ import { until } from '../support/waiting';
 
 afterEach(closeLedgers);
 
-const MAX_REPLIES = 10_000;
+const MAX_REQUESTS = 10_000;
 
 const requestOf = (key: string) => ({ key, scope: 'PUT /tenants/self' });
 
-const replyTo = async (
+const foundRequest = async (
   program: OpenLedger,
   { tenantId, applicationId }: Customer,
   key: string,
@@ -80,18 +80,18 @@ describe('remembered requests', () => {
     const { folder, customer } = await prepared();
     expect(savedIn(folder)).toBe(1_202);
     const again = await openLedger(folder);
-    expect(await replyTo(again, customer, 'key-1200')).toBeUndefined();
+    expect(await foundRequest(again, customer, 'key-1200')).toBeUndefined();
     expect(again.eventsRead()).toBeLessThanOrEqual(2);
-    expect(await replyTo(again, customer, 'key-0')).toMatchObject({ hash: 'body', revision: 3 });
-    expect(await replyTo(again, customer, 'key-1199')).toMatchObject({ revision: 1_202 });
+    expect(await foundRequest(again, customer, 'key-0')).toMatchObject({ hash: 'body', revision: 3 });
+    expect(await foundRequest(again, customer, 'key-1199')).toMatchObject({ revision: 1_202 });
   });
 
   it('take little memory', async () => {
     const { folder, customer } = await prepared();
     const again = await openLedger(folder);
-    const { replies } = await again.folds.asOf(customer.tenantId, -Infinity, soon());
-    expect(replies.revision()).toBe(1_202);
-    expect(replies.bytes()).toBeLessThanOrEqual(2_048 * 12);
+    const { requests } = await again.folds.asOf(customer.tenantId, -Infinity, soon());
+    expect(requests.revision()).toBe(1_202);
+    expect(requests.bytes()).toBeLessThanOrEqual(2_048 * 12);
   });
 
   it('are compared with their events, whatever their digests are', async () => {
@@ -99,11 +99,11 @@ describe('remembered requests', () => {
     const again = await openLedger(folder);
     const { tenantId, applicationId } = customer;
     const known = await again.folds.asOf(tenantId, threadMs(), soon());
-    const replies = { ...known.replies, find: () => [7, 10] };
+    const requests = { ...known.requests, find: () => [7, 10] };
     const found = (key: string) =>
       earlierRequest(
         { log: again.log, streams },
-        { ...known, replies },
+        { ...known, requests },
         { tenantId, applicationId, request: requestOf(key) },
       );
     expect(await found('key-7')).toMatchObject({ revision: 10, events: [{ revision: 10 }] });
@@ -114,19 +114,19 @@ describe('remembered requests', () => {
     const folder = freshFolder();
     const program = await openLedger(folder);
     const customer = await makeCustomer(program);
-    await fillStream(program.log, customer, MAX_REPLIES + 700);
+    await fillStream(program.log, customer, MAX_REQUESTS + 700);
     const border = async (opened: OpenLedger) => [
-      await replyTo(opened, customer, 'key-699'),
-      (await replyTo(opened, customer, 'key-700'))?.revision,
+      await foundRequest(opened, customer, 'key-699'),
+      (await foundRequest(opened, customer, 'key-700'))?.revision,
     ];
     expect(await border(program)).toEqual([undefined, 703]);
-    await until(() => savedIn(folder) === MAX_REPLIES + 702);
+    await until(() => savedIn(folder) === MAX_REQUESTS + 702);
     const again = await openLedger(folder);
     expect(await border(again)).toEqual([undefined, 703]);
     // A forgotten one may come again, and is then the newest.
     await again.ledger.execute(rename(customer, 'Again', idempotent('key-699')));
-    expect(await replyTo(again, customer, 'key-700')).toBeUndefined();
-    expect(await replyTo(program, customer, 'key-699')).toMatchObject({ revision: MAX_REPLIES + 703 });
+    expect(await foundRequest(again, customer, 'key-700')).toBeUndefined();
+    expect(await foundRequest(program, customer, 'key-699')).toMatchObject({ revision: MAX_REQUESTS + 703 });
   });
 
   it('count once, however many events a request causes', async () => {
@@ -151,15 +151,15 @@ describe('remembered requests', () => {
     );
     await fillStream(program.log, customer, 600);
     await program.folds.asOf(customer.tenantId, threadMs(), soon());
-    const { replies } = await program.folds.asOf(customer.tenantId, threadMs(), soon());
-    expect(Buffer.from(replies.packed().requests, 'base64')).toHaveLength(601 * 10);
-    const reply = await replyTo(program, customer, 'two', two.idempotency);
-    expect(reply?.revision).toBe(3);
+    const { requests } = await program.folds.asOf(customer.tenantId, threadMs(), soon());
+    expect(Buffer.from(requests.packed().requests, 'base64')).toHaveLength(601 * 10);
+    const found = await foundRequest(program, customer, 'two', two.idempotency);
+    expect(found?.revision).toBe(3);
   });
 
   it('are separate for each Application', () => {
     const request = { key: 'k', scope: 'PUT /tenants/self' };
-    expect(replyKey('a', request)).not.toBe(replyKey('b', request));
+    expect(requestKey('a', request)).not.toBe(requestKey('b', request));
   });
 
   it('of two programs that write and save at the same time are all found by both and by a third', async () => {
@@ -184,7 +184,8 @@ describe('remembered requests', () => {
     expect(revisions.size).toBe(count);
     for (const program of [first, other, await openLedger(folder)]) {
       const found = new Map<string, number | undefined>();
-      for (const key of revisions.keys()) found.set(key, (await replyTo(program, customer, key))?.revision);
+      for (const key of revisions.keys())
+        found.set(key, (await foundRequest(program, customer, key))?.revision);
       expect(found).toEqual(revisions);
     }
   });
@@ -198,12 +199,12 @@ describe('remembered requests', () => {
     for (const program of [first, other, first, other]) {
       await program.ledger.execute(rename(customer, 'Next'));
       for (const n of [0, 499, 500, 501, 1_799])
-        expect(await replyTo(program, customer, `key-${n}`)).toMatchObject({ revision: 3 + n });
+        expect(await foundRequest(program, customer, `key-${n}`)).toMatchObject({ revision: 3 + n });
     }
     for (const program of [first, other]) await program.close();
     const again = await openLedger(folder);
     for (let n = 0; n < 1_800; n += 1)
-      expect(await replyTo(again, customer, `key-${n}`)).toMatchObject({ revision: 3 + n });
+      expect(await foundRequest(again, customer, `key-${n}`)).toMatchObject({ revision: 3 + n });
   });
 
   it('of another log in the same folder are replaced', async () => {
@@ -211,7 +212,7 @@ describe('remembered requests', () => {
     for (const file of readdirSync(first.folder))
       if (file.startsWith('snapshots.db')) copyFileSync(join(first.folder, file), join(second.folder, file));
     const program = await openLedger(second.folder);
-    expect(await replyTo(program, second.customer, 'key-599')).toMatchObject({ revision: 602 });
-    expect(await replyTo(program, second.customer, 'key-600')).toBeUndefined();
+    expect(await foundRequest(program, second.customer, 'key-599')).toMatchObject({ revision: 602 });
+    expect(await foundRequest(program, second.customer, 'key-600')).toBeUndefined();
   });
 });
