@@ -12,7 +12,7 @@ import {
   type IngestOptions,
   type ShownActivity,
 } from '../ingest/ingest';
-import { patience } from '../ingest/patience';
+import { retrying } from '../ingest/retry';
 import { isDamage } from '../read-models/damage';
 import { readSetAside, type SetAside } from '../projecting/set-aside';
 import { lastRevision } from '../projecting/stream-revisions';
@@ -55,11 +55,11 @@ export const ingestIn = async (
   waitSeconds: number,
 ): Promise<Finished> => {
   const { log, ledger, streams, projecting, watch } = app;
-  const patiently = patience(waitSeconds * 1_000, (error) =>
+  const withRetry = retrying(waitSeconds * 1_000, (error) =>
     notice(io, `${messageOf(error)} Waiting up to ${waitSeconds} s for it.`),
   );
   watch.start();
-  await patiently(upToDate);
+  await withRetry(upToDate);
   if (!options.dryRun) await projecting.start();
   const setAside = await readSetAside(app);
   const dependencies = {
@@ -67,12 +67,12 @@ export const ingestIn = async (
     ledger,
     streams,
     reached: (position: Position, withinMs: number) =>
-      patiently(() => projecting.reached(position, withinMs).catch(unlessDamaged)),
+      withRetry(() => projecting.reached(position, withinMs).catch(unlessDamaged)),
     shown: (tenantId: string) => shownActivity(projecting.reader('logs'), setAside, tenantId),
     now: isoNow,
   };
   return withProgress(io, 'Ingesting:', (line) =>
-    ingest(input, dependencies, { ...options, onProgress: progressIn(line), patiently }),
+    ingest(input, dependencies, { ...options, onProgress: progressIn(line), withRetry }),
   );
 };
 

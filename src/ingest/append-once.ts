@@ -3,7 +3,7 @@ import type { EventLog, NewEvent, Position, LoggedEvent } from '../event-log/eve
 import { firstOf } from '../event-log/reading';
 import { codeOf } from '../fault';
 import { isJsonObject } from '../json';
-import { impatience, type Patience } from './patience';
+import { withoutRetry, type Retry } from './retry';
 
 /** The end of a stream, as far as this process has read it. */
 interface End {
@@ -46,7 +46,7 @@ export const INGEST_ID_BYTES = `,"ingestId":"${randomUUID()}"`.length;
  * checked the ids against everything up to revision `shown`; this checks them against everything after it, up to the
  * exact revision of the append. If another process appends first, the append fails, and its events are read.
  */
-export const onceAppender = (log: EventLog, patiently: Patience = impatience) => {
+export const onceAppender = (log: EventLog, withRetry: Retry = withoutRetry) => {
   const ends = new Map<string, End>();
   /** Stored with the events: repeating an append succeeds, so two processes could both count the same events. */
   const ingestId = randomUUID();
@@ -65,7 +65,7 @@ export const onceAppender = (log: EventLog, patiently: Patience = impatience) =>
   /** Reads what was appended since: by others, or by an append of ours whose outcome was unknown. False: nothing. */
   const readOn = async (stream: string, end: End): Promise<boolean> => {
     const before = end.revision;
-    await patiently(async () => {
+    await withRetry(async () => {
       for await (const batch of log.readStream(stream, end.revision))
         for (const event of batch) extend(end, event, isOurs(event));
     });
@@ -75,8 +75,8 @@ export const onceAppender = (log: EventLog, patiently: Patience = impatience) =>
   const append = async (stream: string, events: readonly NewEvent[], end: End): Promise<void> => {
     const first = end.revision + 1;
     const expected = first === 0 ? 'no_stream' : end.revision;
-    const { revision, position } = await patiently(() => log.append(stream, events, expected, APPEND_MS));
-    const last = await patiently(() => firstOf(log.readStream(stream, revision - 1)));
+    const { revision, position } = await withRetry(() => log.append(stream, events, expected, APPEND_MS));
+    const last = await withRetry(() => firstOf(log.readStream(stream, revision - 1)));
     const areOurs = last !== undefined && isOurs(last);
     for (const [at, { id }] of events.entries()) extend(end, { id, revision: first + at, position }, areOurs);
   };

@@ -9,7 +9,7 @@ import { onceAppender } from './append-once';
 import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';
 import { pace } from './pace';
-import { impatience, type Patience } from './patience';
+import { withoutRetry, type Retry } from './retry';
 
 /** What `ingest` needs to append reported facts, as NDJSON, to the activity streams of their tenants. */
 export interface IngestDependencies extends LedgerLog {
@@ -33,7 +33,7 @@ export interface IngestOptions {
   /** Called in the order of the lines. */
   readonly onRefused: (line: number, reason: string) => void;
   readonly onProgress: (soFar: Ingested) => void;
-  readonly patiently?: Patience;
+  readonly withRetry?: Retry;
 }
 
 export interface Ingested {
@@ -63,8 +63,8 @@ interface ValidFact {
 }
 
 /** Why a tenant cannot take facts. Not cached: it may be deleted while a long file is read. */
-const tenantFault = async ({ ledger, patiently }: Run, tenantId: string): Promise<string | undefined> => {
-  const { status } = await patiently(() => ledger.stateOf(tenantId, monotonicMs() + STATE_MS));
+const tenantFault = async ({ ledger, withRetry }: Run, tenantId: string): Promise<string | undefined> => {
+  const { status } = await withRetry(() => ledger.stateOf(tenantId, monotonicMs() + STATE_MS));
   if (status === 'active') return undefined;
   return status === 'absent' ? `tenant ${tenantId} is unknown` : `tenant ${tenantId} is deleted`;
 };
@@ -97,7 +97,7 @@ const later = (a: Position, b: Position): Position => (a > b ? a : b);
 
 /** One run over the input, with its results so far. */
 interface Run extends IngestDependencies, IngestOptions {
-  readonly patiently: Patience;
+  readonly withRetry: Retry;
   readonly appendOnce: ReturnType<typeof onceAppender>;
   /** The newest ids of the input, which a dry run finds nowhere else. */
   readonly recent: BoundedCache<true>;
@@ -150,7 +150,7 @@ interface Unshown {
 }
 
 const unshownOf = async (run: Run, tenantId: string, facts: readonly ValidFact[]): Promise<Unshown> => {
-  const { revision, has } = await run.patiently(() => run.shown(tenantId));
+  const { revision, has } = await run.withRetry(() => run.shown(tenantId));
   const isNewHere = ({ event }: ValidFact): boolean => {
     const id = `${tenantId} ${event.id}`;
     const isKnown = run.recent.get(id) !== undefined;
@@ -161,7 +161,7 @@ const unshownOf = async (run: Run, tenantId: string, facts: readonly ValidFact[]
   const unshown: ValidFact[] = [];
   for (let from = 0; from < asked.length; from += ASKED_AT_ONCE) {
     const some = asked.slice(from, from + ASKED_AT_ONCE);
-    const there = await run.patiently(() => settleAll(some.map(({ event }) => has(event.id))));
+    const there = await run.withRetry(() => settleAll(some.map(({ event }) => has(event.id))));
     unshown.push(...some.filter((_, at) => there[at] === false));
   }
   run.alreadyThere += facts.length - unshown.length;
@@ -214,7 +214,7 @@ export const ingest = async (
   dependencies: IngestDependencies,
   options: IngestOptions,
 ): Promise<Finished> => {
-  const { patiently = impatience } = options;
+  const { withRetry = withoutRetry } = options;
   const run: Run = {
     ...dependencies,
     ...options,
@@ -222,8 +222,8 @@ export const ingest = async (
     accepted: 0,
     alreadyThere: 0,
     refused: 0,
-    patiently,
-    appendOnce: onceAppender(dependencies.log, patiently),
+    withRetry,
+    appendOnce: onceAppender(dependencies.log, withRetry),
     recent: boundedCache(MAX_RECENT),
   };
   const paced = pace(dependencies.reached);

@@ -2,7 +2,7 @@ import type { EventLog, NewEvent } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { fault } from '../../src/fault';
-import { patience } from '../../src/ingest/patience';
+import { retrying } from '../../src/ingest/retry';
 import { onceAppender } from '../../src/ingest/append-once';
 import { closeLogs, onStandIn } from '../support/event-store/logs';
 import { anEvent, eventsOf, someEvents } from '../support/events';
@@ -109,7 +109,7 @@ describe.each(logs)('appending each id once to %s', (_, open) => {
     };
     const appendOnce = onceAppender(
       { ...log, append },
-      patience(10_000, () => undefined),
+      retrying(10_000, () => undefined),
     );
     expect(await appendOnce('s', mine, -1)).toMatchObject({ accepted: 3 });
     expect(attempts).toBe(2);

@@ -3,10 +3,10 @@ import { codeOf, moreOf } from '../fault';
 import { isDamage } from '../read-models/damage';
 
 /** Repeats an action that fails because a store is away, as during the election of a new leader. */
-export type Patience = <T>(action: () => Promise<T>) => Promise<T>;
+export type Retry = <T>(action: () => Promise<T>) => Promise<T>;
 
 /** Does not wait for anything. */
-export const impatience: Patience = (action) => action();
+export const withoutRetry: Retry = (action) => action();
 
 const PAUSE_MS = 200;
 /** A new leader may show an older state for a moment. The log is watched, and certain to be set back after 5 s. */
@@ -18,14 +18,14 @@ const AWAY: ReadonlySet<string | undefined> = new Set([
   'read_models_unavailable',
 ]);
 
-const patienceWith = (error: unknown, waitMs: number): number => {
+const retryMs = (error: unknown, waitMs: number): number => {
   if (moreOf(error)['isFinal'] === true || isDamage(error)) return 0;
   if (codeOf(error) === 'log_set_back') return Math.min(waitMs, SET_BACK_MS);
   return AWAY.has(codeOf(error)) ? waitMs : 0;
 };
 
 /** Waits for up to this long. `onWaiting` is called once for each time that a store is away. */
-export const patience = (waitMs: number, onWaiting: (error: unknown) => void): Patience => {
+export const retrying = (waitMs: number, onWaiting: (error: unknown) => void): Retry => {
   let isAway = false;
   return async (action) => {
     const beganAt = monotonicMs();
@@ -35,7 +35,7 @@ export const patience = (waitMs: number, onWaiting: (error: unknown) => void): P
         isAway = false;
         return result;
       } catch (error) {
-        if (monotonicMs() - beganAt >= patienceWith(error, waitMs)) throw error;
+        if (monotonicMs() - beganAt >= retryMs(error, waitMs)) throw error;
         if (!isAway) onWaiting(error);
         isAway = true;
         await pause(PAUSE_MS);

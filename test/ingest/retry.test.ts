@@ -1,5 +1,5 @@
 import { fault } from '../../src/fault';
-import { patience } from '../../src/ingest/patience';
+import { retrying } from '../../src/ingest/retry';
 
 /** Fails this often, then succeeds. */
 const failing = (times: number, error: Error) => {
@@ -16,12 +16,12 @@ const failing = (times: number, error: Error) => {
 
 const away = fault('log_unavailable', 'The event store is away.');
 
-describe('patience', () => {
+describe('retrying', () => {
   it.each(['log_unavailable', 'outcome_unknown', 'read_models_unavailable', 'log_set_back'] as const)(
     'repeats what fails with %s',
     async (code) => {
       const { action, calls } = failing(2, fault(code, 'Away.'));
-      expect(await patience(10_000, () => undefined)(action)).toBe('done');
+      expect(await retrying(10_000, () => undefined)(action)).toBe('done');
       expect(calls()).toBe(3);
     },
   );
@@ -36,24 +36,24 @@ describe('patience', () => {
     ['for good', fault('log_unavailable', 'Refused.', { isFinal: true })],
   ])('does not repeat what fails %s', async (_, error) => {
     const { action, calls } = failing(1, error);
-    await expect(patience(10_000, () => undefined)(action)).rejects.toBe(error);
+    await expect(retrying(10_000, () => undefined)(action)).rejects.toBe(error);
     expect(calls()).toBe(1);
   });
 
   it('ends after its time', async () => {
     const { action, calls } = failing(100, away);
-    await expect(patience(500, () => undefined)(action)).rejects.toBe(away);
+    await expect(retrying(500, () => undefined)(action)).rejects.toBe(away);
     expect(calls()).toBeGreaterThan(1);
     expect(calls()).toBeLessThan(5);
   });
 
   it('tells once each time that a store is away', async () => {
     const told: unknown[] = [];
-    const patiently = patience(10_000, (error) => told.push(error));
-    const actions = [failing(2, away), failing(2, away)].map(({ action }) => patiently(action));
+    const withRetry = retrying(10_000, (error) => told.push(error));
+    const actions = [failing(2, away), failing(2, away)].map(({ action }) => withRetry(action));
     await Promise.all(actions);
     expect(told).toEqual([away]);
-    await patiently(failing(1, away).action);
+    await withRetry(failing(1, away).action);
     expect(told).toEqual([away, away]);
   });
 });
