@@ -7,7 +7,7 @@ import { Histogram } from 'prom-client';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { routes } from '../src/http/api';
 import { securityHeaders } from '../src/http/response/security-headers';
-import { getOwnTenant } from '../src/http/routes/tenants';
+import { getTenant } from '../src/http/routes/tenants';
 
 const listen = (app: Koa): void => {
   const server = app.listen(0, '127.0.0.1', () => {
@@ -39,7 +39,7 @@ export const serveLibraries = (): void => {
   for (const { method, path } of routes)
     router[method](path, async (ctx) => {
       ctx.set({ 'Cache-Control': 'private, no-cache', ETag: '"0"' });
-      ctx.body = 'example' in getOwnTenant.response ? getOwnTenant.response.example : '';
+      ctx.body = 'example' in getTenant.response ? getTenant.response.example : '';
     });
 
   app.use(async (ctx, next) => {

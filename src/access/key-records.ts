@@ -14,7 +14,7 @@ import type { Reader } from '../read-models/read-models';
 import { singleFlightBy } from '../async/single-flight';
 import { freshness } from './freshness';
 
-export interface KeyRecordsDependencies {
+interface KeyRecordsDependencies {
   readonly log: Pick<EventLog, 'head' | 'readStream'>;
   readonly streams: Streams;
   /** Reads the live generation of `applications`. */

@@ -40,7 +40,7 @@ const contextOf = (parent: TraceParent | undefined): Context =>
         isRemote: true,
       });
 
-const placeOf = (span: Span): TraceParent => {
+const traceParentOf = (span: Span): TraceParent => {
   const { traceId, spanId, traceFlags } = span.spanContext();
   return { traceId, spanId, flags: traceFlags.toString(16).padStart(2, '0') };
 };
@@ -70,14 +70,14 @@ const instrumentedSpan = (active: Context): Span | undefined => {
 
 /** The instrumentation ends it, and records the status. */
 const existingSpan = (span: Span): RequestSpan => ({
-  place: placeOf(span),
+  traceParent: traceParentOf(span),
   run: (work) => work(),
   answered: (ctx) => describe(span, ctx),
   end: () => undefined,
 });
 
 const newSpan = (span: Span): RequestSpan => ({
-  place: placeOf(span),
+  traceParent: traceParentOf(span),
   run: (work) => context.with(trace.setSpan(context.active(), span), work),
   answered: () => undefined,
   end: (ctx) => {

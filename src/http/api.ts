@@ -29,26 +29,26 @@ import {
 } from './routes/applications';
 import { getEvent, listEvents } from './routes/events';
 import { listLimits } from './routes/limits';
-import { countOwnLogs } from './routes/log-counts';
+import { countLogs } from './routes/log-counts';
 import { listLogEntityTypes, listLogs } from './routes/logs';
 import { listPermissions } from './routes/permissions';
 import { servePublicPages } from './routes/public-pages';
-import { getOwnUsageReport } from './routes/reports';
+import { getTenantUsageReport } from './routes/reports';
 import type { Route } from './routes/route';
 import { routing, unrouted } from './routes/routing';
-import { deleteOwnTenant, getOwnTenant, updateOwnTenant } from './routes/tenants';
+import { deleteTenant, getTenant, updateTenant } from './routes/tenants';
 
 export const routes: readonly Route[] = [
   listPermissions,
   listLogs,
   listLogEntityTypes,
-  countOwnLogs,
+  countLogs,
   listEvents,
   getEvent,
-  getOwnTenant,
-  updateOwnTenant,
-  deleteOwnTenant,
-  getOwnUsageReport,
+  getTenant,
+  updateTenant,
+  deleteTenant,
+  getTenantUsageReport,
   listApplications,
   createApplication,
   getOwnApplication, // before the routes that match any id

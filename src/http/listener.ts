@@ -26,7 +26,7 @@ const CHECK_MS = 1_000;
 
 const IDLE_CHECK_MS = 50;
 
-export interface ListenerOptions {
+interface ListenerOptions {
   readonly host: string;
   readonly port: number;
   readonly traceHeader: string;

@@ -14,7 +14,7 @@ import { isOwnHost } from './request/own-host';
 import { securityHeaders } from './response/security-headers';
 
 /** The dependencies of the operations listener, which serves operators on a port of its own. */
-export interface OperationsDependencies {
+interface OperationsDependencies {
   readonly phase: () => 'starting' | 'ready' | 'stopping';
   /** What startup is waiting for, as long as there is no status. */
   readonly waitingFor: () => string | undefined;

@@ -19,7 +19,7 @@ interface WireFact {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-export type ReadFact =
+type ReadFact =
   | {
       readonly status: 'good';
       readonly tenantId: string;

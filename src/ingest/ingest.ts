@@ -12,7 +12,7 @@ import { pace } from './pace';
 import { withoutRetry, type Retry } from './retry';
 
 /** What `ingest` needs to append reported facts, as NDJSON, to the activity streams of their tenants. */
-export interface IngestDependencies extends LedgerLog {
+interface IngestDependencies extends LedgerLog {
   readonly ledger: Ledger;
   /** Whether the read models have applied this position. Waits for a while. */
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;

@@ -15,7 +15,7 @@ export interface EarlierRequest {
   readonly events: readonly Recorded<TenantEvent>[];
 }
 
-export interface RepeatableRequest {
+interface RepeatableRequest {
   readonly tenantId: string;
   readonly applicationId: string;
   readonly request: Pick<Idempotency, 'scope' | 'key'> | undefined;

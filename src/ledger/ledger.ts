@@ -113,7 +113,7 @@ const planFor = async (
   throw fault('idempotency_key_reused', 'This idempotency key was used with another body.');
 };
 
-export interface LedgerDependencies extends LedgerLog {
+interface LedgerDependencies extends LedgerLog {
   readonly folds: Folds;
   readonly keys: KeyRecords;
   readonly quotas: Quotas;

@@ -2,7 +2,7 @@ import { beforeDeadline } from '../async/clock';
 import { logFault } from '../event-log/event-log';
 
 /** Serializes the writes of this process to each stream, in order of arrival; each waits only until its deadline. */
-export type StreamQueue = <T>(stream: string, deadline: number, work: () => Promise<T>) => Promise<T>;
+type StreamQueue = <T>(stream: string, deadline: number, work: () => Promise<T>) => Promise<T>;
 
 const tooMany = () => logFault('log_unavailable', 'Too many writes are queued for this tenant.');
 

@@ -8,7 +8,7 @@ interface Request {
   /** Undefined: no key is needed. */
   readonly keyHeader: string | undefined;
   readonly body: unknown;
-  readonly answer: 'json' | 'text' | 'nothing';
+  readonly response: 'json' | 'text' | 'nothing';
 }
 
 const pathOf = ({ path, operation }: Call): string =>
@@ -28,7 +28,7 @@ const requestOf = (call: Call, keyHeader: string): Request => {
     path: pathOf(call),
     keyHeader: operation.security?.length === 0 ? undefined : keyHeader,
     body: operation.requestBody?.content['application/json'].example,
-    answer: content === undefined ? 'nothing' : withContent,
+    response: content === undefined ? 'nothing' : withContent,
   };
 };
 
@@ -45,13 +45,13 @@ const curl = ({ method, path, keyHeader, body }: Request): string =>
       : [`-H 'Content-Type: application/json'`, `-d ${shellQuoted(JSON.stringify(body))}`]),
   ].join(' ');
 
-const TYPESCRIPT_ANSWERS: Readonly<Record<Request['answer'], string>> = {
+const TYPESCRIPT_RESPONSES: Readonly<Record<Request['response'], string>> = {
   json: 'console.log(await response.json());',
   text: 'console.log(await response.text());',
   nothing: 'console.log(response.status);',
 };
 
-const typescript = ({ method, path, keyHeader, body, answer }: Request): string => {
+const typescript = ({ method, path, keyHeader, body, response }: Request): string => {
   const headers = [
     ...(keyHeader === undefined ? [] : [`    '${keyHeader}': \`\${process.env.KEY}\`,`]),
     ...(body === undefined ? [] : [`    'Content-Type': 'application/json',`]),
@@ -69,7 +69,7 @@ const typescript = ({ method, path, keyHeader, body, answer }: Request): string 
       ? [`const response = await fetch(${url});`]
       : [`const response = await fetch(${url}, {`, ...options, '});']),
     'if (!response.ok) throw new Error(await response.text());',
-    TYPESCRIPT_ANSWERS[answer],
+    TYPESCRIPT_RESPONSES[response],
   ].join('\n');
 };
 
@@ -96,14 +96,14 @@ const pythonOf = (value: unknown, margin: string): string => {
   return `${open}\n${items.map((item) => `${inner}${item},\n`).join('')}${margin}${close}`;
 };
 
-const PYTHON_ANSWERS: Readonly<Record<Request['answer'], string>> = {
+const PYTHON_RESPONSES: Readonly<Record<Request['response'], string>> = {
   json: 'print(json.load(response))',
   text: 'print(response.read().decode())',
   nothing: 'print(response.status)',
 };
 
-const python = ({ method, path, keyHeader, body, answer }: Request): string => {
-  const usesJson = body !== undefined || answer === 'json';
+const python = ({ method, path, keyHeader, body, response }: Request): string => {
+  const usesJson = body !== undefined || response === 'json';
   const headers = [
     ...(keyHeader === undefined ? [] : [`"${keyHeader}": os.environ["KEY"]`]),
     ...(body === undefined ? [] : ['"Content-Type": "application/json"']),
@@ -122,7 +122,7 @@ const python = ({ method, path, keyHeader, body, answer }: Request): string => {
     ')',
     'try:',
     '    with urllib.request.urlopen(request) as response:',
-    `        ${PYTHON_ANSWERS[answer]}`,
+    `        ${PYTHON_RESPONSES[response]}`,
     'except urllib.error.HTTPError as error:',
     '    raise SystemExit(error.read().decode())',
   ].join('\n');

@@ -31,7 +31,7 @@ export interface Tracing {
 }
 
 export interface RequestSpan {
-  readonly place: TraceParent;
+  readonly traceParent: TraceParent;
   /** Runs work with this span as the active one. */
   run<T>(work: () => Promise<T>): Promise<T>;
   /** The response is complete, but has not been sent. */
@@ -45,8 +45,8 @@ export const traced =
   (tracing: Tracing): Step =>
   async (ctx, next) => {
     const span = tracing.begin(readTraceParent(headerOf(ctx, 'traceparent')));
-    ctx.state.traceContext = span.place;
-    ctx.set('traceparent', traceParentText(span.place));
+    ctx.state.traceContext = span.traceParent;
+    ctx.set('traceparent', traceParentText(span.traceParent));
     ctx.res.on('close', () => span.end(ctx));
     await span.run(next);
     span.answered(ctx);

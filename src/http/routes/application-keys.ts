@@ -31,7 +31,7 @@ import type { Stores } from '../dependencies';
 import { count, described, listOf, moment, record, uuid, type Schema } from './schema';
 
 const TAG = 'Applications';
-const FROM = 'applications';
+const PROJECTION = 'applications';
 /** Not `:id`, which some generators would mix up with the parameter `id` of the query. */
 const PATH = '/applications/:application_id/keys';
 
@@ -99,7 +99,7 @@ export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>
     schema: listOf(keySchema),
     example: [keyExample],
   },
-  projection: FROM,
+  projection: PROJECTION,
   handle: async (request, stores) => {
     const { id: ids, type: types } = request.query;
     const { application, keys } = await keysIn(request, stores);
@@ -117,7 +117,7 @@ export const getApplicationKey = route({
   tag: TAG,
   permission: 'application:read',
   response: { status: 200, description: 'What is known of the key.', schema: keySchema, example: keyExample },
-  projection: FROM,
+  projection: PROJECTION,
   handle: async (request, stores) => {
     const { keys } = await keysIn(request, stores);
     const keyId = keyIdOf(request);
@@ -145,7 +145,7 @@ export const listApplicationKeyUses = route({
   projection: 'logs',
   handle: async (request, { reader, keyUses }) => {
     const { tenantId, at } = request;
-    const key = await reader(FROM).get(tenantId, 'keys', keyIdOf(request));
+    const key = await reader(PROJECTION).get(tenantId, 'keys', keyIdOf(request));
     if (key?.['application_id'] !== applicationIdOf(request)) throw keyNotFound();
     const days = lastDaysOf({ logs: reader('logs'), keyUses }, tenantId, keyIdOf(request), at);
     return ok(await orUnavailable(days));

@@ -54,7 +54,7 @@ import type { Stores } from '../dependencies';
 import { listOf, described, record, type Schema } from './schema';
 
 const TAG = 'Applications';
-const FROM = 'applications';
+const PROJECTION = 'applications';
 
 /** Losing uses of keys is harmless, but reporting a used key as unused is not: a failed read is an error. */
 export const orUnavailable = <T>(uses: Promise<T>): Promise<T> =>
@@ -67,7 +67,7 @@ export const liveKeyViews = async (
   stores: Stores,
   applicationId: string,
 ) => {
-  const keys = await findLiveKeys(stores.reader(FROM), tenantId, applicationId, at);
+  const keys = await findLiveKeys(stores.reader(PROJECTION), tenantId, applicationId, at);
   const ids = keys.map(({ id }) => id);
   const lastUses = await orUnavailable(stores.keyUses.lastUses(tenantId, ids));
   return keys.map((key) => keyView(key, { last_used_at: lastUses.get(key.id) }));
@@ -154,7 +154,7 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
       data: [applicationExample],
     },
   },
-  projection: FROM,
+  projection: PROJECTION,
   handle: async (request, stores) => {
     const { id: ids, type: types, key_digest: keyDigest, as_of: asOf } = request.query;
     const filter = { ids, types, keyDigest };
@@ -163,7 +163,11 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
     const { page, size, place, shown } = paging(request, stores, filterText(filter));
     const after = place === undefined ? {} : { after: Number(place) };
     const question = { filter, at, page, size, ...after };
-    const { applications, total, last } = await findApplications(stores.reader(FROM), tenantId, question);
+    const { applications, total, last } = await findApplications(
+      stores.reader(PROJECTION),
+      tenantId,
+      question,
+    );
     const data = await viewsOf(request, stores, applications);
     return shown(data, total, last === undefined ? undefined : String(last));
   },
@@ -183,22 +187,27 @@ export const getOwnApplication = route({
   summary: 'Get the Application that owns the key',
   tag: TAG,
   response: { ...applicationResponse, etag: true },
-  projection: FROM,
+  projection: PROJECTION,
   handle: async (request, stores) => {
     const { id } = request.application;
-    const application = await findLiveApplication(stores.reader(FROM), request.tenantId, id);
+    const application = await findLiveApplication(stores.reader(PROJECTION), request.tenantId, id);
     if (application !== undefined) {
       const view = { ...(await viewOf(request, stores, application)), key_id: request.keyId };
       return ok(view, applicationTag(application.revision, view));
     }
-    const isDeleted = (await stores.reader(FROM).get(request.tenantId, 'applications', id)) !== undefined;
+    const isDeleted =
+      (await stores.reader(PROJECTION).get(request.tenantId, 'applications', id)) !== undefined;
     if (isDeleted) throw keyRefused('application_deleted');
     throw fault('read_models_unavailable', 'The read models do not show this Application yet.');
   },
 });
 
 export const liveApplication = async (request: RouteRequest<unknown>, { reader }: Stores) => {
-  const application = await findLiveApplication(reader(FROM), request.tenantId, applicationIdOf(request));
+  const application = await findLiveApplication(
+    reader(PROJECTION),
+    request.tenantId,
+    applicationIdOf(request),
+  );
   if (application === undefined) throw applicationNotFound();
   return application;
 };
@@ -212,7 +221,7 @@ export const getApplication = route({
   tag: TAG,
   permission: 'application:read',
   response: { ...applicationResponse, etag: true },
-  projection: FROM,
+  projection: PROJECTION,
   handle: async (request, stores) => {
     const application = await liveApplication(request, stores);
     const view = await viewOf(request, stores, application);

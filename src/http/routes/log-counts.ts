@@ -1,4 +1,4 @@
-import { countLogs, groupLogs, type Grouping } from '../../../projections/log-pages';
+import { countLogs as logCounts, groupLogs, type Grouping } from '../../../projections/log-pages';
 import {
   choiceParameter,
   dateParameter,
@@ -111,7 +111,7 @@ const countsExample = {
   rest: 0,
 };
 
-export const countOwnLogs = route<undefined, Query>({
+export const countLogs = route<undefined, Query>({
   method: 'get',
   path: '/logs/counts',
   operationId: 'countLogs',
@@ -134,7 +134,7 @@ export const countOwnLogs = route<undefined, Query>({
     const logs = reader('logs');
     const [first, last] = [moments[0], moments.at(-1)];
     const [counts, groups] = await Promise.all([
-      countLogs(logs, tenantId, entityType, moments),
+      logCounts(logs, tenantId, entityType, moments),
       by === undefined || first === undefined || last === undefined
         ? undefined
         : groupLogs(logs, tenantId, by, [first, last]),

@@ -137,7 +137,7 @@ export const publicPageAt = (path: string): PublicPage | undefined =>
     ? pageOfProblem
     : literalPages.get(path);
 
-const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD';
+const isGetOrHead = (method: string): boolean => method === 'GET' || method === 'HEAD';
 
 /** A name or an address, and possibly a port: nothing that would mean more in a shell. */
 const HOST = /^(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/i;
@@ -184,7 +184,7 @@ export const servePublicPages = (content: Content): Step => {
 
   return async (ctx, next) => {
     const { path } = ctx.state;
-    const page = isRead(ctx.method) ? publicPageAt(path) : undefined;
+    const page = isGetOrHead(ctx.method) ? publicPageAt(path) : undefined;
     if (page === undefined) return next();
     show(ctx, page, path.slice(PROBLEM_PREFIX.length) as ProblemCode);
   };

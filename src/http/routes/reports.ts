@@ -47,7 +47,7 @@ const csvOf = ({ token_report }: UsageReport): string =>
     ['included_monthly_active_tokens', '', token_report.included_monthly_active_tokens],
   ]);
 
-export const getOwnUsageReport = route({
+export const getTenantUsageReport = route({
   method: 'get',
   path: '/tenants/self/reports/usage',
   operationId: 'getTenantUsageReport',

@@ -19,8 +19,6 @@ export const tags = {
   Description: 'What this service is; no key is needed.',
 };
 
-export type Tag = keyof typeof tags;
-
 /** A route is a declaration; whatever all routes have in common happens around it. */
 export interface Route<Body = unknown, Query = unknown> {
   readonly method: 'get' | 'put' | 'post' | 'delete';
@@ -29,7 +27,7 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly operationId: string;
   /** One line for the OpenAPI document. */
   readonly summary: string;
-  readonly tag: Tag;
+  readonly tag: keyof typeof tags;
   /** The schemas of the `:name` parts of the path, for the OpenAPI document. */
   readonly params?: Readonly<Record<string, Schema>>;
   /** Omitted: any valid API key is accepted. */

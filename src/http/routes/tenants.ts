@@ -1,6 +1,11 @@
 import type { TenantSettings } from '../../domain/events';
 import { keyRefused } from '../../domain/authority';
-import { deleteTenant, mustBeActive, updateTenant, type ActiveTenant } from '../../domain/tenant';
+import {
+  deleteTenant as decideToDelete,
+  mustBeActive,
+  updateTenant as decideToUpdate,
+  type ActiveTenant,
+} from '../../domain/tenant';
 import { documentOfTenant, findTenant, type TenantDocument } from '../../../projections/tenants';
 import { fault } from '../../fault';
 import { bodyCheck, queryCheck } from '../request/validation';
@@ -114,7 +119,7 @@ const tenantAsOf = async (
   return ok(tenantView(document), String(document.revision));
 };
 
-export const getOwnTenant = route<undefined, ReturnType<typeof query>>({
+export const getTenant = route<undefined, ReturnType<typeof query>>({
   method: 'get',
   path: PATH,
   operationId: 'getTenant',
@@ -140,7 +145,7 @@ export const getOwnTenant = route<undefined, ReturnType<typeof query>>({
   },
 });
 
-export const updateOwnTenant = route({
+export const updateTenant = route({
   method: 'put',
   path: PATH,
   operationId: 'updateTenant',
@@ -156,14 +161,14 @@ export const updateOwnTenant = route({
     etag: true,
   },
   handle: async (request, { ledger }) => {
-    const decide = updateTenant({ name: request.body.name, settings: settingsOf(request.body) });
+    const decide = decideToUpdate({ name: request.body.name, settings: settingsOf(request.body) });
     const { tenant, position, isRepeat } = await ledger.execute({ ...request, decide, resource: ownTenant });
     const updated = mustBeActive(tenant);
     return { ...ok(tenantView(documentOfTenant(updated)), String(updated.changedAt)), position, isRepeat };
   },
 });
 
-export const deleteOwnTenant = route({
+export const deleteTenant = route({
   method: 'delete',
   path: PATH,
   operationId: 'deleteTenant',
@@ -172,5 +177,5 @@ export const deleteOwnTenant = route({
   permission: 'tenant:delete',
   response: { status: 204, description: 'The Tenant is deleted.' },
   handle: async (request, { ledger }) =>
-    done(await ledger.execute({ ...request, decide: deleteTenant(), resource: ownTenant })),
+    done(await ledger.execute({ ...request, decide: decideToDelete(), resource: ownTenant })),
 });
