@@ -171,7 +171,7 @@ export const httpProblems = {
   },
   log_set_back: {
     status: 503,
-    title: 'The event log was set back.',
+    title: 'The event log was rolled back.',
     meaning:
       'The event log lacks events that this service had read or written: it was restored from an older backup, its file was replaced, or a new leader shows an older state for a moment. Nothing was changed. If it stays so for 5 seconds, the service ends with exit code 3, and does not start. The operator must put the right log back or, to keep the older one, run `tenant-ledger projections rebuild --all`, and start every instance again.',
   },

@@ -2,7 +2,7 @@ import { findKeyRecord } from '../../projections/applications';
 import { boundedCache } from '../bounded-cache';
 import { beforeDeadline, threadMs } from '../async/clock';
 import { currentTurn } from '../async/turns';
-import { isFinal, standingOf, type KeyRecord } from '../domain/authority';
+import { isFinal, statusOf, type KeyRecord } from '../domain/authority';
 import { logFault, type EventLog } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf } from '../fault';
@@ -127,9 +127,8 @@ export const keyRecords = (dependencies: KeyRecordsDependencies): KeyRecords & {
   const withoutLog = async (reader: Reader, key: PresentedKey): Promise<KeyRecord> => {
     if (threadMs() - fresh.answeredAt() > withoutLogMs) throw away();
     const record = await findKeyRecord(reader, key.tenantId, key.digest);
-    const standing = standingOf(record, key.at);
-    if (standing.status !== 'valid' && !isFinal(standing) && !(await fresh.showsLastHead(reader)))
-      throw away();
+    const found = statusOf(record, key.at);
+    if (found.status !== 'valid' && !isFinal(found) && !(await fresh.showsLastHead(reader))) throw away();
     return record;
   };
 

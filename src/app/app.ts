@@ -147,7 +147,7 @@ export interface AppOptions {
   readonly measured?: ((log: EventLog) => EventLog) | undefined;
   /** Records spans of the appends to a log. */
   readonly traced?: ((log: EventLog) => EventLog) | undefined;
-  /** Called once the log is certain to be set back. The process must end: commands do when they next look. */
+  /** Called once the log is certain to be rolled back. The process must end: commands do when they next look. */
   readonly onLost?: (reason: Fault) => void;
   /** False: fails if there is no log. */
   readonly createsData?: boolean;

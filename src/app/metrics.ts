@@ -223,7 +223,7 @@ const readings: readonly Reading[] = [
   },
   {
     name: 'event_log_up',
-    help: '1 when the event log answers, 0 when it is out of reach or was set back.',
+    help: '1 when the event log answers, 0 when it is out of reach or was rolled back.',
     read: ({ app }) => flag(app?.watch.isAway() === false && app.watch.setBack() === undefined),
   },
   {

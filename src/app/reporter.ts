@@ -13,7 +13,7 @@ interface Logged {
   repeated: number;
 }
 
-/** A log that was set back stops everything. */
+/** A log that was rolled back stops everything. */
 const levelOf = (error: unknown): 'error' | 'warn' => (codeOf(error) === 'log_set_back' ? 'error' : 'warn');
 
 /** Logs reports. Repeats are logged at most once a minute, with their number. A recovery resets that. */

@@ -62,7 +62,7 @@ interface Running {
   /** Unlike `phase`, still says during shutdown whether reads may be answered. */
   wasReady: boolean;
   readonly becameReady: Condition;
-  /** Called once the log is certain to be set back. */
+  /** Called once the log is certain to be rolled back. */
   readonly onLost: (reason: Fault) => void;
   /** Until it is ready, as shown in responses. Not in events: their number is nobody's business but the operator's. */
   progress: { readonly percent: number };
@@ -315,7 +315,7 @@ export interface Server {
   stop(reason?: Fault): Promise<void>;
 }
 
-/** `onLost` is called once the log is certain to be set back. Then the process must end. */
+/** `onLost` is called once the log is certain to be rolled back. Then the process must end. */
 export const makeServer = (
   configuration: Configuration,
   logger: Logger,

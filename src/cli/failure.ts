@@ -9,7 +9,7 @@ import type { Io } from './io';
 export const FAILED = 1;
 /** An invalid command line. */
 export const WRONG_USAGE = 2;
-/** The event log was set back. Starting again does not help: the operator must act. */
+/** The event log was rolled back. Starting again does not help: the operator must act. */
 export const LOG_SET_BACK = 3;
 /** A rebuild differs from the live read model, which stays. */
 const REBUILD_DIFFERS = 4;

@@ -32,7 +32,7 @@ const stopOnSignals = (io: Io, logger: Logger, stop: () => Promise<void>): void 
   io.on('SIGTSTP', () => logger.warn('not suspended: others may need what it has locked; Ctrl-C stops it'));
 };
 
-/** How long the shutdown may take if the log was set back: what it waits for may never come. */
+/** How long the shutdown may take if the log was rolled back: what it waits for may never come. */
 const LOST_STOP_MS = 5_000;
 
 const endOnLostLog =

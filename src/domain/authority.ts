@@ -45,7 +45,7 @@ export interface KeyRecord {
 }
 
 /** The one rule for all sources. */
-export const standingOf = ({ key, application, isTenantDeleted }: KeyRecord, at: string): KeyStatus => {
+export const statusOf = ({ key, application, isTenantDeleted }: KeyRecord, at: string): KeyStatus => {
   if (key === undefined) return { status: 'unknown' };
   const of = isTenantDeleted ? {} : { of: { keyId: key.id, applicationId: key.applicationId } };
   if (key.revoked) return { status: 'revoked', ...of };
@@ -55,11 +55,11 @@ export const standingOf = ({ key, application, isTenantDeleted }: KeyRecord, at:
   return { status: isTenantDeleted ? 'tenant_deleted' : 'valid', keyId: key.id, application, ...expiry };
 };
 
-export const keyStanding = (now: Tenant, digest: string, at: string): KeyStatus => {
+export const keyStatusIn = (now: Tenant, digest: string, at: string): KeyStatus => {
   if (now.status === 'absent') return { status: 'unknown' };
   const key = keyBy(now.keys, digest);
   const application = now.applications.get(key?.applicationId ?? '');
-  return standingOf({ key, application, isTenantDeleted: now.status === 'deleted' }, at);
+  return statusOf({ key, application, isTenantDeleted: now.status === 'deleted' }, at);
 };
 
 const FINAL: ReadonlySet<KeyStatus['status']> = new Set(['revoked', 'application_deleted', 'tenant_deleted']);
@@ -75,10 +75,10 @@ export const keyRefused = (reason: string, of?: KnownKey) =>
   });
 
 export const requireValid = (
-  standing: KeyStatus,
+  found: KeyStatus,
 ): { readonly keyId: string; readonly application: KeyHolder; readonly expiresAt?: string } => {
-  if (standing.status === 'valid') return standing;
-  throw keyRefused(standing.status, 'of' in standing ? standing.of : undefined);
+  if (found.status === 'valid') return found;
+  throw keyRefused(found.status, 'of' in found ? found.of : undefined);
 };
 
 /** A permission counts only if the Application holds it and its type may hold it. */

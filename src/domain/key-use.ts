@@ -13,7 +13,7 @@ export interface KeyUseEvent {
     readonly operations: Readonly<Record<string, number>>;
     /** How many requests were answered with an error. */
     readonly failed: number;
-    /** How many events `GET /events` sent. */
+    /** How many events `GET /events` sent, and rows of `GET /logs` as CSV. */
     readonly eventsGivenOut: number;
     readonly firstAt: string;
     readonly lastAt: string;

@@ -5,13 +5,13 @@ import { singleFlight } from '../async/single-flight';
 import { logFault, type Continuity, type EventLog, type Expected, type Head } from './event-log';
 
 /**
- * Watches whether the log is reachable and still contains what this process has seen in it. A log that was set back
+ * Watches whether the log is reachable and still contains what this process has seen in it. A log that was rolled back
  * (restored from an older backup, or its file replaced) would make read models silently wrong.
  */
 export interface LogWatch {
-  /** The watched log. It also checks the results of appends, and refuses appends while it looks set back. */
+  /** The watched log. It also checks the results of appends, and refuses appends while it looks rolled back. */
   readonly log: EventLog;
-  /** Why the log looks as if it was set back; undefined while it is whole. */
+  /** Why the log looks as if it was rolled back; undefined while it is whole. */
   setBack(): Fault | undefined;
   /** An event is missing although the log continues after it. */
   missing(): Fault | undefined;
@@ -19,7 +19,7 @@ export interface LogWatch {
   isAway(): boolean;
   /** How often it came back after being out of reach. */
   reconnects(): number;
-  /** Throws `log_set_back` once the log is certain to be set back. */
+  /** Throws `log_set_back` once the log is certain to be rolled back. */
   assertLogIntact(): void;
   /** Throws if appends fail or would fail: a server that cannot write must not look healthy. */
   mustBeWritable(): Promise<void>;
@@ -36,7 +36,7 @@ export interface LogWatchDependencies {
   readonly checkpoint: () => Promise<Head | undefined>;
   /** Called when the state changes: with an error for the worse, without one for the better. */
   readonly report: (what: string, error?: Fault) => void;
-  /** Called once the log is certain to be set back. Whatever this process has in memory is invalid: it must end. */
+  /** Called once the log is certain to be rolled back. Whatever this process has in memory is invalid: it must end. */
   readonly onLost: (reason: Fault) => void;
   /** Throws if an append would fail. Not needed for an event store, which shows that when it is read. */
   readonly probe?: () => Promise<void>;
@@ -46,7 +46,7 @@ export interface LogWatchDependencies {
 const EVERY_MS = 2_000;
 /** While the log is out of reach or in doubt. */
 const SOON_MS = 500;
-/** A new leader of a cluster may show an older state for a moment. After this, the log was set back. */
+/** A new leader of a cluster may show an older state for a moment. After this, the log was rolled back. */
 const DOUBT_MS = 5_000;
 
 /** A failed append counts for this long, unless one succeeds. */
@@ -67,10 +67,10 @@ export const whatIsWrong = (found: Continuity, known: Head | undefined): string 
     case 'whole':
       return undefined;
     case 'missing':
-      return `The event ${known?.eventId} at ${known?.position} is missing from the event log, which continues after it: it was scavenged, or the log was set back and has grown since.`;
+      return `The event ${known?.eventId} at ${known?.position} is missing from the event log, which continues after it: it was scavenged, or the log was rolled back and has grown since.`;
     case 'set_back':
     case 'replaced':
-      return `The event log was set back: ${howOf(found, known)}.`;
+      return `The event log was rolled back: ${howOf(found, known)}.`;
   }
 };
 
@@ -96,7 +96,7 @@ export const logSetBack = (what: string): Fault =>
 
 const shortened = (stream: string, actual: number, expected: Expected): Fault =>
   logSetBack(
-    `The event log was set back: stream ${stream} ends at revision ${actual} but had reached revision ${expected}.`,
+    `The event log was rolled back: stream ${stream} ends at revision ${actual} but had reached revision ${expected}.`,
   );
 
 const later = (a: Head | undefined, b: Head | undefined): Head | undefined =>
@@ -104,7 +104,7 @@ const later = (a: Head | undefined, b: Head | undefined): Head | undefined =>
 
 const secondsSince = (ms: number): string => ((monotonicMs() - ms) / 1_000).toFixed(1);
 
-/** Streams only grow, so one that is shorter than expected was set back. */
+/** Streams only grow, so one that is shorter than expected was rolled back. */
 const actualIfShorter = (error: unknown, expected: Expected): number | undefined => {
   if (codeOf(error) !== 'stream_changed' || expected === 'no_stream') return undefined;
   const actual = Number(moreOf(error)['actual']);
@@ -166,14 +166,14 @@ const wholenessOf = ({ report, onLost }: Pick<LogWatchDependencies, 'report' | '
     mustLookWhole: (): void => {
       if (broken !== undefined) throw broken.fault;
     },
-    /** Once in doubt, only finding the known event ends the doubt: a log that was set back may grow past its position. */
+    /** Once in doubt, only finding the known event ends the doubt: a log that was rolled back may grow past its position. */
     judge: (found: Continuity, known: Head | undefined): void => {
       const what = whatIsWrong(found, known);
       if (what !== undefined && found === 'missing' && broken === undefined) reportMissing(what);
       else if (what !== undefined) suspectRollback(what);
       else if (broken !== undefined && !isLost) {
         report(
-          `The event log appeared to be set back for ${secondsSince(broken.since)} s; it is complete again.`,
+          `The event log appeared to be rolled back for ${secondsSince(broken.since)} s; it is complete again.`,
         );
         broken = undefined;
       }
@@ -257,7 +257,7 @@ export const logWatch = (dependencies: LogWatchDependencies): LogWatch => {
       throw actual === undefined ? error : shortened(stream, actual, expected);
     });
     written();
-    // A new event comes after all known ones. If not, this was a repeated append, or the log was set back.
+    // A new event comes after all known ones. If not, this was a repeated append, or the log was rolled back.
     await checkIf(appended.position <= before);
     learn({ position: appended.position, eventId: events.at(-1)?.id.toLowerCase() ?? '' });
     return appended;

@@ -9,7 +9,7 @@ export type Retry = <T>(action: () => Promise<T>) => Promise<T>;
 export const withoutRetry: Retry = (action) => action();
 
 const PAUSE_MS = 200;
-/** A new leader may show an older state for a moment. The log is watched, and certain to be set back after 5 s. */
+/** A new leader may show an older state for a moment. The log is watched, and certain to be rolled back after 5 s. */
 const SET_BACK_MS = 6_000;
 
 const AWAY: ReadonlySet<string | undefined> = new Set([

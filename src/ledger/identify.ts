@@ -1,9 +1,9 @@
 import { threadMs } from '../async/clock';
 import {
   isFinal,
-  keyStanding,
+  keyStatusIn,
   requireValid,
-  standingOf,
+  statusOf,
   type KeyRecord,
   type KeyStatus,
 } from '../domain/authority';
@@ -44,12 +44,10 @@ export const holderOf = (
   { digest, at }: Pick<PresentedKey, 'digest' | 'at'>,
   earlier: Pick<EarlierRequest, 'keyId' | 'revision'> | undefined,
 ): Holder => {
-  const standing = keyStanding(fold.tenant, digest, at);
+  const found = keyStatusIn(fold.tenant, digest, at);
   const repeatsDeletion =
-    standing.status === 'tenant_deleted' &&
-    earlier?.keyId === standing.keyId &&
-    earlier.revision === fold.revision;
-  return repeatsDeletion ? standing : requireValid(standing);
+    found.status === 'tenant_deleted' && earlier?.keyId === found.keyId && earlier.revision === fold.revision;
+  return repeatsDeletion ? found : requireValid(found);
 };
 
 export interface Identifying {
@@ -61,25 +59,25 @@ export interface Identifying {
 }
 
 export const identifying = (ledgerLog: LedgerLog, folds: Folds, records: KeyRecords): Identifying => {
-  const standingIn = ({ tenant }: Fold, { digest, at }: PresentedKey): KeyStatus =>
-    keyStanding(tenant, digest, at);
+  const statusIn = ({ tenant }: Fold, { digest, at }: PresentedKey): KeyStatus =>
+    keyStatusIn(tenant, digest, at);
 
   /** With a proof, the read model decides; without one, the fold. */
-  const standingAt = async (key: PresentedKey, since: number): Promise<KeyStatus> => {
+  const statusAt = async (key: PresentedKey, since: number): Promise<KeyStatus> => {
     const { tenantId, at, deadline } = key;
     const isFolded = folds.peek(tenantId, since) !== undefined;
     const record = isFolded ? undefined : await records.find(key, since);
-    if (record !== undefined) return standingOf(record, at);
-    return standingIn((await folds.asOf(tenantId, since, deadline)).fold, key);
+    if (record !== undefined) return statusOf(record, at);
+    return statusIn((await folds.asOf(tenantId, since, deadline)).fold, key);
   };
 
-  const standing = async (key: PresentedKey, maxAgeMs: number): Promise<KeyStatus> => {
+  const statusWithin = async (key: PresentedKey, maxAgeMs: number): Promise<KeyStatus> => {
     const cached = folds.peek(key.tenantId);
-    const known = cached === undefined ? undefined : standingIn(cached, key);
+    const known = cached === undefined ? undefined : statusIn(cached, key);
     // No later event changes a final status.
     if (known !== undefined && isFinal(known)) return known;
-    const found = await standingAt(key, threadMs() - maxAgeMs);
-    return found.status === 'valid' || maxAgeMs === 0 ? found : standingAt(key, threadMs());
+    const found = await statusAt(key, threadMs() - maxAgeMs);
+    return found.status === 'valid' || maxAgeMs === 0 ? found : statusAt(key, threadMs());
   };
 
   const repeatedDeletion = async (key: PresentedKey, { application }: Extract<KeyStatus, Holder>) => {
@@ -91,7 +89,7 @@ export const identifying = (ledgerLog: LedgerLog, folds: Folds, records: KeyReco
 
   return {
     identify: async (key, maxAgeMs) => {
-      const found = await standing(key, maxAgeMs);
+      const found = await statusWithin(key, maxAgeMs);
       const isRepeat = found.status === 'tenant_deleted' && key.request !== undefined;
       return {
         tenantId: key.tenantId,

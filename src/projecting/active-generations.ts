@@ -137,7 +137,7 @@ const openEvenDamaged = (active: Active, id: GenerationId): Promise<Generation> 
     return generation;
   });
 
-/** Removed and damaged generations, and those that do not match the log since it was set back, are not read by anyone. */
+/** Removed and damaged generations, and those that do not match the log since it was rolled back, are not read by anyone. */
 const openIfUsable = async (active: Active, id: GenerationId): Promise<Generation | undefined> => {
   if (active.unusable.has(id.generation)) return undefined;
   return open(active, id).catch((error: unknown) => {

@@ -21,7 +21,7 @@ export interface LiveGeneration {
 }
 
 /**
- * A read model belongs to one log. With another log, or one that was set back (restored from an older backup), its
+ * A read model belongs to one log. With another log, or one that was rolled back (restored from an older backup), its
  * answers would be wrong, so it must not be used.
  */
 const mismatchOf = async (
@@ -39,7 +39,7 @@ const mismatchOf = async (
   return wrong === undefined ? undefined : logSetBack(wrong);
 };
 
-/** Whether it was built from this log as it is now. After the log was set back, it would show events that are gone. */
+/** Whether it was built from this log as it is now. After the log was rolled back, it would show events that are gone. */
 export const matchesLog = async (generation: GenerationView, log: EventLog): Promise<boolean> =>
   (await mismatchOf(generation, log)) === undefined;
 

@@ -42,10 +42,10 @@ afterAll(async () => {
   for (const app of processes) await app.close();
 });
 
-type Standing = { readonly status: 'valid' } & Identity;
+type Identified = { readonly status: 'valid' } & Identity;
 
 /** Why a key is refused, or whose it is. */
-const standing = (identified: Promise<Identity>): Promise<Standing | { readonly status: string }> =>
+const outcomeOf = (identified: Promise<Identity>): Promise<Identified | { readonly status: string }> =>
   identified.then(
     (identity) => ({ status: 'valid', ...identity }),
     (error: unknown) => {
@@ -101,9 +101,9 @@ const harnessFor = async (options: { around?: (log: EventLog) => EventLog; witho
   const folds = cachedFolds({ ...here.log, ...log }, snapshots, here.streams);
   const own = ledger({ log: here.log, folds, streams: here.streams, keys, quotas: QUOTAS });
   const check = {
-    forReading: (key: PresentedKey) => standing(own.identify(key, 400)),
-    forWriting: (key: PresentedKey) => standing(own.identify({ ...key, isWrite: true }, 0)),
-    toStartWriting: (key: PresentedKey) => standing(own.identify({ ...key, isWrite: true }, Infinity)),
+    forReading: (key: PresentedKey) => outcomeOf(own.identify(key, 400)),
+    forWriting: (key: PresentedKey) => outcomeOf(own.identify({ ...key, isWrite: true }, 0)),
+    toStartWriting: (key: PresentedKey) => outcomeOf(own.identify({ ...key, isWrite: true }, Infinity)),
   };
   const project = async (): Promise<void> => {
     const head = await elsewhere.log.head();
@@ -147,7 +147,7 @@ const harnessFor = async (options: { around?: (log: EventLog) => EventLog; witho
 };
 
 const other = (key: KnownKey): KnownKey => ({ ...key, digest: digestOf(randomUUID()) });
-const permissionsOf = (found: Awaited<ReturnType<typeof standing>>) =>
+const permissionsOf = (found: Awaited<ReturnType<typeof outcomeOf>>) =>
   'application' in found ? found.application.permissions : found.status;
 
 describe('a key in the read model', () => {
@@ -322,8 +322,8 @@ describe('a forged key', () => {
     readsSince();
     const forged = Array.from({ length: 200 }, () => other(key));
     for (const asking of [check.forReading, check.toStartWriting, check.forWriting]) {
-      const standings = await Promise.all(forged.map((forgedKey) => asking(checked(forgedKey))));
-      expect(new Set(standings.map(({ status }) => status))).toEqual(new Set(['unknown']));
+      const statuses = await Promise.all(forged.map((forgedKey) => asking(checked(forgedKey))));
+      expect(new Set(statuses.map(({ status }) => status))).toEqual(new Set(['unknown']));
       const { heads, streams } = readsSince();
       expect(heads).toBeLessThanOrEqual(20);
       expect(streams).toBe(0);
@@ -339,8 +339,8 @@ describe('a forged key', () => {
     readsSince();
     const forged = Array.from({ length: 100 }, () => other(key));
     for (const asking of [check.forReading, check.toStartWriting, check.forWriting]) {
-      const standings = await Promise.all(forged.map((forgedKey) => asking(checked(forgedKey))));
-      expect(new Set(standings.map(({ status }) => status))).toEqual(new Set(['unknown']));
+      const statuses = await Promise.all(forged.map((forgedKey) => asking(checked(forgedKey))));
+      expect(new Set(statuses.map(({ status }) => status))).toEqual(new Set(['unknown']));
       expect(readsSince().streams).toBeLessThanOrEqual(10);
     }
     expect(isFolded(key.tenantId)).toBe(false);
@@ -352,8 +352,8 @@ describe('a forged key', () => {
     const { customer, check, isFolded, readsSince } = await harnessFor();
     const key = await customer();
     const forged = Array.from({ length: 100 }, () => other(key));
-    const standings = await Promise.all(forged.map((forgedKey) => check.forReading(checked(forgedKey))));
-    expect(new Set(standings.map(({ status }) => status))).toEqual(new Set(['unknown']));
+    const statuses = await Promise.all(forged.map((forgedKey) => check.forReading(checked(forgedKey))));
+    expect(new Set(statuses.map(({ status }) => status))).toEqual(new Set(['unknown']));
     expect(readsSince().streams).toBeLessThanOrEqual(10);
     expect(isFolded(key.tenantId)).toBe(true);
   });

@@ -33,7 +33,7 @@ describe('a failure that is retried', () => {
     report('The lease cannot be renewed.', AWAY);
     report('The lease cannot be renewed.', fault('log_unavailable', 'X'));
     report('Projecting stopped.', AWAY);
-    report('The event log was set back.', fault('log_set_back', 'Y'));
+    report('The event log was rolled back.', fault('log_set_back', 'Y'));
     expect(lines.map(([level]) => level)).toEqual(['warn', 'warn', 'warn', 'error']);
   });
 

@@ -1,5 +1,5 @@
 import type { TenantEvent } from '../../src/domain/events';
-import { isExpired, keyStanding, requireValid, mustHold } from '../../src/domain/authority';
+import { isExpired, keyStatusIn, requireValid, mustHold } from '../../src/domain/authority';
 import { applicationTypes, isAssignable, permissions } from '../../src/domain/permissions';
 import { isRefusal } from '../../src/domain/refusal';
 import { minute, tenantAfter } from '../support/given';
@@ -24,7 +24,7 @@ const thrownBy = (work: () => unknown): unknown => {
   }
 };
 
-describe('the standing of a key', () => {
+describe('the status of a key', () => {
   it.each<[string, readonly TenantEvent[]]>([
     ['unknown', []],
     ['unknown', [created]],
@@ -41,9 +41,9 @@ describe('the standing of a key', () => {
     ['tenant_deleted', [created, applicationCreated(), keyAdded(), deleted]],
     ['expired', [created, applicationCreated(), keyAdded(minute(1)), deleted]],
   ])('is %s', (status, history) => {
-    const standing = keyStanding(tenantAfter(history), DIGEST, NOW);
-    expect(standing.status).toBe(status);
-    const answer = thrownBy(() => requireValid(standing));
+    const found = keyStatusIn(tenantAfter(history), DIGEST, NOW);
+    expect(found.status).toBe(status);
+    const answer = thrownBy(() => requireValid(found));
     if (status === 'valid')
       expect(answer).toMatchObject({ application: { id: APPLICATION, permissions: ['tenant:update'] } });
     else expect(answer).toMatchObject({ code: 'key_refused', more: { reason: status } });
@@ -58,7 +58,7 @@ describe('the standing of a key', () => {
 
   it('is unknown for another digest', () => {
     const tenant = tenantAfter([created, applicationCreated(), keyAdded()]);
-    expect(keyStanding(tenant, 'f'.repeat(64), NOW).status).toBe('unknown');
+    expect(keyStatusIn(tenant, 'f'.repeat(64), NOW).status).toBe('unknown');
   });
 });
 

@@ -58,7 +58,7 @@ describe('the continuity of a log in the event store', () => {
     expect(await log.continuity(other)).toBe('set_back');
   });
 
-  it('distinguishes a scavenged event from a log that was set back, even if it was the last of ours', async () => {
+  it('distinguishes a scavenged event from a log that was rolled back, even if it was the last of ours', async () => {
     const { log, server, all, last } = await written();
     others(server, 3);
     server.log.scavenge(all[9]!.id);

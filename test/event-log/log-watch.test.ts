@@ -46,7 +46,7 @@ const aLog = async () => {
 };
 
 describe('a watched log', () => {
-  it('acknowledges nothing after it was set back, not even to a tenant that lost nothing', async () => {
+  it('acknowledges nothing after it was rolled back, not even to a tenant that lost nothing', async () => {
     const { log, restoreTo, aStream } = await aLog();
     const { watch, reports } = watched(log);
     const [untouched, other] = [aStream(), aStream()];
@@ -56,7 +56,7 @@ describe('a watched log', () => {
     expect(await refusedWith(watch.log.append(untouched, someEvents(1), 1))).toBe('log_set_back');
     expect(reports.map(({ error }) => codeOf(error))).toEqual(['log_set_back']);
     expect(await refusedWith(watch.log.append(aStream(), someEvents(1), 'no_stream'))).toBe('log_set_back');
-    await expect(watch.mustBeWritable()).rejects.toThrow(/The event log was set back/);
+    await expect(watch.mustBeWritable()).rejects.toThrow(/The event log was rolled back/);
   });
 
   it('does not mistake a stream that became shorter for one that others have changed', async () => {
@@ -113,11 +113,11 @@ describe('a watched log', () => {
     expect(watch.setBack()).toBeUndefined();
   });
 
-  it('refuses appends when it looks set back, resumes if that was momentary, but not by growing past it', async () => {
+  it('refuses appends when it looks rolled back, resumes if that was momentary, but not by growing past it', async () => {
     let now: Continuity = 'set_back';
     const { watch, reports, lost } = await scripted(() => now);
     await watch.check();
-    expect(watch.setBack()?.message).toMatch(/set back: it ends before the event .* at 0000000000000007/);
+    expect(watch.setBack()?.message).toMatch(/rolled back: it ends before the event .* at 0000000000000007/);
     expect(() => watch.assertLogIntact()).not.toThrow();
     now = 'missing';
     await watch.check();
@@ -129,7 +129,7 @@ describe('a watched log', () => {
     expect(lost()).toBe(0);
   });
 
-  it('is lost for good if it stays set back, whatever follows', async () => {
+  it('is lost for good if it stays rolled back, whatever follows', async () => {
     let now: Continuity = 'replaced';
     const { watch, reports, lost } = await scripted(() => now);
     watch.start();
@@ -146,7 +146,9 @@ describe('a watched log', () => {
     await watch.check();
     await watch.check();
     expect(watch.setBack()).toBeUndefined();
-    expect(watch.missing()?.message).toMatch(/scavenged, or the log was set back.*projections rebuild --all/);
+    expect(watch.missing()?.message).toMatch(
+      /scavenged, or the log was rolled back.*projections rebuild --all/,
+    );
     expect(reports).toHaveLength(1);
   });
 });
@@ -154,7 +156,7 @@ describe('a watched log', () => {
 describe.each(['SQLite', 'the event store'])(
   'a log in %s that is constantly written, projected and checked',
   (kind) => {
-    it('is never considered set back', async () => {
+    it('is never considered rolled back', async () => {
       const folder = freshFolder();
       const store = kind === 'SQLite' ? undefined : await startStandIn();
       if (store !== undefined) closing.push(() => store.stop());

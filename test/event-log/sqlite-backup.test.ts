@@ -421,7 +421,7 @@ describe('a backup of a log in a folder', () => {
     await expect(verifyBackup(backup, silent)).rejects.toEqual(refusal('backup_unusable'));
   });
 
-  it('is never continued with another log, with one that was set back, or in a folder of something else', async () => {
+  it('is never continued with another log, with one that was rolled back, or in a folder of something else', async () => {
     const [source, backup] = [await withLog(30), freshFolder()];
     await createBackup(source, backup, silent);
     await expect(createBackup(await withLog(40), backup, silent)).rejects.toThrow(
@@ -430,7 +430,7 @@ describe('a backup of a log in a folder', () => {
     const older = freshFolder();
     cpSync(source, older, { recursive: true });
     edit(older, 'DELETE FROM events WHERE position > 25');
-    await expect(createBackup(older, backup, silent)).rejects.toThrow('it was changed or set back');
+    await expect(createBackup(older, backup, silent)).rejects.toThrow('it was changed or rolled back');
     const other = freshFolder();
     writeFileSync(join(other, 'notes.txt'), '');
     await expect(createBackup(source, other, silent)).rejects.toThrow('contains notes.txt and no backup');

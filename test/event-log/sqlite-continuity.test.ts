@@ -61,7 +61,7 @@ describe('the continuity of a log in a file', () => {
     expect(await log.continuity(last)).toBe('set_back');
   });
 
-  it('distinguishes a deleted row from a log that was set back', async () => {
+  it('distinguishes a deleted row from a log that was rolled back', async () => {
     const { path, log, known, last } = await opened();
     change(path, 'DELETE FROM events WHERE position = 4');
     expect(await log.continuity(known[3])).toBe('missing');

@@ -103,7 +103,7 @@ const started = async (place: Place): Promise<Service> => {
 const rename = ({ url }: Service, key: string, name: string): Promise<ApiResponse> =>
   ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name } });
 
-const REASON = /^The event log was set back: .*projections rebuild --all/;
+const REASON = /^The event log was rolled back: .*projections rebuild --all/;
 
 /** It ends by itself, and says why. Until then it acknowledges no write. */
 const expectEnded = async (service: Service): Promise<void> => {
@@ -142,7 +142,7 @@ interface Victim extends Kind {
 }
 
 /** Most of the time a log is in doubt, which takes seconds: all kinds are tested at the same time. */
-describe('a running service whose log was set back', () => {
+describe('a running service whose log was rolled back', () => {
   const victims: Victim[] = [];
   const eachOf = async (work: (victim: Victim) => Promise<void>): Promise<void> => {
     const failures = await Promise.all(
@@ -201,7 +201,7 @@ describe('a running service whose log was set back', () => {
       for (const follower of following)
         expect(await follower.ended).toEqual({
           code: 3,
-          stderr: expect.stringMatching(/The event log was set back.*\[log_set_back\]/s),
+          stderr: expect.stringMatching(/The event log was rolled back.*\[log_set_back\]/s),
         });
     }));
 
@@ -213,7 +213,7 @@ describe('a running service whose log was set back', () => {
       )) {
         expect(refused.code).toBe(3);
         expect(refused.stderr).toMatch(
-          /The event log was set back: .*projections rebuild --all.*\[log_set_back\]/s,
+          /The event log was rolled back: .*projections rebuild --all.*\[log_set_back\]/s,
         );
       }
       const rebuilt = await command(['projections', 'rebuild', '--all'], env);
@@ -244,7 +244,7 @@ describe('a running service whose log was set back', () => {
       place.grow();
       const refused = await command(['status'], place.env);
       expect(refused.code).toBe(3);
-      expect(refused.stderr).toMatch(/(set back|scavenged).*projections rebuild --all.*\[log_set_back\]/s);
+      expect(refused.stderr).toMatch(/(rolled back|scavenged).*projections rebuild --all.*\[log_set_back\]/s);
     }));
 });
 
@@ -286,7 +286,7 @@ describe('a running service with a scavenged event', () => {
     expect(status).toBe(200);
     expect((json.log as { trouble: string }).trouble).toMatch(
       new RegExp(
-        `^The event ${last.id} at .* is missing .* it was scavenged, or the log was set back and has grown`,
+        `^The event ${last.id} at .* is missing .* it was scavenged, or the log was rolled back and has grown`,
       ),
     );
     expect((await ask(`${service.url}/tenants/self`, { key: service.key })).status).toBe(200);

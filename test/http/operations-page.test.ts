@@ -162,7 +162,7 @@ describe('what the page says', () => {
   it('of damage, trouble and tenants that cannot be read', () => {
     const text = textOf({
       status: {
-        log: { store: 'esdb://a', identity: 'i', head: null, trouble: 'The log was set back.' },
+        log: { store: 'esdb://a', identity: 'i', head: null, trouble: 'The log was rolled back.' },
         projector: null,
         projections: [
           {
@@ -180,7 +180,7 @@ describe('what the page says', () => {
     });
     for (const part of [
       'none: it is empty',
-      'The log was set back.',
+      'The log was rolled back.',
       'usage not built yet none 5 events, 1.3 s 0 tenants',
       'Projecting process: none.',
       'usage is damaged: rebuild it.',

@@ -1,5 +1,5 @@
 import { threadMs } from '../../src/async/clock';
-import { keyStanding } from '../../src/domain/authority';
+import { keyStatusIn } from '../../src/domain/authority';
 import { allKeys } from '../../src/domain/keys';
 import type { EventLog } from '../../src/event-log/event-log';
 import { anEvent } from '../support/events';
@@ -73,11 +73,11 @@ describe('a tenant with 12,000 keys', () => {
     expect(held).toBeLessThan(250);
     const { fold } = await program.folds.asOf(customer.tenantId, -Infinity, soon());
     if (fold.tenant.status !== 'active') throw new Error('It was made.');
-    const standings = [...allKeys(fold.tenant.keys)].map(
-      ([digest]) => keyStanding(fold.tenant, digest, NOW).status,
+    const statuses = [...allKeys(fold.tenant.keys)].map(
+      ([digest]) => keyStatusIn(fold.tenant, digest, NOW).status,
     );
-    expect(standings.filter((status) => status === 'valid')).toHaveLength(1);
-    expect(standings.filter((status) => status === 'revoked')).toHaveLength(12_000);
+    expect(statuses.filter((status) => status === 'valid')).toHaveLength(1);
+    expect(statuses.filter((status) => status === 'revoked')).toHaveLength(12_000);
     await program.close();
 
     const again = await openLedger(folder);

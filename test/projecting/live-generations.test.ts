@@ -129,12 +129,12 @@ describe('the live generations', () => {
     ['is empty', 'DELETE FROM events'],
     ['has another event there', `UPDATE events SET id = '${randomUUID()}' WHERE position = 2`],
     ['has grown past it', `UPDATE events SET position = 3, id = '${randomUUID()}' WHERE position = 2`],
-  ])('are refused when the log was set back and %s', async (_, sql) => {
+  ])('are refused when the log was rolled back and %s', async (_, sql) => {
     const folders = await built();
     tamper(folders.log, sql);
     await expect(open(folders)).rejects.toMatchObject({
       code: 'log_set_back',
-      message: expect.stringMatching(new RegExp(`^The event .* set back.*${REBUILD.source}`)),
+      message: expect.stringMatching(new RegExp(`^The event .* rolled back.*${REBUILD.source}`)),
     });
   });
 

@@ -6,7 +6,7 @@ import { applications, findApplication, findKeyRecord } from '../../projections/
 import { findTenant, tenants } from '../../projections/tenants';
 import { addKey, regenerateKey, revokeKey } from '../../src/domain/application-keys';
 import { createApplication, deleteApplication, updateApplication } from '../../src/domain/applications';
-import { keyStanding, standingOf, type KeyStatus } from '../../src/domain/authority';
+import { keyStatusIn, statusOf, type KeyStatus } from '../../src/domain/authority';
 import type { TenantEvent } from '../../src/domain/events';
 import { liveKeysOf } from '../../src/domain/grants';
 import { isRefusal } from '../../src/domain/refusal';
@@ -22,7 +22,7 @@ const findKeyStanding = async (
   tenantId: string,
   digest: string,
   at: string,
-): Promise<KeyStatus> => standingOf(await findKeyRecord(reader, tenantId, digest), at);
+): Promise<KeyStatus> => statusOf(await findKeyRecord(reader, tenantId, digest), at);
 
 const APP = '11111111-0000-4000-8000-000000000001';
 const KEY = '22222222-0000-4000-8000-000000000001';
@@ -215,10 +215,10 @@ const historyOf = (all: readonly Step[]): readonly Given[] => {
   return events;
 };
 
-const shown = (standing: KeyStatus) => {
-  if (!('application' in standing)) return standing;
-  const { id, type, permissions } = standing.application;
-  return { status: standing.status, application: { id, type, permissions } };
+const shown = (found: KeyStatus) => {
+  if (!('application' in found)) return found;
+  const { id, type, permissions } = found.application;
+  return { status: found.status, application: { id, type, permissions } };
 };
 
 const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
@@ -236,7 +236,7 @@ describe('after random histories', () => {
       for (const at of [time(0), time(events.length), time(events.length + 3), time(500)])
         for (const key of [0, 1, 2, 3, 4, 5, 6]) {
           const found = await findKeyStanding(keys.reader, TENANT, digestOf(key), at);
-          expect(shown(found)).toEqual(shown(keyStanding(now, digestOf(key), at)));
+          expect(shown(found)).toEqual(shown(keyStatusIn(now, digestOf(key), at)));
           seen.add(found.status);
         }
 

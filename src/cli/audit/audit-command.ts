@@ -179,7 +179,7 @@ const run = async (
   return { position, unreadable, trailer: trail.trailer(conditions, extent) };
 };
 
-/** Ends `--follow` if the log is set back or replaced. Otherwise it would wait forever, after printing events now gone. */
+/** Ends `--follow` if the log is rolled back or replaced. Otherwise it would wait forever, after printing events now gone. */
 const watchLog = (io: Io, { log }: LedgerLog) => {
   const lost = new AbortController();
   let last: Head | undefined;

@@ -54,7 +54,7 @@ const plan = (io: Io, projectors: readonly Projector[], options: Options): Promi
     );
   });
 
-/** Tolerates read models that do not match a log that was set back: a rebuild repairs them. */
+/** Tolerates read models that do not match a log that was rolled back: a rebuild repairs them. */
 const checkedConfiguration = (io: Io): Promise<Configuration> =>
   inSession(io, async ({ configuration }) => configuration).catch((error: unknown) => {
     if (codeOf(error) !== 'log_set_back') throw error;

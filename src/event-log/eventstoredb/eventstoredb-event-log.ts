@@ -60,7 +60,7 @@ const readUpToHead = async function* (
 
 /**
  * Uses the end of the whole server, since our last event may have been scavenged. Reads it before the event, so that a
- * log that was set back cannot grow past the event in between.
+ * log that was rolled back cannot grow past the event in between.
  */
 const continuityIn = async (log: WholeLog, known: Head | undefined): Promise<Continuity> => {
   if (known === undefined) return 'whole';

@@ -118,7 +118,7 @@ const mustContinue = async (db: Database, folder: string, manifest: Manifest): P
     );
   if (!(await isSame(db, last - TAIL_POSITIONS, last)))
     throw unusable(
-      `The event log no longer has the events up to ${positionOf(last)} as they were backed up in ${folder}: it was changed or set back. Keep that backup, and name another folder for a new one.`,
+      `The event log no longer has the events up to ${positionOf(last)} as they were backed up in ${folder}: it was changed or rolled back. Keep that backup, and name another folder for a new one.`,
     );
 };
 
