@@ -37,7 +37,7 @@ const shownActivity = async (
   tenantId: string,
 ): Promise<ShownActivity> => ({
   revision: await lastRevision(reader, tenantId, 'activity'),
-  has: async (eventId) => setAside.event('logs', eventId) || hasLog(reader, tenantId, eventId),
+  has: async (eventId) => setAside.event('logs', tenantId, eventId) || hasLog(reader, tenantId, eventId),
 });
 
 /** A damaged read model shows nothing any more. */

@@ -40,8 +40,12 @@ const badWork = (bad: string): Work => ({ changes: [], slots: [], bad });
 type AnyReducer = (event: Recorded) => readonly Change[];
 
 /** The changes of an event. One that is set aside is not applied, whether it is readable or not. */
-const changesOf = ({ projector, setAside }: Folding, { logged, decoded }: BatchEvent): readonly Change[] => {
-  if (setAside.event(projector.name, logged.id)) return projector.onSetAside?.(logged) ?? [];
+const changesOf = (
+  { projector, setAside }: Folding,
+  { logged, decoded }: BatchEvent,
+  tenantId: string,
+): readonly Change[] => {
+  if (setAside.event(projector.name, tenantId, logged.id)) return projector.onSetAside?.(logged) ?? [];
   if (decoded.status === 'bad') throw new Error(decoded.reason);
   if (decoded.status === 'foreign') return [];
   const reducer = projector.on[decoded.event.type] as AnyReducer | undefined;
@@ -51,7 +55,7 @@ const changesOf = ({ projector, setAside }: Folding, { logged, decoded }: BatchE
 const workOf = (run: Folding, entry: BatchEvent, tenantId: string, cache: DocumentCache): Work => {
   const slotOf = ({ collection, key }: Reference): Slot => cache.slot(tenantId, collection, key);
   try {
-    const changes = changesOf(run, entry);
+    const changes = changesOf(run, entry, tenantId);
     return { changes, slots: changes.map(({ touches }) => touches.map(slotOf)) };
   } catch (error) {
     return badWork(messageOf(error));
@@ -132,10 +136,11 @@ const park = (
 };
 
 /** Describes events missing before this one, unless the operator has accepted the gap. */
-const gapAt = ({ entry: { logged }, progress }: Step, run: Folding): string | undefined => {
+const gapAt = ({ entry: { logged }, tenantId, progress }: Step, run: Folding): string | undefined => {
   const { revision: last } = (progress.document as StreamDocument | undefined) ?? { revision: -1 };
   const gap = gapBefore(logged, last);
-  return gap === undefined || run.setAside.gapBefore(run.projector.name, logged.id) ? undefined : gap;
+  const isAccepted = gap === undefined || run.setAside.gapBefore(run.projector.name, tenantId, logged.id);
+  return isAccepted ? undefined : gap;
 };
 
 /** An event that is set aside is skipped but counts as applied, so its stream continues after it. */

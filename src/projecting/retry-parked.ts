@@ -72,8 +72,8 @@ export const retryDue = async (
   isRequested: (tenantId: string) => boolean = () => false,
 ): Promise<void> => {
   const { event, gapBefore } = run.setAside;
-  const isSetAside = ({ cause, event_id }: ParkedTenant): boolean =>
-    (cause === 'missing_events' ? gapBefore : event)(run.projector.name, event_id);
+  const isSetAside = ({ cause, tenant_id, event_id }: ParkedTenant): boolean =>
+    (cause === 'missing_events' ? gapBefore : event)(run.projector.name, tenant_id, event_id);
   const isDue = (tenant: ParkedTenant): boolean =>
     isRequested(tenant.tenant_id) || tenant.program !== run.program || isSetAside(tenant);
   for await (const tenant of parkedTenants(run.generation))

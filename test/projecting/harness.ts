@@ -54,7 +54,7 @@ export interface TestLog extends EventLog {
   readonly folder: string;
   record(stream: string, ...events: GivenEvent[]): Promise<Appended>;
   /** Inserts a row into the file behind the port's back: text that no append would write. */
-  plant(stream: string, row: { type: string; data: string; metadata?: string }): string;
+  plant(stream: string, row: { type: string; data: string; metadata?: string; id?: string }): string;
   /** Deletes revisions from the file, as a damaged disk or a careless edit would. */
   lose(stream: string, ...revisions: readonly number[]): void;
 }
@@ -88,9 +88,8 @@ export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
       known.set(stream, appended.revision);
       return appended;
     },
-    plant: (stream, { type, data, metadata = '{"version":1}' }) => {
+    plant: (stream, { type, data, metadata = '{"version":1}', id = randomUUID() }) => {
       const db = openForWriting(join(folder, 'events.db'), 'FULL');
-      const id = randomUUID();
       db.prepare(
         `INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at)
          SELECT ?, COALESCE(MAX(revision), -1) + 1, ?, ?, ?, ?, 1 FROM events WHERE stream = ?`,

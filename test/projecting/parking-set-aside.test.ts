@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { projections } from '../../projections/projections';
 import { findTenant } from '../../projections/tenants';
 import { parkedTenants } from '../../src/projecting/parked-tenants';
-import { setAside } from '../../src/projecting/set-aside';
+import { readSetAside, setAside } from '../../src/projecting/set-aside';
 import type { Scanner } from '../../src/read-models/read-models';
 import { until } from '../support/waiting';
 import { lineCollections, linesProjector, plainLines } from './lines';
@@ -63,6 +63,25 @@ describe('setting an event aside', () => {
       expect(await parkedIn(one)).toEqual([]);
       expect(await documentsOf(one, lineCollections)).toEqual(plainLines(harness.history));
     }
+  });
+
+  it('leaves an event of another tenant alone that has the same id', async () => {
+    const harness = await replayHarness();
+    const [one = '', two = '', three = ''] = await someTenants(harness);
+    const id = randomUUID();
+    const bad = { type: 'TenantPainted', data: '{}', id };
+    for (const tenantId of [one, two]) harness.log.plant(streams.tenant(tenantId), bad);
+    await harness.catchUp();
+    const session = await openServer(harness);
+    const unparked: string[] = [];
+    for (const left of [1, 0]) {
+      unparked.push((await aside(harness, id, session.live)).tenantId);
+      expect(await session.retryParked()).toBe('done');
+      expect(await parkedIn(session.reader('lines'))).toHaveLength(left);
+    }
+    expect(unparked.toSorted()).toEqual([one, two].toSorted());
+    const { event } = await readSetAside(harness);
+    expect([one, two, three].map((tenantId) => event('lines', tenantId, id))).toEqual([true, true, false]);
   });
 
   it('is not lost when the process that was asked dies: the next one carries it out', async () => {
