@@ -3,6 +3,7 @@ import type { Reader } from '../../projections/projector';
 import { beforeDeadline, isoNow, monotonicMs } from '../async/clock';
 import { encode } from '../event-log/codec';
 import type { EventLog, NewEvent } from '../event-log/event-log';
+import { firstOf } from '../event-log/reading';
 import type { Streams } from '../event-log/streams';
 import { codeOf } from '../fault';
 import { groupedBy } from '../grouping';
@@ -71,13 +72,14 @@ const appendMissing = async (
   tenantId: string,
   days: readonly KeyDay[],
 ): Promise<void> => {
+  const { log, streams } = dependencies;
+  // The days may come from another log that was here before. A read model that lags cannot tell.
+  if ((await firstOf(log.readStream(streams.tenant(tenantId)))) === undefined) return;
   const reader = dependencies.logs();
-  // The days may come from another log that was here before.
-  if ((await lastRevision(reader, tenantId, 'tenant')) < 0) return;
   const shown = await lastRevision(reader, tenantId, 'activity');
   const missing: NewEvent[] = [];
   for (const event of days.map(eventOf)) if (!(await hasLog(reader, tenantId, event.id))) missing.push(event);
-  await appendAfter(dependencies, dependencies.streams.activity(tenantId), missing, shown);
+  await appendAfter(dependencies, streams.activity(tenantId), missing, shown);
 };
 
 /**

@@ -82,6 +82,15 @@ const dataOf = (events: readonly LoggedEvent[]) =>
   events.map(({ data }) => data as { date: string; keyId: string; operations: Record<string, number> });
 
 describe('the record of what keys were used for', () => {
+  it('does not depend on how far the read models are', async () => {
+    const { tenantId, process } = await afterUse(({ used }, tenant) =>
+      used(tenant, randomUUID(), '2026-01-31T08:00:00.000Z'),
+    );
+    const logs = () => ({ get: async () => undefined }) as unknown as Reader;
+    await process.recordAt('2026-02-01T00:05:00.000Z', { logs }).sumUp();
+    expect(await process.events(tenantId)).toHaveLength(1);
+  });
+
   it('is one event per key and day, once the day has ended for every clock', async () => {
     const keyId = randomUUID();
     const { tenantId, process } = await afterUse(({ used }, tenant) => {
