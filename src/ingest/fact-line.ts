@@ -3,7 +3,7 @@ import type { Actor } from '../domain/events';
 import { isFactType, type FactEvent, type FactType } from '../domain/facts';
 import { isTraceId } from '../domain/trace-id';
 import { encode, namesAnother } from '../event-log/codec';
-import { bytesOf, MAX_APPEND_BYTES, type NewEvent } from '../event-log/event-log';
+import { bytesOf, type NewEvent } from '../event-log/event-log';
 import { INGEST_ID_BYTES } from './append-once';
 import { codeOf, moreOf } from '../fault';
 import { isJsonObject, parsedJson } from '../json';
@@ -58,7 +58,14 @@ const faultOf = (line: unknown): string | undefined => {
   return isJsonObject(data) ? undefined : '"data" must be an object';
 };
 
-/** Data can be larger than its line (`1e20` is written in full). Undefined: it is nested too deep. */
+/** A number that the line may have had otherwise: parsing rounds large ones, and `1e400` would be stored as null. */
+const hasRoundedNumber = (value: unknown): boolean => {
+  if (typeof value === 'number')
+    return !Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value));
+  return typeof value === 'object' && value !== null && Object.values(value).some(hasRoundedNumber);
+};
+
+/** Its size as stored, which may be larger than its line, but fits into an append. Undefined: it is nested too deep. */
 const sizeOf = (event: NewEvent): number | undefined => {
   try {
     return bytesOf(event) + INGEST_ID_BYTES;
@@ -91,6 +98,7 @@ export const readFact = (text: string, at: string): ReadFact => {
   if (namesAnother(fact.data, fact.tenant_id)) return refused('"data" names another tenant');
   const bytes = sizeOf(event);
   if (bytes === undefined) return refused('"data" is nested too deep');
-  if (bytes > MAX_APPEND_BYTES) return refused(`the event is larger than ${MAX_APPEND_BYTES} bytes`);
+  if (hasRoundedNumber(event.data))
+    return refused('"data" has a number beyond 9007199254740991, which would be rounded: send it as text');
   return { status: 'good', tenantId: fact.tenant_id.toLowerCase(), event, bytes };
 };
