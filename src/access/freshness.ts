@@ -1,5 +1,6 @@
 import { beforeDeadline, monotonicMs, threadMs } from '../async/clock';
 import type { EventLog, Position } from '../event-log/event-log';
+import { codeOf } from '../fault';
 import type { Reader } from '../read-models/read-models';
 import { singleFlight } from '../async/single-flight';
 
@@ -11,6 +12,16 @@ const RENEW_AFTER_MS = 150;
 
 /** Keeps track of how long the log has been away, even without requests. */
 const POLL_MS = 5_000;
+
+/** A generation that was removed, as while this process was suspended, shows nothing any more. */
+const appliedBy = (reader: Reader): Promise<Position> =>
+  reader.applied().then(
+    (position) => position ?? '',
+    (error: unknown) => {
+      if (codeOf(error) !== 'generation_removed') throw error;
+      return '';
+    },
+  );
 
 /** False: not by the deadline. */
 const respondsBy = (response: Promise<void>, deadline: number): Promise<boolean> =>
@@ -51,8 +62,7 @@ export const freshness = (log: Pick<EventLog, 'head'>, onProof: () => void) => {
   const prove = async (reader: Reader, since: number): Promise<boolean> => {
     const target = goal;
     if (target === undefined || target.at < since) return false;
-    const applied = (await reader.applied()) ?? '';
-    if (applied < target.position) return false;
+    if ((await appliedBy(reader)) < target.position) return false;
     if (proof.reader !== reader || proof.at < target.at) {
       proof = { at: target.at, reader };
       onProof();
@@ -78,7 +88,7 @@ export const freshness = (log: Pick<EventLog, 'head'>, onProof: () => void) => {
     },
     /** Whether the reader shows everything that was in the log when the log last responded. */
     showsLastHead: async (reader: Reader): Promise<boolean> =>
-      goal !== undefined && ((await reader.applied()) ?? '') >= goal.position,
+      goal !== undefined && (await appliedBy(reader)) >= goal.position,
     /** When the log last responded. */
     answeredAt: () => answeredAt,
     close: async () => clearInterval(polling),

@@ -189,7 +189,8 @@ async function* runsOf(events: AsyncIterable<ComparableEvent>): AsyncGenerator<R
   let run: { name: string; first: ComparableEvent; events: NewEvent[] } | undefined;
   let bytes = 0;
   for await (const comparable of events) {
-    const size = bytesOf(comparable.event);
+    const event = newEventOf(comparable);
+    const size = bytesOf(event);
     const fits =
       run?.name === comparable.name && run.events.length < MAX_RUN_EVENTS && bytes + size <= MAX_APPEND_BYTES;
     if (run !== undefined && !fits) yield run;
@@ -197,7 +198,7 @@ async function* runsOf(events: AsyncIterable<ComparableEvent>): AsyncGenerator<R
       run = { name: comparable.name, first: comparable, events: [] };
       bytes = 0;
     }
-    run.events.push(newEventOf(comparable));
+    run.events.push(event);
     bytes += size;
   }
   if (run !== undefined) yield run;

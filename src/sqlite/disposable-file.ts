@@ -1,6 +1,13 @@
 import { existsSync, renameSync, statSync } from 'node:fs';
 import { codeOf, fault, messageOf } from '../fault';
-import { checkpointAndClose, isDamagedFile, openForReading, openForWriting, type Database } from './database';
+import {
+  checkpointAndClose,
+  isDamagedFile,
+  neverWait,
+  openForReading,
+  openForWriting,
+  type Database,
+} from './database';
 
 /**
  * A file whose loss is harmless, written by a thread and read by others. A damaged one is set aside with one warning,
@@ -86,7 +93,10 @@ export const disposableWriter = <T>(path: string, open: (db: Database) => T) => 
   const { current, close } = reopening(path, () => {
     const db = openForWriting(path, 'NORMAL');
     try {
-      return { db, on: open(db) };
+      const on = open(db);
+      // Appends share the thread. A write that finds the file locked is retried.
+      neverWait(db);
+      return { db, on };
     } catch (error) {
       db.close();
       throw error;

@@ -515,6 +515,18 @@ describe('while the log does not respond', () => {
 });
 
 describe('without read models', () => {
+  it('keys are checked by folding the tenant if the generation was removed while this process was suspended', async () => {
+    const { customer, project, check, switchTo, here } = await harnessFor();
+    const key = await customer();
+    await project();
+    const applied = async () => {
+      throw fault('generation_removed', 'It is gone.');
+    };
+    switchTo({ ...here.projecting.reader('applications'), applied });
+    for (const identified of [check.forReading, check.forWriting])
+      expect((await identified(checked(key))).status).toBe('valid');
+  });
+
   it.each(['there are none', 'they have not caught up since the start'])(
     'keys are checked by folding the tenant: %s',
     async (why) => {

@@ -100,6 +100,15 @@ describe('a log copied from SQLite to EventStoreDB and back', () => {
         });
   });
 
+  it('fits into its appends, also with the times that the event store keeps in the metadata', async () => {
+    const [from, to] = [await embedded(freshFolder()), await eventStore()];
+    const events = Array.from({ length: 60 }, () => anEvent({ text: 'x'.repeat(20_100) }));
+    const stream = from.streams.activity(randomUUID());
+    for (let at = 0; at < events.length; at += 30)
+      await from.log.append(stream, events.slice(at, at + 30), at === 0 ? 'no_stream' : at - 1);
+    expect((await copyLog(from, to, options)).copied).toBe(60);
+  });
+
   it('is resumed where it stopped, and refused if the event store holds something else', async () => {
     const folder = freshFolder();
     const [from, to] = [await embedded(folder), await eventStore()];
