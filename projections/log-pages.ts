@@ -76,9 +76,12 @@ const partsOfTypedEntity = async (
     reader.get(tenantId, 'heads', headOf.typedEntity(entityType, entityId)),
   ])) as readonly [EntityHead | undefined, { count: number } | undefined];
   const run = head?.type === entityType ? (head.alone ?? head.count) : 0;
+  // Without another type there is no head of this one. If there is one, it was written after the entity's was read.
+  const hasOneType = head === undefined || (head.type === entityType && head.alone === undefined);
+  const last = hasOneType ? run : (typed?.count ?? run);
   return [
     { sequence: 'by_entity', equal: [entityId], first: 1, last: run },
-    { sequence: 'by_typed_entity', equal: [entityId, entityType], first: run + 1, last: typed?.count ?? run },
+    { sequence: 'by_typed_entity', equal: [entityId, entityType], first: run + 1, last },
   ];
 };
 

@@ -123,12 +123,20 @@ export const keyRecords = (dependencies: KeyRecordsDependencies): KeyRecords & {
   const provenFor = tenantProofs(dependencies);
   const fresh = freshness(log, cache.onProof);
 
-  /** A refusal stands if it is final, or if the read model lacks nothing that the log is known to contain. */
+  /**
+   * A refusal stands if it is final, or if the read model lacks nothing that the log is known to contain. A valid key is
+   * accepted if the read model lacked nothing a moment before the log went away, and the tenant is not parked in it.
+   */
   const withoutLog = async (reader: Reader, key: PresentedKey): Promise<KeyRecord> => {
     if (threadMs() - fresh.answeredAt() > withoutLogMs) throw away();
-    const record = await findKeyRecord(reader, key.tenantId, key.digest);
+    const record = await readRecord(reader, key);
+    if (record === undefined) throw away();
     const found = statusOf(record, key.at);
-    if (found.status !== 'valid' && !isFinal(found) && !(await fresh.showsLastHead(reader))) throw away();
+    const isCertain =
+      found.status === 'valid'
+        ? await fresh.showedLately(reader)
+        : isFinal(found) || (await fresh.showsLastHead(reader));
+    if (!isCertain) throw away();
     return record;
   };
 

@@ -46,7 +46,8 @@ const run = (io: Io, options: Options): Promise<void> =>
     let last: LogRow | undefined;
     do {
       watch.assertLogIntact();
-      // Not cached: another generation may be live by now, and pruning removes the old one.
+      // Another generation may be live by now, and pruning removes the old one.
+      if (!projecting.isUpToDate()) await projecting.refresh();
       const reader = projecting.reader('logs');
       const page: readonly LogRow[] = await walkLogs(
         reader,

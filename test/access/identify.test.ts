@@ -445,6 +445,16 @@ describe('while the log does not respond', () => {
     },
   );
 
+  it('a key is not accepted from a read model that had been behind for a while', async () => {
+    const { key, customer, project, write, elsewhere, reading, be } = await away();
+    const revoked = await customer();
+    await project();
+    await write(elsewhere, revoked.tenantId, revokeKey(revoked.keyId));
+    for (const end = monotonicMs() + 1_500; monotonicMs() < end; await pause(50)) await reading(key);
+    be('silent');
+    expect(await refusedWith(reading(revoked))).toBe('log_unavailable');
+  });
+
   it('briefly, a request that needs it waits until its deadline', async () => {
     const answer = deferred();
     let isSlow = false;

@@ -58,6 +58,22 @@ describe.each<[string, LogFilter]>([
   });
 });
 
+it('a page of an entity that gets a second type meanwhile has its rows from before', async () => {
+  const indexes: (string | undefined)[] = [];
+  const reader = {
+    // The head of the type was written after the entity's was read.
+    get: async (_: string, collection: string) =>
+      collection === 'entities' ? { count: 3, type: 'token' } : { count: 5 },
+    find: async (_: string, __: string, { index, limit }: { index?: string; limit: number }) => {
+      indexes.push(index);
+      return Array.from({ length: limit }, () => ({}));
+    },
+  } as unknown as Reader;
+  const filter = { entityId: 'e', entityType: 'token' };
+  expect((await findLogs(reader, TENANT, { filter, page: 1, size: 9 })).rows).toHaveLength(3);
+  expect(indexes).toEqual(['by_entity']);
+});
+
 describe('rare rows among many others', () => {
   const MANY = 2_500;
   let log: Awaited<ReturnType<typeof filledLog>>;

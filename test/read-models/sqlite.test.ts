@@ -1,6 +1,16 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
@@ -9,7 +19,7 @@ import { generationName, type ReadModels, type Write } from '../../src/read-mode
 import { holderName } from '../../src/read-models/lease-holder';
 import { setDamagedRegistryAside, sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { generationPath } from '../../src/read-models/sqlite/writer';
-import { openForReading, openForWriting } from '../../src/sqlite/database';
+import { openForReading, openForWriting, sizeIfTooShort } from '../../src/sqlite/database';
 import { pause } from '../../src/async/clock';
 import { startThread } from '../../src/async/thread';
 import { countedFailure } from '../support/counted-failure';
@@ -145,6 +155,33 @@ describe('read models in SQLite files', () => {
       });
     },
   );
+
+  it('do not count as damaged while a reader holds up a checkpoint', async () => {
+    const folder = freshFolder();
+    const readModels = openIn(folder, { lookMs: 20 });
+    const live = await createAndOpen(readModels, id, collections, 'log');
+    await readModels.makeLive(id, undefined);
+    const path = generationPath(folder, id);
+    const file = openSync(path, 'r');
+    let number = 0;
+    /** Reads while a commit that reaches the size of a checkpoint changes the last page. */
+    const commitBesideReader = async (): Promise<void> => {
+      const reader = openForReading(path);
+      reader.exec('BEGIN');
+      reader.prepare('SELECT n FROM control').get();
+      const writes = Array.from({ length: 3 }, () => count(`${(number += 1)} ${'x'.repeat(200)}`, 1));
+      expect(await live.commit((await live.control()).n, undefined, writes)).toBe(true);
+      reader.exec('COMMIT');
+      reader.close();
+    };
+    for (let i = 0; i < 2_000 && sizeIfTooShort(file) === undefined; i += 1) await commitBesideReader();
+    expect(sizeIfTooShort(file)).toBeDefined();
+    await pause(200);
+    const { generations } = await readModels.state();
+    expect(generations).toEqual([{ ...id, isLive: true }]);
+    expect(sizeIfTooShort(file)).toBeUndefined();
+    closeSync(file);
+  }, 60_000);
 
   /** POSIX locks end with any close of the file in the same process, and without them another process may delete the `-wal`. */
   itIf(existsSync('/proc/locks'), 'there is no /proc/locks')(
@@ -351,6 +388,15 @@ describe('read models in SQLite files', () => {
         message: expect.stringContaining('tenant-ledger projections rebuild counter'),
       });
       expect(warnings.length).toBe(existsSync(`${path}.damaged`) ? 1 : 0);
+    });
+
+    it('are left to another process that is just creating them, beside generations of an earlier program', async () => {
+      const folder = freshFolder();
+      const path = join(folder, 'registry.db');
+      writeFileSync(join(folder, 'logs_v2_1.db'), '');
+      openForWriting(path, 'NORMAL').close();
+      setDamagedRegistryAside(folder, () => undefined);
+      expect(existsSync(path)).toBe(true);
     });
 
     it('are left alone by whoever only looks', async () => {

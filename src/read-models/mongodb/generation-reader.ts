@@ -261,7 +261,8 @@ export const generationReader = (opened: OpenGeneration): Reader => {
     scan: (...scope) => run(scan(opened)(...scope)),
     applied: async () => {
       const { applied, applied_n } = await within(opened.control());
-      lastSeen = Math.max(lastSeen, applied_n);
+      // Lower than before if the database was restored from an older backup.
+      lastSeen = applied_n;
       return applied;
     },
     appliedToken: () => lastSeen,

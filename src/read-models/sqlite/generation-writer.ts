@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import type { Collection, Document } from '../../../projections/projector';
 import {
   checkpointAndClose,
@@ -18,6 +19,11 @@ export interface GenerationWriter {
   finish(): void;
   load(keys: readonly DocumentKey[]): readonly (Document | undefined)[];
   commit(n: number, to: Checkpoint | undefined, writes: Writes): boolean;
+  /**
+   * Throws `contents_lost` if the file lacks pages after a complete checkpoint. Before that it may: a checkpoint that a
+   * reader holds up leaves pages in the `-wal` file.
+   */
+  checkSize(): void;
   close(): void;
 }
 
@@ -107,6 +113,18 @@ const commit = (file: File, n: number, to: Checkpoint | undefined, writes: Write
     return true;
   });
 
+const checkSize = (db: Database): void => {
+  const checkpoint = db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get() as {
+    readonly log: number;
+    readonly checkpointed: number;
+  };
+  if (checkpoint.log !== checkpoint.checkpointed) return;
+  const { pages, bytes } = db
+    .prepare('SELECT page_count AS pages, page_size AS bytes FROM pragma_page_count, pragma_page_size')
+    .get() as { readonly pages: number; readonly bytes: number };
+  if (statSync(db.location() ?? '').size < pages * bytes) throw lost('it is cut off.');
+};
+
 const generationWriter = (db: Database, options: WriterOptions): GenerationWriter => {
   const { collections, isBuild, onWrite = () => undefined } = options;
   create(db, options);
@@ -135,6 +153,7 @@ const generationWriter = (db: Database, options: WriterOptions): GenerationWrite
     finish: () => orForget(finish),
     load: reader.load,
     commit: (n, to, writes) => orForget(() => commit(file, n, to, writes)),
+    checkSize: () => checkSize(db),
     close: () => checkpointAndClose(db),
   };
 };

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { fault, messageOf } from '../../fault';
 import { dataVersion, inReadTransaction, openForReading } from '../../sqlite/database';
 import type { HeldLease, RegistryState, StoredGeneration } from '../read-models';
@@ -63,8 +63,20 @@ const openRegistry = (path: string) => {
   };
 };
 
+/** Another process is creating it, or was killed while it did: whoever writes to it completes it. */
+const isBeingCreated = (path: string): boolean => {
+  if (statSync(path).size === 0) return false;
+  const db = openForReading(path);
+  try {
+    return (db.prepare('PRAGMA user_version').get() as { user_version: number }).user_version === 0;
+  } finally {
+    db.close();
+  }
+};
+
 /** Throws what SQLite says about a damaged registry. It is small, so all of it is read. */
 export const checkRegistry = (path: string): void => {
+  if (isBeingCreated(path)) return;
   const { db, state } = openRegistry(path);
   try {
     state();

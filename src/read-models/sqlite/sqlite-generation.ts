@@ -12,7 +12,7 @@ import {
   type GenerationView,
   type Reader,
 } from '../read-models';
-import { isDamage, lost } from '../damage';
+import { isDamage } from '../damage';
 import { guarded } from './damaged-file';
 import { generationReader, type GenerationReader } from './generation-reader';
 import type { Send } from './writer';
@@ -43,6 +43,8 @@ export interface GenerationFile {
   readonly path: string;
   /** Called when it is found to be damaged. */
   readonly mark: (id: GenerationId, why: string) => void;
+  /** Called when it seems to be cut off. */
+  readonly onShort: (id: GenerationId) => void;
 }
 
 /** Through a connection of its own. */
@@ -71,11 +73,21 @@ export const peekAt = (path: string, id: GenerationId): GenerationView | undefin
   };
 };
 
+/** Keeps no statement, with which the driver would keep the file open. */
+const readControl = (path: string): void => {
+  const db = openForReading(path);
+  try {
+    db.exec('SELECT n, position FROM control');
+  } finally {
+    db.close();
+  }
+};
+
 /**
  * Opens a file once more and reads as little as possible: a connection that is open may not notice that it is damaged. A
- * file that is too short may be growing right now, so it counts as cut off if it has not grown since the last look.
+ * file that is too short may be growing right now, so it seems to be cut off if it has not grown since the last look.
  */
-const lookingAt = ({ id, path, mark }: GenerationFile) => {
+const lookingAt = ({ id, path, mark, onShort }: GenerationFile) => {
   let shortBefore: number | undefined;
   let file: number | undefined;
   /** Stays open: with any close of the file, this process would lose the locks of its connections to it. */
@@ -86,9 +98,9 @@ const lookingAt = ({ id, path, mark }: GenerationFile) => {
   return {
     look: (): void =>
       guarded(id, path, mark, () => {
-        askOnce(path, ({ control }) => control());
+        readControl(path);
         const short = sizeIfTooShort(opened());
-        if (short !== undefined && short === shortBefore) throw lost('it is cut off.');
+        if (short !== undefined && short === shortBefore) onShort(id);
         shortBefore = short;
       }),
     /** Of a removed file nobody needs the locks. */

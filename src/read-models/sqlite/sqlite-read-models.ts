@@ -9,7 +9,7 @@ import { COMMON_COLLECTIONS, generationName, type GenerationId, type ReadModels 
 import { checkRegistry, registryReader, type RegistryReader } from './registry-reader';
 import { LEASE_MS } from './registry-writer';
 import { peekAt, sqliteGeneration, type GenerationFile, type SqliteGeneration } from './sqlite-generation';
-import { generationPath, generationsIn, registryPath, writing, type Send, type WriteRequest } from './writer';
+import { generationPath, registryPath, writing, type Send, type WriteRequest } from './writer';
 
 const WRITE_MS = 30_000;
 
@@ -53,6 +53,8 @@ const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => 
     send('markDamaged', id, why).catch(() => marked.delete(generationName(id)));
   };
 
+  const onShort: GenerationFile['onShort'] = (id) => void send('checkSize', id).catch(() => undefined);
+
   const opened = async (
     id: GenerationId,
     own: readonly Collection[],
@@ -60,7 +62,7 @@ const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => 
   ): Promise<SqliteGeneration> => {
     const collections = [...own, ...COMMON_COLLECTIONS];
     await send('open', id, collections, isBuild);
-    const file = { id, path: generationPath(folder, id), mark };
+    const file = { id, path: generationPath(folder, id), mark, onShort };
     const generation =
       open.get(generationName(id)) ?? sqliteGeneration(file, collections, maxCommitBytes, send);
     open.set(generationName(id), generation);
@@ -108,8 +110,7 @@ export const setDamagedRegistryAside = (folder: string, report: Report): void =>
   try {
     checkRegistry(path);
   } catch (error) {
-    // Without any generation, another process may be creating the registry right now.
-    if (!isDamagedFile(error, path) || generationsIn(folder).length === 0) return;
+    if (!isDamagedFile(error, path)) return;
     const aside = setFileAside(path);
     const what = `The registry of the read models ${path} was damaged: it is ${aside} now, and another is created.`;
     report(what, error);

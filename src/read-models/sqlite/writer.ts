@@ -91,6 +91,7 @@ const generationWrites = (folder: string, registry: RegistryWriter, files: OpenF
       return true;
     },
     finish: (id: GenerationId): void => opened(id).finish(),
+    checkSize: (id: GenerationId): void => opened(id).checkSize(),
     load: (id: GenerationId, keys: readonly DocumentKey[]) => opened(id).load(keys),
     commit: (id: GenerationId, n: number, to: Checkpoint | undefined, writes: Writes): boolean =>
       opened(id).commit(n, to, writes),
