@@ -3,7 +3,6 @@ import { boundedCache } from '../bounded-cache';
 import { auditLine } from '../domain/audit-wording';
 import type { Recorded, TenantEvent } from '../domain/events';
 import type { Tenant } from '../domain/tenant';
-import { evolve } from '../domain/tenant-folding';
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf } from '../fault';
@@ -38,18 +37,19 @@ const REPLACES: Readonly<Record<TenantEvent['type'], boolean>> = {
 
 export const hasChanges = ({ type }: TenantEvent): boolean => REPLACES[type];
 
-/** The entity before and after an event, and what the event changed. */
-export const effectOf = (event: Recorded<TenantEvent>, before: Tenant) => {
+/** Applies the next event. Returns the entity before and after it, and what it changed. */
+const takeWithEffect = (folding: FoldingStream, event: Recorded<TenantEvent>) => {
   const { entityType, entityId } = auditLine(event);
-  const fieldsBefore = entityFields(before, entityType, entityId);
-  const fieldsAfter = entityFields(evolve(before, event), entityType, entityId);
-  return { before: fieldsBefore, after: fieldsAfter, changes: changesBetween(fieldsBefore, fieldsAfter) };
+  const before = entityFields(folding.fold().tenant, entityType, entityId);
+  folding.take(event);
+  const after = entityFields(folding.fold().tenant, entityType, entityId);
+  return { before, after, changes: changesBetween(before, after) };
 };
 
 const takeWithChanges = (folding: FoldingStream, event: Recorded<TenantEvent>): readonly Change[] => {
-  const changes = hasChanges(event) ? effectOf(event, folding.fold().tenant).changes : [];
+  if (hasChanges(event)) return takeWithEffect(folding, event).changes;
   folding.take(event);
-  return changes;
+  return [];
 };
 
 /** An event of a tenant's own stream, and what it changed. */
@@ -105,16 +105,6 @@ export const tenantAt = async (
   return then();
 };
 
-/** The tenant just before an event of its own stream. */
-export const tenantBefore = async (
-  { log, streams }: LedgerLog,
-  event: Recorded<TenantEvent>,
-): Promise<Tenant> => {
-  const folding = foldingStream(emptyFold, event.tenantId);
-  await foldUpTo({ log, streams }, folding, event);
-  return folding.fold().tenant;
-};
-
 const foldUpTo = async (
   { log, streams }: LedgerLog,
   folding: FoldingStream,
@@ -125,6 +115,13 @@ const foldUpTo = async (
       if (logged.revision >= revision) return;
       folding.take(tenantEventOf(logged, folding.revision(), tenantId, streams));
     }
+};
+
+/** The entity before and after an event of a tenant's own stream, and what it changed. Throws `tenant_unreadable`. */
+export const effectOf = async (ledgerLog: LedgerLog, event: Recorded<TenantEvent>) => {
+  const folding = foldingStream(emptyFold, event.tenantId);
+  await foldUpTo(ledgerLog, folding, event);
+  return takeWithEffect(folding, event);
 };
 
 /** The tenants kept in memory while a log is read: the most recently updated ones. */

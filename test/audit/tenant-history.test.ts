@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import * as entityFields from '../../src/audit/entity-fields';
+import { eventViews } from '../../src/audit/event-views';
 import { accessTo } from '../../src/audit/past-applications';
 import { tenantAt, updateChanges, type HistoryEntry } from '../../src/audit/tenant-history';
 import type { TenantEvent } from '../../src/domain/events';
@@ -161,5 +162,38 @@ describe('the history of a tenant', () => {
         const fields = (await changesOf(decoded.event)).map(({ field }) => field);
         expect(fields).toEqual(changed[logged.type] ?? []);
       }
+  });
+});
+
+describe('an event that is impossible in its place', () => {
+  const unknown = { applicationId: randomUUID(), name: 'Renamed' };
+  const renamed: TenantEvent = { type: 'TenantUpdated', data: { name: 'Two', settings } };
+  const impossible: readonly (readonly [string, readonly TenantEvent[]])[] = [
+    ['the renaming of an unknown Application', [{ type: 'ApplicationRenamed', data: unknown }]],
+    ['an update of a deleted tenant', [{ type: 'TenantDeleted', data: {} }, renamed]],
+  ];
+
+  it.each(impossible)('%s is shown without changes, as is what follows it', async (_, events) => {
+    const { log, streams } = await openLogIn(freshFolder());
+    const tenantId = randomUUID();
+    const stored = [...history.slice(0, 1), ...events, renamed].map(({ type, data }) => ({
+      id: randomUUID(),
+      type,
+      data,
+      metadata: { version: 1 },
+    }));
+    await log.append(streams.tenant(tenantId), stored, 'no_stream');
+    const viewOf = eventViews({ log, streams });
+    const views: { readonly id: string; readonly changes: unknown }[] = [];
+    for await (const batch of log.readStream(streams.tenant(tenantId)))
+      for (const logged of batch) views.push(await viewOf(logged));
+    expect(views.map(({ id }) => id)).toEqual(stored.map(({ id }) => id));
+    expect(views.slice(-2).map(({ changes }) => changes)).toEqual([[], []]);
+    const reading = tenantAt({ log, streams }, tenantId, undefined, () => undefined);
+    await expect(reading).rejects.toMatchObject({
+      code: 'tenant_unreadable',
+      more: { event_id: stored.at(-2)?.id },
+    });
+    await log.close();
   });
 });

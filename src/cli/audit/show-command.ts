@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { findEvents } from '../../audit/event-filter';
 import { rawEvent, type RawEvent } from '../../audit/event-views';
-import { effectOf, tenantBefore } from '../../audit/tenant-history';
+import { effectOf } from '../../audit/tenant-history';
 import { decode } from '../../event-log/codec';
 import type { LoggedEvent } from '../../event-log/event-log';
 import type { LedgerLog } from '../../event-log/ledger-log';
@@ -54,11 +54,7 @@ const effect = async (ledgerLog: LedgerLog, event: LoggedEvent) => {
   if (decoded.status === 'bad') return { unreadable: decoded.reason };
   if (decoded.status !== 'good' || decoded.kind !== 'tenant') return {};
   try {
-    const {
-      before = null,
-      after = null,
-      changes,
-    } = effectOf(decoded.event, await tenantBefore(ledgerLog, decoded.event));
+    const { before = null, after = null, changes } = await effectOf(ledgerLog, decoded.event);
     return { before, after, changes };
   } catch (error) {
     if (codeOf(error) !== 'tenant_unreadable') throw error;

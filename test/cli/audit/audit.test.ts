@@ -183,6 +183,37 @@ describe('tenant-ledger audit', () => {
   });
 });
 
+describe('tenant-ledger audit of an event that is impossible in its place', () => {
+  const operator = operatorAt(freshFolder());
+  const id = randomUUID();
+  let tenant: string;
+  beforeAll(async () => {
+    tenant = (await operator.json('tenant create --name Acme'))['tenant_id'] ?? '';
+    const { log, streams } = await openLogIn(operator.folder);
+    const data = { applicationId: NOBODY, name: 'Renamed' };
+    const renamed = { id, type: 'ApplicationRenamed', data, metadata: { version: 1 } };
+    await log.append(streams.tenant(tenant), [renamed], 0);
+    await log.close();
+  });
+
+  it('shows it, and what is wrong with it', async () => {
+    const shown = await operator.json<Record<string, unknown>>(`audit show ${id}`);
+    expect(shown).toMatchObject({
+      event: { id },
+      unreadable: expect.stringContaining(`Application ${NOBODY} does not exist.`),
+    });
+    const readable = await operator.run(`audit show ${id}`);
+    expect(readable).toMatchObject({ code: 0, stderr: expect.stringContaining('It cannot be read by this') });
+    const lines = await operator.run('audit --format pretty');
+    expect([lines.code, linesOf(lines.stdout)]).toEqual([0, [expect.anything(), expect.anything()]]);
+  });
+
+  it('says that there is no history', async () => {
+    const { code, stderr } = await operator.run(`audit history --tenant ${tenant}`);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/does not exist\..*\[tenant_unreadable\]\n$/)]);
+  });
+});
+
 describe('the output of tenant-ledger audit', () => {
   const folder = freshFolder();
   beforeAll(async () => {
