@@ -8,7 +8,7 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf } from '../fault';
 import { emptyFold, foldingStream, tenantEventOf, type FoldingStream } from '../ledger/fold';
 import { changesBetween, entityFields, type Change } from './entity-fields';
-import { timeOf } from './event-places';
+import { lastUpTo, timeOf } from './event-places';
 
 /**
  * A moment in a tenant's history. A time means the state before the first event recorded after it: the order comes from
@@ -74,9 +74,24 @@ export type HistoryEntry = ReturnType<typeof entryOf>;
 
 export interface PastTenant {
   readonly tenant: Tenant;
-  /** Keys expire by time, so a position counts as the time of the last event up to it. */
+  /** Keys expire by time, so a position counts as the time of the tenant's last event up to it, in either stream. */
   readonly time: string;
 }
+
+const timeAt = async (
+  { log, streams }: LedgerLog,
+  tenantId: string,
+  moment: Moment | undefined,
+  own: LoggedEvent | undefined,
+): Promise<string> => {
+  if (moment === undefined) return isoNow();
+  if ('time' in moment) return moment.time;
+  const { position } = moment;
+  const isOwn = own?.position === position;
+  const activity = isOwn ? undefined : await lastUpTo(log, streams.activity(tenantId), position);
+  const last = (activity?.position ?? '') > (own?.position ?? '') ? activity : own;
+  return last === undefined ? '' : timeOf(last);
+};
 
 /**
  * The tenant at a moment, by default now. Throws `tenant_unreadable`. Finding out what each event changed costs several
@@ -89,15 +104,15 @@ export const tenantAt = async (
   onEntry?: (entry: HistoryEntry) => void,
 ): Promise<PastTenant> => {
   const folding = foldingStream(emptyFold, tenantId);
-  let time = '';
-  const then = (): PastTenant => ({
+  let last: LoggedEvent | undefined;
+  const then = async (): Promise<PastTenant> => ({
     tenant: folding.fold().tenant,
-    time: moment === undefined ? isoNow() : 'time' in moment ? moment.time : time,
+    time: await timeAt({ log, streams }, tenantId, moment, last),
   });
   for await (const batch of log.readStream(streams.tenant(tenantId)))
     for (const logged of batch) {
       if (moment !== undefined && isAfter(logged, moment)) return then();
-      time = timeOf(logged);
+      last = logged;
       const event = tenantEventOf(logged, folding.revision(), tenantId, streams);
       if (onEntry === undefined) folding.take(event);
       else onEntry(entryOf(event, takeWithChanges(folding, event)));

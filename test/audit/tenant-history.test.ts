@@ -165,6 +165,48 @@ describe('the history of a tenant', () => {
   });
 });
 
+describe('the access to a tenant at a position of its activity', () => {
+  it('is that at the time of the event there: keys expire without an event of their own', async () => {
+    const { log, streams } = await openLogIn(freshFolder());
+    const tenantId = randomUUID();
+    const stored = (type: string, data: object, day: number) => ({
+      id: randomUUID(),
+      type,
+      data: { ...data },
+      metadata: { version: 1 },
+      recordedAt: at(day),
+    });
+    const own = history.slice(0, 3).map(({ type, data }, day) => stored(type, data, day + 1));
+    const { position: ownEnd } = await log.append(streams.tenant(tenantId), own, 'no_stream');
+    const used = { entityType: 'card', operation: 'use', entityId: '1' };
+    const positions = [ownEnd];
+    for (const [revision, day] of [5, 6, 7].entries()) {
+      const events = [stored('ActivityReported', used, day)];
+      const stream = streams.activity(tenantId);
+      positions.push(
+        (await log.append(stream, events, revision === 0 ? 'no_stream' : revision - 1)).position,
+      );
+    }
+    const others = [stored('ActivityReported', used, 20)];
+    positions.push((await log.append(streams.activity(randomUUID()), others, 'no_stream')).position);
+    const seen = await Promise.all(
+      positions.map(async (position) => {
+        const then = await tenantAt({ log, streams }, tenantId, { position });
+        return [then.time, accessTo(then).flatMap(({ keys }) => keys.map(({ id }) => id))];
+      }),
+    );
+    const [valid, expired] = [[KEY], []];
+    expect(seen).toEqual([
+      [at(3), valid],
+      [at(5), valid],
+      [at(6), expired],
+      [at(7), expired],
+      [at(7), expired],
+    ]);
+    await log.close();
+  });
+});
+
 describe('an event that is impossible in its place', () => {
   const unknown = { applicationId: randomUUID(), name: 'Renamed' };
   const renamed: TenantEvent = { type: 'TenantUpdated', data: { name: 'Two', settings } };
