@@ -60,13 +60,18 @@ export interface App {
 /** Generous, since no caller waits for the access record. */
 const RECORD_MS = 10_000;
 
-/** Checked before anything is projected, since tenants would be parked at events that this program does not know. */
-const mustKnow = (format: number, store: string): void => {
+/** Events may be missing at the end of an unfinished copy. */
+export const mustBeComplete = (format: number, store: string): void => {
   if (format === UNFINISHED_COPY)
     throw fault(
       'log_incomplete',
       `The event log in ${store} is a copy that was not completed. Run the same \`tenant-ledger log copy\` again: it resumes where it stopped.`,
     );
+};
+
+/** Checked before anything is projected, since tenants would be parked at events that this program does not know. */
+const mustKnow = (format: number, store: string): void => {
+  mustBeComplete(format, store);
   if (format > NEWEST_FORMAT)
     throw fault(
       'log_of_newer_program',

@@ -1,5 +1,7 @@
 import { InvalidArgumentError, Option } from 'commander';
+import { mustBeComplete } from '../../app/app';
 import { mustHoldData } from '../../app/data-folder';
+import { storeOf } from '../../app/log-address';
 import type { Moment } from '../../audit/tenant-history';
 import { readConfiguration } from '../../configuration';
 import { parseMoment } from '../../domain/moment';
@@ -9,7 +11,7 @@ import { fault } from '../../fault';
 import { withLog } from '../log/arguments';
 import type { Io } from '../io';
 
-/** Opens the configured log read-only. */
+/** Opens the configured log read-only. It must be complete. */
 export const withConfiguredLog = async <T>(
   io: Io,
   work: (ledgerLog: LedgerLog) => Promise<T>,
@@ -17,7 +19,10 @@ export const withConfiguredLog = async <T>(
   const configuration = readConfiguration(io.env);
   // With an event store, nothing is read from the data folder.
   if (configuration.EVENTSTORE_URL === '') mustHoldData(configuration);
-  return withLog(io, { role: 'source', address: 'configured' }, work);
+  return withLog(io, { role: 'source', address: 'configured' }, async (ledgerLog) => {
+    mustBeComplete(await ledgerLog.log.format(), storeOf(configuration));
+    return work(ledgerLog);
+  });
 };
 
 const POSITION = /^[0-9]{16,20}$/;

@@ -1,4 +1,5 @@
 import { DatabaseSync } from '@photostructure/sqlite';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -54,7 +55,14 @@ const EMBEDDED = { EVENTSTORE_URL: '', MONGODB_URL: '' };
 const expectUnfinished = async (folder: string): Promise<void> => {
   const before = countIn(folder);
   const env = { DATA_DIR: folder, PORT: '0', OPS_PORT: '0', ...EMBEDDED };
-  for (const line of [['serve'], ['tenant', 'create', '--name', 'X'], ['log', 'upgrade', '--yes']]) {
+  const lines = [
+    ['serve'],
+    ['tenant', 'create', '--name', 'X'],
+    ['log', 'upgrade', '--yes'],
+    ['audit'],
+    ['audit', 'access', '--tenant', randomUUID()],
+  ];
+  for (const line of lines) {
     const { code, stdout, stderr } = await command(line, env);
     expect({ line, code, stdout }).toEqual({ line, code: 1, stdout: '' });
     expect(stderr).toMatch(/Run the same `tenant-ledger log copy` again.*log_incomplete/s);
