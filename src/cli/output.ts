@@ -34,7 +34,9 @@ export const printTable = ({ stdout }: Io, rows: readonly Row[]): void => {
   const names = Object.keys(rows[0] ?? {});
   if (names.length === 0) return;
   const lines = [names, ...rows.map((row) => names.map((name) => textOf(row[name])))];
-  const widths = names.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  const widths = names.map((_, column) =>
+    lines.reduce((width, line) => Math.max(width, line[column]?.length ?? 0), 0),
+  );
   for (const line of lines) {
     const padded = line.map((cell, column) =>
       column === line.length - 1 ? cell : cell.padEnd(widths[column] ?? 0),
