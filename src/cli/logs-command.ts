@@ -3,9 +3,10 @@ import { pause } from '../async/clock';
 import { walkLogs, type SpecifiedLogFilter } from '../../projections/log-pages';
 import { logView, type LogRow } from '../../projections/logs';
 import { bound, jsonOption, mustBeInOrder, tenantOption, type JsonOption } from './arguments';
+import { FAILED } from './failure';
 import { knownTenant } from './lookups';
 import { inSession } from './operator-session';
-import { visible, untilInterrupted, writeOut } from './output';
+import { isOutputLost, notice, untilInterrupted, visible, writeOut } from './output';
 import type { Io } from './io';
 
 interface Options extends JsonOption {
@@ -65,6 +66,9 @@ const run = (io: Io, options: Options): Promise<void> =>
       if (options.follow !== true) return;
       await pause(POLL_MS, signal);
     } while (!signal.aborted);
+    if (options.follow === true || isOutputLost(signal)) return;
+    notice(io, 'Interrupted: not all rows were printed.');
+    io.exitCode = FAILED;
   });
 
 export const logsCommand = (io: Io): Command =>

@@ -140,13 +140,30 @@ describe('tenant-ledger logs', () => {
     expect(rowsIn(stdout).map((row) => row.message)).toEqual(['Tenant created', 'Tenant deleted']);
   });
 
-  it('ends quietly when its reader stops, as in | head -1', async () => {
+  /** A tenant with more rows than fit into a pipe. */
+  const longTenant = async (): Promise<string> => {
     const { tenant_id: long } = (await operator.json('tenant create --name Long')) as { tenant_id: string };
     await reportFacts(
       folder,
       long,
       Array.from({ length: 5_000 }, (_, i) => fact('TokenRead', `a rather long name of a token ${i}`)),
     );
+    return long;
+  };
+
+  it('fails if it is interrupted before its end', async () => {
+    const child = spawnProgram(['logs', '--tenant', await longTenant()], { DATA_DIR: folder });
+    let stderr = '';
+    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    await once(child.stdout!, 'readable');
+    child.kill('SIGTERM');
+    child.stdout?.resume();
+    const [code, signal] = await once(child, 'close');
+    expect([code, signal, stderr]).toEqual([1, null, 'Interrupted: not all rows were printed.\n']);
+  });
+
+  it('ends quietly when its reader stops, as in | head -1', async () => {
+    const long = await longTenant();
     for (const follow of [[], ['--follow']]) {
       const child = spawnProgram(['logs', '--tenant', long, ...follow], { DATA_DIR: folder });
       let stderr = '';

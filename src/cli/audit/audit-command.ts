@@ -21,6 +21,7 @@ import { mustBeReached, positionArgument, withConfiguredLog } from './arguments'
 import { checkCommand } from './check-command';
 import { accessCommand, historyCommand } from './history-commands';
 import { showCommand } from './show-command';
+import { FAILED } from '../failure';
 import { counted, notice, isOutputLost, untilInterrupted, writeOut } from '../output';
 import { fileOutput, type Output } from './file-output';
 import { warn } from '../operator-session';
@@ -98,9 +99,12 @@ const stdoutOutput = (io: Io, signal: AbortSignal): Output => ({
   abandon: async () => undefined,
 });
 
-/** Says where to resume later. */
-const noticeEnd = (io: Io, upTo: Position | undefined): void =>
+/** Says where to resume later. Only `--follow` is meant to be interrupted. */
+const noticeEnd = (io: Io, { follow, output }: Options, upTo: Position | undefined): void => {
+  if (follow !== true) io.exitCode = FAILED;
+  if (output !== undefined) return notice(io, `Interrupted: the file ${output} was not written.`);
   notice(io, upTo === undefined ? 'Nothing was read.' : `To continue: --after ${upTo}`);
+};
 
 const sentenceOf = ({ events, sha256 }: Trailer): string => `${counted(events, 'event')}, SHA-256 ${sha256}`;
 
@@ -216,7 +220,7 @@ const audit = (io: Io, options: Options, command: Command): Promise<void> =>
       watched?.lost.throwIfAborted();
       if (signal.aborted || options.follow === true) {
         await output.abandon();
-        return isOutputLost(signal) ? undefined : noticeEnd(io, position);
+        return isOutputLost(signal) ? undefined : noticeEnd(io, options, position);
       }
       await output.finish(isPretty(io, options) ? sentenceOf(trailer) : trailerLine(trailer));
     } catch (error) {

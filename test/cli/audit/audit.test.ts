@@ -2,12 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import type { RawEvent } from '../../../src/audit/event-views';
 import { fillBusyLog } from '../../support/busy-log';
 import { freshFolder } from '../../support/folders';
 import { openLogIn } from '../../support/log-under-test';
 import { operatorAt } from '../../support/operator';
-import { spawnProgram } from '../../support/service';
+import { spawnProgram, startCommand } from '../../support/service';
 
 const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
 
@@ -229,6 +230,32 @@ describe('the output of tenant-ledger audit', () => {
     child.stdout?.once('data', () => child.stdout?.destroy());
     const [code] = (await once(child, 'close')) as [number];
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+
+  it('is incomplete after an interruption: the exit code says so, and where to continue', async () => {
+    const child = spawnProgram(['audit'], { DATA_DIR: folder });
+    let stderr = '';
+    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    await once(child.stdout!, 'readable');
+    child.kill('SIGTERM');
+    child.stdout?.resume();
+    const [code] = (await once(child, 'close')) as [number];
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^(To continue: --after|Nothing was read)/)]);
+  });
+
+  it('in a file is removed after an interruption', async () => {
+    const file = join(freshFolder(), 'export.ndjson');
+    const { signal, done, stdout, stderr } = startCommand(['audit', '--output', file], { DATA_DIR: folder });
+    for (let isHandled = false; !isHandled; await setImmediate())
+      try {
+        signal('SIGINT');
+        isHandled = true;
+      } catch {
+        // It is still opening the log.
+      }
+    const ended = [await done, stdout(), stderr()];
+    expect(ended).toEqual([1, '', `Interrupted: the file ${file} was not written.\n`]);
+    expect(readdirSync(join(file, '..'))).toEqual([]);
   });
 
   it('that cannot be written is reported in one sentence', async () => {
