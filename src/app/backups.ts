@@ -44,12 +44,16 @@ const lastBackupMs = (folder: string): number => {
   }
 };
 
-/** Since the last backup of an embedded log; if there was none, since the log was created. */
+/** Since the last backup of an embedded log; if there was none, since the log was created. Undefined: it cannot be read. */
 export const backupAgeSeconds = ({ DATA_DIR, EVENTSTORE_URL }: Configuration): number | undefined => {
-  const log = statSync(logPath(DATA_DIR), { throwIfNoEntry: false });
-  if (EVENTSTORE_URL !== '' || log === undefined) return undefined;
-  const lastMs = lastBackupMs(DATA_DIR);
-  return (Date.now() - (Number.isNaN(lastMs) ? log.birthtimeMs : lastMs)) / 1_000;
+  if (EVENTSTORE_URL !== '') return undefined;
+  try {
+    const { birthtimeMs } = statSync(logPath(DATA_DIR));
+    const lastMs = lastBackupMs(DATA_DIR);
+    return (Date.now() - (Number.isNaN(lastMs) ? birthtimeMs : lastMs)) / 1_000;
+  } catch {
+    return undefined;
+  }
 };
 
 export const createBackup = async (
