@@ -11,6 +11,7 @@ import {
 } from '../../audit/export';
 import { operations } from '../../domain/audit-wording';
 import { eventSchemas, operatorEventSchemas } from '../../domain/event-schemas';
+import { looksLikeKey, masked } from '../../domain/key-like';
 import { formatOf } from '../../event-log/codec';
 import type { Head, LoggedEvent, Position } from '../../event-log/event-log';
 import { logWatch } from '../../event-log/log-watch';
@@ -95,7 +96,8 @@ const supportsColor = ({ stdout, env }: Io): boolean => stdout.isTTY === true &&
 
 const stdoutOutput = (io: Io, signal: AbortSignal): Output => ({
   write: (bytes) => writeOut(io, bytes, signal),
-  finish: async (trailer) => notice(io, trailer),
+  // Masked only if it contains a key: with a masked condition it would describe another export.
+  finish: async (trailer) => void io.stderr.write(`${looksLikeKey(trailer) ? masked(trailer) : trailer}\n`),
   abandon: async () => undefined,
 });
 

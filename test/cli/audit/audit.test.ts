@@ -4,6 +4,7 @@ import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from '
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import type { RawEvent } from '../../../src/audit/event-views';
+import { makeKey } from '../../../src/ledger/api-key';
 import { fillBusyLog } from '../../support/busy-log';
 import { freshFolder } from '../../support/folders';
 import { openLogIn } from '../../support/log-under-test';
@@ -181,6 +182,40 @@ describe('tenant-ledger audit', () => {
     expect({ code: finished.code, stdout: finished.stdout }).toEqual({ code, stdout: '' });
     expect(finished.stderr).toContain(text);
     expect(existsSync('x')).toBe(false);
+  });
+});
+
+describe('the trailer of tenant-ledger audit on stderr', () => {
+  const operator = operatorAt(freshFolder());
+  const id = 'aB3'.repeat(20);
+  beforeAll(async () => {
+    const { tenant_id } = await operator.json('tenant create --name Acme');
+    const { log, streams } = await openLogIn(operator.folder);
+    const events = [id, 'other'].map((text) => ({
+      id: randomUUID(),
+      type: 'TokenRead',
+      data: { entityId: text },
+      metadata: { version: 1, traceId: text },
+    }));
+    await log.append(streams.activity(tenant_id ?? ''), events, 'no_stream');
+    await log.close();
+  });
+
+  it.each([`--trace ${id}`, `--entity token:${id}`])('names its condition exactly: %s', async (condition) => {
+    const { stdout, stderr } = await operator.run(`audit ${condition}`);
+    expect(eventsIn(stdout)).toHaveLength(1);
+    expect(stderr).toContain(`"${id}"`);
+    const file = join(freshFolder(), 'export.ndjson');
+    writeFileSync(file, stdout + stderr);
+    const checked = await operator.run('audit check', file);
+    expect(checked).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('is unaltered') });
+  });
+
+  it('contains no API key', async () => {
+    const key = makeKey(randomUUID());
+    const { code, stdout, stderr } = await operator.run(`audit --trace ${key}`);
+    expect([code, stdout]).toEqual([0, '']);
+    expect(JSON.parse(stderr)).toMatchObject({ trailer: { events: 0, filter: { trace: 'key_***' } } });
   });
 });
 
