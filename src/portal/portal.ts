@@ -149,7 +149,9 @@ const mustBeValid = async (ctx: ApiContext, ledger: Ledger, key: string): Promis
   const tenantId = tenantOfKey(key);
   if (tenantId === undefined) throw keyRefused('malformed');
   const { at, deadline } = ctx.state;
-  await ledger.identify({ tenantId, digest: digestOf(key), at, deadline }, 0);
+  // So that a refusal is recorded, as everywhere else.
+  ctx.state.presented = { tenantId, digest: digestOf(key), at, deadline };
+  await ledger.identify(ctx.state.presented, 0);
 };
 
 /** Signs in and out, and names the session if somebody is signed in. */

@@ -299,6 +299,25 @@ describe('signing in to the portal', () => {
     await service.stop();
   });
 
+  it('with a revoked key, or asking for a download with it, is recorded for its tenant', async () => {
+    const service = await startService();
+    const by = await beside(service);
+    const { tenantId, key, keyId } = await by.newTenant();
+    const { cookie } = await raw(service.url, {}, key);
+    const headers = { ...OWN, Cookie: cookie.split(';')[0] ?? '' };
+    const session = await send(`${service.url}/portal/session`, 'GET', headers);
+    const own = { ...headers, 'Portal-Request': ((await session.json()) as { session: string }).session };
+    await by.write(tenantId, revokeKey(keyId));
+    expect((await raw(service.url, {}, key)).status).toBe(401);
+    const ticket = { file: 'logs.csv' };
+    expect((await send(`${service.url}/portal/api/downloads`, 'POST', own, ticket)).status).toBe(401);
+    await service.stop();
+    const refused = (await by.events()).filter(({ type }) => type === 'AccessRefused');
+    expect(refused.map(({ data }) => data)).toEqual([
+      expect.objectContaining({ keyId, count: 2, faults: ['revoked'] }),
+    ]);
+  });
+
   it('is limited as the specification says, instead of the global limit', async () => {
     const service = await startService({ RATE_LIMITS: '' });
     const response = await fetch(`${service.url}/portal`);
