@@ -120,10 +120,14 @@ export const signIn = async (key: string): Promise<string | undefined> => {
     : textOf(problem);
 };
 
-export const signOut = async (): Promise<void> => {
-  await send(SESSION, { method: 'DELETE' }).catch(() => undefined);
+/** Returns why it failed: the cookie is still there. Undefined: it succeeded. */
+export const signOut = async (): Promise<string | undefined> => {
+  const response = await send(SESSION, { method: 'DELETE' }).catch(() => undefined);
+  if (response === undefined) return UNREACHABLE.title;
+  if (!response.ok) return textOf(await problemIn(response));
   tellTabs();
   beSignedOut();
+  return undefined;
 };
 
 export const textOf = ({ title, detail }: Problem): string => detail ?? title;

@@ -1,9 +1,10 @@
 import type { ComponentChildren, FunctionComponent } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { session, signOut } from './api.js';
 import { ApplicationsPage } from './applications-page.js';
 import { HelpDialog, isHelpOpen } from './help.js';
 import { LogsPage } from './logs-page.js';
+import { Alert } from './parts.js';
 import { addressOf, follow, place } from './place.js';
 import { SignIn } from './sign-in.js';
 import { TenantPage } from './tenant-page.js';
@@ -24,31 +25,35 @@ const pages: readonly [Page, ...Page[]] = [
   { name: 'usage', title: 'Usage', show: UsagePage },
 ];
 
-const Header = ({ application }: { readonly application: string }) => (
-  <header class="top">
-    <a class="brand" href={addressOf('logs')}>
-      Tenant Ledger
-    </a>
-    <nav aria-label="Pages">
-      {pages.map(({ name, title }) => (
-        <a key={name} href={addressOf(name)} aria-current={place.value.page === name ? 'page' : undefined}>
-          {title}
-        </a>
-      ))}
-    </nav>
-    <div class="who">
-      <span class="quiet" dir="auto" title="The Application whose key you signed in with">
-        {application}
-      </span>
-      <button type="button" onClick={() => (isHelpOpen.value = true)} aria-label="Keyboard shortcuts">
-        ?
-      </button>
-      <button type="button" onClick={() => void signOut()}>
-        Sign out
-      </button>
-    </div>
-  </header>
-);
+const Header = ({ application }: { readonly application: string }) => {
+  const [failure, setFailure] = useState<string>();
+  return (
+    <header class="top">
+      <a class="brand" href={addressOf('logs')}>
+        Tenant Ledger
+      </a>
+      <nav aria-label="Pages">
+        {pages.map(({ name, title }) => (
+          <a key={name} href={addressOf(name)} aria-current={place.value.page === name ? 'page' : undefined}>
+            {title}
+          </a>
+        ))}
+      </nav>
+      <div class="who">
+        <span class="quiet" dir="auto" title="The Application whose key you signed in with">
+          {application}
+        </span>
+        <button type="button" onClick={() => (isHelpOpen.value = true)} aria-label="Keyboard shortcuts">
+          ?
+        </button>
+        <button type="button" onClick={() => void signOut().then(setFailure)}>
+          Sign out
+        </button>
+      </div>
+      {failure === undefined ? null : <Alert text={`You are still signed in: ${failure}`} />}
+    </header>
+  );
+};
 
 const Frame = ({ children }: { readonly children: ComponentChildren }) => (
   <div class="frame" onClick={follow}>

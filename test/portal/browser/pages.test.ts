@@ -226,6 +226,24 @@ describeInBrowser('the pages of the portal', () => {
     },
   );
 
+  it('stay signed in if signing out fails, and say so', async () => {
+    const other = await openWindow(browser, FAILED_REQUESTS);
+    await signInTo(other, service.url, service.key);
+    const signOut = () => other.getByRole('button', { name: 'Sign out' }).click();
+    await other.route('**/portal/session', (route) => route.abort());
+    await signOut();
+    await other.getByText('You are still signed in: The service cannot be reached.').waitFor();
+    await other.unrouteAll();
+    const busy = { status: 429, code: 'rate_limited', title: 'Too many.' };
+    await other.route('**/portal/session', (route) => route.fulfill({ status: 429, json: busy }));
+    await signOut();
+    await other.getByText('You are still signed in: Too many.').waitFor();
+    expect(await accessibilityFaults(other)).toEqual([]);
+    await other.unrouteAll();
+    await signOut();
+    await other.getByLabel('API key').waitFor();
+  });
+
   it('say which permission is missing', async () => {
     const { key } = await by.newApplication(await by.tenantId(), 'management', 'report:read');
     const other = await openWindow(browser);
