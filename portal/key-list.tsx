@@ -55,7 +55,12 @@ const CreateForm = ({ application, onCreated }: CreateProps) => {
   const create = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const form = new FormData(event.target as HTMLFormElement);
-    const body = { name: textIn(form, 'name'), expires_at: momentFrom(textIn(form, 'expires_at') ?? '') };
+    const expires = textIn(form, 'expires_at');
+    const expires_at = momentFrom(expires ?? '');
+    // Left out, it would mean never.
+    if (expires !== undefined && expires_at === undefined)
+      return setFailure(`“${expires}” is not a date and time with a year of four digits.`);
+    const body = { name: textIn(form, 'name'), expires_at };
     const made = await call<Key>(`/applications/${application.id}/keys`, { method: 'POST', body });
     if (made.ok) onCreated(made.value.key ?? '');
     else setFailure(textOf(made.problem));

@@ -87,6 +87,19 @@ describeInBrowser('the pages of the portal', () => {
     await page.getByRole('link', { name: 'Shop 2' }).waitFor({ state: 'detached' });
   });
 
+  it('create no key that never expires instead of one whose expiry cannot be read', async () => {
+    const { id } = await by.newApplication(await by.tenantId(), 'private', 'token:read');
+    await open(`applications?id=${id}`);
+    await button('New key …').click();
+    await dialog()
+      .getByLabel(/Expires/)
+      .fill('20270-01-01T00:00');
+    await dialog().getByRole('button', { name: 'Create' }).click();
+    await dialog().getByRole('alert').filter({ hasText: '20270' }).waitFor();
+    const { json } = await ask(`${service.url}/applications/${id}`, { key: service.key });
+    expect(json.keys).toHaveLength(1);
+  });
+
   it('offer to end the own access only after a warning', async () => {
     const permissions = ['application:read', 'application:update', 'application:delete'] as const;
     const { id, key } = await by.newApplication(await by.tenantId(), 'management', ...permissions);
