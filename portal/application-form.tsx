@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { call, session, textOf, type Result } from './api.js';
 import { useLoaded } from './loaded.js';
-import { Alert } from './parts.js';
+import { Alert, Form } from './parts.js';
 import type { Application, ApplicationType, Permission } from './wire.js';
 
 const TYPES: readonly ApplicationType[] = ['public', 'private', 'management'];
@@ -77,16 +77,14 @@ const send = (
 /** Creates an Application, or changes one. */
 export const ApplicationForm = ({ application, etag, onDone }: FormProps) => {
   const [draft, setDraft] = useState<typeof NEW>(application ?? NEW);
-  const [failure, setFailure] = useState<string>();
-  const save = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
+  const save = async (): Promise<string | undefined> => {
     const saved = await send(application, etag, draft);
-    if (saved.ok) onDone(saved.value);
-    else setFailure(textOf(saved.problem));
+    if (!saved.ok) return textOf(saved.problem);
+    onDone(saved.value);
+    return undefined;
   };
   return (
-    <form onSubmit={(event) => void save(event)}>
-      {failure === undefined ? null : <Alert text={failure} />}
+    <Form onSend={save} button={application === undefined ? 'Create' : 'Save'} kind="primary">
       <label>
         Name
         <input
@@ -119,9 +117,6 @@ export const ApplicationForm = ({ application, etag, onDone }: FormProps) => {
         chosen={draft.permissions}
         onChosen={(permissions) => setDraft({ ...draft, permissions })}
       />
-      <button type="submit" class="primary">
-        {application === undefined ? 'Create' : 'Save'}
-      </button>
-    </form>
+    </Form>
   );
 };

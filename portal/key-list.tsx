@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { call, holds, session, takesForce, textOf } from './api.js';
 import { useLoaded } from './loaded.js';
 import { shortId } from './names.js';
-import { Alert, Dialog, NewKey, Time } from './parts.js';
+import { Alert, Dialog, Form, NewKey, Time } from './parts.js';
 import { momentFrom } from './time.js';
 import type { Application, Key, KeyDay } from './wire.js';
 
@@ -51,23 +51,20 @@ const textIn = (form: FormData, name: string): string | undefined => {
 };
 
 const CreateForm = ({ application, onCreated }: CreateProps) => {
-  const [failure, setFailure] = useState<string>();
-  const create = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    const form = new FormData(event.target as HTMLFormElement);
+  const create = async (form: FormData): Promise<string | undefined> => {
     const expires = textIn(form, 'expires_at');
     const expires_at = momentFrom(expires ?? '');
     // Left out, it would mean never.
     if (expires !== undefined && expires_at === undefined)
-      return setFailure(`“${expires}” is not a date and time with a year of four digits.`);
+      return `“${expires}” is not a date and time with a year of four digits.`;
     const body = { name: textIn(form, 'name'), expires_at };
     const made = await call<Key>(`/applications/${application.id}/keys`, { method: 'POST', body });
-    if (made.ok) onCreated(made.value.key ?? '');
-    else setFailure(textOf(made.problem));
+    if (!made.ok) return textOf(made.problem);
+    onCreated(made.value.key ?? '');
+    return undefined;
   };
   return (
-    <form onSubmit={(event) => void create(event)}>
-      {failure === undefined ? null : <Alert text={failure} />}
+    <Form onSend={create} button="Create" kind="primary">
       <label>
         Name
         <input name="name" maxLength={200} dir="auto" placeholder="What it is for" />
@@ -76,37 +73,29 @@ const CreateForm = ({ application, onCreated }: CreateProps) => {
         Expires, in UTC (empty: never)
         <input name="expires_at" type="datetime-local" />
       </label>
-      <button type="submit" class="primary">
-        Create
-      </button>
-    </form>
+    </Form>
   );
 };
 
 const RegenerateForm = ({ application, onCreated }: CreateProps) => {
-  const [failure, setFailure] = useState<string>();
-  const regenerate = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    const hours = Number(textIn(new FormData(event.target as HTMLFormElement), 'hours') ?? 0);
+  const regenerate = async (form: FormData): Promise<string | undefined> => {
+    const hours = Number(textIn(form, 'hours') ?? 0);
     const made = await call<Application>(`/applications/${application.id}/regenerate`, {
       method: 'POST',
       body: { grace_seconds: Math.round(hours * 3_600) },
     });
-    if (made.ok) onCreated(made.value.key ?? '');
-    else setFailure(textOf(made.problem));
+    if (!made.ok) return textOf(made.problem);
+    onCreated(made.value.key ?? '');
+    return undefined;
   };
   return (
-    <form onSubmit={(event) => void regenerate(event)}>
+    <Form onSend={regenerate} button="Regenerate" kind="danger">
       <p>Creates a new key. All others of this Application end, at once or after a grace period.</p>
-      {failure === undefined ? null : <Alert text={failure} />}
       <label>
         Grace period in hours
         <input name="hours" type="number" min={0} step="any" defaultValue="24" required />
       </label>
-      <button type="submit" class="danger">
-        Regenerate
-      </button>
-    </form>
+    </Form>
   );
 };
 

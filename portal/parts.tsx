@@ -76,6 +76,35 @@ export const Dialog = ({ title, onClose, children }: DialogProps) => {
   );
 };
 
+interface FormProps {
+  /** Returns why it failed; undefined: it succeeded. */
+  readonly onSend: (form: FormData) => Promise<string | undefined>;
+  readonly button: string;
+  readonly kind: 'primary' | 'danger';
+  readonly children: ComponentChildren;
+}
+
+/** Sends one request at a time: a double click must not create two of something. */
+export const Form = ({ onSend, button, kind, children }: FormProps) => {
+  const [isBusy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<string>();
+  const send = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    setFailure(await onSend(new FormData(event.target as HTMLFormElement)));
+    setBusy(false);
+  };
+  return (
+    <form onSubmit={(event) => void send(event)}>
+      {failure === undefined ? null : <Alert text={failure} />}
+      {children}
+      <button type="submit" class={kind} disabled={isBusy}>
+        {button}
+      </button>
+    </form>
+  );
+};
+
 interface NewKeyProps {
   readonly text: string;
   readonly onClose: () => void;

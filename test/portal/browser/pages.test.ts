@@ -87,8 +87,39 @@ describeInBrowser('the pages of the portal', () => {
     await page.getByRole('link', { name: 'Shop 2' }).waitFor({ state: 'detached' });
   });
 
+  it('create one key or Application, however often the button is clicked', async () => {
+    const { id } = await by.newApplication(await by.tenantId(), 'public', 'token:create');
+    const sent: string[] = [];
+    let clicked: Promise<void>;
+    await page.route('**/portal/api/applications**', async (route) => {
+      if (route.request().method() === 'POST') {
+        sent.push(new URL(route.request().url()).pathname.replace('/portal/api/applications', ''));
+        await clicked;
+      }
+      await route.continue();
+    });
+    const clickTwice = async (name: string): Promise<void> => {
+      clicked = dialog().getByRole('button', { name }).dblclick();
+      await clicked;
+      await page.locator('pre.key').waitFor();
+      await dialog().getByRole('button', { name: 'Close' }).click();
+      await dialog().waitFor({ state: 'detached' });
+    };
+    await open(`applications?id=${id}`);
+    await button('New key …').click();
+    await clickTwice('Create');
+    await button('Regenerate …').click();
+    await clickTwice('Regenerate');
+    await open('applications');
+    await button('New Application …').click();
+    await dialog().getByLabel('Name').fill('Twice');
+    await clickTwice('Create');
+    await page.unrouteAll();
+    expect(sent).toEqual([`/${id}/keys`, `/${id}/regenerate`, '']);
+  });
+
   it('create no key that never expires instead of one whose expiry cannot be read', async () => {
-    const { id } = await by.newApplication(await by.tenantId(), 'private', 'token:read');
+    const { id } = await by.newApplication(await by.tenantId(), 'public', 'token:create');
     await open(`applications?id=${id}`);
     await button('New key …').click();
     await dialog()
