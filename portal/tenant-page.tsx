@@ -172,7 +172,9 @@ const TenantForm = ({ tenant, etag, onChanged }: FormProps) => {
   const onRefused = async (problem: Problem): Promise<void> => {
     if (problem.code !== 'precondition_failed') return setNote({ text: textOf(problem), isGood: false });
     const current = await call<Tenant>('/tenants/self');
-    if (current.ok) setConflict({ theirs: current.value, etag: current.etag ?? '' });
+    if (current.ok) return setConflict({ theirs: current.value, etag: current.etag ?? '' });
+    const text = `Not saved: somebody else has changed this Tenant meanwhile, and their version could not be loaded. ${textOf(current.problem)}`;
+    setNote({ text, isGood: false });
   };
   const save = async (condition: string): Promise<void> => {
     setNote(undefined);

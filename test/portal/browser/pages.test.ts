@@ -177,6 +177,20 @@ describeInBrowser('the pages of the portal', () => {
     expect((await ask(`${service.url}/tenants/self`, { key: service.key })).json.name).toBe('Mine again');
   });
 
+  it('say that the Tenant was not saved if the other version of a conflict cannot be loaded', async () => {
+    await open('tenant');
+    await page.getByLabel('Name').fill('Not saved');
+    const put = { method: 'PUT', key: service.key, body: { name: 'Mine again' } };
+    expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
+    await page.route('**/portal/api/tenants/self', (route) =>
+      route.request().method() === 'GET' ? route.abort() : route.continue(),
+    );
+    await button('Save').click();
+    await page.getByRole('alert').filter({ hasText: 'The service cannot be reached.' }).waitFor();
+    await page.unrouteAll();
+    expect((await ask(`${service.url}/tenants/self`, { key: service.key })).json.name).toBe('Mine again');
+  });
+
   it('show the Tenant, its Applications and who could do what, as it was', async () => {
     const { id: applicationId } = await by.newApplication(
       await by.tenantId(),
