@@ -1,26 +1,18 @@
-import { signal } from '@preact/signals';
-import { useEffect, useState } from 'preact/hooks';
-import { call } from './api.js';
+import { useState } from 'preact/hooks';
 import { completions, filterNames, filters, parseSearch, words, type FilterName } from './filters.js';
+import { useLoaded } from './loaded.js';
 import { rows } from './log-rows.js';
 import { nameOf } from './names.js';
 import { go, timeStyle, withParameters } from './place.js';
 import { timeText } from './time.js';
 import type { EntityType } from './wire.js';
 
-const entityTypes = signal<readonly string[]>([]);
-
-const loadEntityTypes = async (): Promise<void> => {
-  const found = await call<readonly EntityType[]>('/logs/entity-types');
-  if (found.ok) entityTypes.value = found.value.map(({ value }) => value);
-};
-
 const unique = (values: readonly (string | undefined)[]): readonly string[] =>
   [...new Set(values.filter((value) => value !== undefined))].slice(0, 20);
 
-/** What the rows on the page suggest. */
-const suggestions = () => ({
-  entity_type: entityTypes.value,
+/** What the Tenant's entity types and the rows on the page suggest. */
+const suggestions = (entityTypes: readonly EntityType[]) => ({
+  entity_type: entityTypes.map(({ value }) => value),
   operation: unique([
     'create',
     'read',
@@ -47,8 +39,9 @@ const useSearch = () => {
   const [{ text, chosen }, setState] = useState<Suggesting>({ text: '', chosen: -1 });
   const [wrong, setWrong] = useState<string>();
   const [isOpen, setOpen] = useState(false);
-  useEffect(() => void loadEntityTypes(), []);
-  const options = isOpen ? completions(text, suggestions()).slice(0, MAX_SHOWN) : [];
+  const [loaded] = useLoaded<readonly EntityType[]>('/logs/entity-types');
+  const entityTypes = loaded?.ok === true ? loaded.value : [];
+  const options = isOpen ? completions(text, suggestions(entityTypes)).slice(0, MAX_SHOWN) : [];
   const search = (): void => {
     const parsed = parseSearch(text);
     if ('wrong' in parsed) return setWrong(parsed.wrong);

@@ -9,7 +9,8 @@ import {
   signInTo,
 } from '../../support/browser';
 import { ask } from '../../support/http';
-import { startService, type Service } from '../../support/service';
+import { fact, reportFacts } from '../../support/reported-facts';
+import { allProjected, startService, type Service } from '../../support/service';
 import { until } from '../../support/waiting';
 
 const PERMISSIONS = ['tenant:read', 'tenant:update', 'log:read'];
@@ -54,6 +55,28 @@ describeInBrowser('two tenants', () => {
       await openTenant(page);
       expect(await nameIn(page)).toBe(name);
     }
+  });
+
+  it('one after the other in one tab: the second is not offered the entity types of the first', async () => {
+    const { tenantId } = await by.newTenant('Before');
+    const { key } = await by.newApplication(tenantId, 'management', ...PERMISSIONS);
+    const data = { entityType: 'Invoice', operation: 'create' };
+    await reportFacts(service.folder, tenantId, [fact('ActivityReported', 'invoice-1', { data })]);
+    await allProjected(service);
+    const page = await openWindow(browser, FAILED_REQUESTS);
+    await signInTo(page, service.url, key);
+    const search = page.getByLabel('Search the log');
+    const option = (name: string) => page.getByRole('option', { name });
+    await search.fill('entity_type:inv');
+    await option('entity_type:invoice').waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.route('**/portal/api/logs/entity-types', (route) => route.abort());
+    await signInHere(page, await newTenant('After'));
+    await search.fill('operation:');
+    await option('operation:create').waitFor();
+    await search.fill('entity_type:inv');
+    await option('operation:create').waitFor({ state: 'detached' });
+    expect(await option('entity_type:').count()).toBe(0);
   });
 
   it('in two tabs of one browser: a tab never goes on with the key of the other', async () => {
