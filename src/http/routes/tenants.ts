@@ -140,7 +140,9 @@ export const getTenant = route<undefined, ReturnType<typeof query>>({
     const { as_of } = request.query;
     if (as_of !== undefined) return tenantAsOf(as_of, request, stores);
     const document = await findTenant(stores.reader('tenants'), tenantId);
-    if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
+    if (document === undefined)
+      throw fault('read_models_unavailable', 'The read models do not show this Tenant yet.');
+    if (document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
     return ok(tenantView(document), String(document.revision));
   },
 });
