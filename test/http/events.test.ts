@@ -225,6 +225,9 @@ describe('raw events over HTTP', () => {
       expect(eventsIn((await get(`?after=${position}`)).text).map(({ id }) => id)).toEqual(rest);
       const byHeader = await get('', owner.key, { 'Last-Event-ID': position });
       expect(eventsIn(byHeader.text).map(({ id }) => id)).toEqual(rest);
+      // A browser reconnects to the same address, `after` included.
+      const reconnected = await get(`?after=${all[0]?.position}`, owner.key, { 'Last-Event-ID': position });
+      expect(eventsIn(reconnected.text).map(({ id }) => id)).toEqual(rest);
     }
   });
 

@@ -41,7 +41,10 @@ const query = queryCheck(
     key_id: textParameter('Only events by or about this key.', '33333333-2222-4333-8444-555555555555'),
     start_date: dateParameter('Only events recorded from this moment on.'),
     end_date: dateParameter('Only events recorded before this moment.'),
-    after: textParameter('Begin after this `position`; so does the header `Last-Event-ID`.', ''),
+    after: textParameter(
+      'Begin after this `position`; so does the header `Last-Event-ID`, which takes precedence.',
+      '',
+    ),
     limit: wholeNumberParameter('The maximum number of events. Default: all.', undefined),
     follow: flagParameter('`true`: stay open and send new events as they come.'),
   },
@@ -70,9 +73,9 @@ const afterOf = async (
   request: RouteRequest<undefined, Query>,
   stores: Stores,
 ): Promise<Place | undefined> => {
-  const { after } = request.query;
-  const [field, position] =
-    after === undefined ? ['Last-Event-ID', request.header('last-event-id')] : ['after', after];
+  // A browser reconnects to the same address, and says in the header where it was.
+  const last = request.header('last-event-id') ?? '';
+  const [field, position] = last === '' ? ['after', request.query.after] : ['Last-Event-ID', last];
   if (position === undefined || position === '') return undefined;
   const place = await placeAt(position, request, stores);
   if (place === undefined) throw invalid({ [field]: [positionRefused(position)] });
