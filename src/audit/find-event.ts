@@ -24,6 +24,14 @@ const eventAt = async (
 /** Up to where the read models know the streams of a tenant, by kind. */
 type Known = Readonly<Record<StreamKind, number>>;
 
+export const knownIn = async (reader: Pick<Reader, 'get'>, tenantId: string): Promise<Known> => {
+  const [tenant, activity] = await Promise.all([
+    lastRevision(reader, tenantId, 'tenant'),
+    lastRevision(reader, tenantId, 'activity'),
+  ]);
+  return { tenant, activity };
+};
+
 /** The event that is looked for, and from where on. */
 export interface EventSearch {
   readonly id: string;
@@ -44,7 +52,12 @@ export const searchEvent = async (
   return undefined;
 };
 
-const isBehind = async ({ log, streams }: LedgerLog, tenantId: string, known: Known): Promise<boolean> => {
+/** Whether the log has more events of a tenant than are known. */
+export const isBehind = async (
+  { log, streams }: LedgerLog,
+  tenantId: string,
+  known: Known,
+): Promise<boolean> => {
   const head = await log.head();
   if (head === undefined) return false;
   const ends = await Promise.all(KINDS.map((kind) => log.revisionAt(streams[kind](tenantId), head.position)));
@@ -68,11 +81,7 @@ export const findEvent = async (
   id: string,
 ): Promise<LoggedEvent | undefined> => {
   // Read first: what is applied in the meantime is then searched as well, not missed.
-  const [tenant, activity] = await Promise.all([
-    lastRevision(reader, tenantId, 'tenant'),
-    lastRevision(reader, tenantId, 'activity'),
-  ]);
-  const after = { tenant, activity };
+  const after = await knownIn(reader, tenantId);
   const known = await findLogPosition(reader, tenantId, id);
   if (known === undefined && !(await isBehind(ledgerLog, tenantId, after))) return undefined;
   const position = known ?? (await search({ id, after }));

@@ -125,7 +125,7 @@ export const listEvents = route<undefined, Query>({
     const form: StreamFormName = isSse ? 'serverSentEvents' : 'ndjson';
     const selection = {
       tenantId,
-      filter: filterOf(tenantId, values, await operationFilter(values.operation, tenantId, stores)),
+      filter: filterOf(tenantId, values, await operationFilter(values.operation, request, stores)),
       after,
       limit: values.limit,
       follow: values.follow,

@@ -92,7 +92,7 @@ export const listLogs = route<undefined, Query>({
   projection: 'logs',
   handle: async (request, stores) => {
     const { tenantId, query: values } = request;
-    const filter = filterOf(values, await operationFilter(values.operation, tenantId, stores));
+    const filter = filterOf(values, await operationFilter(values.operation, request, stores));
     if (prefersCsv(request)) return csvResponse(await logCsv(filter, request, stores));
     const { page, size, place, shown } = paging(request, stores, filterText(filter));
     const question = { filter, page, size, ...olderThan(place) };
