@@ -3,6 +3,7 @@ import { isoNow, monotonicMs } from '../async/clock';
 import { holds, keyRefused, mustHold } from '../domain/authority';
 import type { Client } from '../domain/events';
 import { masked } from '../domain/key-like';
+import type { KeyHolder } from '../domain/keys';
 import type { Position } from '../event-log/event-log';
 import { codeOf, fault } from '../fault';
 import type { RequestWithKey } from '../key-uses/key-uses';
@@ -12,7 +13,7 @@ import type { PresentedKey } from '../ledger/request';
 import { findParked } from '../projecting/parked-tenants';
 import { httpProblems, isHttpProblemCode } from '../problems';
 import { authenticated, headerOf, type ApiContext, type ApiState, type Step } from './context';
-import type { ApiDependencies } from './dependencies';
+import type { ApiDependencies, Stores } from './dependencies';
 import { etagOf, ifMatch, unchangedTag } from './request/conditions';
 import { idempotencyOf, sentIdempotencyKey } from './request/idempotency';
 import { rawBodyOf, type ReadBody } from './request/request-body';
@@ -104,15 +105,14 @@ export const authenticate =
   };
 
 /** Before a refusal, the key is checked as of now: the permission may just have been granted. */
-const requirePermission = async (
-  state: ApiState,
+export const requirePermission = async (
   permission: string,
-  { stores }: ApiDependencies,
+  application: KeyHolder,
+  presented: PresentedKey,
+  { ledger }: Stores,
 ): Promise<void> => {
-  const { presented, identity } = authenticated(state);
-  const isHeld = holds(identity.application, permission);
-  const { application } = isHeld ? identity : await stores.ledger.identify(presented, 0);
-  mustHold(application, permission);
+  if (holds(application, permission)) return;
+  mustHold((await ledger.identify(presented, 0)).application, permission);
 };
 
 const MAX_USER_AGENT_LENGTH = 256;
@@ -240,7 +240,9 @@ export const handle = async (
 ): Promise<void> => {
   ctx.state.route = route.path;
   ctx.state.operation = route.operationId;
-  if (route.permission !== undefined) await requirePermission(ctx.state, route.permission, dependencies);
+  const { presented, identity } = authenticated(ctx.state);
+  if (route.permission !== undefined)
+    await requirePermission(route.permission, identity.application, presented, dependencies.stores);
   if (route.body !== undefined) await readBody(ctx, route.body.isOptional);
   // Before the read: if the tenant is released in between, the response has more than the header says, not less.
   if (route.projection !== undefined) await requireReadModel(ctx, route.projection, dependencies);

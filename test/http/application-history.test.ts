@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { updateApplication } from '../../src/domain/applications';
 import { permissionsOf } from '../../src/domain/permissions';
 import { beside, type Beside } from '../support/beside';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
@@ -126,6 +127,15 @@ describe('the Applications as of a moment', () => {
       json: { required_permission: 'log:read' },
     });
     expect(await asOf('yesterday')).toMatchObject({ status: 400, json: { code: 'validation_failed' } });
+  });
+
+  it('are shown at once when another process has granted log:read', async () => {
+    const { id, key } = await by.newApplication(tenantId, 'management', 'application:read');
+    const past = () => to('/applications?as_of=2099-01-01', { key });
+    expect((await past()).status).toBe(403);
+    expect((await to('/applications', { key })).status).toBe(200);
+    await by.write(tenantId, updateApplication(id, { permissions: ['application:read', 'log:read'] }));
+    expect((await past()).status).toBe(200);
   });
 });
 

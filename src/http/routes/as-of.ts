@@ -1,7 +1,7 @@
 import type { Moment } from '../../audit/tenant-history';
-import { mustHold } from '../../domain/authority';
 import { parseMoment } from '../../domain/moment';
 import type { Stores } from '../dependencies';
+import { requirePermission } from '../handle';
 import { invalid, textParameter } from '../request/validation';
 import { placeAt, positionRefused } from './events';
 import type { RouteRequest } from './route';
@@ -21,7 +21,9 @@ export const pastMoment = async (
   request: RouteRequest<unknown>,
   stores: Stores,
 ): Promise<Moment> => {
-  mustHold(request.application, PERMISSION);
+  const { tenantId, application, caller, at, deadline } = request;
+  const presented = { tenantId, digest: caller.digest, at, deadline };
+  await requirePermission(PERMISSION, application, presented, stores);
   const time = parseMoment(asOf.replace(' ', '+'));
   if (time !== undefined) return { time };
   const place = await placeAt(asOf, request, stores);
