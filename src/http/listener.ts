@@ -123,33 +123,45 @@ const listenFault = (error: NodeJS.ErrnoException, { host, port }: ListenerOptio
   return error;
 };
 
-/**
- * The connections on which nothing has arrived yet. To Node they are not idle; but browsers and balancers open some in
- * advance, and a shutdown need not wait for them.
- */
-const connectionsWithoutRequest = (server: Server): (() => readonly Socket[]) => {
+const openConnections = (server: Server): ReadonlySet<Socket> => {
   const open = new Set<Socket>();
   server.on('connection', (socket) => {
     open.add(socket);
     socket.once('close', () => open.delete(socket));
   });
-  return () => [...open].filter(({ bytesRead }) => bytesRead === 0);
+  return open;
 };
 
-const closeServer = (server: Server, unused: () => readonly Socket[], withinMs: number): Promise<void> =>
+/**
+ * Calls what makes Node close idle connections. Node takes a response that has ended for sent, but much of it may still
+ * wait for a slow client: such responses count as not ended meanwhile.
+ */
+const sparingUnsent = (open: ReadonlySet<Socket>, closeIdle: () => void): void => {
+  const unsent = [...open]
+    .flatMap((socket) => pendingResponse(socket) ?? [])
+    .filter(({ finished }) => finished);
+  for (const response of unsent) response.finished = false;
+  closeIdle();
+  for (const response of unsent) response.finished = true;
+};
+
+const closeServer = (server: Server, open: ReadonlySet<Socket>, withinMs: number): Promise<void> =>
   new Promise((resolve) => {
     const forceClose = setTimeout(() => server.closeAllConnections(), withinMs);
     const closeIdle = (): void => {
-      server.closeIdleConnections();
-      for (const socket of unused()) socket.destroy();
+      sparingUnsent(open, () => server.closeIdleConnections());
+      // To Node, connections on which nothing has arrived yet are not idle; but browsers and balancers open some in
+      // advance, and a shutdown need not wait for them.
+      for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
     };
     // Connections that are busy now become idle after their response: check again.
     const checking = setInterval(closeIdle, IDLE_CHECK_MS);
-    server.close(() => {
+    const closed = (): void => {
       clearTimeout(forceClose);
       clearInterval(checking);
       resolve();
-    });
+    };
+    sparingUnsent(open, () => server.close(closed));
     closeIdle();
   });
 
@@ -185,7 +197,7 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
     refusedConnections += 1;
     options.onTooMany?.();
   });
-  const unused = connectionsWithoutRequest(server);
+  const sockets = openConnections(server);
   const refused = new WeakSet<Duplex>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET') socket.destroy();
@@ -212,7 +224,7 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
         server.getConnections((_, open) => resolve({ open, max, refused: refusedConnections })),
       ),
     /** Stops accepting connections, lets requests in flight finish within this time, then closes all that remain. */
-    close: (withinMs: number) => closeServer(server, unused, withinMs),
+    close: (withinMs: number) => closeServer(server, sockets, withinMs),
   };
 };
 

@@ -285,4 +285,30 @@ describe('a listener that closes', () => {
     await closed;
     expect(answersIn(busy.received()).map(({ status }) => status)).toEqual([200]);
   });
+
+  it('waits until a client has received all of its response, and closes idle connections meanwhile', async () => {
+    const length = 50_000_000;
+    let flushed = false;
+    const handle = (request: IncomingMessage, response: ServerResponse): void => {
+      if (request.url === '/') return void response.end('{}');
+      response.once('finish', () => (flushed = true));
+      response.end(Buffer.alloc(length, 'x'));
+    };
+    const names = { traceHeader: 'SVC-TRACE-ID', publicUrl: '', maxConnections: 1_000 };
+    const listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names });
+    const idle = converse(listener.url);
+    idle.socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await until(() => idle.received().endsWith('{}'));
+    const slow = converse(listener.url);
+    slow.socket.once('data', () => slow.socket.pause());
+    slow.socket.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n');
+    await until(() => slow.received() !== '');
+    const closed = listener.close(60_000);
+    await idle.closed;
+    expect(flushed).toBe(false);
+    slow.socket.resume();
+    await Promise.all([closed, slow.closed]);
+    const text = slow.received();
+    expect(text.length - text.indexOf('\r\n\r\n') - 4).toBe(length);
+  });
 });
