@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { threadMs } from '../async/clock';
 import { codeOf } from '../fault';
 import type { EventChunks } from './reading';
@@ -76,13 +77,20 @@ export async function* eventStream({
   stalled,
 }: StreamDependencies): AsyncGenerator<Uint8Array | string> {
   const check = endReason({ mayRead, stopping, stalled });
-  const ending = AbortSignal.any([gone, stopping]);
+  // Not `AbortSignal.any`: on Node 20, `stopping` would hold on to a part of every stream there ever was.
+  const ending = new AbortController();
+  const abort = (): void => ending.abort();
+  if (gone.aborted || stopping.aborted) abort();
+  gone.addEventListener('abort', abort);
+  // One listener per open stream is no leak, which Node would warn of from the 11th on.
+  setMaxListeners(0, stopping);
+  stopping.addEventListener('abort', abort);
   let position = after;
   const end = (reason: EndReason): string => form.end(JSON.stringify({ end: { reason, position } }));
   let wroteAt = threadMs();
   try {
     while (!gone.aborted) {
-      const chunk = await chunks.next(CHECK_MS, ending);
+      const chunk = await chunks.next(CHECK_MS, ending.signal);
       const isSilent = threadMs() - wroteAt >= HEARTBEAT_MS;
       const hasBytes = chunk !== undefined && chunk.bytes.length > 0;
       if (chunk !== undefined && chunk.events > 0) gaveOut(chunk.events);
@@ -98,5 +106,8 @@ export async function* eventStream({
   } catch (error) {
     yield end(isUnavailable(error) ? error.code : 'internal_error');
     if (!isUnavailable(error)) throw error;
+  } finally {
+    gone.removeEventListener('abort', abort);
+    stopping.removeEventListener('abort', abort);
   }
 }
