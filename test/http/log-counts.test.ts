@@ -56,6 +56,7 @@ describe('GET /logs/counts', () => {
       return (json.data as { count: number }[]).reduce((sum, one) => sum + one.count, 0);
     };
     expect(await total('&entity_type=token')).toBe(2);
+    expect(await total('&entity_type=Token')).toBe(2);
     expect(await total('&entity_type=card')).toBe(1);
     expect(await total('&entity_type=unknown')).toBe(0);
   });

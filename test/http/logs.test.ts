@@ -192,7 +192,7 @@ describe('audit logs', () => {
       ['?end_date=0000-01-01', []],
       ['?start_date=2021-01-31T11:00:00Z&end_date=2021-02-01&entity_type=token&entity_id=a', [2]],
       ['?entity_type=spaceship', []],
-      ['?entity_type=Token', []],
+      ['?entity_type=Token', [4, 3, 2, 0]],
       ['?entity_type=__proto__', []],
       ['?entity_type=constructor', []],
       ['?entity_id=nobody', []],

@@ -128,7 +128,8 @@ export const countLogs = route<undefined, Query>({
   projection: 'logs',
   handle: async ({ tenantId, at, query: values }, { reader }) => {
     const { interval, moments } = momentsOf(values, at);
-    const { by, entity_type: entityType } = values;
+    const { by } = values;
+    const entityType = values.entity_type?.toLowerCase();
     if (by !== undefined && entityType !== undefined)
       throw invalid({ by: ['must not be combined with entity_type: rows are counted by one of them'] });
     const logs = reader('logs');

@@ -39,7 +39,7 @@ type Query = ReturnType<typeof query>;
 const filterOf = (values: Query, operation: string | undefined): LogFilter => {
   mustBeInOrder(values);
   const filter = {
-    entityType: values.entity_type,
+    entityType: values.entity_type?.toLowerCase(),
     entityId: values.entity_id,
     start: values.start_date,
     end: values.end_date,
