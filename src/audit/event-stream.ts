@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import { threadMs } from '../async/clock';
 import { codeOf } from '../fault';
 import type { EventChunks } from './reading';
@@ -77,20 +76,13 @@ export async function* eventStream({
   stalled,
 }: StreamDependencies): AsyncGenerator<Uint8Array | string> {
   const check = endReason({ mayRead, stopping, stalled });
-  // Not `AbortSignal.any`: on Node 20, `stopping` would hold on to a part of every stream there ever was.
-  const ending = new AbortController();
-  const abort = (): void => ending.abort();
-  if (gone.aborted || stopping.aborted) abort();
-  gone.addEventListener('abort', abort);
-  // One listener per open stream is no leak, which Node would warn of from the 11th on.
-  setMaxListeners(0, stopping);
-  stopping.addEventListener('abort', abort);
   let position = after;
   const end = (reason: EndReason): string => form.end(JSON.stringify({ end: { reason, position } }));
   let wroteAt = threadMs();
   try {
     while (!gone.aborted) {
-      const chunk = await chunks.next(CHECK_MS, ending.signal);
+      // A shutdown is noticed after this long, too: a signal of both would stay in `stopping` for ever on Node 20.
+      const chunk = await chunks.next(CHECK_MS, gone);
       const isSilent = threadMs() - wroteAt >= HEARTBEAT_MS;
       const hasBytes = chunk !== undefined && chunk.bytes.length > 0;
       if (chunk !== undefined && chunk.events > 0) gaveOut(chunk.events);
@@ -106,8 +98,5 @@ export async function* eventStream({
   } catch (error) {
     yield end(isUnavailable(error) ? error.code : 'internal_error');
     if (!isUnavailable(error)) throw error;
-  } finally {
-    gone.removeEventListener('abort', abort);
-    stopping.removeEventListener('abort', abort);
   }
 }

@@ -25,7 +25,7 @@ export const registryPath = (folder: string): string => join(folder, 'registry.d
 export const generationPath = (folder: string, id: GenerationId): string =>
   join(folder, `${generationName(id)}.db`);
 
-export const generationsIn = (folder: string): readonly GenerationId[] =>
+const generationsIn = (folder: string): readonly GenerationId[] =>
   readdirSync(folder)
     .filter((file) => file.endsWith('.db'))
     .map((file) => generationNamed(basename(file, '.db')))
