@@ -24,6 +24,7 @@ const QUERY_MS = 900;
 
 /** The timeout of a query for many documents, to project or to compare. The driver's is as long. */
 const BULK_MS = 10_000;
+const LATE_MS = 15_000;
 
 /** Per command, which is limited to 16 MB. */
 const MAX_IDS = 10_000;
@@ -63,11 +64,21 @@ const fetch = (
   opened: OpenGeneration,
   collection: string,
   { filter, options }: Question,
-  maxTimeMS = BULK_MS,
+  maxTimeMS: number,
 ) =>
   documentsIn(opened, collection)
     .find(filter, { ...options, maxTimeMS })
     .toArray();
+
+/**
+ * For many documents, to project or to compare. Has a deadline of its own: when connections are cut, the driver has been
+ * seen to leave a query without an answer for good.
+ */
+const fetchMany = (opened: OpenGeneration, collection: string, question: Question) => {
+  const late = () =>
+    fault('read_models_unavailable', `MongoDB at ${opened.connection.place} did not answer in time.`);
+  return beforeDeadline(fetch(opened, collection, question, BULK_MS), monotonicMs() + LATE_MS, late);
+};
 
 /** How long a collection that was found whole is not checked again for a projector, which misses documents all the time. */
 const WHOLE_MS = 1_000;
@@ -105,7 +116,7 @@ export const loadStored = async (
     for (let at = 0; at < all.length; at += MAX_IDS) {
       const chunk = all.slice(at, at + MAX_IDS);
       const question = { filter: { _id: { $in: chunk } }, options: { batchSize: chunk.length + 1 } };
-      for (const row of await fetch(opened, collection, question)) rows.set(row._id, row);
+      for (const row of await fetchMany(opened, collection, question)) rows.set(row._id, row);
     }
     if (rows.size < all.length) await assertNotDroppedRecently(opened, collection);
   };
@@ -124,7 +135,7 @@ const scan =
     const filter = { ...(after === undefined ? {} : { _id: idsAfter(after) }), doc: { $exists: true } };
     const projection = { doc: 1, text: 1 };
     const options = { sort: { _id: 1 }, limit, batchSize: limit, hint: { _id: 1 }, projection } as const;
-    const rows = await fetch(opened, declaredIn(opened, collection).name, { filter, options });
+    const rows = await fetchMany(opened, declaredIn(opened, collection).name, { filter, options });
     return rows.map((row) => ({ ...partsOf(row._id), document: documentOf(row) as Document }));
   };
 
