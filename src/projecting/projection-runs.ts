@@ -70,19 +70,24 @@ const priorities = (isAwaited: () => boolean) => {
     },
   };
   const urgentPace: Pace = { sliceMs, turn };
-  return { urgently, pace, urgentPace };
+  return (live: LiveGeneration, signal: AbortSignal) =>
+    (run: ProjectionRun, batches: Batches): Promise<void> =>
+      isUrgent(live)
+        ? project(run, urgently(batches), { abort: signal, pace: urgentPace })
+        : project(run, batches, { abort: signal, pace });
 };
 
-export const projectionRuns = (dependencies: {
+interface Dependencies {
   readonly runOf: (live: LiveGeneration) => Promise<ProjectionRun>;
   readonly consumer: Consumer;
   readonly onError: (what: string, error: unknown) => void;
   /** Whether others wait for this thread now. */
   readonly isAwaited: () => boolean;
-}): ProjectionRuns => {
-  const { runOf, consumer, onError, isAwaited } = dependencies;
+}
+
+export const projectionRuns = ({ runOf, consumer, onError, isAwaited }: Dependencies): ProjectionRuns => {
   const running = new Map<string, Running>();
-  const { urgently, pace, urgentPace } = priorities(isAwaited);
+  const projectingByPriority = priorities(isAwaited);
 
   /** Projects one generation until aborted, and retries after failures. */
   const keepProjecting = async (
@@ -90,16 +95,22 @@ export const projectionRuns = (dependencies: {
     retry: RetryFilter | undefined,
     signal: AbortSignal,
   ): Promise<void> => {
+    const projectAll = projectingByPriority(live, signal);
     let retryFilter = retry;
     while (!signal.aborted)
       try {
         const run = await runOf(live);
-        await retryDue(run, retryFilter);
+        // The other tenants do not wait until a parked one has caught up.
+        await retryDue(run, retryFilter, async () => {
+          signal.throwIfAborted();
+          await yieldToEventLoop();
+          const head = await run.log.head();
+          await projectAll(run, consumer.upTo(head?.position ?? ''));
+        });
         retryFilter = undefined;
-        if (isUrgent(live))
-          await project(run, urgently(consumer.follow), { abort: signal, pace: urgentPace });
-        else await project(run, consumer.follow, { abort: signal, pace });
+        await projectAll(run, consumer.follow);
       } catch (error) {
+        if (signal.aborted) return;
         // A removed generation is no longer needed, and the registry will soon say so.
         if (codeOf(error) !== 'generation_removed')
           onError(`Projecting ${generationName(live.generation.id)} failed; retrying.`, error);

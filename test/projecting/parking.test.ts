@@ -5,19 +5,20 @@ import { projections } from '../../projections/projections';
 import { change, type Change, type Document, type Projector } from '../../projections/projector';
 import type { Recorded } from '../../src/domain/events';
 import { findTenant } from '../../projections/tenants';
-import type { Position } from '../../src/event-log/event-log';
+import type { EventLog, Position } from '../../src/event-log/event-log';
 import { cachedFolds } from '../../src/ledger/folds';
 import { ledger } from '../../src/ledger/ledger';
 import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
 import { batchOf } from '../../src/projecting/batch';
 import { type ParkedTenant, parkedTenants } from '../../src/projecting/parked-tenants';
-import { retryDue, retryParked } from '../../src/projecting/retry-parked';
+import { retryDue } from '../../src/projecting/retry-parked';
 import { project } from '../../src/projecting/projection-run';
 import { PARKED, STREAMS, type Scanner, type Target } from '../../src/read-models/read-models';
 import { ledgerStatus } from '../../src/app/status';
 import { eventsOf } from '../support/events';
 import { QUOTAS } from '../support/given';
 import { withoutReadModels } from '../support/ledgers';
+import { until } from '../support/waiting';
 import { lineCollections, linesProjector } from './lines';
 import {
   closeAfterwards,
@@ -372,7 +373,7 @@ describe('a parked tenant', () => {
     const after = await openProcess(log, readModels, [fixed], '2');
     await after.start();
     expect(await after.reached(last, 10_000)).toBe(true);
-    expect(await parkedIn(after.reader('lines'))).toEqual([]);
+    await until(async () => (await parkedIn(after.reader('lines'))).length === 0);
     const other = await createAndOpen(readModels, { ...ID, generation: 'other' }, fixed.collections, 'log');
     await project(runOf(fixed, other, log), allOf(log));
     expect(await documentsOf(after.reader('lines'), lineCollections)).toEqual(
@@ -424,7 +425,7 @@ describe('a parked tenant', () => {
     const later = log.plant(streams.tenant(bad), { type: 'TenantPainted', data: '{}' });
     await log.record(streams.tenant(bad), updated('b'));
     await project(by(old, '1'), allOf(log));
-    expect(await retryParked(by(fixed, '2'), bad)).toBe(false);
+    await retryDue(by(fixed, '2'));
     expect(await parkedIn(generation)).toMatchObject([{ event_id: later, program: '2' }]);
     expect((await documentsOf(generation, ['heads']))[`${bad} heads all`]).toMatchObject({ count: 3 });
   });
@@ -444,6 +445,39 @@ describe('a parked tenant', () => {
     expect(await parkedIn(generation)).toEqual([]);
     expect((await generation.control()).to).toEqual(to);
     expect(await documentsOf(generation, lineCollections)).toEqual(await clean());
+  });
+
+  it('holds up no other tenant while it is unparked', async () => {
+    const log = await openLog();
+    const { bad, good } = names();
+    const folder = join(log.folder, 'read-models');
+    await log.record(streams.tenant(good), created());
+    await log.record(streams.tenant(bad), created(), updated('strange'));
+    const many = Array.from({ length: 1_300 }, (_, i) => updated(`${i}`));
+    const { position } = await log.record(streams.tenant(bad), ...many);
+    const before = await openProcess(log, await openReadModels(folder), [old], '1');
+    await before.catchUp(position, 10_000);
+    expect(await parkedIn(before.reader('lines'))).toHaveLength(1);
+    await before.stop();
+
+    const readModels = await openReadModels(folder);
+    const reader = await readModels.open(before.live[0]!.generation.id, fixed.collections);
+    let recorded = '';
+    const reached: boolean[] = [];
+    const writing: EventLog = {
+      ...log,
+      readTenant: async function* (...from) {
+        reached.push(((await reader.control()).to?.position ?? '') >= recorded);
+        ({ position: recorded } = await log.record(streams.tenant(good), updated('in between')));
+        yield* log.readTenant(...from);
+      },
+    };
+    const after = await openProcess(writing, readModels, [fixed], '2');
+    await after.start();
+    await until(async () => (await parkedIn(reader)).length === 0);
+    expect(reached.length).toBeGreaterThanOrEqual(3);
+    expect(reached).not.toContain(false);
+    expect(after.warnings).toEqual([]);
   });
 
   it('that was unparked halfway continues from there', async () => {
