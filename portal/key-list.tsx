@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { call, holds, session, takesForce, textOf } from './api.js';
 import { useLoaded } from './loaded.js';
 import { shortId } from './names.js';
-import { Alert, Dialog, Form, NewKey, Time } from './parts.js';
+import { Alert, Dialog, Form, NewKey, Time, useOneAtATime } from './parts.js';
 import { momentFrom } from './time.js';
 import type { Application, Key, KeyDay } from './wire.js';
 
@@ -110,12 +110,12 @@ const Row = ({ application, item, onUses, onRevoked }: RowProps) => {
   const [isAsked, setAsked] = useState(false);
   const now = session.value;
   const isOwn = now.status === 'signed_in' && now.application.key_id === item.id;
-  const revoke = async (): Promise<void> => {
+  const revoke = useOneAtATime(async () => {
     const force = isAsked ? '?force=true' : '';
     const done = await call(`/applications/${application.id}/keys/${item.id}${force}`, { method: 'DELETE' });
     setAsked(!done.ok && takesForce(done.problem));
     onRevoked(done.ok ? undefined : textOf(done.problem));
-  };
+  });
   return (
     <tr>
       <th scope="row">
@@ -147,7 +147,8 @@ const Row = ({ application, item, onUses, onRevoked }: RowProps) => {
             Uses
           </button>
           {holds('application:update') ? (
-            <button type="button" class="small danger" onClick={() => void revoke()}>
+            // Another button, without the focus: pressing Enter twice must not mean “anyway”.
+            <button key={String(isAsked)} type="button" class="small danger" onClick={() => void revoke()}>
               {isAsked ? 'Delete anyway' : 'Delete'}
             </button>
           ) : null}

@@ -151,7 +151,7 @@ export const load = async (chosen: Filters): Promise<void> => {
 export const loadOlder = async (): Promise<void> => {
   if (next.value === undefined || isLoading.value || rows.value.length >= MAX_ROWS) return;
   const abort = stop.signal;
-  isLoading.value = true;
+  [problem.value, isLoading.value] = [undefined, true];
   await loadPages(next.value, abort);
   if (!abort.aborted) isLoading.value = false;
 };

@@ -101,9 +101,9 @@ const End = () => {
 
 /** Instead of rows. */
 const Empty = () => {
-  if (problem.value !== undefined) return null;
   if (isLoading.value) return <p class="empty">Loading …</p>;
-  if (next.value === undefined) return <p class="empty">No rows match these filters.</p>;
+  if (next.value === undefined)
+    return problem.value === undefined ? <p class="empty">No rows match these filters.</p> : null;
   return (
     <div class="end">
       <p>None of the newest rows match these filters.</p>

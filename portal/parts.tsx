@@ -76,6 +76,22 @@ export const Dialog = ({ title, onClose, children }: DialogProps) => {
   );
 };
 
+/** Ignores calls while one is running: a double click must not do something twice. */
+export const useOneAtATime = <Args extends readonly unknown[]>(
+  work: (...args: Args) => Promise<void>,
+): ((...args: Args) => Promise<void>) => {
+  const isBusy = useRef(false);
+  return async (...args) => {
+    if (isBusy.current) return;
+    isBusy.current = true;
+    try {
+      await work(...args);
+    } finally {
+      isBusy.current = false;
+    }
+  };
+};
+
 interface FormProps {
   /** Returns why it failed; undefined: it succeeded. */
   readonly onSend: (form: FormData) => Promise<string | undefined>;

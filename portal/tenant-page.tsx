@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { call, endSession, holds, textOf } from './api.js';
 import { useLoaded } from './loaded.js';
-import { Alert, Dialog, lacking, NeedsPermission, Time } from './parts.js';
+import { Alert, Dialog, lacking, NeedsPermission, Time, useOneAtATime } from './parts.js';
 import { SETTINGS } from './tenant-settings.js';
 import type { Problem, Tenant } from './wire.js';
 
@@ -176,7 +176,7 @@ const TenantForm = ({ tenant, etag, onChanged }: FormProps) => {
     const text = `Not saved: somebody else has changed this Tenant meanwhile, and their version could not be loaded. ${textOf(current.problem)}`;
     setNote({ text, isGood: false });
   };
-  const save = async (condition: string): Promise<void> => {
+  const save = useOneAtATime(async (condition: string) => {
     setNote(undefined);
     const headers = { 'If-Match': condition };
     const saved = await call<Tenant>('/tenants/self', { method: 'PUT', body: draft, headers });
@@ -184,7 +184,7 @@ const TenantForm = ({ tenant, etag, onChanged }: FormProps) => {
     if (!saved.ok) return onRefused(saved.problem);
     setNote({ text: 'Saved.', isGood: true });
     onChanged();
-  };
+  });
   const resolve = (mine: boolean): void => {
     if (conflict === undefined) return;
     if (mine) return void save(conflict.etag);

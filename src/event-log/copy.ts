@@ -184,13 +184,16 @@ interface Run {
   readonly events: readonly NewEvent[];
 }
 
+/** An event store keeps the original time in the metadata. */
+const RECORDED_AT_BYTES = ',"recordedAt":"2026-01-31T00:00:00.000Z"'.length;
+
 /** Groups events that are adjacent in the log and in the same stream into one append. */
 async function* runsOf(events: AsyncIterable<ComparableEvent>): AsyncGenerator<Run> {
   let run: { name: string; first: ComparableEvent; events: NewEvent[] } | undefined;
   let bytes = 0;
   for await (const comparable of events) {
     const event = newEventOf(comparable);
-    const size = bytesOf(event);
+    const size = bytesOf(event) + RECORDED_AT_BYTES;
     const fits =
       run?.name === comparable.name && run.events.length < MAX_RUN_EVENTS && bytes + size <= MAX_APPEND_BYTES;
     if (run !== undefined && !fits) yield run;

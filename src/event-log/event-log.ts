@@ -156,12 +156,9 @@ export const MAX_APPEND_BYTES = 1_048_576;
 
 const lengthOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value ?? {}));
 
-/** The original time of a copied event, as an event store keeps it in the metadata. */
-const RECORDED_AT_BYTES = ',"recordedAt":"2026-01-31T00:00:00.000Z"'.length;
-
 /** What an event counts towards MAX_APPEND_BYTES, as an event store counts it since version 24.10. */
-export const bytesOf = ({ type, data, metadata, recordedAt }: NewEvent): number =>
-  lengthOf(data) + lengthOf(metadata) + 2 * type.length + (recordedAt === undefined ? 0 : RECORDED_AT_BYTES);
+export const bytesOf = ({ type, data, metadata }: NewEvent): number =>
+  lengthOf(data) + lengthOf(metadata) + 2 * type.length;
 
 /** Long enough for a slow disk, short enough for a waiting caller. */
 export const APPEND_MS = 1_800;

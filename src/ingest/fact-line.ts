@@ -65,12 +65,14 @@ const hasRoundedNumber = (value: unknown): boolean => {
   return typeof value === 'object' && value !== null && Object.values(value).some(hasRoundedNumber);
 };
 
-/** Its size as stored, which may be larger than its line, but fits into an append. Undefined: it is nested too deep. */
-const sizeOf = (event: NewEvent): number | undefined => {
+/** Its size as stored, which may be larger than its line, but fits into an append. Or why it cannot be stored as it is. */
+const sizeOf = (event: NewEvent): number | string => {
   try {
+    if (hasRoundedNumber(event.data))
+      return '"data" has a number beyond 9007199254740991, which would be rounded: send it as text';
     return bytesOf(event) + INGEST_ID_BYTES;
   } catch {
-    return undefined;
+    return '"data" is nested too deep';
   }
 };
 
@@ -97,8 +99,6 @@ export const readFact = (text: string, at: string): ReadFact => {
   if (typeof event === 'string') return refused(`"data" does not fit ${fact.type}: ${event}`);
   if (namesAnother(fact.data, fact.tenant_id)) return refused('"data" names another tenant');
   const bytes = sizeOf(event);
-  if (bytes === undefined) return refused('"data" is nested too deep');
-  if (hasRoundedNumber(event.data))
-    return refused('"data" has a number beyond 9007199254740991, which would be rounded: send it as text');
+  if (typeof bytes === 'string') return refused(bytes);
   return { status: 'good', tenantId: fact.tenant_id.toLowerCase(), event, bytes };
 };

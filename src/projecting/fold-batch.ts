@@ -187,22 +187,20 @@ export const foldBatch = async (
   return cache.writes();
 };
 
-/** The result of retrying a parked tenant: it has more events waiting, is parked again, or is no longer parked. */
+/** The result of retrying a parked tenant: it may have more events waiting, is parked again, or is no longer parked. */
 export interface Retried {
   readonly writes: readonly Write[];
-  readonly tenant: ParkedTenant;
   readonly outcome: 'more' | 'parked' | 'free';
 }
 
 /**
- * The same for retrying a parked tenant: applies its next waiting events as if it were not parked. Until `last`, it stays
- * parked, but at a later position.
+ * The same for retrying a parked tenant: applies its next waiting events as if it were not parked. It stays parked, but at
+ * a later position, until none are waiting.
  */
 export const foldWaiting = async (
   run: Folding & { readonly generation: Target },
   tenant: ParkedTenant,
   batch: Batch,
-  last: boolean,
 ): Promise<Retried> => {
   const cache = documentCache(run.generation);
   cache.begin();
@@ -212,10 +210,9 @@ export const foldWaiting = async (
   parking.document = undefined;
   const retrying = { ...run, now: () => tenant.since };
   for (const step of steps) if (parking.document === undefined) take(step, retrying);
-  const parkedAgain = parking.document as ParkedTenant | undefined;
-  if (parkedAgain !== undefined) return { writes: cache.writes(), tenant: parkedAgain, outcome: 'parked' };
-  const reached = batch.at(-1)?.logged.position ?? tenant.after;
-  const advanced = { ...tenant, ...(reached === undefined ? {} : { after: reached }) };
-  write(parking, last ? undefined : { ...advanced });
-  return { writes: cache.writes(), tenant: advanced, outcome: last ? 'free' : 'more' };
+  const isParkedAgain = (parking.document as ParkedTenant | undefined) !== undefined;
+  if (isParkedAgain) return { writes: cache.writes(), outcome: 'parked' };
+  const reached = batch.at(-1)?.logged.position;
+  write(parking, reached === undefined ? undefined : { ...tenant, after: reached });
+  return { writes: cache.writes(), outcome: reached === undefined ? 'free' : 'more' };
 };

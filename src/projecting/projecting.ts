@@ -73,6 +73,8 @@ interface Engine extends ProjectingDependencies {
   readonly progress: Progress;
   readonly leases: ProjectingLeases;
   readonly reports: ReturnType<typeof parkedReports>;
+  /** The requested retries that have not finished, by generation. */
+  readonly retries: Map<string, RetryFilter>;
   readonly ending: AbortSignal;
 }
 
@@ -129,12 +131,18 @@ const followRegistry = async (
 
 /** Keeps one run per generation for as long as this process holds any lease to project. */
 const projectWhileHeld = async (engine: Engine): Promise<void> => {
-  const { log, streams, readModels, projectors, leases, active, reports, ending, onError } = engine;
+  const { log, streams, readModels, projectors, leases, active, reports, retries, ending, onError } = engine;
   const { isAwaited = () => false } = engine;
   const events = consumer(log, streams, {
     onError: (error) => onError('Following the event log failed; retrying.', error),
   });
-  const runs = projectionRuns({ runOf: (live) => runOf(engine, live), consumer: events, onError, isAwaited });
+  const runs = projectionRuns({
+    runOf: (live) => runOf(engine, live),
+    consumer: events,
+    retries,
+    onError,
+    isAwaited,
+  });
   reports.begin();
   try {
     let known = (active.state() ?? (await readModels.state())).retries;
@@ -249,6 +257,7 @@ export const openProjecting = async (dependencies: ProjectingDependencies): Prom
     progress: progress(active),
     leases: projectingLeases(readModels, projectors, onError, dependencies.holder),
     reports: parkedReports(dependencies.onParked ?? (() => undefined)),
+    retries: new Map(),
     ending: ending.signal,
   };
   let running: Promise<unknown> = Promise.resolve();

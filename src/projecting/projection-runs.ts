@@ -80,48 +80,46 @@ const priorities = (isAwaited: () => boolean) => {
 interface Dependencies {
   readonly runOf: (live: LiveGeneration) => Promise<ProjectionRun>;
   readonly consumer: Consumer;
+  /** The requested retries that have not finished, by generation. A run that ends leaves its own to the next. */
+  readonly retries: Map<string, RetryFilter>;
   readonly onError: (what: string, error: unknown) => void;
   /** Whether others wait for this thread now. */
   readonly isAwaited: () => boolean;
 }
 
-export const projectionRuns = ({ runOf, consumer, onError, isAwaited }: Dependencies): ProjectionRuns => {
+export const projectionRuns = (dependencies: Dependencies): ProjectionRuns => {
+  const { runOf, consumer, retries, onError, isAwaited } = dependencies;
   const running = new Map<string, Running>();
   const projectingByPriority = priorities(isAwaited);
 
   /** Projects one generation until aborted, and retries after failures. */
-  const keepProjecting = async (
-    live: LiveGeneration,
-    retry: RetryFilter | undefined,
-    signal: AbortSignal,
-  ): Promise<void> => {
+  const keepProjecting = async (live: LiveGeneration, name: string, signal: AbortSignal): Promise<void> => {
     const projectAll = projectingByPriority(live, signal);
-    let retryFilter = retry;
     while (!signal.aborted)
       try {
         const run = await runOf(live);
         // The other tenants do not wait until a parked one has caught up.
-        await retryDue(run, retryFilter, async () => {
+        await retryDue(run, retries.get(name), async () => {
           signal.throwIfAborted();
           await yieldToEventLoop();
           const head = await run.log.head();
           await projectAll(run, consumer.upTo(head?.position ?? ''));
         });
-        retryFilter = undefined;
+        retries.delete(name);
         await projectAll(run, consumer.follow);
       } catch (error) {
         if (signal.aborted) return;
         // A removed generation is no longer needed, and the registry will soon say so.
-        if (codeOf(error) !== 'generation_removed')
-          onError(`Projecting ${generationName(live.generation.id)} failed; retrying.`, error);
+        if (codeOf(error) !== 'generation_removed') onError(`Projecting ${name} failed; retrying.`, error);
         await pause(RETRY_MS, signal);
       }
   };
 
-  const start = (live: LiveGeneration, retry?: RetryFilter): void => {
+  const start = (live: LiveGeneration, name: string, retry?: RetryFilter): void => {
+    const left = retries.get(name);
+    if (retry !== undefined) retries.set(name, (tenantId) => retry(tenantId) || left?.(tenantId) === true);
     const ending = new AbortController();
-    const done = keepProjecting(live, retry, ending.signal);
-    running.set(generationName(live.generation.id), { ending, done });
+    running.set(name, { ending, done: keepProjecting(live, name, ending.signal) });
   };
 
   const end = async (names: readonly string[]): Promise<void> => {
@@ -133,9 +131,9 @@ export const projectionRuns = ({ runOf, consumer, onError, isAwaited }: Dependen
 
   return {
     keep: async (wanted, retry) => {
-      const names = new Set(wanted.map(({ generation }) => generationName(generation.id)));
-      await end([...running.keys()].filter((name) => retry !== undefined || !names.has(name)));
-      for (const live of wanted) if (!running.has(generationName(live.generation.id))) start(live, retry);
+      const named = new Map(wanted.map((live) => [generationName(live.generation.id), live]));
+      await end([...running.keys()].filter((name) => retry !== undefined || !named.has(name)));
+      for (const [name, live] of named) if (!running.has(name)) start(live, name, retry);
     },
     stop: () => end([...running.keys()]),
   };

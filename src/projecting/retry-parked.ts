@@ -14,7 +14,7 @@ const commitWaiting = async (
   tenant: ParkedTenant,
   batch: Batch,
 ): Promise<Outcome> => {
-  const retried = await foldWaiting(run, tenant, batch, batch.length === 0);
+  const retried = await foldWaiting(run, tenant, batch);
   try {
     return (await run.generation.commit(n, undefined, retried.writes)) ? retried.outcome : 'overtaken';
   } catch (error) {

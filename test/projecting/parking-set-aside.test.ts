@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { projections } from '../../projections/projections';
 import { findTenant } from '../../projections/tenants';
+import { pause } from '../../src/async/clock';
+import type { EventLog } from '../../src/event-log/event-log';
 import { parkedTenants } from '../../src/projecting/parked-tenants';
 import { readSetAside, setAside } from '../../src/projecting/set-aside';
 import type { Scanner } from '../../src/read-models/read-models';
@@ -197,6 +199,33 @@ describe('a request to retry', () => {
     expect(await parked()).toEqual([two]);
     expect(await session.retryParked(two)).toBe('asked');
     await until(async () => (await parked()).length === 0);
+    expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(harness.history));
+  });
+
+  it('another tenant does not end the retry of one with many waiting events', async () => {
+    const harness = await replayHarness();
+    let isBroken = true;
+    const projector = linesProjector(({ type }) => isBroken && type === 'TenantUpdated');
+    const [one = '', two = ''] = await someTenants(harness, 2);
+    await harness.record(one, ...Array.from({ length: 1_300 }, (_, i) => updated(`${i}`)));
+    const last = await harness.record(two, updated('waits'));
+    let reads = 0;
+    const slow: EventLog = {
+      ...harness.log,
+      readTenant: async function* (...from) {
+        reads += 1;
+        if (reads === 1) await harness.readModels.requestRetry(two);
+        await pause(500);
+        yield* harness.log.readTenant(...from);
+      },
+    };
+    const server = await openProcess(slow, await openReadModels(harness.folder), [projector]);
+    await server.start();
+    expect(await server.reached(last, LONG)).toBe(true);
+    await until(async () => (await parkedIn(server.reader('lines'))).length === 2);
+    isBroken = false;
+    await harness.readModels.requestRetry(one);
+    await until(async () => (await parkedIn(server.reader('lines'))).length === 0, LONG);
     expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(harness.history));
   });
 

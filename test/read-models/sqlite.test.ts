@@ -390,11 +390,14 @@ describe('read models in SQLite files', () => {
       expect(warnings.length).toBe(existsSync(`${path}.damaged`) ? 1 : 0);
     });
 
-    it('are left to another process that is just creating them, beside generations of an earlier program', async () => {
+    it.each([
+      ['just creating them', (path: string) => openForWriting(path, 'NORMAL').close()],
+      ['about to write to an empty file', (path: string) => writeFileSync(path, '')],
+    ])('are left to another process that is %s, beside generations of an earlier program', (_, begin) => {
       const folder = freshFolder();
       const path = join(folder, 'registry.db');
       writeFileSync(join(folder, 'logs_v2_1.db'), '');
-      openForWriting(path, 'NORMAL').close();
+      begin(path);
       setDamagedRegistryAside(folder, () => undefined);
       expect(existsSync(path)).toBe(true);
     });

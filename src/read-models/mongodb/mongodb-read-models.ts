@@ -207,7 +207,7 @@ const generationsIn = (
     create: (id, own, builtFrom) => connection.run(create(id, own, builtFrom)),
     open: (id, own) => guardedFor(id)(connection.run(open(id, own))),
     build: (id, own) => guardedFor(id)(connection.run(build(id, own))),
-    peek: (id) => orDamaged(id, connection.run(peek(id))),
+    peek: (id) => connection.run(peek(id)),
     remove: (id, unless) => connection.run(removeGeneration(connection, registry, id, unless)),
   };
 };

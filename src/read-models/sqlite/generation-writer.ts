@@ -113,16 +113,18 @@ const commit = (file: File, n: number, to: Checkpoint | undefined, writes: Write
     return true;
   });
 
+/** Counts the pages first: what others commit meanwhile is in the WAL only. */
 const checkSize = (db: Database): void => {
-  const checkpoint = db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get() as {
-    readonly log: number;
-    readonly checkpointed: number;
-  };
-  if (checkpoint.log !== checkpoint.checkpointed) return;
   const { pages, bytes } = db
     .prepare('SELECT page_count AS pages, page_size AS bytes FROM pragma_page_count, pragma_page_size')
     .get() as { readonly pages: number; readonly bytes: number };
-  if (statSync(db.location() ?? '').size < pages * bytes) throw lost('it is cut off.');
+  const { busy, log, checkpointed } = db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get() as {
+    readonly busy: number;
+    readonly log: number;
+    readonly checkpointed: number;
+  };
+  const isWhole = busy === 0 && log === checkpointed;
+  if (isWhole && statSync(db.location() ?? '').size < pages * bytes) throw lost('it is cut off.');
 };
 
 const generationWriter = (db: Database, options: WriterOptions): GenerationWriter => {

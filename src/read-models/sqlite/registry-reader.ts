@@ -65,7 +65,7 @@ const openRegistry = (path: string) => {
 
 /** Another process is creating it, or was killed while it did: whoever writes to it completes it. */
 const isBeingCreated = (path: string): boolean => {
-  if (statSync(path).size === 0) return false;
+  if (statSync(path).size === 0) return !existsSync(`${path}-wal`);
   const db = openForReading(path);
   try {
     return (db.prepare('PRAGMA user_version').get() as { user_version: number }).user_version === 0;

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
+import { pause } from '../../../src/async/clock';
 import { beside, type Beside } from '../../support/beside';
 import {
   accessibilityFaults,
@@ -152,6 +153,7 @@ describeInBrowser('the pages of the portal', () => {
       await forces.waitFor();
     };
     await deleteTwice(() => other.getByRole('button', { name: 'Delete', exact: true }).click());
+    await other.keyboard.press('Enter');
     await other.reload();
     await other.getByRole('button', { name: 'Delete …' }).click();
     await deleteTwice(() => form.getByRole('button', { name: 'Delete' }).click());
@@ -164,8 +166,16 @@ describeInBrowser('the pages of the portal', () => {
   it('save the Tenant, and show both versions of a conflict', async () => {
     await open('tenant');
     await page.getByLabel('Name').fill('Mine');
-    await button('Save').click();
+    let puts = 0;
+    await page.route('**/portal/api/tenants/self', async (route) => {
+      if (route.request().method() === 'PUT') puts += 1;
+      await pause(100);
+      await route.continue();
+    });
+    await button('Save').dblclick();
     await page.getByText('Saved.').waitFor();
+    await page.unrouteAll();
+    expect(puts).toBe(1);
     const put = { method: 'PUT', key: service.key, body: { name: 'Theirs' } };
     expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
     await page.getByLabel('Name').fill('Mine again');
