@@ -108,16 +108,6 @@ const loadedTenant = async (tenantId: string, cache: FoldCache): Promise<LoadedT
   return { known: { ...empty, fold: await readToHead(tenantId, empty, cache) }, snapshotAt: -1 };
 };
 
-/** Retries from the head of the stream for as long as the stream changes during the work. */
-export const retryOnConflict = async <T>(work: (fresh: boolean) => Promise<T>): Promise<T> => {
-  for (let fresh = false; ; fresh = true)
-    try {
-      return await work(fresh);
-    } catch (error) {
-      if (codeOf(error) !== 'stream_changed') throw error;
-    }
-};
-
 /** The estimated size of all cached folds. The least recently used are evicted first. */
 const MAX_BYTES = 64 * 1_048_576;
 

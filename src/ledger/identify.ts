@@ -50,15 +50,13 @@ export const holderOf = (
   return repeatsDeletion ? found : requireValid(found);
 };
 
-export interface Identifying {
-  /**
-   * The holder of this key, or `key_refused`. A key that is accepted was valid at most this long ago; a refusal is as of
-   * this call. While the log does not answer, both are as of its last answer for reads.
-   */
-  identify(key: PresentedKey, maxAgeMs: number): Promise<Identity>;
-}
+/**
+ * The holder of this key, or `key_refused`. A key that is accepted was valid at most this long ago; a refusal is as of
+ * this call. While the log does not answer, both are as of its last answer for reads.
+ */
+export type Identify = (key: PresentedKey, maxAgeMs: number) => Promise<Identity>;
 
-export const identifying = (ledgerLog: LedgerLog, folds: Folds, records: KeyRecords): Identifying => {
+export const identifying = (ledgerLog: LedgerLog, folds: Folds, records: KeyRecords): Identify => {
   const statusIn = ({ tenant }: Fold, { digest, at }: PresentedKey): KeyStatus =>
     keyStatusIn(tenant, digest, at);
 
@@ -87,14 +85,12 @@ export const identifying = (ledgerLog: LedgerLog, folds: Folds, records: KeyReco
     return holderOf(tenant, key, await earlierRequest(ledgerLog, tenant, repeatable));
   };
 
-  return {
-    identify: async (key, maxAgeMs) => {
-      const found = await statusWithin(key, maxAgeMs);
-      const isRepeat = found.status === 'tenant_deleted' && key.request !== undefined;
-      return {
-        tenantId: key.tenantId,
-        ...(isRepeat ? await repeatedDeletion(key, found) : requireValid(found)),
-      };
-    },
+  return async (key, maxAgeMs) => {
+    const found = await statusWithin(key, maxAgeMs);
+    const isRepeat = found.status === 'tenant_deleted' && key.request !== undefined;
+    return {
+      tenantId: key.tenantId,
+      ...(isRepeat ? await repeatedDeletion(key, found) : requireValid(found)),
+    };
   };
 };

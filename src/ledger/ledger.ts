@@ -17,8 +17,8 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf, fault, type FaultCode } from '../fault';
 import { earlierRequest, type EarlierRequest } from './earlier-request';
 import type { Fold, UnreadableTenant } from './fold';
-import { retryOnConflict, type Folds, type KnownTenant } from './folds';
-import { holderOf, identifying, type Identifying, type KeyRecords } from './identify';
+import type { Folds, KnownTenant } from './folds';
+import { holderOf, identifying, type Identify, type KeyRecords } from './identify';
 import { requestKey } from './remembered-requests';
 import type { Request } from './request';
 import { streamQueue } from './stream-queue';
@@ -54,7 +54,8 @@ export interface Executed {
 }
 
 /** The write side: loads, decides, appends. Needs no read model, and never refuses because of stale state. */
-export interface Ledger extends Identifying {
+export interface Ledger {
+  readonly identify: Identify;
   /** Checks key, expiry and permission again, at the very revision of the append, whatever `identify` said. */
   execute(command: Command): Promise<Executed>;
   /** The tenant at the head of its stream. */
@@ -174,7 +175,8 @@ export const isRefused = (error: unknown): boolean => isRefusal(error) || REFUSE
 const makePlan = async (
   dependencies: LedgerDependencies,
   command: Command,
-  { isFresh, since }: { readonly isFresh: boolean; readonly since: number },
+  isFresh: boolean,
+  since: number,
 ): Promise<{ readonly plan: Plan; readonly known: KnownTenant }> => {
   const planAt = async (time: number) => {
     const known = await dependencies.folds.asOf(command.tenantId, time, command.deadline);
@@ -190,19 +192,24 @@ const makePlan = async (
   return planAt(since);
 };
 
-/** A refusal takes account of everything written before the command arrived, so those that wait share a read. */
-const tryOnce = async (
+/**
+ * Plans and appends, again from the head of the stream for as long as the stream changes in between. A refusal takes
+ * account of everything written before the command arrived, at `since`, so those that wait share a read.
+ */
+const decideAndAppend = async (
   dependencies: LedgerDependencies,
   command: Command,
-  attempt: { readonly isFresh: boolean; readonly since: number },
+  since: number,
 ): Promise<Executed> => {
-  const { plan, known } = await makePlan(dependencies, command, attempt);
-  if (plan.kind === 'repeat') return repeat(known.fold, plan.events);
-  try {
-    return await append(dependencies, command, known, plan);
-  } catch (error) {
-    if (attempt.isFresh || !isRefused(error)) throw error;
-    return tryOnce(dependencies, command, { ...attempt, isFresh: true });
+  for (let isFresh = false; ; isFresh = true) {
+    const { plan, known } = await makePlan(dependencies, command, isFresh, since);
+    if (plan.kind === 'repeat') return repeat(known.fold, plan.events);
+    try {
+      return await append(dependencies, command, known, plan);
+    } catch (error) {
+      const mayBeStale = codeOf(error) === 'stream_changed' || (!isFresh && isRefused(error));
+      if (!mayBeStale) throw error;
+    }
   }
 };
 
@@ -222,12 +229,12 @@ export const ledger = (dependencies: LedgerDependencies): Ledger => {
   };
 
   return {
-    ...identifying(dependencies, folds, keys),
+    identify: identifying(dependencies, folds, keys),
     execute: (command) => {
       const since = threadMs();
       return exclusive(command, () =>
         inTurn(streams.tenant(command.tenantId), command.deadline - ANSWER_MS, () =>
-          retryOnConflict((isFresh) => tryOnce(dependencies, command, { isFresh, since })),
+          decideAndAppend(dependencies, command, since),
         ),
       );
     },
