@@ -97,30 +97,6 @@ const eventOf = (tally: Tally, recordsClients: boolean): NewEvent => {
   return encode({ type: 'AccessRefused', data }, { actor, keyId, at: lastAt });
 };
 
-/** What was refused since the last write. */
-const pendingRefusals = (maxKeys: number) => {
-  const pending = pendingTallies<Tally>(({ keyId }) => keyId, add, maxKeys, MAX_KEYS_PER_TENANT);
-  let dropped = 0;
-  const keep = (tally: Tally): void => {
-    if (!pending.add(tally)) dropped += tally.count;
-  };
-  return {
-    add: keep,
-    /** Keeps a tally that was definitely not written for the next write. */
-    putBack: (tally: Tally): void => {
-      const later = pending.remove(tally);
-      if (later !== undefined) add(tally, later);
-      keep(tally);
-    },
-    /** All of them, and how many refusals of further keys there was no room for. */
-    take: () => {
-      const taken = { tallies: pending.take(), dropped };
-      dropped = 0;
-      return taken;
-    },
-  };
-};
-
 /**
  * Counts the requests refused to known keys, and records them as at most one event per key and minute: however many
  * requests a refused client sends, the log of its tenant stays readable. Best effort: nothing waits for it, and counts
@@ -129,12 +105,15 @@ const pendingRefusals = (maxKeys: number) => {
 export const accessRecord = (dependencies: AccessRecordDependencies) => {
   const { append, warn, recordsClients } = dependencies;
   const { everyMs = EVERY_MS, maxKeys = MAX_KEYS, closeMs = CLOSE_MS } = dependencies;
-  const pending = pendingRefusals(maxKeys);
+  const pending = pendingTallies<Tally>(({ keyId }) => keyId, add, maxKeys, MAX_KEYS_PER_TENANT);
+  /** How many refusals of further keys there was no room for. */
+  let dropped = 0;
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
   let isClosing = false;
 
-  const writeLater = (): void => {
+  const writeLater = (tally: Tally): void => {
+    if (!pending.add(tally)) dropped += tally.count;
     timer ??= inBackground(() => setTimeout(() => void flush(), everyMs).unref());
   };
 
@@ -148,16 +127,16 @@ export const accessRecord = (dependencies: AccessRecordDependencies) => {
       if (codeOf(error) === 'upgrade_unfinished') return;
       warn(`Refused access to tenant ${tenantId} could not be recorded.`, error);
       if (codeOf(error) !== 'log_unavailable' || isClosing) return;
-      tallies.forEach(pending.putBack);
-      writeLater();
+      // They were definitely not written, and come before what was refused in the meantime.
+      [...tallies, ...pending.take()].forEach(writeLater);
     }
   };
 
   const write = async (): Promise<void> => {
-    const { tallies, dropped } = pending.take();
     if (dropped > 0)
       warn('Some refused access was not recorded.', new Error(`Too many keys: ${dropped} refusals.`));
-    for (const [id, ofTenant] of groupedBy(tallies, ({ tenantId }) => tenantId))
+    dropped = 0;
+    for (const [id, ofTenant] of groupedBy(pending.take(), ({ tenantId }) => tenantId))
       await writeTenant(id, ofTenant);
   };
 
@@ -170,10 +149,7 @@ export const accessRecord = (dependencies: AccessRecordDependencies) => {
 
   return {
     /** Never throws or blocks. */
-    refused: (refusal: RefusedAccess): void => {
-      pending.add(tallyOf(refusal));
-      writeLater();
-    },
+    refused: (refusal: RefusedAccess): void => writeLater(tallyOf(refusal)),
     /** Writes what is pending. */
     close: async (): Promise<void> => {
       isClosing = true;

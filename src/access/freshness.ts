@@ -92,7 +92,6 @@ export const freshness = (log: Pick<EventLog, 'head'>, onProof: () => void) => {
   const defaultDeadline = (): number => monotonicMs() + ANSWER_MS - (threadMs() - heads.current().at);
 
   return {
-    renewIfProven,
     /**
      * Whether the reader shows everything that was in the log at this time (on the clock of this thread) or later.
      * - `behind`: it does not, or that cannot be proven yet.

@@ -143,7 +143,7 @@ export const keyRecords = (dependencies: KeyRecordsDependencies): KeyRecords & {
   const proven = async (key: PresentedKey, since: number): Promise<KeyRecord | 'away' | undefined> => {
     const reader = applications();
     const deadline = key.isWrite === true ? key.deadline : undefined;
-    const shown = fresh.renewIfProven(reader, since) ? 'shown' : await fresh.shows(reader, since, deadline);
+    const shown = await fresh.shows(reader, since, deadline);
     if (shown === 'away') return shown;
     if (shown === 'shown') return cache.read(reader, key);
     const current = await provenFor(key, since);

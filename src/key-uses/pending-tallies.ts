@@ -23,16 +23,7 @@ export const pendingTallies = <Tally extends { readonly tenantId: string }>(
     else perTenant.set(tenantId, next);
   };
 
-  /** Undefined: there is none about the same thing. */
-  const remove = (like: Tally): Tally | undefined => {
-    const removed = pending.get(idOf(like))?.tally;
-    if (removed !== undefined) count(removed, -1);
-    pending.delete(idOf(like));
-    return removed;
-  };
-
   return {
-    remove,
     size: (): number => pending.size,
     /** False: there is no room. */
     add: (tally: Tally, dueAt = 0): boolean => {
@@ -51,7 +42,8 @@ export const pendingTallies = <Tally extends { readonly tenantId: string }>(
       for (const { tally, dueAt } of pending.values()) {
         if (due.length === atMost) break;
         if (dueAt > dueBy) continue;
-        remove(tally);
+        pending.delete(idOf(tally));
+        count(tally, -1);
         due.push(tally);
       }
       return due;
