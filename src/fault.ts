@@ -18,8 +18,8 @@ type InternalCode =
 export type FaultCode = ProblemCode | InternalCode;
 
 /**
- * A fault is an expected failure with a stable `code`, for example `log_unavailable`. Faults are told
- * apart by that code only, so they may cross threads and packages.
+ * A fault is an expected failure with a stable `code`, for example `log_unavailable`. Callers recognize it by that code
+ * only, so it may cross threads and packages.
  */
 export interface Fault extends Error {
   readonly code: string;
@@ -28,10 +28,6 @@ export interface Fault extends Error {
 
 export const fault = (code: FaultCode, message: string, more: Record<string, unknown> = {}): Fault =>
   Object.assign(new Error(message), { name: 'Fault', code, more });
-
-/** A fault reported by another thread; its code may come from a library. */
-export const reportedFault = (code: string, message: string, more: Record<string, unknown> = {}): Fault =>
-  fault(code as FaultCode, message, more);
 
 /** Also for errors of Node itself where the program runs in a context of its own, as in tests. */
 const isError = (value: unknown): value is Error => value instanceof Error || isNativeError(value);

@@ -5,7 +5,7 @@ import {
   type MessagePort,
   type ResourceLimits,
 } from 'node:worker_threads';
-import { codeOf, fault, messageOf, reportedFault, type Fault } from '../fault';
+import { codeOf, fault, messageOf, type Fault, type FaultCode } from '../fault';
 import { monotonicMs } from './clock';
 
 /** What answers requests: a worker thread, of which `startThread` is the caller's side, or this one (`answerInPlace`). */
@@ -46,7 +46,7 @@ export const failureOf = (error: unknown): Failure => {
 export const errorOf = ({ code, message, more, stack }: Failure): Error =>
   code === undefined
     ? Object.assign(new Error(message), stack === undefined ? {} : { stack })
-    : reportedFault(code, message, more);
+    : fault(code as FaultCode, message, more); // the code may come from a library
 
 type Answer =
   { readonly id: number; readonly value: unknown } | { readonly id: number; readonly failure: Failure };
