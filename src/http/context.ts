@@ -60,7 +60,5 @@ export const authenticated = ({ presented, identity }: ApiState) => {
 };
 
 /** The value of a header. Node joins repeated ones with a comma, which no valid value of ours contains. */
-export const headerOf = (ctx: ApiContext, name: string): string | undefined => {
-  const value = ctx.req.headers[name.toLowerCase()];
-  return Array.isArray(value) ? value.join(', ') : value;
-};
+export const headerOf = (ctx: ApiContext, name: string): string | undefined =>
+  ctx.req.headers[name.toLowerCase()] as string | undefined; // a list only for `Set-Cookie`

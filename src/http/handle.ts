@@ -15,7 +15,7 @@ import { httpProblems, isHttpProblemCode } from '../problems';
 import { authenticated, headerOf, type ApiContext, type ApiState, type Step } from './context';
 import type { ApiDependencies, Stores } from './dependencies';
 import { etagOf, ifMatch, unchangedTag } from './request/conditions';
-import { idempotencyOf, sentIdempotencyKey } from './request/idempotency';
+import { idempotencyOf, sentIdempotency } from './request/idempotency';
 import { rawBodyOf, type ReadBody } from './request/request-body';
 import { queryCheck } from './request/validation';
 import {
@@ -32,27 +32,24 @@ const isRead = ({ method }: ApiContext): boolean =>
   method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
 
 const presentedKeyOf = (ctx: ApiContext, { settings: { headers } }: ApiDependencies): PresentedKey => {
-  const { at, deadline, path } = ctx.state;
+  const { at, deadline } = ctx.state;
   const key = headerOf(ctx, headers.apiKey);
   if (key === undefined) throw keyRefused('missing');
   const tenantId = tenantOfKey(key);
   if (tenantId === undefined) throw keyRefused('malformed');
-  const idempotencyKey = isRead(ctx) ? undefined : sentIdempotencyKey(ctx, headers);
-  const request =
-    idempotencyKey === undefined ? undefined : { key: idempotencyKey, scope: `${ctx.method} ${path}` };
-  return { tenantId, digest: digestOf(key), at, deadline, isWrite: !isRead(ctx), request };
+  const isWrite = !isRead(ctx);
+  const request = isWrite ? sentIdempotency(ctx, headers) : undefined;
+  return { tenantId, digest: digestOf(key), at, deadline, isWrite, request };
 };
 
 /** A key that is accepted for a read was valid at most this long ago. */
 export const MAX_READ_AGE_MS = 400;
 
-/** A key may start a write however long ago it was valid: `execute` checks it at the revision of the append. */
-const MAX_WRITE_AGE_MS = Infinity;
-
 const identify = async (ctx: ApiContext, dependencies: ApiDependencies): Promise<void> => {
   const presented = presentedKeyOf(ctx, dependencies);
   ctx.state.presented = presented;
-  const maxAgeMs = isRead(ctx) ? MAX_READ_AGE_MS : MAX_WRITE_AGE_MS;
+  // A key may start a write however long ago it was valid: `execute` checks it at the revision of the append.
+  const maxAgeMs = isRead(ctx) ? MAX_READ_AGE_MS : Infinity;
   ctx.state.identity = await dependencies.stores.ledger.identify(presented, maxAgeMs);
 };
 

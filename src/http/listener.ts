@@ -22,8 +22,6 @@ export interface Timeouts {
 
 const TIMEOUTS: Timeouts = { headersMs: 10_000, requestMs: 20_000, keepAliveMs: 30_000, silenceMs: 60_000 };
 const MAX_HEADER_BYTES = 16_384;
-const CHECK_MS = 1_000;
-
 const IDLE_CHECK_MS = 50;
 
 interface ListenerOptions {
@@ -184,7 +182,7 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
     headersTimeout: headersMs,
     requestTimeout: requestMs,
     keepAliveTimeout: keepAliveMs,
-    connectionsCheckingInterval: Math.min(CHECK_MS, headersMs / 4),
+    connectionsCheckingInterval: headersMs / 10,
     requireHostHeader: false,
   });
   const handleInTurn = inSequence(server, handle);

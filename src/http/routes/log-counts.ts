@@ -46,7 +46,7 @@ const query = queryCheck(
 type Query = ReturnType<typeof query>;
 
 /** RFC 3339 has no earlier time. */
-const FIRST_MS = Date.parse('0000-01-01');
+const FIRST = Date.parse('0000-01-01');
 
 /** The start, the beginning of each further interval, and the end. */
 const momentsOf = (
@@ -55,7 +55,7 @@ const momentsOf = (
 ): { readonly interval: Interval; readonly moments: readonly string[] } => {
   const ms = INTERVALS[interval];
   const end = values.end_date ?? now;
-  const before = Math.max(FIRST_MS, Date.parse(end) - DEFAULT_INTERVALS * ms);
+  const before = Math.max(FIRST, Date.parse(end) - DEFAULT_INTERVALS * ms);
   const start = values.start_date ?? new Date(before).toISOString();
   mustBeInOrder({ start_date: start, end_date: end });
   const [from, upTo] = [Math.floor(Date.parse(start) / ms), Math.ceil(Date.parse(end) / ms)];
