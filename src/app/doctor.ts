@@ -5,11 +5,12 @@ import { connect } from 'node:tls';
 import { readConfiguration, type Configuration } from '../configuration';
 import { formats } from '../domain/formats';
 import { messageOf } from '../fault';
+import type { LedgerStatus } from '../projecting/status';
 import { programVersion } from '../version';
 import { openApp, type App } from './app';
 import { openToOthers } from './data-folder';
 import { readModelStoreOf } from './log-address';
-import { ledgerStatus, runningRebuilds, type LedgerStatus } from './status';
+import { ledgerStatus, runningRebuilds } from './status';
 
 /** The result of one check. */
 export interface Finding {

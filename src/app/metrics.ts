@@ -10,15 +10,10 @@ import { sentStatus } from '../http/response/access-log';
 import type { Connections } from '../http/listener';
 import type { RateLimits, RateLimitsStatus } from '../limits/rate-limits';
 import { singleFlight } from '../async/single-flight';
+import type { LedgerStatus, ProjectionStatus, RunningRebuild } from '../projecting/status';
 import { programVersion } from '../version';
 import type { App } from './app';
-import {
-  ledgerStatus,
-  runningRebuilds,
-  type LedgerStatus,
-  type ProjectionStatus,
-  type RunningRebuild,
-} from './status';
+import { ledgerStatus, runningRebuilds } from './status';
 
 /** The metrics of the service, in the Prometheus text format. */
 export interface Metrics {

@@ -7,47 +7,9 @@ import { rebuildLease } from '../projecting/lease';
 import type { RebuildStep } from '../projecting/rebuild';
 import { damaged, damageIn } from '../read-models/damage';
 import { generationName, type ReadModels, type RegistryState } from '../read-models/read-models';
-import type { UnreadableTenant } from '../ledger/fold';
 import { exists, type LiveGeneration } from '../projecting/live-generations';
-import { firstParked, type ParkedTenant } from '../projecting/parked-tenants';
-
-/** How far a read model is behind the log. Snake case: this is what `/readyz` and `status --json` show. */
-export interface ProjectionStatus {
-  readonly projection: string;
-  /** Null: it has not been built yet. */
-  readonly generation: string | null;
-  readonly position: Position | null;
-  readonly lag_events: number;
-  /** The age of the oldest event in the log that was not applied yet. */
-  readonly lag_seconds: number;
-  readonly parked: readonly ParkedTenant[];
-  /** Why the live generation cannot be read, and what to do. */
-  readonly damage?: string;
-}
-
-export interface LedgerStatus {
-  readonly log: {
-    /** Where it is stored. */
-    readonly store: string;
-    readonly identity: string;
-    readonly head: Position | null;
-    /** A problem with a log that can be read. */
-    readonly trouble?: string;
-  };
-  readonly projector: string | null;
-  readonly projections: readonly ProjectionStatus[];
-  /** Tenants whose own stream cannot be read, so that their writes are refused. */
-  readonly decisions: { readonly parked: readonly UnreadableTenant[] };
-}
-
-export interface RunningRebuild {
-  readonly projection: string;
-  readonly holder: string;
-  /** The last step reported. Undefined: it has only just started. */
-  readonly step: RebuildStep | undefined;
-  /** From 0 to 1. */
-  readonly progress: number;
-}
+import { firstParked } from '../projecting/parked-tenants';
+import type { LedgerStatus, ProjectionStatus, RunningRebuild } from '../projecting/status';
 
 const progressOf = (step: RebuildStep | undefined): number => {
   if (step === undefined) return 0;

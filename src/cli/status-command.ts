@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { NEWEST_FORMAT } from '../domain/formats';
-import { ledgerStatus, type LedgerStatus } from '../app/status';
+import { ledgerStatus } from '../app/status';
+import type { LedgerStatus } from '../projecting/status';
 import type { JsonOption } from './arguments';
 import { sessionCommand, type OperatorSession } from './operator-session';
 import { printJson, printRecord, printTable } from './output';

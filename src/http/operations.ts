@@ -3,13 +3,9 @@ import { beforeDeadline, isoNow, monotonicMs, orUndefined } from '../async/clock
 import { messageOf } from '../fault';
 import type { RateLimitsStatus } from '../limits/rate-limits';
 import { singleFlight } from '../async/single-flight';
+import type { LedgerStatus, RunningRebuild } from '../projecting/status';
 import { PAGE_SECURITY } from './pages/layout';
-import {
-  operationsPage,
-  type EventLoopDelay,
-  type RunningRebuild,
-  type Status,
-} from './pages/operations-page';
+import { operationsPage, type EventLoopDelay } from './pages/operations-page';
 import { isOwnHost } from './request/own-host';
 import { securityHeaders } from './response/security-headers';
 
@@ -19,7 +15,7 @@ interface OperationsDependencies {
   /** What startup is waiting for, as long as there is no status. */
   readonly waitingFor: () => string | undefined;
   /** The status as shown to operators. */
-  readonly status: () => Promise<Status>;
+  readonly status: () => Promise<LedgerStatus>;
   /** Of this process only; undefined before it serves requests. */
   readonly limits: () => RateLimitsStatus | undefined;
   readonly rebuilds: () => Promise<readonly RunningRebuild[]>;
@@ -58,12 +54,12 @@ const send = (response: ServerResponse, status: number, body: unknown): void =>
 
 interface Readiness {
   readonly code: number;
-  readonly body: Partial<Status> & {
+  readonly body: Partial<LedgerStatus> & {
     readonly status: string;
     readonly reason?: string;
     readonly waiting_for?: string;
     readonly limits?: RateLimitsStatus | undefined;
-    readonly last_known?: Status & { readonly at: string };
+    readonly last_known?: LedgerStatus & { readonly at: string };
   };
 }
 
@@ -76,7 +72,7 @@ const readinessOf = ({ phase, waitingFor, status, limits }: OperationsDependenci
   const statuses = singleFlight(status);
   let lastKnown: Readiness['body']['last_known'];
 
-  const fetchStatus = async (): Promise<Status> => {
+  const fetchStatus = async (): Promise<LedgerStatus> => {
     const latest = await beforeDeadline(statuses.current().done, monotonicMs() + RESPOND_MS, late);
     lastKnown = { at: isoNow(), ...latest };
     return latest;
@@ -111,7 +107,7 @@ const summaryOf = ({ status, reason, waiting_for, last_known }: Readiness['body'
   return reason === undefined ? `It is ${status}.` : `It is ${status}: ${reason}${known}`;
 };
 
-const isWhole = (status: Partial<Status>): status is Status => status.log !== undefined;
+const isWhole = (status: Partial<LedgerStatus>): status is LedgerStatus => status.log !== undefined;
 
 /** The page for people. It shows what the other paths do, and changes nothing. */
 const pageOf = async (

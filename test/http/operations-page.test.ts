@@ -154,8 +154,13 @@ describe('what the page says', () => {
   });
 
   it('of rebuilds with their progress', () => {
-    const rebuild = { projection: 'logs', holder: 'host 1', step: { step: 'building' }, progress: 0.428 };
-    expect(textOf({ rebuilds: [rebuild] })).toContain('logs building 42 % host 1');
+    const rebuild = {
+      projection: 'logs',
+      holder: 'host 1',
+      step: { step: 'indexing' },
+      progress: 0.428,
+    } as const;
+    expect(textOf({ rebuilds: [rebuild] })).toContain('logs indexing 42 % host 1');
     expect(textOf({ rebuilds: [{ ...rebuild, step: undefined }] })).toContain('logs starting');
   });
 
@@ -175,7 +180,9 @@ describe('what the page says', () => {
             damage: 'usage is damaged: rebuild it.',
           },
         ],
-        decisions: { parked: [{ tenant_id: 'tenant-1', event_id: null, reason: 'Events are missing.' }] },
+        decisions: {
+          parked: [{ tenant_id: 'tenant-1', event_id: null, position: null, reason: 'Events are missing.' }],
+        },
       },
     });
     for (const part of [

@@ -1,41 +1,7 @@
+import type { UnreadableTenant } from '../../ledger/fold';
 import type { RateLimitsStatus } from '../../limits/rate-limits';
+import type { LedgerStatus, RunningRebuild } from '../../projecting/status';
 import { html, page, type Html } from './layout';
-
-interface ParkedTenant {
-  readonly tenant_id: string;
-  readonly event_id: string | null;
-  readonly reason: string;
-}
-
-/** How the stores and the read models are: what `/readyz` shows. */
-export interface Status {
-  readonly log: {
-    readonly store: string;
-    readonly identity: string;
-    readonly head: string | null;
-    readonly trouble?: string;
-  };
-  readonly projector: string | null;
-  readonly projections: readonly {
-    readonly projection: string;
-    readonly generation: string | null;
-    readonly position: string | null;
-    readonly lag_events: number;
-    readonly lag_seconds: number;
-    readonly parked: readonly (ParkedTenant & { readonly since: string })[];
-    readonly damage?: string;
-  }[];
-  /** Tenants whose own stream cannot be read. */
-  readonly decisions: { readonly parked: readonly ParkedTenant[] };
-}
-
-export interface RunningRebuild {
-  readonly projection: string;
-  readonly holder: string;
-  readonly step?: { readonly step: string } | undefined;
-  /** From 0 to 1. */
-  readonly progress: number;
-}
 
 /** How long the event loop was late in the last minute or two, in milliseconds. */
 export interface EventLoopDelay {
@@ -53,7 +19,7 @@ export interface OperationsView {
   readonly summary: string;
   readonly readModelStore: string;
   /** Undefined: it is not known now. */
-  readonly status: Status | undefined;
+  readonly status: LedgerStatus | undefined;
   readonly rebuilds: readonly RunningRebuild[];
   readonly limits: RateLimitsStatus | undefined;
   readonly eventLoop: EventLoopDelay;
@@ -112,7 +78,7 @@ const stores = ({ status, readModelStore }: OperationsView): Html =>
     ['Read models', readModelStore],
   ]);
 
-const projections = ({ projector, projections: all }: Status): Html =>
+const projections = ({ projector, projections: all }: LedgerStatus): Html =>
   html`${table(
       ['Projection', 'Generation', 'Position', 'Lag', 'Parked'],
       all.map(({ projection, generation, position, lag_events, lag_seconds, parked }) => [
@@ -126,13 +92,13 @@ const projections = ({ projector, projections: all }: Status): Html =>
     <p>Projecting process: ${projector ?? 'none'}.</p>
     ${all.flatMap(({ damage }) => (damage === undefined ? [] : [html`<p><strong>${damage}</strong></p>`]))}`;
 
-const wayOut = ({ tenant_id, event_id }: ParkedTenant): Html =>
+const wayOut = ({ tenant_id, event_id }: Pick<UnreadableTenant, 'tenant_id' | 'event_id'>): Html =>
   event_id === null
     ? command(`tenant-ledger audit --tenant ${tenant_id} --format pretty`)
     : html`${command(`tenant-ledger projections retry --tenant ${tenant_id}`)}
       ${command(`tenant-ledger projections set-aside ${event_id} --reason "REASON"`)}`;
 
-const parked = ({ projections: all, decisions }: Status): Html => {
+const parked = ({ projections: all, decisions }: LedgerStatus): Html => {
   const waiting = all.flatMap(({ projection, parked: tenants }) =>
     tenants.map((tenant) => [projection, tenant, tenant.since] as const),
   );
