@@ -39,7 +39,7 @@ export interface AccessRecordDependencies {
 const EVERY_MS = 60_000;
 
 /** How long shutdown waits for a log that does not respond. */
-const CLOSE_MS = 3_000;
+export const CLOSE_MS = 3_000;
 
 /** Until the next write, refusals of further keys are only counted in total: a flood must not cost memory. */
 const MAX_KEYS = 1_000;

@@ -1,9 +1,9 @@
 import { findKeyDays, keyDayView, type KeyDayView } from '../../projections/key-days';
 import type { Reader } from '../../projections/projector';
+import { DAY_MS } from '../async/clock';
 import type { KeyUses } from '../key-uses/key-uses';
 
 const SHOWN_DAYS = 30;
-const DAY_MS = 86_400_000;
 
 /** The date some days before a moment, in UTC. */
 export const dateBefore = (at: string, days: number): string =>

@@ -1,6 +1,6 @@
 import { hasLog } from '../../projections/logs';
 import type { Reader } from '../../projections/projector';
-import { beforeDeadline, isoNow, monotonicMs } from '../async/clock';
+import { BACKGROUND_MS, beforeDeadline, isoNow, monotonicMs } from '../async/clock';
 import { encode } from '../event-log/codec';
 import type { EventLog, NewEvent } from '../event-log/event-log';
 import { firstOf } from '../event-log/reading';
@@ -10,6 +10,7 @@ import { groupedBy } from '../grouping';
 import type { KeyDay, KeyUses } from '../key-uses/key-uses';
 import { lastRevision } from '../projecting/stream-revisions';
 import { uuidOfText } from '../uuid';
+import { CLOSE_MS } from './access-record';
 import { dateBefore } from './key-days';
 
 export interface KeyUseRecordDependencies {
@@ -23,12 +24,8 @@ export interface KeyUseRecordDependencies {
   readonly everyMs?: number;
 }
 
+/** This long after midnight, every process has written what it has counted, even if its clock is slow. */
 const EVERY_MS = 300_000;
-/** After midnight, every process has long written what it has counted, even if its clock is slow. */
-const GRACE_MS = 300_000;
-const APPEND_MS = 10_000;
-/** How long shutdown waits for a log that does not respond. */
-const CLOSE_MS = 3_000;
 /** Few enough not to keep requests waiting, and their events fit into one append. */
 const PAGE_SIZE = 100;
 /** What cannot be written, because the log is not upgraded, is kept for this long. */
@@ -52,7 +49,7 @@ const appendAfter = async (
 ): Promise<void> => {
   for (let [missing, end] = [events, revision]; missing.length > 0;)
     try {
-      await log.append(stream, missing, end < 0 ? 'no_stream' : end, APPEND_MS);
+      await log.append(stream, missing, end < 0 ? 'no_stream' : end, BACKGROUND_MS);
       return;
     } catch (error) {
       if (codeOf(error) !== 'stream_changed') throw error;
@@ -110,7 +107,7 @@ export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
   };
 
   const recordAll = async (): Promise<void> => {
-    const today = new Date(Date.parse(now()) - GRACE_MS).toISOString().slice(0, 10);
+    const today = new Date(Date.parse(now()) - EVERY_MS).toISOString().slice(0, 10);
     for (let after: KeyDay | undefined; ;) {
       const days = await keyUses.daysBefore(today, PAGE_SIZE, after);
       for (const [tenantId, ofTenant] of groupedBy(days, ({ tenantId: id }) => id))

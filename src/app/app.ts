@@ -1,6 +1,7 @@
 import { projections } from '../../projections/projections';
 import { accessRecord, type AccessRecord } from '../access/access-record';
 import { keyRecords } from '../access/key-records';
+import { BACKGROUND_MS } from '../async/clock';
 import type { Configuration } from '../configuration';
 import { NEWEST_FORMAT, UNFINISHED_COPY } from '../domain/formats';
 import { appendToEnd } from '../event-log/append-to-end';
@@ -57,9 +58,6 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** Generous, since no caller waits for the access record. */
-const RECORD_MS = 10_000;
-
 /** Events may be missing at the end of an unfinished copy. */
 export const mustBeComplete = (format: number, store: string): void => {
   if (format === UNFINISHED_COPY)
@@ -113,7 +111,7 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
     closeLater({ close: async () => watch.stop() });
     const appending = appendsOf(watch, options);
     const append = (tenantId: string, events: readonly NewEvent[]) =>
-      appendToEnd(appending, streams.activity(tenantId), events, RECORD_MS);
+      appendToEnd(appending, streams.activity(tenantId), events, BACKGROUND_MS);
     const access = closeLater(
       accessRecord({ append, warn: report, recordsClients: configuration.RECORD_CLIENTS }),
     );

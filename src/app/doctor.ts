@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync, statfsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { connect } from 'node:tls';
+import { DAY_MS } from '../async/clock';
 import { readConfiguration, type Configuration } from '../configuration';
 import { formats } from '../domain/formats';
 import { messageOf } from '../fault';
@@ -26,7 +27,7 @@ const MIN_FREE = 0.1;
 const MAX_LAG_SECONDS = 30;
 /** Clocks that are synchronized differ by less. */
 const MAX_AHEAD_MS = 5_000;
-const EXPIRES_SOON_MS = 14 * 86_400_000;
+const EXPIRES_SOON_DAYS = 14;
 const TLS_MS = 2_000;
 
 /** What to do about a problem, for checks that have one way out. */
@@ -57,9 +58,6 @@ const folderFindings = ({ DATA_DIR }: Configuration): readonly Finding[] => {
     row('disk', free, bavail / blocks < MIN_FREE && free),
   ];
 };
-
-const whyNotWritable = (app: App): Promise<string | undefined> =>
-  app.watch.mustBeWritable().then(() => undefined, messageOf);
 
 /** Events bear the time of the machine that wrote them. Only the last ones: what is older says little about clocks now. */
 const clockFinding = async ({ log }: App): Promise<Finding> => {
@@ -143,7 +141,8 @@ const expiryFinding = (what: string, { validTo }: X509Certificate): Finding => {
   return row(
     'certificate',
     `${what} is valid until ${validTo}.`,
-    remainingMs <= EXPIRES_SOON_MS && `${what} ${remainingMs > 0 ? 'expires' : 'expired'} on ${validTo}.`,
+    remainingMs <= EXPIRES_SOON_DAYS * DAY_MS &&
+      `${what} ${remainingMs > 0 ? 'expires' : 'expired'} on ${validTo}.`,
     'Renew it where TLS ends.',
   );
 };
@@ -203,7 +202,7 @@ const certificateFindings = ({
 const appFindings = async (app: App, configuration: Configuration): Promise<readonly Finding[]> => {
   await app.watch.check();
   const status = await ledgerStatus(app);
-  const notWritable = await whyNotWritable(app);
+  const notWritable = await app.watch.mustBeWritable().then(() => undefined, messageOf);
   const software = [`tenant-ledger ${programVersion()}`, `Node ${process.versions.node}`].concat(
     await app.software(),
   );

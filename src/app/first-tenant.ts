@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { BACKGROUND_MS, DAY_MS } from '../async/clock';
 import type { Configuration } from '../configuration';
 import { createApplication } from '../domain/applications';
 import type { EntityFactType } from '../domain/facts';
@@ -9,9 +10,6 @@ import { codeOf } from '../fault';
 import { newKey } from '../ledger/new-key';
 import type { App } from './app';
 import { operatorRequest } from './operator';
-
-const WRITE_MS = 10_000;
-const HOUR_MS = 3_600_000;
 
 /** Sample data for the logs and the usage report: the fact, its entity and how many hours ago it happened. */
 const demoFacts: readonly (readonly [EntityFactType, string, number])[] = [
@@ -32,7 +30,7 @@ const addDemoFacts = async ({ log, streams }: App, tenantId: string): Promise<vo
   const now = Date.now();
   const at = new Date(now).toISOString();
   const events = demoFacts.map(([type, entityId, hoursAgo]) => {
-    const occurredAt = new Date(now - hoursAgo * HOUR_MS).toISOString();
+    const occurredAt = new Date(now - hoursAgo * (DAY_MS / 24)).toISOString();
     return encode({ type, data: { entityId, occurredAt } }, { at });
   });
   await log.append(streams.activity(tenantId), events, 'no_stream');
@@ -48,7 +46,7 @@ const firstTenantId = (logIdentity: string): string =>
 const makeFirstTenant = async (app: App, operator: string): Promise<string> => {
   const tenantId = firstTenantId(await app.log.identity());
   const execute = (decide: Decide) =>
-    app.ledger.execute({ ...operatorRequest(tenantId, operator, WRITE_MS), decide });
+    app.ledger.execute({ ...operatorRequest(tenantId, operator, BACKGROUND_MS), decide });
   const { key, input } = newKey(tenantId);
   await execute(createTenant({ name: 'First tenant', ownerId: operator, includedMonthlyActiveTokens: 0 }));
   await execute(

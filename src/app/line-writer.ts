@@ -9,10 +9,9 @@ export interface LineWriter {
 
 /** The limit of the backlog while nobody reads. */
 const MAX_BYTES = 1_048_576;
-const RETRY_MS = 20;
+const RETRY_MS = 10;
 /** How long the exiting process waits for a reader that does not read. */
 const EXIT_WAIT_MS = 500;
-const EXIT_RETRY_MS = 5;
 
 /**
  * Reopens a pipe, because O_NONBLOCK on a shared open file description would affect other processes, and they could clear
@@ -109,7 +108,7 @@ export const lineWriter = (fd: number, lostLine: (count: number) => string): Lin
       const before = backlog.bytes();
       tryBacklog();
       if (backlog.bytes() !== before) progressAt = monotonicMs();
-      else sleep(EXIT_RETRY_MS);
+      else sleep(RETRY_MS);
     }
   });
 

@@ -1,11 +1,12 @@
 import { statfsSync, type StatsFs } from 'node:fs';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { groupedBy } from '../grouping';
-import { monotonicMs, orUndefined, threadMs } from '../async/clock';
+import { DAY_MS, monotonicMs, orUndefined, threadMs } from '../async/clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import type { ApiContext } from '../http/context';
 import type { RequestMetrics } from '../http/dependencies';
+import { RESPOND_MS } from '../http/operations';
 import { sentStatus } from '../http/response/access-log';
 import type { Connections } from '../http/listener';
 import type { RateLimits, RateLimitsStatus } from '../limits/rate-limits';
@@ -53,10 +54,11 @@ const outcomeOf = (error: unknown): string => {
 };
 
 /** Leaves enough time to replace the key. */
-const EXPIRING_MS = 7 * 86_400_000;
+const EXPIRING_DAYS = 7;
 
 const isKeyExpiring = ({ identity, at }: ApiContext['state']): boolean =>
-  identity?.expiresAt !== undefined && Date.parse(identity.expiresAt) - Date.parse(at) < EXPIRING_MS;
+  identity?.expiresAt !== undefined &&
+  Date.parse(identity.expiresAt) - Date.parse(at) < EXPIRING_DAYS * DAY_MS;
 
 /** `accepted`, or why the key was refused; undefined: it was not checked. */
 const keyCheckOf = ({ problem, reason, identity }: ApiContext['state']): string | undefined => {
@@ -342,9 +344,6 @@ const ledgerSnapshot = async (app: App): Promise<LedgerSnapshot> => {
   return { status, events, rebuilds: await runningRebuilds(app.replay.readModels) };
 };
 
-/** How long a scrape waits for a store that does not respond. */
-const LOOK_MS = 800;
-
 export const makeMetrics = ({
   app,
   limits,
@@ -377,7 +376,8 @@ export const makeMetrics = ({
     registry,
     contentType: registry.contentType,
     text: async () => {
-      const ledger = app() === undefined ? undefined : await orUndefined(snapshots.current().done, LOOK_MS);
+      const ledger =
+        app() === undefined ? undefined : await orUndefined(snapshots.current().done, RESPOND_MS);
       reconnects.reset();
       reconnects.inc(app()?.watch.reconnects() ?? 0);
       const current = await connections();

@@ -7,7 +7,7 @@ import { compileTenantSchemas } from '../event-log/codec';
 import type { Position } from '../event-log/event-log';
 import { fault, type Fault } from '../fault';
 import { api } from '../http/api';
-import type { ApiDependencies, EventSource } from '../http/dependencies';
+import type { ApiDependencies } from '../http/dependencies';
 import { openListener, type Listener } from '../http/listener';
 import { operations } from '../http/operations';
 import { signedCursors } from '../http/routes/cursors';
@@ -68,13 +68,6 @@ interface Running {
   progress: { readonly percent: number };
 }
 
-const eventSource = ({ reading, stopping }: Running, { log, streams }: App): EventSource => ({
-  ledgerLog: { log, streams },
-  reading,
-  open: openStreams(),
-  stopping: stopping.signal,
-});
-
 const acceptFailures = (logger: Logger) => {
   const report = reporter(logger);
   return (error: Error): void =>
@@ -120,7 +113,7 @@ const settingsOf = (configuration: Configuration): ApiDependencies['settings'] =
 });
 
 const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Serving): ApiDependencies => {
-  const { configuration, logger } = server;
+  const { configuration, logger, reading } = server;
   const { ledger, access, keyUses, projecting } = app;
   const openedMs = monotonicMs();
   const settings = settingsOf(configuration);
@@ -130,7 +123,7 @@ const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Servi
     stores: {
       ledger,
       reader: readerOnceReady(server, app),
-      events: eventSource(server, app),
+      events: { ledgerLog: app, reading, open: openStreams(), stopping: server.stopping.signal },
       keyUses,
       access,
       limits: openLimits(server, limiterOf),

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { BACKGROUND_MS } from '../async/clock';
 import { errorOf, startThread, type Failure, type Thread } from '../async/thread';
 import type { Configuration } from '../configuration';
 import type { ParkedReport } from '../projecting/parked-tenants';
@@ -43,7 +44,6 @@ interface Listeners {
 const HEAP = { maxYoungGenerationSizeMb: 32, maxOldGenerationSizeMb: 320 };
 
 const RESTART_MS = 500;
-const CONTROL_MS = 10_000;
 
 export const writingThread = (
   configuration: Configuration,
@@ -63,7 +63,7 @@ export const writingThread = (
     }
   };
   const tell = (request: 'start' | 'stop'): Promise<unknown> =>
-    thread.call({ to: 'projecting', request } satisfies WritingRequest, CONTROL_MS);
+    thread.call({ to: 'projecting', request } satisfies WritingRequest, BACKGROUND_MS);
   const startLater = (): void =>
     void setTimeout(() => moved !== undefined && startProjecting(), RESTART_MS).unref();
   const startProjecting = (): void =>

@@ -1,5 +1,10 @@
 import { condition } from './condition';
 
+export const DAY_MS = 86_400_000;
+
+/** A generous time limit, for work that no request waits for. */
+export const BACKGROUND_MS = 10_000;
+
 /** The zero of this thread's `performance.now()`, on the clock that all threads of the process share. */
 const THREAD_ORIGIN = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 

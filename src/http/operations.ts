@@ -26,8 +26,8 @@ interface OperationsDependencies {
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
 }
 
-/** Probes get a response within a second, even if the event store does not respond. */
-const RESPOND_MS = 800;
+/** Probes and scrapes get a response within a second, even if a store does not respond. */
+export const RESPOND_MS = 800;
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 const HTML_TYPE = 'text/html; charset=utf-8';

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { BACKGROUND_MS } from '../async/clock';
 import type { EventLog, NewEvent, Position, LoggedEvent } from '../event-log/event-log';
 import { firstOf } from '../event-log/reading';
 import { codeOf } from '../fault';
@@ -19,8 +20,6 @@ interface AppendedOnce {
   /** The position of the last of them; empty if the read models show all of them. */
   readonly position: Position;
 }
-
-const APPEND_MS = 10_000;
 
 const extend = (
   end: End,
@@ -75,7 +74,7 @@ export const onceAppender = (log: EventLog, withRetry: Retry = withoutRetry) => 
   const append = async (stream: string, events: readonly NewEvent[], end: End): Promise<void> => {
     const first = end.revision + 1;
     const expected = first === 0 ? 'no_stream' : end.revision;
-    const { revision, position } = await withRetry(() => log.append(stream, events, expected, APPEND_MS));
+    const { revision, position } = await withRetry(() => log.append(stream, events, expected, BACKGROUND_MS));
     const last = await withRetry(() => firstOf(log.readStream(stream, revision - 1)));
     const areOurs = last !== undefined && isOurs(last);
     for (const [at, { id }] of events.entries()) extend(end, { id, revision: first + at, position }, areOurs);

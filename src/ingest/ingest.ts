@@ -1,5 +1,5 @@
 import { boundedCache, type BoundedCache } from '../bounded-cache';
-import { monotonicMs } from '../async/clock';
+import { BACKGROUND_MS, monotonicMs } from '../async/clock';
 import { MAX_APPEND_BYTES, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { groupedBy } from '../grouping';
@@ -53,7 +53,6 @@ export interface Finished extends Ingested {
 
 /** Limits how long an append holds the write lock of the log, since others write too. */
 const MAX_APPEND_EVENTS = 500;
-const STATE_MS = 10_000;
 
 interface ValidFact {
   readonly line: number;
@@ -64,7 +63,7 @@ interface ValidFact {
 
 /** Why a tenant cannot take facts. Not cached: it may be deleted while a long file is read. */
 const tenantFault = async ({ ledger, withRetry }: Run, tenantId: string): Promise<string | undefined> => {
-  const { status } = await withRetry(() => ledger.stateOf(tenantId, monotonicMs() + STATE_MS));
+  const { status } = await withRetry(() => ledger.stateOf(tenantId, monotonicMs() + BACKGROUND_MS));
   if (status === 'active') return undefined;
   return status === 'absent' ? `tenant ${tenantId} is unknown` : `tenant ${tenantId} is deleted`;
 };
@@ -102,20 +101,12 @@ interface Run extends IngestDependencies, IngestOptions {
   /** The newest ids of the input, which a dry run finds nowhere else. */
   readonly recent: BoundedCache<true>;
   refusals: { readonly line: number; readonly reason: string }[];
-  accepted: number;
-  alreadyThere: number;
-  refused: number;
+  readonly totals: { -readonly [Name in keyof Ingested]: number };
 }
-
-const totalsOf = ({ accepted, alreadyThere, refused }: Run): Ingested => ({
-  accepted,
-  alreadyThere,
-  refused,
-});
 
 /** Sorted by line, because the refusals of a batch are found in two passes. */
 const reportRefusals = (run: Run): void => {
-  run.refused += run.refusals.length;
+  run.totals.refused += run.refusals.length;
   for (const { line, reason } of run.refusals.toSorted((a, b) => a.line - b.line))
     run.onRefused(line, reason);
   run.refusals = [];
@@ -164,7 +155,7 @@ const unshownOf = async (run: Run, tenantId: string, facts: readonly ValidFact[]
     const there = await run.withRetry(() => settleAll(some.map(({ event }) => has(event.id))));
     unshown.push(...some.filter((_, at) => there[at] === false));
   }
-  run.alreadyThere += facts.length - unshown.length;
+  run.totals.alreadyThere += facts.length - unshown.length;
   return { facts: unshown, shown: revision };
 };
 
@@ -174,8 +165,8 @@ const appendTenant = async (run: Run, { facts, shown }: Unshown): Promise<Positi
     const { accepted, position } = run.dryRun
       ? { accepted: events.length, position: '' }
       : await run.appendOnce(run.streams.activity(tenantId), events, shown);
-    run.accepted += accepted;
-    run.alreadyThere += events.length - accepted;
+    run.totals.accepted += accepted;
+    run.totals.alreadyThere += events.length - accepted;
     last = later(last, position);
   }
   return last;
@@ -204,7 +195,7 @@ const ingestAll = async (
     const end = await appendBatch(run, batch);
     reportRefusals(run);
     if (end !== '') await appended(end, batch.length);
-    run.onProgress(totalsOf(run));
+    run.onProgress({ ...run.totals });
   }
 };
 
@@ -219,9 +210,7 @@ export const ingest = async (
     ...dependencies,
     ...options,
     refusals: [],
-    accepted: 0,
-    alreadyThere: 0,
-    refused: 0,
+    totals: { accepted: 0, alreadyThere: 0, refused: 0 },
     withRetry,
     appendOnce: onceAppender(dependencies.log, withRetry),
     recent: boundedCache(MAX_RECENT),
@@ -229,9 +218,9 @@ export const ingest = async (
   const paced = pace(dependencies.reached);
   try {
     await ingestAll(run, input, paced);
-    return { ...totalsOf(run), shown: await paced.finished() };
+    return { ...run.totals, shown: await paced.finished() };
   } catch (failure) {
     reportRefusals(run);
-    return { ...totalsOf(run), shown: false, failure: failure as Error };
+    return { ...run.totals, shown: false, failure: failure as Error };
   }
 };

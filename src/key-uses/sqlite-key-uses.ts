@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { BACKGROUND_MS } from '../async/clock';
 import { answerInPlace, type Thread, type ThreadBody } from '../async/thread';
 import { inTransaction, isBusy, migrate, type Database } from '../sqlite/database';
 import { disposableFile, disposableWriter } from '../sqlite/disposable-file';
@@ -73,8 +74,6 @@ export const countingUses = (path: string): ThreadBody => {
   };
 };
 
-const WRITE_MS = 10_000;
-
 interface DayRow {
   readonly day: string;
 }
@@ -115,7 +114,8 @@ export const sqliteKeyUses = (folder: string, options: KeyUsesOptions = {}, writ
   const path = keyUsesPath(folder);
   const thread = writer ?? answerInPlace(() => countingUses(path));
   const file = disposableFile(path, options.report ?? (() => undefined));
-  const change = (changes: ChangedDays): Promise<unknown> => file.write(() => thread.call(changes, WRITE_MS));
+  const change = (changes: ChangedDays): Promise<unknown> =>
+    file.write(() => thread.call(changes, BACKGROUND_MS));
   const { used, close } = batchedUses((added) => change({ added }), options);
 
   const read = <T>(query: (db: Database) => T, none: NoInfer<T>): T => {

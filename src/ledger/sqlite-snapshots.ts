@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { yieldToEventLoop } from '../async/clock';
+import { BACKGROUND_MS, yieldToEventLoop } from '../async/clock';
 import { answerEach, answerInPlace, type Thread, type ThreadBody } from '../async/thread';
 import { isBusy, migrate, type Database } from '../sqlite/database';
 import { disposableFile, disposableWriter } from '../sqlite/disposable-file';
@@ -39,8 +39,6 @@ export const savingSnapshots = (path: string): ThreadBody => {
   return { answer: answerEach(save), isRetried: isBusy, close: file.close };
 };
 
-const SAVE_MS = 10_000;
-
 const FIND = 'SELECT content FROM tenants WHERE stream = ? AND log = ? AND version = ?';
 
 /** The snapshots of one log in `snapshots.db`. */
@@ -67,7 +65,7 @@ export const sqliteSnapshots = (
   const save = async (stream: string, snapshot: TenantSnapshot): Promise<void> => {
     const content = await snapshotText(snapshot);
     const request: SaveSnapshot = { stream, log, version: FOLD_VERSION, content };
-    await file.write(() => thread.call(request, SAVE_MS));
+    await file.write(() => thread.call(request, BACKGROUND_MS));
   };
 
   return {

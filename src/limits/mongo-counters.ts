@@ -16,7 +16,6 @@ const COLLECTION = 'rate_counters';
 
 /** Expired counters are kept for a while, since the clocks of instances differ. */
 const KEPT_MS = 60_000;
-const SWEEP_EVERY_MS = 30_000;
 const SWEEP_BATCH = 1_000;
 
 /** Counts may be lost in a failover, so writes wait neither for the disk nor for other servers. */
@@ -49,7 +48,7 @@ const createIndexes = async (counters: Collection<Counter>): Promise<boolean> =>
 };
 
 /** Counters in MongoDB, shared by all instances. Windows and blocks end by the clock of the instance that counts. */
-export const mongoCounters = async ({ client, databaseName }: Db, sweepEveryMs = SWEEP_EVERY_MS) => {
+export const mongoCounters = async ({ client, databaseName }: Db, sweepEveryMs = KEPT_MS / 2) => {
   const db = client.db(databaseName, UNSAFE);
   const counters = db.collection<Counter>(COLLECTION, LOCAL);
   const hasTtlIndex = await createIndexes(counters);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
+import { DAY_MS } from '../../async/clock';
 import type { Configuration } from '../../configuration';
 import { addKey, revokeKey } from '../../domain/application-keys';
 import { createApplication, deleteApplication, updateApplication } from '../../domain/applications';
@@ -17,7 +18,6 @@ const NAME = 'Acme Payments (demo)';
 const INCLUDED_TOKENS = 1_000;
 const SEED = 1;
 const WAIT_SECONDS = 60;
-const MONTH_MS = 30 * 86_400_000;
 
 const RECORDED_NOW =
   'The facts happened in the last 30 days, as the usage report counts them. The log has recorded them now, and shows that: it takes no times from the past.';
@@ -49,7 +49,7 @@ const setUp = async ({ write, configuration: { OPERATOR_ID } }: OperatorSession,
   const console = await create('Console', 'management', all);
   const checkout = await create('Checkout', 'public', ['token:create']);
   const billing = await create('Billing', 'private', ['token:read', 'token:use']);
-  const expiresAt = new Date(Date.now() + MONTH_MS).toISOString();
+  const expiresAt = new Date(Date.now() + 30 * DAY_MS).toISOString();
   const reports = await create('Nightly reports', 'private', ['token:read'], { expiresAt });
   const importer = await create('Importer 2024', 'private', ['token:create', 'token:update']);
   await decide(updateTenant({ name: NAME, settings: { deduplicateTokens: true } }));

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { DAY_MS } from '../../async/clock';
 import type { FactEntity, FactOperation } from '../../domain/facts';
 
 /** A reported fact, as a line that `ingest` takes. */
@@ -19,8 +20,6 @@ export interface DemoActors {
 }
 
 const DAYS = 30;
-const DAY_MS = 86_400_000;
-const HOUR_MS = 3_600_000;
 const FACTS_ON_A_WORKDAY = 60;
 const WEEKEND = 0.3;
 /** The last day has this many times as many as the first. */
@@ -78,7 +77,7 @@ const timesOf = (midnight: number, day: number, now: number, random: Random): re
   const count = Math.round(FACTS_ON_A_WORKDAY * (isWeekend ? WEEKEND : 1) * growth * (0.85 + random() * 0.3));
   return Array.from({ length: count }, () => {
     const hour = 4 + (random() + random() + random()) * (16 / 3);
-    return Math.floor(midnight + hour * HOUR_MS);
+    return Math.floor(midnight + hour * (DAY_MS / 24));
   })
     .filter((time) => time < now)
     .toSorted((a, b) => a - b);

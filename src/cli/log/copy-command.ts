@@ -16,14 +16,11 @@ interface Options extends JsonOption {
   readonly followUntilQuiet?: number | true;
 }
 
-/** Long enough to detect writes to the source, short enough to wait for. */
-const QUIET_MS = 1_000;
 const DEFAULT_QUIET_SECONDS = 5;
 
-const quietFor = (seconds: Options['followUntilQuiet']): { quietMs: number; follow: boolean } => {
-  if (seconds === undefined) return { quietMs: QUIET_MS, follow: false };
-  return { quietMs: 1_000 * (seconds === true ? DEFAULT_QUIET_SECONDS : seconds), follow: true };
-};
+/** By default a second: long enough to detect writes to the source, short enough to wait for. */
+const quietFor = (seconds: Options['followUntilQuiet'] = 1): number =>
+  1_000 * (seconds === true ? DEFAULT_QUIET_SECONDS : seconds);
 
 const withBothLogs = (
   io: Io,
@@ -45,7 +42,8 @@ const copy =
       const began = Date.now();
       const { events, copied, foreign, digest } = await withProgress(io, 'Copying:', ({ showStep }) =>
         copyLog(from, to, {
-          ...quietFor(options.followUntilQuiet),
+          quietMs: quietFor(options.followUntilQuiet),
+          follow: options.followUntilQuiet !== undefined,
           onProgress: ({ step, done, total }) => showStep(step, done, total),
         }),
       );

@@ -9,14 +9,13 @@ import type { RouteRequest } from './route';
 
 /** How long a client may read nothing before it is cut off. Unread data is not kept for it. */
 const STALLED_MS = 30_000;
-/** How long it then has to read what was sent, including the reason at the end. */
-const LAST_MS = 5_000;
 
 export interface StreamBody {
   /** Aborted when the client has stalled: the next chunk is the last one, and says why. */
   readonly stalled: AbortController;
   readonly onClosed: () => void;
   readonly stalledMs?: number;
+  /** How long it then has to read what was sent, including the reason at the end. */
   readonly lastMs?: number;
 }
 
@@ -26,7 +25,7 @@ export interface StreamBody {
  */
 export const streamBody = (
   chunks: AsyncGenerator<Uint8Array | string>,
-  { stalled, onClosed, stalledMs = STALLED_MS, lastMs = LAST_MS }: StreamBody,
+  { stalled, onClosed, stalledMs = STALLED_MS, lastMs = stalledMs / 6 }: StreamBody,
 ): Readable => {
   let timer: NodeJS.Timeout | undefined;
 
