@@ -2,8 +2,7 @@ import type { Command } from 'commander';
 import { lastDaysOf } from '../access/key-days';
 import { isoNow } from '../async/clock';
 import { addKey, revokeKey } from '../domain/application-keys';
-import { keyBy, type Key } from '../domain/keys';
-import type { Tenant } from '../domain/tenant';
+import { keyBy } from '../domain/keys';
 import { fault } from '../fault';
 import { newKey } from '../ledger/new-key';
 import { actorOption, commandGroup, moment, tenantOption, uuid, type TenantOptions } from './arguments';
@@ -75,12 +74,7 @@ const show = (io: Io): Command =>
     .addOption(tenantOption());
 
 /** A key and its tenant, according to the tenant's own stream. */
-interface TenantKey {
-  readonly tenant: Exclude<Tenant, { status: 'absent' }>;
-  readonly key: Key;
-}
-
-const mustFind = async (session: OperatorSession, { tenantId, digest }: GivenKey): Promise<TenantKey> => {
+const mustFind = async (session: OperatorSession, { tenantId, digest }: GivenKey) => {
   const tenant = await session.stateOf(tenantId);
   const key = tenant.status === 'absent' ? undefined : keyBy(tenant.keys, digest);
   if (tenant.status === 'absent' || key === undefined)

@@ -44,9 +44,6 @@ export const knownApplication = async (
   return application;
 };
 
-const keysOf = ({ app }: WithApp, tenantId: string): Promise<readonly KeyDocument[]> =>
-  collected(documentsOf(app.projecting.reader('applications'), 'keys', tenantId));
-
 /** Whether the owners of a key are deleted, which makes it unusable. */
 interface Owners {
   readonly isTenantDeleted: boolean;
@@ -84,7 +81,9 @@ export const keyViewsOf = async (session: OperatorSession, tenantId: string): Pr
     applications.filter(({ deleted_at }) => deleted_at !== undefined).map(({ id }) => id),
   );
   const lastUses = await session.app.keyUses.lastUses(tenantId);
-  return (await keysOf(session, tenantId)).map((key) => {
+  const reader = session.app.projecting.reader('applications');
+  const keys = await collected<KeyDocument>(documentsOf(reader, 'keys', tenantId));
+  return keys.map((key) => {
     const isApplicationDeleted = deleted.has(key.application_id);
     return viewOf(key, { isTenantDeleted, isApplicationDeleted }, lastUses.get(key.id));
   });

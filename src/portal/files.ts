@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -19,8 +19,6 @@ const VENDOR = {
   '@preact/signals-core': 'signals-core.js',
 };
 
-const sha256 = (text: string | Buffer): string => createHash('sha256').update(text).digest('base64');
-
 /** Compressed at the first request, not at the start of the service. */
 const fileOf = (type: string, body: Buffer) => {
   let zipped: Buffer | undefined;
@@ -33,7 +31,7 @@ export type PortalFile = ReturnType<typeof fileOf>;
 const policyOf = (importMap: string): string =>
   [
     "default-src 'none'",
-    `script-src 'self' 'sha256-${sha256(importMap)}'`,
+    `script-src 'self' 'sha256-${hash('sha256', importMap, 'base64')}'`,
     "style-src 'self'",
     "connect-src 'self'",
     "img-src 'self' data:",

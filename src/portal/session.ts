@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { sealing } from './sealing';
 
 const SESSION_MS = 8 * 3_600_000;
@@ -25,8 +25,7 @@ interface Ticket extends Download {
 }
 
 /** Names the sessions of a key. Not the key's own digest, which is what the ledger knows it by. */
-export const identityOf = (key: string): string =>
-  createHash('sha256').update(`portal session ${key}`).digest('base64url');
+export const identityOf = (key: string): string => hash('sha256', `portal session ${key}`, 'base64url');
 
 /** The key, sealed into a cookie: nothing is stored here, and scripts never see it. */
 export const sessions = (secret: string, now: () => number = Date.now) => {

@@ -1,4 +1,4 @@
-import { InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { mustBeComplete } from '../../app/app';
 import { mustHoldData } from '../../app/data-folder';
 import { storeOf } from '../../app/log-address';
@@ -34,7 +34,7 @@ export const positionArgument = (text: string): Position => {
 };
 
 /** Positions are compared as text, so one from another kind of log would mean something else. */
-const mustBeOfLog = async ({ log }: LedgerLog, given: Position): Promise<void> => {
+export const mustBeOfLog = async ({ log }: LedgerLog, given: Position): Promise<void> => {
   const head = await log.head();
   if (head === undefined || head.position.length === given.length) return;
   throw fault(
@@ -61,11 +61,4 @@ export const momentOrPosition = (text: string): Moment => {
   throw new InvalidArgumentError(
     'It must be a time like 2031-01-31T12:00:00Z, or a position like 0000000000000042.',
   );
-};
-
-export const momentOption = (flags: string, description: string): Option =>
-  new Option(flags, description).argParser(momentOrPosition);
-
-export const mustBeMomentOf = async (ledgerLog: LedgerLog, moment: Moment | undefined): Promise<void> => {
-  if (moment !== undefined && 'position' in moment) await mustBeOfLog(ledgerLog, moment.position);
 };

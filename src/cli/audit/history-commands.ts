@@ -6,7 +6,7 @@ import type { Tenant } from '../../domain/tenant';
 import type { LedgerLog } from '../../event-log/ledger-log';
 import { fault } from '../../fault';
 import { jsonOption, tenantOption, type JsonOption } from '../arguments';
-import { momentOption, momentOrPosition, mustBeMomentOf, withConfiguredLog } from './arguments';
+import { momentOrPosition, mustBeOfLog, withConfiguredLog } from './arguments';
 import { notice, printJson, printTable, valueText } from '../output';
 import { actorText, changeText } from './pretty-events';
 import type { Io } from '../io';
@@ -23,7 +23,7 @@ const stateAt = async (
   moment: Moment | undefined,
   onEntry?: (entry: HistoryEntry) => void,
 ): Promise<PastTenant> => {
-  await mustBeMomentOf(ledgerLog, moment);
+  if (moment !== undefined && 'position' in moment) await mustBeOfLog(ledgerLog, moment.position);
   return tenantAt(ledgerLog, tenantId, moment, onEntry);
 };
 
@@ -83,11 +83,14 @@ const history = (io: Io, { tenant: tenantId, at, diff, json }: Options): Promise
     printHistory(io, tenant, entries, json);
   });
 
+const atOption = (): Option =>
+  new Option('--at <moment>', 'a time or a position (default: now)').argParser(momentOrPosition);
+
 export const historyCommand = (io: Io): Command =>
   new Command('history')
     .description('show a tenant as it was at a moment, and what was changed up to then, by whom')
     .addOption(tenantOption())
-    .addOption(momentOption('--at <moment>', 'a time or a position (default: now)'))
+    .addOption(atOption())
     .addOption(
       new Option('--diff <moments...>', 'two moments: show only what differs between them')
         .argParser((text, before?: readonly Moment[]) => [...(before ?? []), momentOrPosition(text)])
@@ -128,6 +131,6 @@ export const accessCommand = (io: Io): Command =>
   new Command('access')
     .description('show which Applications could do what at a moment, and with which keys')
     .addOption(tenantOption())
-    .addOption(momentOption('--at <moment>', 'a time or a position (default: now)'))
+    .addOption(atOption())
     .addOption(jsonOption())
     .action(access(io));

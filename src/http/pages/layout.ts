@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { SEARCH_SCRIPT } from './search-script';
 import { STYLE } from './style';
 
@@ -29,7 +29,7 @@ export const html = (strings: TemplateStringsArray, ...parts: readonly Part[]): 
 export const marked = (text: string): readonly Html[] =>
   text.split('`').map((part, at) => (at % 2 === 0 ? html`${part}` : html`<code>${part}</code>`));
 
-const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+const hashOf = (text: string): string => `'sha256-${hash('sha256', text, 'base64')}'`;
 
 const policyWith = (script: string): string =>
   `default-src 'none'; style-src ${hashOf(STYLE)}; ${script}frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Idempotency } from '../../domain/events';
 import { headerOf, type ApiContext } from '../context';
 import { looksLikeKey } from '../../domain/key-like';
@@ -31,6 +31,5 @@ export const idempotencyOf = (
   // It is stored with the event, which must not contain a secret.
   if (looksLikeKey(key)) throw invalid({ [name]: ['must not be an API key'] });
   if (!VISIBLE_ASCII.test(key)) throw invalid({ [name]: ['must be 1 to 255 visible ASCII characters'] });
-  const hash = createHash('sha256').update(rawBody).digest('hex');
-  return { ...sent, hash };
+  return { ...sent, hash: hash('sha256', rawBody) };
 };

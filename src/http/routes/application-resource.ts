@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { ApplicationDocument } from '../../../projections/applications';
 import type { NewKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
@@ -143,10 +143,7 @@ export const applicationTag = (
   { keys, key_id = '' }: Pick<ReturnType<typeof applicationView>, 'keys'> & { readonly key_id?: string },
 ): string => {
   const ofKeys = JSON.stringify(keys.map(({ id, expires_at }) => [id, expires_at]));
-  return `${revision}.${createHash('sha256')
-    .update(ofKeys + key_id)
-    .digest('hex')
-    .slice(0, DIGEST_LENGTH)}`;
+  return `${revision}.${hash('sha256', ofKeys + key_id).slice(0, DIGEST_LENGTH)}`;
 };
 
 /** An Application and its keys as decisions see them. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { endReasons } from '../../audit/event-stream';
 import type { StreamForm } from '../../audit/event-texts';
 import { logExample, logSchema } from './log-schemas';
@@ -151,9 +151,7 @@ const trailerExample = {
     events: 1,
     first_position: 'tenant:4',
     last_position: 'tenant:4',
-    sha256: createHash('sha256')
-      .update(`${JSON.stringify(eventExample)}\n`)
-      .digest('hex'),
+    sha256: hash('sha256', `${JSON.stringify(eventExample)}\n`),
   },
 };
 
