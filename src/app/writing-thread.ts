@@ -43,7 +43,8 @@ interface Listeners {
  */
 const HEAP = { maxYoungGenerationSizeMb: 32, maxOldGenerationSizeMb: 320 };
 
-const RESTART_MS = 500;
+/** The wait before projecting is started again. */
+export const RESTART_MS = 500;
 
 export const writingThread = (
   configuration: Configuration,

@@ -14,7 +14,7 @@ import { isBusy } from '../sqlite/database';
 import { programVersion } from '../version';
 import { openStores, writersOf, type Writers } from './adapters';
 import { openAll } from './open-all';
-import type { WritingData, WritingReport, WritingRequest } from './writing-thread';
+import { RESTART_MS, type WritingData, type WritingReport, type WritingRequest } from './writing-thread';
 
 const { configuration, holder } = workerData as WritingData;
 const bodies = writersOf(configuration);
@@ -57,8 +57,6 @@ const openProjector = () =>
     await projecting.start();
   });
 
-const RETRY_MS = 500;
-
 /** Projects until `ending`, and begins again while it cannot: appends do not wait for that. */
 const project = async (ending: AbortSignal): Promise<void> => {
   while (!ending.aborted) {
@@ -71,7 +69,7 @@ const project = async (ending: AbortSignal): Promise<void> => {
       await projector.close();
     } catch (error) {
       onError('Projecting cannot begin and is tried again.', error);
-      await pause(RETRY_MS, ending);
+      await pause(RESTART_MS, ending);
     }
   }
 };

@@ -2,7 +2,6 @@ import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { hasLog } from '../../projections/logs';
 import type { Reader } from '../../projections/projector';
-import { isoNow } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import { codeOf, fault, messageOf } from '../fault';
 import {
@@ -69,7 +68,6 @@ export const ingestIn = async (
     reached: (position: Position, withinMs: number) =>
       withRetry(() => projecting.reached(position, withinMs).catch(unlessDamaged)),
     shown: (tenantId: string) => shownActivity(projecting.reader('logs'), setAside, tenantId),
-    now: isoNow,
   };
   return withProgress(io, 'Ingesting:', (line) =>
     ingest(input, dependencies, { ...options, onProgress: progressIn(line), withRetry }),

@@ -1,5 +1,5 @@
 import { boundedCache, type BoundedCache } from '../bounded-cache';
-import { BACKGROUND_MS, monotonicMs } from '../async/clock';
+import { BACKGROUND_MS, isoNow, monotonicMs } from '../async/clock';
 import { MAX_APPEND_BYTES, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { groupedBy } from '../grouping';
@@ -18,7 +18,6 @@ interface IngestDependencies extends LedgerLog {
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
   /** What the read models show of the activity stream of a tenant. */
   readonly shown: (tenantId: string) => Promise<ShownActivity>;
-  readonly now: () => string;
 }
 
 export interface ShownActivity {
@@ -190,7 +189,7 @@ const ingestAll = async (
   { appended }: ReturnType<typeof pace>,
 ): Promise<void> => {
   for await (const lines of linesOf(input)) {
-    const at = run.now();
+    const at = isoNow();
     const batch = lines.flatMap((line) => validate(run, line, at));
     const end = await appendBatch(run, batch);
     reportRefusals(run);

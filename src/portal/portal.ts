@@ -9,7 +9,7 @@ import { fault, type Fault } from '../fault';
 import { digestOf, tenantOfKey } from '../ledger/api-key';
 import type { Ledger } from '../ledger/ledger';
 import type { PortalFile, PortalFiles } from './files';
-import { identityOf, sessions, tickets, type Download } from './session';
+import { identityOf, sessions, tickets } from './session';
 
 type Next = () => Promise<unknown>;
 
@@ -206,7 +206,7 @@ const downloadSteps = (secret: string, { apiKey, keyOf, readBody }: Requests, le
     download: async (ctx: ApiContext, next: Next): Promise<void> => {
       mustBeOwnPage(ctx);
       const key = requiredKey(ctx);
-      const allowed: Download | undefined = use(key, ctx.state.path.slice(DOWNLOAD.length));
+      const allowed = use(key, ctx.state.path.slice(DOWNLOAD.length));
       if (allowed === undefined)
         throw portalRefused('This download link has been used or has expired. Start the download again.');
       ctx.req.headers.accept = allowed.accept;

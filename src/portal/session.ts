@@ -10,7 +10,7 @@ interface Session {
 }
 
 /** What a ticket lets a browser download. */
-export interface Download {
+interface Download {
   /** Path and query in the API. */
   readonly target: string;
   readonly accept: string;

@@ -34,7 +34,6 @@ it('refuses facts of a tenant that another process deletes while they are ingest
       streams,
       reached: async () => true,
       shown: async () => ({ revision: -1, has: async () => false }),
-      now: () => new Date().toISOString(),
     },
     { dryRun: false, onRefused: (_, reason) => reasons.add(reason), onProgress: () => undefined },
   );

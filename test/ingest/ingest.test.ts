@@ -55,8 +55,7 @@ describe('ingest', () => {
             has: has ?? ((id) => hasLog(reader, tenantId, id)),
           };
     };
-    const now = (): string => new Date().toISOString();
-    const dependencies = { log, ledger, streams, reached: projecting.reached, shown, now };
+    const dependencies = { log, ledger, streams, reached: projecting.reached, shown };
     const {
       shown: isShown,
       failure,

@@ -25,7 +25,6 @@ const run = async (lines: (tenantId: string) => readonly string[]) => {
       streams,
       reached: async () => true,
       shown: async () => ({ revision: -1, has: async () => false }),
-      now: () => new Date().toISOString(),
     },
     { dryRun: false, onRefused: (number) => refused.push(number), onProgress: () => undefined },
   );
