@@ -22,9 +22,7 @@ interface FirstBuildsOptions {
 
 const missingIn = async ({ replay: { readModels } }: App): Promise<readonly Projector[]> => {
   const state = await readModels.state();
-  return projections.filter(
-    ({ name: projection, version }) => liveOf(state, { projection, version }) === undefined,
-  );
+  return projections.filter((projector) => liveOf(state, projector) === undefined);
 };
 
 const isLong = async ({ log }: App): Promise<boolean> => {

@@ -25,6 +25,7 @@ import {
   type Opening,
   type Report,
 } from './live-generations';
+import { POLL_MS } from './progress';
 
 /**
  * The generations in use, according to the registry. They guarantee that a write reported as visible is visible in every
@@ -56,14 +57,10 @@ export interface ActiveGenerations {
 }
 
 export const STILL_READ_MS = 2_000;
-export const STILL_PROJECTED_MS = 4_000;
+export const STILL_PROJECTED_MS = 2 * STILL_READ_MS;
 
-/** Less than STILL_READ_MS, leaving time for a query that is already running. */
-const FRESH_MS = 1_000;
-
-/** How long a process that was suspended holds back queries until the new live generation has caught up. */
-const MAX_RESUME_MS = 1_000;
-const POLL_MS = 15;
+/** Leaves time for a query that is already running. */
+const FRESH_MS = STILL_READ_MS / 2;
 
 /** The active generations of one projector. */
 interface Active extends Opening {
@@ -158,10 +155,10 @@ const liveWithin = async (
   return present(recent);
 };
 
-/** Both generations may be behind what was reported as visible in the meantime, so wait for the head of the log. */
+/** Both generations may be behind what was reported as visible in the meantime, so wait a while for the head of the log. */
 const catchUpAfterSuspension = async (next: Generation, log: EventLog): Promise<void> => {
   const head = (await log.head())?.position ?? '';
-  const end = monotonicMs() + MAX_RESUME_MS;
+  const end = monotonicMs() + FRESH_MS;
   while (((await next.reader.applied()) ?? '') < head && monotonicMs() < end) await pause(POLL_MS);
 };
 
@@ -175,11 +172,11 @@ const reportDamage = ({ live, reported, onDamage }: Active, all: readonly Stored
 };
 
 const follow = async (active: Active, state: RegistryState, wasSuspended: boolean): Promise<void> => {
-  const { name: projection, version } = active.projector;
-  const all = generationsOf(state, { projection, version });
+  const { projector } = active;
+  const all = generationsOf(state, projector);
   const live = all.find(({ isLive }) => isLive);
   if (live === undefined)
-    throw fault('read_models_unavailable', `The read model ${projection} has no live generation.`);
+    throw fault('read_models_unavailable', `The read model ${projector.name} has no live generation.`);
   // The one that is ahead now contains everything reported as visible before another one became live.
   if (active.next !== undefined && active.next.id.generation !== live.generation) await advance(active);
   reportDamage(active, all);

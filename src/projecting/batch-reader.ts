@@ -34,13 +34,11 @@ export interface BatchReader {
   close(): Promise<void>;
 }
 
-const afterOf = (at: Position): { readonly after?: Position } => (at === '' ? {} : { after: at });
-
 const endOf = (events: readonly LoggedEvent[], otherwise: Position): Position =>
   events.at(-1)?.position ?? otherwise;
 
 const iterate = (log: EventLog, at: Position, more: Omit<ReadFrom, 'after'>) =>
-  log.readAll({ ...afterOf(at), ...more })[Symbol.asyncIterator]();
+  log.readAll({ after: at === '' ? undefined : at, ...more })[Symbol.asyncIterator]();
 
 /** Fills a batch. If it is not full, the iterator has ended. */
 const readMany = async (

@@ -6,6 +6,7 @@ import { fault } from '../fault';
 import { differences } from '../read-models/differences';
 import type { DocumentKey, Generation, Snapshot, Suspect } from '../read-models/read-models';
 import { parkedKey } from './parked-tenants';
+import { POLL_MS } from './progress';
 
 /** A document that differs between the live read model and a replay of the log. */
 export interface Difference extends DocumentKey {
@@ -29,7 +30,6 @@ export interface CompareOptions {
 }
 
 const TIMEOUT_MS = 30_000;
-const POLL_MS = 20;
 
 const kindOf = (live: Document | undefined, replayed: Document | undefined): Difference['kind'] => {
   if (live === undefined) return 'missing';

@@ -2,6 +2,7 @@ import type { Projector } from '../../projections/projector';
 import { monotonicMs } from '../async/clock';
 import { holderName } from '../read-models/lease-holder';
 import type { Leases, ReadModels } from '../read-models/read-models';
+import type { Report } from './live-generations';
 
 /** Several leases, as one holder keeps them. */
 export interface KeptLeases {
@@ -12,8 +13,6 @@ export interface KeptLeases {
   hold(note?: string): Promise<ReadonlySet<string>>;
   release(): Promise<void>;
 }
-
-type Report = (what: string, error: unknown) => void;
 
 /** Leases of others are tried this often. */
 const TRY_MS = 1_000;

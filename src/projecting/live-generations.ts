@@ -43,15 +43,6 @@ const mismatchOf = async (
 export const matchesLog = async (generation: GenerationView, log: EventLog): Promise<boolean> =>
   (await mismatchOf(generation, log)) === undefined;
 
-const mustMatchLog = async (
-  generation: GenerationView,
-  log: EventLog,
-  { otherLogHint }: Pick<ReadModels, 'otherLogHint'>,
-): Promise<void> => {
-  const mismatch = await mismatchOf(generation, log, otherLogHint);
-  if (mismatch !== undefined) throw mismatch;
-};
-
 export const isMismatch = (error: unknown): boolean =>
   codeOf(error) === 'read_models_of_another_log' || codeOf(error) === 'log_set_back';
 
@@ -69,7 +60,8 @@ export const openMatching = async (
   id: GenerationId,
 ): Promise<Generation> => {
   const generation = await readModels.open(idOf(id), projector.collections);
-  await mustMatchLog(generation, log, readModels);
+  const mismatch = await mismatchOf(generation, log, readModels.otherLogHint);
+  if (mismatch !== undefined) throw mismatch;
   return generation;
 };
 
@@ -91,8 +83,7 @@ const notBuilt = ({ name: projection, version }: Projector): Generation =>
 /** What is live. In place of one that is damaged or missing, something of which every use fails. Creates nothing. */
 export const openLive = async (opening: Opening): Promise<Generation> => {
   const { projector, readModels } = opening;
-  const { name: projection, version } = projector;
-  const live = liveOf(await readModels.state(), { projection, version });
+  const live = liveOf(await readModels.state(), projector);
   if (live === undefined) return notBuilt(projector);
   try {
     return await openMatching(opening, live);
@@ -119,8 +110,7 @@ const createLive = async ({ projector, readModels, log }: Opening, expected: str
  */
 export const provideLive = async (opening: Opening, onReplaced?: Report): Promise<void> => {
   const { projector, readModels } = opening;
-  const { name: projection, version } = projector;
-  const live = liveOf(await readModels.state(), { projection, version });
+  const live = liveOf(await readModels.state(), projector);
   if (live === undefined) return void (await createLive(opening, undefined));
   if (onReplaced === undefined) return;
   try {

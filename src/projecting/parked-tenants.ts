@@ -1,5 +1,5 @@
 import type { Reader } from '../../projections/projector';
-import { isDamage } from '../read-models/damage';
+import { unlessDamaged } from '../read-models/damage';
 import { generationName, PARKED, type DocumentKey, type Scanner } from '../read-models/read-models';
 import { documentsOf } from '../read-models/scanning';
 import type { LiveGeneration } from './live-generations';
@@ -74,11 +74,6 @@ const reportOn = async ({ projector, generation }: LiveGeneration): Promise<Park
   };
 };
 
-/** Whoever finds the damage reports it. It must not keep what is whole from being projected. */
-const unlessDamage = (error: unknown): undefined => {
-  if (!isDamage(error)) throw error;
-};
-
 /**
  * Reports the tenants parked in the live read models: at first, after a switch, and when this or another process may
  * have changed them.
@@ -95,7 +90,8 @@ export const parkedReports = (report: (parked: ParkedReport) => void) => {
         const name = generationName(current.generation.id);
         if (!changed.delete(name) && reported.get(current.projector.name) === name) continue;
         reported.delete(current.projector.name);
-        const parked = await reportOn(current).catch(unlessDamage);
+        // Whoever finds the damage reports it. It must not keep what is whole from being projected.
+        const parked = await unlessDamaged(reportOn(current));
         if (parked === undefined) continue;
         report(parked);
         reported.set(current.projector.name, name);

@@ -30,9 +30,9 @@ interface Waiter {
 }
 
 /** Other processes do not report their progress, so the store is polled. */
-const POLL_MS = 15;
+export const POLL_MS = 15;
 /** The registry seldom changes, so it is read before a waiter is answered, and otherwise only this often. */
-const LOOK_MS = 150;
+const LOOK_MS = 10 * POLL_MS;
 
 interface State extends ProgressDependencies {
   readonly known: Map<string, Position>;

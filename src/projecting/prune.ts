@@ -35,8 +35,6 @@ export const unusedGenerations = async (
   });
 };
 
-const LOOK_MS = 100;
-
 /**
  * Removes the generations that are still unused: things may have changed while the operator was deciding. Waits for those
  * that were live until just now: other processes may not have noticed the switch yet, and their writes still wait for them.
@@ -56,7 +54,7 @@ export const prune = async (
   for (const id of found) {
     const unless = removalGuard(id, projectors);
     if (unless === undefined) continue;
-    while (await isStillRead(id)) await pause(LOOK_MS);
+    while (await isStillRead(id)) await pause(readModels.pollMs);
     if (await readModels.remove(id, { ...unless, leftWithinMs })) removed.push(generationName(id));
   }
   return removed;

@@ -12,9 +12,10 @@ import {
   type Generation,
   type GenerationId,
   type ReadModels,
+  type RegistryState,
   type Target,
 } from '../read-models/read-models';
-import { damageIn, isDamage, rebuildCommand } from '../read-models/damage';
+import { damageIn, rebuildCommand, unlessDamaged } from '../read-models/damage';
 import { compare, type Comparison, type Difference } from './compare';
 import type { Consumer } from './consumer';
 import { keptLeases, rebuildLease, type KeptLeases } from './lease';
@@ -61,34 +62,16 @@ interface Rebuild extends ReplayDependencies, RebuildOptions {
 /** Writes may never stop, so the last events may be projected after the switch, before the generation is read. */
 const MAX_BEHIND = 1_000;
 
-/** Undefined: it is damaged. */
-const unlessDamaged = <T>(work: Promise<T>): Promise<T | undefined> =>
-  work.catch((error: unknown) => {
-    if (!isDamage(error)) throw error;
-    return undefined;
-  });
-
-const storedOf = async (readModels: ReadModels, { name: projection, version }: Projector) =>
-  generationsOf(await readModels.state(), { projection, version });
-
-const liveNow = async (
-  readModels: ReadModels,
-  { name: projection, version }: Projector,
-): Promise<GenerationId | undefined> => liveOf(await readModels.state(), { projection, version });
-
 /** What an earlier rebuild has begun and not switched to. */
-const unfinishedBuild = async (
-  readModels: ReadModels,
-  projector: Projector,
-): Promise<GenerationId | undefined> =>
-  (await storedOf(readModels, projector)).find(
+const unfinishedBuild = (state: RegistryState, projector: Projector): GenerationId | undefined =>
+  generationsOf(state, projector).find(
     ({ isLive, leftMs, damage }) => !isLive && leftMs === undefined && damage === undefined,
   );
 
 /** Resumes what an earlier rebuild has begun, or begins. */
 const beginBuild = async ({ readModels, log }: ReplayDependencies, projector: Projector): Promise<Build> => {
   const { name, version, collections } = projector;
-  const left = await unfinishedBuild(readModels, projector);
+  const left = unfinishedBuild(await readModels.state(), projector);
   const found =
     left === undefined ? undefined : await unlessDamaged(readModels.build(idOf(left), collections));
   if (found !== undefined && (await matchesLog(found, log))) return found;
@@ -216,7 +199,7 @@ const rebuildOne = async (rebuild: Rebuild): Promise<Rebuilt> => {
   onStep({ step: 'indexing' });
   const rebuilt = await build.finish();
   await projectNearlyAll(rebuild, rebuilt);
-  const before = await liveNow(readModels, projector);
+  const before = liveOf(await readModels.state(), projector);
   if (before?.generation === rebuilt.id.generation) throw switchedByOther(name);
   const { live, comparison } = (await comparedWithLive(rebuild, before, rebuilt)) ?? {};
   const newlyParked = await parkedOnlyIn(rebuilt, live);
@@ -257,10 +240,12 @@ export const takeRebuildLeases = async (
   const kept = new Map<string, KeptLeases>();
   for (const name of names) {
     const leases = keptLeases(readModels, [rebuildLease(name)], onError);
-    const isHeld = (await leases.hold()).size > 0;
-    if (isHeld) kept.set(name, leases);
+    if ((await leases.hold()).size > 0) {
+      kept.set(name, leases);
+      continue;
+    }
     const holder = (await readModels.state()).leases.get(rebuildLease(name))?.holder ?? 'another process';
-    if (!isHeld) refused.set(name, fault('rebuild_running', `${name} is being rebuilt by ${holder}.`));
+    refused.set(name, fault('rebuild_running', `${name} is being rebuilt by ${holder}.`));
   }
   const renewing = setInterval(() => {
     for (const [name, leases] of kept) void leases.hold(notes.get(name));
@@ -304,8 +289,9 @@ export const planRebuild = async (
   projector: Projector,
 ): Promise<RebuildPlan> => {
   const { name, version } = projector;
-  const left = await unfinishedBuild(readModels, projector);
-  const live = await liveNow(readModels, projector);
+  const state = await readModels.state();
+  const left = unfinishedBuild(state, projector);
+  const live = liveOf(state, projector);
   const unfinished = left === undefined ? undefined : await readModels.peek(left);
   const control = unfinished === undefined ? undefined : await unlessDamaged(unfinished.control());
   const head = await log.head();
@@ -315,6 +301,6 @@ export const planRebuild = async (
     events: head === undefined ? 0 : await log.distance(control?.to?.position, head.position),
     resumes: left === undefined ? null : generationName(left),
     live: live === undefined ? null : generationName(live),
-    running_by: (await readModels.state()).leases.get(rebuildLease(name))?.holder ?? null,
+    running_by: state.leases.get(rebuildLease(name))?.holder ?? null,
   };
 };

@@ -28,6 +28,13 @@ export const damageIn = (
 
 export const isDamage = (error: unknown): boolean => damageIn(error) !== undefined;
 
+/** Undefined: it is damaged. */
+export const unlessDamaged = <T>(work: Promise<T>): Promise<T | undefined> =>
+  work.catch((error: unknown) => {
+    if (!isDamage(error)) throw error;
+    return undefined;
+  });
+
 /** Contents that must be there are not. Whoever knows the generation turns it into `damaged`. */
 export const lost = (why: string): Fault => fault('contents_lost', why);
 

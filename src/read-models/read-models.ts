@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Collection, Document, Reader as Queries } from '../../projections/projector';
+import type { Collection, Document, Projector, Reader as Queries } from '../../projections/projector';
 import type { Head, Position } from '../event-log/event-log';
 import { fault, type Fault } from '../fault';
 
@@ -129,17 +129,17 @@ export const generationNamed = (name: string): GenerationId | undefined => {
   return { projection, version: Number(version), generation };
 };
 
+type Version = Pick<Projector, 'name' | 'version'>;
+
 /** The generations of one projection in one version. */
 export const generationsOf = (
   { generations }: RegistryState,
-  { projection, version }: Pick<GenerationId, 'projection' | 'version'>,
+  { name, version }: Version,
 ): readonly StoredGeneration[] =>
-  generations.filter((id) => id.projection === projection && id.version === version);
+  generations.filter((id) => id.projection === name && id.version === version);
 
-export const liveOf = (
-  state: RegistryState,
-  of: Pick<GenerationId, 'projection' | 'version'>,
-): StoredGeneration | undefined => generationsOf(state, of).find(({ isLive }) => isLive);
+export const liveOf = (state: RegistryState, version: Version): StoredGeneration | undefined =>
+  generationsOf(state, version).find(({ isLive }) => isLive);
 
 export const generationRemoved = (id: GenerationId): Fault =>
   fault('generation_removed', `There is no generation ${generationName(id)} any more.`);

@@ -126,7 +126,7 @@ export const numbersIn = async (readModels: ReadModels): Promise<readonly string
 
 /** The live generation, by its number. */
 export const liveIn = async (readModels: ReadModels, version = 1): Promise<string | undefined> => {
-  const live = liveOf(await readModels.state(), { projection: 'lines', version });
+  const live = liveOf(await readModels.state(), { name: 'lines', version });
   return live === undefined ? undefined : numbered(generationName(live));
 };
 

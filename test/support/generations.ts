@@ -54,8 +54,8 @@ export const createAndBuild = async (
 /** The live generation of a projector. */
 export const liveOf = async (
   readModels: ReadModels,
-  { name: projection, version }: Pick<Projector, 'name' | 'version'>,
-): Promise<string | undefined> => liveIn(await readModels.state(), { projection, version })?.generation;
+  projector: Pick<Projector, 'name' | 'version'>,
+): Promise<string | undefined> => liveIn(await readModels.state(), projector)?.generation;
 
 export const leaseHolder = async (readModels: ReadModels, what: string): Promise<string | undefined> =>
   (await readModels.state()).leases.get(what)?.holder;
