@@ -14,15 +14,19 @@ export const monotonicMs = (): number => Math.floor(THREAD_ORIGIN + performance.
 /** Milliseconds with fractions, on this thread's own clock: for telling moments within a millisecond apart. */
 export const threadMs = (): number => performance.now();
 
-/** Now, as ISO 8601. Formatted once per millisecond, because many calls share one. */
-export const isoNow = (() => {
+/** Formats times as ISO 8601: once where the same time comes several times in a row. */
+export const isoFormat = () => {
   let [last, text] = [NaN, ''];
-  return (): string => {
-    const now = Date.now();
-    if (now !== last) [last, text] = [now, new Date(now).toISOString()];
+  return (time: number): string => {
+    if (time !== last) [last, text] = [time, new Date(time).toISOString()];
     return text;
   };
-})();
+};
+
+const isoOfNow = isoFormat();
+
+/** Now, as ISO 8601. */
+export const isoNow = (): string => isoOfNow(Date.now());
 
 /** The outcome of a promise, or the given error once the deadline (on the monotonic clock) has passed. */
 export const beforeDeadline = <T>(promise: Promise<T>, deadline: number, late: () => Error): Promise<T> => {
@@ -39,6 +43,9 @@ export const orUndefined = <T>(promise: Promise<T>, withinMs: number): Promise<T
 
 /** Lets everything else that is queued in this thread run first. */
 export const yieldToEventLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** After a store has failed, it is tried again this much later. */
+export const RETRY_MS = 500;
 
 export const pause = (ms: number, abort?: AbortSignal): Promise<void> =>
   condition().wait({ withinMs: ms, abort });

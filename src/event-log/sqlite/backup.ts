@@ -22,7 +22,7 @@ import {
   unusable,
   type Manifest,
 } from './backup-manifest';
-import { createTables, findLog, LOG_FILE, logPath } from './log-file';
+import { createTables, findLog, LOG_FILE, logPath, metaIn } from './log-file';
 import { positionOf } from './reader';
 
 /**
@@ -57,17 +57,11 @@ const explained = (folder: string, error: unknown): unknown => {
   );
 };
 
-const identityIn = (db: Database, schema: Schema): string | undefined =>
-  (
-    db.prepare(`SELECT value FROM ${schema}.meta WHERE name = 'identity'`).get() as
-      { value: string } | undefined
-  )?.value;
-
 const backedUp = (db: Database, schema: Schema, { events, last, chain }: Beginning): BackedUp => {
   const row = db.prepare(`SELECT recorded_at AS at FROM ${schema}.events WHERE position = ?`).get(last) as
     { at: number } | undefined;
   return {
-    identity: identityIn(db, schema) ?? '',
+    identity: metaIn(db, 'identity', schema) ?? '',
     events,
     lastPosition: last === 0 ? undefined : positionOf(last),
     lastRecordedAt: row === undefined ? undefined : new Date(row.at).toISOString(),
@@ -108,7 +102,7 @@ const prepare = (folder: string): void => {
 const mustContinue = async (db: Database, folder: string, manifest: Manifest): Promise<void> => {
   const { identity, events, last } = manifest;
   if (identity === undefined) return;
-  if (identityIn(db, 'source') !== identity)
+  if (metaIn(db, 'identity', 'source') !== identity)
     throw unusable(`The folder ${folder} contains a backup of another event log. Name another folder.`);
   const upTo = db.prepare('SELECT count(*) AS found FROM main.events WHERE position <= ?');
   const { found } = upTo.get(last) as { found: number };
@@ -171,7 +165,7 @@ export const mustMatchManifest = async (
   { manifest, where, onProgress }: { manifest: Manifest; where: string; onProgress: OnProgress },
 ): Promise<BackedUp> => {
   const onPage = (events: number): void => onProgress('verifying', events, manifest.events);
-  if (identityIn(db, schema) !== manifest.identity)
+  if (metaIn(db, 'identity', schema) !== manifest.identity)
     throw unusable(`The ${LOG_FILE} in ${where} is not that of its ${MANIFEST}.`);
   const found = await chainEvents(db, schema, NO_EVENTS, manifest.last, onPage);
   if (found.events === manifest.events && found.chain === manifest.chain) return backedUp(db, schema, found);

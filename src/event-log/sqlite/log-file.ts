@@ -43,8 +43,6 @@ const addStoredAt = (db: Database): void => {
   });
 };
 
-const sizeOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.size;
-
 const START_OVER =
   'To start with an empty log instead, move its remains and the folder read-models out of the way.';
 
@@ -62,7 +60,7 @@ export const restoringOf = (path: string): string => `${path}.restoring`;
 export const findLog = (path: string): 'found' | 'absent' => {
   const restoring = restoringOf(path);
   const left = [restoring, ...['-wal', '-shm', '-journal'].map((end) => path + end)].find(existsSync);
-  const size = sizeOf(path);
+  const size = statSync(path, { throwIfNoEntry: false })?.size;
   if (size !== undefined && size > 0) return 'found';
   if (size === 0) throw incomplete(`${path} is empty`, 'Restore it from a backup.');
   if (left === restoring)
@@ -78,28 +76,30 @@ export const findLog = (path: string): 'found' | 'absent' => {
 export const logMissing = (path: string): Fault =>
   incomplete(`the folder has read models, but ${path} is missing`, 'Restore it from a backup.');
 
-const hasTables = (db: Database): boolean =>
-  (
-    db
-      .prepare(
-        `SELECT count(*) AS found FROM sqlite_master WHERE type = 'table' AND name IN ('events', 'meta')`,
-      )
-      .get() as { found: number }
-  ).found === 2;
-
 const mustHaveTables = (db: Database, path: string): void => {
-  if (!hasTables(db))
+  const tables = db.prepare(
+    `SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('events', 'meta')`,
+  );
+  if (tables.all().length < 2)
     throw incomplete(
       `${path} has no tables; perhaps it was copied without ${path}-wal`,
       'Restore both files from the same backup.',
     );
 };
 
+/** What a log stores about itself. */
+export const metaIn = (
+  db: Database,
+  name: 'identity' | 'prefix' | 'format',
+  file = 'main',
+): string | undefined =>
+  (db.prepare(`SELECT value FROM ${file}.meta WHERE name = ?`).get(name) as { value: string } | undefined)
+    ?.value;
+
 /** The stored prefix. Earlier programs did not store it, but the first tenant's stream shows it. */
 const prefixIn = (db: Database): string | undefined => {
-  const stored = db.prepare(`SELECT value FROM meta WHERE name = 'prefix'`).get() as
-    { value: string } | undefined;
-  if (stored !== undefined) return stored.value;
+  const stored = metaIn(db, 'prefix');
+  if (stored !== undefined) return stored;
   for (const row of db.prepare('SELECT stream FROM events ORDER BY position').iterate()) {
     const prefix = prefixOf((row as { stream: string }).stream);
     if (prefix !== undefined) return prefix;
@@ -129,11 +129,7 @@ export const mustBeOurLog = (path: string, prefix: string): void => {
 };
 
 /** A log without a format was created by a program without formats. */
-export const formatIn = (db: Database): number =>
-  Number(
-    (db.prepare(`SELECT value FROM meta WHERE name = 'format'`).get() as { value: string } | undefined)
-      ?.value ?? FIRST_FORMAT,
-  );
+export const formatIn = (db: Database): number => Number(metaIn(db, 'format') ?? FIRST_FORMAT);
 
 export const raiseFormatIn = (db: Database, to: number): void =>
   inTransaction(db, () => {
@@ -142,8 +138,8 @@ export const raiseFormatIn = (db: Database, to: number): void =>
 
 /** Stores the identity, prefix and format of a new log. */
 const writeIdentity = (db: Database, path: string, prefix: string, format: number): void => {
-  const known = db.prepare(`SELECT count(*) AS rows FROM meta WHERE name IN ('identity', 'prefix')`);
-  if ((known.get() as { rows: number }).rows === 2) return mustHavePrefix(db, path, prefix);
+  if (metaIn(db, 'identity') !== undefined && metaIn(db, 'prefix') !== undefined)
+    return mustHavePrefix(db, path, prefix);
   inTransaction(db, () => {
     mustHavePrefix(db, path, prefix);
     const put = db.prepare('INSERT OR IGNORE INTO meta VALUES (?, ?)');

@@ -1,4 +1,4 @@
-import { yieldToEventLoop } from '../../async/clock';
+import { isoFormat, yieldToEventLoop } from '../../async/clock';
 import { messageOf } from '../../fault';
 import { inReadTransaction, type Database } from '../../sqlite/database';
 import type { Tail } from './tail';
@@ -45,14 +45,9 @@ const parsed = (text: string): unknown => {
   }
 };
 
-/** Formatted once for consecutive events with the same time. */
-const isoOf = (() => {
-  let [last, text] = [NaN, ''];
-  return (time: number): string => {
-    if (time !== last) [last, text] = [time, new Date(Number.isSafeInteger(time) ? time : 0).toISOString()];
-    return text;
-  };
-})();
+const isoText = isoFormat();
+
+const isoOf = (time: number): string => isoText(Number.isSafeInteger(time) ? time : 0);
 
 const isBefore = (storedAt: number | null, recordedAt: number): storedAt is number =>
   storedAt !== null && Number.isSafeInteger(storedAt) && storedAt < recordedAt;

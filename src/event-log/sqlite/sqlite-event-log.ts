@@ -29,6 +29,7 @@ import {
   logMissing,
   logPath,
   createLog,
+  metaIn,
   mustBeOurLog,
   raiseFormatIn,
   stillThere,
@@ -124,7 +125,6 @@ const raiseFormat = (path: string, to: number): void => {
 /** Everything but reading and appending events. */
 const logQueries = (db: Database, path: string) => {
   const isStillThere = stillThere(path);
-  const meta = db.prepare(`SELECT value FROM meta WHERE name = 'identity'`);
   const last = db.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1');
   const idAt = db.prepare('SELECT id FROM events WHERE position = ?');
   const lastTimes = db.prepare(
@@ -134,7 +134,7 @@ const logQueries = (db: Database, path: string) => {
   const recordedFrom = db.prepare(
     'SELECT position FROM events WHERE recorded_at >= ? ORDER BY position LIMIT 1',
   );
-  const identity = (): string | undefined => (meta.get() as { value: string } | undefined)?.value;
+  const identity = (): string | undefined => metaIn(db, 'identity');
   const head = (): Head | undefined => {
     const row = last.get() as { position: number; id: string } | undefined;
     return row === undefined ? undefined : { position: positionOf(row.position), eventId: row.id };
