@@ -1,15 +1,13 @@
 import { Empty, StreamIdentifier, UUID } from '@eventstore/db-client/generated/shared_pb';
 import { BatchAppendReq } from '@eventstore/db-client/generated/streams_pb';
 import { randomUUID } from 'node:crypto';
-import { monotonicMs, pause } from '../../async/clock';
+import { beforeDeadline, monotonicMs, pause } from '../../async/clock';
 import { codeOf, fault, type Fault } from '../../fault';
 import type { Appended, Expected } from '../event-log';
-import { appendFault, inTime, isNotLeader } from './errors';
+import { appendFault, isNotLeader, noAnswer } from './errors';
 import type { Connection } from './connection';
 import type { Serialised } from './record';
-
-/** Before a retry at another leader, since an election may be in progress. */
-const REDIRECT_MS = 20;
+import { RECONNECT_MS } from './stream-reader';
 
 /** A new message starts after this many bytes. */
 const MESSAGE_BYTES = 524_288;
@@ -61,12 +59,13 @@ const requestsOf = (id: string, request: AppendRequest): readonly BatchAppendReq
 const appendOnce = async (
   connection: Connection,
   request: AppendRequest,
-  withinMs: number,
+  end: number,
+  late: () => Fault,
 ): Promise<Appended> => {
   const { client, appends } = connection.current();
   const id = randomUUID();
   try {
-    return await inTime(appends.send(id, request.stream, requestsOf(id, request)), withinMs);
+    return await beforeDeadline(appends.send(id, request.stream, requestsOf(id, request)), end, late);
   } catch (error) {
     if (codeOf(error) === 'no_answer') connection.renew(client);
     throw error;
@@ -82,17 +81,19 @@ export const appending =
   (connection: Connection, request: AppendRequest) =>
   async (withinMs: number): Promise<Appended> => {
     const end = monotonicMs() + withinMs;
+    // A frozen server never answers.
+    const late = () => noAnswer(`The event store did not answer within ${withinMs} ms.`);
     let isUncertain = false;
     for (;;)
       try {
-        return await appendOnce(connection, request, Math.max(1, end - monotonicMs()));
+        return await appendOnce(connection, request, end, late);
       } catch (error) {
         if (codeOf(error) === 'no_answer') throw error;
         // The error names the leader, and the client has connected to it, aborting all calls in progress: what was sent
         // before may have been written.
-        const givesUp = !isNotLeader(error) || monotonicMs() + REDIRECT_MS >= end;
+        const givesUp = !isNotLeader(error) || monotonicMs() + RECONNECT_MS >= end;
         isUncertain ||= isNotLeader(error);
         if (givesUp) throw orNoAnswer(appendFault(request.stream, error), isUncertain);
-        await pause(REDIRECT_MS);
+        await pause(RECONNECT_MS);
       }
   };

@@ -1,4 +1,3 @@
-import { beforeDeadline, monotonicMs } from '../../async/clock';
 import { fault, messageOf, moreOf, type Fault } from '../../fault';
 import { logFault } from '../event-log';
 
@@ -6,12 +5,6 @@ import { logFault } from '../event-log';
 
 /** The outcome of the call is unknown. */
 export const noAnswer = (why: string): Fault => fault('no_answer', why);
-
-/** The package ignores deadlines on reads, and a frozen server never answers, so every call gets a timer. */
-export const inTime = <T>(call: Promise<T>, withinMs: number): Promise<T> =>
-  beforeDeadline(call, monotonicMs() + withinMs, () =>
-    noAnswer(`The event store did not answer within ${withinMs} ms.`),
-  );
 
 interface Raw {
   readonly type?: string;

@@ -43,8 +43,7 @@ interface Followed {
 const QUIET_MS = 5_000;
 const DOUBT_MS = 1_000;
 
-/** A subscription that delivered anything or lasted this long is resumed at once; otherwise with backoff. */
-const USEFUL_MS = 2_000;
+/** A subscription that delivered anything or lasted longer than any wait is resumed at once; otherwise with backoff. */
 const FIRST_WAIT_MS = 50;
 const MAX_WAIT_MS = 1_000;
 
@@ -159,7 +158,7 @@ export const follow = async function* (
         advance(progress, batch);
         yield batch;
       }
-      return isUseful || monotonicMs() - startedAt > USEFUL_MS;
+      return isUseful || monotonicMs() - startedAt > MAX_WAIT_MS;
     } catch (error) {
       if (!isUseful && !ending.aborted) fail(client, error);
       return isUseful;

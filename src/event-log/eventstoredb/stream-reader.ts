@@ -16,7 +16,8 @@ export const fromLeader = { requiresLeader: true } as const;
 
 /** After a dropped connection or a new leader, the package reconnects but does not repeat the call. */
 const MAX_ATTEMPTS = 3;
-const RETRY_MS = 30;
+/** Before a call is repeated: an election may be in progress. */
+export const RECONNECT_MS = 30;
 
 /**
  * Resumes a read after each failure for as long as there is progress; `open` starts right after the last event delivered.
@@ -46,7 +47,7 @@ export const resuming = async function* (
       failures += 1;
       if (silent || isDenied(error) || failures === MAX_ATTEMPTS || connection.isClosed())
         throw readFault(error);
-      await pause(RETRY_MS * failures);
+      await pause(RECONNECT_MS * failures);
     }
   }
 };
