@@ -6,7 +6,7 @@ import {
   type ResourceLimits,
 } from 'node:worker_threads';
 import { codeOf, fault, messageOf, type Fault, type FaultCode } from '../fault';
-import { monotonicMs } from './clock';
+import { monotonicMs, pause } from './clock';
 
 /** What answers requests: a worker thread, of which `startThread` is the caller's side, or this one (`answerInPlace`). */
 export interface Thread {
@@ -202,8 +202,6 @@ const expired = ({ id }: QueuedRequest): Answer => ({
   failure: { code: 'expired', message: 'The deadline passed before the request could start.' },
 });
 
-const NOT_ANSWERED: Outcome = { error: new Error('The request was not answered.') };
-
 const attempt = (body: ThreadBody, requests: readonly unknown[]): readonly (Outcome | Promise<Outcome>)[] => {
   try {
     return requests.length === 0 ? [] : body.answer(requests);
@@ -238,7 +236,7 @@ const answerGroup = (
   );
   const again: QueuedRequest[] = [];
   for (const [at, request] of timely.entries()) {
-    const outcome = outcomes[at] ?? NOT_ANSWERED;
+    const outcome = outcomes[at] as Outcome | Promise<Outcome>;
     if ('then' in outcome) void outcome.then((later) => post([toAnswer(request.id, later)]));
     else if ('error' in outcome && body.isRetried(outcome.error)) again.push(request);
     else answers.push(toAnswer(request.id, outcome));
@@ -300,10 +298,10 @@ export const answerInPlace = (open: () => ThreadBody): Thread => {
       for (;;) {
         if (isClosed) throw fault('expired', 'It is closed.');
         body ??= open();
-        const outcome = await (attempt(body, [request])[0] ?? NOT_ANSWERED);
+        const outcome = await (attempt(body, [request])[0] as Outcome | Promise<Outcome>);
         if ('value' in outcome) return outcome.value as T;
         if (!body.isRetried(outcome.error) || monotonicMs() > notAfter) throw outcome.error;
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+        await pause(RETRY_MS);
       }
     },
     close: async () => {

@@ -147,9 +147,7 @@ export const appending = ({ path, prefix }: AppenderFile): ThreadBody => {
       const outcomes = appends.length === 0 ? [] : [...appender.appendGroup(appends)];
       if (outcomes.some((outcome) => 'value' in outcome)) announce(path);
       if (appends.length > 0) checkpointTimer ??= setTimeout(checkpointNow, CHECKPOINT_MS).unref();
-      return requests.map((request) =>
-        request === READY ? { value: true } : (outcomes.shift() ?? { value: null }),
-      );
+      return requests.map((request) => (request === READY ? { value: true } : (outcomes.shift() as Outcome)));
     },
     isRetried: isBusy,
     close: () => {
