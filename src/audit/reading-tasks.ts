@@ -38,11 +38,16 @@ const answers: {
   search: searchEvent,
 };
 
+interface Working {
+  readonly ledgerLog: LedgerLog;
+  readonly tail: LiveTail;
+  readonly turns: Turns;
+  readonly gone: AbortSignal;
+}
+
 const answerOf = (
-  ledgerLog: LedgerLog,
   { do: question, tenantId, about, deadline }: Exclude<ReadingTask, { do: 'stream' }>,
-  turns: Turns,
-  gone: AbortSignal,
+  { ledgerLog, turns, gone }: Working,
 ): Promise<unknown> => {
   const turn = async (): Promise<void> => {
     await turns(tenantId);
@@ -65,17 +70,10 @@ const demandOf = (port: MessagePort, gone: AbortSignal) => {
   };
 };
 
-interface Sending {
-  readonly ledgerLog: LedgerLog;
-  readonly tail: LiveTail;
-  readonly turns: Turns;
-  readonly gone: AbortSignal;
-}
-
 const sendEvents = async (
   request: StreamRequest,
   port: MessagePort,
-  { ledgerLog, tail, turns, gone }: Sending,
+  { ledgerLog, tail, turns, gone }: Working,
 ): Promise<void> => {
   const turn = async (): Promise<void> => {
     await turns(request.tenantId);
@@ -113,16 +111,13 @@ export const readingTasks = (opening: Promise<LedgerLog>) => {
   return (task: ReadingTask, port: MessagePort): Promise<void> => {
     const gone = new AbortController();
     port.once('close', () => gone.abort());
-    if (task.do === 'stream')
-      return reading
-        .then((dependencies) => sendEvents(task.request, port, { ...dependencies, turns, gone: gone.signal }))
-        .catch((error: unknown) => port.postMessage({ failure: failureOf(error) } satisfies StreamAnswer));
-    return reading
-      .then(({ ledgerLog }) => answerOf(ledgerLog, task, turns, gone.signal))
-      .then(
-        (found): Answer<unknown> => ({ found }),
-        (error: unknown): Answer<unknown> => ({ failure: failureOf(error) }),
-      )
-      .then((answer) => port.postMessage(answer));
+    const work = async (): Promise<void> => {
+      const { ledgerLog, tail } = await reading;
+      const working = { ledgerLog, tail, turns, gone: gone.signal };
+      if (task.do === 'stream') return sendEvents(task.request, port, working);
+      const found = await answerOf(task, working);
+      port.postMessage({ found } satisfies Answer<unknown>);
+    };
+    return work().catch((error: unknown) => port.postMessage({ failure: failureOf(error) }));
   };
 };

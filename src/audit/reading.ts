@@ -3,7 +3,7 @@ import type { TenantDocument } from '../../projections/tenants';
 import { monotonicMs } from '../async/clock';
 import { logFault, type LoggedEvent, type Position } from '../event-log/event-log';
 import type { Fault } from '../fault';
-import { condition } from '../async/condition';
+import { condition, type Condition } from '../async/condition';
 import { errorOf, type Failure } from '../async/thread';
 import type { Change } from './entity-fields';
 import type { EventText, StreamRequest } from './event-texts';
@@ -125,7 +125,7 @@ const chunksFrom = (port: MessagePort): EventChunks => {
 interface Slots {
   taken: number;
   /** Those who wait, longest first. */
-  readonly waiting: Set<() => void>;
+  readonly waiting: Set<Condition & { isGiven: boolean }>;
 }
 
 /** Lets each tenant have a number of things under way at a time. */
@@ -133,40 +133,29 @@ const tenantSlots = (perTenant: number) => {
   const tenants = new Map<string, Slots>();
 
   const release = (tenantId: string, slots: Slots): void => {
-    slots.taken -= 1;
     const [next] = slots.waiting;
-    next?.();
+    if (next === undefined) slots.taken -= 1;
+    else {
+      slots.waiting.delete(next);
+      next.isGiven = true;
+      next.notify();
+    }
     if (slots.taken === 0) tenants.delete(tenantId);
   };
 
   /** Waits in order for a slot. Call the returned function once, when it is free again. Undefined: there was none in time. */
-  return (tenantId: string, { deadline, gone }: Until): Promise<(() => void) | undefined> => {
-    const slots = tenants.get(tenantId) ?? { taken: 0, waiting: new Set() };
+  return async (tenantId: string, { deadline, gone }: Until): Promise<(() => void) | undefined> => {
+    const slots: Slots = tenants.get(tenantId) ?? { taken: 0, waiting: new Set() };
     tenants.set(tenantId, slots);
-    const taken = (): (() => void) => {
-      slots.taken += 1;
-      return () => release(tenantId, slots);
-    };
-    if (slots.taken < perTenant) return Promise.resolve(taken());
-    return new Promise((resolve) => {
-      const stopWaiting = (): void => {
-        clearTimeout(timer);
-        slots.waiting.delete(begin);
-        gone.removeEventListener('abort', giveUp);
-      };
-      const begin = (): void => {
-        stopWaiting();
-        resolve(taken());
-      };
-      const giveUp = (): void => {
-        stopWaiting();
-        resolve(undefined);
-      };
-      const timer = setTimeout(giveUp, Math.max(0, deadline - monotonicMs()));
-      slots.waiting.add(begin);
-      gone.addEventListener('abort', giveUp);
-      if (gone.aborted) giveUp();
-    });
+    if (slots.taken < perTenant) slots.taken += 1;
+    else {
+      const waiter = { ...condition(), isGiven: false };
+      slots.waiting.add(waiter);
+      await waiter.wait({ withinMs: deadline - monotonicMs(), abort: gone });
+      slots.waiting.delete(waiter);
+      if (!waiter.isGiven) return undefined;
+    }
+    return () => release(tenantId, slots);
   };
 };
 
