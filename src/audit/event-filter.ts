@@ -104,7 +104,7 @@ async function* batchesOf(log: EventLog, { tenants, since }: EventFilter, from: 
 /** A predicate for events of our own streams that match the filter. */
 export const wantedBy = (
   filter: EventFilter,
-  { streams }: Pick<LedgerLog, 'streams'>,
+  streams: Streams,
   onUnreadable: () => void,
 ): ((event: LoggedEvent) => boolean) => {
   const tenants = filter.tenants === undefined ? undefined : new Set(filter.tenants);
@@ -123,7 +123,7 @@ export async function* findEvents(
   range: EventRange,
   onUnreadable: () => void,
 ): AsyncIterable<ReadEvents> {
-  const isWanted = wantedBy(filter, { streams }, onUnreadable);
+  const isWanted = wantedBy(filter, streams, onUnreadable);
   for await (const batch of upTo(batchesOf(log, filter, range), range.upTo)) {
     yield { events: batch.filter(isWanted), read: batch.length, last: batch.at(-1) as LoggedEvent };
   }

@@ -126,7 +126,7 @@ async function* matching(
 ): AsyncGenerator<Step> {
   const follower = follow ? await tail.follow(tenantId) : undefined;
   try {
-    const isWanted = wantedBy(filter, ledgerLog, ignore);
+    const isWanted = wantedBy(filter, ledgerLog.streams, ignore);
     for (let seen = -1; !gone.aborted;) {
       const changes = follower?.changes() ?? 0;
       // New events always change the number, so there is nothing to read if it is the same.

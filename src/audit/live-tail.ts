@@ -1,9 +1,8 @@
-import { pause } from '../async/clock';
+import { pause, RETRY_MS } from '../async/clock';
 import type { Batch, EventLog, Position, ReadFrom } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { condition } from '../async/condition';
 
-const RETRY_MS = 500;
 /** How long a read is shared: all followers of a tenant read at about the same time. */
 const SHARED_MS = 100;
 
@@ -35,19 +34,19 @@ const followLog = async (
   onChange: (tenants: ReadonlySet<string> | 'all') => void,
 ): Promise<void> => {
   let { after } = from;
-  while (!from.signal.aborted)
+  while (!from.signal.aborted) {
     try {
       for await (const batch of log.readAll({ ...from, after, follow: true })) {
         after = batch.at(-1)?.position ?? after;
         onChange(tenantsOf(batch, streams));
       }
-      // Ends only if the log is closed.
-      await pause(RETRY_MS, from.signal);
     } catch {
       // Each follower then reads for itself and gets the error.
       onChange('all');
-      await pause(RETRY_MS, from.signal);
     }
+    // Without an error, the log was closed.
+    await pause(RETRY_MS, from.signal);
+  }
 };
 
 const followerOf = (

@@ -1,4 +1,4 @@
-import { monotonicMs, pause } from '../async/clock';
+import { monotonicMs, pause, RETRY_MS } from '../async/clock';
 import { UNFINISHED_COPY } from '../domain/formats';
 import { codeOf, fault, messageOf, type Fault } from '../fault';
 import { isJsonObject } from '../json';
@@ -45,7 +45,6 @@ const MAX_RUN_EVENTS = 100;
 
 /** The copy fails if a log is out of reach for longer than this; running it again resumes it. */
 const MAX_AWAY_MS = 30_000;
-const RETRY_MS = 500;
 const APPEND_MS = 10_000;
 
 const nameOf = ({ event }: ComparableEvent): string =>
@@ -119,7 +118,7 @@ const compare = async (
   upTo: Position,
   onProgress: (done: number) => void,
 ): Promise<'complete' | 'incomplete'> => {
-  const copies = target.events()[Symbol.asyncIterator]();
+  const copies = target.events();
   const number = (): string => `event number ${source.count() + 1}`;
   try {
     for await (const original of source.events(upTo)) {
@@ -143,7 +142,7 @@ const compare = async (
       );
     return 'complete';
   } finally {
-    await copies.return?.(undefined);
+    await copies.return(undefined);
   }
 };
 

@@ -1,4 +1,4 @@
-import { pause } from '../async/clock';
+import { pause, RETRY_MS } from '../async/clock';
 import type { EventLog, LoggedEvent, Position, ReadFrom } from '../event-log/event-log';
 
 /**
@@ -8,13 +8,8 @@ import type { EventLog, LoggedEvent, Position, ReadFrom } from '../event-log/eve
 const BATCH_EVENTS = 4_096;
 const BATCH_BYTES = 4_194_304;
 
-/** Assumed for events whose size the adapter does not report. */
-const TYPICAL_BYTES = 500;
-
 /** A follower that gets this many events at once has fallen behind. */
 const MANY_EVENTS = 512;
-
-const RETRY_MS = 500;
 
 export interface ReaderOptions {
   /** Called when following the log fails. It is retried. */
@@ -50,7 +45,7 @@ const readMany = async (
   for (let next = await batches.next(); next.done !== true; next = await batches.next()) {
     for (const event of next.value) {
       events.push(event);
-      bytes += event.bytes ?? TYPICAL_BYTES;
+      bytes += event.bytes ?? 0;
     }
     if (events.length >= batchEvents || bytes >= BATCH_BYTES) return { events, isFull: true };
   }
