@@ -41,15 +41,6 @@ const cached = (reader: Reader): Queries => {
   };
 };
 
-/** A new object each time, so that nothing cached by its identity outlives it. */
-const uncached = ({ get, find, countBefore, countsBefore, sequenceEnds }: Reader): Queries => ({
-  get,
-  find,
-  countBefore,
-  countsBefore,
-  sequenceEnds,
-});
-
 interface Known {
   readonly of: Reader;
   readonly token: number;
@@ -72,7 +63,8 @@ export const cachingReader = (readerOf: (projection: string) => Reader) => {
     const last = known.get(projection);
     if (last?.of === of && last.turn === turn) return last.reader;
     const token = of.changeToken?.();
-    if (token === undefined) return uncached(of);
+    // A new object each time, so that nothing cached by its identity outlives it.
+    if (token === undefined) return { ...of };
     const isUnchanged = last?.of === of && last.token === token;
     const reader = isUnchanged ? last.reader : cached(of);
     known.set(projection, { of, token, turn, reader });

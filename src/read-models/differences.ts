@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Compared, Generation, ScannedText, Suspect } from './read-models';
+import type { Compared, Generation, ScannedText, ScanStart, Suspect } from './read-models';
 
 export interface Scope {
   readonly collection: string;
@@ -22,7 +22,7 @@ interface Cursor {
 }
 
 const cursorOf = (generation: Generation, { collection, tenantId }: Scope): Cursor => {
-  let after: Parameters<Generation['scanTexts']>[2] = tenantId === undefined ? undefined : { tenantId };
+  let after: ScanStart | undefined = tenantId === undefined ? undefined : { tenantId };
   let page: readonly ScannedText[] = [];
   let at = 0;
   let isLast = false;

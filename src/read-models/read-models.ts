@@ -164,16 +164,18 @@ export interface RetryRequests {
   readonly tenantId?: string;
 }
 
+/** Where a scan begins: after this document or, without a key, with the first one of the tenant. */
+export interface ScanStart {
+  readonly tenantId: string;
+  readonly key?: string;
+}
+
 export interface Scanner {
   /**
-   * The documents of a collection, of all tenants, ordered by tenant and key, starting after `after`; without a key,
-   * with the first one of that tenant. Well-formed texts are ordered by their UTF-8 bytes.
+   * The documents of a collection, of all tenants, ordered by tenant and key. Well-formed texts are ordered by their
+   * UTF-8 bytes.
    */
-  scan(
-    collection: string,
-    limit: number,
-    after?: { tenantId: string; key?: string },
-  ): Promise<readonly Scanned[]>;
+  scan(collection: string, limit: number, after?: ScanStart): Promise<readonly Scanned[]>;
 }
 
 /** A read-only view of a generation, built or not. Only the collections `PARKED` and `STREAMS` can be scanned. */
@@ -209,11 +211,7 @@ export interface Generation extends Target {
   snapshot(keys: readonly DocumentKey[]): Promise<Snapshot>;
 
   /** Like `scan`, with each document as JSON. Comparing that costs a fraction, as nearly all are equal. */
-  scanTexts(
-    collection: string,
-    limit: number,
-    after?: { tenantId: string; key?: string },
-  ): Promise<readonly ScannedText[]>;
+  scanTexts(collection: string, limit: number, after?: ScanStart): Promise<readonly ScannedText[]>;
 }
 
 /**
@@ -272,16 +270,12 @@ export interface Write extends DocumentKey {
   readonly document: Document | undefined;
 }
 
-export interface Scanned {
-  readonly tenantId: string;
-  readonly key: string;
+export interface Scanned extends Required<ScanStart> {
   readonly document: Document;
 }
 
 /** Equal texts are equal documents. Documents whose members are in another order are equal too. */
-export interface ScannedText {
-  readonly tenantId: string;
-  readonly key: string;
+export interface ScannedText extends Required<ScanStart> {
   readonly text: string;
 }
 

@@ -1,4 +1,4 @@
-import type { Scanner } from './read-models';
+import type { Scanned, ScanStart, Scanner } from './read-models';
 
 const PAGE = 500;
 
@@ -8,9 +8,9 @@ export async function* documentsOf<T>(
   collection: string,
   tenantId?: string,
 ): AsyncGenerator<T, undefined> {
-  let after: Parameters<Scanner['scan']>[2] = tenantId === undefined ? undefined : { tenantId };
+  let after: ScanStart | undefined = tenantId === undefined ? undefined : { tenantId };
   do {
-    const page: Awaited<ReturnType<Scanner['scan']>> = await scanner.scan(collection, PAGE, after);
+    const page: readonly Scanned[] = await scanner.scan(collection, PAGE, after);
     for (const row of page) {
       if (tenantId !== undefined && row.tenantId !== tenantId) return;
       yield row.document as T;

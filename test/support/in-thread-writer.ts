@@ -1,5 +1,5 @@
-import type { Thread } from '../../src/async/thread';
-import { openWriter, type WriteRequest } from '../../src/read-models/sqlite/writer';
+import type { Outcome, Thread } from '../../src/async/thread';
+import { writing, type WriteRequest } from '../../src/read-models/sqlite/writer';
 
 /** Where a test may make writes of SQLite read models fail. */
 export interface WriteHooks {
@@ -13,14 +13,15 @@ export interface WriteHooks {
 export const inThreadWriter =
   ({ onWrite, onAnswer }: WriteHooks) =>
   (folder: string): Thread => {
-    const writer = openWriter(folder, onWrite);
+    const { answer, close } = writing(folder, onWrite);
     return {
       call: async <T>(request: unknown): Promise<T> => {
         const received = structuredClone(request) as WriteRequest;
-        const answer = writer.write(received);
+        const [outcome] = answer([received]) as readonly [Outcome];
+        if ('error' in outcome) throw outcome.error;
         onAnswer?.(received.do);
-        return answer as T;
+        return outcome.value as T;
       },
-      close: async () => writer.close(),
+      close: async () => close(),
     };
   };

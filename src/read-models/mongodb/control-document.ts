@@ -79,8 +79,6 @@ export interface ControlDocument {
   commit(n: number, to: Checkpoint | undefined, batch: Batch): Promise<boolean>;
 }
 
-const POLL_MS = 10;
-
 interface BulkFailure {
   readonly result?: Partial<
     Pick<BulkWriteResult, 'matchedCount' | 'upsertedCount' | 'getWriteErrors' | 'getWriteConcernError'>
@@ -191,7 +189,7 @@ export const controlDocument = (
       const now = await opened.control();
       if (now.applied_n === now.n) return now;
       if (monotonicMs() >= end) await finish();
-      else await pause(POLL_MS);
+      else await pause(finishAfterMs / 10);
     }
   };
 

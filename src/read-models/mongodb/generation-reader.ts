@@ -5,7 +5,7 @@ import { codeOf, fault, messageOf } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { settleAll } from '../../async/settle-all';
 import { lost } from '../damage';
-import { PARKED, type DocumentKey, type GenerationId, type Reader } from '../read-models';
+import { PARKED, type DocumentKey, type GenerationId, type Reader, type ScanStart } from '../read-models';
 import { textOf } from '../stored-text';
 import {
   collectionName,
@@ -24,7 +24,6 @@ const QUERY_MS = 900;
 
 /** The timeout of a query for many documents, to project or to compare. The driver's is as long. */
 const BULK_MS = 10_000;
-const LATE_MS = 15_000;
 
 /** Per command, which is limited to 16 MB. */
 const MAX_IDS = 10_000;
@@ -77,7 +76,7 @@ const fetch = (
 const fetchMany = (opened: OpenGeneration, collection: string, question: Question) => {
   const late = () =>
     fault('read_models_unavailable', `MongoDB at ${opened.connection.place} did not answer in time.`);
-  return beforeDeadline(fetch(opened, collection, question, BULK_MS), monotonicMs() + LATE_MS, late);
+  return beforeDeadline(fetch(opened, collection, question, BULK_MS), monotonicMs() + 1.5 * BULK_MS, late);
 };
 
 /** How long a collection that was found whole is not checked again for a projector, which misses documents all the time. */
@@ -124,9 +123,7 @@ export const loadStored = async (
   return keys.map(({ collection }, i) => found.get(collection)?.get(ids[i] as string));
 };
 
-type After = NonNullable<Parameters<Reader['scan']>[2]>;
-
-const idsAfter = ({ tenantId, key }: After) =>
+const idsAfter = ({ tenantId, key }: ScanStart) =>
   key === undefined ? { $gte: idsOf(tenantId)[0] } : { $gt: idOf(tenantId, key) };
 
 const scan =
@@ -218,16 +215,14 @@ const find =
     return rows.map((row) => documentOf(row) as Document);
   };
 
-/** Parked tenants are looked for with every request and seldom found. */
-const isChecked = (collection: string): boolean => collection !== PARKED;
-
 const get =
   (opened: OpenGeneration): Reader['get'] =>
   async (tenantId, collection, key) => {
     declaredIn(opened, collection);
     const options = { projection: { _id: 0, doc: 1, text: 1 }, maxTimeMS: QUERY_MS };
     const found = await documentsIn(opened, collection).findOne({ _id: idOf(tenantId, key) }, options);
-    if (found === null && isChecked(collection)) await assertNotDropped(opened, collection);
+    // Parked tenants are looked for with every request and seldom found.
+    if (found === null && collection !== PARKED) await assertNotDropped(opened, collection);
     return documentOf(found ?? undefined);
   };
 

@@ -45,19 +45,14 @@ import {
  */
 const MAX_COMMIT_BYTES = 4_194_304;
 
-/** About the duration of a commit. */
-const FINISH_AFTER_MS = 100;
-
 export interface MongoReadModelsOptions {
   /** The identity of the log. A database contains the read models of one log. */
   readonly log: string;
   readonly maxCommitBytes?: number;
   readonly onWrite?: OnWrite;
+  /** By default about the duration of a commit. */
   readonly finishAfterMs?: number;
 }
-
-/** Short enough to notice a switch within a second. Two threads of every process look. */
-const POLL_MS = 600;
 
 const OTHER_LOG_HINT =
   'Check EVENTSTORE_URL, STREAM_PREFIX, DATA_DIR and MONGODB_URL: they name the log and its read models together. If this is the right log, name another database in MONGODB_URL, or drop this one: the read models are then rebuilt from the log.';
@@ -217,7 +212,7 @@ export const mongodbReadModels = async (
   connection: MongoConnection,
   options: MongoReadModelsOptions,
 ): Promise<ReadModels> => {
-  const { log, maxCommitBytes = MAX_COMMIT_BYTES, finishAfterMs = FINISH_AFTER_MS } = options;
+  const { log, maxCommitBytes = MAX_COMMIT_BYTES, finishAfterMs = 100 } = options;
   await connection.run(mustBeOurs(connection, log));
   const registry = registryDocument(connection, log);
   const onWrite = options.onWrite ?? (() => undefined);
@@ -225,7 +220,8 @@ export const mongodbReadModels = async (
     ...registryOf(registry),
     ...generationsIn(connection, registry, { maxCommitBytes, onWrite, finishAfterMs }),
     otherLogHint: OTHER_LOG_HINT,
-    pollMs: POLL_MS,
+    // Short enough to notice a switch within a second. Two threads of every process look.
+    pollMs: 600,
     close: async () => undefined,
   };
 };

@@ -3,7 +3,7 @@ import type { Collection, Document, SequenceEnd } from '../../../projections/pro
 import type { Database } from '../../sqlite/database';
 import { messageOf } from '../../fault';
 import { lost } from '../damage';
-import { PARKED, type Generation, type Reader, type ScannedText } from '../read-models';
+import { PARKED, type Generation, type Reader, type ScannedText, type ScanStart } from '../read-models';
 import { stored, storedText, textOf } from '../stored-text';
 import { monotonicValueIn, findIn, sequenceEndsIn, parkedIn, tableOf } from './tables';
 
@@ -176,13 +176,10 @@ const textFrom = (tenantId: string, { key, document }: Row): ScannedText => ({
   text: document,
 });
 
-/** Where a scan resumes. */
-type After = NonNullable<Parameters<Reader['scan']>[2]>;
-
 const scanParked = (
   { prepared }: Connection,
   limit: number,
-  { tenantId, key }: After,
+  { tenantId, key }: ScanStart,
 ): readonly ScannedText[] => {
   const rows = prepared(parkedIn(key === undefined ? '>=' : '>')).all(
     tenantId,
@@ -196,7 +193,7 @@ const scanParked = (
 const rowsOf = (
   { prepared, numberOf }: Connection,
   collection: string,
-  { tenantId, key }: After,
+  { tenantId, key }: ScanStart,
   max: number,
 ): readonly ScannedText[] => {
   const sql = `SELECT key, document FROM ${tableOf(collection)}

@@ -139,10 +139,9 @@ const connectionTo = ({ id, path, mark }: GenerationFile, collections: readonly 
 };
 
 const readerOf = ({ read, control, changeToken }: ReturnType<typeof connectionTo>): Reader => ({
-  get: async (tenantId, collection, key) => read((db) => db.get(tenantId, collection, key)),
-  find: async (tenantId, collection, query) => read((db) => db.find(tenantId, collection, query)),
-  countBefore: async (tenantId, collection, part, value) =>
-    read((db) => db.countBefore(tenantId, collection, part, value)),
+  get: async (...args) => read((db) => db.get(...args)),
+  find: async (...args) => read((db) => db.find(...args)),
+  countBefore: async (...args) => read((db) => db.countBefore(...args)),
   countsBefore: async (tenantId, collection, parts, values) => {
     const counts: number[][] = parts.map(() => []);
     for (const [at, part] of parts.entries())
@@ -152,9 +151,8 @@ const readerOf = ({ read, control, changeToken }: ReturnType<typeof connectionTo
       }
     return counts;
   },
-  sequenceEnds: async (tenantId, collection, sequence, limit) =>
-    read((db) => db.sequenceEnds(tenantId, collection, sequence, limit)),
-  scan: async (collection, limit, after) => read((db) => db.scan(collection, limit, after)),
+  sequenceEnds: async (...args) => read((db) => db.sequenceEnds(...args)),
+  scan: async (...scope) => read((db) => db.scan(...scope)),
   applied: async () => control().applied,
   changeToken,
 });
@@ -185,7 +183,7 @@ export const sqliteGeneration = (
       read(({ db, load, ...reading }) =>
         inReadTransaction(db, () => ({ control: reading.control(), documents: load(keys) })),
       ),
-    scanTexts: async (collection, limit, after) => read((db) => db.scanTexts(collection, limit, after)),
+    scanTexts: async (...scope) => read((db) => db.scanTexts(...scope)),
     look,
     close,
     closeRemoved: () => {

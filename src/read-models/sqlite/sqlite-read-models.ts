@@ -19,8 +19,6 @@ const WITHIN_MS: Readonly<Record<string, number>> = { finish: 1_800_000, open: 1
 /** 64 MB, a fraction of the memory of a projecting thread. */
 const MAX_COMMIT_BYTES = 67_108_864;
 
-type Report = (what: string, error: unknown) => void;
-
 export interface SqliteOptions {
   /** What writes to the files. By default this thread does. */
   readonly writer?: (folder: string) => Thread;
@@ -77,12 +75,8 @@ const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => 
   return { opened, closeRemoved, all: () => [...open.values()] };
 };
 
-const POLL_MS = 100;
-
 const OTHER_LOG_HINT =
   'Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR: they name the log and the folder together. If this log is meant, move the folder of the read models away and start again: they are rebuilt from the log.';
-
-const LOOK_AFTER_MS = 2_000;
 
 /** Closes generations that were removed, by whichever process, and looks whether the live ones are damaged. */
 const lookAfter = (
@@ -104,7 +98,10 @@ const lookAfter = (
  * Renames a damaged registry, so that another one is created. Which generations were live is then not known, so all are
  * built again.
  */
-export const setDamagedRegistryAside = (folder: string, report: Report): void => {
+export const setDamagedRegistryAside = (
+  folder: string,
+  report: (what: string, error: unknown) => void,
+): void => {
   const path = registryPath(folder);
   if (!existsSync(path)) return;
   try {
@@ -123,7 +120,7 @@ export const sqliteReadModels = (
   {
     writer: writerIn = (at) => answerInPlace(() => writing(at)),
     maxCommitBytes = MAX_COMMIT_BYTES,
-    lookMs = LOOK_AFTER_MS,
+    lookMs = 2_000,
   }: SqliteOptions = {},
 ): ReadModels => {
   const writer = writerIn(folder);
@@ -158,7 +155,7 @@ export const sqliteReadModels = (
       };
     },
     otherLogHint: OTHER_LOG_HINT,
-    pollMs: POLL_MS,
+    pollMs: 100,
     peek: async (id) => peekAt(generationPath(folder, id), id),
     remove: async (id, unless) => {
       const isRemoved = await send('remove', id, unless);

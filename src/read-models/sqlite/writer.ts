@@ -113,13 +113,8 @@ export type Send = <W extends keyof Writing>(
   ...args: Parameters<Writing[W]>
 ) => Promise<ReturnType<Writing[W]>>;
 
-export interface Writer {
-  write(request: WriteRequest): unknown;
-  close(): void;
-}
-
-/** Opens the registry with the first write, so that reading creates nothing. */
-export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
+/** Answers requests to write. Opens the registry with the first one, so that reading creates nothing. */
+export const writing = (folder: string, onWrite?: OnWrite): ThreadBody => {
   const files: OpenFiles = new Map();
   const open = () => {
     mkdirSync(folder, { recursive: true });
@@ -129,22 +124,17 @@ export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
   };
   let opened: ReturnType<typeof open> | undefined;
   return {
-    write: ({ do: name, args }) => {
+    answer: answerEach(({ do: name, args }: WriteRequest) => {
       const { registry, generations, writes } = (opened ??= open());
       const write = writes[name] as (...given: typeof args) => unknown;
       if (!(name in generations)) return write(...args);
       const id = args[0] as GenerationId;
       return guarded(id, generationPath(folder, id), registry.markDamaged, () => write(...args));
-    },
+    }),
+    isRetried: isBusy,
     close: () => {
       for (const writer of files.values()) writer.close();
       opened?.registry.close();
     },
   };
-};
-
-/** Answers requests to write. */
-export const writing = (folder: string, onWrite?: OnWrite): ThreadBody => {
-  const writer = openWriter(folder, onWrite);
-  return { answer: answerEach(writer.write), isRetried: isBusy, close: writer.close };
 };
