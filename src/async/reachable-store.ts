@@ -1,4 +1,4 @@
-import { monotonicMs, pause } from './clock';
+import { monotonicMs, pause, RETRY_MS } from './clock';
 import { fault, type Fault } from '../fault';
 
 export interface WaitingForStore {
@@ -17,7 +17,6 @@ export interface AwaitedStore {
   readonly late: (seconds: number, error: unknown) => Fault;
 }
 
-const RETRY_MS = 250;
 /** The first report comes with the first failure, or after this long without an answer. */
 const REPORT_AFTER_MS = 2_000;
 const REPORT_EVERY_MS = 10_000;

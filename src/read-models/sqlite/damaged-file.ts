@@ -3,12 +3,6 @@ import { isDamagedFile } from '../../sqlite/database';
 import { damaged, isDamage } from '../damage';
 import type { GenerationId } from '../read-models';
 
-/** Why the file of a generation is damaged, if that is what the error means. */
-const whyDamaged = (error: unknown, path: string): string | undefined =>
-  codeOf(error) === 'contents_lost' || isDamagedFile(error, path)
-    ? `${path}: ${messageOf(error).replace(/\.$/, '')}.`
-    : undefined;
-
 /** Turns errors that mean damage into `damaged`, after calling `mark`. */
 export const guarded = <T>(
   id: GenerationId,
@@ -19,8 +13,9 @@ export const guarded = <T>(
   try {
     return work();
   } catch (error) {
-    const why = isDamage(error) ? undefined : whyDamaged(error, path);
-    if (why === undefined) throw error;
+    const isLost = codeOf(error) === 'contents_lost' || isDamagedFile(error, path);
+    if (!isLost || isDamage(error)) throw error;
+    const why = `${path}: ${messageOf(error).replace(/\.$/, '')}.`;
     mark(id, why);
     throw damaged(id, why);
   }
