@@ -3,7 +3,7 @@ import type { App } from '../../src/app/app';
 import { operatorRequest } from '../../src/app/operator';
 import { newKey } from '../../src/ledger/new-key';
 import { createApplication } from '../../src/domain/applications';
-import type { ApplicationType } from '../../src/domain/permissions';
+import { permissionsOf, type ApplicationType } from '../../src/domain/permissions';
 import { createTenant, type Decide } from '../../src/domain/tenant';
 import type { EventLog, LoggedEvent, Position } from '../../src/event-log/event-log';
 import type { Streams } from '../../src/event-log/streams';
@@ -34,6 +34,8 @@ export interface Beside {
   write(tenantId: string, decide: Decide): Promise<Position>;
   /** A tenant with a management Application that has all permissions on it. */
   newTenant(name?: string): Promise<NewApplication & { readonly tenantId: string }>;
+  /** A management Application that has every permission that it may hold. */
+  newOwner(tenantId: string): Promise<NewApplication>;
   newApplication(
     tenantId: string,
     type: ApplicationType,
@@ -73,6 +75,8 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
     events,
     write,
     newApplication,
+    newOwner: (tenantId) =>
+      newApplication(tenantId, 'management', ...permissionsOf('management').map(({ type }) => type)),
     run: (...args) => commandJson(args, { DATA_DIR: folder }),
     count: async () => (await events()).filter(({ type }) => type !== 'AccessRefused').length,
     tenantId: async () => app.streams.parse((await events())[0]!.stream)!.tenantId,

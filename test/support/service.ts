@@ -104,6 +104,17 @@ export interface ServiceProcess extends Service {
   kill(): Promise<void>;
 }
 
+/** The lines that a server has logged and that contain this text. */
+export const loggedBy = (
+  { stderr }: Pick<Service, 'stderr'>,
+  text: string,
+): readonly Readonly<Record<string, unknown>>[] =>
+  stderr()
+    .split('\n')
+    .slice(0, -1)
+    .filter((line) => line.includes(text))
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+
 /** Waits until every projection has caught up: logs and usage are projected by their own workers. */
 export const allProjected = ({ operationsUrl }: Pick<Service, 'operationsUrl'>): Promise<void> =>
   until(async () => {
