@@ -20,7 +20,6 @@ import {
   streams,
   type Customer,
   type OpenLedger,
-  soon,
 } from '../support/ledgers';
 import { refusedWith } from '../support/waiting';
 
@@ -39,21 +38,6 @@ const opened = async () => {
 const asRepeat = (first: Executed | undefined): unknown => ({ ...first, isRepeat: true });
 
 describe('a request repeated with its idempotency key', () => {
-  it('gets it from a restarted program and from another one', async () => {
-    const { folder, program, customer, before } = await opened();
-    const other = await openLedger(folder);
-    await other.ledger.stateOf(customer.tenantId, soon());
-    const first = await program.ledger.execute(rename(customer, 'First', idempotent('k')));
-    expect(await other.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(asRepeat(first));
-    await program.close();
-    await other.close();
-    const restarted = await openLedger(folder);
-    expect(await restarted.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(
-      asRepeat(first),
-    );
-    expect(await countOf(restarted, customer)).toBe(before + 1);
-  });
-
   it('is refused if the permission has been withdrawn in the meantime', async () => {
     const { program, customer } = await opened();
     await program.ledger.execute(rename(customer, 'First', idempotent('k')));
@@ -101,14 +85,6 @@ describe('a request repeated with its idempotency key', () => {
     }
   });
 
-  it('is a different request in another tenant', async () => {
-    const { program, customer, before } = await opened();
-    const neighbour = await makeCustomer(program);
-    await program.ledger.execute(rename(customer, 'First', idempotent('k')));
-    await program.ledger.execute(rename(neighbour, 'Other', idempotent('k', 'another')));
-    expect(await countOf(program, neighbour)).toBe(before + 1);
-  });
-
   it('gets "in progress" while the first is executed', async () => {
     const { program, customer, before } = await opened();
     const first = program.ledger.execute(rename(customer, 'First', idempotent('k')));
@@ -120,13 +96,6 @@ describe('a request repeated with its idempotency key', () => {
       asRepeat(await first),
     );
     expect(await countOf(program, customer)).toBe(before + 2);
-  });
-
-  it('may be sent again after the first has failed', async () => {
-    const { program, customer } = await opened();
-    const late = rename(customer, 'First', { ...idempotent('k'), deadline: 0 });
-    expect(await refusedWith(program.ledger.execute(late))).toBe('log_unavailable');
-    await program.ledger.execute(rename(customer, 'First', idempotent('k')));
   });
 
   it('resolves an unknown outcome', async () => {
@@ -192,16 +161,6 @@ describe('a deletion repeated with its idempotency key', () => {
     const first = await program.ledger.execute(deletion(customer));
     return { program, folder, customer, first };
   };
-
-  it('gets its response again, also after a restart', async () => {
-    const { program, folder, customer, first } = await deletedOne();
-    expect(first.tenant.status).toBe('deleted');
-    const count = await countOf(program, customer);
-    expect(await program.ledger.execute(deletion(customer))).toEqual(asRepeat(first));
-    const other = await openLedger(folder);
-    expect(await other.ledger.execute(deletion(customer))).toEqual(asRepeat(first));
-    expect(await countOf(program, customer)).toBe(count);
-  });
 
   it('is the only exception: everything else of a deleted tenant is refused', async () => {
     const { program, customer } = await deletedOne();
