@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { permissionsOf } from '../../src/domain/permissions';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { beside } from '../support/beside';
@@ -76,18 +75,6 @@ describe('ingest without a server', () => {
     }
     await shown.close();
   };
-
-  it(seeded('takes 2,000 facts of two tenants, twice, and counts them once'), async () => {
-    const facts = manyFacts(tenants, 2_000, seed);
-    const file = fileOf(facts);
-    for (const counts of [
-      { accepted: 2_000, already_there: 0 },
-      { accepted: 0, already_there: 2_000 },
-    ]) {
-      expect(await operator.json<Done>('ingest', file)).toEqual({ ...counts, refused: 0, errors: [] });
-      await mustShow(facts);
-    }
-  });
 
   it(seeded('can be killed halfway and run again'), async () => {
     const facts = manyFacts(tenants, 5_000, seed);
@@ -306,8 +293,7 @@ describe('ingest beside a server', () => {
   const newTenant = async () => {
     const session = await beside(service);
     const { tenantId } = await session.newTenant();
-    const all = permissionsOf('management').map(({ type }) => type);
-    return { tenantId, key: (await session.newApplication(tenantId, 'management', ...all)).key };
+    return { tenantId, key: (await session.newOwner(tenantId)).key };
   };
 
   const allRows = async (key: string): Promise<readonly { id: string; entity_type: string }[]> => {

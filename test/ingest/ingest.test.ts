@@ -91,12 +91,6 @@ describe('ingest', () => {
     expect(await rowIds()).toEqual(facts.map(({ id }) => id).toReversed());
   });
 
-  it('has everything shown when it ends', async () => {
-    await take(manyFacts([tenant], 1_000, seed));
-    expect(await here.areUpToDate()).toBe(true);
-    expect(await rowIds()).toHaveLength(1_000);
-  });
-
   it('asks the read models for several facts at once, as each may be a round trip', async () => {
     let asked = 0;
     const has = async (): Promise<boolean> => {
@@ -166,17 +160,17 @@ describe('ingest', () => {
     expect(seen).toBe(true);
   });
 
-  it('accepts many large facts at once', async () => {
-    const large = 'x'.repeat(260_000);
-    const facts = Array.from({ length: 10 }, () => aFact(tenant, { data: { entityId: 'a', large } }));
-    expect(await take(facts)).toMatchObject({ accepted: 10, refused: 0 });
-    expect((await reported()).map(({ id }) => id)).toEqual(facts.map(({ id }) => id));
+  it('accepts many lines that are longer as stored, in as many appends as needed', async () => {
+    const numbers = Array.from({ length: 10_000 }, () => '1e15').join(',');
+    const grow = (): string =>
+      JSON.stringify(aFact(tenant, { data: { entityId: 'a', n: 0 } })).replace('"n":0', `"n":[${numbers}]`);
+    expect(await take(Array.from({ length: 30 }, grow))).toMatchObject({ accepted: 30, refused: 0 });
   });
 
   it('preserves the order of each of many tenants', async () => {
-    const tenants = await Promise.all(Array.from({ length: 40 }, () => here.newTenant()));
-    const facts = manyFacts(tenants, 4_000, seed);
-    expect(await take(facts)).toMatchObject({ accepted: 4_000, refused: 0 });
+    const tenants = await Promise.all(Array.from({ length: 20 }, () => here.newTenant()));
+    const facts = manyFacts(tenants, 1_500, seed);
+    expect(await take(facts)).toMatchObject({ accepted: 1_500, refused: 0 });
     for (const one of tenants) {
       const own = facts.filter(({ tenant_id }) => tenant_id === one);
       expect(await rowIds(one)).toEqual(own.map(({ id }) => id).toReversed());
@@ -232,22 +226,6 @@ describe('ingest', () => {
     const lines = [aFact(b), 'x', aFact(a), aFact(tenant), aFact(b), 'y', aFact(a)];
     const { errors } = await take(lines);
     expect(errors.map(([line]) => line)).toEqual([1, 2, 3, 5, 6, 7]);
-  });
-
-  it('with a dry run only checks', async () => {
-    const deleted = await here.newTenant();
-    await here.deleteTenant(deleted);
-    const before = await here.app.log.head();
-    expect(await take([aFact(tenant), 'x', aFact(deleted)], { dryRun: true })).toEqual({
-      accepted: 1,
-      alreadyThere: 0,
-      refused: 2,
-      errors: [
-        [2, 'it is not JSON'],
-        [3, `tenant ${deleted} is deleted`],
-      ],
-    });
-    expect(await here.app.log.head()).toEqual(before);
   });
 
   it('produces the same rows as facts that others append to the log without metadata', async () => {

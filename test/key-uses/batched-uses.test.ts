@@ -33,7 +33,7 @@ const given = (options: KeyUsesOptions = {}) => {
 
 describe('uses of keys that are gathered', () => {
   it('are written soon if they are the first of their key, and later ones together', async () => {
-    const { used, writes, close } = given({ periodMs: 1_000 });
+    const { used, writes, close } = given({ periodMs: 200 });
     used(request(TENANT, 'a', time(1)));
     used(request(TENANT, 'b', time(1)));
     await until(() => writes.length === 1);

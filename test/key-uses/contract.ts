@@ -122,15 +122,6 @@ export const keyUsesContract = (name: string, freshPlace: () => Promise<Place>):
       expect((await later.lastUses(TENANT)).size).toBe(2);
     });
 
-    it('are all written when the process ends', async () => {
-      const open = await fresh();
-      const uses = open({ periodMs: 60_000 });
-      for (let second = 0; second < 50; second += 1) uses.used(request(TENANT, 'a', time(second)));
-      await uses.close();
-      expect((await open().lastUses(TENANT)).get('a')).toBe(time(49));
-      expect(await open().days(TENANT, 'a', [DATE])).toMatchObject([{ operations: { getTenant: 50 } }]);
-    });
-
     it('are written while the process runs', async () => {
       const open = await fresh();
       open().used(request(TENANT, 'a', time(1)));
@@ -150,15 +141,5 @@ export const keyUsesContract = (name: string, freshPlace: () => Promise<Place>):
         await uses.close();
       }
       expect((await open().lastUses(TENANT)).get('a')).toBe(time(5));
-    });
-
-    it('of more keys than memory may hold are written earlier', async () => {
-      const open = await fresh();
-      const uses = open({ maxKeys: 2 });
-      for (const keyId of ['a', 'b', 'c', 'a'])
-        uses.used(request(TENANT, keyId, time(keyId === 'a' ? 9 : 1)));
-      await uses.close();
-      expect((await open().lastUses(TENANT)).size).toBe(3);
-      expect(await open().days(TENANT, 'a', [DATE])).toMatchObject([{ operations: { getTenant: 2 } }]);
     });
   });
