@@ -50,13 +50,13 @@ const finish = async (child: ChildProcess): Promise<number | null> => {
   return ((await ended) as [number | null])[0];
 };
 
-const withBackup = async (): Promise<{ source: string; backup: string }> => {
-  const [source, backup] = [await fillLargeLog(freshFolder(), EVENTS), join(freshFolder(), 'backup')];
+const [source, backup] = [freshFolder(), join(freshFolder(), 'backup')];
+beforeAll(async () => {
+  await fillLargeLog(source, EVENTS);
   await at(source).json('backup create', backup);
-  return { source, backup };
-};
+});
 
-const restoring = (backup: string, target: string): Promise<ChildProcess> =>
+const restoring = (target: string): Promise<ChildProcess> =>
   // Once it has written to the file, it also has it locked.
   stoppedHalfway(['backup', 'restore', backup], target, () =>
     readdirSync(target).some(
@@ -69,8 +69,8 @@ const serve = (folder: string) =>
 
 describe('a restore that was killed', () => {
   it('is no first start for anything, and runs to its end when it is run again', async () => {
-    const [{ backup }, target] = [await withBackup(), freshFolder()];
-    await kill(await restoring(backup, target));
+    const target = freshFolder();
+    await kill(await restoring(target));
     const remains = readdirSync(target);
     for (const line of [
       'serve',
@@ -97,8 +97,8 @@ describe('a restore that was killed', () => {
 
 describe('a restore in progress', () => {
   it('is left alone by a server that a supervisor keeps starting, which then serves what was restored', async () => {
-    const [{ source, backup }, target] = [await withBackup(), freshFolder()];
-    const restore = await restoring(backup, target);
+    const target = freshFolder();
+    const restore = await restoring(target);
     for (let starts = 0; starts < 2; starts += 1) {
       const { code, stdout, stderr } = await serve(target);
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
@@ -115,24 +115,21 @@ describe('a restore in progress', () => {
 });
 
 describe('a backup in progress', () => {
-  const hasLost = (backup: string): boolean => {
+  const hasLost = (): boolean => {
     try {
       return countIn(backup) <= EVENTS;
     } catch {
       return false; // locked
     }
   };
-  const halfway = (source: string, backup: string, hasBegun: () => boolean): Promise<ChildProcess> =>
-    stoppedHalfway(['backup', 'create', backup], source, hasBegun);
-  const isBeingWritten = (backup: string) => (): boolean =>
+  const isBeingWritten = (): boolean =>
     ['-wal', '-journal'].some((end) => existsSync(join(backup, `events.db${end}`)));
 
   it('is not harmed by a second one that is killed', async () => {
-    const { source, backup } = await withBackup();
     await fillLargeLog(source, EVENTS);
-    const first = await halfway(source, backup, isBeingWritten(backup));
+    const first = await stoppedHalfway(['backup', 'create', backup], source, isBeingWritten);
     const second = spawnProgram(['backup', 'create', backup], { DATA_DIR: source, ...EMBEDDED });
-    await until(() => second.exitCode !== null || hasLost(backup));
+    await until(() => second.exitCode !== null || hasLost());
     if (second.exitCode === null) await kill(second);
     expect(await finish(first)).toBe(0);
     expect(await at(source).json('backup verify', backup)).toMatchObject({ events: 2 * EVENTS });

@@ -31,25 +31,12 @@ interface Refused {
 const refused: readonly Refused[] = [
   { line: () => `tenant show ${nobody}`, code: 'tenant_not_found', says: () => [nobody] },
   { line: () => `tenant set-plan ${nobody} --included-tokens 1`, code: 'tenant_not_found', says: () => [] },
-  { line: () => `tenant delete ${nobody}`, code: 'tenant_not_found', says: () => [] },
   { line: () => `application list --tenant ${nobody}`, code: 'tenant_not_found', says: () => [nobody] },
-  { line: () => `key list --tenant ${nobody}`, code: 'tenant_not_found', says: () => [nobody] },
-  {
-    line: () => `application create --tenant ${nobody} --name A --type public`,
-    code: 'tenant_not_found',
-    says: () => [],
-  },
   { line: () => `tenant create --name A --id ${made.tenant}`, code: 'tenant_exists', says: () => ['exists'] },
-  { line: () => `tenant create --name A --id ${made.gone}`, code: 'tenant_exists', says: () => ['exists'] },
   { line: () => `tenant delete ${made.gone}`, code: 'tenant_deleted', says: () => [made.gone] },
   { line: () => `tenant create --name ${'x'.repeat(201)}`, code: 'name_invalid', says: () => ['200'] },
   {
     line: () => `application show --tenant ${made.tenant} ${nobody}`,
-    code: 'application_not_found',
-    says: () => [nobody],
-  },
-  {
-    line: () => `application rename --tenant ${made.tenant} ${nobody} --name A`,
     code: 'application_not_found',
     says: () => [nobody],
   },
@@ -74,11 +61,6 @@ const refused: readonly Refused[] = [
       `application set-permissions --tenant ${made.tenant} ${made.application} --permission token:fly`,
     code: 'permission_unknown',
     says: () => ['token:fly', ...permissionsOf('public').map(({ type }) => type)],
-  },
-  {
-    line: () => `key create --tenant ${made.tenant} --application ${nobody}`,
-    code: 'application_not_found',
-    says: () => [nobody],
   },
   {
     line: () => `key list --tenant ${made.tenant} --application ${nobody}`,

@@ -49,39 +49,25 @@ const wrong: readonly { line: string; says: readonly string[] }[] = [
   { line: 'serve now', says: ['too many arguments'] },
   { line: 'tenant list --jsno', says: ["unknown option '--jsno'", 'Did you mean --json?'] },
   { line: 'tenant create', says: ["'--name <name>' not specified"] },
-  { line: 'tenant create --name', says: ["'--name <name>' argument missing"] },
   { line: 'tenant create --name A --id 12', says: ['--id', "'12'", 'must be a UUID, for example'] },
-  { line: 'tenant create --name A --owner me', says: ['--owner', "'me'", 'must be a UUID'] },
   { line: 'tenant create --name A --actor me', says: ['--actor', "'me'", 'must be a UUID'] },
   { line: 'tenant create --name A --included-tokens -1', says: ['--included-tokens', 'whole number'] },
-  { line: 'tenant create --name A --included-tokens 1.5', says: ["'1.5'", 'whole number'] },
   { line: 'tenant create --name A --included-tokens 1e3', says: ["'1e3'", 'whole number'] },
   { line: 'tenant show', says: ["missing required argument 'tenant-id'"] },
-  { line: 'tenant show x', says: ["'x'", 'must be a UUID'] },
-  { line: `tenant set-plan ${A_UUID}`, says: ['--included-tokens', 'not specified'] },
   { line: `tenant set-key-lifetime ${A_UUID} --days 0`, says: ['--days', 'from 1 to 36525 days'] },
-  { line: `application create --tenant ${A_UUID} --name A`, says: ['--type', 'not specified'] },
   {
     line: `application create --tenant ${A_UUID} --name A --type root`,
     says: ["'root'", 'Allowed choices are public, private, management'],
   },
-  { line: 'application list', says: ['--tenant', 'not specified'] },
-  { line: `key create --tenant ${A_UUID}`, says: ['--application', 'not specified'] },
   {
     line: `key create --tenant ${A_UUID} --application ${A_UUID} --expires tomorrow`,
     says: ["'tomorrow'", 'must be a time like 2031-01-31T12:00:00Z'],
-  },
-  {
-    line: `key create --tenant ${A_UUID} --application ${A_UUID} --expires 2031-02-31`,
-    says: ["'2031-02-31'", 'must be a time like'],
   },
   {
     line: `key revoke --tenant ${A_UUID} key_1`,
     says: ['Pass the key on stdin', 'tenant-ledger key revoke < FILE'],
   },
   { line: `key revoke --tenant ${A_UUID} one`, says: ["'one'", 'must be a UUID'] },
-  { line: 'permissions --type root', says: ['Allowed choices are public, private, management'] },
-  { line: 'log copy --from a', says: ["'--to <address>' not specified"] },
   { line: 'log copy --from a --to b --to-prefix a/b', says: ['--to-prefix', 'at most 64 letters'] },
   {
     line: `application regenerate ${A_UUID} --tenant ${A_UUID} --grace 31536001`,
@@ -93,7 +79,6 @@ const wrong: readonly { line: string; says: readonly string[] }[] = [
     line: `logs --tenant ${A_UUID} --since 2026-02-01 --until 2026-01-31`,
     says: ['--since must not be after --until'],
   },
-  { line: 'explain', says: ["missing required argument 'code'"] },
 ];
 
 describe('the command line', () => {
@@ -129,7 +114,7 @@ describe('the command line', () => {
   });
 
   it('refuses wrong usage with JSON on stderr if --json was given', async () => {
-    const lines = wrong.map(({ line }) => line).filter((line) => !line.endsWith('--name'));
+    const lines = wrong.map(({ line }) => line);
     const ended = await runAll(lines.map((line) => `${line} --json`));
     for (const [at, { code, stdout, stderr }] of ended.entries()) {
       expect({ line: lines[at], code, stdout }).toEqual({ line: lines[at], code: 2, stdout: '' });
