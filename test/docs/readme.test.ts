@@ -44,15 +44,6 @@ describe('the README', () => {
     expect(await (isCommand ? commanded(line) : requested(line))).not.toBe('');
   });
 
-  it('names scripts that exist', () => {
-    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
-      scripts: Record<string, string>;
-    };
-    const named = [...README.matchAll(/npm (?:run )?(start|test|[a-z:]+)`/g)].map((match) => match[1] ?? '');
-    expect(named.length).toBeGreaterThan(1);
-    expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
-  });
-
   it('lists the folders that exist, all of them', () => {
     const section = README.split('\n## Project layout\n')[1]?.split('\n## ')[0] ?? '';
     const rows = section.split('\n').filter((line) => line.startsWith('| `'));

@@ -274,16 +274,14 @@ const raw = (
   });
 
 describe('signing in to the portal', () => {
-  it.each(['example.com', '10.0.0.1:8080', '127.0.0.1.example.com'])(
-    'is refused over plain HTTP to %s',
-    async (Host) => {
-      const service = await startService();
+  it('is refused over plain HTTP to another host', async () => {
+    const service = await startService();
+    for (const Host of ['example.com', '10.0.0.1:8080', '127.0.0.1.example.com']) {
       const { status, text } = await raw(service.url, { Host }, service.key);
-      expect(status).toBe(403);
-      expect(text).toContain('plain HTTP');
-      await service.stop();
-    },
-  );
+      expect([Host, status, text]).toEqual([Host, 403, expect.stringContaining('plain HTTP')]);
+    }
+    await service.stop();
+  });
 
   it('is refused over plain HTTP behind a proxy', async () => {
     const service = await startService({ TRUSTED_PROXIES: '1' });
