@@ -4,7 +4,7 @@ import { beside, type Beside } from '../support/beside';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { answersIn, converse, sendRaw } from '../support/raw';
-import { startService, type Service } from '../support/service';
+import { loggedBy, startService, type Service } from '../support/service';
 import { isolatedTenants, type IsolatedTenant } from '../support/isolated-tenants';
 import { until } from '../support/waiting';
 
@@ -50,20 +50,13 @@ describe('authentication', () => {
     it.each([
       ['GET', '/permissions'],
       ['GET', '/permissions?application_type=wrong'],
-      ['GET', '/tenants/self'],
-      ['PUT', '/tenants/self'],
       ['DELETE', '/tenants/self'],
       ['GET', '/nowhere'],
       ['POST', '/'],
       ['OPTIONS', '/docs'],
-      ['POST', '/tenants/self'],
-      ['PATCH', '/permissions'],
       ['OPTIONS', '/permissions'],
-      ['OPTIONS', '/nowhere'],
       ['POST', '/problems/not_found'],
-      ['OPTIONS', '/problems/not_found'],
       ['GET', '/problems/no_such_code'],
-      ['PUT', '/problems/'],
       ['GET', '/openapi.jsonx'],
     ])('%s %s without a key', async (method, path) => {
       const response = await call(path, { method });
@@ -89,18 +82,10 @@ describe('authentication', () => {
     it.each<[string, (key: string) => string]>([
       ['empty', () => ''],
       ['nonsense', () => 'nonsense'],
-      ['only the prefix', () => 'key_'],
-      ['truncated', (key) => key.slice(0, -1)],
-      ['longer', (key) => `${key}a`],
-      ['in capitals', (key) => key.toUpperCase()],
       ['preceded by Bearer', (key) => `Bearer ${key}`],
-      ['in quotes', (key) => `"${key}"`],
       ['repeated in one header', (key) => `${key}, ${key}`],
-      ['given a wrong prefix', (key) => key.replace('key_', 'kez_')],
-      ['for a tenant number that is not a UUID', (key) => `key_${'z'.repeat(22)}${key.slice(26)}`],
       ['of a tenant that does not exist', () => newKey(randomUUID()).key],
       ['of this tenant but never issued', () => newKey(tenantId).key],
-      ['SQL', () => "' OR 1=1 --"],
       ['in accented letters', () => 'clé_é'],
     ])('a key that is %s', async (_, spoil) => {
       const key = spoil(service.key);
@@ -121,23 +106,9 @@ describe('authentication', () => {
       refused(await call('/permissions', { headers: { Authorization: `ApiKey ${service.key}` } }));
     });
 
-    it('a revoked key: at once for writes, and for reads as soon as this server has seen the revocation', async () => {
-      const { key, keyId, tenantId: tenant, id } = await by.newTenant();
-      const other = await by.run('key', 'create', '--tenant', tenant, '--application', id);
-      expect((await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } })).status).toBe(200);
-      await by.run('key', 'revoke', keyId, '--tenant', tenant);
-      const events = await by.count();
-      refused(await call('/tenants/self', { key, method: 'PUT', body: { name: 'C' } }));
-      refused(await call('/tenants/self', { key }));
-      refused(await call('/tenants/self', { key, method: 'DELETE' }));
-      refused(await call('/permissions', { key }));
-      expect(await by.count()).toBe(events);
-      expect((await call('/tenants/self', { key: other['key']! })).json.name).toBe('B');
-    });
-
     it('a key from the moment of its expiry, also if an unusable body arrives until then', async () => {
       const { tenantId: tenant, id } = await by.newTenant();
-      const expires = new Date(Date.now() + 3_000).toISOString();
+      const expires = new Date(Date.now() + 2_000).toISOString();
       const options = ['--tenant', tenant, '--application', id, '--expires', expires];
       const { key } = await by.run<{ key: string }>('key', 'create', ...options);
       const early = await call('/permissions', { key });
@@ -210,37 +181,13 @@ describe('authentication', () => {
           const trace = `reason-${randomUUID()}`;
           const headers = { 'SVC-TRACE-ID': trace };
           refused(await call('/tenants/self', { ...asking, ...(key === undefined ? {} : { key }), headers }));
-          const line = () =>
-            service
-              .stderr()
-              .split('\n')
-              .find((text) => text.includes(trace)) ?? '';
-          await until(() => line() !== '');
-          expect(JSON.parse(line())).toMatchObject({ status: 401, reason, application_id: null });
+          await until(() => loggedBy(service, trace).length > 0);
+          expect(loggedBy(service, trace)[0]).toMatchObject({ status: 401, reason, application_id: null });
         }
     });
   });
 
   describe('403', () => {
-    const everyTenantPermission = ['tenant:read', 'tenant:update', 'tenant:delete'];
-
-    it('takes effect when permissions change: at once for writes, within a second for reads', async () => {
-      const { id, key } = await by.newApplication(tenantId, 'management', ...everyTenantPermission);
-      await by.run('application', 'set-permissions', id, '--tenant', tenantId);
-      expect((await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } })).status).toBe(403);
-      await until(async () => (await call('/tenants/self', { key })).status === 403, 1_000, 'a refusal');
-      await by.run(
-        'application',
-        'set-permissions',
-        id,
-        '--tenant',
-        tenantId,
-        '--permission',
-        'tenant:update',
-      );
-      expect((await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } })).status).toBe(200);
-    });
-
     /** Who may call what is the matrix of `stories/isolation`. */
     it('names the permission, and is sent after the route was found and before the body is looked at', async () => {
       const { key } = await by.newApplication(tenantId, 'public', 'token:create');

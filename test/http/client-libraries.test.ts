@@ -1,6 +1,5 @@
 import { BasisTheory as BasisTheoryJs } from '@basis-theory/basis-theory-js';
 import { BasisTheory, BasisTheoryClient } from '@basis-theory/node-sdk';
-import { permissionsOf } from '../../src/domain/permissions';
 import { beside, type Beside } from '../support/beside';
 import { fact, reportFacts } from '../support/reported-facts';
 import { ask } from '../support/http';
@@ -29,27 +28,28 @@ describe('client libraries', () => {
       (error: unknown) => error,
     );
 
-  /** Fifty facts about tokens and cards, and a key that may read the resulting data. */
-  const reported = async () => {
-    const reader = await by.newApplication(tenantId, 'management', 'log:read', 'report:read');
+  const report = async () => {
+    const { tenantId: ofTenant, id: actorId } = await by.newTenant();
+    const reader = await by.newApplication(ofTenant, 'management', 'log:read', 'report:read');
     const facts = Array.from({ length: 50 }, (_, i) =>
       fact(i % 2 === 0 ? 'TokenCreated' : 'CardRead', `e${i % 10}`, {
-        metadata: i === 0 ? {} : { actor: { type: 'application', id } },
+        metadata: i === 0 ? {} : { actor: { type: 'application', id: actorId } },
       }),
     );
-    await reportFacts(service.folder, tenantId, facts);
+    await reportFacts(service.folder, ofTenant, facts);
     const headers = { 'BT-API-KEY': reader.key };
     await until(
       async () => (await ask(`${service.url}/logs`, { headers })).json.pagination.total_items === 55,
     );
     await allProjected(service);
-    const own = (await by.events()).filter((event) => event.stream.endsWith(tenantId)).toReversed();
-    return { key: reader.key, newestFirst: own.map((event) => event.id) };
+    const own = (await by.events()).filter((event) => event.stream.endsWith(ofTenant)).toReversed();
+    return { key: reader.key, newestFirst: own.map((event) => event.id), ofTenant, actorId };
   };
+  let shared: ReturnType<typeof report> | undefined;
+  /** A tenant with fifty facts about tokens and cards, and a key that may read the resulting data. */
+  const reported = () => (shared ??= report());
 
-  /** An Application with every permission that a management Application may hold. */
-  const owner = () =>
-    by.newApplication(tenantId, 'management', ...permissionsOf('management').map(({ type }) => type));
+  const owner = () => by.newOwner(tenantId);
 
   describe('@basis-theory/node-sdk', () => {
     const client = (apiKey: string) => new BasisTheoryClient({ baseUrl: service.url, apiKey, maxRetries: 0 });
@@ -94,14 +94,14 @@ describe('client libraries', () => {
     });
 
     it('lists all logs with its own paging', async () => {
-      const { key: readerKey, newestFirst } = await reported();
+      const { key: readerKey, newestFirst, ofTenant, actorId } = await reported();
       const rows: BasisTheory.Log[] = [];
       for await (const row of await client(readerKey).logs.list({ size: 7 })) rows.push(row);
       expect(rows.map((row) => row.id)).toEqual(newestFirst);
       expect(rows[0]).toEqual({
         id: newestFirst[0],
-        tenantId,
-        actorId: id,
+        tenantId: ofTenant,
+        actorId,
         actorType: 'application',
         entityType: 'card',
         entityId: 'e9',
@@ -310,7 +310,7 @@ describe('client libraries', () => {
     });
 
     it('lists all logs, by pages and by cursors', async () => {
-      const { key: readerKey, newestFirst } = await reported();
+      const { key: readerKey, newestFirst, ofTenant, actorId } = await reported();
       const { logs } = await client(readerKey);
       const byPages: unknown[] = [];
       for (let page = 1; ; page += 1) {
@@ -333,7 +333,7 @@ describe('client libraries', () => {
         startDate: '2020-01-01',
       });
       expect(pagination).toEqual({ totalItems: 5, pageNumber: 1, pageSize: 20, totalPages: 1 });
-      expect(data[0]).toMatchObject({ tenantId, actorId: id, entityType: 'card', operation: 'read' });
+      expect(data[0]).toMatchObject({ tenantId: ofTenant, actorId, entityType: 'card', operation: 'read' });
     });
 
     it('reads the usage report', async () => {

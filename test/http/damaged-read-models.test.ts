@@ -61,18 +61,36 @@ describe('a damaged read model', () => {
     await service.stop();
   });
 
-  it.each(Object.keys(fileDamages))(
-    'whose file was %s while the service was stopped is built again by the next start, which says so',
-    async (how) => {
-      const file = await fileOf(service, 'logs');
+  /** Several at once, since each start takes its time. */
+  const together = [
+    { logs: 'truncated to nothing', tenants: 'cut off in the middle', usage: 'overwritten at its start' },
+    { logs: 'without one of its tables', tenants: 'overwritten after its first page', usage: 'deleted' },
+  ];
+
+  it('has every kind of damage done to it', () =>
+    expect(together.flatMap((kinds) => Object.values(kinds)).toSorted()).toEqual(
+      Object.keys(fileDamages).toSorted(),
+    ));
+
+  it.each(together)(
+    'whose file was damaged while the service was stopped is built again by the next start, which says so: %j',
+    async (kinds) => {
+      const shown = async () => {
+        const get = (path: string) => ask(`${service.url}${path}`, { key: service.key });
+        const answers = [await get('/logs?size=100'), await get('/tenants/self')];
+        return [...answers, await get('/tenants/self/reports/usage')].map(({ json }) => json as unknown);
+      };
+      const before = await shown();
+      const damages = Object.entries(kinds);
+      const files = await Promise.all(damages.map(([projection]) => fileOf(service, projection)));
       await service.stop();
-      fileDamages[how]?.(file, 'docs_rows');
+      for (const [at, [, how]] of damages.entries()) fileDamages[how]?.(files[at] ?? '', 'docs_rows');
       service = await startAgain(service);
-      expect((await logsOf(service)).json.data).toEqual(rows);
+      expect(await shown()).toEqual(before);
       expect((await health(service)).status).toBe(200);
       const warnings = service.stderr().match(/is damaged, so it is built again/g);
-      expect(warnings).toHaveLength(1);
-      expect(service.stderr()).toContain(file);
+      expect(warnings).toHaveLength(damages.length);
+      for (const file of files) expect(service.stderr()).toContain(file);
     },
   );
 

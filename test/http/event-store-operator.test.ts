@@ -8,6 +8,7 @@ import { expectProblem } from '../support/problem';
 import {
   command,
   commandJson,
+  loggedBy,
   spawnProgram,
   startCommand,
   startService,
@@ -32,13 +33,6 @@ const rename = (service: Service, key: string, name: string): Promise<ApiRespons
   ask(`${service.url}/tenants/self`, { method: 'PUT', key, body: { name } });
 
 const ready = (service: Service): Promise<ApiResponse> => ask(`${service.operationsUrl}/readyz`);
-
-const linesOf = (service: Service): readonly { level: number; msg: string }[] =>
-  service
-    .stderr()
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as { level: number; msg: string });
 
 describe('a tenant whose stream was removed from the event store', () => {
   const removals: readonly [string, (store: StandIn, stream: string) => void][] = [
@@ -122,12 +116,7 @@ describe('an operator of a running service whose event log is in an event store'
 
   it('sees which store it is, without its password', async () => {
     const shown = `esdb://127.0.0.1:${store.port}`;
-    const line =
-      service
-        .stderr()
-        .split('\n')
-        .find((text) => text.includes('"msg":"ready"')) ?? '{}';
-    expect(JSON.parse(line)).toMatchObject({ store: shown });
+    expect(loggedBy(service, '"msg":"ready"')).toMatchObject([{ store: shown }]);
     expect((await ready(service)).json.log).toMatchObject({ store: shown });
     const env = { EVENTSTORE_URL: urlOf(store), STREAM_PREFIX: PREFIX, DATA_DIR: service.folder };
     const status = await command(['status'], env);
@@ -163,14 +152,14 @@ describe('an operator of a running service whose event log is in an event store'
 
   it('finds in the server log when the store became unreachable and when it came back', async () => {
     await store.kill();
-    await until(() => linesOf(service).some(({ msg }) => msg.startsWith('The event log is out of reach')));
+    await until(() => service.stderr().includes('"The event log is out of reach'));
     expect((await rename(service, service.key, 'Not now')).status).toBe(503);
     await store.restart();
-    await until(() => linesOf(service).some(({ msg }) => /^The event log is back after \d/.test(msg)));
-    const levels = linesOf(service)
-      .filter(({ msg }) => /out of reach|is back/.test(msg))
-      .map(({ level }) => level);
-    expect(levels).toEqual([40, 30]);
+    await until(() => /"The event log is back after \d/.test(service.stderr()));
+    const lines = loggedBy(service, '"The event log is ').filter(({ msg }) =>
+      /out of reach|is back/.test(String(msg)),
+    );
+    expect(lines.map(({ level }) => level)).toEqual([40, 30]);
   });
 
   it('learns at the next write that a stream was removed under the running service', async () => {

@@ -2,17 +2,11 @@ import { beside, type Beside } from '../support/beside';
 import { ask, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { sendRaw } from '../support/raw';
-import { command, commandJson, startService, type Service } from '../support/service';
+import { command, commandJson, loggedBy, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 const POLICY = '"global";q=1000;w=10';
 const FORWARDED_FOR = 'X-Forwarded-For';
-
-const linesWith = (service: Service, text: string): readonly string[] =>
-  service
-    .stderr()
-    .split('\n')
-    .filter((line) => line.includes(text));
 
 /** Behind one proxy, played by the test: every address has its own counters. */
 describe('the specified limits', () => {
@@ -71,29 +65,13 @@ describe('the specified limits', () => {
     const json = { 'Content-Type': 'application/json' };
     const answers: readonly [number, string, string, () => AskOptions][] = [
       [200, 'GET', '/tenants/self', () => ({ key: key() })],
-      [200, 'HEAD', '/tenants/self', () => ({ key: key() })],
       [304, 'GET', '/tenants/self', () => ({ key: key(), headers: { 'If-None-Match': '*' } })],
       [204, 'OPTIONS', '/tenants/self', () => ({ key: key() })],
       [200, 'GET', '/problems/not_found', () => ({})],
-      [400, 'GET', '/permissions?application_type=x', () => ({ key: key() })],
       [400, 'PUT', '/tenants/self', () => ({ key: key(), headers: json, body: '{' })],
       [401, 'GET', '/tenants/self', () => ({})],
-      [401, 'PUT', '/nowhere', () => ({ key: 'key_x' })],
       [404, 'GET', '/nowhere', () => ({ key: key() })],
-      [405, 'POST', '/tenants/self', () => ({ key: key() })],
-      [
-        412,
-        'PUT',
-        '/tenants/self',
-        () => ({ key: key(), headers: { 'If-Match': '"99"' }, body: { name: 'A' } }),
-      ],
       [413, 'PUT', '/tenants/self', () => ({ key: key(), body: 'x'.repeat(100_000) })],
-      [
-        415,
-        'PUT',
-        '/tenants/self',
-        () => ({ key: key(), headers: { 'Content-Type': 'text/plain' }, body: 'x' }),
-      ],
     ];
     it.each(answers.map(([status, method, path, asking], at) => ({ status, method, path, asking, at })))(
       '$status $method $path',
@@ -148,9 +126,10 @@ describe('the specified limits', () => {
     expect(await statuses(20, '192.0.2.40', '/nowhere')).toEqual(Array.from({ length: 20 }, () => 429));
     expect((await from('192.0.2.41', '/tenants/self', { key: service.key })).status).toBe(200);
 
-    await until(() => linesWith(service, 'is blocked').some((line) => line.includes('192.0.2.40')));
-    const lines = linesWith(service, 'is blocked').filter((line) => line.includes('192.0.2.40'));
-    expect(lines.map((line) => JSON.parse(line))).toEqual([
+    const lines = () =>
+      loggedBy(service, 'is blocked').filter((line) => line['client_address'] === '192.0.2.40');
+    await until(() => lines().length > 0);
+    expect(lines()).toEqual([
       expect.objectContaining({
         level: 40,
         limit: 'global',
@@ -188,14 +167,14 @@ describe('the specified limits', () => {
     const [response] = await sendRaw(service.url, twice);
     expect(response!.headers.get('ratelimit')).toBe('"global";r=999;t=10');
     expect(await left('192.0.2.60')).toBe('r=996');
-    expect(linesWith(service, 'not a trusted proxy')).toEqual([]);
+    expect(loggedBy(service, 'not a trusted proxy')).toEqual([]);
   });
 });
 
 describe('the limits of a service without proxies', () => {
   let service: Service;
   beforeAll(async () => {
-    service = await startService({ RATE_LIMITS: 'global=5/1/2' });
+    service = await startService({ RATE_LIMITS: 'global=5/1/1' });
   });
 
   it('lift a block after its time and not before, however many requests arrive in between; forwarded headers change nothing', async () => {
@@ -212,9 +191,9 @@ describe('the limits of a service without proxies', () => {
     });
     expect(number).toBeGreaterThan(5);
     await until(async () => (await status()) === 401);
-    expect(Date.now() - asked).toBeGreaterThanOrEqual(2_000);
-    expect(Date.now() - asked).toBeLessThan(4_000);
-    expect(linesWith(service, 'not a trusted proxy').map((line) => JSON.parse(line))).toEqual([
+    expect(Date.now() - asked).toBeGreaterThanOrEqual(1_000);
+    expect(Date.now() - asked).toBeLessThan(3_000);
+    expect(loggedBy(service, 'not a trusted proxy')).toEqual([
       expect.objectContaining({ level: 40, peer: '127.0.0.1' }),
     ]);
   });

@@ -6,7 +6,7 @@ import { freshFolder } from '../support/folders';
 import { ask, type ApiResponse } from '../support/http';
 import { SQLITE_LOG } from '../support/log-under-test';
 import { found, scrape } from '../support/metrics';
-import { command, serviceProcess, startCommand, type Service } from '../support/service';
+import { command, loggedBy, serviceProcess, startCommand, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /** The log of a service under test, and how to set it back under the running service. */
@@ -108,12 +108,9 @@ const REASON = /^The event log was rolled back: .*projections rebuild --all/;
 /** It ends by itself, and says why. Until then it acknowledges no write. */
 const expectEnded = async (service: Service): Promise<void> => {
   expect(await service.ended).toBe(3);
-  const lines = service
-    .stderr()
-    .split('\n')
-    .filter((line) => line.includes('"level":60'))
-    .map((line) => JSON.parse(line) as { msg: string });
-  expect(lines).toEqual([expect.objectContaining({ msg: expect.stringMatching(REASON), exit_code: 3 })]);
+  expect(loggedBy(service, '"level":60')).toEqual([
+    expect.objectContaining({ msg: expect.stringMatching(REASON), exit_code: 3 }),
+  ]);
 };
 
 /** A command that prints events until it ends on its own. */

@@ -30,36 +30,33 @@ const refusesConnections = async (service: Service): Promise<boolean> => {
 };
 
 describe('shutdown', () => {
-  it.each(['SIGTERM', 'SIGINT'] as const)(
-    'on %s finishes requests in progress, accepts no new ones, exits with 0, and does not wait for an idle connection',
-    async (signal) => {
-      const service = await serviceProcess();
-      const by = await beside(service);
-      const before = await by.count();
-      const ended = once(service.process, 'exit');
-      const idle = converse(service.url);
-      idle.socket.write(`GET /permissions HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${service.key}\r\n\r\n`);
-      await until(() => idle.received().endsWith(']'));
-      const conversation = await slowPut(service);
-      const startedAt = Date.now();
-      service.process.kill(signal);
-      await until(() => refusesConnections(service), 5_000, 'refusing connections');
-      expect(service.process.exitCode).toBeNull();
-      conversation.socket.write('"Fare');
-      expect(conversation.received()).toBe('');
-      conversation.socket.write('well"}');
-      await conversation.closed;
-      const [response] = answersIn(conversation.received());
-      expect([response?.status, response?.json?.name]).toEqual([200, 'Farewell']);
-      expect(await ended).toEqual([0, null]);
-      expect(Date.now() - startedAt).toBeLessThan(5_000);
-      await idle.closed;
-      expect(await by.count()).toBe(before + 1);
-      expect(service.stderr()).toContain('"msg":"stopped"');
-    },
-  );
+  it('finishes requests in progress, accepts no new ones, exits with 0, and does not wait for an idle connection', async () => {
+    const service = await serviceProcess();
+    const by = await beside(service);
+    const before = await by.count();
+    const ended = once(service.process, 'exit');
+    const idle = converse(service.url);
+    idle.socket.write(`GET /permissions HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${service.key}\r\n\r\n`);
+    await until(() => idle.received().endsWith(']'));
+    const conversation = await slowPut(service);
+    const startedAt = Date.now();
+    service.process.kill('SIGTERM');
+    await until(() => refusesConnections(service), 5_000, 'refusing connections');
+    expect(service.process.exitCode).toBeNull();
+    conversation.socket.write('"Fare');
+    expect(conversation.received()).toBe('');
+    conversation.socket.write('well"}');
+    await conversation.closed;
+    const [response] = answersIn(conversation.received());
+    expect([response?.status, response?.json?.name]).toEqual([200, 'Farewell']);
+    expect(await ended).toEqual([0, null]);
+    expect(Date.now() - startedAt).toBeLessThan(5_000);
+    await idle.closed;
+    expect(await by.count()).toBe(before + 1);
+    expect(service.stderr()).toContain('"msg":"stopped"');
+  });
 
-  it('waits for a read-model commit that takes longer than requests may take, and exits with 0', async () => {
+  it('on SIGINT, too, waits for a read-model commit that takes longer than requests may take, and exits with 0', async () => {
     const service = await serviceProcess({ SHUTDOWN_SECONDS: '1' });
     slowReadModel(service.folder, 'logs', 20_000_000).close();
     const ended = once(service.process, 'exit');
@@ -69,7 +66,7 @@ describe('shutdown', () => {
       body: { name: 'B' },
     });
     expect([renamed.status, renamed.headers.get('svc-read-pending')]).toEqual([200, 'true']);
-    service.process.kill('SIGTERM');
+    service.process.kill('SIGINT');
     expect(await ended).toEqual([0, null]);
     expect(service.stderr()).toContain('"msg":"stopped"');
   });
