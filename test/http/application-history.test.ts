@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto';
 import { updateApplication } from '../../src/domain/applications';
-import { permissionsOf } from '../../src/domain/permissions';
 import { beside, type Beside } from '../support/beside';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { startService, type Service } from '../support/service';
 
-const all = permissionsOf('management').map(({ type }) => type);
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 let service: Service;
@@ -19,7 +17,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   ({ tenantId } = await by.newTenant());
-  owner = await by.newApplication(tenantId, 'management', ...all);
+  owner = await by.newOwner(tenantId);
 });
 
 const to = (path: string, asking: AskOptions = {}): Promise<ApiResponse> =>

@@ -4,7 +4,7 @@ import { beside, type Beside } from '../support/beside';
 import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { sendRaw } from '../support/raw';
-import { startService, type Service } from '../support/service';
+import { loggedBy, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -13,12 +13,7 @@ const CANARY = 'canary name 7f3a';
 describe('every request', () => {
   let service: Service;
   let by: Beside;
-  const linesOf = (trace: string) =>
-    service
-      .stderr()
-      .split('\n')
-      .filter((line) => line.includes(trace))
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const linesOf = (trace: string) => loggedBy(service, trace);
   const call = (path: string, headers: Record<string, string> = {}, key = service.key) =>
     ask(`${service.url}${path}`, { key, headers });
 
@@ -28,13 +23,7 @@ describe('every request', () => {
   });
 
   describe('trace id', () => {
-    it.each([
-      'a',
-      'A-b_c.d:1-'.replace('_', '.'),
-      'x'.repeat(128),
-      '00000000-0000-4000-8000-000000000000',
-      'aB3'.repeat(20),
-    ])('%s is accepted unchanged', async (trace) => {
+    it.each(['A-b.c.d:1-', 'x'.repeat(128), 'aB3'.repeat(20)])('%s is accepted unchanged', async (trace) => {
       expect((await call('/permissions', { 'SVC-TRACE-ID': trace })).headers.get('svc-trace-id')).toBe(trace);
       const refused = await call('/nowhere', { 'svc-trace-id': trace });
       expect(refused.headers.get('svc-trace-id')).toBe(trace);
@@ -42,14 +31,11 @@ describe('every request', () => {
       await until(() => linesOf(trace).length > 0);
     });
 
-    it.each(['', ' ', 'a b', 'x'.repeat(129), 'a,b', '<script>', 'a/b', 'é', '{"a":1}'])(
-      '%j is replaced',
-      async (trace) => {
-        const response = await call('/nowhere', { 'SVC-TRACE-ID': trace });
-        expect(response.headers.get('svc-trace-id')).toMatch(UUID);
-        expect(response.json.trace_id).toBe(response.headers.get('svc-trace-id'));
-      },
-    );
+    it.each(['', 'a b', 'x'.repeat(129), 'a/b', 'é'])('%j is replaced', async (trace) => {
+      const response = await call('/nowhere', { 'SVC-TRACE-ID': trace });
+      expect(response.headers.get('svc-trace-id')).toMatch(UUID);
+      expect(response.json.trace_id).toBe(response.headers.get('svc-trace-id'));
+    });
 
     it('is generated, different each time, if the client sends none', async () => {
       const made = [await call('/permissions'), await call('/permissions')].map((response) =>

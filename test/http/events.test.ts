@@ -161,18 +161,13 @@ describe('raw events over HTTP', () => {
   const filters: readonly (readonly [string, readonly string[]])[] = [
     ['?type=TenantUpdated', ['TenantUpdated']],
     ['?trace_id=trace-1', ['TenantUpdated']],
-    ['?operation=read', ['TokenRead']],
     ['?entity_type=token&entity_id=tok_1', ['TokenCreated', 'TokenRead']],
-    ['?entity_type=token', ['TokenCreated', 'TokenRead']],
     ['?entity_type=Token&operation=read', ['TokenRead']],
-    ['?entity_id=tok_1', ['TokenCreated', 'TokenRead']],
-    ['?entity_type=tenant&entity_id=tok_1', []],
     ['?start_date=2099-01-01', []],
     ['?type=TokenCreated&limit=1', ['TokenCreated']],
   ];
   it.each([
     ['type=TenantUpdatet', 'type', 'is not known: did you mean TenantUpdated?'],
-    ['type=tenantupdated', 'type', 'is not known: did you mean TenantUpdated?'],
     [
       'operation=creat',
       'operation',
@@ -201,16 +196,11 @@ describe('raw events over HTTP', () => {
   });
 
   it.each([
-    ['text/event-stream', 'text/event-stream'],
     ['text/event-stream, */*', 'text/event-stream'],
     ['application/x-ndjson;q=0.5, TEXT/event-stream', 'text/event-stream'],
-    ['text/*', 'text/event-stream'],
     ['text/event-stream;q=0.5, application/x-ndjson', 'application/x-ndjson'],
     ['text/event-stream;q=0.1, */*', 'application/x-ndjson'],
     ['text/event-stream;q=0', 'application/x-ndjson'],
-    ['text/event-stream;q=0, */*', 'application/x-ndjson'],
-    ['text/event-stream-like', 'application/x-ndjson'],
-    ['application/json', 'application/x-ndjson'],
     ['*/*', 'application/x-ndjson'],
   ])('are sent to a client that accepts %s as %s', async (accept, type) => {
     const { status, headers } = await get('?limit=1', owner.key, { Accept: accept });
@@ -283,7 +273,7 @@ describe('raw events over HTTP', () => {
         ...options,
       );
 
-    it.each(['', '?limit=2', '?after=tenant:1', '?operation=read', '?after=tenant:0&limit=3'])(
+    it.each(['', '?operation=read', '?after=tenant:0&limit=3'])(
       'with %s are confirmed by audit check, beside the log and without it',
       async (query) => {
         const { text } = await get(query);

@@ -8,6 +8,17 @@ import { expectProblem } from '../support/problem';
 import { answersIn, converse } from '../support/raw';
 import { deferred, until } from '../support/waiting';
 
+/** A listener that is not the API. Without time limits it has those of the service. */
+const listenerFor = async (
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+  more: Pick<Parameters<typeof openListener>[1], 'timeouts' | 'onError'> = {},
+): Promise<Listener> => {
+  const names = { traceHeader: 'SVC-TRACE-ID', publicUrl: '', maxConnections: 1_000 };
+  const listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names, ...more });
+  isNotTheApi(listener.url);
+  return listener;
+};
+
 /** A listener with short timeouts, and clients that run into them. */
 describe('a connection', () => {
   const timeouts = { headersMs: 200, requestMs: 400, keepAliveMs: 100, silenceMs: 500 };
@@ -29,10 +40,7 @@ describe('a connection', () => {
   };
 
   beforeAll(async () => {
-    const names = { traceHeader: 'SVC-TRACE-ID', publicUrl: '', maxConnections: 1_000 };
-    const onError = (error: Error): void => void errors.push(error);
-    listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names, timeouts, onError });
-    isNotTheApi(listener.url);
+    listener = await listenerFor(handle, { timeouts, onError: (error) => void errors.push(error) });
   });
   beforeEach(() => {
     sockets = [];
@@ -87,13 +95,6 @@ describe('a connection', () => {
     expect(response!.headers.get('ratelimit')).toBe('"global";r=999;t=10');
     expect((await ask(`${listener.url}/`)).status).toBe(200);
     expect(complete).toEqual(['/']);
-  });
-
-  it('whose chunks trickle in is refused in time', async () => {
-    const start = 'PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
-    const { ms, answers } = await trickle(start, '1\r\nx\r\n');
-    expect(ms).toBeLessThan(LATEST_MS);
-    expectProblem(answers[0]!, { status: 408, code: 'request_too_slow' });
   });
 
   it('that is idle after a request is closed', async () => {
@@ -158,9 +159,7 @@ describe('pipelined requests', () => {
   };
 
   beforeAll(async () => {
-    const names = { traceHeader: 'SVC-TRACE-ID', publicUrl: '', maxConnections: 1_000 };
-    listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names });
-    isNotTheApi(listener.url);
+    listener = await listenerFor(handle);
   });
   beforeEach(() => {
     begun = [];
@@ -249,9 +248,7 @@ describe('a listener without time limits of its own', () => {
       ({ server } = request.socket as Socket & { readonly server: Server });
       response.end('{}');
     };
-    const names = { traceHeader: 'SVC-TRACE-ID', publicUrl: '', maxConnections: 1_000 };
-    const listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names });
-    isNotTheApi(listener.url);
+    const listener = await listenerFor(handle);
     await ask(`${listener.url}/`);
     await listener.close(0);
     expect(server).toMatchObject({
@@ -271,9 +268,7 @@ describe('a listener that closes', () => {
       request.resume();
       request.once('end', () => response.end('{}'));
     };
-    const names = { traceHeader: 'SVC-TRACE-ID', publicUrl: '', maxConnections: 1_000 };
-    const listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names });
-    isNotTheApi(listener.url);
+    const listener = await listenerFor(handle);
     const unused = converse(listener.url);
     const busy = converse(listener.url);
     busy.socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{');
@@ -294,8 +289,7 @@ describe('a listener that closes', () => {
       response.once('finish', () => (flushed = true));
       response.end(Buffer.alloc(length, 'x'));
     };
-    const names = { traceHeader: 'SVC-TRACE-ID', publicUrl: '', maxConnections: 1_000 };
-    const listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names });
+    const listener = await listenerFor(handle);
     const idle = converse(listener.url);
     idle.socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
     await until(() => idle.received().endsWith('{}'));

@@ -95,17 +95,12 @@ describe("the operator's page", () => {
     }
   });
 
-  it.each(['evil.example', 'evil.example:8081', '127.0.0.1.evil.example', 'localhost.evil.example', ''])(
-    'is not shown under the name %j, which another site could have pointed here',
-    async (host) => {
-      const [response] = await sendRaw(
-        service.operationsUrl,
-        `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
-      );
-      expect(response?.status).toBe(421);
-      expect(response?.text).not.toContain(service.folder);
-    },
-  );
+  it('is not shown under a name that another site could have pointed here', async () => {
+    const asked = 'GET / HTTP/1.1\r\nHost: localhost.evil.example\r\nConnection: close\r\n\r\n';
+    const [response] = await sendRaw(service.operationsUrl, asked);
+    expect(response?.status).toBe(421);
+    expect(response?.text).not.toContain(service.folder);
+  });
 });
 
 describe('a host of our own', () => {
@@ -125,6 +120,8 @@ describe('a host of our own', () => {
     '',
     ':8081',
     'evil.example',
+    'evil.example:8081',
+    'localhost.evil.example',
     'ops.internal.evil.example',
     '127.0.0.1.evil.example',
     '[evil]',

@@ -44,24 +44,12 @@ describe('a Tenant over HTTP', () => {
       expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
     });
 
-    it('returns the tenant of the key', async () => {
-      const other = await by.newTenant('Other');
-      expect((await call()).json.id).toBe(tenantId);
-      expect((await call({ key: other.key })).json).toMatchObject({ id: other.tenantId, name: 'Other' });
-    });
-
     it('answers HEAD with the same headers and no body', async () => {
       const whole = await call();
       const head = await call({ method: 'HEAD' });
       expect([head.status, head.text]).toEqual([200, '']);
       for (const name of ['etag', 'content-type', 'content-length', 'cache-control'])
         expect(head.headers.get(name)).toBe(whole.headers.get(name));
-    });
-
-    it('is the same with a trailing slash', async () => {
-      const slashed = await call({}, '/tenants/self/');
-      expect(slashed.status).toBe(200);
-      expect(slashed.json).toEqual((await call()).json);
     });
 
     it('ignores unknown query parameters', async () => {
@@ -91,25 +79,6 @@ describe('a Tenant over HTTP', () => {
       expect(updated.headers.get('etag')).toBe(`"${event.revision}"`);
     });
 
-    const off = { fingerprint_tokens: 'false', deduplicate_tokens: 'false' };
-    it.each([
-      ['absent settings', undefined, off],
-      ['null settings', null, off],
-      ['empty settings', {}, off],
-      ['one', { fingerprint_tokens: 'true' }, { ...off, fingerprint_tokens: 'true' }],
-      ['the other', { deduplicate_tokens: 'true' }, { ...off, deduplicate_tokens: 'true' }],
-      [
-        'both',
-        { fingerprint_tokens: 'true', deduplicate_tokens: 'true' },
-        { fingerprint_tokens: 'true', deduplicate_tokens: 'true' },
-      ],
-    ])('accepts %s', async (_, settings, expected) => {
-      const updated = await put({ name: 'Acme', settings });
-      expect(updated.status).toBe(200);
-      expect(updated.json.settings).toEqual(expected);
-      expect((await call()).json.settings).toEqual(expected);
-    });
-
     it('merges settings into the current ones', async () => {
       await put({ name: 'Acme', settings: { fingerprint_tokens: 'true' } });
       await put({ name: 'Acme', settings: { deduplicate_tokens: 'true' } });
@@ -129,27 +98,7 @@ describe('a Tenant over HTTP', () => {
       expect(last.map((event) => event.type)).toEqual(['TenantUpdated', 'TenantUpdated', 'TenantUpdated']);
     });
 
-    it('ignores read-only members', async () => {
-      const { status, json } = await put({
-        name: 'Kept',
-        id: NIL,
-        owner_id: 'x',
-        created_at: 1,
-      });
-      expect(status).toBe(200);
-      expect(json).toMatchObject({ id: tenantId, owner_id: NIL, name: 'Kept' });
-    });
-
-    it.each([
-      'x',
-      ' padded ',
-      '𝒳'.repeat(100),
-      'é'.repeat(200),
-      '"quoted" <b>',
-      'a\u0000b',
-      '名前',
-      '\u202e',
-    ])('accepts the name %j unchanged', async (name) => {
+    it.each([' padded ', '𝒳'.repeat(100), 'a\u0000b'])('accepts the name %j unchanged', async (name) => {
       expect((await put({ name })).json.name).toBe(name);
       expect((await call()).json.name).toBe(name);
     });
@@ -228,7 +177,7 @@ describe('a Tenant over HTTP', () => {
       expect(await by.count()).toBe(before);
     });
 
-    it.each(['0', 'W/0', '"0', '0"', "'0'", '"0" "1"', '', ',', '*, "0"'])('400 for %j', async (header) => {
+    it.each(['0', 'W/0', '"0', '"0" "1"', '', ',', '*, "0"'])('400 for %j', async (header) => {
       const before = await by.count();
       const response = await put({ name: 'B' }, { 'If-Match': header });
       expectProblem(response, { status: 400, code: 'validation_failed', fields: ['If-Match'] });

@@ -1,10 +1,8 @@
-import { permissionsOf } from '../../src/domain/permissions';
 import { beside } from '../support/beside';
 import { ask, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { startService, type Service } from '../support/service';
 
-const all = permissionsOf('management').map(({ type }) => type);
 const shop = { name: 'Shop', type: 'private', permissions: ['token:create'] };
 
 describe('the members of a body', () => {
@@ -18,7 +16,7 @@ describe('the members of a body', () => {
     service = await startService({ DEMO: 'false' });
     const session = await beside(service);
     const { tenantId } = await session.newTenant();
-    ({ key } = await session.newApplication(tenantId, 'management', ...all));
+    ({ key } = await session.newOwner(tenantId));
     application = (await send('POST', '/applications', shop)).json;
   });
 
@@ -108,21 +106,6 @@ describe('the members of a body', () => {
         { rules: ['must be empty: access rules are not supported'] },
       ]);
     }
-  });
-
-  /** What their types allow, as it is on the wire. */
-  it.each([
-    ['POST', '/applications', { ...shop, rules: [], expires_at: '2031-01-31T00:00:00Z', create_key: true }],
-    ['PUT', '/applications/:id', { name: 'Shop', permissions: ['token:create'], rules: [] }],
-    [
-      'PUT',
-      '/tenants/self',
-      { name: 'Acme', settings: { deduplicate_tokens: 'true', fingerprint_tokens: 'false' } },
-    ],
-    ['POST', '/applications/:id/keys', undefined],
-    ['POST', '/applications/:id/regenerate', undefined],
-  ])('of the request types of client libraries are accepted by %s %s', async (method, path, body) => {
-    expect((await send(method, path, body)).status).toBeLessThan(300);
   });
 
   it('are reported up to a bound', async () => {
