@@ -7,7 +7,7 @@ import { eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/log-under-test';
 
-const EVENTS = 100_000;
+const EVENTS = 20_000;
 /** One append. */
 const GROUP = 1_000;
 /** What one seek in a stream may read. */
@@ -36,7 +36,7 @@ describe('an event that is looked for by its id', () => {
       }
     };
     ledgerLog = { log: { ...log, readStream }, streams };
-  }, 60_000);
+  });
   afterAll(() => ledgerLog.log.close());
 
   /** A read model that has applied this many events of activity, one of them set aside. */

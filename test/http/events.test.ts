@@ -9,6 +9,7 @@ import { MAX_STREAMS_PER_TENANT } from '../../src/audit/open-streams';
 import { beside, type Beside } from '../support/beside';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
+import { following } from '../support/following';
 import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { fact, reportFacts } from '../support/reported-facts';
@@ -30,31 +31,6 @@ const linesOf = (text: string): readonly Record<string, never>[] =>
     .map((line) => JSON.parse(line) as Record<string, never>);
 const eventsIn = (text: string): readonly Event[] =>
   linesOf(text).filter((line) => 'id' in line) as unknown as readonly Event[];
-
-/** A stream that stays open, and the events received so far. */
-const following = async (url: string, key: string, headers: Record<string, string> = {}) => {
-  const stop = new AbortController();
-  const response = await fetch(url, { headers: { 'SVC-API-KEY': key, ...headers }, signal: stop.signal });
-  let text = '';
-  let isOver = false;
-  const reading = (async () => {
-    const decoder = new TextDecoder();
-    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>)
-      text += decoder.decode(chunk, { stream: true });
-  })()
-    .catch(() => undefined)
-    .finally(() => (isOver = true));
-  return {
-    response,
-    text: () => text,
-    isOver: () => isOver,
-    stop: async () => {
-      stop.abort();
-      await reading;
-    },
-    reading,
-  };
-};
 
 describe('raw events over HTTP', () => {
   let service: Service;

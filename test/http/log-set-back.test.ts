@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { openForWriting } from '../../src/sqlite/database';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
+import { following } from '../support/following';
 import { ask, type ApiResponse } from '../support/http';
 import { SQLITE_LOG } from '../support/log-under-test';
 import { found, scrape } from '../support/metrics';
@@ -168,34 +169,30 @@ describe('a running service whose log was rolled back', () => {
 
   it('ends with the reason and its own exit code, and so do open event streams and commands', () =>
     eachOf(async ({ service, key, place, commands, open }) => {
-      const { body } = await fetch(`${service.url}/events?follow=true`, { headers: { 'SVC-API-KEY': key } });
-      let streamed = '';
-      const ended = (async () => {
-        for await (const chunk of body!.pipeThrough(new TextDecoderStream())) streamed += chunk;
-      })();
+      const stream = await following(`${service.url}/events?follow=true`, key);
       const { id } = (await ask(`${service.url}/tenants/self`, { key })).json as { id: string };
-      const following = await Promise.all(
+      const followers = await Promise.all(
         commands.map((name) => followingCommand([name, '--tenant', id], place.env)),
       );
       expect((await rename(service, key, 'Kept')).status).toBe(200);
       expect(found(await scrape(service), 'tenant_ledger_event_log_up')).toBe(1);
       place.keep();
       expect((await rename(service, key, 'Lost')).status).toBe(200);
-      await until(() => streamed.includes('Lost'));
+      await until(() => stream.text().includes('Lost'));
       await until(() =>
-        following.every(({ printed }) => /Lost|Tenant updated[^]*Tenant updated/.test(printed())),
+        followers.every(({ printed }) => /Lost|Tenant updated[^]*Tenant updated/.test(printed())),
       );
       await place.setBack();
       await until(async () => (await ask(`${service.operationsUrl}/readyz`)).status === 503);
       await expectEnded(service);
-      await ended;
-      const last = streamed.trimEnd().split('\n').at(-1) ?? '';
+      await stream.reading;
+      const last = stream.text().trimEnd().split('\n').at(-1) ?? '';
       // On a busy machine, a restarted store may have been away for longer than a stream waits for it.
       const reason = expect.stringMatching(
         open === inStandIn ? /^log_(set_back|unavailable)$/ : /^log_set_back$/,
       );
       expect(JSON.parse(last)).toEqual({ end: { reason, position: expect.any(String) } });
-      for (const follower of following)
+      for (const follower of followers)
         expect(await follower.ended).toEqual({
           code: 3,
           stderr: expect.stringMatching(/The event log was rolled back.*\[log_set_back\]/s),

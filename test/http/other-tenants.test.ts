@@ -4,6 +4,7 @@ import type { Streams } from '../../src/event-log/streams';
 import { beside } from '../support/beside';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
+import { following } from '../support/following';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { openLogIn } from '../support/log-under-test';
 import { fact, reportFacts } from '../support/reported-facts';
@@ -108,17 +109,11 @@ const everyAnswer = async (url: string, key: string): Promise<ReadonlyMap<string
 };
 
 const ended = async (service: Service, key: string): Promise<string> => {
-  const response = await fetch(`${service.url}/events?follow=true`, { headers: { 'SVC-API-KEY': key } });
-  let text = '';
-  const reading = (async () => {
-    const decoder = new TextDecoder();
-    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>)
-      text += decoder.decode(chunk, { stream: true });
-  })();
-  await until(() => text.includes('tok_last'));
+  const stream = await following(`${service.url}/events?follow=true`, key);
+  await until(() => stream.text().includes('tok_last'));
   expect(await service.stop()).toBe(0);
-  await reading;
-  return text;
+  await stream.reading;
+  return stream.text();
 };
 
 describe('what a tenant sees while others write', () => {

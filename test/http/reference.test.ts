@@ -58,12 +58,15 @@ const shown = (html: string): string =>
 const plain = (markdown: string): string => markdown.replaceAll(/ ?` ?/g, ' ').replaceAll(/\s+/g, ' ').trim();
 const withoutSpaces = (text: string): string => text.replaceAll(/\s+/g, '');
 
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+
 describe('the API reference', () => {
-  let service: Service;
   let document: Document;
   let page: string;
   beforeAll(async () => {
-    service = await startService();
     document = (await ask(`${service.url}/openapi.json`)).json as Document;
     page = (await ask(`${service.url}/docs`)).text;
   });
@@ -170,10 +173,11 @@ describe('the API reference', () => {
   });
 
   it('links every problem of every call, with its headers, and describes the members of problems', () => {
-    for (const [, , { operationId, responses }] of operations())
+    const common = sectionOf('headers');
+    for (const [, , { operationId, responses }] of operations()) {
+      const section = sectionOf(operationId);
       for (const [status, { headers, content = {} }] of Object.entries(responses)) {
         if (Number(status) < 400) continue;
-        const section = sectionOf(operationId);
         const row = section.split('<tr>').find((one) => one.includes(`<td><code>${status}</code>`)) ?? '';
         const schemas = Object.values(content).flatMap(({ schema }) => schema.oneOf ?? [schema]);
         expect(schemas.length).toBeGreaterThan(0);
@@ -183,8 +187,9 @@ describe('the API reference', () => {
           expect(shown(row)).toContain(String(title?.const));
         }
         for (const name of Object.keys(headers))
-          expect(shown(row) + sectionOf('headers')).toMatch(new RegExp(`\\b${name}\\b`));
+          expect(shown(row) + common).toMatch(new RegExp(`\\b${name}\\b`));
       }
+    }
     const problems = Object.entries(document.components.schemas).filter(([name]) => name.endsWith('Problem'));
     const members = problems.flatMap(([, schema]) => membersIn(schema));
     const open = members.map(([name, schema]) => [name, { ...schema, const: undefined }] as const);
@@ -215,7 +220,6 @@ describe('the address in the samples', () => {
   };
 
   it('is the one that the page was opened at, and is kept out of shared caches', async () => {
-    const service = await startService();
     const { port } = new URL(service.url);
     expect(await addressIn(service.url)).toEqual({ address: service.url, cached: 'private, max-age=3600' });
     for (const [host, address] of [
@@ -226,22 +230,19 @@ describe('the address in the samples', () => {
     ] as const)
       expect((await addressIn(service.url, { Host: host })).address).toBe(address);
     expect((await addressIn(service.url, { 'X-Forwarded-Proto': 'https' })).address).toBe(service.url);
-    await service.stop();
   });
 
   it('is https if a trusted proxy says so', async () => {
-    const service = await startService({ TRUSTED_PROXIES: '127.0.0.0/8' });
+    const { url } = await startService({ TRUSTED_PROXIES: '127.0.0.0/8' });
     const headers = { Host: 'api.example.com', 'X-Forwarded-Proto': 'https' };
-    expect((await addressIn(service.url, headers)).address).toBe('https://api.example.com');
-    await service.stop();
+    expect((await addressIn(url, headers)).address).toBe('https://api.example.com');
   });
 
   it('is PUBLIC_URL if that is set', async () => {
-    const service = await startService({ PUBLIC_URL: 'https://api.example.com' });
-    expect(await addressIn(service.url, { Host: 'other.example.com' })).toEqual({
+    const { url } = await startService({ PUBLIC_URL: 'https://api.example.com' });
+    expect(await addressIn(url, { Host: 'other.example.com' })).toEqual({
       address: 'https://api.example.com',
       cached: 'public, max-age=3600',
     });
-    await service.stop();
   });
 });

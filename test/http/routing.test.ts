@@ -102,21 +102,4 @@ describe('a route with path parameters', () => {
     await ask('/things/42');
     expect(seen).toEqual(['/things/:id/parts/:part', '/things/:id', undefined]);
   });
-
-  it('supports 404, 405, HEAD and OPTIONS like any other', async () => {
-    expect((await ask('/things/1/parts')).status).toBe(404);
-    expect((await ask('/Things/1')).status).toBe(404);
-    const posted = await ask('/things/1/parts/2', 'POST');
-    expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
-    const options = await ask('/things/1', 'OPTIONS');
-    expect([options.status, options.headers.get('allow')]).toEqual([204, 'DELETE, OPTIONS']);
-    const own = await ask('/things/own', 'OPTIONS');
-    expect([own.status, own.headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS']);
-    for (const path of ['/things/own', '/things/own/']) {
-      const deleted = await ask(path, 'DELETE');
-      expect([deleted.status, deleted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
-    }
-    const head = await ask('/things/1/parts/2', 'HEAD');
-    expect([head.status, head.headers.get('content-length')]).toEqual([200, '21']);
-  });
 });

@@ -220,39 +220,4 @@ describe('ingest', () => {
     expect(await reported()).toHaveLength(21);
     expect(await reported(other)).toHaveLength(1);
   });
-
-  it('reports refused lines in their order, whatever the reason', async () => {
-    const [a, b] = [randomUUID(), randomUUID()];
-    const lines = [aFact(b), 'x', aFact(a), aFact(tenant), aFact(b), 'y', aFact(a)];
-    const { errors } = await take(lines);
-    expect(errors.map(([line]) => line)).toEqual([1, 2, 3, 5, 6, 7]);
-  });
-
-  it('produces the same rows as facts that others append to the log without metadata', async () => {
-    const { log, streams, projecting } = here.app;
-    const { id, type, data } = aFact(tenant, { type: 'CardCreated' });
-    const { position } = await log.append(
-      streams.activity(tenant),
-      [{ id, type, data, metadata: {} }],
-      'no_stream',
-    );
-    expect(await projecting.reached(position, 10_000)).toBe(true);
-    const [row] = await here.logs(tenant);
-    expect(row).toMatchObject({ id, entity_type: 'card', entity_id: 'tok_1', operation: 'create' });
-    expect(await here.usage(tenant)).toMatchObject({
-      token_report: {
-        metrics_by_type: { card: { count: 1, last_created_at: row?.created_at } },
-        monthly_active_tokens: 1,
-      },
-    });
-    expect(await projecting.isParked(tenant)).toBe(false);
-  });
-
-  it('accepts facts for a tenant whose log has its id in capitals', async () => {
-    const capitals = tenant.toUpperCase();
-    const fact = aFact(capitals, { data: { entityId: 'a', tenantId: capitals } });
-    expect(await take([fact])).toMatchObject({ accepted: 1, refused: 0 });
-    expect(await rowIds()).toEqual([fact.id]);
-    expect(await here.app.projecting.isParked(tenant)).toBe(false);
-  });
 });

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { createApplication } from '../../src/domain/applications';
 import { digestOf } from '../../src/ledger/api-key';
 import { earlierRequest } from '../../src/ledger/earlier-request';
-import { requestKey } from '../../src/ledger/remembered-requests';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import {
@@ -155,11 +154,6 @@ describe('remembered requests', () => {
     expect(Buffer.from(requests.packed().requests, 'base64')).toHaveLength(601 * 10);
     const found = await foundRequest(program, customer, 'two', two.idempotency);
     expect(found?.revision).toBe(3);
-  });
-
-  it('are separate for each Application', () => {
-    const request = { key: 'k', scope: 'PUT /tenants/self' };
-    expect(requestKey('a', request)).not.toBe(requestKey('b', request));
   });
 
   it('of two programs that write and save at the same time are all found by both and by a third', async () => {
