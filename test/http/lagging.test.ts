@@ -7,7 +7,7 @@ import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { fact, reportFacts } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
-import { stuckReadModel } from '../support/stuck';
+import { whileStuck } from '../support/stuck';
 import { until } from '../support/waiting';
 
 describe('a server with a read model that lags behind', () => {
@@ -21,20 +21,11 @@ describe('a server with a read model that lags behind', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  const stuckWhile = async (projection: string, work: () => Promise<void>): Promise<void> => {
-    const stuck = stuckReadModel(service.folder, projection);
-    try {
-      await work();
-    } finally {
-      stuck.release();
-    }
-  };
-
   it('does not refuse the key of a Tenant that `tenants` does not show yet', async () => {
     const tenantId = randomUUID();
     const { key, input } = newKey(tenantId);
     const get = () => ask(`${service.url}/tenants/self`, { key });
-    await stuckWhile('tenants', async () => {
+    await whileStuck(service.folder, 'tenants', async () => {
       await by.write(
         tenantId,
         createTenant({ name: 'New', ownerId: randomUUID(), includedMonthlyActiveTokens: 0 }),
@@ -51,7 +42,7 @@ describe('a server with a read model that lags behind', () => {
     const { tenantId } = await by.newTenant();
     const { key } = await by.newApplication(tenantId, 'management', 'log:read');
     const get = (operation: string) => ask(`${service.url}/events?operation=${operation}`, { key });
-    await stuckWhile('logs', async () => {
+    await whileStuck(service.folder, 'logs', async () => {
       const archived = fact('ActivityReported', 'c', { data: { entityType: 'card', operation: 'archive' } });
       const [id] = await reportFacts(service.folder, tenantId, [archived]);
       const { status, text } = await get('Archive');

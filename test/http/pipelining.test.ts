@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { monotonicMs } from '../../src/async/clock';
@@ -16,15 +15,9 @@ import { until } from '../support/waiting';
 describe('pipelined requests whose responses nobody reads', () => {
   const ADDRESSES = 4;
   const EACH = 990;
+  /** With more, the process would end. */
   const HEAP_MB = 96;
   let service: ServiceProcess;
-
-  /** The peak memory of the process in megabytes; unknown where there is no such file. */
-  const peakMb = (): number => {
-    const file = `/proc/${service.process.pid}/status`;
-    if (!existsSync(file)) return NaN;
-    return Number(/VmHWM:\s+([0-9]+) kB/.exec(readFileSync(file, 'utf8'))?.[1]) / 1_024;
-  };
 
   const silentClient = async (localAddress: string, bytes: string): Promise<Socket> => {
     const { hostname, port } = new URL(service.url);
@@ -62,13 +55,11 @@ describe('pipelined requests whose responses nobody reads', () => {
   });
 
   it('cost little memory, and are answered in order once somebody reads', async () => {
-    const before = peakMb();
     const get = `GET /logs?size=100 HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${service.key}\r\n\r\n`;
     const last = `GET /nowhere HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${service.key}\r\nConnection: close\r\n\r\n`;
     const bytes = `${get.repeat(EACH - 1)}${last}`;
     const clients = await Promise.all(addresses.map((address) => silentClient(address, bytes)));
     for (let times = 0; times < 20; times += 1) expect(await isServed()).toBe(true);
-    console.log(`pipelining: rss ${before.toFixed(0)} MB at most before, ${peakMb().toFixed(0)} MB after`);
     const [reading, ...others] = clients as [Socket, ...Socket[]];
     for (const socket of others) socket.destroy();
     const statuses: string[] = [];
@@ -84,13 +75,11 @@ describe('pipelined requests whose responses nobody reads', () => {
   });
 
   it('cost little memory if they are short and sent over many connections', async () => {
-    const before = peakMb();
     const bytes = 'GET / HTTP/1.1\r\n\r\n'.repeat(3_600);
     const clients = await Promise.all(
       Array.from({ length: 100 }, (_, at) => silentClient(addresses[at % ADDRESSES] ?? '', bytes)),
     );
     for (let times = 0; times < 20; times += 1) expect(await isServed()).toBe(true);
-    console.log(`pipelining: rss ${before.toFixed(0)} MB at most before, ${peakMb().toFixed(0)} MB after`);
     for (const client of clients) client.destroy();
     expect(await isServed()).toBe(true);
   });

@@ -6,7 +6,7 @@ import { beside, type Beside } from '../support/beside';
 import { ask, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { startService, type Service } from '../support/service';
-import { stuckReadModel } from '../support/stuck';
+import { whileStuck } from '../support/stuck';
 import { until } from '../support/waiting';
 
 type Customer = Awaited<ReturnType<Beside['newTenant']>>;
@@ -49,14 +49,7 @@ describe('a key used for reads at two servers on one data folder', () => {
   });
 
   describe('while the applications read model is stuck', () => {
-    const stuckWhile = async (work: () => Promise<void>): Promise<void> => {
-      const stuck = stuckReadModel(first!.folder, 'applications');
-      try {
-        await work();
-      } finally {
-        stuck.release();
-      }
-    };
+    const stuckWhile = (work: () => Promise<void>) => whileStuck(first!.folder, 'applications', work);
 
     it('that is invalidated in any way is refused for reads by both a second later; all other keys still work', async () => {
       const neighbour = await by.newTenant();

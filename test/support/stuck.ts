@@ -26,6 +26,20 @@ const withTrigger = (folder: string, projection: string, work: string): StuckRea
 export const stuckReadModel = (folder: string, projection: string): StuckReadModel =>
   withTrigger(folder, projection, `RAISE(ABORT, 'stuck')`);
 
+/** Does the work while a read model does not advance. */
+export const whileStuck = async (
+  folder: string,
+  projection: string,
+  work: () => Promise<void>,
+): Promise<void> => {
+  const stuck = stuckReadModel(folder, projection);
+  try {
+    await work();
+  } finally {
+    stuck.release();
+  }
+};
+
 /** Makes every commit of a read model slow: it takes most of a second of its thread by default. */
 export const slowReadModel = (folder: string, projection: string, steps = 2_000_000): StuckReadModel =>
   withTrigger(
