@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { LoggedEvent } from '../../src/event-log/event-log';
-import { closeLogs, followed, onStandIn, openOn, standIn } from '../support/event-store/logs';
+import { codeOf } from '../../src/fault';
+import { followed, onStandIn, openOn, standIn } from '../support/event-store/logs';
 import type { StandIn } from '../support/event-store/stand-in';
 import { storedLog } from '../support/event-store/stored-log';
 import { eventsOf, idsOf, someEvents } from '../support/events';
 import { refusedWith, until } from '../support/waiting';
-
-afterEach(closeLogs);
 
 const knownOf = ({ id, position }: LoggedEvent) => ({ eventId: id, position });
 
@@ -44,6 +43,8 @@ describe('the continuity of a log in the event store', () => {
     await until(async () => (await refusedWith(log.head())) === 'no refusal');
     expect(await log.continuity(last)).toBe('set_back');
     expect(await log.continuity(knownOf(all[7]!))).toBe('whole');
+    expect(await log.head()).toEqual(knownOf(all[7]!));
+    expect(idsOf(await eventsOf(log.readAll()))).toEqual(idsOf(all.slice(0, 8)));
   });
 
   it('stays broken when that node has grown past the event: another event is there, or none', async () => {
@@ -160,7 +161,7 @@ describe('the stream with the identity of the log', () => {
     prepare(server);
     return openOn(server.url, { prefix: '' }).then(
       () => 'opened',
-      (error: unknown) => (error as Error).message,
+      (error: unknown) => `${codeOf(error)}: ${(error as Error).message}`,
     );
   };
   const identity = randomUUID();
@@ -178,7 +179,9 @@ describe('the stream with the identity of the log', () => {
       },
     ],
   ])('is not taken for ours with an event %s', async (_, prepare) => {
-    expect(await opened(prepare)).toMatch(/belongs to another program. Choose a STREAM_PREFIX/);
+    expect(await opened(prepare)).toMatch(
+      /^log_unavailable: .*belongs to another program. Choose a STREAM_PREFIX/,
+    );
   });
 
   it('is not started again after it was deleted', async () => {
@@ -186,7 +189,7 @@ describe('the stream with the identity of the log', () => {
       put(server, 'LogMade', { identity });
       server.log.softDelete('log');
     };
-    expect(await opened(deleted)).toMatch(/^Stream log was deleted in the event store/);
+    expect(await opened(deleted)).toMatch(/^history_missing: Stream log was deleted in the event store/);
   });
 
   it('is ours if it starts with a LogMade event with a UUID', async () => {

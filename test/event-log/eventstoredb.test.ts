@@ -14,6 +14,8 @@ let standIn: StandIn | undefined;
 beforeAll(async () => {
   if (REAL === undefined) standIn = await startStandIn();
 });
+// Reads of all streams go through what earlier tests have left.
+afterEach(() => standIn?.log.restore(1));
 afterAll(() => standIn?.stop());
 
 const openAs = async (streams: Streams, made = {}): Promise<OpenedLog> => {

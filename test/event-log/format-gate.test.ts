@@ -4,6 +4,7 @@ import type { EventLog, NewEvent } from '../../src/event-log/event-log';
 import { formatGate } from '../../src/event-log/format-gate';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
+import { closeAfterwards } from '../support/closing';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { refusedWith } from '../support/waiting';
@@ -17,15 +18,10 @@ const older = (): NewEvent => keyAdded();
 const newer = (): NewEvent => keyAdded({ name: 'Nightly import' });
 
 describe('a log that holds events back', () => {
-  const logs: EventLog[] = [];
-  afterEach(async () => {
-    for (const log of logs.splice(0)) await log.close();
-  });
-
   const given = async (format: number) => {
     const made = { format };
     const log = await sqliteEventLog(freshFolder(), streamNames(), made);
-    logs.push(log);
+    closeAfterwards(log.close);
     let [asked, found] = [0, log.format];
     const counted: EventLog = {
       ...log,

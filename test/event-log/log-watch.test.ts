@@ -4,18 +4,15 @@ import { logWatch, type LogWatchDependencies } from '../../src/event-log/log-wat
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { codeOf, type Fault } from '../../src/fault';
+import { closeAfterwards } from '../support/closing';
 import { startStandIn } from '../support/event-store/stand-in';
 import { eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { openAppIn } from '../support/log-under-test';
 import { openForWriting } from '../../src/sqlite/database';
+import { passTime } from '../support/pass-time';
 import { refusedWith, until } from '../support/waiting';
 import { join } from 'node:path';
-
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
-});
 
 const streams = streamNames();
 
@@ -29,14 +26,14 @@ const watched = (log: EventLog, more: Partial<LogWatchDependencies> = {}) => {
     onLost: () => (lost += 1),
     ...more,
   });
-  closing.push(watch.stop);
+  closeAfterwards(watch.stop);
   return { watch, reports, lost: () => lost };
 };
 
 const aLog = async () => {
   const folder = freshFolder();
   const log = await sqliteEventLog(folder, streams);
-  closing.push(log.close);
+  closeAfterwards(log.close);
   const restoreTo = (position: number): void => {
     const db = openForWriting(join(folder, 'events.db'), 'FULL');
     db.exec(`DELETE FROM events WHERE position > ${position}`);
@@ -133,6 +130,9 @@ describe('a watched log', () => {
     let now: Continuity = 'replaced';
     const { watch, reports, lost } = await scripted(() => now);
     watch.start();
+    await until(() => reports.length === 1);
+    expect(lost()).toBe(0);
+    passTime(5_001);
     await until(() => lost() === 1);
     now = 'whole';
     await watch.check();
@@ -159,10 +159,10 @@ describe.each(['SQLite', 'the event store'])(
     it('is never considered rolled back', async () => {
       const folder = freshFolder();
       const store = kind === 'SQLite' ? undefined : await startStandIn();
-      if (store !== undefined) closing.push(() => store.stop());
+      if (store !== undefined) closeAfterwards(() => store.stop());
       const env = store === undefined ? {} : { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' };
       const app = await openAppIn(folder, env);
-      closing.push(() => app.close());
+      closeAfterwards(() => app.close());
       await app.projecting.start();
       let looks = 0;
       const checkpoint = async (): Promise<Head | undefined> => {

@@ -21,6 +21,7 @@ import { openForAppending } from '../../src/event-log/sqlite/log-file';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { verifyLog } from '../../src/event-log/verify-log';
+import { closeAfterwards } from '../support/closing';
 import { fillBusyLog } from '../support/busy-log';
 import { makeReadOnly, onDisk, whyNoDisks } from '../support/disks';
 import { someEvents } from '../support/events';
@@ -36,16 +37,12 @@ const APPENDS = BACKUPS;
 const streams = streamNames();
 const silent = (): void => undefined;
 
-const opened: EventLog[] = [];
 const open = async (folder: string): Promise<EventLog> => {
   const log = await sqliteEventLog(folder, streams);
-  opened.push(log);
+  // Also if the test fails: its writers would keep the process alive.
+  closeAfterwards(log.close);
   return log;
 };
-/** Also those of a test that failed: its writers would keep the process alive. */
-afterEach(async () => {
-  for (const log of opened.splice(0)) await log.close();
-});
 
 const withLog = async (count: number): Promise<string> => {
   const folder = freshFolder();
@@ -127,10 +124,25 @@ const contentsOf = (folder: string): Readonly<Record<string, string>> =>
     ]),
   );
 
-/** A backup of 30 events whose next run was killed while it was writing. */
-const killedBackup = async (): Promise<string> => {
-  const [source, backup] = [await withLog(30), freshFolder()];
+/** A log, and a finished backup of it. */
+const backedUp = async (count: number): Promise<{ source: string; backup: string }> => {
+  const [source, backup] = [await withLog(count), freshFolder()];
   await createBackup(source, backup, silent);
+  return { source, backup };
+};
+
+let finished: ReturnType<typeof backedUp> | undefined;
+/** A copy of a finished backup of 30 events. */
+const newBackup = async (): Promise<string> => {
+  finished ??= backedUp(30);
+  const copy = freshFolder();
+  cpSync((await finished).backup, copy, { recursive: true });
+  return copy;
+};
+
+/** One whose next run was killed while it was writing. */
+const killedBackup = async (): Promise<string> => {
+  const backup = await newBackup();
   const program = `
     const { DatabaseSync } = require(${JSON.stringify(require.resolve('@photostructure/sqlite'))});
     const db = new DatabaseSync(${JSON.stringify(join(backup, 'events.db'))});
@@ -148,12 +160,6 @@ const spoil = (path: string): void => {
   for (let at = bytes.indexOf('TokenCreated'); at >= 0; at = bytes.indexOf('TokenCreated', at + 1))
     writeSync(file, 'X', at);
   closeSync(file);
-};
-
-const newBackup = async (): Promise<string> => {
-  const [source, backup] = [await withLog(30), freshFolder()];
-  await createBackup(source, backup, silent);
-  return backup;
 };
 
 const readable: readonly (readonly [string, () => Promise<string>])[] = [
@@ -295,8 +301,7 @@ describe('a backup of a log in a folder', () => {
   );
 
   it('resumes where it was killed, and is unchanged until then', async () => {
-    const [source, backup] = [await withLog(300), freshFolder()];
-    await createBackup(source, backup, silent);
+    const { source, backup } = await backedUp(300);
     const log = await open(source);
     await fillBusyLog({ log, streams }, 2_500);
     await log.close();
@@ -337,8 +342,7 @@ describe('a backup of a log in a folder', () => {
   });
 
   it('is not continued while it is being verified', async () => {
-    const [source, backup] = [await withLog(20), freshFolder()];
-    await createBackup(source, backup, silent);
+    const { source, backup } = await backedUp(20);
     let beside: Promise<unknown> | undefined;
     await verifyBackup(backup, () => {
       beside ??= createBackup(source, backup, silent).catch((error: unknown) => error);
@@ -351,15 +355,13 @@ describe('a backup of a log in a folder', () => {
   });
 
   it('that has lost its events is not continued', async () => {
-    const [source, backup] = [await withLog(20), freshFolder()];
-    await createBackup(source, backup, silent);
+    const { source, backup } = await backedUp(20);
     edit(backup, 'DELETE FROM events WHERE position < 5');
     await expect(createBackup(source, backup, silent)).rejects.toEqual(refusal('backup_unusable'));
   });
 
   it('is written by one at a time: a second one, a verification and a restore are refused meanwhile', async () => {
-    const [source, backup] = [await withLog(20), freshFolder()];
-    await createBackup(source, backup, silent);
+    const { source, backup } = await backedUp(20);
     await fillBusyLog({ log: await open(source), streams }, 20);
     const others: Promise<unknown>[] = [];
     const made = await createBackup(source, backup, () => {
@@ -385,7 +387,6 @@ describe('a backup of a log in a folder', () => {
       `another ${name} of an event`,
       `UPDATE events SET ${name} = ${type === 'TEXT' ? `${name} || ' '` : `ifnull(${name}, 0) + 1000`} WHERE position = 7`,
     ]),
-    ['another event', `UPDATE events SET data = '{}' WHERE position = 7`],
     ['a removed event', 'DELETE FROM events WHERE position = 7'],
     ['a removed last event', 'DELETE FROM events WHERE position = (SELECT max(position) FROM events)'],
     [
@@ -394,8 +395,7 @@ describe('a backup of a log in a folder', () => {
     ],
     ['another identity', `UPDATE meta SET value = 'x' WHERE name = 'identity'`],
   ])('with %s is refused, and nothing is restored', async (_, sql) => {
-    const [source, backup, target] = [await withLog(20), freshFolder(), freshFolder()];
-    await createBackup(source, backup, silent);
+    const [backup, target] = [await newBackup(), freshFolder()];
     edit(backup, sql);
     await expect(verifyBackup(backup, silent)).rejects.toEqual(refusal('backup_unusable'));
     await expect(restoreBackup(backup, target, silent)).rejects.toEqual(refusal('backup_unusable'));
@@ -403,13 +403,12 @@ describe('a backup of a log in a folder', () => {
   });
 
   it('with an altered manifest, or a file that is not a database, is refused', async () => {
-    const [source, backup] = [await withLog(20), freshFolder()];
-    await createBackup(source, backup, silent);
+    const backup = await newBackup();
     const manifest = join(backup, 'manifest.json');
     const text = readFileSync(manifest, 'utf8');
     for (const altered of [
       text.replace(/"chain": "./, '"chain": "z'),
-      text.replace('"events": 20', '"events": 19'),
+      text.replace('"events": 30', '"events": 29'),
       '{}',
       'x',
     ]) {
@@ -422,8 +421,7 @@ describe('a backup of a log in a folder', () => {
   });
 
   it('is never continued with another log, with one that was rolled back, or in a folder of something else', async () => {
-    const [source, backup] = [await withLog(30), freshFolder()];
-    await createBackup(source, backup, silent);
+    const { source, backup } = await backedUp(30);
     await expect(createBackup(await withLog(40), backup, silent)).rejects.toThrow(
       'a backup of another event log',
     );
@@ -436,11 +434,5 @@ describe('a backup of a log in a folder', () => {
     await expect(createBackup(source, other, silent)).rejects.toThrow('contains notes.txt and no backup');
     await expect(createBackup(source, source, silent)).rejects.toThrow('contains events.db and no backup');
     expect(await verifyBackup(backup, silent)).toMatchObject({ events: 30 });
-  });
-
-  it('can be restored only into an empty folder', async () => {
-    const [source, backup] = [await withLog(10), freshFolder()];
-    await createBackup(source, backup, silent);
-    await expect(restoreBackup(backup, source, silent)).rejects.toEqual(refusal('restore_refused'));
   });
 });

@@ -4,20 +4,16 @@ import { randomUUID } from 'node:crypto';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { openForWriting } from '../../src/sqlite/database';
+import { closeAfterwards } from '../support/closing';
 import { eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { refusedWith } from '../support/waiting';
 
 const streams = streamNames();
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
-});
-
 const opened = async () => {
   const folder = freshFolder();
   const log = await sqliteEventLog(folder, streams);
-  closing.push(log.close);
+  closeAfterwards(log.close);
   const stream = streams.tenant(randomUUID());
   await log.append(stream, someEvents(10), 'no_stream');
   const all = await eventsOf(log.readAll());

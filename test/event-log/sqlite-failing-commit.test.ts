@@ -1,19 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type { EventLog } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { inTransaction, openForWriting } from '../../src/sqlite/database';
 import { startThread } from '../../src/async/thread';
+import { closeAfterwards } from '../support/closing';
 import { eventsOf, idsOf, someEvents } from '../support/events';
 import type { FailingAppenderData } from '../support/failing-appender-thread';
 import { freshFolder } from '../support/folders';
 import { refusedWith } from '../support/waiting';
-
-const logs: EventLog[] = [];
-afterEach(async () => {
-  for (const log of logs.splice(0)) await log.close();
-});
 
 const openFailing = async (how: FailingAppenderData['how']) => {
   const left = new Int32Array(new SharedArrayBuffer(4));
@@ -21,7 +16,7 @@ const openFailing = async (how: FailingAppenderData['how']) => {
   const log = await sqliteEventLog(freshFolder(), streamNames(), {
     appender: (at) => startThread(file, { ...at, how, left } satisfies FailingAppenderData),
   });
-  logs.push(log);
+  closeAfterwards(log.close);
   return { log, fail: (times: number): void => void Atomics.store(left, 0, times) };
 };
 

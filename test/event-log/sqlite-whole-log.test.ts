@@ -15,18 +15,14 @@ import { openAppender } from '../../src/event-log/sqlite/appender';
 import { sqliteEventLog, type Opening } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { messageOf } from '../../src/fault';
+import { closeAfterwards } from '../support/closing';
 import { eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { refusedWith } from '../support/waiting';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
-});
-
 const open = async (folder: string, prefix = '', opening: Opening = 'create') => {
   const log = await sqliteEventLog(folder, streamNames(prefix), { opening });
-  closing.push(() => log.close());
+  closeAfterwards(() => log.close());
   return log;
 };
 
@@ -140,7 +136,7 @@ describe('the place of a SQLite log', () => {
   const killed = (): string => {
     const [folder, from] = [freshFolder(), freshFolder()];
     const { appendGroup, close } = openAppender(fileIn(from));
-    closing.push(close);
+    closeAfterwards(close);
     const events = [{ id: randomUUID(), type: 'X', data: '{}', metadata: '{}' }];
     appendGroup([{ stream: `tenant-${randomUUID()}`, expected: 'no_stream', events }]);
     for (const ending of ['', '-wal']) copyFileSync(`${fileIn(from)}${ending}`, `${fileIn(folder)}${ending}`);
@@ -238,7 +234,7 @@ describe('the file of a SQLite log', () => {
     const stream = `tenant-${randomUUID()}`;
     await log.append(stream, someEvents(1), 'no_stream');
     const reader = new DatabaseSync(fileIn(folder));
-    closing.push(() => reader.close());
+    closeAfterwards(() => reader.close());
     reader.exec('BEGIN; SELECT * FROM events');
     await log.append(stream, someEvents(20), 0);
     const startedAt = performance.now();

@@ -11,6 +11,7 @@ import { openAppender } from '../../src/event-log/sqlite/appender';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';
 import { messageOf } from '../../src/fault';
+import { closeAfterwards } from '../support/closing';
 import { appendRacing } from '../support/appending-process';
 import { anEvent, eventsOf, idsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
@@ -36,27 +37,22 @@ eventLogContract('sqlite', (format) =>
 );
 
 describe('the SQLite event log', () => {
-  const closing: (() => unknown)[] = [];
-  afterEach(async () => {
-    for (const close of closing.splice(0)) await close();
-  });
-
   const openLog = async (folder: string): Promise<EventLog> => {
     const log = await sqliteEventLog(folder, streamNames());
-    closing.push(() => log.close());
+    closeAfterwards(() => log.close());
     return log;
   };
 
   const openFile = (folder: string): InstanceType<typeof DatabaseSync> => {
     const db = new DatabaseSync(join(folder, 'events.db'));
-    closing.push(() => db.isOpen && db.close());
+    closeAfterwards(() => db.isOpen && db.close());
     return db;
   };
 
   const startProcess = async (folder: string, stream: string, count: number): Promise<ChildProcess> => {
     const file = join(__dirname, '..', 'support', 'appending-process.js');
     const child = fork(file, [folder, stream, String(count)], { execArgv: [] });
-    closing.push(() => child.kill('SIGKILL'));
+    closeAfterwards(() => child.kill('SIGKILL'));
     await once(child, 'message');
     return child;
   };
@@ -69,14 +65,14 @@ describe('the SQLite event log', () => {
 
   it('has every commit on disk before it responds: synchronous is FULL, the journal is WAL', () => {
     const appender = openAppender(join(freshFolder(), 'events.db'));
-    closing.push(() => appender.close());
+    closeAfterwards(() => appender.close());
     expect(appender.db.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
     expect(appender.db.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
   });
 
   it('answers each request of a group separately', () => {
     const appender = openAppender(join(freshFolder(), 'events.db'));
-    closing.push(() => appender.close());
+    closeAfterwards(() => appender.close());
     const rows = (count: number) =>
       Array.from({ length: count }, () => ({ id: randomUUID(), type: 'X', data: '{}', metadata: '{}' }));
     const same = rows(1);
@@ -199,19 +195,6 @@ describe('the SQLite event log', () => {
     file.exec('DROP INDEX events_by_stream');
     await openLog(folder);
     expect(indexes()).toEqual([{ name: 'events_by_stream' }]);
-  });
-
-  it('can be shared by two adapters in one process', async () => {
-    const folder = freshFolder();
-    const [one, other] = [await openLog(folder), await openLog(folder)];
-    expect(await one.identity()).toBe(await other.identity());
-    const stream = `tenant-${randomUUID()}`;
-    const ids = await Promise.all([appendRacing(one, stream, 60), appendRacing(other, stream, 60)]);
-    for (const log of [one, other]) {
-      const events = await eventsOf(log.readStream(stream));
-      expect(events.map((event) => event.revision)).toEqual(Array.from({ length: 120 }, (_, i) => i));
-      expect(idsOf(events).toSorted()).toEqual(ids.flat().toSorted());
-    }
   });
 
   it('can be shared by several processes: no gap, nothing lost, no duplicates', async () => {
@@ -362,7 +345,7 @@ describe('the SQLite event log', () => {
   it('reports damage of the file as log_unavailable, whatever is read', async () => {
     const folder = freshFolder();
     const { log, streams } = await openIn(folder, streamNames());
-    closing.push(log.close);
+    closeAfterwards(log.close);
     const tenantId = randomUUID();
     const [stream, other] = [streams.activity(tenantId), streams.tenant(tenantId)];
     await log.append(other, someEvents(300), 'no_stream');

@@ -3,32 +3,25 @@ import { createHash, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { OperatorEvent } from '../../src/domain/events';
 import { encode } from '../../src/event-log/codec';
-import { copyLog } from '../../src/event-log/copy';
 import type { NewEvent } from '../../src/event-log/event-log';
 import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { verifyLog, type EarlierHistory, type VerifiedLog } from '../../src/event-log/verify-log';
+import { closeAfterwards } from '../support/closing';
 import { fillBusyLog } from '../support/busy-log';
 import { freshFolder } from '../support/folders';
 import { anEvent, eventsOf, someEvents } from '../support/events';
 import { sampleOf } from '../support/samples';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
-});
-
 type Place = LedgerLog & { readonly file: InstanceType<typeof DatabaseSync> };
 
-const open = async (prefix = ''): Promise<Place> => {
-  const [folder, streams] = [freshFolder(), streamNames(prefix)];
+const open = async (): Promise<Place> => {
+  const [folder, streams] = [freshFolder(), streamNames()];
   const log = await sqliteEventLog(folder, streams);
   const file = new DatabaseSync(join(folder, 'events.db'));
-  closing.push(
-    () => file.close(),
-    () => log.close(),
-  );
+  closeAfterwards(() => log.close());
+  closeAfterwards(() => file.close());
   return { log, streams, file };
 };
 
@@ -98,14 +91,6 @@ describe('verification of a log', () => {
       found: 0,
       digest: createHash('sha256').digest('hex'),
     });
-  });
-
-  it('gives a copy the same digest, under any prefix', async () => {
-    const [from, to] = [await filled(80), await open('to.')];
-    const { digest } = await copyLog(from, to, { quietMs: 5, follow: false, onProgress: () => undefined });
-    const [one, other] = [await verify(from), await verify(to)];
-    expect([one.digest, other.digest]).toEqual([digest.source, digest.source]);
-    expect(await verify(to, one)).toMatchObject({ earlier: 'unchanged', found: 0 });
   });
 
   it('reports a gap', async () => {

@@ -4,24 +4,19 @@ import { streamNames } from '../../src/event-log/streams';
 import { fault } from '../../src/fault';
 import { retrying } from '../../src/ingest/retry';
 import { onceAppender } from '../../src/ingest/append-once';
-import { closeLogs, onStandIn } from '../support/event-store/logs';
+import { closeAfterwards } from '../support/closing';
+import { onStandIn } from '../support/event-store/logs';
 import { anEvent, eventsOf, someEvents } from '../support/events';
 import { randomOf } from '../support/facts';
 import { freshFolder } from '../support/folders';
 import { seed, seeded } from '../support/property';
-
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
-  await closeLogs();
-});
 
 const logs: readonly [string, () => Promise<EventLog>][] = [
   [
     'SQLite',
     async () => {
       const log = await sqliteEventLog(freshFolder(), streamNames());
-      closing.push(() => log.close());
+      closeAfterwards(() => log.close());
       return log;
     },
   ],

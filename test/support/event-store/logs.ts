@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { EventLog, LoggedEvent } from '../../../src/event-log/event-log';
 import { eventStoreDbEventLog } from '../../../src/event-log/eventstoredb/eventstoredb-event-log';
 import { streamNames, type Streams } from '../../../src/event-log/streams';
+import { closeAfterwards } from '../closing';
 import { startStandIn, type StandIn, type StandInOptions } from './stand-in';
 
 /** A log of our own on a server, closed at the end of the test. */
@@ -20,15 +21,9 @@ interface LogOptions {
   readonly warnings?: string[];
 }
 
-const closing: (() => unknown)[] = [];
-
-export const closeLogs = async (): Promise<void> => {
-  for (const close of closing.splice(0).toReversed()) await close();
-};
-
 export const standIn = async (input: StandInOptions = {}): Promise<StandIn> => {
   const server = await startStandIn(input);
-  closing.push(() => server.stop());
+  closeAfterwards(() => server.stop());
   return server;
 };
 
@@ -39,7 +34,7 @@ export const openOn = async (
   const streams = streamNames(prefix);
   const onError = (what: string): void => void warnings.push(what);
   const log = await eventStoreDbEventLog(url, streams, { waitMs, onError });
-  closing.push(() => log.close());
+  closeAfterwards(() => log.close());
   return { log, streams, warnings, aStream: () => streams.tenant(randomUUID()) };
 };
 
@@ -57,7 +52,7 @@ export const followed = (log: EventLog): { readonly seen: readonly LoggedEvent[]
   const ended = (async () => {
     for await (const batch of log.readAll({ follow: true, signal: abort.signal })) seen.push(...batch);
   })();
-  closing.push(() => {
+  closeAfterwards(() => {
     abort.abort();
     return ended;
   });
