@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { monotonicMs, pause } from '../../src/async/clock';
+import { pause } from '../../src/async/clock';
 import type { LiveGeneration } from '../../src/projecting/live-generations';
 import type { Projecting } from '../../src/projecting/projecting';
 import { prune, unusedGenerations } from '../../src/projecting/prune';
@@ -10,7 +10,9 @@ import {
 } from '../../src/projecting/active-generations';
 import { damaged } from '../../src/read-models/damage';
 import { generationName, generationRemoved, type GenerationId } from '../../src/read-models/read-models';
+import { passTime } from '../support/pass-time';
 import { seed, seeded } from '../support/property';
+import { randomFrom } from '../support/random';
 import { until } from '../support/waiting';
 import { lineCollections, plainLines } from './lines';
 import { liveOf } from '../support/generations';
@@ -19,7 +21,6 @@ import {
   liveIn,
   numbersIn,
   projectInto,
-  randomFrom,
   replayHarness,
   someTenants,
   type ReplayHarness,
@@ -72,7 +73,7 @@ describe('the active generations', () => {
     const harness = await replayHarness();
     const [tenantId = ''] = await someTenants(harness);
     const active = await openActiveGenerations([lines], harness.readModels, harness.log);
-    await pause(1_100);
+    passTime(1_100);
     expect(active.isUpToDate()).toBe(false);
     expect(active.projected()).toEqual([]);
     await expect(active.refresh()).rejects.toThrow('has no live generation');
@@ -197,16 +198,16 @@ describe('the active generations', () => {
     await someTenants(harness);
     await harness.catchUp();
     const readModels = await openReadModels(harness.folder);
-    let pollMs = 0;
+    let tookMs = 0;
     const state: typeof readModels.state = async () => {
       const found = await readModels.state();
-      await pause(pollMs);
+      passTime(tookMs);
       return found;
     };
     const active = await openActiveGenerations([lines], { ...readModels, state }, harness.log);
     expect(active.isUpToDate()).toBe(true);
     await readModels.requestRetry();
-    pollMs = 1_100;
+    tookMs = 1_100;
     await active.refresh();
     expect(active.isUpToDate()).toBe(false);
   });
@@ -287,10 +288,6 @@ describe('a switch', () => {
     openActiveGenerations([lines], await openReadModels(harness.folder), harness.log);
   const appliedIn = async (active: ActiveGenerations): Promise<string> =>
     (await active.live()[0]?.generation.control())?.applied ?? '';
-  const passed = (ms: number): Promise<void> => {
-    const end = monotonicMs() + ms;
-    return until(() => monotonicMs() > end);
-  };
 
   it('made while a write waits is waited for as well', async () => {
     const { harness, project, switchTo, write } = await withTwo();
@@ -330,7 +327,7 @@ describe('a switch', () => {
     const active = await elsewhere(harness);
     expect(active.isUpToDate()).toBe(true);
     await switchTo(1);
-    await passed(1_100);
+    passTime(1_100);
     expect(namesOf(active.live())).toEqual(['lines_v1_2']);
     await upToDate(active);
     expect(namesOf(active.live())).toEqual(['lines_v1_1']);
@@ -347,7 +344,7 @@ describe('a switch', () => {
     };
     const active = await openActiveGenerations([lines], { ...readModels, state }, harness.log);
     await switchTo(1);
-    await passed(1_100);
+    passTime(1_100);
     isAway = true;
     await expect(active.refresh()).rejects.toThrow('The store is away.');
     expect(active.isUpToDate()).toBe(false);
@@ -396,7 +393,7 @@ describe('a switch', () => {
     const position = await write();
     await project(2);
     await switchTo(1);
-    await passed(1_100);
+    passTime(1_100);
     const shown = upToDate(active).then(() => appliedIn(active));
     await turn();
     await project(1);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Projector } from '../../projections/projector';
 import { compare, type Difference } from '../../src/projecting/compare';
 import { PARKED, type Generation, type Write } from '../../src/read-models/read-models';
+import { closeAfterwards } from '../support/closing';
 import { storeUnderTest } from '../support/store-under-test';
 import { createAndOpen } from '../support/generations';
 
@@ -30,14 +31,9 @@ const writesOf = (): Write[] =>
     })),
   ).flat();
 
-const closers: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0)) await close();
-});
-
 const filled = async (writes: readonly Write[]): Promise<Generation> => {
   const readModels = await storeUnderTest(undefined, {});
-  closers.push(readModels.close);
+  closeAfterwards(readModels.close);
   const id = { projection: projector.name, version: 1, generation: 'one' };
   const generation = await createAndOpen(readModels, id, projector.collections, 'log');
   expect(await generation.commit(0, { position: '1', eventId: 'e' }, writes)).toBe(true);

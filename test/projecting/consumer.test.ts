@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { EventLog, LoggedEvent, Position, ReadFrom } from '../../src/event-log/event-log';
 import type { Batch } from '../../src/projecting/batch';
 import { consumer, type Batches, type Consumer } from '../../src/projecting/consumer';
+import { closeAfterwards } from '../support/closing';
 import { until } from '../support/waiting';
-import { closeAfterwards, created, openLog, streams, turn, updated, type TestLog } from './harness';
+import { created, openLog, streams, turn, updated, type TestLog } from './harness';
 
 const BATCH_EVENTS = 1_024;
 const TENANT = randomUUID();
@@ -100,7 +101,7 @@ describe('followers of the log', () => {
     await log.record(STREAM, created(), ...Array.from({ length: 700 }, (_, i) => updated(`before ${i}`)));
     const { follow } = openConsumer(log);
     const half = (await log.head())?.position as Position;
-    const last = String(Number(half) + 12_000).padStart(half.length, '0');
+    const last = String(Number(half) + 6_000).padStart(half.length, '0');
     const speeds = [
       { after: undefined, slowness: 0 },
       { after: undefined, slowness: 40 },
@@ -109,7 +110,7 @@ describe('followers of the log', () => {
       { after: String(300).padStart(half.length, '0'), slowness: 3 },
     ];
     const all = Promise.all(speeds.map(({ after, slowness }) => take(follow, after, last, slowness)));
-    for (let i = 0; i < 60; i++)
+    for (let i = 0; i < 30; i++)
       await log.record(STREAM, ...Array.from({ length: 200 }, (_, j) => updated(`${i} ${j}`)));
     const taken = await all;
     for (const [i, { after }] of speeds.entries()) expect(taken[i]).toEqual(await idsIn(log, after));
@@ -140,14 +141,6 @@ describe('followers of the log', () => {
     await stuck.next();
     expect(await take(follow, undefined, last)).toEqual(await idsIn(plain));
     await stuck.return?.();
-  });
-
-  it('can start with an empty log', async () => {
-    const log = await openLog();
-    const taking = take(openConsumer(log).follow, undefined, '0000000000000002');
-    await log.record(STREAM, created());
-    await log.record(STREAM, updated('a'));
-    expect(await taking).toEqual(await idsIn(log));
   });
 
   it('can be ahead of the consumer, and wait for what follows', async () => {

@@ -2,23 +2,25 @@ import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import type { Position } from '../../src/event-log/event-log';
 import { batchOf, type Batch } from '../../src/projecting/batch';
-import { type ParkedTenant, parkedTenants } from '../../src/projecting/parked-tenants';
 import { retryDue } from '../../src/projecting/retry-parked';
 import { project } from '../../src/projecting/projection-run';
 import type { Generation, ReadModels } from '../../src/read-models/read-models';
+import { closeAll } from '../support/closing';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
 import { seed, seeded } from '../support/property';
+import { randomFrom, type Random } from '../support/random';
 import { storeName } from '../support/store-name';
 import { storeUnderTest } from '../support/store-under-test';
 import { until } from '../support/waiting';
 import { lineCollections, linesProjector, plainLines, type Happened } from './lines';
 import {
-  closeAll,
+  allOf,
   created,
   documentsOf,
   openLog,
   openReadModels,
+  parkedIn,
   runOf,
   streams,
   turn,
@@ -28,18 +30,6 @@ import type { TestLog, GivenEvent } from './harness';
 import { createAndOpen } from '../support/generations';
 
 const ID = { projection: 'lines', version: 1, generation: 'one' };
-
-type Random = () => number;
-
-const randomFrom = (start: number): Random => {
-  let state = start >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-};
 
 /** What may happen to a tenant. `strange` is readable by the new program only, `alien` by none. */
 const kinds = ['updated', 'plan', 'key', 'revoke', 'strange', 'alien', 'activity'] as const;
@@ -193,12 +183,13 @@ const runProjector = async ({
   }
 };
 
-const parkedIn = async (generation: Generation) => {
-  const parked: Record<string, Pick<ParkedTenant, 'position' | 'program'>> = {};
-  for await (const { tenant_id, position, program } of parkedTenants(generation))
-    parked[tenant_id] = { position, program };
-  return parked;
-};
+const stoppedIn = async (generation: Generation) =>
+  Object.fromEntries(
+    (await parkedIn(generation)).map(({ tenant_id, position, program }) => [
+      tenant_id,
+      { position, program },
+    ]),
+  );
 
 const plainParked = (history: readonly Happened[], program: string) => {
   const first = new Map<string, string>();
@@ -249,7 +240,7 @@ const follow = async ({ first, second, seed: own, projectors }: Course): Promise
       await Promise.all([recording, ...lives]);
       const seen = history.map((event) => asSeenBy(program, event));
       expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(seen));
-      expect(await parkedIn(generation)).toEqual(plainParked(seen, program));
+      expect(await stoppedIn(generation)).toEqual(plainParked(seen, program));
       expect((await generation.control()).to?.position).toBe((await log.head())?.position);
     }
   } finally {
@@ -292,9 +283,7 @@ describe('projecting', () => {
     const projector = linesProjector();
     const generation = await createAndOpen(readModels, ID, projector.collections, 'log');
     const run = runOf(projector, generation, log);
-    const all = async function* (after: Position | undefined) {
-      for await (const batch of log.readAll({ after })) yield batchOf(batch, streams);
-    };
+    const all = allOf(log);
     const expectPlain = async () =>
       expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(history));
     return { log, record, history, readModels, generation, run, all, expectPlain };

@@ -5,6 +5,9 @@ import { monotonicMs } from '../../src/async/clock';
 import type { Appended, EventLog, NewEvent } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
+import { batchOf } from '../../src/projecting/batch';
+import type { Batches } from '../../src/projecting/consumer';
+import { parkedTenants, type ParkedTenant } from '../../src/projecting/parked-tenants';
 import { openProjecting, type Projecting } from '../../src/projecting/projecting';
 import type { ProjectionRun } from '../../src/projecting/projection-run';
 import {
@@ -15,6 +18,7 @@ import {
   type Target,
 } from '../../src/read-models/read-models';
 import { openForWriting } from '../../src/sqlite/database';
+import { closeAfterwards } from '../support/closing';
 import { freshFolder } from '../support/folders';
 import { storeName } from '../support/store-name';
 import { storeUnderTest } from '../support/store-under-test';
@@ -58,15 +62,6 @@ export interface TestLog extends EventLog {
   /** Deletes revisions from the file, as a damaged disk or a careless edit would. */
   lose(stream: string, ...revisions: readonly number[]): void;
 }
-
-const closers: (() => Promise<unknown>)[] = [];
-export const closeAll = async (): Promise<void> => {
-  for (const close of closers.splice(0).toReversed()) await close();
-};
-afterEach(closeAll);
-
-/** Closes it when the test ends, in reverse order of opening. */
-export const closeAfterwards = (close: () => Promise<unknown>): void => void closers.push(close);
 
 const lastRevision = async (log: EventLog, stream: string): Promise<number> => {
   let last = -1;
@@ -177,6 +172,18 @@ export const runOf = (
   setAside: { event: () => false, gapBefore: () => false },
   moved: () => undefined,
 });
+
+/** The batches of a log, as the consumer makes them. */
+export const allOf = (log: EventLog): Batches =>
+  async function* (after) {
+    for await (const batch of log.readAll({ after })) yield batchOf(batch, streams);
+  };
+
+export const parkedIn = async (generation: Scanner): Promise<readonly ParkedTenant[]> => {
+  const parked: ParkedTenant[] = [];
+  for await (const tenant of parkedTenants(generation)) parked.push(tenant);
+  return parked;
+};
 
 /** Every document of a generation, under `<tenant> <collection> <key>`. */
 export const documentsOf = async (

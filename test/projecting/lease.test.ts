@@ -1,7 +1,6 @@
 import { keptLeases } from '../../src/projecting/lease';
 import type { Leases } from '../../src/read-models/read-models';
-import { pause } from '../../src/async/clock';
-import { until } from '../support/waiting';
+import { passTime } from '../support/pass-time';
 
 /** Leases of a store that may be away, and that others may hold. */
 const fakeStore = (leaseMs: number) => {
@@ -24,7 +23,7 @@ describe('leases that a process keeps', () => {
     const kept = keptLeases(leases, ['a', 'b'], () => undefined);
     for (let i = 0; i < 5; i += 1) expect(await kept.hold()).toEqual(new Set(['a', 'b']));
     expect(store.requests).toBe(1);
-    await pause(520);
+    passTime(520);
     await kept.hold();
     expect(store.requests).toBe(2);
   });
@@ -35,13 +34,14 @@ describe('leases that a process keeps', () => {
     const kept = keptLeases(leases, ['a', 'b'], (what) => void warnings.push(what));
     await kept.hold();
     store.isAway = true;
-    await pause(520);
+    passTime(520);
     expect(await kept.hold()).toEqual(new Set(['a', 'b']));
     expect(warnings).toEqual(['The leases a, b cannot be renewed.']);
-    await pause(520);
+    passTime(520);
     expect(await kept.hold()).toEqual(new Set());
     store.isAway = false;
-    await until(async () => (await kept.hold()).size === 2, 2_000);
+    passTime(1_000);
+    expect((await kept.hold()).size).toBe(2);
   });
 
   it('that others hold are tried once in a while', async () => {
@@ -52,7 +52,8 @@ describe('leases that a process keeps', () => {
     await kept.hold();
     expect(store.requests).toBe(1);
     store.others.clear();
-    await until(async () => (await kept.hold()).has('b'), 3_000);
+    passTime(1_000);
+    expect((await kept.hold()).has('b')).toBe(true);
     expect(store.requests).toBe(2);
   });
 

@@ -129,15 +129,3 @@ export const liveIn = async (readModels: ReadModels, version = 1): Promise<strin
   const live = liveOf(await readModels.state(), { name: 'lines', version });
   return live === undefined ? undefined : numbered(generationName(live));
 };
-
-/** A random number generator that can be restarted from its seed. */
-export type Random = () => number;
-export const randomFrom = (seed: number): Random => {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-};

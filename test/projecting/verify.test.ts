@@ -5,12 +5,13 @@ import type { Difference } from '../../src/projecting/compare';
 import { setAside } from '../../src/projecting/set-aside';
 import { verify, type Verified } from '../../src/projecting/verify';
 import type { DocumentKey, Generation } from '../../src/read-models/read-models';
+import { closeAll } from '../support/closing';
 import { freshFolder } from '../support/folders';
 import { seed, seeded } from '../support/property';
 import { deferred } from '../support/waiting';
 import { plainLines } from './lines';
 import { edit, headOf, lines, projectInto, replayHarness, someTenants, type ReplayHarness } from './replay';
-import { closeAll, created, openProcess, openReadModels, streams, turn, updated } from './harness';
+import { created, openProcess, openReadModels, streams, turn, updated } from './harness';
 
 const ACTOR = { type: 'user', id: randomUUID() } as const;
 

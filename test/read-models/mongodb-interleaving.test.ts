@@ -1,4 +1,5 @@
 import type { Collection, Document } from '../../projections/projector';
+import { pause } from '../../src/async/clock';
 import { mongoConnection, type MongoConnection } from '../../src/mongodb/connection';
 import {
   newGeneration,
@@ -10,6 +11,8 @@ import {
 import { describeMongodb } from '../support/mongodb/databases';
 import { mongodbBehindProxy, readModelsOn, type DisturbedMongodb } from '../support/mongodb-under-test';
 import { storedOf } from '../support/generations';
+import { seed } from '../support/property';
+import { randomFrom, type Random } from '../support/random';
 
 /**
  * Three projectors project the same events into one generation. They are killed before and after any of their writes,
@@ -18,7 +21,6 @@ import { storedOf } from '../support/generations';
  * removed in the meantime and must stay removed; their numbers are not reused. Replacing documents with `$lte` instead
  * of `$lt` would go unnoticed, and is harmless: a commit writes the same documents whoever writes them.
  */
-const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 const ROUNDS = Number(process.env['ROUNDS'] ?? 1);
 const GENERATIONS = 10;
 /** Per round. A driver needs some time to find the primary again. */
@@ -26,18 +28,6 @@ const DISTURBANCES = 30;
 const EVENTS = 40;
 const LOG = 'log';
 const KILLED = 'killed here';
-
-type Random = () => number;
-
-const randomFrom = (seed: number): Random => {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-};
 
 interface Happened {
   readonly position: number;
@@ -151,8 +141,6 @@ interface Run {
   readonly events: readonly Happened[];
 }
 
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
 /** Set when the test ends, however it ends, so that nothing keeps retrying. */
 const stopped = { isStopped: false };
 
@@ -233,7 +221,7 @@ describeMongodb('three projectors of one generation in MongoDB', () => {
   };
   beforeAll(async () => {
     server = await mongodbBehindProxy();
-    const random = randomFrom(SEED);
+    const random = randomFrom(seed);
     const slow = { type: 'slow', ms: 3 } as const;
     server.faults.add({ command: WRITES, when: () => random() < 0.2, times: Infinity, action: slow });
   });
@@ -245,7 +233,7 @@ describeMongodb('three projectors of one generation in MongoDB', () => {
   const startProjectors = () =>
     Promise.all(
       [1, 2, 3].map(async (i) => {
-        const random = randomFrom(SEED + i);
+        const random = randomFrom(seed + i);
         const onWrite = (): void => {
           if (random() < 0.02) throw new Error(KILLED);
         };
@@ -279,11 +267,11 @@ describeMongodb('three projectors of one generation in MongoDB', () => {
     };
     const runs: Run[] = [];
     for (let i = 0; i < GENERATIONS; i += 1)
-      runs.push({ id: await newId(), events: someEvents(randomFrom(SEED + 1_000 * round + i)) });
+      runs.push({ id: await newId(), events: someEvents(randomFrom(seed + 1_000 * round + i)) });
     const removed = [await newId(), await newId()];
     let isOver = false;
     server.roundTrips.reset();
-    const disturbing = disturb(server, randomFrom(SEED + round), () => isOver);
+    const disturbing = disturb(server, randomFrom(seed + round), () => isOver);
     await projectAll(projectors, runs, removed).finally(() => (isOver = true));
     await disturbing;
 
@@ -299,7 +287,7 @@ describeMongodb('three projectors of one generation in MongoDB', () => {
   };
 
   it(
-    `produce the result of a plain fold, even if killed at any write or cut off from the server (${ROUNDS * GENERATIONS} runs, SEED=${SEED})`,
+    `produce the result of a plain fold, even if killed at any write or cut off from the server (${ROUNDS * GENERATIONS} runs, SEED=${seed})`,
     async () => {
       const projectors = await startProjectors();
       for (let round = 0; round < ROUNDS; round += 1) await runRound(projectors, round);

@@ -98,18 +98,6 @@ describe('read models in SQLite files', () => {
     return { process: started, line: line.toString().trim(), ended };
   };
 
-  it('count one write point for each document, for the control state and for the end', async () => {
-    const { onWrite, reached } = countedFailure();
-    const readModels = openIn(freshFolder(), { writer: inThreadWriter({ onWrite }) });
-    const generation = await createAndOpen(readModels, id, collections, 'log');
-    await generation.commit(0, undefined, [
-      count('a', 1),
-      count('b', 1),
-      { ...count('c', 1), document: undefined },
-    ]);
-    expect(reached()).toBe(3 + 2);
-  });
-
   it('close a generation that another process has removed', async () => {
     const folder = freshFolder();
     const requests: string[] = [];

@@ -7,6 +7,7 @@ import { PARKED, STREAMS } from '../../src/read-models/read-models';
 import { condition } from '../../src/async/condition';
 import { freePort } from '../support/free-port';
 import { logOf, openAppIn } from '../support/log-under-test';
+import { randomFrom } from '../support/random';
 
 /**
  * Clients write while the server is killed again and again. Every acknowledged write must be in the log exactly once,
@@ -49,17 +50,6 @@ export interface Outcome {
   readonly live: readonly unknown[];
   readonly rebuilt: readonly unknown[];
 }
-
-/** A small seeded generator (mulberry32), so that a campaign can be repeated from its seed. */
-const seeded = (seed: number) => {
-  let state = seed;
-  return (): number => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-};
 
 interface Write {
   readonly name: string;
@@ -140,7 +130,7 @@ export const crashCampaign = async (
   start: Start,
   log: Log = logOf(folder),
 ): Promise<Outcome> => {
-  const random = seeded(seed);
+  const random = randomFrom(seed);
   const ports = { PORT: await freePort(), OPS_PORT: await freePort() };
   const env = { DATA_DIR: folder, ...ports, LOG_LEVEL: 'info', ...log };
   const url = `http://127.0.0.1:${env.PORT}`;
