@@ -15,6 +15,7 @@ import { evolve } from '../../src/domain/tenant-folding';
 import type { Decide, Tenant } from '../../src/domain/tenant';
 import type { Reader } from '../../projections/projector';
 import { byOperator } from '../support/given';
+import { seed, seeded } from '../support/property';
 import { USER, given, of, OTHER_TENANT, recorded, TENANT, time, type Given } from './given';
 
 const findKeyStanding = async (
@@ -47,7 +48,6 @@ const expirySet: TenantEvent = {
   type: 'KeyExpirySet',
   data: { keyId: KEY, applicationId: APP, expiresAt: time(88) },
 };
-const tenantDeleted: TenantEvent = { type: 'TenantDeleted', data: {} };
 
 const NEVER = '9999-12-31T23:59:59.999Z';
 const asCreated = {
@@ -117,25 +117,6 @@ describe('the applications projection', () => {
       expect(await parked(OTHER_TENANT)).toBeUndefined();
     },
   );
-
-  it.each<[KeyStatus['status'], string, TenantEvent[]]>([
-    ['unknown', 'no key', [appCreated]],
-    ['valid', 'KeyAdded', [appCreated, keyAdded()]],
-    ['valid', 'an expiry in the future', [appCreated, keyAdded(time(51))]],
-    ['expired', 'an expiry now', [appCreated, keyAdded(time(50))]],
-    ['revoked', 'KeyRevoked', [appCreated, keyAdded(), revoked]],
-    [
-      'revoked',
-      'KeyRevoked and everything else',
-      [appCreated, keyAdded(time(3)), revoked, appDeleted, tenantDeleted],
-    ],
-    ['application_deleted', 'ApplicationDeleted', [appCreated, keyAdded(), appDeleted]],
-    ['tenant_deleted', 'TenantDeleted', [appCreated, keyAdded(), tenantDeleted]],
-  ])('says %s, given %s', async (status, _, events) => {
-    const { reader } = await given(applications, ...events);
-    expect((await findKeyStanding(reader, TENANT, DIGEST, time(50))).status).toBe(status);
-    expect((await findKeyStanding(reader, OTHER_TENANT, DIGEST, time(50))).status).toBe('unknown');
-  });
 });
 
 /** One step of a random history. Steps that the domain refuses are skipped. */
@@ -221,11 +202,8 @@ const shown = (found: KeyStatus) => {
   return { status: found.status, application: { id, type, permissions } };
 };
 
-const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
-
 describe('after random histories', () => {
-  it('the read models agree with the domain', async () => {
-    console.log(`projections: SEED=${SEED}`);
+  it(seeded('the read models agree with the domain'), async () => {
     const seen = new Set<string>();
     const property = fc.asyncProperty(steps, fc.boolean(), async (all, ended) => {
       const end = { kind: 'end', app: 0, key: 0, flag: false };
@@ -288,7 +266,7 @@ describe('after random histories', () => {
         ...(now.status === 'deleted' ? { deleted_at: expect.any(String) } : {}),
       });
     });
-    await fc.assert(property, { seed: SEED, numRuns: 60 });
+    await fc.assert(property, { seed, numRuns: 60 });
     expect([...seen].toSorted()).toEqual([
       'application_deleted',
       'expired',

@@ -374,27 +374,6 @@ describe('a row of the log', () => {
     ]);
   });
 
-  it('names no actor if there is none', async () => {
-    const [row] = await rowsOf(await projected(logs, loggedOf([recorded('CardUsed')])));
-    expect(Object.keys(row!)).not.toEqual(expect.arrayContaining([expect.stringContaining('actor')]));
-  });
-
-  it('is not found by its trace if it is outside the dates', async () => {
-    const events = [0, 1, 2].map((n) =>
-      recorded('CardUsed', { metadata: { traceId: 'trace-1' }, recordedMs: START + n }),
-    );
-    const reader = await projected(logs, loggedOf(events));
-    const rows = await rowsOf(reader);
-    const [newest, middle] = rows.map((row) => row.created_at);
-    const found = async (filter: LogFilter) =>
-      idsOf((await findLogs(reader, TENANT, { filter, page: 1, size: 9 })).rows);
-    const traceId = 'trace-1';
-    expect(await found({ traceId })).toEqual(idsOf(rows));
-    expect(await found({ traceId, start: middle, end: newest })).toEqual(idsOf(rows.slice(1, 2)));
-    expect(await found({ traceId, start: newest })).toEqual(idsOf(rows.slice(0, 1)));
-    expect(await found({ traceId, end: middle })).toEqual(idsOf(rows.slice(2)));
-  });
-
   it('omits a trace id that is too long to be queried', async () => {
     const traced = (length: number) => recorded('CardUsed', { metadata: { traceId: 'x'.repeat(length) } });
     const rows = await rowsOf(await projected(logs, loggedOf([traced(128), traced(129)])));
@@ -477,59 +456,5 @@ describe('a walk that continues in another generation', () => {
           expect(idsOf(await walkLogs(after, TENANT, filter, limit, last))).toEqual(left.slice(0, limit));
         }
     }
-  });
-});
-
-describe('the entity types of a tenant', () => {
-  const seen = (entityType: string): HistoryEvent => ({
-    tenantId: TENANT,
-    type: 'ActivityReported',
-    data: { entityId: 'a', entityType, operation: 'seen' },
-    recordedMs: START,
-  });
-
-  it('are listed up to a thousand besides the built-in ones, in order of occurrence, and counted', async () => {
-    const names = Array.from({ length: 1_200 }, (_, n) => `Type${1_200 - n}`);
-    const events = loggedOf([seen('card'), ...names.map(seen), seen('Token'), seen('type5')]);
-    const { types, total } = await listEntityTypes(await projected(logs, events, [700]), TENANT);
-    const known = ['application', 'bank', 'card', 'proxy', 'reactor', 'tenant', 'token'];
-    const first = names.slice(0, 1_000).map((name) => name.toLowerCase());
-    expect(types.map(({ value }) => value)).toEqual([...known, ...first].toSorted());
-    expect(total).toBe(1_207);
-  });
-});
-
-describe('ten thousand events in one millisecond', () => {
-  const COUNT = 10_000;
-  const events = loggedOf(
-    Array.from({ length: COUNT }, (_, i) => ({
-      tenantId: TENANT,
-      type: i % 4 === 0 ? 'CardRead' : 'TokenRead',
-      data: { entityId: `e${i % 100}` },
-      recordedMs: START,
-      id: idOf(i),
-    })),
-  );
-  const newestFirst = events.toReversed();
-  let reader: Reader;
-  beforeAll(async () => {
-    reader = await projected(logs, events, [2_048]);
-  });
-
-  it.each<[string, LogFilter, (event: LoggedEvent, index: number) => boolean]>([
-    ['plain', {}, () => true],
-    ['by type', { entityType: 'card' }, (event) => event.type === 'CardRead'],
-    ['by entity', { entityId: 'e8' }, (event) => (event.data as { entityId: string }).entityId === 'e8'],
-    ['from that millisecond on', { start: iso(START), end: iso(START + 1) }, () => true],
-    ['before it', { end: iso(START) }, () => false],
-    ['after it', { start: iso(START + 1) }, () => false],
-  ])('are all there, in order, once: %s', async (_, filter, matches) => {
-    const expected = idsOf(newestFirst.filter(matches));
-    expect(await cursorWalk(reader, filter, 97)).toEqual(expected);
-    const middle = Math.ceil(expected.length / 200);
-    const found = await findLogs(reader, TENANT, { filter, page: Math.max(1, middle), size: 100 });
-    expect(found.total).toBe(expected.length);
-    const from = Math.max(0, middle - 1) * 100;
-    expect(idsOf(found.rows)).toEqual(expected.slice(from, from + 100));
   });
 });
