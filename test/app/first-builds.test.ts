@@ -2,16 +2,13 @@ import { projections } from '../../projections/projections';
 import { openApp, type App } from '../../src/app/app';
 import { buildMissing } from '../../src/app/first-builds';
 import { readConfiguration, type Configuration } from '../../src/configuration';
+import { closeAfterwards } from '../support/closing';
 import { freshFolder } from '../support/folders';
 import { fillLargeLog } from '../support/large-log';
 import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 
-const EVENTS = 20_000;
-
-const closers: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0).toReversed()) await close();
-});
+/** The fewest that are built in threads of their own. */
+const EVENTS = 10_000;
 
 const openOn = async (
   events: number,
@@ -20,7 +17,7 @@ const openOn = async (
   const DATA_DIR = await fillLargeLog(freshFolder(), events);
   const configuration = readConfiguration({ ...env, DATA_DIR });
   const app = await openApp(configuration, () => undefined);
-  closers.push(app.close);
+  closeAfterwards(app.close);
   return { configuration, app };
 };
 
@@ -46,7 +43,7 @@ const expectBuilt = async (opened: Awaited<ReturnType<typeof openOn>>): Promise<
   expect(built.map(({ isLive }) => isLive)).toEqual(projections.map(() => true));
 
   await app.projecting.start();
-  closers.push(app.projecting.stop);
+  closeAfterwards(app.projecting.stop);
   const head = await app.log.head();
   expect(await app.projecting.reached(head?.position ?? '', 10_000)).toBe(true);
   expect(await generationsOf(app)).toEqual(built);
@@ -71,7 +68,7 @@ describe('read models that no earlier program had', () => {
   });
 
   it('are kept as far as they were built when the start is stopped, and resumed', async () => {
-    const opened = await openOn(EVENTS);
+    const opened = await openOn(2 * EVENTS);
     const stop = new AbortController();
     const building = build(opened, stop.signal);
     while ((await generationsOf(opened.app)).length < projections.length)

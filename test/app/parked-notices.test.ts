@@ -96,26 +96,19 @@ describe('the notices about parked tenants', () => {
     expect(takeNotices()).toEqual([]);
   });
 
-  it('report which tenants are blocked from decisions, and which no longer are', async () => {
+  it('report which tenants are blocked from decisions, and which no longer are', () => {
+    jest.useFakeTimers();
     const { notices, takeNotices } = recordNotices();
     const unreadable = [{ ...blocked('one'), position: null }];
-    let looks = 0;
-    const looked = (count: number) =>
-      new Promise<void>((resolve) => {
-        looks = 0;
-        notices.watch(() => {
-          looks += 1;
-          if (looks === count) resolve();
-          return unreadable;
-        });
-      });
-    await looked(2);
+    notices.watch(() => unreadable);
+    jest.advanceTimersByTime(2_000);
     expect(takeNotices()).toEqual([['warn', unreadable[0], UNREADABLE]]);
     unreadable.pop();
-    await looked(1);
-    await new Promise(setImmediate);
+    notices.watch(() => unreadable);
+    jest.advanceTimersByTime(1_000);
     expect(takeNotices()).toEqual([
       ['info', { tenant_id: 'one' }, 'The history of a tenant can be read again.'],
     ]);
+    jest.useRealTimers();
   });
 });

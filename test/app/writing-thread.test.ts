@@ -5,18 +5,14 @@ import { openApp, type App } from '../../src/app/app';
 import { pause } from '../../src/async/clock';
 import { readConfiguration, type Configuration } from '../../src/configuration';
 import { writingThread } from '../../src/app/writing-thread';
+import { closeAfterwards } from '../support/closing';
 import { freshFolder } from '../support/folders';
 import { stuckReadModel } from '../support/stuck';
 import { until } from '../support/waiting';
 
 const LONG = 20_000;
 /** How many facts nobody has projected yet. */
-const BACKLOG = Number(process.env['BACKLOG'] ?? 20_000);
-
-const closers: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0).toReversed()) await close();
-});
+const BACKLOG = Number(process.env['BACKLOG'] ?? 10_000);
 
 const tenantCreated = {
   id: randomUUID(),
@@ -40,7 +36,7 @@ const factsOf = (count: number) =>
 
 const openWriting = async (configuration: Configuration, onError: (what: string, error: unknown) => void) => {
   const app = await openApp(configuration, onError, { writing: writingThread(configuration, { onError }) });
-  closers.push(app.close);
+  closeAfterwards(app.close);
   return app;
 };
 
@@ -79,13 +75,13 @@ describe('the writing thread', () => {
     const onError = (what: string): void => void warnings.push(what);
     const moves: string[] = [];
     const thread = writingThread(configuration, { onError });
-    closers.push(thread.close);
+    closeAfterwards(thread.close);
     thread.project((generation) => void moves.push(generation));
     await until(() => warnings.length >= 2);
     expect(warnings[0]).toBe('Projecting cannot begin and is tried again.');
 
     const app = await openApp(configuration, onError);
-    closers.push(app.close);
+    closeAfterwards(app.close);
     const tenantId = randomUUID();
     const { position } = await app.log.append(app.streams.tenant(tenantId), [tenantCreated], 'no_stream');
     // False until the thread has created the read models.
@@ -103,7 +99,7 @@ describe('the writing thread', () => {
     const created = await app.log.append(app.streams.tenant(tenantId), [tenantCreated], 'no_stream');
     expect(await app.projecting.reached(created.position, LONG)).toBe(true);
     const { close } = stuckReadModel(configuration.DATA_DIR, 'logs');
-    closers.push(async () => close());
+    closeAfterwards(async () => close());
     const lags = [];
     for (let revision = 0; revision < 10; revision += 1) {
       const expected = revision === 0 ? 'no_stream' : 100 * revision - 1;

@@ -112,14 +112,14 @@ describeMongodb('a MONGODB_URL that does not work', () => {
       PORT: '0',
       OPS_PORT: '0',
       MONGODB_URL: `mongodb://user:${PASSWORD}@127.0.0.1:1/x`,
-      MONGODB_WAIT_SECONDS: '3',
+      MONGODB_WAIT_SECONDS: '1',
     });
     expect(ended).toMatchObject({ code: 1, stdout: '' });
     const lines = ended.stderr.trim().split('\n');
     expect(lines.at(-1)).toMatch(
-      /^tenant-ledger: MongoDB at 127\.0\.0\.1:1\/x could not be reached within 3 s\. /,
+      /^tenant-ledger: MongoDB at 127\.0\.0\.1:1\/x could not be reached within 1 s\. /,
     );
-    expect(lines[0]).toContain('Waiting for MongoDB at 127.0.0.1:1/x, 3 s at most.');
+    expect(lines[0]).toContain('Waiting for MongoDB at 127.0.0.1:1/x, 1 s at most.');
     expect(ended.stderr).not.toContain(PASSWORD);
     expect(readdirSync(folder)).toEqual([]);
   });

@@ -323,7 +323,7 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
     const limitsAt = async ({ operationsUrl }: Service) =>
       ((await ask(`${operationsUrl}/readyz`)).json as { limits: { trouble?: string } }).limits;
     await mongo.shut();
-    for (const [at, service] of running.entries()) {
+    const expectWhatItCan = async (service: ServiceProcess, at: number): Promise<void> => {
       const read = await timed(ask(self(service), customer));
       expect([read.status, Number(read.headers.get('retry-after')) > 0]).toEqual([503, true]);
       expect(read.ms).toBeLessThan(2_200);
@@ -336,7 +336,8 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
       expect((await ask(`${service.url}/applications`, customer)).status).toBe(503);
       const metrics = await ask(`${service.operationsUrl}/metrics`);
       expect(metrics.text).toContain('\ntenant_ledger_event_log_up 1\n');
-    }
+    };
+    await Promise.all(running.map(expectWhatItCan));
     const body = { name: 'While it was away', type: 'management', permissions: ['tenant:update'] };
     const made = await ask(`${running[0]!.url}/applications`, { method: 'POST', key: customer.key, body });
     expect([made.status, made.headers.get('svc-read-pending')]).toEqual([201, 'true']);
