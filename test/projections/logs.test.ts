@@ -230,7 +230,7 @@ const filterOf = (asked: Question, rows: readonly NaiveRow[]): LogFilter => {
 };
 
 describe('the logs of any history', () => {
-  const histories = fc.array(act, { maxLength: 40 });
+  const histories = fc.array(act, { maxLength: 40, size: 'max' });
 
   it(seeded('are numbered, dated and typed as they happened, in batches of any size'), async () => {
     await fc.assert(
@@ -273,7 +273,7 @@ describe('the logs of any history', () => {
       fc.asyncProperty(
         histories,
         batchSizes,
-        fc.array(question, { minLength: 1, maxLength: 30 }),
+        fc.array(question, { minLength: 1, maxLength: 30, size: 'max' }),
         async (acts, sizes, questions) => {
           const events = happened(acts);
           const reader = await projected(logs, events, sizes);
@@ -372,6 +372,22 @@ describe('a row of the log', () => {
         created_at: iso(START),
       },
     ]);
+  });
+
+  it('is not found by its trace if it is outside the dates', async () => {
+    const events = [0, 1, 2].map((n) =>
+      recorded('CardUsed', { metadata: { traceId: 'trace-1' }, recordedMs: START + n }),
+    );
+    const reader = await projected(logs, loggedOf(events));
+    const rows = await rowsOf(reader);
+    const [newest, middle] = rows.map((row) => row.created_at);
+    const found = async (filter: LogFilter) =>
+      idsOf((await findLogs(reader, TENANT, { filter, page: 1, size: 9 })).rows);
+    const traceId = 'trace-1';
+    expect(await found({ traceId })).toEqual(idsOf(rows));
+    expect(await found({ traceId, start: middle, end: newest })).toEqual(idsOf(rows.slice(1, 2)));
+    expect(await found({ traceId, start: newest })).toEqual(idsOf(rows.slice(0, 1)));
+    expect(await found({ traceId, end: middle })).toEqual(idsOf(rows.slice(2)));
   });
 
   it('omits a trace id that is too long to be queried', async () => {
