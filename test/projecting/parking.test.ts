@@ -132,19 +132,6 @@ describe('a bad event', () => {
     expect((await findTenant(process.reader('tenants'), bad))?.name).toBe('after');
   });
 
-  it('in a stream that is not ours affects nobody', async () => {
-    const log = await openLog();
-    const { good } = names();
-    await log.record(streams.tenant(good), created());
-    for (const stream of ['operator', `tenant-${good}-x`, `x-tenant-${good}`, `tenant-${good.toUpperCase()}`])
-      log.plant(stream, { type: 'TenantUpdated', data: 'no json' });
-    const { position } = await log.record(streams.tenant(good), updated('after'));
-    const process = await openProcess(log, await openReadModels(log.folder), projections);
-    await process.catchUp(position, 10_000);
-    for (const { generation } of process.live) expect(await parkedIn(generation)).toEqual([]);
-    expect((await findTenant(process.reader('tenants'), good))?.name).toBe('after');
-  });
-
   it('is shown in the status', async () => {
     const log = await openLog();
     const { bad } = names();

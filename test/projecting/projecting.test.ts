@@ -285,25 +285,6 @@ describe('catching up', () => {
     expect(await server.reached(position, LONG)).toBe(true);
     expect(server.warnings).toContain('The registry of the read models cannot be followed. away');
   });
-
-  it('does no harm beside a process that projects', async () => {
-    const log = await openLog();
-    const folder = join(log.folder, 'read-models');
-    const lines = linesProjector();
-    const server = await openProcess(log, await openReadModels(folder), [lines]);
-    const other = await openReadModels(folder);
-    /** A command that believes that it holds the lease. */
-    const command = await openProcess(log, { ...other, lease: async (whats) => new Set(whats) }, [lines]);
-    await server.start();
-    const history: Happened[] = [];
-    for (let i = 0; i < 40; i++) {
-      const recorded = i === 0 ? created() : updated(`${i}`);
-      const { position } = await log.record(STREAM, recorded);
-      history.push({ tenantId: TENANT, type: recorded.type, position, bad: false });
-      expect(await command.catchUp(position, LONG)).toBe(true);
-    }
-    expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(history));
-  });
 });
 
 describe('waiting for progress', () => {

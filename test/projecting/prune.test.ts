@@ -79,25 +79,6 @@ describe('prune', () => {
     expect(await unusedIn(harness, newer)).toHaveLength(2);
   });
 
-  it('keeps a generation that became live while the operator was asked to confirm', async () => {
-    const harness = await withTwo();
-    const unused = await unusedIn(harness);
-    expect(await harness.readModels.makeLive(nth(1), nth(2).generation)).toBe(true);
-    expect(await pruneFound(harness.readModels, unused)).toEqual([]);
-    expect(await liveIn(harness.readModels)).toBe('lines_v1_1');
-    const { generation } = await harness.live();
-    expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(harness.history));
-  });
-
-  it('keeps a generation that a rebuild resumed while the operator was asked to confirm', async () => {
-    const harness = await withTwo();
-    await create(harness);
-    const unused = await unusedIn(harness);
-    await harness.readModels.lease(['rebuild lines'], 'somebody');
-    expect(await pruneFound(harness.readModels, unused)).toEqual([]);
-    expect(await numbersIn(harness.readModels)).toHaveLength(3);
-  });
-
   it('keeps a generation that became live just before its removal', async () => {
     const harness = await withTwo();
     const racing: ReadModels = {

@@ -79,13 +79,7 @@ export const replayHarness = async (
       return one;
     },
     rebuild: (projector = lines, options = {}) =>
-      rebuild(dependencies, projector, {
-        acceptDifferences: true,
-        acceptParked: false,
-        onStep: () => undefined,
-        onDifference: () => undefined,
-        ...options,
-      }),
+      rebuild(dependencies, projector, { acceptDifferences: true, ...options }),
   };
 };
 

@@ -191,19 +191,6 @@ describe('verify', () => {
     });
   });
 
-  it('of one tenant with more than a page of documents covers all of them', async () => {
-    const harness = await replayHarness();
-    const tenants = [randomUUID(), randomUUID(), randomUUID()].toSorted();
-    for (const tenantId of tenants)
-      await harness.record(tenantId, created(), ...Array.from({ length: 1_100 }, () => updated('a')));
-    const { generation } = await harness.catchUp();
-    const own = harness.history.filter((event) => event.tenantId === tenants[1]);
-    const last = { tenantId: tenants[1] as string, collection: 'rows', key: own.at(-1)?.position ?? '' };
-    await edit(generation, last, undefined);
-    const { found } = await verified(harness, { tenantId: tenants[1] as string });
-    expect(found.map(nameOf)).toEqual([nameOf(last)]);
-  });
-
   it('reports a parked tenant as parked, not as different', async () => {
     const harness = await replayHarness();
     const [tenantId = '', other = ''] = await someTenants(harness);

@@ -1,8 +1,9 @@
 import type { Collection, Document, Query } from '../../projections/projector';
 import { yieldToEventLoop } from '../../src/async/clock';
 import { fault } from '../../src/fault';
-import type { Checkpoint, Generation, Reader, ReadModels, Write } from '../../src/read-models/read-models';
+import type { Checkpoint, Generation, Reader, Write } from '../../src/read-models/read-models';
 import { cachingReader } from '../../src/read-models/caching-reader';
+import { closeAfterwards } from '../support/closing';
 import { freshFolder } from '../support/folders';
 import { storeUnderTest } from '../support/store-under-test';
 import { createAndOpen } from '../support/generations';
@@ -35,13 +36,12 @@ const counted = (reader: Reader) => {
 };
 
 describe('readers with a cache', () => {
-  let opened: ReadModels[];
   let here: ReturnType<typeof counted>;
   let there: Generation;
   let n: number;
   const open = async (folder: string): Promise<Generation> => {
     const readModels = await storeUnderTest(folder);
-    opened.push(readModels);
+    closeAfterwards(readModels.close);
     return createAndOpen(readModels, ID, collections, LOG);
   };
   /** By another process, as far as the reader can tell. */
@@ -53,15 +53,11 @@ describe('readers with a cache', () => {
   const write = (text: string): Promise<void> =>
     commit({ tenantId: TENANT, collection: 'notes', key: 'one', document: { shelf: 'a', text } });
   beforeEach(async () => {
-    opened = [];
     const folder = freshFolder();
     here = counted((await open(folder)).reader);
     there = await open(folder);
     ({ n } = await there.control());
     await write('first');
-  });
-  afterEach(async () => {
-    for (const readModels of opened) await readModels.close();
   });
 
   const asking =

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Document } from '../../projections/projector';
 import { generationName, type GenerationId } from '../../src/read-models/read-models';
 import { monotonicMs, pause } from '../../src/async/clock';
+import { closeAfterwards } from '../support/closing';
 import { countedFailure } from '../support/counted-failure';
 import type { Gate } from '../support/gate';
 import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
@@ -33,13 +34,13 @@ describeMongodb('the port of read models', () =>
 );
 
 describeMongodb('read models in MongoDB', () => {
-  const opened: { close(): Promise<void> }[] = [];
-  afterEach(async () => {
-    for (const resource of opened.splice(0)) await resource.close();
-  });
+  /** The connection that others use is named first. */
+  const closing = (...resources: readonly { close(): Promise<void> }[]): void => {
+    for (const { close } of resources) closeAfterwards(close);
+  };
   const openIn: typeof openMongodb = async (...parts) => {
     const readModels = await openMongodb(...parts);
-    opened.push(readModels);
+    closing(readModels);
     return readModels;
   };
   const openBoth = async () => {
@@ -48,7 +49,7 @@ describeMongodb('read models in MongoDB', () => {
   };
   const connect = async (place: string) => {
     const connection = await connectMongodb(mongodbUrl(place));
-    opened.push(connection);
+    closing(connection);
     return connection;
   };
 
@@ -139,7 +140,7 @@ describeMongodb('read models in MongoDB', () => {
     const { url, ...gate } = await mongodbBehindProxy();
     const connection = await connectMongodb(url);
     const readModels = await readModelsOn(connection);
-    opened.push(readModels, connection);
+    closing(connection, readModels);
     const generation = await createAndOpen(readModels, id('notes'), collections, LOG);
     await generation.commit(0, at(1), [note(ONE, 'a', { shelf: 'a', place: 1, moment: 'm' })]);
     return { gate, reader: generation.reader };
@@ -179,7 +180,7 @@ describeMongodb('read models in MongoDB', () => {
     const server = await mongodbBehindProxy();
     const connection = await connectMongodb(server.url);
     const readModels = await readModelsOn(connection);
-    opened.push(readModels, connection);
+    closing(connection, readModels);
     await createAndBuild(readModels, id('notes'), collections, LOG);
     const admin = connection.db.client.db('admin');
     const hang = (mode: 'alwaysOn' | 'off') =>
@@ -214,7 +215,7 @@ describeMongodb('read models in MongoDB', () => {
       },
     });
     const other = await readModelsOn(connection, { finishAfterMs: 0 });
-    opened.push(killed, other, connection);
+    closing(connection, killed, other);
     const begun = await createAndOpen(killed, id('notes'), collections, LOG);
     await expect(begun.commit(0, at(1), notes)).rejects.toThrow('killed');
     return { server, db: connection.db, finish: () => createAndOpen(other, id('notes'), collections, LOG) };
@@ -257,7 +258,7 @@ describeMongodb('read models in MongoDB', () => {
     };
     const killed = await readModelsOn(connection, { onWrite });
     const other = await readModelsOn(connection, { finishAfterMs: 0 });
-    opened.push(killed, other, connection);
+    closing(connection, killed, other);
     const [first, second] = [
       await createAndOpen(killed, id('notes'), collections, LOG),
       await createAndOpen(other, id('notes'), collections, LOG),

@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   closeSync,
@@ -15,13 +15,14 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { generationName, type ReadModels, type Write } from '../../src/read-models/read-models';
+import { generationName, type Write } from '../../src/read-models/read-models';
 import { holderName } from '../../src/read-models/lease-holder';
 import { setDamagedRegistryAside, sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { generationPath } from '../../src/read-models/sqlite/writer';
 import { openForReading, openForWriting, sizeIfTooShort } from '../../src/sqlite/database';
 import { pause } from '../../src/async/clock';
 import { startThread } from '../../src/async/thread';
+import { closeAfterwards } from '../support/closing';
 import { countedFailure } from '../support/counted-failure';
 import { fileDamages } from '../support/damage';
 import { freshFolder } from '../support/folders';
@@ -74,16 +75,9 @@ describe('read models in SQLite files', () => {
     document: { count: n },
   });
 
-  const children: ChildProcess[] = [];
-  const opened: ReadModels[] = [];
-  afterEach(async () => {
-    for (const child of children.splice(0)) child.kill('SIGKILL');
-    for (const readModels of opened.splice(0)) await readModels.close();
-  });
-
   const openIn: typeof sqliteReadModels = (...args) => {
     const readModels = sqliteReadModels(...args);
-    opened.push(readModels);
+    closeAfterwards(readModels.close);
     return readModels;
   };
 
@@ -92,7 +86,7 @@ describe('read models in SQLite files', () => {
     const started = spawn(process.execPath, [join(__dirname, 'other-process.js'), ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    children.push(started);
+    closeAfterwards(() => started.kill('SIGKILL'));
     const ended = once(started, 'exit');
     const [line] = (await once(started.stdout, 'data')) as [Buffer];
     return { process: started, line: line.toString().trim(), ended };
@@ -272,7 +266,7 @@ describe('read models in SQLite files', () => {
     async () => {
       // The shell becomes another program, which waits for no child.
       const parent = spawn('/bin/sh', ['-c', 'sleep 60 & echo $!; exec sleep 60']);
-      children.push(parent);
+      closeAfterwards(() => parent.kill('SIGKILL'));
       const [line] = (await once(parent.stdout, 'data')) as [Buffer];
       const pid = Number(line.toString());
       const readModels = openIn(freshFolder());

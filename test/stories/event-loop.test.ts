@@ -6,6 +6,7 @@ import { makeKey } from '../../src/ledger/api-key';
 import { beside, type Beside } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
 import { addKeys, fillStream } from '../support/ledgers';
+import { reported } from '../support/reported';
 import { fact, reportFacts, type Fact } from '../support/reported-facts';
 import { allProjected, serviceProcess, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';
@@ -51,17 +52,8 @@ interface Round extends EventLoop {
   readonly requests: number;
 }
 
-const eventLoopOf = async (service: ServiceProcess): Promise<EventLoop> => {
-  const lines = (): readonly string[] =>
-    service
-      .stderr()
-      .split('\n')
-      .filter((line) => line.startsWith('{"event_loop"'));
-  const before = lines().length;
-  service.process.kill('SIGUSR2');
-  await until(() => lines().length > before);
-  return (JSON.parse(lines().at(-1) ?? '') as { event_loop: EventLoop }).event_loop;
-};
+const eventLoopOf = async (service: ServiceProcess): Promise<EventLoop> =>
+  ((await reported(service, 'event_loop')) as { event_loop: EventLoop }).event_loop;
 
 describe('the thread that serves HTTP', () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 32 });

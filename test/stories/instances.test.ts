@@ -29,13 +29,6 @@ const SWITCHED_MS = KILLS > 0 ? 1_000 : 5_000;
 const IDLE_PER_SECOND = 5;
 const tenants = projections.find(({ name }) => name === 'tenants') as Projector;
 
-const REBUILD = {
-  acceptDifferences: false,
-  acceptParked: false,
-  onStep: () => undefined,
-  onDifference: () => undefined,
-};
-
 /** The limit on all requests is covered by the tests of limits. */
 const LIMIT = 20;
 const RATE_LIMITS = `global=off,tokens-search=${LIMIT}/60/10`;
@@ -180,9 +173,9 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
       const more = (enough = reads() + (KILLS > 0 ? 40 : 8)): Promise<void> =>
         until(() => reads() >= enough, 60_000);
       await more();
-      await rebuild(replay, tenants, REBUILD);
+      await rebuild(replay, tenants);
       await more();
-      await rebuild(replay, tenants, REBUILD);
+      await rebuild(replay, tenants);
       await more();
     });
   }, 180_000);
@@ -198,7 +191,7 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
       const { projections: all } = json as { projections: { projection: string; generation: string }[] };
       return all.find(({ projection }) => projection === 'tenants')!.generation;
     };
-    const switching = rebuild(instances.app.replay, tenants, REBUILD);
+    const switching = rebuild(instances.app.replay, tenants);
     await until(async () => (await live()) !== before, 30_000);
     const after = generationName({
       projection: 'tenants',

@@ -5,8 +5,8 @@ import { beside } from '../support/beside';
 import { crowdAt } from '../support/crowd';
 import type { AskOptions } from '../support/http';
 import { fewAtOnce } from '../support/operator';
+import { reported } from '../support/reported';
 import { serviceProcess, type ServiceProcess } from '../support/service';
-import { until } from '../support/waiting';
 
 /** `npm run campaign:requests` sets more. */
 const CASES = Number(process.env['CASES'] ?? 500);
@@ -20,17 +20,7 @@ interface Memory {
   readonly rss: number;
 }
 
-const memoryOf = async (service: ServiceProcess): Promise<Memory> => {
-  const lines = (): readonly string[] =>
-    service
-      .stderr()
-      .split('\n')
-      .filter((line) => line.startsWith('{"heap_used"'));
-  const before = lines().length;
-  service.process.kill('SIGUSR2');
-  await until(() => lines().length > before);
-  return JSON.parse(lines().at(-1) ?? '') as Memory;
-};
+const memoryOf = async (service: ServiceProcess) => (await reported(service, 'heap_used')) as Memory;
 
 describe('memory', () => {
   it(

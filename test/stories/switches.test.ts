@@ -42,13 +42,7 @@ describe('two servers on one data folder, while read models are switched', () =>
     for (const service of services) expect(await service.stop()).toBe(0);
   });
 
-  const rebuilt = (projector: Projector) =>
-    rebuild(app.replay, projector, {
-      acceptDifferences: false,
-      acceptParked: false,
-      onStep: () => undefined,
-      onDifference: () => undefined,
-    });
+  const rebuilt = (projector: Projector) => rebuild(app.replay, projector);
 
   it(
     'show every acknowledged write immediately, whichever server is asked',

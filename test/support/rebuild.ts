@@ -8,11 +8,18 @@ import {
   type ReplayDependencies,
 } from '../../src/projecting/rebuild';
 
+const strictly: RebuildOptions = {
+  acceptDifferences: false,
+  acceptParked: false,
+  onStep: () => undefined,
+  onDifference: () => undefined,
+};
+
 /** Rebuilds one projection. */
 export const rebuild = async (
   dependencies: Omit<ReplayDependencies, 'consumer'>,
   projector: Projector,
-  options: RebuildOptions,
+  options: Partial<RebuildOptions> = {},
   batchEvents?: number,
 ): Promise<Rebuilt> => {
   const leases = await takeRebuildLeases(dependencies.readModels, [projector.name], dependencies.onError);
@@ -24,11 +31,10 @@ export const rebuild = async (
   try {
     const refused = leases.refused.get(projector.name);
     if (refused !== undefined) throw refused;
-    const [outcome] = await rebuildTogether(
-      { ...dependencies, consumer: events },
-      [projector],
-      () => options,
-    );
+    const [outcome] = await rebuildTogether({ ...dependencies, consumer: events }, [projector], () => ({
+      ...strictly,
+      ...options,
+    }));
     if (outcome?.status !== 'fulfilled') throw outcome?.reason;
     return outcome.value;
   } finally {
