@@ -1,9 +1,7 @@
 import type { EventStoreDBClient } from '@eventstore/db-client';
-import { appending } from '../../src/event-log/eventstoredb/append';
 import type { Connection } from '../../src/event-log/eventstoredb/connection';
 import { resuming } from '../../src/event-log/eventstoredb/stream-reader';
 import type { LoggedEvent } from '../../src/event-log/event-log';
-import { appendWithRetry } from '../../src/event-log/append-with-retry';
 
 const eventAt = (revision: number) => ({ revision }) as LoggedEvent;
 
@@ -37,20 +35,5 @@ describe('a read cut off by our own side', () => {
       for await (const batch of cut(true)) expect(batch).toHaveLength(2);
     };
     await expect(read()).rejects.toMatchObject({ code: 'log_unavailable' });
-  });
-});
-
-describe('an append in progress when a leader steps down', () => {
-  it('is never reported as not written', async () => {
-    let sent = 0;
-    const send = async (): Promise<never> => {
-      sent += 1;
-      if (sent === 1) throw Object.assign(new Error('not leader'), { type: 'not-leader' });
-      throw Object.assign(new Error('14 UNAVAILABLE: No connection established'), { code: 14 });
-    };
-    const connection = { current: () => ({ client: {}, appends: { send } }), renew: () => undefined };
-    const request = { stream: 's', events: [], expected: 'no_stream' } as const;
-    const append = appendWithRetry(appending(connection as unknown as Connection, request), 800);
-    await expect(append).rejects.toMatchObject({ code: 'outcome_unknown' });
   });
 });
