@@ -1,4 +1,6 @@
 import type { AnyBulkWriteOperation } from 'mongodb';
+import { BACKGROUND_MS, beforeDeadline, monotonicMs } from '../async/clock';
+import { fault } from '../fault';
 import type { MongoConnection } from '../mongodb/connection';
 import { batchedUses, type KeyUsesOptions } from './batched-uses';
 import type { KeyDay, KeyUses } from './key-uses';
@@ -57,12 +59,20 @@ const addition = (day: KeyDay): AnyBulkWriteOperation<StoredDay> => {
 
 const dayOf = ({ _id, operations = {}, ...day }: StoredDay): KeyDay => ({ ...day, operations });
 
-export const mongoKeyUses = ({ db, run }: MongoConnection, options: KeyUsesOptions = {}): KeyUses => {
+/** For queries of requests, which have asked the read models before. */
+const QUERY_MS = 900;
+
+export const mongoKeyUses = ({ db, run, place }: MongoConnection, options: KeyUsesOptions = {}): KeyUses => {
   const uses = db.collection<StoredUse>(USES, UNSAFE);
   const days = db.collection<StoredDay>(DAYS, UNSAFE);
+  /** When connections are cut, the driver may never answer. */
+  const within = <T>(ms: number, work: Promise<T>): Promise<T> =>
+    beforeDeadline(run(work), monotonicMs() + ms, () =>
+      fault('read_models_unavailable', `MongoDB at ${place} did not answer within ${ms} ms.`),
+    );
   const write = async (added: readonly KeyDay[]): Promise<void> => {
-    await uses.bulkWrite(added.map(latestUse), { ordered: false });
-    await days.bulkWrite(added.map(addition), { ordered: false });
+    await within(BACKGROUND_MS, uses.bulkWrite(added.map(latestUse), { ordered: false }));
+    await within(BACKGROUND_MS, days.bulkWrite(added.map(addition), { ordered: false }));
   };
   return {
     ...batchedUses(write, options),
@@ -71,17 +81,19 @@ export const mongoKeyUses = ({ db, run }: MongoConnection, options: KeyUsesOptio
         keyIds === undefined
           ? { $gte: `${tenantId}/`, $lt: `${tenantId}${AFTER_SLASH}` }
           : { $in: keyIds.map((keyId) => `${tenantId}/${keyId}`) };
-      const stored = await run(uses.find({ _id: ids }).toArray());
+      const stored = await within(QUERY_MS, uses.find({ _id: ids }).toArray());
       return new Map(stored.map(({ _id, used_at }) => [_id.slice(tenantId.length + 1), used_at] as const));
     },
     days: async (tenantId, keyId, dates) => {
       const ids = dates.map((date) => idOf({ date, tenantId, keyId }));
-      return (await run(days.find({ _id: { $in: ids } }).toArray())).map(dayOf);
+      return (await within(QUERY_MS, days.find({ _id: { $in: ids } }).toArray())).map(dayOf);
     },
     daysBefore: async (date, limit, after) => {
       const range = { $gt: after === undefined ? '' : idOf(after), $lt: date };
-      return (await run(days.find({ _id: range }).sort({ _id: 1 }).limit(limit).toArray())).map(dayOf);
+      const found = days.find({ _id: range }).sort({ _id: 1 }).limit(limit).toArray();
+      return (await within(BACKGROUND_MS, found)).map(dayOf);
     },
-    remove: async (removed) => void (await run(days.deleteMany({ _id: { $in: removed.map(idOf) } }))),
+    remove: async (removed) =>
+      void (await within(BACKGROUND_MS, days.deleteMany({ _id: { $in: removed.map(idOf) } }))),
   };
 };

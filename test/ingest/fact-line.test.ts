@@ -232,8 +232,8 @@ describe('an invalid fact line', () => {
       const deep = `${'['.repeat(depth)}${']'.repeat(depth)}`;
       return read(JSON.stringify(withData({ more: 0 })).replace('"more":0', `"more":${deep}`));
     };
-    const refused = { status: 'refused', reason: '"data" is nested too deep' };
-    expect(nested(100_000)).toEqual(refused);
+    const tooDeep = { status: 'refused', reason: '"data" is nested too deep' };
+    expect(nested(100_000)).toEqual(tooDeep);
     // Each step of the way has its own limit, which depends on the stack.
     for (let depth = 1_000; depth < 10_000; depth += 50)
       expect(['good', 'refused']).toContain(nested(depth).status);

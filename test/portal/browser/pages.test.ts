@@ -168,13 +168,15 @@ describeInBrowser('the pages of the portal', () => {
     await page.getByLabel('Name').fill('Mine');
     let puts = 0;
     await page.route('**/portal/api/tenants/self', async (route) => {
-      if (route.request().method() === 'PUT') puts += 1;
-      await pause(100);
+      if (route.request().method() === 'PUT') {
+        puts += 1;
+        await pause(100);
+      }
       await route.continue();
     });
     await button('Save').dblclick();
     await page.getByText('Saved.').waitFor();
-    await page.unrouteAll();
+    await page.unrouteAll({ behavior: 'wait' });
     expect(puts).toBe(1);
     const put = { method: 'PUT', key: service.key, body: { name: 'Theirs' } };
     expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
