@@ -61,8 +61,9 @@ const parsed = (text: string): unknown => {
   }
 };
 
-const areEqual = (one = '', other = ''): boolean =>
-  one === other || isDeepStrictEqual(parsed(one), parsed(other));
+const areEqual = (one: string | undefined, other: string | undefined): boolean =>
+  one === other ||
+  (one !== undefined && other !== undefined && isDeepStrictEqual(parsed(one), parsed(other)));
 
 /** Merges two pages in the order of tenant and key, until one of them is used up. */
 const mergePages = (live: Cursor, rebuilt: Cursor, collection: string): Compared => {
