@@ -6,7 +6,6 @@ import { pendingTallies } from './pending-tallies';
 
 export interface KeyUsesOptions {
   readonly periodMs?: number;
-  readonly maxKeys?: number;
   readonly maxKeysPerTenant?: number;
   readonly report?: (what: string, error: unknown) => void;
 }
@@ -51,10 +50,10 @@ export const batchedUses = (
   write: (days: readonly KeyDay[]) => Promise<unknown>,
   options: KeyUsesOptions,
 ): Pick<KeyUses, 'used' | 'close'> => {
-  const { periodMs = PERIOD_MS, maxKeys = MAX_KEYS, maxKeysPerTenant = MAX_KEYS_PER_TENANT } = options;
-  const writtenAt = boundedCache<number>(maxKeys);
+  const { periodMs = PERIOD_MS, maxKeysPerTenant = MAX_KEYS_PER_TENANT } = options;
+  const writtenAt = boundedCache<number>(MAX_KEYS);
   const idOf = ({ tenantId, keyId, date }: KeyDay): string => `${tenantId} ${keyId} ${date}`;
-  const pending = pendingTallies<Tally>(idOf, add, maxKeys, maxKeysPerTenant);
+  const pending = pendingTallies<Tally>(idOf, add, MAX_KEYS, maxKeysPerTenant);
   const { set: flushAt, clear } = alarm(() => flush(monotonicMs() + BATCH_MS));
   let writing: Promise<void> | undefined;
   let lost = 0;
