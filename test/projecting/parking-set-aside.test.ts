@@ -178,65 +178,61 @@ describe('setting an event aside', () => {
   );
 });
 
+/** Two tenants that a server has parked, and could apply now. */
+const repaired = async (logOf = ({ log }: ReplayHarness): EventLog => log, waiting = 0) => {
+  const harness = await replayHarness();
+  let isBroken = true;
+  const projector = linesProjector(({ type }) => isBroken && type === 'TenantUpdated');
+  const [one = '', two = ''] = await someTenants(harness, 2);
+  await harness.record(one, ...Array.from({ length: waiting }, (_, i) => updated(`${i}`)), updated('waits'));
+  const last = await harness.record(two, updated('last'));
+  const server = await openProcess(logOf(harness), await openReadModels(harness.folder), [projector]);
+  await server.start();
+  expect(await server.reached(last, LONG)).toBe(true);
+  const parked = async () => (await parkedIds(server.reader('lines'))).toSorted();
+  expect(await parked()).toEqual([one, two].toSorted());
+  isBroken = false;
+  const areFree = async (): Promise<void> => {
+    await until(async () => (await parked()).length === 0, LONG);
+    expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(harness.history));
+  };
+  return { harness, projector, server, one, two, parked, areFree };
+};
+
 describe('a request to retry', () => {
   it('one tenant leaves the others parked', async () => {
-    const harness = await replayHarness();
-    let isBroken = true;
-    const projector = linesProjector(({ type }) => isBroken && type === 'TenantUpdated');
-    const [one = '', two = ''] = await someTenants(harness, 2);
-    const server = await openServer(harness, [projector]);
-    await server.start();
+    const { harness, projector, server, one, two, parked, areFree } = await repaired();
     const session = await openServer(harness, [projector]);
-    const parked = async () => (await parkedIds(server.reader('lines'))).toSorted();
-    await until(async () => (await parked()).length === 2);
-    isBroken = false;
     expect(await session.retryParked(one)).toBe('asked');
     await until(async () => !(await parked()).includes(one));
     expect(await server.reached(await harness.record(one, updated('since then')), LONG)).toBe(true);
     expect(await parked()).toEqual([two]);
     expect(await session.retryParked(two)).toBe('asked');
-    await until(async () => (await parked()).length === 0);
-    expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(harness.history));
+    await areFree();
   });
 
   it('another tenant does not end the retry of one with many waiting events', async () => {
-    const harness = await replayHarness();
-    let isBroken = true;
-    const projector = linesProjector(({ type }) => isBroken && type === 'TenantUpdated');
-    const [one = '', two = ''] = await someTenants(harness, 2);
-    await harness.record(one, ...Array.from({ length: 1_300 }, (_, i) => updated(`${i}`)));
-    const last = await harness.record(two, updated('waits'));
-    let reads = 0;
-    const slow: EventLog = {
-      ...harness.log,
+    let onRead = async (): Promise<void> => undefined;
+    const slow = ({ log }: ReplayHarness): EventLog => ({
+      ...log,
       readTenant: async function* (...from) {
-        reads += 1;
-        if (reads === 1) await harness.readModels.requestRetry(two);
+        await onRead();
         await pause(500);
-        yield* harness.log.readTenant(...from);
+        yield* log.readTenant(...from);
       },
+    });
+    const { harness, one, two, areFree } = await repaired(slow, 600);
+    onRead = async () => {
+      onRead = async () => undefined;
+      await harness.readModels.requestRetry(two);
     };
-    const server = await openProcess(slow, await openReadModels(harness.folder), [projector]);
-    await server.start();
-    expect(await server.reached(last, LONG)).toBe(true);
-    await until(async () => (await parkedIn(server.reader('lines'))).length === 2);
-    isBroken = false;
     await harness.readModels.requestRetry(one);
-    await until(async () => (await parkedIn(server.reader('lines'))).length === 0, LONG);
-    expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(harness.history));
+    await areFree();
   });
 
   it('several tenants at once retries each of them', async () => {
-    const harness = await replayHarness();
-    let isBroken = true;
-    const projector = linesProjector(({ type }) => isBroken && type === 'TenantUpdated');
-    const [one = '', two = ''] = await someTenants(harness, 2);
-    const server = await openServer(harness, [projector]);
-    await server.start();
-    await until(async () => (await parkedIds(server.reader('lines'))).length === 2);
-    isBroken = false;
+    const { harness, one, two, areFree } = await repaired();
     await Promise.all([one, two].map((tenantId) => harness.readModels.requestRetry(tenantId)));
-    await until(async () => (await parkedIds(server.reader('lines'))).length === 0, LONG);
-    expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(harness.history));
+    await areFree();
   });
 });
