@@ -14,7 +14,7 @@ import {
 } from '../../src/domain/permissions';
 import { allKeys, keyBy } from '../../src/domain/keys';
 import type { Decide, Tenant } from '../../src/domain/tenant';
-import { ACTOR, given, minute } from '../support/given';
+import { ACTOR, given, minute, tenantAfter } from '../support/given';
 import {
   APPLICATION,
   DIGEST,
@@ -349,4 +349,8 @@ describe('an Application that cannot be changed', () => {
       .when(decide)
       .thenRefuses('tenant_deleted');
   });
+});
+
+it('the histories of these tests are possible', () => {
+  expect(tenantAfter([...born, keyRevoked, applicationDeleted, deleted]).status).toBe('deleted');
 });

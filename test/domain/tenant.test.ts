@@ -9,6 +9,7 @@ import {
   created,
   deleted,
   keyAdded,
+  keyRevoked,
 } from '../support/histories';
 
 const input = { name: 'Acme', ownerId: OWNER, includedMonthlyActiveTokens: 10 };
@@ -145,4 +146,11 @@ describe('an impossible history', () => {
   ])('is detected if it %s', (_, history, reason) => {
     expect(() => tenantAfter(history)).toThrow(reason);
   });
+});
+
+it('folding does not modify earlier states', () => {
+  const before = tenantAfter([created, applicationCreated(), keyAdded()]);
+  const copy = structuredClone(before);
+  tenantAfter([created, applicationCreated(), keyAdded(), keyRevoked, applicationDeleted, deleted]);
+  expect(before).toEqual(copy);
 });

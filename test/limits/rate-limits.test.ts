@@ -63,6 +63,20 @@ describe.each(rows)('the limit %s at %s %s', (name, method, path, limit) => {
     expect(passed(await many(limit - 1, method, path))).toBe(true);
     expect(passed(await count(method, path, A))).toBe(false);
   });
+
+  it('applies to one address', async () => {
+    const { many, count } = limits();
+    expect(passed(await many(limit + 1, method, path, A))).toBe(false);
+    expect(passed(await count(method, path, B))).toBe(true);
+  });
+
+  it('starts again 10 s after the first request', async () => {
+    const { clock, many, count } = limits();
+    await many(limit, method, path);
+    clock.now += 10_000;
+    expect(passed(await many(limit, method, path))).toBe(true);
+    expect(passed(await count(method, path, A))).toBe(false);
+  });
 });
 
 describe('rate limits', () => {
