@@ -46,27 +46,51 @@ describe('bad input', () => {
   describe('400', () => {
     it.each<[string, string | Buffer, readonly string[]]>([
       ['malformed JSON', '{"name":', ['body']],
+      ['trailing garbage', '{"name":"A"} x', ['body']],
+      ['a trailing comma', '{"name":"A",}', ['body']],
+      ['single quotes', "{'name':'A'}", ['body']],
+      ['NaN', '{"name":NaN}', ['body']],
       ['two values', '{"name":"A"}{"name":"B"}', ['body']],
       ['nothing', '', ['body']],
+      ['only spaces', ' \n\t ', ['body']],
       ['null', 'null', ['body']],
       ['an array', '[{"name":"A"}]', ['body']],
       ['a string', '"name"', ['body']],
+      ['an empty string', '""', ['body']],
+      ['a number', '42', ['body']],
+      ['true', 'true', ['body']],
       ['no name', '{}', ['name']],
+      ['no name beside settings', '{"settings":{}}', ['name']],
       ['a null name', '{"name":null}', ['name']],
       ['a number as name', '{"name":1}', ['name']],
+      ['a list as name', '{"name":["A"]}', ['name']],
+      ['an object as name', '{"name":{"a":1}}', ['name']],
       ['an empty name', '{"name":""}', ['name']],
       ['a blank name', '{"name":" \\t\\n\\u00a0\\u2003"}', ['name']],
       ['201 characters', `{"name":"${'x'.repeat(201)}"}`, ['name']],
+      ['101 characters of two units', `{"name":"${'𝒳'.repeat(101)}"}`, ['name']],
+      ['200 units and half a pair', `{"name":"${'x'.repeat(199)}𝒳"}`, ['name']],
       ['a lone high surrogate', '{"name":"a\\ud83d"}', ['name']],
+      ['a lone low surrogate', '{"name":"\\udc00a"}', ['name']],
+      ['surrogates in the wrong order', '{"name":"\\udc00\\ud83d"}', ['name']],
       ['invalid UTF-8', bytes('{"name":"', [0xc3, 0x28], '"}'), ['body']],
+      ['truncated UTF-8', bytes('{"name":"A', [0xe2, 0x82], '"}'), ['body']],
+      ['an overlong encoding', bytes('{"name":"', [0xc0, 0xaf], '"}'), ['body']],
       ['a surrogate in UTF-8', bytes('{"name":"', [0xed, 0xa0, 0x80], '"}'), ['body']],
       ['invalid UTF-8 in an ignored member', bytes('{"name":"A","x":"', [0xff], '"}'), ['body']],
       ['UTF-16', Buffer.from('\ufeff{"name":"A"}', 'utf16le'), ['body']],
       ['settings as text', '{"name":"A","settings":"true"}', ['settings']],
+      ['settings as list', '{"name":"A","settings":[]}', ['settings']],
+      ['settings as number', '{"name":"A","settings":0}', ['settings']],
       [
         'a boolean setting',
         '{"name":"A","settings":{"fingerprint_tokens":true}}',
         ['settings.fingerprint_tokens'],
+      ],
+      [
+        'a null setting',
+        '{"name":"A","settings":{"deduplicate_tokens":null}}',
+        ['settings.deduplicate_tokens'],
       ],
       [
         'a setting in capitals',
@@ -74,6 +98,11 @@ describe('bad input', () => {
         ['settings.fingerprint_tokens'],
       ],
       ['an unknown setting', '{"name":"A","settings":{"colour":"red"}}', ['settings.colour']],
+      [
+        'a setting in camel case',
+        '{"name":"A","settings":{"fingerprintTokens":"true"}}',
+        ['settings.fingerprintTokens'],
+      ],
       [
         'a setting named constructor',
         '{"name":"A","settings":{"constructor":"true"}}',
@@ -87,11 +116,14 @@ describe('bad input', () => {
       ['__proto__', '{"name":"A","__proto__":{"x":1}}', ['body']],
       ['__proto__ inside settings', '{"name":"A","settings":{"__proto__":{"x":1}}}', ['body']],
       ['__proto__ deep inside', '{"name":"A","x":[{"y":{"__proto__":null}}]}', ['body']],
+      ['__proto__ escaped', '{"name":"A","\\u005f_proto__":{"x":1}}', ['body']],
       [
         '__proto__ wholly escaped',
         '{"name":"A","\\u005F\\u005f\\u0070\\u0072\\u006f\\u0074\\u006F\\u005f\\u005f" :1}',
         ['body'],
       ],
+      ['a thousand levels', deep(1_000), ['body']],
+      ['ten thousand levels', deep(10_000), ['body']],
       ['thirty thousand levels', deep(30_000), ['body']],
       ['ten thousand levels as name', `{"name":${deep(10_000)}}`, ['name']],
       [
@@ -107,6 +139,7 @@ describe('bad input', () => {
 
     it.each([
       ['?a=1&a=2', 'a'],
+      ['?name[x]=1', 'name[x]'],
       ['?name%5B%5D=1', 'name[]'],
     ])('the query %s', async (query, field) => {
       const response = await put('{"name":"A"}', undefined, `/tenants/self${query}`);
@@ -144,6 +177,8 @@ describe('bad input', () => {
   });
 
   describe('413', () => {
+    const tooLarge = `{"name":"${'x'.repeat(70_000)}"}`;
+
     it('one byte too many', async () => {
       const body = JSON.stringify({ name: '', id: 'x'.repeat(65_536 - 19) });
       expect(Buffer.byteLength(body)).toBe(65_536);
@@ -155,8 +190,11 @@ describe('bad input', () => {
       });
     });
 
-    it('much too large', async () => {
-      const response = await put('x'.repeat(5_000_000));
+    it.each([
+      ['too large', tooLarge],
+      ['much too large', 'x'.repeat(5_000_000)],
+    ])('%s', async (_, body) => {
+      const response = await put(body);
       expectProblem(response, { status: 413, code: 'body_too_large' });
       expect(response.json.detail).toContain('65536');
     });
@@ -190,11 +228,21 @@ describe('bad input', () => {
     it.each([
       'text/plain',
       'application/merge-patch+json',
+      'application/json-patch+json',
+      'application/vnd.api+json',
       'application/problem+json; charset=utf-8',
+      'text/json',
       'application/x-www-form-urlencoded',
+      'multipart/form-data; boundary=x',
+      'application/xml',
+      'application/octet-stream',
+      'json',
       'nonsense',
+      '*/*',
       'application/json; charset=latin1',
+      'application/json; charset=iso-8859-1',
       'application/json; charset=utf-16',
+      'application/json; charset="windows-1252"',
     ])('%s', async (type) => {
       const response = await put('{"name":"A"}', { 'Content-Type': type });
       expectProblem(response, { status: 415, code: 'unsupported_media_type', instance: '/tenants/self' });
@@ -207,7 +255,7 @@ describe('bad input', () => {
       });
     });
 
-    it.each(['zstd', 'gzip, gzip'])('encoded with %s', async (encoding) => {
+    it.each(['compress', 'zstd', 'nonsense', 'gzip, gzip'])('encoded with %s', async (encoding) => {
       const headers = { 'Content-Type': 'application/json', 'Content-Encoding': encoding };
       expectProblem(await put('{"name":"A"}', headers), { status: 415, code: 'unsupported_media_type' });
     });
@@ -216,10 +264,13 @@ describe('bad input', () => {
 
 describe('unusual but valid input', () => {
   it.each<[string, string | Buffer, Record<string, string>]>([
+    ['application/json in capitals', '{"name":"A"}', { 'Content-Type': 'APPLICATION/JSON' }],
     ['a charset', '{"name":"A"}', { 'Content-Type': 'application/json; charset=UTF-8' }],
+    ['a quoted charset', '{"name":"A"}', { 'Content-Type': 'application/json;charset="utf8"' }],
     ['a type with parameters', '{"name":"A"}', { 'Content-Type': 'Application/JSON; charset="utf-8"; v=1' }],
+    ['GZIP', gzipSync('{"name":"A"}'), { 'Content-Type': 'application/json', 'Content-Encoding': 'GZIP' }],
     ['a byte order mark', '\ufeff{"name":"A"}', { 'Content-Type': 'application/json' }],
-    ['gzip', gzipSync('{"name":"A"}'), { 'Content-Type': 'application/json', 'Content-Encoding': 'GZIP' }],
+    ['gzip', gzipSync('{"name":"A"}'), { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }],
     [
       'deflate',
       deflateSync('{"name":"A"}'),

@@ -181,18 +181,26 @@ describe('audit logs', () => {
       [`?entity_id=${encodeURIComponent('a b/c?d=é&')}`, [4]],
       ['?entity_type=&entity_id=&start_date=&end_date=&start=', [6, 5, 4, 3, 2, 1, 0]],
       ['?start_date=2021-01-31T12:00:00Z', [6, 5, 4, 3, 2]],
+      ['?start_date=2021-01-31T14:00:00%2B02:00', [6, 5, 4, 3, 2]],
       ['?start_date=2021-01-31T14:00:00+02:00', [6, 5, 4, 3, 2]],
-      ['?start_date=2021-01-31T12:00:00.0000001Z', [6, 5, 4]],
+      ['?start_date=2021-01-31T13:00:00+01', [6, 5, 4, 3, 2]],
+      ['?start_date=20210131T130000,001%2B01', [6, 5, 4]],
+      ['?start_date=2021-02-01', [6, 5, 4]],
       ['?end_date=2021-01-31T12:00:00Z', [1, 0]],
-      ['?end_date=2021-01-31T12:00:00.000001Z', [3, 2, 1, 0]],
       ['?start_date=2021-01-31T11:00:00Z&end_date=2021-02-01T00:00:00Z', [3, 2, 1]],
+      ['?start_date=9999-12-31', []],
+      ['?end_date=0000-01-01', []],
       ['?start_date=2021-01-31T11:00:00Z&end_date=2021-02-01&entity_type=token&entity_id=a', [2]],
       ['?entity_type=spaceship', []],
       ['?entity_type=Token', [4, 3, 2, 0]],
       ['?entity_type=__proto__', []],
+      ['?entity_type=constructor', []],
+      ['?entity_id=nobody', []],
       ['?entity_id=%00', []],
+      ["?entity_id=a'%20OR%201=1--", []],
       ['?operation=read', [6, 3, 2]],
       ['?operation=READ', [6, 3, 2]],
+      ['?operation=deny', []],
       ['?operation=read&start_date=2021-02-01', [6]],
       ['?actor_id=7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11', []],
     ])('select by %s', async (query, places) => {
@@ -206,8 +214,10 @@ describe('audit logs', () => {
     it.each<[string, readonly number[]]>([
       ['?operation=read&entity_type=token', [3, 2]],
       ['?operation=read&entity_id=a', [6, 2]],
+      ['?operation=read&entity_type=token&entity_id=a', [2]],
       ['?operation=read&entity_type=token&end_date=2021-01-31', []],
       ['?trace_id=nowhere', []],
+      ['?trace_id=nowhere&operation=read', []],
     ])('select by %s, without totals', async (query, places) => {
       const response = await customer.get(query);
       expectRows(response, places);
@@ -254,22 +264,59 @@ describe('audit logs', () => {
       expect([status, Object.keys(json.errors).length]).toEqual([400, 20]);
     });
 
+    it.each<[string, readonly number[]]>([
+      ['?start_date=2021-01-31T12:00:00.0000001Z', [6, 5, 4]],
+      ['?start_date=2021-01-31T12:00:00.000000Z', [6, 5, 4, 3, 2]],
+      ['?end_date=2021-01-31T12:00:00.000001Z', [3, 2, 1, 0]],
+      ['?end_date=2021-01-31T12:00:00.000000000Z', [1, 0]],
+    ])('select by %s, to a fraction of a millisecond', async (query, places) => {
+      expectRows(await customer.get(query), places);
+    });
+
     it.each<[string, string]>([
-      ...['yesterday', '2021-01-31 12:00:00', '9'.repeat(1_000)].flatMap((text): [string, string][] => [
+      ...[
+        'yesterday',
+        '2021-02-30',
+        '2021-01-31T12:00:00+99:99',
+        '2021-01-31 12:00:00',
+        '%00',
+        '9'.repeat(1_000),
+      ].flatMap((text): [string, string][] => [
         [`?start_date=${text}`, 'start_date'],
         [`?end_date=${text}`, 'end_date'],
       ]),
       ['?start_date=2021-02-01&end_date=2021-01-31', 'start_date'],
       ['?start_date=2021-01-31T12:00:00.001Z&end_date=2021-01-31T12:00:00Z', 'start_date'],
+      ['?start_date=2021-01-31T12:00:00-01:00&end_date=2021-01-31T12:30:00Z', 'start_date'],
+      ['?entity_typ=card', 'entity_typ'],
       ['?entity_type=card&Operation=read', 'Operation'],
       ['?entity_type=card&operation=read&page=2', 'page'],
       ['?trace_id=a&page=2', 'page'],
+      ['?entity_id[$ne]=1', 'entity_id[$ne]'],
       ['?entity_id%5B%24ne%5D=1', 'entity_id[$ne]'],
       ['?entity_type[]=token', 'entity_type[]'],
       ['?entity_id=a&entity_id=b', 'entity_id'],
+      ['?entity_type=token&entity_type=token', 'entity_type'],
+      ['?start_date=2021-01-31&start_date=2021-01-31', 'start_date'],
       ['?page=1&page=2', 'page'],
+      ['?size=1&size=2', 'size'],
       ['?start=&start=', 'start'],
-      ...['0', '-1', '1.5', '', '%201', '1e3', '００'].flatMap((text): [string, string][] => [
+      ...[
+        '0',
+        '-1',
+        '1.5',
+        'abc',
+        '',
+        '%201',
+        '1%20',
+        '+1',
+        '1e3',
+        '0x10',
+        'NaN',
+        'Infinity',
+        '００',
+        '-0',
+      ].flatMap((text): [string, string][] => [
         [`?page=${text}`, 'page'],
         [`?size=${text}`, 'size'],
       ]),
@@ -296,13 +343,19 @@ describe('audit logs', () => {
     it.each([
       ['', 1, 20, 13],
       ['?page=2', 2, 20, 13],
+      ['?page=13', 13, 20, 13],
       ['?page=14', 14, 20, 13],
       ['?size=1', 1, 1, 250],
+      ['?size=100', 1, 100, 3],
       ['?size=101', 1, 100, 3],
       ['?size=9007199254740992&page=2', 2, 100, 3],
+      [`?size=${'9'.repeat(30)}&page=3`, 3, 100, 3],
+      ['?size=50&page=5', 5, 50, 5],
       ['?size=50&page=6', 6, 50, 5],
       ['?size=007&page=0002', 2, 7, 36],
+      ['?page=1000000', 1_000_000, 20, 13],
       ['?page=9007199254740991&size=100', Number.MAX_SAFE_INTEGER, 100, 3],
+      ['?page=9007199254740992', Number.MAX_SAFE_INTEGER, 20, 13],
       [`?page=${'9'.repeat(30)}`, Number.MAX_SAFE_INTEGER, 20, 13],
     ])('%s', async (query, page, size, pages) => {
       const response = await customer.get(query);
@@ -318,6 +371,26 @@ describe('audit logs', () => {
         ...(more ? { after: expect.any(String), next: expect.any(String) } : {}),
       });
       expect(response.json.pagination.next).toBe(response.json.pagination.after);
+    });
+
+    it('past the end of every filter are empty and still state the totals', async () => {
+      for (const [filter, total] of [
+        ['entity_type=card', 82],
+        ['entity_id=e0', 123],
+        ['entity_type=card&entity_id=e0', 41],
+        ['start_date=2020-01-01', 250],
+      ] as const) {
+        const { json } = await customer.get(`?${filter}&page=1000000&size=100`);
+        expect(json).toEqual({
+          pagination: {
+            total_items: total,
+            page_number: 1_000_000,
+            page_size: 100,
+            total_pages: Math.ceil(total / 100),
+          },
+          data: [],
+        });
+      }
     });
 
     it('are counted from the cursor if both are given', async () => {
@@ -429,11 +502,21 @@ describe('audit logs', () => {
       for (const bad of [
         cursor.slice(0, -1),
         cursor.slice(1),
+        cursor.slice(0, 20),
         `${cursor}A`,
+        `${cursor}=`,
+        `${cursor} `,
+        ` ${cursor}`,
+        cursor + cursor,
         position,
+        `.${seal}`,
+        `${position}.`,
         `${forged}.${seal}`,
         `${position}.${'A'.repeat(43)}`,
         'null',
+        '0',
+        '1',
+        '{}',
         '\u0000',
         'x'.repeat(4_000),
       ])
@@ -470,16 +553,20 @@ describe('audit logs', () => {
       const { key, report } = await newCustomer();
       const other = (n: number) =>
         fact('ActivityReported', 'x', { data: { entityType: `type${1_000 - n}`, operation: 'seen' } });
-      const list = async () => {
-        const { json, headers } = await ask(`${service.url}/logs/entity-types`, { key });
-        return { json, total: headers.get('svc-total-items') };
-      };
+      const list = () => ask(`${service.url}/logs/entity-types`, { key });
       // `key` is not a built-in type, and occurred first.
-      await report(...Array.from({ length: 999 }, (_, n) => other(n)));
+      await report(...Array.from({ length: 998 }, (_, n) => other(n)));
+      const [first, total] = [
+        await list(),
+        (response: ApiResponse) => response.headers.get('svc-total-items'),
+      ];
+      expect([first.json.length, total(first)]).toEqual([1_006, null]);
+      await report(other(998), other(5));
       const whole = await list();
-      expect([whole.json.length, whole.total]).toEqual([1_007, null]);
-      await report(other(999));
-      expect(await list()).toEqual({ json: whole.json, total: '1008' });
+      expect([whole.json.length, total(whole)]).toEqual([1_007, null]);
+      await report(other(999), fact('BankRead', 'b'));
+      const cut = await list();
+      expect([cut.json, total(cut)]).toEqual([whole.json, '1008']);
       expect((await ask(`${service.url}/logs?entity_type=type1`, { key })).json.pagination.total_items).toBe(
         1,
       );

@@ -71,31 +71,51 @@ describe('GET /permissions', () => {
     expect(json).toEqual(rows.filter((row) => row.application_types.includes(type)));
   });
 
-  it.each(['?application_type=', '/', '?unknown=1'])('has all rows with %s', async (query) => {
-    const response = await get(query);
-    expect(response.status).toBe(200);
-    expect(response.json).toEqual(rows);
-  });
-
-  it.each(['Public', 'public,private', '__proto__'])(
-    'refuses the filter %s and names the three types',
-    async (type) => {
-      const response = await get(`?application_type=${type}`);
-      expectProblem(response, {
-        status: 400,
-        code: 'validation_failed',
-        instance: '/permissions',
-        fields: ['application_type'],
-      });
-      expect(response.json.errors.application_type).toEqual(['must be one of public, private, management']);
+  it.each(['?application_type=', '?application_type', '?', '/', '/?application_type=', '?unknown=1'])(
+    'has all rows with %s',
+    async (query) => {
+      const response = await get(query);
+      expect(response.status).toBe(200);
+      expect(response.json).toEqual(rows);
     },
   );
 
   it.each([
+    'Public',
+    'admin',
+    'public,private',
+    '%20public',
+    'null',
+    '__proto__',
+    'constructor',
+    'public%00',
+  ])('refuses the filter %s and names the three types', async (type) => {
+    const response = await get(`?application_type=${type}`);
+    expectProblem(response, {
+      status: 400,
+      code: 'validation_failed',
+      instance: '/permissions',
+      fields: ['application_type'],
+    });
+    expect(response.json.errors.application_type).toEqual(['must be one of public, private, management']);
+  });
+
+  it.each([
     ['?application_type=public&application_type=private', 'application_type'],
+    ['?application_type=public&application_type=public', 'application_type'],
     ['?application_type[]=public', 'application_type[]'],
+    ['?application_type%5Bx%5D=public', 'application_type[x]'],
+    ['?other=1&other=2', 'other'],
     ['?__proto__=1&__proto__=2', '__proto__'],
   ])('refuses %s', async (query, field) => {
     expectProblem(await get(query), { status: 400, code: 'validation_failed', fields: [field] });
+  });
+
+  it('supports no other methods', async () => {
+    for (const method of ['PUT', 'POST', 'DELETE', 'PATCH']) {
+      const response = await ask(`${service.url}/permissions`, { method, key: service.key });
+      expectProblem(response, { status: 405, code: 'method_not_allowed', instance: '/permissions' });
+      expect(response.headers.get('allow')).toBe('GET, HEAD, OPTIONS');
+    }
   });
 });

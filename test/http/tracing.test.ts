@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TraceParent } from '../../src/http/context';
-import { readTraceParent } from '../../src/http/request/tracing';
+import { childOf, readTraceParent, traceParentText } from '../../src/http/request/tracing';
 import { SpanKind } from '@opentelemetry/api';
 import { ask } from '../support/http';
 import { freshFolder } from '../support/folders';
@@ -31,6 +31,15 @@ describe('traceparent', () => {
     ].map((text) => [text, undefined] as const),
   ])('%s is parsed as %j', (text, expected) => {
     expect(readTraceParent(text)).toEqual(expected);
+  });
+
+  it('is continued with another span of the same trace', () => {
+    const parent = readTraceParent(PARENT);
+    if (parent === undefined) throw new Error('It is valid.');
+    expect(traceParentText(parent)).toBe(PARENT);
+    expect(traceParentText(childOf(parent))).toMatch(
+      new RegExp(`^00-${TRACE}-(?!00f067aa0ba902b7)[0-9a-f]{16}-01$`),
+    );
   });
 });
 
