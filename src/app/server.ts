@@ -24,7 +24,6 @@ import { openApp, type App } from './app';
 import { backupAgeSeconds } from './backups';
 import { connectionLimit, OPERATIONS_CONNECTIONS } from './connection-limit';
 import { openToOthers } from './data-folder';
-import { measuredDelay } from './event-loop-delay';
 import { buildMissing } from './first-builds';
 import { firstKey } from './first-tenant';
 import { readModelStoreOf, storeOf } from './log-address';
@@ -34,7 +33,7 @@ import { parkedNotices, type ParkedNotices } from './parked-notices';
 import { writingThread } from './writing-thread';
 import { readingThread, type ReadingThread } from './reading-thread';
 import { reporter } from './reporter';
-import { checkBriefly, ledgerStatus, runningRebuilds } from './status';
+import { checkBriefly, ledgerStatus } from './status';
 import { openTraces, type Traces } from './tracing';
 
 /** How often a starting server updates its progress. */
@@ -50,7 +49,6 @@ interface Running {
   readonly stopping: AbortController;
   readonly reading: ReadingThread;
   readonly metrics: Metrics;
-  readonly delay: ReturnType<typeof measuredDelay>;
   readonly traces: Traces | undefined;
   app?: App;
   /** Read models that are built before projecting starts. */
@@ -184,13 +182,6 @@ const openOperations = (server: Running): Promise<Listener> => {
       return ledgerStatus(app, check);
     },
     limits: () => server.limits?.status(),
-    rebuilds: async () => runningRebuilds((server.app as App).replay.readModels),
-    eventLoop: server.delay.recent,
-    about: {
-      version: programVersion(),
-      readModelStore: readModelStoreOf(configuration),
-      boundTo: host,
-    },
     metrics: server.metrics,
   });
   const onError = acceptFailures(server.logger);
@@ -298,7 +289,6 @@ const stop = async (server: Running, reason?: Fault): Promise<void> => {
   await server.keyUse?.close();
   await server.app?.close();
   server.notices.close();
-  server.delay.close();
 };
 
 export interface Server {
@@ -322,7 +312,6 @@ export const makeServer = (
     stopping: new AbortController(),
     reading: readingThread(configuration, reporter(logger)),
     traces: openTraces(),
-    delay: measuredDelay(),
     metrics: makeMetrics({
       app: () => server.app,
       limits: () => server.limits,

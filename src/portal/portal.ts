@@ -1,6 +1,5 @@
 import { headerOf, type ApiContext, type Step } from '../http/context';
 import type { ApiSettings } from '../http/dependencies';
-import { isLoopbackHost } from '../http/request/own-host';
 import { bodyReader } from '../http/request/request-body';
 import { pathOf } from '../http/request/request-start';
 import { bodyCheck } from '../http/request/validation';
@@ -69,6 +68,7 @@ const LOCAL: SessionCookie = { name: 'portal-local', attributes: 'Path=/; HttpOn
 const portalRefused = (reason: string): Fault => fault('portal_refused', reason);
 
 const LOOPBACK_PEER = /^(?:::ffff:)?127\.|^::1$/;
+const LOOPBACK_HOST = /^(?:localhost|[a-z0-9-]+\.localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]+)?$/i;
 
 /**
  * A key must not cross a network unencrypted. Behind TLS the cookie is sent over TLS only. Without, it is allowed where
@@ -77,7 +77,7 @@ const LOOPBACK_PEER = /^(?:::ffff:)?127\.|^::1$/;
 const cookieFor = (ctx: ApiContext, { publicUrl, trustedProxies }: ApiSettings): SessionCookie => {
   if (publicUrl.startsWith('https://')) return SECURE;
   const isLocal =
-    LOOPBACK_PEER.test(ctx.req.socket.remoteAddress ?? '') && isLoopbackHost(headerOf(ctx, 'host'));
+    LOOPBACK_PEER.test(ctx.req.socket.remoteAddress ?? '') && LOOPBACK_HOST.test(headerOf(ctx, 'host') ?? '');
   if (trustedProxies.kind === 'none' && isLocal) return LOCAL;
   throw portalRefused(
     'Signing in over plain HTTP would send the key unencrypted. Open the portal through TLS, with PUBLIC_URL set to its https address, or on the machine itself at a loopback address.',

@@ -65,9 +65,9 @@ describe('the operations listener', () => {
   });
 
   it('serves nothing else, and no part of the API', async () => {
-    for (const path of ['/permissions', '/tenants/self', '/livez/', '/problems/not_found']) {
+    for (const path of ['/', '/permissions', '/tenants/self', '/livez/', '/problems/not_found']) {
       const { status, json } = await ask(`${service.operationsUrl}${path}`, { key: service.key });
-      expect([status, json]).toEqual([404, { paths: ['/', '/livez', '/readyz', '/metrics'] }]);
+      expect([status, json]).toEqual([404, { paths: ['/livez', '/readyz', '/metrics'] }]);
     }
     for (const method of ['POST', 'PUT', 'DELETE'])
       expect((await ask(`${service.operationsUrl}/livez`, { method })).status).toBe(405);
