@@ -209,10 +209,6 @@ export const logs: Projector = {
   },
 };
 
-/** Whether the tenant's log has a row with this operation. */
-export const hasOperation = async (reader: Reader, tenantId: string, operation: string): Promise<boolean> =>
-  (await reader.get(tenantId, 'heads', headOf.operation(operation))) !== undefined;
-
 /** Whether this event has a row. */
 export const hasLog = async (reader: Reader, tenantId: string, eventId: string): Promise<boolean> =>
   (await reader.get(tenantId, 'rows', eventId)) !== undefined;

@@ -24,7 +24,7 @@ const eventAt = async (
 /** Up to where the read models know the streams of a tenant, by kind. */
 type Known = Readonly<Record<StreamKind, number>>;
 
-export const knownIn = async (reader: Pick<Reader, 'get'>, tenantId: string): Promise<Known> => {
+const knownIn = async (reader: Pick<Reader, 'get'>, tenantId: string): Promise<Known> => {
   const [tenant, activity] = await Promise.all([
     lastRevision(reader, tenantId, 'tenant'),
     lastRevision(reader, tenantId, 'activity'),
@@ -53,11 +53,7 @@ export const searchEvent = async (
 };
 
 /** Whether the log has more events of a tenant than are known. */
-export const isBehind = async (
-  { log, streams }: LedgerLog,
-  tenantId: string,
-  known: Known,
-): Promise<boolean> => {
+const isBehind = async ({ log, streams }: LedgerLog, tenantId: string, known: Known): Promise<boolean> => {
   const head = await log.head();
   if (head === undefined) return false;
   const ends = await Promise.all(KINDS.map((kind) => log.revisionAt(streams[kind](tenantId), head.position)));

@@ -18,8 +18,7 @@ type Wording = {
 };
 
 /** The operations of all events but `ActivityReported`, which names its own. */
-export const operations = ['create', 'read', 'use', 'update', 'delete', 'deny'] as const;
-type Operation = (typeof operations)[number];
+type Operation = 'create' | 'read' | 'use' | 'update' | 'delete' | 'deny';
 
 const reportedLine = (
   entityType: string,

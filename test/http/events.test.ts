@@ -139,20 +139,14 @@ describe('raw events over HTTP', () => {
     ['?trace_id=trace-1', ['TenantUpdated']],
     ['?entity_type=token&entity_id=tok_1', ['TokenCreated', 'TokenRead']],
     ['?entity_type=Token&operation=read', ['TokenRead']],
+    ['?operation=never', []],
     ['?start_date=2099-01-01', []],
     ['?type=TokenCreated&limit=1', ['TokenCreated']],
   ];
-  it.each([
-    ['type=TenantUpdatet', 'type', 'is not known: did you mean TenantUpdated?'],
-    [
-      'operation=creat',
-      'operation',
-      'is neither built in nor in the log of this Tenant: did you mean create?',
-    ],
-  ])('are not filtered by %s, which can match nothing', async (query, field, text) => {
-    const { status, json } = await ask(`${service.url}/events?${query}`, { key: owner.key });
-    const problem = { errors: { [field]: [text] }, detail: `${field} ${text}` };
-    expect([status, json]).toEqual([400, expect.objectContaining(problem)]);
+  it('are not filtered by a type that does not exist', async () => {
+    const { status, json } = await ask(`${service.url}/events?type=TenantUpdatet`, { key: owner.key });
+    const text = 'is not known: did you mean TenantUpdated?';
+    expect([status, json]).toEqual([400, expect.objectContaining({ errors: { type: [text] } })]);
   });
 
   it.each(filters)('are filtered by %s', async (query, types) => {

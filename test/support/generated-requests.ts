@@ -1,5 +1,4 @@
 import * as fc from 'fast-check';
-import { operations } from '../../src/domain/audit-wording';
 import type { Route } from '../../src/http/routes/route';
 import type { Schema } from '../../src/http/routes/schema';
 import { anyCharacter } from './any-character';
@@ -95,7 +94,7 @@ const NOT_RIGHT: Readonly<Record<string, readonly string[]>> = {
 const NOT_RIGHT_IN_BODY = new Set(['permissions', 'expires_at']);
 
 /** Others are refused unless they occur in the log. */
-const anyOperation = fc.constantFrom(...operations);
+const anyOperation = fc.constantFrom('create', 'read', 'use', 'update', 'delete', 'deny');
 
 /** With these, pages can be walked only by cursor. */
 const UNPAGED = ['actor_id', 'operation', 'trace_id'];

@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { findEvents, type EventFilter } from '../../audit/event-filter';
+import type { EventFilter } from '../../audit/event-filter';
 import { eventFormats, eventLines, type EventFormat } from '../../audit/event-lines';
 import {
   exportEvents,
@@ -9,7 +9,6 @@ import {
   type ExportRange,
   type Trailer,
 } from '../../audit/export';
-import { operations } from '../../domain/audit-wording';
 import { eventSchemas, operatorEventSchemas } from '../../domain/event-schemas';
 import { looksLikeKey, masked } from '../../domain/key-like';
 import { formatOf } from '../../event-log/codec';
@@ -65,22 +64,6 @@ const eventTypes = (text: string, before?: readonly string[]): readonly string[]
   if (knownTypes.includes(text)) return collected(text, before);
   throw new InvalidArgumentError(`There is no such event type: ${suggestionFor(text, knownTypes)}`);
 };
-
-const isBuiltIn: ReadonlySet<string> = new Set(operations);
-
-/** Facts reported as `ActivityReported` name operations of their own, but one that occurs nowhere is a mistake. */
-const hasOperation = async (ledgerLog: LedgerLog, { operation, tenant }: Options): Promise<boolean> => {
-  if (operation === undefined || isBuiltIn.has(operation.toLowerCase())) return true;
-  const filter: EventFilter = { tenants: tenant, types: ['ActivityReported'], operation };
-  const upTo = (await ledgerLog.log.head())?.position;
-  if (upTo === undefined) return false;
-  for await (const { events } of findEvents(ledgerLog, filter, { upTo }, () => undefined))
-    if (events.length > 0) return true;
-  return false;
-};
-
-const operationRefused = ({ operation = '' }: Options): string =>
-  `error: option '--operation <operation>' argument '${operation}' is invalid. It is neither built in nor in the log: ${suggestionFor(operation, operations)}`;
 
 const oneOrMore = (text: string): number => {
   const value = wholeNumber(text);
@@ -203,9 +186,8 @@ const watchLog = (io: Io, { log }: LedgerLog) => {
   };
 };
 
-const audit = (io: Io, options: Options, command: Command): Promise<void> =>
+const audit = (io: Io, options: Options): Promise<void> =>
   withConfiguredLog(io, async (ledgerLog) => {
-    if (!(await hasOperation(ledgerLog, options))) command.error(operationRefused(options));
     if (options.after !== undefined) await mustBeReached(ledgerLog, options.after);
     const interrupted = untilInterrupted(io);
     const watched = options.follow === true ? watchLog(io, ledgerLog) : undefined;
@@ -275,7 +257,7 @@ export const auditCommand = (io: Io): Command =>
       mustBeInOrder(options, command);
       if (options.format === 'pretty' && options.output !== undefined)
         command.error('error: --output needs the format ndjson or csv: only those can be checked');
-      return audit(io, options, command);
+      return audit(io, options);
     })
     .addCommand(showCommand(io))
     .addCommand(historyCommand(io))

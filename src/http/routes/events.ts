@@ -20,7 +20,6 @@ import {
   wholeNumberParameter,
 } from '../request/validation';
 import { eventExample, eventLineSchema, eventSchema, streamExample } from './event-schemas';
-import { operationFilter } from './operation-filter';
 import { bytes, text, uuid } from './schema';
 import { ok, route, type RouteRequest } from './route';
 import type { Stores } from '../dependencies';
@@ -82,7 +81,7 @@ const afterOf = async (
   return place;
 };
 
-const filterOf = (tenantId: string, values: Query, operation: string | undefined): EventFilter => {
+const filterOf = (tenantId: string, values: Query): EventFilter => {
   const { entity_type: type, entity_id: id } = values;
   mustBeInOrder(values);
   return {
@@ -90,7 +89,7 @@ const filterOf = (tenantId: string, values: Query, operation: string | undefined
     types: values.type === undefined ? undefined : [values.type],
     entity: type === undefined && id === undefined ? undefined : { type, id },
     actor: values.actor_id,
-    operation,
+    operation: values.operation,
     trace: values.trace_id,
     key: values.key_id,
     since: values.start_date,
@@ -125,7 +124,7 @@ export const listEvents = route<undefined, Query>({
     const form: StreamFormName = isSse ? 'serverSentEvents' : 'ndjson';
     const selection = {
       tenantId,
-      filter: filterOf(tenantId, values, await operationFilter(values.operation, request, stores)),
+      filter: filterOf(tenantId, values),
       after,
       limit: values.limit,
       follow: values.follow,

@@ -8,7 +8,6 @@ import {
 import { listEntityTypes, logView, MAX_TYPES, type LogRow } from '../../../projections/logs';
 import { dateParameter, invalid, mustBeInOrder, queryCheck, textParameter } from '../request/validation';
 import { uuidFrom } from '../../uuid';
-import { operationFilter } from './operation-filter';
 import { csvResponse, prefersCsv } from './csv-response';
 import { logCsv } from './log-csv';
 import { pageParameters, paging } from './pagination';
@@ -36,7 +35,7 @@ const query = queryCheck(parameters, 'refused');
 
 type Query = ReturnType<typeof query>;
 
-const filterOf = (values: Query, operation: string | undefined): LogFilter => {
+const filterOf = (values: Query): LogFilter => {
   mustBeInOrder(values);
   const filter = {
     entityType: values.entity_type?.toLowerCase(),
@@ -44,7 +43,7 @@ const filterOf = (values: Query, operation: string | undefined): LogFilter => {
     start: values.start_date,
     end: values.end_date,
     actorId: values.actor_id,
-    operation,
+    operation: values.operation?.toLowerCase(),
     traceId: values.trace_id,
   };
   if (values.page > 1 && !isNumbered(filter))
@@ -92,7 +91,7 @@ export const listLogs = route<undefined, Query>({
   projection: 'logs',
   handle: async (request, stores) => {
     const { tenantId, query: values } = request;
-    const filter = filterOf(values, await operationFilter(values.operation, request, stores));
+    const filter = filterOf(values);
     if (prefersCsv(request)) return csvResponse(await logCsv(filter, request, stores));
     const { page, size, place, shown } = paging(request, stores, filterText(filter));
     const question = { filter, page, size, ...olderThan(place) };
