@@ -3,12 +3,12 @@ FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json ./
+COPY scripts scripts
 COPY src src
 COPY projections projections
 COPY portal portal
-RUN npm run build \
-  && npm pack \
+RUN npm run package \
   && npm install --global --offline --prefix /installed tenant-ledger-*.tgz \
   && touch /installed/lib/node_modules/tenant-ledger/.image
 

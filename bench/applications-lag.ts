@@ -11,7 +11,7 @@ import { startServer } from './processes';
 
 /**
  * How long does a change to a tenant take to show in `applications` and in `logs`, while another process appends a burst
- * of other tenants' facts? `npm run bench:applications-lag [FACTS] [MAIN]`; MAIN is another build of the program.
+ * of other tenants' facts? `npm run bench -- applications-lag [FACTS] [MAIN]`; MAIN is another build of the program.
  */
 const FACTS = Number(process.argv[2] ?? 150_000);
 const MAIN = process.argv[3];

@@ -12,7 +12,7 @@ import { startServer, type Server } from './processes';
 /**
  * What do many Applications and keys cost? Compares a tenant with 1,000 Applications of 100 keys each to one with a
  * single Application: a first start and restarts, the first write after each, then writes and reads.
- * `npm run bench:applications [APPLICATIONS [KEYS]]`.
+ * `npm run bench -- applications [APPLICATIONS [KEYS]]`.
  */
 const APPLICATIONS = Number(process.argv[2] ?? 1_000);
 const KEYS = Number(process.argv[3] ?? 100);

@@ -13,7 +13,7 @@ import { startServer, type Server } from './processes';
 
 /**
  * What do open event streams cost? The effect of 200 Server-Sent Events streams on `PUT /tenants/self`; the delay from an
- * append to `audit --follow` under load; and 50 clients that never read. `npm run bench:audit-streams`
+ * append to `audit --follow` under load; and 50 clients that never read. `npm run bench -- audit-streams`
  */
 const STALLED = 50;
 const FACTS = 40_000;

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-/** How fast are raw events exported, checked and found? `npm run bench:audit [EVENTS]` */
+/** How fast are raw events exported, checked and found? `npm run bench -- audit [EVENTS]` */
 const EVENTS = Number(process.argv[2] ?? 200_000);
 const TENANTS = 1_000;
 const BATCH = 100;

@@ -11,7 +11,7 @@ import { anEvent } from '../test/support/events';
 import { MANY, measureByTurns, median, put, startService, stopAll, type Target } from './http-load';
 
 /**
- * Append and read rates of the EventStoreDB adapter, and of `PUT /tenants/self` on it: `npm run bench:eventstore`, with EVENTSTORE_URL, or else with the
+ * Append and read rates of the EventStoreDB adapter, and of `PUT /tenants/self` on it: `npm run bench -- eventstore`, with EVENTSTORE_URL, or else with the
  * stand-in in its own process. With RECONNECTS=10000, only the heap before and after that many cut connections.
  */
 const PAYLOAD = { entityId: 'tok_0123456789', note: 'x'.repeat(280) };

@@ -13,7 +13,7 @@ import { streamNames } from '../src/event-log/streams';
 
 /**
  * What does the first write to a tenant cost after a start, with and without its snapshot, on SQLite and on the stand-in
- * for an event store? `npm run bench:first-write [EVENTS…]`
+ * for an event store? `npm run bench -- first-write [EVENTS…]`
  */
 const SIZES = process.argv.length > 2 ? process.argv.slice(2).map(Number) : [1_000, 10_000, 100_000];
 const ROUNDS = 3;

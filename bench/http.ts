@@ -21,7 +21,7 @@ import { serveHello, serveLibraries } from './koa-servers';
  * What is the overhead of a request? `GET /tenants/self` with everything on, with and without its access log, compared to
  * a bare Koa that says hello and to the service's libraries without the service; `GET /logs`; `PUT /tenants/self` from 32
  * connections to 32 tenants, and from a single client. All take turns in one run, with the client in its own process.
- * `npm run bench:http [ROUNDS] [SECONDS]`
+ * `npm run bench -- http [ROUNDS] [SECONDS]`
  */
 const ROUNDS = Number(process.argv[2] ?? 5);
 const SECONDS = Number(process.argv[3] ?? 2);

@@ -9,7 +9,7 @@ import { runToEnd, startServer, type Server } from './processes';
 
 /**
  * How fast does `ingest` run next to a server, until the read models contain every fact, and how far do they lag
- * meanwhile? `npm run bench:ingest [FACTS]`
+ * meanwhile? `npm run bench -- ingest [FACTS]`
  */
 const FACTS = Number(process.argv[2] ?? 100_000);
 const TENANTS = 10;

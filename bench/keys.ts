@@ -12,7 +12,7 @@ import { startServer, type Server } from './processes';
  * What do large tenants cost themselves and others? 22 tenants (or TENANTS) with 10,000 idempotency keys each: writes to
  * them, reads of another tenant, and forged keys that name them, also while another tenant writes. A tenant with 12,000
  * keys and no snapshot: its first write, and reads of another tenant meanwhile.
- * `npm run bench:keys [TENANTS] [MAIN] [FOLDER]`, where MAIN is the main file of another build, and FOLDER keeps the data
+ * `npm run bench -- keys [TENANTS] [MAIN] [FOLDER]`, where MAIN is the main file of another build, and FOLDER keeps the data
  * of the large tenants for the next run.
  */
 const TENANTS = Number(process.argv[2] ?? 22);

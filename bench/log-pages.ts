@@ -15,7 +15,7 @@ import { startServer } from './processes';
 
 /**
  * What does a page of a long log cost: the first and the far ones, unfiltered and by each filter, by page and by cursor?
- * And how soon does a server on that data send its first response? `npm run bench:log-pages [ROWS]`
+ * And how soon does a server on that data send its first response? `npm run bench -- log-pages [ROWS]`
  */
 const ROWS = Number(process.argv[2] ?? 1_000_000);
 /** Small enough that page 50,000 exists for the filters by type and by dates, too. */

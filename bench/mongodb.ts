@@ -16,7 +16,7 @@ import { appendFacts, seconds } from './facts';
 /**
  * How fast are events projected live and rebuilt into all read models, on SQLite and on MongoDB: the server that
  * MONGODB_URL names, or a replica set of one on this machine?
- * `npm run bench:mongodb [EVENTS]`
+ * `npm run bench -- mongodb [EVENTS]`
  */
 const EVENTS = Number(process.argv[2] ?? 10_000);
 const TIMEOUT_MS = 120_000;

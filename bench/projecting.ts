@@ -9,7 +9,7 @@ import { appendFacts, seconds } from './facts';
 
 /**
  * How fast are events appended, read, and projected into all read models, with all indexes: live, and by a start that
- * finds none? `npm run bench:projecting [EVENTS]`
+ * finds none? `npm run bench -- projecting [EVENTS]`
  */
 const EVENTS = Number(process.argv[2] ?? 200_000);
 const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));

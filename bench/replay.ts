@@ -11,7 +11,7 @@ import { appendFacts, seconds } from './facts';
 
 /**
  * How fast are all projections rebuilt next to a projecting process, how long does a verify take in comparison, and how
- * soon does a switch take effect? `npm run bench:replay [EVENTS]`
+ * soon does a switch take effect? `npm run bench -- replay [EVENTS]`
  */
 const EVENTS = Number(process.argv[2] ?? 200_000);
 const TIMEOUT_MS = 3_600_000;

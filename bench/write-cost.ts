@@ -10,7 +10,7 @@ import { streamNames } from '../src/event-log/streams';
 
 /**
  * What does a write to a tenant cost when its stream has 10, 1,000, … events, with its fold in memory, and as the first
- * write after a restart? `npm run bench:write-cost [EVENTS]`
+ * write after a restart? `npm run bench -- write-cost [EVENTS]`
  */
 const MAX_EVENTS = Number(process.argv[2] ?? 1_000_000);
 const WRITES = 300;

@@ -22,7 +22,7 @@ import type { FloorWrite } from './write-floor-worker';
 /**
  * How close is a write to what its libraries cost? `PUT /tenants/self` of one client, and of 32 connections to 32
  * tenants, by turns with a floor: Koa, one writing thread, an append with fsync, four small read models committed, one
- * answer. With BASE, the `main.js` of another build takes turns as well. `npm run bench:write-floor [ROUNDS] [SECONDS]`
+ * answer. With BASE, the `main.js` of another build takes turns as well. `npm run bench -- write-floor [ROUNDS] [SECONDS]`
  */
 const ROUNDS = Number(process.argv[2] ?? 5);
 const SECONDS = Number(process.argv[3] ?? 2);

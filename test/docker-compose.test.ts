@@ -174,7 +174,7 @@ describe('the Dockerfile', () => {
       .filter((line) => line !== '' && !line.startsWith('#'));
     expect(first).toBe('*');
     expect(allowed.map((line) => line.slice(1)).toSorted()).toEqual(copied.toSorted());
-    for (const path of ['src/prepare.cjs', 'src/cli/main.ts', 'projections/projections.ts'])
+    for (const path of ['src/tenant-ledger.cjs', 'src/cli/main.ts', 'projections/projections.ts'])
       expect(copied.some((prefix) => path.startsWith(`${prefix}/`))).toBe(true);
   });
 

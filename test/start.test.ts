@@ -1,6 +1,15 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -10,6 +19,7 @@ import { freshFolder } from './support/folders';
 import { filesWith } from './support/found-text';
 import { ask, type ApiResponse } from './support/http';
 import { logOf } from './support/log-under-test';
+import { nobody } from './support/nobody';
 import { ownTimeMs } from './support/own-time';
 import { operatorAt } from './support/operator';
 import {
@@ -346,16 +356,33 @@ describe('a start that fails', () => {
       }),
   );
 
-  it.each(['18.20.8', '20.18.3', '8.0.0'])('says that Node %s is too old', async (version) => {
+  const executed = async (program: string, options: readonly string[] = [], user = {}): Promise<Finished> => {
+    const child = spawn(process.execPath, [...options, program, 'serve'], user);
+    let stderr = '';
+    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    const [code] = (await once(child, 'close')) as [number];
+    return { code, stdout: '', stderr };
+  };
+
+  it('says that Node is too old', async () => {
     const fake = join(freshFolder(), 'fake.cjs');
-    writeFileSync(fake, `Object.defineProperty(process.versions, 'node', { value: '${version}' });`);
-    for (const file of ['tenant-ledger.cjs', 'prepare.cjs']) {
-      const child = spawn(process.execPath, ['-r', fake, join(ROOT, 'src', file), 'serve']);
-      let stderr = '';
-      child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-      const [code] = (await once(child, 'close')) as [number];
-      expectOneSentence({ code, stdout: '', stderr }, `needs Node 20.19 or newer; this is Node ${version}.`);
-    }
+    writeFileSync(fake, "Object.defineProperty(process.versions, 'node', { value: '20.18.3' });");
+    expectOneSentence(
+      await executed(PROGRAM, ['-r', fake]),
+      'needs Node 20.19 or newer; this is Node 20.18.3.',
+    );
+  });
+
+  it('says that the program is not built, or that this user may not read it', async () => {
+    const folder = freshFolder();
+    chmodSync(folder, 0o755);
+    for (const name of ['src', 'dist']) mkdirSync(join(folder, name));
+    const program = join(folder, 'src', 'tenant-ledger.cjs');
+    copyFileSync(PROGRAM, program);
+    expectOneSentence(await executed(program), 'not built', 'npm ci && npm run build');
+    chmodSync(join(folder, 'dist'), 0o700);
+    if (nobody.uid !== undefined)
+      expectOneSentence(await executed(program, [], nobody), 'may not read', 'EACCES');
   });
 });
 

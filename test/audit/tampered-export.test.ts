@@ -9,7 +9,7 @@ import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/log-under-test';
 import { command } from '../support/service';
 
-/** Several chunks; `npm run campaign:audit` sets a million. */
+/** Several chunks; `npm run campaign -- audit` sets a million. */
 const EVENTS = Number(process.env['EVENTS'] ?? 1_500);
 const AT = Math.floor(EVENTS * 0.7);
 const MINUTES = 60_000;

@@ -1,9 +1,11 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { benchmarks } from '../../bench/run';
 import { headerNames } from '../../src/configuration';
 import { routes } from '../../src/http/api';
 import { openApiDocument } from '../../src/http/openapi/document';
 import { programVersion } from '../../src/version';
+import { campaigns } from '../campaigns';
 
 const ROOT = join(__dirname, '..', '..', '..');
 
@@ -51,6 +53,9 @@ describe('the commands', () => {
     const text = readFileSync(join(ROOT, page), 'utf8');
     const named = Array.from(text.matchAll(/npm run ([a-z][a-z:-]*)/g), ([, name = '']) => name);
     expect(named.filter((name) => !Object.hasOwn(scripts, name))).toEqual([]);
+    const programs = { bench: benchmarks, campaign: campaigns };
+    for (const [, script, name = ''] of text.matchAll(/npm run (bench|campaign) -- ([a-z-]+)/g))
+      expect(Object.keys(programs[script as keyof typeof programs])).toContain(name);
   });
 
   it('of the proofs name tests that exist', () => {

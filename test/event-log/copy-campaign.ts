@@ -14,7 +14,7 @@ import { fillBusyLog } from '../support/busy-log';
 import { startStandIn } from '../support/event-store/stand-in';
 
 /**
- * `npm run campaign:copy [EVENTS [KILLS]]`: from a data folder to an event store and back into another folder, with the
+ * `npm run campaign -- copy [EVENTS [KILLS]]`: from a data folder to an event store and back into another folder, with the
  * real command, which is killed with SIGKILL this many times in each direction. The event store is the stand-in, or the
  * server that EVENTSTORE_URL names.
  */

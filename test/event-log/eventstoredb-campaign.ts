@@ -10,7 +10,7 @@ import { startCluster } from '../support/event-store/stand-in-cluster';
 import { anEvent } from '../support/events';
 
 /**
- * `npm run campaign:eventstore [ROUNDS]`: writers and a follower while the server is frozen and killed, round by round.
+ * `npm run campaign -- eventstore [ROUNDS]`: writers and a follower while the server is frozen and killed, round by round.
  * Every acknowledged event must be there exactly once, an unknown outcome is settled by repeating the same append, and
  * the follower must see everything exactly once, in order. Runs against the stand-in and a cluster of three of them, or
  * against EVENTSTORE_URL with shell commands that act on the server: STORE_FREEZE, STORE_THAW, STORE_KILL, STORE_START,

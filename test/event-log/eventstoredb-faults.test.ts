@@ -217,7 +217,7 @@ describe('a subscription to the event store', () => {
     await expectAll(log, tail, 103);
   });
 
-  it('leaks nothing when its connection is cut many times (npm run campaign:reconnects for more)', async () => {
+  it('leaks nothing when its connection is cut many times (npm run campaign -- reconnects for more)', async () => {
     const { log, server, tail, stream } = await following();
     let revision = 2;
     const round = async (): Promise<void> => {

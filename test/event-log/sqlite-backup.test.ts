@@ -28,7 +28,7 @@ import { someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
 
-/** `npm run campaign:backup` makes twenty. */
+/** `npm run campaign -- backup` makes twenty. */
 const BACKUPS = Number(process.env['BACKUPS'] ?? 3);
 const WRITERS = 64;
 /** How often each writer has appended when a backup starts. */
@@ -263,7 +263,7 @@ describe('a restore', () => {
 
 describe('a backup of a log in a folder', () => {
   it(
-    `is complete and exact while ${WRITERS} writers append, ${BACKUPS} times into one folder (npm run campaign:backup)`,
+    `is complete and exact while ${WRITERS} writers append, ${BACKUPS} times into one folder (npm run campaign -- backup)`,
     async () => {
       const [source, backup] = [freshFolder(), freshFolder()];
       const log = await open(source);

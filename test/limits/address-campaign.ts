@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * `npm run campaign:limits [ADDRESSES]`: this many clients, each with its own address (and with windows so long that
+ * `npm run campaign -- limits [ADDRESSES]`: this many clients, each with its own address (and with windows so long that
  * none ends), send one request each to one server. How many counters does it keep, and how much memory does it use? The
  * short form is many-addresses.test.ts.
  */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crashCampaign, type Start } from './crash';
 
-/** `npm run campaign:crash [KILLS [CLIENTS [SEED]]]`: the long form of crash.test.ts; prints a table at the end. */
+/** `npm run campaign -- crash [KILLS [CLIENTS [SEED]]]`: the long form of crash.test.ts; prints a table at the end. */
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 
 /** A failed campaign leaves no processes behind. */

@@ -11,7 +11,7 @@ import { fact, reportFacts, type Fact } from '../support/reported-facts';
 import { allProjected, serviceProcess, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';
 
-/** `npm run campaign:event-loop` sets more. Writing that many to an event store takes too long. */
+/** `npm run campaign -- event-loop` sets more. Writing that many to an event store takes too long. */
 const ROWS = Number(
   process.env['ROWS'] ?? (process.env['TEST_EVENTSTORE_URL'] === undefined ? 10_000 : 5_000),
 );

@@ -17,7 +17,7 @@ import { liveOf } from '../support/generations';
 
 /** Only in the campaign: restarting instances takes long. */
 const KILLS = Number(process.env['KILLS'] ?? '0');
-const inCampaign = itIf(KILLS > 0, 'only in npm run campaign:instances');
+const inCampaign = itIf(KILLS > 0, 'only in npm run campaign -- instances');
 const WRITERS = 2;
 /** In the short form, clients leave the processor to the instances that are starting. */
 const BETWEEN_MS = KILLS > 0 ? 0 : 100;

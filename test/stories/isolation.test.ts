@@ -13,7 +13,7 @@ import { fact } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
 import { isolatedTenants, type IsolatedCaller, type IsolatedTenant } from '../support/isolated-tenants';
 
-/** `npm run campaign:isolation` sets more. */
+/** `npm run campaign -- isolation` sets more. */
 const CASES = Number(process.env['CASES'] ?? 250);
 const isCampaign = CASES > 1_000;
 const MINUTES = 60_000 * Math.ceil(CASES / 1_000);

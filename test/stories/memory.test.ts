@@ -8,7 +8,7 @@ import { fewAtOnce } from '../support/operator';
 import { reported } from '../support/reported';
 import { serviceProcess, type ServiceProcess } from '../support/service';
 
-/** `npm run campaign:requests` sets more. */
+/** `npm run campaign -- requests` sets more. */
 const CASES = Number(process.env['CASES'] ?? 500);
 const WARM_UP = 1_000;
 const REQUESTS = CASES * 2;

@@ -20,7 +20,7 @@ import { faultsOf, membersOf, type Fault } from '../support/mongodb/set-faults';
 import { ingestThrough, isWhole, type Finished, type Ingested } from './mongodb-ingest';
 
 /**
- * `npm run campaign:mongodb [KILLS]`: three instances serve and project on one replica set of three, while its members
+ * `npm run campaign -- mongodb [KILLS]`: three instances serve and project on one replica set of three, while its members
  * are killed, frozen and rolled back, facts are ingested, and read models are damaged. Every acknowledged write and every
  * fact must be there once, and no read may be older than a write that was acknowledged before it.
  */

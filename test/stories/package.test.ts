@@ -11,7 +11,7 @@ import { until } from '../support/waiting';
 const ROOT = join(__dirname, '..', '..', '..');
 const PACKING_MS = 300_000;
 
-describe('the package that npm pack makes', () => {
+describe('the package that npm run package makes', () => {
   const folder = freshFolder();
   const prefix = join(folder, 'installed');
   const program = join(prefix, 'lib', 'node_modules', 'tenant-ledger');

@@ -10,7 +10,7 @@ import { seed, seeded } from '../support/property';
 import { answersIn, converse } from '../support/raw';
 import { startService, type Service } from '../support/service';
 
-/** `npm run campaign:requests` sets more. */
+/** `npm run campaign -- requests` sets more. */
 const CASES = Number(process.env['CASES'] ?? 500);
 const RAW_CASES = CASES / 5;
 const MINUTES = 60_000 * Math.ceil(CASES / 1_000);

@@ -1,0 +1,67 @@
+import { runNamed, type NamedProgram } from '../test/support/named-programs';
+
+export const benchmarks: Readonly<Record<string, NamedProgram>> = {
+  'write-floor': {
+    meaning: 'A write, compared with what its libraries cost.',
+    files: ['bench/write-floor'],
+  },
+  'write-cost': {
+    meaning: 'A write to a tenant with 10 to 100,000 events.',
+    files: ['bench/write-cost'],
+  },
+  'first-write': {
+    meaning: 'The first write to a tenant after a start.',
+    files: ['bench/first-write'],
+  },
+  http: {
+    meaning: 'Requests, compared with a bare Koa.',
+    files: ['bench/http'],
+  },
+  keys: {
+    meaning: 'Large tenants, and what others notice of them.',
+    files: ['bench/keys'],
+  },
+  applications: {
+    meaning: 'A tenant with 1,000 Applications of 100 keys each.',
+    files: ['bench/applications'],
+  },
+  'applications-lag': {
+    meaning: 'How soon a change shows while another process appends a burst.',
+    files: ['bench/applications-lag'],
+  },
+  'log-pages': {
+    meaning: 'Pages of a long log, near and far, by each filter.',
+    files: ['bench/log-pages'],
+  },
+  projecting: {
+    meaning: 'Events appended, read and projected per second.',
+    files: ['bench/projecting'],
+  },
+  replay: {
+    meaning: 'A rebuild and a verify beside a server.',
+    files: ['bench/replay'],
+  },
+  ingest: {
+    meaning: 'Facts ingested beside a server until all are visible.',
+    files: ['bench/ingest'],
+  },
+  audit: {
+    meaning: 'Raw events exported, checked and found.',
+    files: ['bench/audit'],
+  },
+  'audit-streams': {
+    meaning: 'What open event streams cost.',
+    files: ['bench/audit-streams'],
+  },
+  mongodb: {
+    meaning: 'Events projected and rebuilt on SQLite and on MongoDB.',
+    files: ['bench/mongodb'],
+  },
+  eventstore: {
+    meaning: 'Appends, reads and PUTs on an event store.',
+    files: ['bench/eventstore'],
+    nodeOptions: ['--expose-gc'],
+  },
+};
+
+if (require.main === module) void runNamed('bench', benchmarks);

@@ -1,0 +1,70 @@
+import { runNamed, type NamedProgram } from './support/named-programs';
+
+export const campaigns: Readonly<Record<string, NamedProgram>> = {
+  crash: {
+    meaning: 'Kills a busy server twenty times and accounts for every write.',
+    files: ['test/stories/crash-campaign'],
+  },
+  instances: {
+    meaning:
+      'Kills the projecting one of three instances ten times under load, and accounts for every write.',
+    files: ['test/stories/instances.test'],
+    env: { KILLS: '10' },
+  },
+  mongodb: {
+    meaning:
+      'Kills, freezes and rolls back members of a replica set of three under three instances, and accounts for every write.',
+    files: ['test/stories/mongodb-campaign'],
+  },
+  eventstore: {
+    meaning: 'Freezes and kills the event store under 16 writers and a subscriber.',
+    files: ['test/event-log/eventstoredb-campaign'],
+  },
+  reconnects: {
+    meaning: 'Cuts the connection to the event store ten thousand times and compares the heap.',
+    files: ['bench/eventstore'],
+    nodeOptions: ['--expose-gc'],
+    env: { RECONNECTS: '10000' },
+  },
+  switches: {
+    meaning: 'Writes to one server and reads from another while read models are switched a thousand times.',
+    files: ['test/stories/switches.test'],
+    env: { SWITCHES: '1000' },
+  },
+  isolation: {
+    meaning: "Makes ten thousand requests that use another tenant's ids, keys and cursors.",
+    files: ['test/stories/isolation.test'],
+    env: { CASES: '10000' },
+  },
+  requests: {
+    meaning: 'Generates ten thousand valid, invalid and corrupted requests from the declared routes.',
+    files: ['test/stories/requests.test', 'test/stories/memory.test'],
+    env: { CASES: '10000' },
+  },
+  'event-loop': {
+    meaning:
+      'Requests everything that could be slow for a tenant with 400,000 rows of one entity, and measures the delay for others.',
+    files: ['test/stories/event-loop.test'],
+    env: { ROWS: '400000', ROUND_MS: '10000' },
+  },
+  limits: {
+    meaning: 'Sends one request each from a million addresses.',
+    files: ['test/limits/address-campaign'],
+  },
+  backup: {
+    meaning: 'Makes twenty backups while 64 writers append, restores and compares each.',
+    files: ['test/event-log/sqlite-backup.test'],
+    env: { BACKUPS: '20' },
+  },
+  copy: {
+    meaning: 'Copies 100,000 events to an event store and back, and kills the copy on the way.',
+    files: ['test/event-log/copy-campaign'],
+  },
+  audit: {
+    meaning: 'Exports a million events and detects the tampering in four altered copies.',
+    files: ['test/audit/tampered-export.test'],
+    env: { EVENTS: '1000000' },
+  },
+};
+
+if (require.main === module) void runNamed('campaign', campaigns);

@@ -1,0 +1,45 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+/** A program that is run by its name, with arguments after it. */
+export interface NamedProgram {
+  readonly meaning: string;
+  /** Files below `dist`, without their ending: one program, or test files for Jest. */
+  readonly files: readonly string[];
+  readonly nodeOptions?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const ROOT = join(__dirname, '..', '..', '..');
+const JEST = join('node_modules', 'jest', 'bin', 'jest.js');
+
+const argumentsOf = ({ files, nodeOptions = [] }: NamedProgram): readonly string[] => {
+  const paths = files.map((file) => join('dist', `${file}.js`));
+  const isTest = files.every((file) => file.endsWith('.test'));
+  return isTest
+    ? [JEST, '--testPathIgnorePatterns=none', '--runInBand', ...paths]
+    : [...nodeOptions, ...paths];
+};
+
+/** Runs the program that the command line names; without a name, lists all of them. */
+export const runNamed = async (
+  script: string,
+  programs: Readonly<Record<string, NamedProgram>>,
+  [name = '', ...others]: readonly string[] = process.argv.slice(2),
+): Promise<void> => {
+  const program = programs[name];
+  if (program === undefined) {
+    for (const [known, { meaning }] of Object.entries(programs))
+      console.log(`npm run ${script} -- ${known.padEnd(12)} ${meaning}`);
+    process.exitCode = name === '' ? 0 : 2;
+    return;
+  }
+  const child = spawn(process.execPath, [...argumentsOf(program), ...others], {
+    cwd: ROOT,
+    env: { ...program.env, ...process.env },
+    stdio: 'inherit',
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  process.exitCode = code ?? 1;
+};
