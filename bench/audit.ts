@@ -73,7 +73,6 @@ const main = async (): Promise<void> => {
   const checked = await timed('check', file);
   const firstLine = await median(({ first }) => first, '--limit', '1');
   const oneTenant = await median(({ seconds }) => seconds * 1_000, '--tenant', tenant);
-  const since = await median(({ seconds }) => seconds * 1_000, '--since', '9999-01-01');
   const rate = ({ seconds }: Timed): string => `${Math.round(EVENTS / seconds)} events/s`;
   const lines = [
     `${EVENTS} events of ${TENANTS} tenants, each figure with the start of the program`,
@@ -82,7 +81,6 @@ const main = async (): Promise<void> => {
     `check of that file:       ${rate(checked)}`,
     `first line:               ${Math.round(firstLine)} ms`,
     `one tenant of ${TENANTS}:      ${Math.round(oneTenant)} ms`,
-    `none since a time:        ${Math.round(since)} ms`,
     `load average: ${loadavg()
       .map((load) => load.toFixed(1))
       .join(', ')}`,

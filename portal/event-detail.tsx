@@ -88,9 +88,7 @@ const Links = ({ event, log }: { readonly event: LedgerEvent; readonly log: Log 
       </li>
     )}
     <li>
-      <a href={addressOf('then', [['as_of', event.stored_at ?? event.recorded_at]])}>
-        The Tenant at this moment
-      </a>
+      <a href={addressOf('then', [['as_of', event.recorded_at]])}>The Tenant at this moment</a>
     </li>
   </ul>
 );

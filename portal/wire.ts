@@ -28,7 +28,6 @@ export interface LedgerEvent {
   readonly position: string;
   readonly recorded_at: string;
   /** When the log received it, if `recorded_at` is ahead. `as_of` compares with it. */
-  readonly stored_at?: string;
   readonly actor?: { readonly type: string; readonly id: string };
   readonly trace_id?: string;
   readonly key_id?: string;

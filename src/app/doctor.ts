@@ -25,8 +25,6 @@ export interface Finding {
 /** Leaves time to notice before the disk is full. */
 const MIN_FREE = 0.1;
 const MAX_LAG_SECONDS = 30;
-/** Clocks that are synchronized differ by less. */
-const MAX_AHEAD_MS = 5_000;
 const EXPIRES_SOON_DAYS = 14;
 const TLS_MS = 2_000;
 
@@ -36,7 +34,6 @@ const FIXES: Readonly<Record<string, string>> = {
   'event log': 'Restore the right log, or: tenant-ledger projections rebuild --all',
   format: 'When no older program runs any more: tenant-ledger log upgrade',
   writing: 'Repair the disk or the event store named above.',
-  clock: 'Set the clock of this machine, or of the one that wrote them: docs/operations.md, "Clock jumps".',
   projector: 'Start the service: tenant-ledger serve',
   'parked tenants':
     'See why: tenant-ledger projections parked. Then start a program that can read it, or: tenant-ledger projections set-aside EVENT_ID --reason TEXT',
@@ -57,18 +54,6 @@ const folderFindings = ({ DATA_DIR }: Configuration): readonly Finding[] => {
     row('data folder', `${DATA_DIR} can be read by its owner only.`, exposed, `chmod -R go= ${DATA_DIR}`),
     row('disk', free, bavail / blocks < MIN_FREE && free),
   ];
-};
-
-/** Events bear the time of the machine that wrote them. Only the last ones: what is older says little about clocks now. */
-const clockFinding = async ({ log }: App): Promise<Finding> => {
-  if (log.latestTime === undefined)
-    return row('clock', 'Not checked: the event store stamps events with its own clock.');
-  const isAhead = Date.parse((await log.latestTime()) ?? '') > Date.now() + MAX_AHEAD_MS;
-  return row(
-    'clock',
-    'None of the last events is ahead of the clock of this machine.',
-    isAhead && 'Events were recorded at a time that this machine has not reached yet.',
-  );
 };
 
 const formatFinding = async ({ log }: App): Promise<Finding> => {
@@ -214,7 +199,6 @@ const appFindings = async (app: App, configuration: Configuration): Promise<read
     row('streams', 'Not checked, because it takes reading the whole log: tenant-ledger log verify'),
     await formatFinding(app),
     row('writing', 'The event log can be written.', notWritable),
-    await clockFinding(app),
     row('indexes', 'Not checked: a missing one is created when its store is opened for writing.'),
     await rebuildFinding(app),
     ...statusFindings(status, notWritable === undefined),

@@ -50,8 +50,7 @@ export const lagBehind = async (
     firstOf(log.readAll({ after: position })),
   ]);
   if (lag_events === 0 || oldest === undefined) return NO_LAG;
-  const { recordedAt, storedAt = recordedAt } = oldest;
-  return { lag_events, lag_seconds: Math.max(0, (Date.now() - Date.parse(storedAt)) / 1_000) };
+  return { lag_events, lag_seconds: Math.max(0, (Date.now() - Date.parse(oldest.recordedAt)) / 1_000) };
 };
 
 /** Caches by position, since most read models are at the same one. */

@@ -5,7 +5,7 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import { upTo } from '../event-log/reading';
 import type { Streams } from '../event-log/streams';
 import { isJsonObject } from '../json';
-import { timeOf, type Place } from './event-places';
+import type { Place } from './event-places';
 
 export interface EntityFilter {
   readonly type?: string | undefined;
@@ -65,8 +65,8 @@ const conditionsOf = (
     const wanted = new Set(types);
     conditions.push(({ type }) => wanted.has(type));
   }
-  if (since !== undefined) conditions.push((event) => timeOf(event) >= since);
-  if (until !== undefined) conditions.push((event) => timeOf(event) < until);
+  if (since !== undefined) conditions.push(({ recordedAt }) => recordedAt >= since);
+  if (until !== undefined) conditions.push(({ recordedAt }) => recordedAt < until);
   if (actor !== undefined)
     conditions.push(({ metadata }) => member(member(metadata, 'actor'), 'id') === actor);
   if (trace !== undefined) conditions.push(({ metadata }) => member(metadata, 'traceId') === trace);
@@ -93,12 +93,10 @@ export interface ReadEvents {
   readonly last: LoggedEvent;
 }
 
-async function* batchesOf(log: EventLog, { tenants, since }: EventFilter, from: ReadFrom) {
+async function* batchesOf(log: EventLog, { tenants }: EventFilter, from: ReadFrom) {
   const [tenantId, ...others] = tenants ?? [];
   if (tenantId !== undefined && others.length === 0) return yield* log.readTenant(tenantId, from);
-  const canSkip = since !== undefined && from.after === undefined;
-  const after = canSkip ? await log.positionBefore?.(since) : from.after;
-  yield* log.readAll({ ...from, after });
+  yield* log.readAll(from);
 }
 
 /** A predicate for events of our own streams that match the filter. */

@@ -28,8 +28,7 @@ const columnsOf = (...names: readonly (keyof RawEvent)[]): readonly Column[] =>
   names.map((name) => [name, (event) => event[name]]);
 
 const columns: readonly Column[] = [
-  ...columnsOf('id', 'type', 'version', 'tenant_id', 'stream', 'revision', 'position'),
-  ...columnsOf('recorded_at', 'stored_at'),
+  ...columnsOf('id', 'type', 'version', 'tenant_id', 'stream', 'revision', 'position', 'recorded_at'),
   ['actor_type', actorMember('type')],
   ['actor_id', actorMember('id')],
   ...columnsOf('trace_id', 'key_id'),

@@ -4,9 +4,6 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import { firstOf } from '../event-log/reading';
 import type { Streams } from '../event-log/streams';
 
-/** The time used by `/logs` and everything else derived from events. */
-export const timeOf = ({ recordedAt, storedAt = recordedAt }: LoggedEvent): string => storedAt;
-
 /** Where an event is. */
 export type Place = Pick<LoggedEvent, 'stream' | 'revision' | 'position'>;
 

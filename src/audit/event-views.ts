@@ -40,7 +40,6 @@ export const rawEvent = (event: LoggedEvent, streams: Streams) => {
     revision: event.revision,
     position: event.position,
     recorded_at: event.recordedAt,
-    stored_at: event.storedAt,
     actor,
     trace_id: traceId,
     key_id: keyId,

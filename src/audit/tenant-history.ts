@@ -8,7 +8,7 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf } from '../fault';
 import { emptyFold, foldingStream, tenantEventOf, type FoldingStream } from '../ledger/fold';
 import { changesBetween, entityFields, type Change } from './entity-fields';
-import { lastUpTo, timeOf } from './event-places';
+import { lastUpTo } from './event-places';
 
 /**
  * A moment in a tenant's history. A time means the state before the first event recorded after it: the order comes from
@@ -17,7 +17,7 @@ import { lastUpTo, timeOf } from './event-places';
 export type Moment = { readonly time: string } | { readonly position: Position };
 
 const isAfter = (event: LoggedEvent, moment: Moment): boolean =>
-  'time' in moment ? timeOf(event) > moment.time : event.position > moment.position;
+  'time' in moment ? event.recordedAt > moment.time : event.position > moment.position;
 
 /** Whether an event replaces or ends something, which is then shown. The data of creations already says everything. */
 const REPLACES: Readonly<Record<TenantEvent['type'], boolean>> = {
@@ -90,7 +90,7 @@ const timeAt = async (
   const isOwn = own?.position === position;
   const activity = isOwn ? undefined : await lastUpTo(log, streams.activity(tenantId), position);
   const last = (activity?.position ?? '') > (own?.position ?? '') ? activity : own;
-  return last === undefined ? '' : timeOf(last);
+  return last === undefined ? '' : last.recordedAt;
 };
 
 /**

@@ -181,8 +181,7 @@ const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): 
 };
 
 const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
-  // A time in the future would also be given to all later rows of the tenant, since its log never goes back in time.
-  const { storedAt: recordedAt = logged.recordedAt } = logged;
+  const { recordedAt } = logged;
   const {
     version = 1,
     at = recordedAt,

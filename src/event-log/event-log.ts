@@ -64,18 +64,6 @@ export interface EventLog {
   /** The position and id of the last event, or undefined while the log is empty. */
   head(): Promise<Head | undefined>;
 
-  /**
-   * The latest time at which one of the last thousand events was recorded; undefined while the log is empty. Adapters
-   * whose store stamps events with its own clock omit it.
-   */
-  readonly latestTime?: () => Promise<string | undefined>;
-
-  /**
-   * A position before everything recorded at this time or later; undefined: the start of the log. Clocks may have gone
-   * back, so events after it may still be earlier. Adapters that would have to read the whole log omit it.
-   */
-  readonly positionBefore?: (time: string) => Promise<Position | undefined>;
-
   /** The number of events after one position, up to and including another; estimated where counting means reading. */
   distance(after: Position | undefined, upTo: Position): Promise<number>;
 
@@ -137,11 +125,6 @@ export interface LoggedEvent {
   readonly position: Position;
   /** As given or recorded, and never changed, so a copy of the log has the same. */
   readonly recordedAt: string;
-  /**
-   * When this log received the event, set only if that is before `recordedAt`, because some clock was ahead. Stable
-   * across reads. Use it for anything derived from the event.
-   */
-  readonly storedAt?: string;
   /** Approximate size, for bounding memory. */
   readonly bytes?: number;
 }

@@ -126,7 +126,7 @@ const park = (
     event_id: logged.id,
     event_type: logged.type,
     position: logged.position,
-    recorded_at: logged.storedAt ?? logged.recordedAt,
+    recorded_at: logged.recordedAt,
     ...(after === undefined ? {} : { after }),
     ...why,
     since: run.now(),

@@ -72,7 +72,6 @@ describe('tenant-ledger doctor', () => {
       'indexes',
       'rebuilds',
       'writing',
-      'clock',
     ];
     expect(findings.map(({ check }) => check)).toEqual(
       expect.arrayContaining([...checks, 'projector', 'read models', 'parked tenants', 'decisions']),
@@ -94,11 +93,6 @@ describe('tenant-ledger doctor', () => {
       'a folder without data',
       () => [freshFolder()],
       { check: 'stores', finding: expect.stringContaining('There is no event log in the folder') },
-    ],
-    [
-      'an event ahead of the clock',
-      () => [broken(`UPDATE events SET recorded_at = ${Date.now() + 3_600_000} WHERE position = 5`)],
-      { check: 'clock', fix: expect.stringContaining('Clock jumps') },
     ],
     [
       'a proxy that does not exist',

@@ -4,15 +4,13 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { copyLog, type Copied, type CopyStep } from '../../src/event-log/copy';
 import type { LedgerLog } from '../../src/event-log/ledger-log';
-import { decode } from '../../src/event-log/codec';
 import { logFault, type EventLog, type NewEvent } from '../../src/event-log/event-log';
 import { UNFINISHED_COPY } from '../../src/domain/formats';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { anEvent, eventsOf } from '../support/events';
+import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { seed, seeded } from '../support/property';
-import { sampleOf } from '../support/samples';
 
 interface Place extends LedgerLog {
   readonly folder: string;
@@ -167,24 +165,6 @@ describe('a copy of an event log', () => {
     });
     expect(rowsOf(to).slice(2).map(role)).toEqual(rowsOf(from).slice(0, 20).map(role));
     expect((await copy(from, to)).digest).toEqual(done.digest);
-  });
-
-  it('keeps a time recorded by a wrong clock, and uses its own clock for derived times', async () => {
-    const [from, to] = [await open(), await open()];
-    const stream = from.streams.activity(randomUUID());
-    const { type, data } = sampleOf('TokenCreated');
-    await from.log.append(stream, [anEvent(data, { type, metadata: { version: 1 } })], 'no_stream');
-    from.file.exec(`UPDATE events SET recorded_at = ${Date.parse('9999-01-01T00:00:00.000Z')}`);
-    const timeIn = async ({ log, streams }: LedgerLog): Promise<number> => {
-      const [event] = await eventsOf(log.readAll());
-      const decoded = decode(event!, streams);
-      return decoded.status === 'good' ? Date.parse(decoded.event.recordedAt) : NaN;
-    };
-    expect(await timeIn(from)).toBe(Date.parse('9999-01-01T00:00:00.000Z'));
-    await copy(from, to);
-    expect(rowsOf(to)).toEqual(rowsOf(from));
-    expect(await timeIn(to)).toBeLessThanOrEqual(Date.now());
-    expect(await copy(from, to)).toMatchObject({ events: 1, copied: 0 });
   });
 
   it('has a digest that differs for different logs', async () => {

@@ -102,35 +102,6 @@ describe('the prefix of a SQLite log', () => {
   });
 });
 
-describe('a SQLite log of an earlier program', () => {
-  it('is read unchanged, and gets the column for its own time at the first write', async () => {
-    const stream = `tenant-${randomUUID()}`;
-    const folder = await earlierLog([stream]);
-    withFile(folder, (db) => db.exec('ALTER TABLE events DROP COLUMN stored_at'));
-    const columns = () =>
-      withFile(folder, (db) => db.prepare(`SELECT name FROM pragma_table_info('events')`).all().length);
-    for (const opening of ['read', 'create'] as const) {
-      expect(columns()).toBe(8);
-      const log = await open(folder, '', opening);
-      expect(await eventsOf(log.readAll())).toEqual(await eventsOf(log.readStream(stream)));
-      expect(await eventsOf(log.readAll())).toHaveLength(2);
-    }
-    expect(columns()).toBe(9);
-  });
-
-  it('can be written by that program beside this one', async () => {
-    const folder = freshFolder();
-    const log = await open(folder);
-    withFile(folder, (db) =>
-      db.exec(`INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at)
-        VALUES ('tenant-x', 0, 'id', 'X', '{}', '{}', 1)`),
-    );
-    expect(await eventsOf(log.readAll())).toMatchObject([
-      { id: 'id', recordedAt: '1970-01-01T00:00:00.001Z' },
-    ]);
-  });
-});
-
 describe('the place of a SQLite log', () => {
   /** An appender that was killed: everything is in the `-wal` file. */
   const killed = (): string => {

@@ -364,8 +364,6 @@ describe('the SQLite event log', () => {
       readTenant: () => eventsOf(log.readTenant(tenantId)),
       'readTenant after a position': () => eventsOf(log.readTenant(tenantId, { after: first!.position })),
       revisionAt: () => log.revisionAt(stream, position),
-      positionBefore: () => log.positionBefore!('2020-01-01T00:00:00.000Z'),
-      latestTime: () => log.latestTime!(),
       identity: () => log.identity(),
     };
     for (const [name, read] of Object.entries(reads)) {

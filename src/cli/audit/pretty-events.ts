@@ -1,7 +1,6 @@
 import { styleText } from 'node:util';
 import type { Change } from '../../audit/entity-fields';
 import type { EventLines } from '../../audit/event-lines';
-import { timeOf } from '../../audit/event-places';
 import { rawEvent, type RawEvent } from '../../audit/event-views';
 import { updateChanges } from '../../audit/tenant-history';
 import { auditLine } from '../../domain/audit-wording';
@@ -54,7 +53,7 @@ export const prettyLines = (ledgerLog: LedgerLog, useColors: boolean): EventLine
     const isChange = decoded.status === 'good' && decoded.kind === 'tenant';
     const changes = isChange ? await changesOf(decoded.event) : [];
     return [
-      paint(timeOf(event), 'dim'),
+      paint(event.recordedAt, 'dim'),
       event.id,
       paint(visible(event.type), 'bold'),
       decoded.status === 'bad' ? paint(`unreadable: ${visible(decoded.reason)}`, 'red') : '',

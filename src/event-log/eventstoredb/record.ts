@@ -64,8 +64,6 @@ const approximateSize = (value: unknown, depth = 0): number => {
 export const eventOf = (record: RecordedEvent): LoggedEvent => {
   const given = recordedTimeIn(record.metadata);
   const metadata = given === undefined ? record.metadata : withoutRecordedAt(record.metadata);
-  const storedAt = record.created.toISOString();
-  const recordedAt = given ?? storedAt;
   return {
     id: record.id,
     type: record.type,
@@ -74,8 +72,7 @@ export const eventOf = (record: RecordedEvent): LoggedEvent => {
     stream: record.streamId,
     revision: Number(record.revision),
     position: positionOf(record.position?.commit ?? 0n),
-    recordedAt,
-    ...(storedAt < recordedAt ? { storedAt } : {}),
+    recordedAt: given ?? record.created.toISOString(),
     bytes: approximateSize(record.data) + approximateSize(record.metadata),
   };
 };

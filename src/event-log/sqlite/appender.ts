@@ -57,7 +57,7 @@ const appendIn = (db: Database) => {
     'SELECT id, revision, position FROM events WHERE stream = ? AND revision > ? ORDER BY revision LIMIT ?',
   );
   const insert = db.prepare(
-    'INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at, stored_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+    'INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?)',
   );
 
   const answerRepeated = (request: AppendRequest, expected: number, actual: number): Outcome => {
@@ -80,9 +80,8 @@ const appendIn = (db: Database) => {
     if (actual !== expected) return answerRepeated(request, expected, actual);
     let position = 0;
     request.events.forEach(({ id, type, data, metadata, recordedAt = now }, i) => {
-      const storedAt = recordedAt > now ? now : null;
       const revision = expected + 1 + i;
-      const done = insert.run(request.stream, revision, id, type, data, metadata, recordedAt, storedAt);
+      const done = insert.run(request.stream, revision, id, type, data, metadata, recordedAt);
       position = Number(done.lastInsertRowid);
     });
     return { value: { revision: expected + request.events.length, position: positionOf(position) } };

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { yieldToEventLoop } from '../../async/clock';
 import { inTransaction, type Database } from '../../sqlite/database';
-import { hasStoredAt } from './log-file';
 
 /** Events are copied from an attached file, `source`, into `main`. */
 export type Schema = 'main' | 'source';
@@ -23,12 +22,9 @@ const CHUNK_EVENTS = 5_000;
 const TEXTS = ['stream', 'id', 'type', 'data', 'metadata'];
 const COLUMNS = ['position', 'revision', 'recorded_at', ...TEXTS].join();
 
-const storedAtIn = (db: Database, schema: Schema): string => (hasStoredAt(db, schema) ? 'stored_at' : 'NULL');
-
 /** Everything that is stored of an event. The lengths make it unambiguous. */
-const bytesIn = (db: Database, schema: Schema): string =>
-  `CAST(concat_ws(' ', position, revision, recorded_at, ifnull(${storedAtIn(db, schema)}, 'null'),
-     ${TEXTS.map((name) => `octet_length(${name})`).join()}) || char(10) || ${TEXTS.join(' || ')} AS BLOB)`;
+const BYTES = `CAST(concat_ws(' ', position, revision, recorded_at,
+  ${TEXTS.map((name) => `octet_length(${name})`).join()}) || char(10) || ${TEXTS.join(' || ')} AS BLOB)`;
 
 /**
  * Continues the hash chain of a beginning up to a position, and yields to the event loop in between: of each event,
@@ -42,7 +38,7 @@ export const chainEvents = async (
   onPage?: (events: number) => void,
 ): Promise<Beginning> => {
   const page = db.prepare(
-    `SELECT position, ${bytesIn(db, schema)} FROM ${schema}.events
+    `SELECT position, ${BYTES} FROM ${schema}.events
      WHERE position > ? AND position <= ? ORDER BY position LIMIT ${PAGE_EVENTS}`,
   );
   page.setReturnArrays(true);
@@ -70,7 +66,7 @@ export const copyEvents = async (
   onProgress: (copied: number) => void,
 ): Promise<void> => {
   const insert = db.prepare(
-    `INSERT INTO main.events (${COLUMNS}, stored_at) SELECT ${COLUMNS}, ${storedAtIn(db, 'source')}
+    `INSERT INTO main.events (${COLUMNS}) SELECT ${COLUMNS}
      FROM source.events WHERE position > ? AND position <= ? ORDER BY position LIMIT ${CHUNK_EVENTS}`,
   );
   for (let [copied, changes] = [0, 1]; changes > 0; await yieldToEventLoop()) {

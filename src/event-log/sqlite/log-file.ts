@@ -29,20 +29,6 @@ const schema = [
    CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;`,
 ];
 
-/**
- * `stored_at` is when the log received an event that claims a later time. Logs of earlier programs lack the column;
- * those programs can use logs that have it, because they name the columns that they read and write.
- */
-export const hasStoredAt = (db: Database, file = 'main'): boolean =>
-  db.prepare(`SELECT 1 FROM pragma_table_info('events', ?) WHERE name = 'stored_at'`).get(file) !== undefined;
-
-const addStoredAt = (db: Database): void => {
-  if (hasStoredAt(db)) return;
-  inTransaction(db, () => {
-    if (!hasStoredAt(db)) db.exec('ALTER TABLE events ADD COLUMN stored_at INTEGER');
-  });
-};
-
 const START_OVER =
   'To start with an empty log instead, move its remains and the folder read-models out of the way.';
 
@@ -151,7 +137,6 @@ const writeIdentity = (db: Database, path: string, prefix: string, format: numbe
 /** Creates what is missing. */
 export const createTables = (db: Database, path: string): void => {
   migrate(db, schema, `The event log ${path}`);
-  addStoredAt(db);
   // In case someone dropped it: everything works without it, only slowly.
   db.exec(STREAM_INDEX);
 };

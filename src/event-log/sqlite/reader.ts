@@ -3,7 +3,6 @@ import { messageOf } from '../../fault';
 import { inReadTransaction, type Database } from '../../sqlite/database';
 import type { Tail } from './tail';
 import { logFault, type Batch, type LoggedEvent, type Position, type ReadFrom } from '../event-log';
-import { hasStoredAt } from './log-file';
 
 /** A batch ends at whichever limit comes first. */
 const BATCH_EVENTS = 512;
@@ -28,7 +27,6 @@ type Row = readonly [
   data: string,
   metadata: string,
   recordedAt: number,
-  storedAt: number | null,
 ];
 
 /** Padded, so that positions sort as text. */
@@ -49,10 +47,7 @@ const isoText = isoFormat();
 
 const isoOf = (time: number): string => isoText(Number.isSafeInteger(time) ? time : 0);
 
-const isBefore = (storedAt: number | null, recordedAt: number): storedAt is number =>
-  storedAt !== null && Number.isSafeInteger(storedAt) && storedAt < recordedAt;
-
-const eventOf = ([position, stream, revision, id, type, data, metadata, recordedAt, storedAt]: Row) => ({
+const eventOf = ([position, stream, revision, id, type, data, metadata, recordedAt]: Row) => ({
   id,
   type,
   data: parsed(data),
@@ -61,7 +56,6 @@ const eventOf = ([position, stream, revision, id, type, data, metadata, recorded
   revision,
   position: positionOf(position),
   recordedAt: isoOf(recordedAt),
-  ...(isBefore(storedAt, recordedAt) ? { storedAt: isoOf(storedAt) } : {}),
   bytes: Buffer.byteLength(data) + Buffer.byteLength(metadata),
 });
 
@@ -150,12 +144,11 @@ const revisionFinder = (db: Database) => {
   return (stream: string, rowId: number): number => readOrFault(() => find(stream, rowId));
 };
 
+const COLUMNS = 'position, stream, revision, id, type, data, metadata, recorded_at';
+
 export const eventReader = (db: Database, tail: Tail) => {
-  // Missing in a log that only earlier programs have written to.
-  const storedAt = hasStoredAt(db) ? 'stored_at' : 'NULL';
-  const columns = `position, stream, revision, id, type, data, metadata, recorded_at, ${storedAt}`;
   const rows = (where: string) => {
-    const statement = db.prepare(`SELECT ${columns} FROM events WHERE ${where}`);
+    const statement = db.prepare(`SELECT ${COLUMNS} FROM events WHERE ${where}`);
     statement.setReturnArrays(true);
     return statement;
   };

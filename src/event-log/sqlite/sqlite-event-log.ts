@@ -39,10 +39,6 @@ import { tail } from './tail';
 
 /** The first start may meet a cold disk, or another process that is migrating. */
 const OPEN_MS = 10_000;
-/** Enough to notice a clock that is ahead now, few enough to be read at once. */
-const LAST_EVENTS = 1_000;
-/** The latest that a Date can represent. */
-const MAX_TIME = 8.64e15;
 
 /** Conclusive answers of the appending thread. Anything else is a problem with the file. */
 const CONCLUSIVE: ReadonlySet<string | undefined> = new Set(['stream_changed', 'no_answer', 'log_set_back']);
@@ -127,13 +123,6 @@ const logQueries = (db: Database, path: string) => {
   const isStillThere = stillThere(path);
   const last = db.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1');
   const idAt = db.prepare('SELECT id FROM events WHERE position = ?');
-  const lastTimes = db.prepare(
-    `SELECT recorded_at AS at FROM events ORDER BY position DESC LIMIT ${LAST_EVENTS}`,
-  );
-  // A full scan: neither an index nor a binary search is right where a clock has gone back.
-  const recordedFrom = db.prepare(
-    'SELECT position FROM events WHERE recorded_at >= ? ORDER BY position LIMIT 1',
-  );
   const identity = (): string | undefined => metaIn(db, 'identity');
   const head = (): Head | undefined => {
     const row = last.get() as { position: number; id: string } | undefined;
@@ -147,17 +136,6 @@ const logQueries = (db: Database, path: string) => {
     format: async () => readOrFault(() => formatIn(db)),
     raiseFormat: async (to) => raiseFormat(path, to),
     head: async () => readOrFault(head),
-    latestTime: async () => {
-      const times = readOrFault(() => lastTimes.all() as { at: number }[]).map(({ at }) => at);
-      return times.length === 0 ? undefined : new Date(Math.min(MAX_TIME, Math.max(...times))).toISOString();
-    },
-    positionBefore: async (time) =>
-      readOrFault(() => {
-        // Read the head first: anything appended in the meantime comes after it.
-        const end = head()?.position;
-        const first = recordedFrom.get(Date.parse(time)) as { position: number } | undefined;
-        return first === undefined ? end : positionOf(first.position - 1);
-      }),
     continuity: async (known) =>
       readOrFault(() => {
         if (!isStillThere() || identity() !== openedIdentity) return 'replaced';

@@ -27,7 +27,6 @@ export const eventSchema: Schema = record(
       'tenant:4',
     ),
     recorded_at: described(moment, 'When the log recorded it.'),
-    stored_at: described(moment, 'When the log received it, where some clock was ahead.'),
     actor: described(anything, 'Who caused it: `type` and `id`.'),
     trace_id: described(anything, 'The trace id of the request that caused it.'),
     key_id: described(anything, 'The key that the request was made with.'),
@@ -39,7 +38,7 @@ export const eventSchema: Schema = record(
       'What it replaced or ended, before and after; empty for other events. Absent: as with `log`.',
     ),
   },
-  ['stored_at', 'actor', 'trace_id', 'key_id', 'log', 'changes'],
+  ['actor', 'trace_id', 'key_id', 'log', 'changes'],
 );
 
 export const eventExample = {

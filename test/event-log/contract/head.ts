@@ -2,8 +2,6 @@ import { yieldToEventLoop } from '../../../src/async/clock';
 import { eventsOf, someEvents } from '../../support/events';
 import { grow, type GivenLog } from './given-log';
 
-const timeOf = (minute: number): string => new Date(Date.UTC(2024, 0, 1, 0, minute)).toISOString();
-
 export const headContract = (given: GivenLog): void => {
   describe('head', () => {
     it('is undefined for an empty log', async () => {
@@ -78,49 +76,6 @@ export const headContract = (given: GivenLog): void => {
       await given.reopen();
       expect(await given.log.distance(undefined, head!.position)).toBe(600);
       expect(await given.log.distance(head!.position, head!.position)).toBe(0);
-    });
-  });
-
-  describe('the latest time', () => {
-    it('is that of the last events, in whatever order they were recorded', async () => {
-      const { latestTime } = given.log;
-      if (latestTime === undefined) return;
-      expect(await latestTime()).toBeUndefined();
-      const [early, late] = [timeOf(1), timeOf(40)];
-      const recorded = (recordedAt: string) => ({ ...someEvents(1)[0]!, recordedAt });
-      await given.log.append(
-        given.aStream(),
-        [recorded(early), recorded(late), recorded(early)],
-        'no_stream',
-      );
-      expect(await latestTime()).toBe(late);
-      const stream = given.aStream();
-      await given.log.append(
-        stream,
-        Array.from({ length: 1_000 }, () => recorded(early)),
-        'no_stream',
-      );
-      expect(await latestTime()).toBe(early);
-    });
-  });
-
-  describe('the position before a time', () => {
-    it('comes before everything recorded then or later, whatever the clocks did', async () => {
-      const { positionBefore } = given.log;
-      if (positionBefore === undefined) return;
-      expect(await positionBefore(timeOf(0))).toBeUndefined();
-      const minutes = [10, 20, 15, 30, 5, 40, 40, 25, 1];
-      for (const minute of minutes) {
-        const event = { ...someEvents(1)[0]!, recordedAt: timeOf(minute) };
-        await given.log.append(given.aStream(), [event], 'no_stream');
-      }
-      const stored = await eventsOf(given.log.readAll());
-      for (let minute = 0; minute <= 41; minute += 1) {
-        const after = await positionBefore(timeOf(minute));
-        const first = minutes.findIndex((recorded) => recorded >= minute);
-        const expected = first < 0 ? [] : stored.slice(first);
-        expect(await eventsOf(given.log.readAll({ after }))).toEqual(expected);
-      }
     });
   });
 };

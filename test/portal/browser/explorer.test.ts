@@ -236,16 +236,6 @@ describeInBrowser('the log explorer', () => {
     expect(new URL(page.url()).search).toBe('?time=utc');
   });
 
-  it('links to the moment at which the log stored an event, if its recorded time is ahead', async () => {
-    const ahead = fact('TokenCreated', 'ahead', { recordedAt: '9999-12-31T23:59:59.999Z' });
-    const [id = ''] = await reportFacts(service.folder, tenantId, [ahead]);
-    await allProjected(service);
-    await page.goto(`${service.url}/portal/logs?event=${id}`);
-    const link = page.getByRole('link', { name: 'The Tenant at this moment' });
-    const { storedAt = '' } = (await by.events()).find((event) => event.id === id)!;
-    expect(await link.getAttribute('href')).toBe(`/portal/then?as_of=${encodeURIComponent(storedAt)}`);
-  });
-
   it.each(['light', 'dark'] as const)(
     'has nothing that axe-core objects to in %s mode',
     async (colorScheme) => {
