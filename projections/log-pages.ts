@@ -2,7 +2,7 @@ import { headOf, type EntityHead, type LogRow } from './logs';
 import type { SequencePart, Reader } from './projector';
 
 /** Queries about a tenant's log. */
-export interface SpecifiedLogFilter {
+interface SpecifiedLogFilter {
   readonly entityType?: string | undefined;
   readonly entityId?: string | undefined;
   /** Rows from this moment on. */
@@ -323,27 +323,4 @@ export const groupLogs = async (
   const inGroups = groups.reduce((sum, { count }) => sum + count, 0);
   // Rows that came in between are in the groups only.
   return { groups, rest: Math.max(0, (all[0] ?? 0) - inGroups) };
-};
-
-/**
- * The rows after a given one, oldest first. A walk through the log can resume in another generation, where that row may
- * have another number or be missing.
- */
-export const walkLogs = async (
-  reader: Reader,
-  tenantId: string,
-  filter: SpecifiedLogFilter,
-  limit: number,
-  after?: LogRow,
-): Promise<readonly LogRow[]> => {
-  const sequence = await sequenceOf(reader, tenantId, filter);
-  const from =
-    after === undefined
-      ? (await numbersOf(sequence, filter)).first
-      : (await countOlder(reader, tenantId, filter, { id: after.id, number: numberIn(filter, after) })) + 1;
-  const rows = await sequence.range(from, from + limit);
-  const { end } = filter;
-  return rows
-    .filter((row) => row.id !== after?.id && (end === undefined || row.created_at < end))
-    .slice(0, limit);
 };

@@ -172,7 +172,7 @@ export const settings = {
   }),
   RATE_LIMITS: setting({
     meaning:
-      'Overrides the rate limits: `off` for none, or a list of `name=off`, `name=requests` or `name=requests/window/block` (in seconds). Empty: the defaults. `tenant-ledger limits` shows the limits in force.',
+      'Overrides the rate limits: `off` for none, or a list of `name=off`, `name=requests` or `name=requests/window/block` (in seconds). Empty: the defaults. `GET /limits` shows the limits in force.',
     fallback: '',
     example: 'global=2000/10/10,tokens-search=off',
     read: (text) => (readPolicies(text) === undefined ? undefined : text),

@@ -216,11 +216,11 @@ const tenants = {
   },
   permission_unknown: {
     title: 'There is no such permission.',
-    meaning: 'List them with `tenant-ledger permissions`.',
+    meaning: '`GET /permissions` lists them.',
   },
   permission_not_assignable: {
     title: 'The application type may not hold this permission.',
-    meaning: 'List what it may hold with `tenant-ledger permissions --type TYPE`.',
+    meaning: '`GET /permissions?application_type=TYPE` lists what it may hold.',
   },
   key_malformed: {
     title: 'This is not a key.',

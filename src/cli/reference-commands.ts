@@ -8,43 +8,13 @@ import {
   type Configuration,
   type SettingName,
 } from '../configuration';
-import { permissions, permissionsOf, type ApplicationType } from '../domain/permissions';
 import { fault } from '../fault';
-import { limitsView, readPolicies } from '../limits/policies';
 import { isProblemCode, problems } from '../problems';
-import { jsonOption, typeOption, type JsonOption } from './arguments';
-import { notice, printJson, printMany, printOne, printRecord } from './output';
+import { jsonOption, type JsonOption } from './arguments';
+import { printMany, printOne } from './output';
 import type { Io } from './io';
 
 /** Commands that need no data. */
-
-export const permissionsCommand = (io: Io): Command =>
-  new Command('permissions')
-    .description('list the permissions and the application types that may hold them')
-    .addOption(typeOption())
-    .addOption(jsonOption())
-    .action((options: JsonOption & { readonly type?: ApplicationType }) => {
-      const rows = options.type === undefined ? permissions : permissionsOf(options.type);
-      const views = rows.map(({ type, applicationTypes, description }) => ({
-        type,
-        application_types: applicationTypes,
-        description,
-      }));
-      printMany(io, views, options);
-    });
-
-export const limitsCommand = (io: Io): Command =>
-  new Command('limits')
-    .description('show the rate limits in force (RATE_LIMITS) and the limits of Reactors')
-    .addOption(jsonOption())
-    .action((options: JsonOption) => {
-      const view = limitsView(readPolicies(readConfiguration(io.env).RATE_LIMITS) ?? []);
-      if (options.json === true) return printJson(io, view);
-      if (view.rate_limits.length === 0) notice(io, 'All rate limits are off.');
-      else printMany(io, view.rate_limits, options);
-      io.stdout.write('\nReactors:\n');
-      printRecord(io, view.reactor);
-    });
 
 export const explainCommand = (io: Io): Command =>
   new Command('explain')

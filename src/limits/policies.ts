@@ -76,7 +76,7 @@ export const readPolicies = (text: string): readonly Policy[] | undefined => {
     .filter((policy) => policy !== OFF);
 };
 
-/** The limits in force, as shown by `GET /limits` and `tenant-ledger limits --json`. */
+/** The limits in force, as shown by `GET /limits`. */
 export const limitsView = (policies: readonly Policy[]) => ({
   rate_limits: policies.map(({ name, methods, paths, limit, windowSeconds, blockSeconds }) => ({
     name,

@@ -81,7 +81,6 @@ describe('a command on a folder without data', () => {
     `application list --tenant ${A_UUID}`,
     `key create --tenant ${A_UUID} --application ${A_UUID}`,
     `key list --tenant ${A_UUID}`,
-    `logs --tenant ${A_UUID}`,
     'ingest',
     'status',
     'projections status',
@@ -122,7 +121,7 @@ describe('a command on a folder without data', () => {
 
   it('does not create the folder if no data is needed', async () => {
     const other = operatorAt(join(freshFolder(), 'none'));
-    for (const line of ['permissions', 'config', 'explain key_refused', '--help', 'tenant show nonsense'])
+    for (const line of ['config', 'explain key_refused', '--help', 'tenant show nonsense'])
       await other.run(line);
     expect(existsSync(other.folder)).toBe(false);
   });
@@ -177,13 +176,13 @@ describe('output that cannot be written', () => {
 
   onLinux('is reported in one sentence, with exit code 1', async () => {
     const { tenant_id: id } = await operatorAt(folder).json('tenant create --name A');
-    const lines = ['permissions', '--help', `logs --tenant ${id}`];
+    const lines = ['config', '--help', `audit --tenant ${id}`];
     for (const line of lines) {
       const { status, stderr } = toFull(line);
       expect({ line, status }).toEqual({ line, status: 1 });
       expect(stderr).toMatch(/^tenant-ledger: The output cannot be written: [^\n]+ \[output_failed\]\n$/);
     }
-    const { stderr } = toFull('permissions --json');
+    const { stderr } = toFull('config --json');
     expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'output_failed' } });
   });
 });

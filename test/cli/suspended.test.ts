@@ -20,7 +20,7 @@ describe('Ctrl-Z', () => {
     child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
     const ended = once(child, 'close');
     child.stdin?.write(textOf(facts.slice(0, 200)));
-    await until(async () => (await operator.run(`logs --tenant ${tenant}`)).stdout.split('\n').length > 100);
+    await until(async () => (await operator.run(`audit --tenant ${tenant}`)).stdout.split('\n').length > 100);
     child.kill('SIGTSTP');
     await until(() => stderr !== '');
     child.stdin?.end(textOf(facts.slice(200)));

@@ -24,7 +24,6 @@ const commands: Readonly<Record<string, readonly string[]>> = {
   'key list': ['--tenant', '--application', '--json'],
   'key find': ['stdin', '--json'],
   'key revoke': ['[key-id]', 'stdin', '--tenant', '--actor', '--json'],
-  permissions: ['--type', 'public', 'private', 'management', '--json'],
   log: ['copy'],
   'log copy': ['--from', '--to', '--from-prefix', '--to-prefix', '--follow-until-quiet', '--json'],
   'log verify': ['[address]', '--prefix', '--against', '--json'],
@@ -76,7 +75,7 @@ const wrong: readonly { line: string; says: readonly string[] }[] = [
   { line: 'log copy --from a --to b --follow-until-quiet soon', says: ["'soon'", 'whole number'] },
   { line: 'projections rebuild', says: ['name the projections to rebuild, or give --all'] },
   {
-    line: `logs --tenant ${A_UUID} --since 2026-02-01 --until 2026-01-31`,
+    line: `audit --tenant ${A_UUID} --since 2026-02-01 --until 2026-01-31`,
     says: ['--since must not be after --until'],
   },
 ];

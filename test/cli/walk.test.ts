@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { permissions, permissionsOf } from '../../src/domain/permissions';
+import { permissionsOf } from '../../src/domain/permissions';
 import { freshFolder } from '../support/folders';
 import { operatorAt, type Operator } from '../support/operator';
 import { startService } from '../support/service';
@@ -205,22 +205,6 @@ describe.each(places)('the command line $where', ({ open }) => {
 
 describe('the command line without data', () => {
   const operator = operatorAt(freshFolder(), { HEADER_PREFIX: 'ACME' });
-
-  it('lists the permissions', async () => {
-    const all = await operator.json<unknown[]>('permissions');
-    expect(all).toHaveLength(30);
-    expect(all[0]).toEqual({
-      type: permissions[0]?.type,
-      application_types: permissions[0]?.applicationTypes,
-      description: permissions[0]?.description,
-    });
-    expect(await operator.json<unknown[]>('permissions --type public')).toHaveLength(
-      permissionsOf('public').length,
-    );
-    const plain = await operator.run('permissions');
-    expect(plain.stdout.split('\n')).toHaveLength(32);
-    expect(plain.stdout).toMatch(/^type +application_types +description\n/);
-  });
 
   it('lists the error codes', async () => {
     expect(await operator.json<unknown>('explain key_refused')).toEqual({

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { findApplications, findLiveApplication, findLiveKeys } from '../../projections/application-pages';
 import { findKeyRecord } from '../../projections/applications';
-import { findLogs, walkLogs, type LogFilter } from '../../projections/log-pages';
+import { findLogs, type LogFilter } from '../../projections/log-pages';
 import { listEntityTypes } from '../../projections/logs';
 import { projections } from '../../projections/projections';
 import type { Collection, Document, Reader } from '../../projections/projector';
@@ -55,7 +55,6 @@ const questions: readonly (readonly [string, (reader: Reader) => Promise<unknown
         `logs by ${name} after a cursor`,
         (reader) => findLogs(reader, TENANT, { filter, ...page, olderThan: { id: 'r', number: 9 } }),
       ],
-      [`a walk by ${name}`, (reader) => walkLogs(reader, TENANT, filter, 20)],
     ];
   }),
 ];
@@ -196,7 +195,7 @@ describeMongodb('every query to a real MongoDB', () => {
       expect({ filter, isMore }).toEqual({ filter, isMore: false });
       returned += nReturned;
     }
-    expect(returned).toBeGreaterThan(500);
+    expect(returned).toBeGreaterThan(300);
   });
 
   it('jumps from one value of a sequence to the next, whatever is between', async () => {

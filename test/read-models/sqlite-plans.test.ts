@@ -1,4 +1,4 @@
-import { findLogs, walkLogs, type LogFilter, type SeenRow } from '../../projections/log-pages';
+import { findLogs, type LogFilter, type SeenRow } from '../../projections/log-pages';
 import { listEntityTypes, logs } from '../../projections/logs';
 import type { Collection, Query, Reader } from '../../projections/projector';
 import { monotonicValueIn, findIn, sequenceEndsIn, parkedIn } from '../../src/read-models/sqlite/tables';
@@ -101,9 +101,6 @@ describe('queries of logs', () => {
       page({ entityId: 'e4', entityType: 'token', ...dates }, 1, cursor),
       [ONE_BY_ENTITY, ONE_BY_TYPED_ENTITY, BY_TYPED_ENTITY],
     ],
-    ['a walk', (reader) => walkLogs(reader, TENANT, dates, SIZE), [ONE_BY_NUMBER, BY_NUMBER]],
-    ['a walk by type', (reader) => walkLogs(reader, TENANT, { entityType: 'card' }, SIZE), [BY_TYPE]],
-    ['a walk by entity', (reader) => walkLogs(reader, TENANT, { entityId: 'e4' }, SIZE), [BY_ENTITY]],
     ['the entity types', (reader) => listEntityTypes(reader, TENANT), []],
   ])('seek in an index without sorting: %s', async (_, ask, expected) => {
     expect(await plansOf(ask)).toEqual(expected);

@@ -32,7 +32,6 @@ const COMMANDS = [
   'tenant create --name Another',
   `tenant show ${EXAMPLE}`,
   `key list --tenant ${EXAMPLE}`,
-  `logs --tenant ${EXAMPLE}`,
   `ingest ${FACTS}`,
   'projections status',
   'projections verify',
