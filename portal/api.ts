@@ -132,9 +132,13 @@ export const signOut = async (): Promise<string | undefined> => {
 
 export const textOf = ({ title, detail }: Problem): string => detail ?? title;
 
-/** Whether the request was refused with a warning, and is carried out with `?force=true`. */
-export const takesForce = ({ code }: Problem): boolean =>
-  code === 'own_access_would_end' || code === 'last_managing_key';
+/** Whether this is the Application that the session acts for. */
+export const isOwn = ({ id }: Application): boolean =>
+  session.value.status === 'signed_in' && session.value.application.id === id;
+
+/** Asks before a change that takes access from this session itself. */
+export const agreesToLose = (what: string): boolean =>
+  window.confirm(`You are signed in with ${what}. Do you want to continue?`);
 
 /** Whether the key of the session has a permission. */
 export const holds = (permission: string): boolean =>

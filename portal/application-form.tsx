@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { call, session, textOf, type Result } from './api.js';
+import { agreesToLose, call, isOwn, session, textOf, type Result } from './api.js';
 import { useLoaded } from './loaded.js';
 import { Alert, Form } from './parts.js';
 import type { Application, ApplicationType, Permission } from './wire.js';
@@ -78,6 +78,9 @@ const send = (
 export const ApplicationForm = ({ application, etag, onDone }: FormProps) => {
   const [draft, setDraft] = useState<typeof NEW>(application ?? NEW);
   const save = async (): Promise<string | undefined> => {
+    const held = application !== undefined && isOwn(application) ? application.permissions : [];
+    const lost = held.filter((permission) => !draft.permissions.includes(permission)).join(', ');
+    if (lost !== '' && !agreesToLose(`a key of this Application, which loses ${lost}`)) return undefined;
     const saved = await send(application, etag, draft);
     if (!saved.ok) return textOf(saved.problem);
     onDone(saved.value);

@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks';
-import { call, holds, takesForce, textOf } from './api.js';
+import { agreesToLose, call, holds, isOwn, textOf } from './api.js';
 import { ApplicationForm } from './application-form.js';
 import { KeyList } from './key-list.js';
 import { useLoaded } from './loaded.js';
 import { forgetNames } from './names.js';
-import { Alert, Dialog, Time } from './parts.js';
+import { Alert, Dialog, Form, Time } from './parts.js';
 import { addressOf, go } from './place.js';
-import type { Application, Problem } from './wire.js';
+import type { Application } from './wire.js';
 
 interface DialogProps {
   readonly application: Application;
@@ -15,38 +15,28 @@ interface DialogProps {
 }
 
 const DeleteDialog = ({ application, etag, onClose }: DialogProps) => {
-  const [problem, setProblem] = useState<Problem>();
-  const remove = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    const isForced = new FormData(event.target as HTMLFormElement).has('force');
-    const done = await call(`/applications/${application.id}${isForced ? '?force=true' : ''}`, {
+  const remove = async (): Promise<string | undefined> => {
+    if (isOwn(application) && !agreesToLose('a key of this Application, and your session ends with it'))
+      return undefined;
+    const done = await call(`/applications/${application.id}`, {
       method: 'DELETE',
       ...(etag === undefined ? {} : { headers: { 'If-Match': etag } }),
     });
-    if (!done.ok) return setProblem(done.problem);
+    if (!done.ok) return textOf(done.problem);
     forgetNames();
     go(addressOf('applications'));
+    return undefined;
   };
   return (
     <Dialog title="Delete the Application" onClose={onClose}>
-      <form onSubmit={(event) => void remove(event)}>
+      <Form onSend={remove} button="Delete" kind="danger">
         <p>
           <strong class="name" dir="auto">
             {application.name}
           </strong>{' '}
           and its {application.keys.length} keys stop working at once.
         </p>
-        {problem === undefined ? null : <Alert text={textOf(problem)} />}
-        {problem !== undefined && takesForce(problem) ? (
-          <label class="check">
-            <input type="checkbox" name="force" />
-            Delete anyway
-          </label>
-        ) : null}
-        <button type="submit" class="danger">
-          Delete
-        </button>
-      </form>
+      </Form>
     </Dialog>
   );
 };

@@ -2,7 +2,6 @@ import { useState } from 'preact/hooks';
 import { holds, textOf } from './api.js';
 import { ApplicationForm } from './application-form.js';
 import { ApplicationView } from './application-view.js';
-import { KeySearch } from './key-search.js';
 import { useLoaded } from './loaded.js';
 import { Alert, Dialog, lacking, NeedsPermission, NewKey, Time } from './parts.js';
 import { addressOf, go, parameter, withParameters } from './place.js';
@@ -72,7 +71,6 @@ const List = () => {
         {loaded?.ok === true ? <Rows applications={loaded.value.data} /> : null}
         {next === undefined ? null : <a href={withParameters({ start: next })}>More</a>}
       </section>
-      {loaded?.ok === true ? <KeySearch applications={loaded.value.data} /> : null}
       {isCreating ? (
         <Dialog title="New Application" onClose={() => setCreating(false)}>
           <ApplicationForm

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { call, holds, session, takesForce, textOf } from './api.js';
+import { agreesToLose, call, holds, isOwn, session, textOf } from './api.js';
 import { useLoaded } from './loaded.js';
 import { shortId } from './names.js';
 import { Alert, Dialog, Form, NewKey, Time, useOneAtATime } from './parts.js';
@@ -79,6 +79,7 @@ const CreateForm = ({ application, onCreated }: CreateProps) => {
 
 const RegenerateForm = ({ application, onCreated }: CreateProps) => {
   const regenerate = async (form: FormData): Promise<string | undefined> => {
+    if (isOwn(application) && !agreesToLose('one of the keys that end')) return undefined;
     const hours = Number(textIn(form, 'hours') ?? 0);
     const made = await call<Application>(`/applications/${application.id}/regenerate`, {
       method: 'POST',
@@ -107,13 +108,11 @@ interface RowProps {
 }
 
 const Row = ({ application, item, onUses, onRevoked }: RowProps) => {
-  const [isAsked, setAsked] = useState(false);
   const now = session.value;
-  const isOwn = now.status === 'signed_in' && now.application.key_id === item.id;
+  const isInUse = now.status === 'signed_in' && now.application.key_id === item.id;
   const revoke = useOneAtATime(async () => {
-    const force = isAsked ? '?force=true' : '';
-    const done = await call(`/applications/${application.id}/keys/${item.id}${force}`, { method: 'DELETE' });
-    setAsked(!done.ok && takesForce(done.problem));
+    if (isInUse && !agreesToLose('this key, and your session ends with it')) return;
+    const done = await call(`/applications/${application.id}/keys/${item.id}`, { method: 'DELETE' });
     onRevoked(done.ok ? undefined : textOf(done.problem));
   });
   return (
@@ -128,12 +127,9 @@ const Row = ({ application, item, onUses, onRevoked }: RowProps) => {
         )}
         <div class="quiet" title={item.id}>
           {shortId(item.id)}
-          {isOwn ? ', your key' : ''}
+          {isInUse ? ', your key' : ''}
         </div>
       </th>
-      <td data-label="Digest">
-        <code>{item.digest}</code>
-      </td>
       <td data-label="Created">
         <Time at={item.created_at} />
       </td>
@@ -147,9 +143,8 @@ const Row = ({ application, item, onUses, onRevoked }: RowProps) => {
             Uses
           </button>
           {holds('application:update') ? (
-            // Another button, without the focus: pressing Enter twice must not mean “anyway”.
-            <button key={String(isAsked)} type="button" class="small danger" onClick={() => void revoke()}>
-              {isAsked ? 'Delete anyway' : 'Delete'}
+            <button type="button" class="small danger" onClick={() => void revoke()}>
+              Delete
             </button>
           ) : null}
         </div>
@@ -170,7 +165,6 @@ const KeyTable = ({ application, onUses, onRevoked }: TableProps) => (
       <thead>
         <tr>
           <th scope="col">Name</th>
-          <th scope="col">Digest</th>
           <th scope="col">Created</th>
           <th scope="col">Expires</th>
           <th scope="col">Last used</th>

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { call, textOf } from './api.js';
 import { useLoaded } from './loaded.js';
+import { shortId } from './names.js';
 import { Alert, lacking, NeedsPermission } from './parts.js';
 import { go, parameter, withParameters } from './place.js';
 import { SETTINGS } from './tenant-settings.js';
@@ -58,7 +59,8 @@ const loadPast = async (asOf: string, abort: AbortSignal): Promise<Past | string
   return { applications, isMore: start !== undefined };
 };
 
-const keyText = ({ name, digest }: Key): string => (name === undefined ? digest : `${name} (${digest})`);
+const keyText = ({ id, name }: Key): string =>
+  name === undefined ? shortId(id) : `${name} (${shortId(id)})`;
 
 const PastApplications = ({ applications }: { readonly applications: readonly Application[] }) => (
   <ul class="past" aria-label="Applications at that moment">

@@ -52,8 +52,6 @@ export interface EntityType {
 
 export interface Key {
   readonly id: string;
-  /** The first 8 characters of its SHA-256 in hex. */
-  readonly digest: string;
   readonly key?: string;
   readonly name?: string;
   readonly created_at: string;

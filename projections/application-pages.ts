@@ -1,4 +1,3 @@
-import { isExpired } from '../src/domain/authority';
 import type { ApplicationType } from '../src/domain/permissions';
 import {
   findApplication,
@@ -14,14 +13,10 @@ export interface ApplicationFilter {
   /** Any of these. Left out: all. */
   readonly ids?: readonly string[] | undefined;
   readonly types?: readonly ApplicationType[] | undefined;
-  /** The beginning of the digest of a live key, in hex. */
-  readonly keyDigest?: string | undefined;
 }
 
 export interface ApplicationQuery {
   readonly filter: ApplicationFilter;
-  /** Keys that have expired by then are not live. */
-  readonly at: string;
   /** Only those created after the event at this revision. */
   readonly after?: number;
   readonly page: number;
@@ -54,23 +49,6 @@ const entriesOf = async (
     .toSorted((a, b) => a.revision - b.revision);
 };
 
-const DIGEST_LENGTH = 64;
-
-/** The Applications that have a live key whose digest begins like this. */
-const holdersOf = async (reader: Reader, tenantId: string, start: string, at: string) => {
-  const found = await reader.find(tenantId, 'keys', {
-    index: 'by_digest',
-    from: start.padEnd(DIGEST_LENGTH, '0'),
-    upTo: start.padEnd(DIGEST_LENGTH, 'f'),
-    limit: MAX_KEYS,
-  });
-  const keys = found as unknown as readonly KeyDocument[];
-  const live = keys.filter(
-    ({ revoked_at, expires_at }) => revoked_at === undefined && !isExpired(expires_at, at),
-  );
-  return new Set(live.map(({ application_id }) => application_id));
-};
-
 /** Undefined: it does not exist, or is deleted. */
 export const findLiveApplication = async (
   reader: Reader,
@@ -85,11 +63,9 @@ export const findLiveApplication = async (
 export const findApplications = async (
   reader: Reader,
   tenantId: string,
-  { filter, at, after = -1, page, size }: ApplicationQuery,
+  { filter, after = -1, page, size }: ApplicationQuery,
 ): Promise<ApplicationPage> => {
-  const { keyDigest } = filter;
-  const holders = keyDigest === undefined ? undefined : await holdersOf(reader, tenantId, keyDigest, at);
-  const entries = (await entriesOf(reader, tenantId, filter)).filter(({ id }) => holders?.has(id) ?? true);
+  const entries = await entriesOf(reader, tenantId, filter);
   const first = entries.findIndex(({ revision }) => revision > after);
   const from = first < 0 ? entries.length : first + (page - 1) * size;
   const pageEntries = entries.slice(from, from + size);

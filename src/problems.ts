@@ -87,18 +87,6 @@ export const httpProblems = {
     title: 'A request with this idempotency key is in progress.',
     meaning: 'Wait a moment and repeat the request: it then gets the response of the first one.',
   },
-  own_access_would_end: {
-    status: 409,
-    title: 'The caller would lose access.',
-    meaning:
-      'The request would revoke its own key, delete its Application or take permissions from it. Nothing was changed. If this is intended, repeat the request with `?force=true`.',
-  },
-  last_managing_key: {
-    status: 409,
-    title: 'No key could manage Applications anymore.',
-    meaning:
-      'After this, no key of the tenant would hold `application:update`. Nothing was changed. Grant it to another Application first or, if this is intended, repeat the request with `?force=true`: then only the operator can manage Applications.',
-  },
   application_type_fixed: {
     status: 409,
     title: 'The type of an Application cannot be changed.',

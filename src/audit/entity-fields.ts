@@ -15,8 +15,7 @@ export interface Change {
 type Nothing = Readonly<Record<string, never>>;
 
 const tenantFields = (tenant: Exclude<Tenant, { status: 'absent' }>): Fields => {
-  const { status, name, ownerId, settings, includedMonthlyActiveTokens, maxKeyLifetimeSeconds, ...others } =
-    tenant;
+  const { status, name, ownerId, settings, includedMonthlyActiveTokens, ...others } = tenant;
   const { id: _i, created: _c, modified: _m, changedAt: _r, applications: _a, keys: _k, ...rest } = others;
   rest satisfies Nothing;
   const { deduplicateTokens, fingerprintTokens, ...otherSettings } = settings;
@@ -28,7 +27,6 @@ const tenantFields = (tenant: Exclude<Tenant, { status: 'absent' }>): Fields => 
     'settings.deduplicate_tokens': deduplicateTokens,
     'settings.fingerprint_tokens': fingerprintTokens,
     included_monthly_active_tokens: includedMonthlyActiveTokens,
-    max_key_lifetime_seconds: maxKeyLifetimeSeconds ?? null,
   };
 };
 

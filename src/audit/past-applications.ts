@@ -1,5 +1,6 @@
 import type { ApplicationFilter } from '../../projections/application-pages';
-import { effectivePermissions, liveKeysWithDigests, type KeyWithDigest } from '../domain/grants';
+import { effectivePermissions, liveKeysOf } from '../domain/grants';
+import type { Key } from '../domain/keys';
 import type { Application } from '../domain/tenant';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { tenantAt, type Moment, type PastTenant } from './tenant-history';
@@ -8,7 +9,7 @@ import { tenantAt, type Moment, type PastTenant } from './tenant-history';
 export interface PastApplication {
   readonly application: Application;
   /** Those valid at that time, possibly none. */
-  readonly keys: readonly KeyWithDigest[];
+  readonly keys: readonly Key[];
 }
 
 export interface PastQuestion {
@@ -23,14 +24,12 @@ const applicationsOf = ({ tenant, time }: PastTenant): readonly PastApplication[
   if (tenant.status !== 'active') return [];
   return [...tenant.applications.values()].map((application) => ({
     application,
-    keys: liveKeysWithDigests(tenant, application, time),
+    keys: liveKeysOf(tenant, application, time),
   }));
 };
 
-const matches = ({ application, keys }: PastApplication, { ids, types, keyDigest }: ApplicationFilter) =>
-  (ids?.includes(application.id) ?? true) &&
-  (types?.includes(application.type) ?? true) &&
-  (keyDigest === undefined || keys.some(({ digest }) => digest.startsWith(keyDigest)));
+const matches = ({ application: { id, type } }: PastApplication, { ids, types }: ApplicationFilter) =>
+  (ids?.includes(id) ?? true) && (types?.includes(type) ?? true);
 
 export const applicationsAt = async (
   ledgerLog: LedgerLog,

@@ -24,7 +24,6 @@ const REPLACES: Readonly<Record<TenantEvent['type'], boolean>> = {
   TenantCreated: false,
   TenantUpdated: true,
   TenantPlanChanged: true,
-  TenantKeyLifetimeSet: true,
   TenantDeleted: true,
   ApplicationCreated: false,
   ApplicationRenamed: true,

@@ -22,7 +22,7 @@ import {
 } from './arguments';
 import { confirmedIrreversible } from './confirmation';
 import { applicationsOf, keyViewsOf, knownApplication, type KeyView } from './lookups';
-import { sessionCommand, writeAndWarn } from './operator-session';
+import { sessionCommand } from './operator-session';
 import { printJson, printMany, printOne, printRecord, printTable } from './output';
 import type { Io } from './io';
 
@@ -114,7 +114,7 @@ const changing = <Options extends TenantOptions>(
 ): Command =>
   sessionCommand(io, name, async (session, id: string, options: Options) => {
     const { tenant, actor } = options;
-    const written = mustBeActive(await writeAndWarn(session, tenant, decide(id, options), actor));
+    const written = mustBeActive(await session.write(tenant, decide(id, options), actor));
     const { name: newName, type, created, permissions } = mustHave(written, id);
     const view = { application_id: id, name: newName, type, status: 'active', created_at: created.at };
     printOne(io, { ...view, permissions }, options);
@@ -176,7 +176,7 @@ const remove = (io: Io): Command =>
     const { name } = mustHave(mustBeActive(await session.stateOf(options.tenant)), id);
     const what = `delete the Application ${id} ${JSON.stringify(name)} and its keys`;
     if (!(await confirmedIrreversible(io, what, options))) return;
-    await writeAndWarn(session, options.tenant, deleteApplication(id), options.actor);
+    await session.write(options.tenant, deleteApplication(id), options.actor);
     printOne(io, { application_id: id, status: 'deleted' }, options);
   })
     .description('delete an Application and its keys')

@@ -8,7 +8,7 @@ import { newKey } from '../ledger/new-key';
 import { actorOption, commandGroup, moment, tenantOption, uuid, type TenantOptions } from './arguments';
 import { nothing, notTheKey, readKey, type GivenKey } from './key-input';
 import { keyViewsOf, knownApplication, statusOf } from './lookups';
-import { sessionCommand, writeAndWarn, type OperatorSession } from './operator-session';
+import { sessionCommand, type OperatorSession } from './operator-session';
 import { notice, printJson, printMany, printOne, printRecord, printTable } from './output';
 import type { Io } from './io';
 
@@ -135,7 +135,7 @@ const revoke = (io: Io): Command =>
     'revoke',
     async (session, named: string | undefined, options: Partial<TenantOptions>) => {
       const { tenantId, keyId } = await keyToRevoke(session, named, options);
-      await writeAndWarn(session, tenantId, revokeKey(keyId), options.actor);
+      await session.write(tenantId, revokeKey(keyId), options.actor);
       printOne(io, { key_id: keyId, status: 'revoked' }, options);
     },
   )

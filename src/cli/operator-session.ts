@@ -2,9 +2,8 @@ import { Command } from 'commander';
 import { randomUUID } from 'node:crypto';
 import { openApp, type App } from '../app/app';
 import { operatorRequest } from '../app/operator';
-import { isoNow, monotonicMs } from '../async/clock';
+import { monotonicMs } from '../async/clock';
 import { readConfiguration, settings, type Configuration } from '../configuration';
-import { hasManager } from '../domain/grants';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
 import { messageOf } from '../fault';
@@ -103,25 +102,3 @@ export const sessionCommand = <Arguments extends readonly unknown[]>(
     .action((...args: unknown[]) =>
       inSession(io, (session) => run(session, ...(args as unknown as Arguments)), options),
     );
-
-const isManaged = (tenant: Tenant): boolean => tenant.status === 'active' && hasManager(tenant, isoNow());
-
-/**
- * For writes that may remove the last key that can manage Applications: warns if one did. Over HTTP that is refused
- * unless forced, but an operator can always create another key.
- */
-export const writeAndWarn = async (
-  session: OperatorSession,
-  tenantId: string,
-  decide: Decide,
-  actor: string | undefined,
-): Promise<Tenant> => {
-  const wasManaged = isManaged(await session.stateOf(tenantId));
-  const tenant = await session.write(tenantId, decide, actor);
-  if (wasManaged && tenant.status === 'active' && !isManaged(tenant))
-    notice(
-      session.io,
-      `No key of tenant ${tenantId} can manage its Applications over HTTP any more. If one should, give a management Application application:update, and a key.`,
-    );
-  return tenant;
-};

@@ -1,15 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { InvalidArgumentError, type Command } from 'commander';
+import type { Command } from 'commander';
 import { documentOfTenant, type TenantDocument } from '../../projections/tenants';
-import {
-  changePlan,
-  createTenant,
-  deleteTenant,
-  MAX_KEY_LIFETIME_SECONDS,
-  mustBeActive,
-  setKeyLifetime as decideLifetime,
-} from '../domain/tenant';
-import { fault } from '../fault';
+import { changePlan, createTenant, deleteTenant, mustBeActive } from '../domain/tenant';
 import {
   actorOption,
   commandGroup,
@@ -113,42 +105,6 @@ const setPlan = (io: Io): Command =>
     .requiredOption('--included-tokens <n>', 'monthly active tokens', wholeNumber)
     .addOption(actorOption());
 
-const DAY_SECONDS = 86_400;
-const MAX_DAYS = MAX_KEY_LIFETIME_SECONDS / DAY_SECONDS;
-
-const lifetimeDays = (text: string): number => {
-  const days = wholeNumber(text);
-  if (days < 1 || days > MAX_DAYS) throw new InvalidArgumentError(`It must be from 1 to ${MAX_DAYS} days.`);
-  return days;
-};
-
-/** Null lifts the limit. */
-const lifetimeOf = ({ days, none }: { readonly days?: number; readonly none?: true }): number | null => {
-  if ((days === undefined) === (none === undefined))
-    throw fault('wrong_usage', 'Give either --days with a number, or --none to lift the limit.');
-  return days === undefined ? null : days * DAY_SECONDS;
-};
-
-const setKeyLifetime = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'set-key-lifetime',
-    async (
-      session,
-      tenantId: string,
-      options: ActorOptions & { readonly days?: number; readonly none?: true },
-    ) => {
-      const seconds = lifetimeOf(options);
-      await session.write(tenantId, decideLifetime(seconds), options.actor);
-      printOne(io, { tenant_id: tenantId, max_key_lifetime_seconds: seconds }, options);
-    },
-  )
-    .description('limit how long new keys of a tenant are valid; existing keys stay as they are')
-    .argument('<tenant-id>', 'the tenant', uuid)
-    .option('--days <n>', 'a key must expire at most so many days after it is created', lifetimeDays)
-    .option('--none', 'lift the limit')
-    .addOption(actorOption());
-
 const remove = (io: Io): Command =>
   sessionCommand(io, 'delete', async (session, tenantId: string, options: ActorOptions & YesOption) => {
     const { name, applications } = mustBeActive(await session.stateOf(tenantId));
@@ -168,6 +124,5 @@ export const tenantCommands = (io: Io): Command =>
     list(io),
     show(io),
     setPlan(io),
-    setKeyLifetime(io),
     remove(io),
   ]);

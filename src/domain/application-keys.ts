@@ -1,6 +1,6 @@
 import { isExpired } from './authority';
 import type { TenantEvent } from './events';
-import { effectivePermissions, liveKeysOf, mustHoldAll, mustKeepManager, requireForce } from './grants';
+import { effectivePermissions, liveKeysOf, mustHoldAll } from './grants';
 import { findKey, keyBy, type Key } from './keys';
 import { mustBeName } from './names';
 import { refusal } from './refusal';
@@ -20,26 +20,6 @@ export interface NewKey {
   readonly expiresAt?: string | undefined;
 }
 
-const DAY_SECONDS = 86_400;
-
-/** `90 days`, `3600 seconds`. */
-const durationText = (seconds: number): string =>
-  seconds % DAY_SECONDS === 0 ? `${seconds / DAY_SECONDS} days` : `${seconds} seconds`;
-
-const mustExpireInTime = (
-  { maxKeyLifetimeSeconds: max }: ActiveTenant,
-  expiresAt: string | undefined,
-  at: string,
-): void => {
-  if (max === undefined) return;
-  const latest = Date.parse(at) + max * 1_000;
-  if (expiresAt !== undefined && Date.parse(expiresAt) <= latest) return;
-  throw refusal(
-    'expiry_invalid',
-    `Keys of this tenant must expire within ${durationText(max)}: now by ${new Date(latest).toISOString()}.`,
-  );
-};
-
 export const keyAdded = (
   tenant: ActiveTenant,
   applicationId: string,
@@ -50,7 +30,6 @@ export const keyAdded = (
   if (keyBy(tenant.keys, digest) !== undefined) throw refusal('key_exists', 'This key already exists.');
   if (isExpired(expiresAt, at))
     throw refusal('expiry_invalid', `The expiry ${expiresAt} is not in the future.`);
-  mustExpireInTime(tenant, expiresAt, at);
   return {
     type: 'KeyAdded',
     data: {
@@ -121,20 +100,15 @@ const mustHaveKey = (tenant: ActiveTenant, application: Application, keyId: stri
   return key;
 };
 
-export interface Revocation {
-  /** Left out: the key may belong to any Application, even a deleted one, and may be expired. */
-  readonly applicationId?: string;
-  readonly force?: boolean;
-}
-
 const knownKey = (tenant: ActiveTenant, keyId: string): Key => {
   const key = findKey(tenant.keys, ({ id }) => id === keyId);
   if (key === undefined) throw keyNotFound(keyId, `Tenant ${tenant.id}`);
   return key;
 };
 
+/** Without an Application the key may belong to any, even a deleted one, and may be expired. */
 export const revokeKey =
-  (keyId: string, { applicationId, force = false }: Revocation = {}): Decide =>
+  (keyId: string, applicationId?: string): Decide =>
   (now, context) => {
     const tenant = mustBeActive(now);
     const key =
@@ -142,10 +116,5 @@ export const revokeKey =
         ? knownKey(tenant, keyId)
         : mustHaveKey(tenant, mustHave(tenant, applicationId), keyId, context.at);
     if (key.revoked) throw refusal('key_already_revoked', `Key ${keyId} is already revoked.`);
-    requireForce(context, {
-      force,
-      ends: (_, own) => (own === keyId ? 'This revokes the key that made the request.' : undefined),
-    });
-    mustKeepManager(tenant, context, { force, isLost: (_, { id }) => id === keyId });
     return [{ type: 'KeyRevoked', data: { keyId, applicationId: key.applicationId } }];
   };

@@ -1,7 +1,7 @@
 import { keyAdded, type NewKey } from './application-keys';
 import { holds } from './authority';
 import type { TenantEvent } from './events';
-import { effectivePermissions, mustHoldAll, mustKeepManager, requireForce } from './grants';
+import { mustHoldAll } from './grants';
 import { findKey } from './keys';
 import { mustBeName } from './names';
 import { isAssignable, permissions, permissionsOf, type ApplicationType } from './permissions';
@@ -79,7 +79,6 @@ export interface ApplicationUpdate {
   readonly permissions?: readonly string[];
   /** Cannot be changed: if given, it must be the current type. */
   readonly type?: ApplicationType;
-  readonly force?: boolean;
 }
 
 const mustBeSameType = (application: Application, { type = application.type }: ApplicationUpdate): void => {
@@ -95,25 +94,13 @@ const isSameSet = (wanted: readonly string[], held: readonly string[]): boolean 
 
 /** The caller must hold only the permissions that are added, not those that the Application holds already. */
 const mustBeGrantable = (
-  tenant: ActiveTenant,
   application: Application,
   wanted: readonly string[],
-  { context, force }: { readonly context: DecisionContext; readonly force: boolean },
+  context: DecisionContext,
 ): void => {
   mustBeAssignable(wanted, application.type);
   const added = wanted.filter((permission) => !holds(application, permission));
   mustHoldAll(context, added, 'Granting this');
-  const lost = effectivePermissions(application).filter((permission) => !wanted.includes(permission));
-  requireForce(context, {
-    force,
-    ends: ({ id }) =>
-      id === application.id && lost.length > 0
-        ? `This takes ${lost.join(', ')} from the key that made the request, which could not restore it.`
-        : undefined,
-  });
-  const remains = { ...application, permissions: wanted };
-  const isLost = ({ id }: Application) => id === application.id && !holds(remains, 'application:update');
-  mustKeepManager(tenant, context, { force, isLost });
 };
 
 /**
@@ -123,13 +110,12 @@ const mustBeGrantable = (
 export const updateApplication =
   (applicationId: string, update: ApplicationUpdate): Decide =>
   (now, context) => {
-    const tenant = mustBeActive(now);
-    const application = mustHave(tenant, applicationId);
+    const application = mustHave(mustBeActive(now), applicationId);
     mustBeSameType(application, update);
-    const { name = application.name, force = false } = update;
+    const { name = application.name } = update;
     mustBeName(name);
     const wanted = [...new Set(update.permissions ?? application.permissions)];
-    if (update.permissions !== undefined) mustBeGrantable(tenant, application, wanted, { context, force });
+    if (update.permissions !== undefined) mustBeGrantable(application, wanted, context);
     const renamed: TenantEvent = { type: 'ApplicationRenamed', data: { applicationId, name } };
     const permitted: TenantEvent = {
       type: 'ApplicationPermissionsSet',
@@ -141,15 +127,8 @@ export const updateApplication =
 
 /** Its keys stop working with it. */
 export const deleteApplication =
-  (applicationId: string, { force = false } = {}): Decide =>
-  (now, context) => {
-    const tenant = mustBeActive(now);
-    mustHave(tenant, applicationId);
-    requireForce(context, {
-      force,
-      ends: ({ id }) =>
-        id === applicationId ? 'This deletes the Application of the key that made the request.' : undefined,
-    });
-    mustKeepManager(tenant, context, { force, isLost: ({ id }) => id === applicationId });
+  (applicationId: string): Decide =>
+  (now) => {
+    mustHave(mustBeActive(now), applicationId);
     return [{ type: 'ApplicationDeleted', data: { applicationId } }];
   };

@@ -66,7 +66,6 @@ const wording: Wording = {
   TenantCreated: (event) => line('tenant', event.tenantId, 'create', 'Tenant created'),
   TenantUpdated: (event) => line('tenant', event.tenantId, 'update', 'Tenant updated'),
   TenantPlanChanged: (event) => line('tenant', event.tenantId, 'update', 'Tenant plan changed'),
-  TenantKeyLifetimeSet: (event) => line('tenant', event.tenantId, 'update', 'Tenant key lifetime set'),
   TenantDeleted: (event) => line('tenant', event.tenantId, 'delete', 'Tenant deleted'),
   ApplicationCreated: ({ data }) => line('application', data.applicationId, 'create', 'Application created'),
   ApplicationRenamed: ({ data }) => line('application', data.applicationId, 'update', 'Application renamed'),

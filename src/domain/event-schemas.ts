@@ -2,7 +2,6 @@ import { accessFaults, COUNTED_ADDRESSES, NAMED_ADDRESSES } from './access';
 import type { EventType, OperatorEvent, StreamKind } from './events';
 import { factTypes, isFactType, type EntityFactType } from './facts';
 import { applicationTypes } from './permissions';
-import { MAX_KEY_LIFETIME_SECONDS } from './tenant';
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -69,14 +68,6 @@ export const eventSchemas: Readonly<Record<EventType, readonly EventVersion[]>> 
   ],
   TenantUpdated: [since(1, data({ name, settings }))],
   TenantPlanChanged: [since(1, data({ includedMonthlyActiveTokens: wholeNumber }))],
-  TenantKeyLifetimeSet: [
-    since(
-      4,
-      data({
-        maxKeyLifetimeSeconds: { type: ['integer', 'null'], minimum: 1, maximum: MAX_KEY_LIFETIME_SECONDS },
-      }),
-    ),
-  ],
   TenantDeleted: [since(1, data({}))],
   ApplicationCreated: [
     since(1, data({ applicationId: uuid, name, applicationType: { enum: applicationTypes }, permissions })),

@@ -24,11 +24,6 @@ export type TenantEvent =
       readonly data: { readonly name: string; readonly settings: TenantSettings };
     }
   | { readonly type: 'TenantPlanChanged'; readonly data: { readonly includedMonthlyActiveTokens: number } }
-  | {
-      readonly type: 'TenantKeyLifetimeSet';
-      /** For keys created from then on. Null: no limit. */
-      readonly data: { readonly maxKeyLifetimeSeconds: number | null };
-    }
   | { readonly type: 'TenantDeleted'; readonly data: Readonly<Record<string, never>> }
   | {
       readonly type: 'ApplicationCreated';

@@ -21,7 +21,6 @@ export const formats: readonly Format[] = [
     allows: 'keys with a name, and keys that keep working for a grace period after they are replaced',
   },
   { format: 3, allows: 'daily sums of what each key was used for' },
-  { format: 4, allows: 'a maximum lifetime of the keys of a tenant' },
 ];
 
 /** The newest format that this program can read and, where the log allows it, write. */

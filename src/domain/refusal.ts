@@ -15,8 +15,6 @@ export type RefusalCode =
   | 'permission_unknown'
   | 'permission_not_assignable'
   | 'permission_not_held'
-  | 'own_access_would_end'
-  | 'last_managing_key'
   | 'key_not_found'
   | 'key_exists'
   | 'key_already_revoked'

@@ -105,11 +105,6 @@ const createdTenant = (event: Extract<Recorded, { type: 'TenantCreated' }>): Act
   keys: noKeys,
 });
 
-const withKeyLifetime = (
-  { maxKeyLifetimeSeconds: _former, ...now }: ActiveTenant,
-  maxKeyLifetimeSeconds: number | null,
-): ActiveTenant => (maxKeyLifetimeSeconds === null ? now : { ...now, maxKeyLifetimeSeconds });
-
 /** Applies an event to an active tenant: returns its own properties and changes its maps in place. */
 const applied = (
   now: ActiveTenant,
@@ -123,8 +118,6 @@ const applied = (
       return { ...now, ...event.data, modified: stampOf(event), changedAt: event.revision };
     case 'TenantPlanChanged':
       return { ...now, ...event.data };
-    case 'TenantKeyLifetimeSet':
-      return withKeyLifetime(now, event.data.maxKeyLifetimeSeconds);
     case 'TenantDeleted':
       return { ...now, status: 'deleted' };
     case 'ApplicationCreated': {

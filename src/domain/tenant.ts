@@ -23,8 +23,6 @@ interface ExistingTenant {
   readonly name: string;
   readonly settings: TenantSettings;
   readonly includedMonthlyActiveTokens: number;
-  /** New keys must expire within it. Undefined: no limit. */
-  readonly maxKeyLifetimeSeconds?: number;
   readonly created: Stamp;
   readonly modified?: Stamp;
   /** The revision of the last event that changed the Tenant itself: its ETag. */
@@ -37,10 +35,9 @@ export type ActiveTenant = ExistingTenant & { readonly status: 'active' };
 export type DeletedTenant = ExistingTenant & { readonly status: 'deleted' };
 export type Tenant = { readonly status: 'absent' } | ActiveTenant | DeletedTenant;
 
-/** Who requests a decision: the operator, who may do everything, or an Application with one of its keys. */
+/** Who requests a decision: the operator, who may do everything, or an Application. */
 export type Requester =
-  | { readonly kind: 'operator' }
-  | { readonly kind: 'application'; readonly application: KeyHolder; readonly keyId: string };
+  { readonly kind: 'operator' } | { readonly kind: 'application'; readonly application: KeyHolder };
 
 /** How much a tenant may have. */
 export interface Quotas {
@@ -114,17 +111,6 @@ export const changePlan =
   (now) => {
     mustBeActive(now);
     return [{ type: 'TenantPlanChanged', data: { includedMonthlyActiveTokens } }];
-  };
-
-/** A hundred years: any date that results can be written in ISO 8601. */
-export const MAX_KEY_LIFETIME_SECONDS = 3_155_760_000;
-
-/** Existing keys stay as they are. Null: no limit. */
-export const setKeyLifetime =
-  (maxKeyLifetimeSeconds: number | null): Decide =>
-  (now) => {
-    mustBeActive(now);
-    return [{ type: 'TenantKeyLifetimeSet', data: { maxKeyLifetimeSeconds } }];
   };
 
 export const deleteTenant = (): Decide => (now) => {

@@ -107,7 +107,7 @@ const planFor = async (
   if (permission !== undefined) mustHold(application, permission);
   if (earlier === undefined) {
     const actor = { type: 'application' as const, id: application.id };
-    return { kind: 'append', actor, keyId, events: decide({ kind: 'application', application, keyId }) };
+    return { kind: 'append', actor, keyId, events: decide({ kind: 'application', application }) };
   }
   if (earlier.hash === idempotency?.hash) return { kind: 'repeat', events: earlier.events };
   if (tenant.status === 'deleted') throw keyRefused('tenant_deleted');

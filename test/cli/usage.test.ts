@@ -4,11 +4,10 @@ import { operatorAt } from '../support/operator';
 
 const commands: Readonly<Record<string, readonly string[]>> = {
   serve: ['DATA_DIR', 'PORT', 'OPS_PORT', 'OPERATOR_ID', 'Default: 8080'],
-  tenant: ['create', 'list', 'show', 'set-plan', 'set-key-lifetime', 'delete'],
+  tenant: ['create', 'list', 'show', 'set-plan', 'delete'],
   'tenant create': ['--name', '--id', '--owner', '--included-tokens', '--actor', '--json'],
   'tenant list': ['--json'],
   'tenant show': ['<tenant-id>', '--json'],
-  'tenant set-key-lifetime': ['<tenant-id>', '--days', '--none', '--actor', '--json'],
   'tenant set-plan': ['<tenant-id>', '--included-tokens', '--actor', '--json'],
   'tenant delete': ['<tenant-id>', '--yes', '--actor', '--json'],
   application: ['create', 'list', 'show', 'rename', 'set-permissions', 'regenerate', 'delete'],
@@ -53,7 +52,6 @@ const wrong: readonly { line: string; says: readonly string[] }[] = [
   { line: 'tenant create --name A --included-tokens -1', says: ['--included-tokens', 'whole number'] },
   { line: 'tenant create --name A --included-tokens 1e3', says: ["'1e3'", 'whole number'] },
   { line: 'tenant show', says: ["missing required argument 'tenant-id'"] },
-  { line: `tenant set-key-lifetime ${A_UUID} --days 0`, says: ['--days', 'from 1 to 36525 days'] },
   {
     line: `application create --tenant ${A_UUID} --name A --type root`,
     says: ["'root'", 'Allowed choices are public, private, management'],

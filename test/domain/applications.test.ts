@@ -24,7 +24,6 @@ import {
   created,
   deleted,
   keyAdded,
-  keyLifetimeSet,
   keyRevoked,
 } from '../support/histories';
 
@@ -245,32 +244,6 @@ describe('adding a key', () => {
         .thenRefuses('expiry_invalid');
     },
   );
-
-  describe('where keys may live an hour', () => {
-    const bounded = [...born, keyLifetimeSet(3_600)];
-    const adding = (expiresAt?: string) =>
-      given(...bounded).when(addKey(APPLICATION, { ...second, expiresAt }));
-
-    it('must expire within it', () => {
-      for (const expiresAt of [undefined, minute(91)])
-        expect(adding(expiresAt).thenRefuses('expiry_invalid').message).toContain(
-          'must expire within 3600 seconds: now by 2026-01-01T01:30:00.000Z',
-        );
-      adding(minute(90)).then({
-        type: 'KeyAdded',
-        data: { keyId: OTHER, applicationId: APPLICATION, digest: OTHER_DIGEST, expiresAt: minute(90) },
-      });
-    });
-
-    it('may never expire once the limit is lifted', () => {
-      given(...bounded, keyLifetimeSet(null))
-        .when(addKey(APPLICATION, second))
-        .then({
-          type: 'KeyAdded',
-          data: { keyId: OTHER, applicationId: APPLICATION, digest: OTHER_DIGEST },
-        });
-    });
-  });
 
   it('compares moments, not their text', () => {
     given(...born)

@@ -16,7 +16,6 @@ const lines: Readonly<Record<string, readonly [string, string, string]>> = {
   TenantCreated: ['tenant', 'create', 'Tenant created'],
   TenantUpdated: ['tenant', 'update', 'Tenant updated'],
   TenantPlanChanged: ['tenant', 'update', 'Tenant plan changed'],
-  TenantKeyLifetimeSet: ['tenant', 'update', 'Tenant key lifetime set'],
   TenantDeleted: ['tenant', 'delete', 'Tenant deleted'],
   ApplicationCreated: ['application', 'create', 'Application created'],
   ApplicationRenamed: ['application', 'update', 'Application renamed'],

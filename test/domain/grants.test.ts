@@ -3,7 +3,7 @@ import { createApplication, deleteApplication, updateApplication } from '../../s
 import type { TenantEvent } from '../../src/domain/events';
 import { permissions, permissionsOf, type ApplicationType } from '../../src/domain/permissions';
 import type { Quotas, Decide, DecisionContext } from '../../src/domain/tenant';
-import { QUOTAS, given, minute, tenantAfter as tenantOf } from '../support/given';
+import { QUOTAS, given, minute } from '../support/given';
 import { created } from '../support/histories';
 
 const id = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
@@ -29,7 +29,6 @@ const by = (held: readonly string[], quotas: Quotas = QUOTAS): DecisionContext =
   requester: {
     kind: 'application',
     application: { id: SELF, type: 'management', permissions: held },
-    keyId: OWN_KEY,
   },
   at: minute(30),
   quotas,
@@ -162,76 +161,15 @@ describe('a key of another Application', () => {
   });
 });
 
-describe("a change that ends the caller's own access", () => {
-  const attempts: readonly [string, (force: boolean) => Decide][] = [
-    ['deleting itself', (force) => deleteApplication(SELF, { force })],
-    [
-      'withdrawing one of its own permissions',
-      (force) => updateApplication(SELF, { permissions: SOME.slice(0, 3), force }),
-    ],
-    ['revoking the key in use', (force) => revokeKey(OWN_KEY, { applicationId: SELF, force })],
-  ];
-
-  it.each(attempts)('by %s is refused unless it is forced', (_, decide) => {
-    const history = two(SOME, SOME);
-    const refused = given(...history)
-      .when(decide(false), by(SOME))
-      .thenRefuses('own_access_would_end');
-    expect(refused.message).toMatch(/\?force=true/);
-    const { requester, ...rest } = by(SOME);
-    expect(decide(true)(tenantOf(history), { requester, ...rest })).toHaveLength(1);
-    expect(decide(false)(tenantOf(history), { ...rest, requester: { kind: 'operator' } })).toHaveLength(1);
-  });
-
-  it('is not a new name, another key of its own, or replacing all keys', () => {
-    const history = [...two(SOME, []), keyAdded(NEW_KEY, SELF, 3)];
-    given(...history)
-      .when(updateApplication(SELF, { name: 'Me', permissions: SOME.toReversed() }), by(SOME))
-      .then(renamed(SELF, 'Me'));
-    given(...history)
-      .when(revokeKey(NEW_KEY, { applicationId: SELF }), by(SOME))
-      .then(revoked(NEW_KEY, SELF));
+describe('an Application that manages itself', () => {
+  it.each<[string, Decide, TenantEvent]>([
+    ['delete itself', deleteApplication(SELF), { type: 'ApplicationDeleted', data: { applicationId: SELF } }],
+    ['give up permissions', updateApplication(SELF, { permissions: [] }), permissionsSet(SELF, [])],
+    ['revoke its own key', revokeKey(OWN_KEY, SELF), revoked(OWN_KEY, SELF)],
+  ])('may %s', (_, decide, event) => {
     given(...two(SOME, []))
-      .when(regenerateKey(SELF, key, 0), by(SOME))
-      .then(revoked(OWN_KEY, SELF), keyAdded(NEW_KEY, SELF, 3));
-  });
-});
-
-describe('the last key that can manage Applications', () => {
-  const held = ['application:delete', 'application:read'];
-  const attempts: readonly [string, (force: boolean) => Decide][] = [
-    ['its Application', (force) => deleteApplication(OTHER, { force })],
-    ['its permission', (force) => updateApplication(OTHER, { permissions: [], force })],
-    ['the key', (force) => revokeKey(OTHER_KEY, { applicationId: OTHER, force })],
-  ];
-
-  it.each(attempts)('cannot be removed with %s unless it is forced', (_, decide) => {
-    const history = two(held, ['application:update']);
-    given(...history)
-      .when(decide(false), by(held))
-      .thenRefuses('last_managing_key');
-    expect(decide(true)(tenantOf(history), by(held))).toHaveLength(1);
-    const another = [
-      ...history,
-      keyAdded(NEW_KEY, OTHER, 3),
-      applicationCreated(NEW, ['application:update']),
-    ];
-    const live = [...another, keyAdded(id(14), NEW, 4)];
-    expect(decide(false)(tenantOf(live), by(held))).toHaveLength(1);
-    const expired = [
-      ...history,
-      applicationCreated(NEW, ['application:update']),
-      keyAdded(id(14), NEW, 4, minute(29)),
-    ];
-    given(...expired)
-      .when(decide(false), by(held))
-      .thenRefuses('last_managing_key');
-  });
-
-  it('is not missed where there was none', () => {
-    given(...two(held, ['log:read']))
-      .when(deleteApplication(OTHER), by(held))
-      .then({ type: 'ApplicationDeleted', data: { applicationId: OTHER } });
+      .when(decide, by(SOME))
+      .then(event);
   });
 });
 
@@ -308,7 +246,7 @@ describe('revoking a key of an Application', () => {
       revoked(id(14), OTHER),
       keyAdded(id(15), OTHER, 5, minute(29)),
     )
-      .when(revokeKey(keyId, { applicationId: OTHER }), by(all))
+      .when(revokeKey(keyId, OTHER), by(all))
       .thenRefuses('key_not_found');
   });
 });

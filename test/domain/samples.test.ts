@@ -23,13 +23,12 @@ const order: Readonly<Record<TenantEvent['type'], number>> = {
   KeyAdded: 2,
   TenantUpdated: 3,
   TenantPlanChanged: 4,
-  TenantKeyLifetimeSet: 5,
-  ApplicationRenamed: 6,
-  ApplicationPermissionsSet: 7,
-  KeyExpirySet: 8,
-  KeyRevoked: 9,
-  ApplicationDeleted: 10,
-  TenantDeleted: 11,
+  ApplicationRenamed: 5,
+  ApplicationPermissionsSet: 6,
+  KeyExpirySet: 7,
+  KeyRevoked: 8,
+  ApplicationDeleted: 9,
+  TenantDeleted: 10,
 };
 const history = (Object.keys(order) as TenantEvent['type'][]).toSorted((a, b) => order[a] - order[b]);
 
@@ -88,7 +87,6 @@ describe('the frozen samples', () => {
       .map(([type, version]) => [type, version, eventSchemas[type][version - 1]!.since] as const)
       .filter(([, , since]) => since !== 1);
     expect(later).toEqual([
-      ['TenantKeyLifetimeSet', 1, 4],
       ['KeyAdded', 2, 2],
       ['KeyExpirySet', 1, 2],
       ['KeyUsed', 1, 3],

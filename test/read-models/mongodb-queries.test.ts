@@ -36,12 +36,7 @@ const questions: readonly (readonly [string, (reader: Reader) => Promise<unknown
   ['a key', (reader) => findKeyRecord(reader, TENANT, 'digest')],
   [
     'the Applications',
-    (reader) => findApplications(reader, TENANT, { filter: { types: ['public'] }, at: dates.start, ...page }),
-  ],
-  [
-    'the Applications with a key',
-    (reader) =>
-      findApplications(reader, TENANT, { filter: { keyDigest: '5f0a6c1e' }, at: dates.start, ...page }),
+    (reader) => findApplications(reader, TENANT, { filter: { types: ['public'] }, ...page }),
   ],
   ['an Application', (reader) => findLiveApplication(reader, TENANT, 'a')],
   ['its keys', (reader) => findLiveKeys(reader, TENANT, 'a', dates.start)],

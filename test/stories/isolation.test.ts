@@ -292,7 +292,6 @@ describe('isolation', () => {
       'application_type',
       'after',
       'as_of',
-      'key_digest',
       'actor_id',
       'trace_id',
       'key_id',

@@ -46,8 +46,3 @@ export const keyRevoked: TenantEvent = {
   type: 'KeyRevoked',
   data: { keyId: KEY, applicationId: APPLICATION },
 };
-
-export const keyLifetimeSet = (maxKeyLifetimeSeconds: number | null): TenantEvent => ({
-  type: 'TenantKeyLifetimeSet',
-  data: { maxKeyLifetimeSeconds },
-});

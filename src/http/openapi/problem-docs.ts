@@ -11,7 +11,6 @@ const reads = ({ method }: Route): boolean => method === 'get';
 const writes = (route: Route): boolean => !reads(route);
 
 const isAboutApplications = (path: string): boolean => path.startsWith('/applications');
-const takesForce = ({ query }: Route): boolean => query?.parameters['force'] !== undefined;
 
 /** Where a problem can occur. Problems not listed can occur anywhere. */
 const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
@@ -26,8 +25,6 @@ const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
   permission_not_held: ({ body, path }) => body !== undefined && isAboutApplications(path),
   application_not_found: ({ path }) => path.startsWith('/applications/:'),
   key_not_found: ({ path }) => path.includes('/:key_id'),
-  own_access_would_end: takesForce,
-  last_managing_key: takesForce,
   application_type_fixed: ({ method, path }) => method === 'put' && isAboutApplications(path),
   too_many_applications: ({ method, path }) => method === 'post' && path === '/applications',
   too_many_keys: ({ method, path }) => method === 'post' && path.startsWith('/applications/'),

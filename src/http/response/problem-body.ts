@@ -32,8 +32,6 @@ export const problemBody = ({ code, detail, instance, traceId, publicUrl, more }
 /** These do not resolve by themselves, only through an operator or another request. */
 const PERMANENT: ReadonlySet<HttpProblemCode> = new Set([
   'tenant_unreadable',
-  'own_access_would_end',
-  'last_managing_key',
   'application_type_fixed',
   'too_many_applications',
   'too_many_keys',

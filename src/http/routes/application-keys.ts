@@ -25,7 +25,7 @@ import {
   typesParameter,
   type WireKey,
 } from './application-resource';
-import { changed, forceQuery, liveApplication, liveKeyViews, orUnavailable } from './applications';
+import { changed, liveApplication, liveKeyViews, orUnavailable } from './applications';
 import { done, ok, route, type RouteRequest } from './route';
 import type { Stores } from '../dependencies';
 import { count, described, listOf, moment, record, uuid, type Schema } from './schema';
@@ -184,7 +184,7 @@ export const createApplicationKey = route({
   },
 });
 
-export const deleteApplicationKey = route<undefined, ReturnType<typeof forceQuery>>({
+export const deleteApplicationKey = route({
   method: 'delete',
   path: `${PATH}/:key_id`,
   params: { application_id: idParameter, key_id: keyIdParameter },
@@ -192,11 +192,10 @@ export const deleteApplicationKey = route<undefined, ReturnType<typeof forceQuer
   summary: 'Revoke a key of an Application',
   tag: TAG,
   permission: 'application:update',
-  query: forceQuery,
   response: { status: 204, description: 'The key is revoked.' },
   handle: async (request, stores) => {
     const applicationId = applicationIdOf(request);
-    const decide = revokeKey(keyIdOf(request), { applicationId, ...request.query });
+    const decide = revokeKey(keyIdOf(request), applicationId);
     return done(await changeApplication(request, stores, applicationId, decide));
   },
 });

@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import type { ApplicationDocument } from '../../../projections/applications';
 import type { NewKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
-import { liveKeysWithDigests, type KeyWithDigest } from '../../domain/grants';
-import { shortDigest } from '../../domain/key-format';
+import { liveKeysOf } from '../../domain/grants';
+import type { Key } from '../../domain/keys';
 import { parseMoment } from '../../domain/moment';
 import { applicationTypes } from '../../domain/permissions';
 import { isRefusal, type RefusalCode } from '../../domain/refusal';
@@ -22,7 +22,6 @@ import { described, listOf, moment, record, text, uuid, type Schema } from './sc
 
 interface KeyView {
   readonly id: string;
-  readonly digest: string;
   /** Only in the response to the request that created it: it is not stored anywhere. */
   readonly key?: string | undefined;
   readonly name?: string | undefined;
@@ -41,11 +40,6 @@ export const keySchema = record(
   'ApplicationKey',
   {
     id: described(uuid, 'The id of the key, which is not the key itself.'),
-    digest: described(
-      text,
-      'The first 8 characters of its SHA-256 in hex: whoever has a key can find out which one it is.',
-      '5f0a6c1e',
-    ),
     key: described(text, KEY, KEY_EXAMPLE),
     name: described(text, 'Its name.', 'Nightly import'),
     created_by: described(uuid, 'The user or the Application that created it.'),
@@ -80,7 +74,6 @@ export const applicationSchema = record(
 
 export const keyExample: KeyView = {
   id: 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff',
-  digest: '5f0a6c1e',
   name: 'Nightly import',
   created_by: '00000000-0000-0000-0000-000000000000',
   created_at: '2026-01-31T12:00:00.000Z',
@@ -102,11 +95,10 @@ export const applicationExample = {
 export const newApplicationExample = { ...applicationExample, key: KEY_EXAMPLE };
 
 export const keyView = (
-  { id, digest, name, created_by, created_at, expires_at }: Omit<KeyView, 'key' | 'last_used_at'>,
+  { id, name, created_by, created_at, expires_at }: Omit<KeyView, 'key' | 'last_used_at'>,
   { key, last_used_at }: Pick<KeyView, 'key' | 'last_used_at'> = {},
 ): KeyView => ({
   id,
-  digest: shortDigest(digest),
   key,
   name,
   created_by,
@@ -150,7 +142,7 @@ export const applicationTag = (
 export const applicationFrom = (
   tenantId: string,
   application: Application,
-  liveKeys: readonly KeyWithDigest[],
+  liveKeys: readonly Key[],
   key?: string,
 ) => {
   const { created, modified } = application;
@@ -161,8 +153,8 @@ export const applicationFrom = (
     modified_at: modified?.at,
   };
   const keys = liveKeys.map(
-    ({ id, digest, name, created: { at: created_at, by: created_by }, expiresAt: expires_at }) =>
-      keyView({ id, digest, name, created_by, created_at, expires_at }),
+    ({ id, name, created: { at: created_at, by: created_by }, expiresAt: expires_at }) =>
+      keyView({ id, name, created_by, created_at, expires_at }),
   );
   return applicationView(tenantId, { ...application, ...stamps }, keys, key);
 };
@@ -172,7 +164,7 @@ export const applicationOfTenant = (
   application: Application,
   at: string,
   key?: string,
-) => applicationFrom(tenant.id, application, liveKeysWithDigests(tenant, application, at), key);
+) => applicationFrom(tenant.id, application, liveKeysOf(tenant, application, at), key);
 
 /** An Application as of an update, regardless of later changes. */
 export const asUpdated = (application: Application, events: readonly Caused[]): Application => {

@@ -24,7 +24,7 @@ import { mustBeActive, mustHave, type Application } from '../../domain/tenant';
 import { fault, messageOf } from '../../fault';
 import type { Executed } from '../../ledger/ledger';
 import { newKey } from '../../ledger/new-key';
-import { bodyCheck, flagParameter, queryCheck, textParameter } from '../request/validation';
+import { bodyCheck, queryCheck } from '../request/validation';
 import {
   applicationExample,
   applicationFrom,
@@ -97,16 +97,6 @@ const listQuery = queryCheck(
   {
     id: idsParameter('Only these Applications; may be repeated.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
     type: typesParameter('Only Applications of these types; may be repeated.'),
-    key_digest: {
-      ...textParameter(
-        'Only Applications with a key, neither revoked nor expired, whose SHA-256 in hex begins like this; at least 8 characters.',
-        '5f0a6c1e',
-      ),
-      schema: { type: 'string', pattern: '^[0-9A-Fa-f]{8,64}$' },
-      rule: 'must be the first 8 to 64 characters of the SHA-256 of a key, in hex',
-      // In any case: tools print digests in either.
-      read: (text: string) => text.toLowerCase(),
-    },
     as_of: asOfParameter('The Applications as they were'),
     ...pageParameters('Applications'),
   },
@@ -114,8 +104,8 @@ const listQuery = queryCheck(
 );
 
 /** What a cursor is valid for. */
-const filterText = ({ ids, types, keyDigest }: ApplicationFilter, asOf?: string): string =>
-  `applications ${JSON.stringify([ids?.toSorted() ?? null, types?.toSorted() ?? null, keyDigest, asOf])}`;
+const filterText = ({ ids, types }: ApplicationFilter, asOf?: string): string =>
+  `applications ${JSON.stringify([ids?.toSorted() ?? null, types?.toSorted() ?? null, asOf])}`;
 
 /** Folds the tenant's own events, so the cost grows with their number. */
 const listAsOf = async (
@@ -156,16 +146,15 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
   },
   projection: PROJECTION,
   handle: async (request, stores) => {
-    const { id: ids, type: types, key_digest: keyDigest, as_of: asOf } = request.query;
-    const filter = { ids, types, keyDigest };
+    const { id: ids, type: types, as_of: asOf } = request.query;
+    const filter = { ids, types };
     if (asOf !== undefined) return listAsOf(request, stores, filter, asOf);
-    const { tenantId, at } = request;
     const { page, size, place, shown } = paging(request, stores, filterText(filter));
     const after = place === undefined ? {} : { after: Number(place) };
-    const question = { filter, at, page, size, ...after };
+    const question = { filter, page, size, ...after };
     const { applications, total, last } = await findApplications(
       stores.reader(PROJECTION),
-      tenantId,
+      request.tenantId,
       question,
     );
     const data = await viewsOf(request, stores, applications);
@@ -348,15 +337,7 @@ const changesOf = ({ name, permissions, type }: WireUpdate): ApplicationUpdate =
   ...(type === undefined || type === null ? {} : { type }),
 });
 
-export const forceQuery = queryCheck({
-  force: flagParameter(
-    'Make the change even if the caller loses access, or nobody can manage Applications afterwards.',
-  ),
-});
-
-type Force = ReturnType<typeof forceQuery>;
-
-export const updateApplication = route<WireUpdate, Force>({
+export const updateApplication = route({
   method: 'put',
   path: '/applications/:id',
   params: { id: idParameter },
@@ -364,19 +345,18 @@ export const updateApplication = route<WireUpdate, Force>({
   summary: 'Update an Application',
   tag: TAG,
   permission: 'application:update',
-  query: forceQuery,
   body: update,
   response: { ...applicationResponse, description: 'The updated Application.', etag: true },
   handle: async (request, stores) => {
     const id = applicationIdOf(request);
-    const decide = decideToUpdate(id, { ...changesOf(request.body), ...request.query });
+    const decide = decideToUpdate(id, changesOf(request.body));
     const executed = await changeApplication(request, stores, id, decide);
     const active = mustBeActive(executed.tenant);
     return changed(request, executed, asUpdated(mustHave(active, id), executed.events));
   },
 });
 
-export const deleteApplication = route<undefined, Force>({
+export const deleteApplication = route({
   method: 'delete',
   path: '/applications/:id',
   params: { id: idParameter },
@@ -384,10 +364,9 @@ export const deleteApplication = route<undefined, Force>({
   summary: 'Delete an Application and its keys',
   tag: TAG,
   permission: 'application:delete',
-  query: forceQuery,
   response: { status: 204, description: 'The Application is deleted, and its keys are refused.' },
   handle: async (request, stores) => {
     const id = applicationIdOf(request);
-    return done(await changeApplication(request, stores, id, decideToDelete(id, request.query)));
+    return done(await changeApplication(request, stores, id, decideToDelete(id)));
   },
 });
