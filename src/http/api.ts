@@ -8,7 +8,6 @@ import { limitRequests } from './request/rate-limiting';
 import { requireTarget, startRequest } from './request/request-start';
 import { traced } from './request/tracing';
 import { accessLog } from './response/access-log';
-import { compress } from './response/compression';
 import { crossOrigin, endPreflight } from './response/cross-origin';
 import { catchProblems } from './response/problem-response';
 import {
@@ -83,7 +82,6 @@ export const api = (dependencies: ApiDependencies): Koa<ApiState> => {
   if (monitoring.tracing !== undefined) app.use(traced(monitoring.tracing));
   app.use(startRequest(dependencies));
   app.use(accessLog(monitoring));
-  app.use(compress);
   if (allowsOrigins) app.use(crossOrigin(settings));
   app.use(catchProblems(dependencies));
   app.use(limitRequests(dependencies)); // 429

@@ -14,7 +14,7 @@ import { findParked } from '../projecting/parked-tenants';
 import { httpProblems, isHttpProblemCode } from '../problems';
 import { authenticated, headerOf, type ApiContext, type ApiState, type Step } from './context';
 import type { ApiDependencies, Stores } from './dependencies';
-import { etagOf, ifMatch, unchangedTag } from './request/conditions';
+import { etagOf, ifMatch, isUnchanged } from './request/conditions';
 import { idempotencyOf, sentIdempotency } from './request/idempotency';
 import { rawBodyOf, type ReadBody } from './request/request-body';
 import { queryCheck } from './request/validation';
@@ -213,15 +213,11 @@ const send = (
   ctx.set('Cache-Control', 'private, no-cache');
   if (isRepeat === true) ctx.set(settings.headers.replayed, 'true');
   if (totalItems !== undefined) ctx.set(settings.headers.totalItems, String(totalItems));
+  if (etag !== undefined) ctx.set('ETag', etagOf(etag));
   const unchanged =
-    etag !== undefined && mayBeUnchanged(route)
-      ? unchangedTag(headerOf(ctx, 'if-none-match'), etag)
-      : undefined;
-  if (etag !== undefined) ctx.set('ETag', unchanged ?? etagOf(etag));
-  ctx.status = unchanged === undefined ? status : 304;
-  // As in the response that the client has.
-  if (unchanged !== undefined) ctx.vary('Accept-Encoding');
-  if (body === undefined || unchanged !== undefined) return;
+    etag !== undefined && mayBeUnchanged(route) && isUnchanged(headerOf(ctx, 'if-none-match'), etag);
+  ctx.status = unchanged ? 304 : status;
+  if (body === undefined || unchanged) return;
   ctx.type = type ?? 'json';
   ctx.body = body instanceof Readable || type !== undefined ? body : JSON.stringify(body);
   // The first event may take a while: let the client know at once that the stream is open.

@@ -1,7 +1,6 @@
 import { createHash, hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { gzipSync } from 'node:zlib';
 
 const FOLDER = join(__dirname, '..', '..', 'portal');
 
@@ -19,13 +18,10 @@ const VENDOR = {
   '@preact/signals-core': 'signals-core.js',
 };
 
-/** Compressed at the first request, not at the start of the service. */
-const fileOf = (type: string, body: Buffer) => {
-  let zipped: Buffer | undefined;
-  return { type, body, zipped: () => (zipped ??= gzipSync(body, { level: 9 })) };
-};
-
-export type PortalFile = ReturnType<typeof fileOf>;
+export interface PortalFile {
+  readonly type: string;
+  readonly body: Buffer;
+}
 
 /** No inline script or style but the import map, whose hash is given. */
 const policyOf = (importMap: string): string =>
@@ -72,7 +68,7 @@ export const portalFiles = () => {
   for (const [name, body] of contents) digest.update(`${name} ${body.length}\n`).update(body);
   const base = `/portal/files/${digest.digest('hex').slice(0, 16)}`;
   const files = new Map(
-    contents.map(([name, body]) => [`${base}/${name}`, fileOf(TYPES[extname(name)] ?? '', body)]),
+    contents.map(([name, body]) => [`${base}/${name}`, { type: TYPES[extname(name)] ?? '', body }]),
   );
   const imports = Object.fromEntries(
     Object.entries(VENDOR).map(([name, file]) => [name, `${base}/vendor/${file}`]),
@@ -81,7 +77,7 @@ export const portalFiles = () => {
   const scripts = names.filter((name) => name.endsWith('.js'));
   return {
     /** The page that loads everything else. */
-    page: fileOf('text/html; charset=utf-8', Buffer.from(pageOf(base, scripts, importMap))),
+    page: { type: 'text/html; charset=utf-8', body: Buffer.from(pageOf(base, scripts, importMap)) },
     /** Its `Content-Security-Policy`. */
     policy: policyOf(importMap),
     /** By its path, which has a digest of all files, so what is at it never changes. */

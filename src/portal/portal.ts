@@ -108,10 +108,7 @@ const mustBeSameSession = (ctx: ApiContext, key: string): void => {
 
 const sendFile = (ctx: ApiContext, file: PortalFile): void => {
   ctx.status = 200;
-  ctx.vary('Accept-Encoding');
-  const isZipped = ctx.acceptsEncodings('gzip', 'identity') === 'gzip';
-  if (isZipped) ctx.set('Content-Encoding', 'gzip');
-  ctx.body = isZipped ? file.zipped() : file.body;
+  ctx.body = file.body;
   ctx.type = file.type;
 };
 

@@ -1,5 +1,4 @@
 import { Agent, request } from 'node:http';
-import { gunzipSync } from 'node:zlib';
 import { codeOf } from '../../src/fault';
 import { mustBeDescribed } from './described';
 import type { ApiResponse, AskOptions } from './http';
@@ -24,9 +23,6 @@ const headersOf = (raw: readonly string[]): Headers => {
 
 const bodyOf = (body: unknown): string | Buffer | undefined =>
   body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
-
-const decoded = (bytes: Buffer, encoding?: string): Buffer =>
-  encoding === 'gzip' && bytes.length > 0 ? gunzipSync(bytes) : bytes;
 
 export const crowdAt = (url: string): Crowd => {
   const { hostname, port } = new URL(url);
@@ -71,7 +67,7 @@ export const crowdAt = (url: string): Crowd => {
           resolve({
             status: response.statusCode ?? 0,
             headers: headersOf(response.rawHeaders),
-            text: decoded(Buffer.concat(chunks), response.headers['content-encoding']).toString(),
+            text: Buffer.concat(chunks).toString(),
           }),
         );
       });

@@ -2,11 +2,6 @@ import { invalid } from './validation';
 
 export const etagOf = (tag: string): string => `"${tag}"`;
 
-/** Of the same body, compressed: two representations must not share a strong tag. Conditions accept either. */
-export const compressedTag = (etag: string): string => etag.replace(/"$/, '-gzip"');
-
-const withoutEncoding = (etag: string): string => etag.replace(/-gzip"$/, '"');
-
 const TAG = /^(W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/;
 
 /** The entity tags in a list header; undefined: it is malformed. Our own tags contain no comma. */
@@ -28,17 +23,13 @@ export const ifMatch = (header: string | undefined): ((tag: string) => boolean) 
   const tags = tagsOf(header);
   if (tags === undefined)
     throw invalid({ 'If-Match': ['must be "*" or a list of quoted entity tags, for example "3"'] });
-  const revisions = new Set(tags.map((tag) => revisionIn(withoutEncoding(tag))));
+  const revisions = new Set(tags.map(revisionIn));
   return (tag) => revisions.has(revisionIn(etagOf(tag)));
 };
 
-/**
- * The entity tag in `If-None-Match`, which compares weakly, that the resource still has. Undefined: it has changed. A
- * malformed header is ignored, so the full response is sent.
- */
-export const unchangedTag = (header: string | undefined, tag: string): string | undefined => {
-  if (header === undefined) return undefined;
-  if (header.trim() === '*') return etagOf(tag);
-  const tags = (tagsOf(header) ?? []).map((sent) => sent.replace(/^W\//, ''));
-  return tags.find((sent) => withoutEncoding(sent) === etagOf(tag));
+/** `If-None-Match` compares weakly. A malformed header is ignored, so the full response is sent. */
+export const isUnchanged = (header: string | undefined, tag: string): boolean => {
+  if (header === undefined) return false;
+  if (header.trim() === '*') return true;
+  return (tagsOf(header) ?? []).some((sent) => sent.replace(/^W\//, '') === etagOf(tag));
 };
