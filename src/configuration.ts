@@ -1,6 +1,5 @@
 import { fault } from './fault';
 import { readPolicies } from './limits/policies';
-import { readTrustedProxies } from './limits/trusted-proxies';
 import { uuidFrom } from './uuid';
 
 /**
@@ -179,10 +178,10 @@ export const settings = {
   }),
   TRUSTED_PROXIES: setting({
     meaning:
-      'The proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted: how many there are in front of the service, or a list of their addresses and networks. Empty: none, so the client is the address of the connection.',
-    fallback: '',
-    example: '10.0.0.0/8,fd00::/8',
-    read: (text) => (readTrustedProxies(text) === undefined ? undefined : text),
+      'The number of proxies in front of the service whose `X-Forwarded-For` is trusted. 0: the client is the address of the connection.',
+    fallback: '0',
+    example: '1',
+    read: wholeNumber(0, 32),
   }),
   OPERATOR_ID: setting({
     meaning: 'The actor of operator commands without `--actor`, and the owner of tenants without `--owner`.',

@@ -189,27 +189,11 @@ const samples: Readonly<Record<SettingName, Samples>> = {
     ],
   },
   TRUSTED_PROXIES: {
-    good: ['0', '1', '32', '10.0.0.1', '10.0.0.0/8,fd00::/8', '10.0.0.1, ::1', '::ffff:10.0.0.0/104'].map(
-      (text) => [text, text],
-    ),
-    bad: [
-      '33',
-      '-1',
-      '1.5',
-      'true',
-      'loopback',
-      '10.0.0.0/33',
-      '10.0.0.0/-1',
-      '10.0.0.0/',
-      '10.0.0/8',
-      'fd00::/129',
-      'fe80::1%eth0',
-      '::ffff:10.0.0.0/95',
-      '10.0.0.1,',
-      ',',
-      '10.0.0.1 10.0.0.2',
-      '[::1]',
+    good: [
+      ['0', 0],
+      ['32', 32],
     ],
+    bad: ['33', '-1', '1.5', 'true', '10.0.0.0/8'],
   },
   OPERATOR_ID: {
     good: [
@@ -258,7 +242,7 @@ describe('the configuration', () => {
       BODY_LIMIT: 65_536,
       RATE_LIMITS: '',
       CORS_ORIGINS: '',
-      TRUSTED_PROXIES: '',
+      TRUSTED_PROXIES: 0,
       OPERATOR_ID: '00000000-0000-0000-0000-000000000000',
       SECRET: '',
       RECORD_CLIENTS: true,

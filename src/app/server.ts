@@ -13,7 +13,6 @@ import { operations } from '../http/operations';
 import { signedCursors } from '../http/routes/cursors';
 import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
-import { readTrustedProxies } from '../limits/trusted-proxies';
 import { portalFiles } from '../portal/files';
 import { portal } from '../portal/portal';
 import { cachingReader } from '../read-models/caching-reader';
@@ -106,7 +105,7 @@ const settingsOf = (configuration: Configuration): ApiDependencies['settings'] =
   bodyLimit: configuration.BODY_LIMIT,
   corsOrigins: readOrigins(configuration.CORS_ORIGINS) ?? [],
   recordsClients: configuration.RECORD_CLIENTS,
-  trustedProxies: readTrustedProxies(configuration.TRUSTED_PROXIES) ?? { kind: 'none' },
+  trustedProxies: configuration.TRUSTED_PROXIES,
   version: programVersion(),
 });
 

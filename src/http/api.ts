@@ -78,7 +78,7 @@ export const api = (dependencies: ApiDependencies): Koa<ApiState> => {
   const allowsOrigins = settings.corsOrigins.length > 0;
   const document = () => openApiDocument({ ...settings, routes });
 
-  const app = new Koa<ApiState>();
+  const app = new Koa<ApiState>({ proxy: settings.trustedProxies > 0, maxIpsCount: settings.trustedProxies });
   if (monitoring.tracing !== undefined) app.use(traced(monitoring.tracing));
   app.use(startRequest(dependencies));
   app.use(accessLog(monitoring));

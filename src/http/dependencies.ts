@@ -9,7 +9,6 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import type { KeyUses } from '../key-uses/key-uses';
 import type { Ledger } from '../ledger/ledger';
 import type { RateLimits } from '../limits/rate-limits';
-import type { TrustedProxies } from '../limits/trusted-proxies';
 import type { ApiContext, Step } from './context';
 import type { Tracing } from './request/tracing';
 import type { Cursors } from './routes/cursors';
@@ -33,7 +32,8 @@ export interface ApiSettings {
   readonly corsOrigins: readonly string[];
   /** Whether events record the client that caused them. */
   readonly recordsClients: boolean;
-  readonly trustedProxies: TrustedProxies;
+  /** How many proxies append to `X-Forwarded-For`. */
+  readonly trustedProxies: number;
   /** The version of the program. */
   readonly version: string;
 }

@@ -78,7 +78,7 @@ const cookieFor = (ctx: ApiContext, { publicUrl, trustedProxies }: ApiSettings):
   if (publicUrl.startsWith('https://')) return SECURE;
   const isLocal =
     LOOPBACK_PEER.test(ctx.req.socket.remoteAddress ?? '') && LOOPBACK_HOST.test(headerOf(ctx, 'host') ?? '');
-  if (trustedProxies.kind === 'none' && isLocal) return LOCAL;
+  if (trustedProxies === 0 && isLocal) return LOCAL;
   throw portalRefused(
     'Signing in over plain HTTP would send the key unencrypted. Open the portal through TLS, with PUBLIC_URL set to its https address, or on the machine itself at a loopback address.',
   );

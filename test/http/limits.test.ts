@@ -156,18 +156,27 @@ describe('the specified limits', () => {
   });
 
   it('go by the last address in the forwarded header, not by those before it', async () => {
-    const left = async (forwardedFor: string) =>
-      (await from(forwardedFor, '/nowhere')).headers.get('ratelimit')?.split(';')[1];
-    expect(await left('192.0.2.60')).toBe('r=999');
-    expect(await left('203.0.113.7, 192.0.2.60:4711')).toBe('r=998');
-    expect(await left('garbage, [::ffff:192.0.2.60]:1')).toBe('r=997');
-    expect(await left('2001:db8:5::1')).toBe('r=999');
-    expect(await left('192.0.2.60, 2001:db8:5:0:1:2:3:4')).toBe('r=998');
     const twice = `GET /nowhere HTTP/1.1\r\nHost: x\r\n${FORWARDED_FOR}: 192.0.2.60\r\n${FORWARDED_FOR}: 192.0.2.61\r\nConnection: close\r\n\r\n`;
     const [response] = await sendRaw(service.url, twice);
     expect(response!.headers.get('ratelimit')).toBe('"global";r=999;t=10');
-    expect(await left('192.0.2.60')).toBe('r=996');
-    expect(loggedBy(service, 'not a trusted proxy')).toEqual([]);
+    expect((await from('192.0.2.60', '/nowhere')).headers.get('ratelimit')).toMatch(/r=999/);
+    expect((await from('192.0.2.60, 192.0.2.61', '/nowhere')).headers.get('ratelimit')).toMatch(/r=998/);
+  });
+
+  /** What is not an address counts as the connection's, which no other test here counts by. */
+  it.each([
+    ['192.0.2.70', ['::ffff:192.0.2.70', '::FFFF:192.0.2.70%eth0']],
+    ['2001:db8:5::1', ['2001:DB8:5:0:1:2:3:4', '2001:db8:0005::', '2001:db8:5:0:1:2:192.0.2.1']],
+    ['2001:db8:5:1::1', ['2001:db8:5:1::']],
+    ['::1', ['::', '0::1:2:3:4', '::ffff:0:192.0.2.1']],
+    ['1::2:3:4:5:6:7', ['1:0:2:3::']],
+    ['fe80::1%eth0', ['fe80::2']],
+    ['unknown', ['', '192.0.2.71:443', '[2001:db8:6::1]', '1:2:3', '192.0.2.256']],
+  ])('count %s with %j, and with no other', async (first, others) => {
+    const left: (string | undefined)[] = [];
+    for (const address of [first, ...others])
+      left.push(/r=([0-9]+)/.exec((await from(address, '/nowhere')).headers.get('ratelimit') ?? '')?.[1]);
+    expect(left).toEqual([first, ...others].map((_, at) => String(999 - at)));
   });
 });
 
@@ -193,8 +202,5 @@ describe('the limits of a service without proxies', () => {
     await until(async () => (await status()) === 401);
     expect(Date.now() - asked).toBeGreaterThanOrEqual(1_000);
     expect(Date.now() - asked).toBeLessThan(3_000);
-    expect(loggedBy(service, 'not a trusted proxy')).toEqual([
-      expect.objectContaining({ level: 40, peer: '127.0.0.1' }),
-    ]);
   });
 });

@@ -1,41 +1,34 @@
+import { isIPv4, isIPv6 } from 'node:net';
 import type { Logger } from 'pino';
 import { fault, type Fault } from '../../fault';
-import { parseAddress } from '../../limits/address';
 import type { LimitExceeded } from '../../limits/rate-limits';
-import { originOf } from '../../limits/trusted-proxies';
-import { headerOf, type ApiContext, type Step } from '../context';
+import type { ApiContext, Step } from '../context';
 import type { ApiDependencies } from '../dependencies';
-
-/** `Forwarded` is not read: two headers that say the same thing could contradict each other. */
-const FORWARDED_FOR = 'x-forwarded-for';
 
 /** Stands in for the address of a peer that has already disconnected. */
 const GONE = 'gone';
 
-const isForwarded = (ctx: ApiContext): boolean =>
-  ctx.req.headers[FORWARDED_FOR] !== undefined || ctx.req.headers['forwarded'] !== undefined;
-
-/** The address that requests are counted by: the peer's, or the one that trusted proxies report. */
-const clientAddress = ({ settings, monitoring: { logger } }: ApiDependencies) => {
-  let warned = false;
-
-  const warn = (peer: string): void => {
-    if (warned) return;
-    warned = true;
-    logger.warn(
-      { peer },
-      'ignoring a forwarded header from a peer that is not a trusted proxy; if it is your proxy, set TRUSTED_PROXIES (logged once)',
-    );
-  };
-
-  return (ctx: ApiContext): string => {
-    const peer = parseAddress(ctx.req.socket.remoteAddress ?? '');
-    if (peer === undefined) return GONE;
-    const { address, trusted } = originOf(settings.trustedProxies, peer, headerOf(ctx, FORWARDED_FOR));
-    if (!trusted && isForwarded(ctx)) warn(peer.text);
-    return address.counted;
-  };
+/** Requests of an IPv6 address are counted by its /64, which a single customer typically has. */
+const networkOf = (ipv6: string): string => {
+  const short = new URL(`http://[${ipv6}]`).hostname.slice(1, -1);
+  const zeros = 8 - short.split(':').filter(Boolean).length;
+  const groups = short
+    .replace('::', `:${'0:'.repeat(zeros)}`)
+    .split(':')
+    .filter(Boolean);
+  return `${groups.slice(0, 4).join(':')}::/64`;
 };
+
+/** The address as it is counted. An IPv4-mapped one is the IPv4 address; a zone names an interface of this machine. */
+const countedAs = (address: string): string | undefined => {
+  const bare = address.replace(/%.*$/, '').replace(/^::ffff:(?=[0-9.]+$)/i, '');
+  if (isIPv4(bare)) return bare;
+  return isIPv6(bare) ? networkOf(bare) : undefined;
+};
+
+/** The address that the outermost trusted proxy saw; without one, or if it wrote no address, that of the connection. */
+const clientAddress = (ctx: ApiContext): string =>
+  countedAs(ctx.ip) ?? countedAs(ctx.req.socket.remoteAddress ?? '') ?? GONE;
 
 const rateLimited = ({ policy, retryAfter }: LimitExceeded): Fault =>
   fault(
@@ -59,10 +52,9 @@ const logBlock = (ctx: ApiContext, { policy }: LimitExceeded, logger: Logger): v
 /** Counts every request that the parser accepted, so that even refused ones get the rate limit headers. */
 export const limitRequests = (dependencies: ApiDependencies): Step => {
   const { limits } = dependencies.stores;
-  const addressOf = clientAddress(dependencies);
 
   return async (ctx, next) => {
-    ctx.state.clientAddress = addressOf(ctx);
+    ctx.state.clientAddress = clientAddress(ctx);
     const { path, clientAddress: address } = ctx.state;
     const { policyField, stateField, refused } = await limits.count(ctx.method, path, address);
     if (policyField !== undefined) ctx.set('RateLimit-Policy', policyField);

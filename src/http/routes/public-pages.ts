@@ -1,6 +1,4 @@
 import { isProblemCode, problems, type Problem, type ProblemCode } from '../../problems';
-import { parseAddress } from '../../limits/address';
-import { originOf } from '../../limits/trusted-proxies';
 import { headerOf, type ApiContext, type Step } from '../context';
 import type { ApiSettings } from '../dependencies';
 import { homePage } from '../pages/home-page';
@@ -11,7 +9,7 @@ import type { Route } from './route';
 import { listOf, described, record, text, type Schema } from './schema';
 
 /** The variable content of the pages. */
-interface Content extends Pick<ApiSettings, 'version' | 'headers' | 'publicUrl' | 'trustedProxies'> {
+interface Content extends Pick<ApiSettings, 'version' | 'headers' | 'publicUrl'> {
   /** The OpenAPI document. */
   readonly document: () => Schema;
 }
@@ -142,21 +140,15 @@ const isGetOrHead = (method: string): boolean => method === 'GET' || method === 
 /** A name or an address, and possibly a port: nothing that would mean more in a shell. */
 const HOST = /^(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/i;
 
-const isBehindTls = (ctx: ApiContext, { trustedProxies }: Pick<ApiSettings, 'trustedProxies'>): boolean => {
-  const peer = parseAddress(ctx.req.socket.remoteAddress ?? '');
-  if (peer === undefined || !originOf(trustedProxies, peer, undefined).trusted) return false;
-  return headerOf(ctx, 'x-forwarded-proto')?.toLowerCase() === 'https';
-};
-
 /**
  * The address of this service as the client knows it: as configured, or else the one that the request was sent to. Only
  * a trusted proxy is believed that it was sent over TLS. Not for anything but to be shown to that client.
  */
-const baseUrlOf = (ctx: ApiContext, settings: Pick<ApiSettings, 'publicUrl' | 'trustedProxies'>): string => {
-  if (settings.publicUrl !== '') return settings.publicUrl;
+const baseUrlOf = (ctx: ApiContext, { publicUrl }: Pick<ApiSettings, 'publicUrl'>): string => {
+  if (publicUrl !== '') return publicUrl;
   const host = headerOf(ctx, 'host') ?? '';
   const own = `127.0.0.1:${ctx.req.socket.localPort}`;
-  return `${isBehindTls(ctx, settings) ? 'https' : 'http'}://${HOST.test(host) ? host : own}`;
+  return `${ctx.secure ? 'https' : 'http'}://${HOST.test(host) ? host : own}`;
 };
 
 /** Does without the router: there are few pages, and every request would have to be routed twice. */
