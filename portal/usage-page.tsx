@@ -1,5 +1,4 @@
-import { useState } from 'preact/hooks';
-import { download, textOf } from './api.js';
+import { textOf } from './api.js';
 import { useLoaded } from './loaded.js';
 import { Alert, lacking, NeedsPermission, Time } from './parts.js';
 import type { UsageReport } from './wire.js';
@@ -84,16 +83,9 @@ const ByType = ({ report }: { readonly report: UsageReport['token_report'] }) =>
 
 const Usage = () => {
   const [loaded] = useLoaded<UsageReport>('/tenants/self/reports/usage');
-  const [failure, setFailure] = useState<string>();
   return (
     <main class="page">
-      <div class="page-head">
-        <h1>Usage</h1>
-        <button type="button" onClick={() => void download('usage.csv', '').then(setFailure)}>
-          Export CSV
-        </button>
-      </div>
-      {failure === undefined ? null : <Alert text={failure} />}
+      <h1>Usage</h1>
       {loaded === undefined ? <p class="quiet">Loading …</p> : null}
       {loaded?.ok === false ? <Alert text={textOf(loaded.problem)} /> : null}
       {loaded?.ok === true ? (

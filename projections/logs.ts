@@ -69,10 +69,8 @@ export interface EntityHead extends Head {
   readonly alone?: number;
 }
 
-/** The entity types that occur besides `knownEntityTypes`, by first occurrence. */
+/** The first MAX_TYPES entity types that occurred besides `knownEntityTypes`. */
 interface EntityTypes {
-  readonly total: number;
-  /** At most MAX_TYPES. */
   readonly values: readonly string[];
 }
 
@@ -101,8 +99,8 @@ const nextOf = (head: Document | undefined): number => ((head as Head | undefine
 
 const withType = (now: Document | undefined, entityType: string): Document | undefined => {
   if (isKnown.has(entityType)) return now;
-  const { total, values } = (now as EntityTypes | undefined) ?? { total: 0, values: [] };
-  return { total: total + 1, values: values.length < MAX_TYPES ? [...values, entityType] : values };
+  const { values } = (now as EntityTypes | undefined) ?? { values: [] };
+  return values.length < MAX_TYPES ? { values: [...values, entityType] } : now;
 };
 
 /** The number of an entity's next row, its number within the type if that differs, and the new heads. */
@@ -182,7 +180,7 @@ const sequence = (number: string, ...equal: readonly string[]) => ({
 
 export const logs: Projector = {
   name: 'logs',
-  version: 3,
+  version: 4,
   streams: ['tenant', 'activity'],
   collections: [
     {
@@ -229,18 +227,10 @@ export interface EntityType {
   readonly value: string;
 }
 
-export interface EntityTypeList {
-  readonly types: readonly EntityType[];
-  /** Including those not listed. */
-  readonly total: number;
-}
-
-/** `knownEntityTypes`, and the first MAX_TYPES others that occurred in the tenant's log. */
-export const listEntityTypes = async (reader: Reader, tenantId: string): Promise<EntityTypeList> => {
+/** `knownEntityTypes`, and the first MAX_TYPES others that occurred in the tenant's log, by display name. */
+export const listEntityTypes = async (reader: Reader, tenantId: string): Promise<readonly EntityType[]> => {
   const found = (await reader.get(tenantId, 'entity_types', TYPES)) as EntityTypes | undefined;
-  const { total, values } = found ?? { total: 0, values: [] };
-  const types = [...knownEntityTypes, ...values]
+  return [...knownEntityTypes, ...(found?.values ?? [])]
     .map((value) => ({ display_name: displayName(value), value }))
     .toSorted((a, b) => (a.display_name < b.display_name ? -1 : 1));
-  return { types, total: knownEntityTypes.length + total };
 };

@@ -267,7 +267,6 @@ export interface HeaderNames {
   readonly readPending: string;
   readonly replayed: string;
   readonly completeUntil: string;
-  readonly totalItems: string;
 }
 
 export const headerNames = (prefix: string): HeaderNames => ({
@@ -277,5 +276,4 @@ export const headerNames = (prefix: string): HeaderNames => ({
   readPending: `${prefix}-READ-PENDING`,
   replayed: `${prefix}-IDEMPOTENT-REPLAYED`,
   completeUntil: `${prefix}-COMPLETE-UNTIL`,
-  totalItems: `${prefix}-TOTAL-ITEMS`,
 });

@@ -8,5 +8,11 @@ const cell = (value: unknown): string => {
   return QUOTED.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 };
 
+/** The media type. */
+export const CSV = 'text/csv';
+
 /** A line as in RFC 4180, without its line break. Text that a spreadsheet would run gets an apostrophe in front. */
 export const csvLine = (values: readonly unknown[]): string => values.map(cell).join(',');
+
+export const csvText = (rows: readonly (readonly unknown[])[]): string =>
+  rows.map((row) => `${csvLine(row)}\r\n`).join('');

@@ -209,10 +209,9 @@ const send = (
   response: RouteResponse,
   { settings }: ApiDependencies,
 ): void => {
-  const { status, body, type, etag, totalItems, isRepeat } = response;
+  const { status, body, type, etag, isRepeat } = response;
   ctx.set('Cache-Control', 'private, no-cache');
   if (isRepeat === true) ctx.set(settings.headers.replayed, 'true');
-  if (totalItems !== undefined) ctx.set(settings.headers.totalItems, String(totalItems));
   if (etag !== undefined) ctx.set('ETag', etagOf(etag));
   const unchanged =
     etag !== undefined && mayBeUnchanged(route) && isUnchanged(headerOf(ctx, 'if-none-match'), etag);

@@ -31,7 +31,6 @@ const PORTAL_HEADER = 'portal-request';
 const DOWNLOADS: Readonly<Record<string, { readonly path: string; readonly accept: string }>> = {
   'events.ndjson': { path: '/events', accept: 'application/x-ndjson' },
   'logs.csv': { path: '/logs', accept: 'text/csv' },
-  'usage.csv': { path: '/tenants/self/reports/usage', accept: 'text/csv' },
 };
 
 const signInBody = bodyCheck<{ readonly key: string }>(

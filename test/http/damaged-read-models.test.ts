@@ -15,7 +15,7 @@ import { allProjected, commandProcess, serviceProcess, type ServiceProcess } fro
 import { until } from '../support/waiting';
 
 const EMBEDDED = { EVENTSTORE_URL: '', STREAM_PREFIX: '', MONGODB_URL: '' };
-const LOGS = /logs_v3_\w+/;
+const LOGS = /logs_v\d+_\w+/;
 const COMMAND = 'tenant-ledger projections rebuild logs';
 
 const logsOf = ({ url, key }: ServiceProcess) => ask(`${url}/logs?size=100`, { key });

@@ -533,24 +533,17 @@ describe('audit logs', () => {
         expect((await ask(`${service.url}/logs?entity_type=${value}`, { key })).status).toBe(200);
     });
 
-    it('lists a thousand types besides the built-in ones, and states how many there are', async () => {
+    it('lists the first thousand types besides the built-in ones, and filters by every other', async () => {
       const { key, report } = await newCustomer();
       const other = (n: number) =>
         fact('ActivityReported', 'x', { data: { entityType: `type${1_000 - n}`, operation: 'seen' } });
-      const list = () => ask(`${service.url}/logs/entity-types`, { key });
+      const list = async () => (await ask(`${service.url}/logs/entity-types`, { key })).json;
       // `key` is not a built-in type, and occurred first.
-      await report(...Array.from({ length: 998 }, (_, n) => other(n)));
-      const [first, total] = [
-        await list(),
-        (response: ApiResponse) => response.headers.get('svc-total-items'),
-      ];
-      expect([first.json.length, total(first)]).toEqual([1_006, null]);
-      await report(other(998), other(5));
+      await report(...Array.from({ length: 999 }, (_, n) => other(n)), other(5));
       const whole = await list();
-      expect([whole.json.length, total(whole)]).toEqual([1_007, null]);
+      expect(whole).toHaveLength(1_007);
       await report(other(999), fact('BankRead', 'b'));
-      const cut = await list();
-      expect([cut.json, total(cut)]).toEqual([whole.json, '1008']);
+      expect(await list()).toEqual(whole);
       expect((await ask(`${service.url}/logs?entity_type=type1`, { key })).json.pagination.total_items).toBe(
         1,
       );

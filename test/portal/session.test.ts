@@ -190,7 +190,7 @@ describe('the session of the portal', () => {
     });
 
     it('needs the session that the ticket was made in', async () => {
-      const url = await ticketFor(await cookie(), 'usage.csv');
+      const url = await ticketFor(await cookie(), 'logs.csv');
       const by = await beside(service);
       const other = cookieIn(await signIn(OWN, (await by.newTenant()).key));
       expect(await codeIn(await send(url, 'GET', LINK))).toEqual([401, 'key_refused']);

@@ -245,9 +245,7 @@ describe('the logs of any history', () => {
               message: expect.stringMatching(/^.{5}/),
             })),
           );
-          const { types, total } = await listEntityTypes(reader, tenantId);
-          const values = types.map((type) => type.value);
-          expect(total).toBe(values.length);
+          const values = (await listEntityTypes(reader, tenantId)).map((type) => type.value);
           const known = ['application', 'bank', 'card', 'proxy', 'reactor', 'tenant', 'token'];
           expect(values).toEqual([...new Set([...known, ...naive.map((row) => row.entity_type)])].toSorted());
         }

@@ -1,17 +1,16 @@
 import type { HeaderNames } from '../../configuration';
+import { CSV } from '../../csv';
 import type { PublicPage } from '../routes/public-pages';
 import { mayBeUnchanged, takesCondition, type SuccessResponse, type Route } from '../routes/route';
-import { CSV } from '../routes/csv-response';
 import { text, type Schema } from '../routes/schema';
 import type { HeadersFor } from './response-headers';
 import type { NamedSchemas } from './named-schemas';
 import { codesWithoutKey, problemResponses, responsesOf } from './problem-docs';
 
 /** The optional headers of a successful response. */
-const optionalHeaders = ({ method, projection, response }: Route, names: HeaderNames): readonly string[] => [
+const optionalHeaders = ({ method, projection }: Route, names: HeaderNames): readonly string[] => [
   ...(method === 'get' ? [] : [names.readPending, names.replayed]),
   ...(projection === undefined ? [] : [names.completeUntil]),
-  ...('truncatable' in response ? [names.totalItems] : []),
 ];
 
 /** OpenAPI 3.1 cannot describe lines. */

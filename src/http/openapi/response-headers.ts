@@ -36,10 +36,6 @@ export const sharedHeaders = (names: HeaderNames): Schema => ({
     schema: moment,
     required: false,
   }),
-  [names.totalItems]: header('The list is truncated; this is the full number of items.', {
-    schema: POSITIVE,
-    required: false,
-  }),
   Vary: header('What the response depends on.'),
   [maybe('Retry-After')]: header(WAIT, { schema: POSITIVE, required: false }),
 });

@@ -4,8 +4,8 @@ import type { Step } from '../context';
 import type { ApiSettings } from '../dependencies';
 
 /** The response headers that a page of another origin may read, besides the safelisted ones. */
-const exposedHeaders = ({ traceId, readPending, replayed, completeUntil, totalItems }: HeaderNames): string =>
-  [traceId, readPending, replayed, completeUntil, totalItems]
+const exposedHeaders = ({ traceId, readPending, replayed, completeUntil }: HeaderNames): string =>
+  [traceId, readPending, replayed, completeUntil]
     .concat(
       'ETag',
       'RateLimit',

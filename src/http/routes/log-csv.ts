@@ -1,16 +1,20 @@
 import { findLogs, numberIn, type LogFilter, type LogPage } from '../../../projections/log-pages';
 import { logView, type LogRow } from '../../../projections/logs';
 import { endReason } from '../../audit/event-stream';
+import { CSV, csvText } from '../../csv';
 import { fault } from '../../fault';
 import type { Stores } from '../dependencies';
-import { csvText } from './csv-response';
 import { logSchema } from './log-schemas';
-import type { RouteRequest } from './route';
+import type { RouteRequest, RouteResponse } from './route';
 import { stillAllowed, streamBody, type StreamBody } from './stream-body';
 
 const COLUMNS = Object.keys(logSchema['properties'] as object) as (keyof ReturnType<typeof logView>)[];
 
 const PAGE_SIZE = 500;
+
+/** JSON, unless the client prefers CSV. */
+export const prefersCsv = ({ accepts }: Pick<RouteRequest<unknown>, 'accepts'>): boolean =>
+  accepts('application/json', CSV) === CSV;
 
 const linesOf = (tenantId: string, rows: readonly LogRow[]): string =>
   csvText(
@@ -28,7 +32,7 @@ export const logCsv = async (
   request: RouteRequest<undefined>,
   stores: Stores,
   times: Pick<StreamBody, 'stalledMs' | 'lastMs'> = {},
-) => {
+): Promise<RouteResponse> => {
   const { tenantId, gaveOut } = request;
   const { open, stopping } = stores.events;
   const stalled = new AbortController();
@@ -52,5 +56,6 @@ export const logCsv = async (
     }
   };
   const first = await pageAfter();
-  return streamBody(csvFrom(first), { stalled, onClosed: open(tenantId), ...times });
+  const body = streamBody(csvFrom(first), { stalled, onClosed: open(tenantId), ...times });
+  return { status: 200, type: `${CSV}; charset=utf-8`, body };
 };

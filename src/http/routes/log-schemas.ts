@@ -1,5 +1,5 @@
+import { csvText } from '../../csv';
 import { paginationSchema } from './pagination';
-import { csvText } from './csv-response';
 import { listOf, described, moment, record, text, uuid, type Schema } from './schema';
 
 export const logSchema = record(

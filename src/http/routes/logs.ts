@@ -8,8 +8,7 @@ import {
 import { listEntityTypes, logView, MAX_TYPES, type LogRow } from '../../../projections/logs';
 import { dateParameter, invalid, mustBeInOrder, queryCheck, textParameter } from '../request/validation';
 import { uuidFrom } from '../../uuid';
-import { csvResponse, prefersCsv } from './csv-response';
-import { logCsv } from './log-csv';
+import { logCsv, prefersCsv } from './log-csv';
 import { pageParameters, paging } from './pagination';
 import { ok, route } from './route';
 import { logCsvExample, logPageExample, logPageSchema } from './log-schemas';
@@ -92,7 +91,7 @@ export const listLogs = route<undefined, Query>({
   handle: async (request, stores) => {
     const { tenantId, query: values } = request;
     const filter = filterOf(values);
-    if (prefersCsv(request)) return csvResponse(await logCsv(filter, request, stores));
+    if (prefersCsv(request)) return logCsv(filter, request, stores);
     const { page, size, place, shown } = paging(request, stores, filterText(filter));
     const question = { filter, page, size, ...olderThan(place) };
     const { rows, total, last } = await findLogs(stores.reader('logs'), tenantId, question);
@@ -118,11 +117,7 @@ export const listLogEntityTypes = route({
       }),
     ),
     example: [{ display_name: 'Tenant', value: 'tenant' }],
-    truncatable: true,
   },
   projection: 'logs',
-  handle: async ({ tenantId }, { reader }) => {
-    const { types, total } = await listEntityTypes(reader('logs'), tenantId);
-    return { ...ok(types), ...(total > types.length ? { totalItems: total } : {}) };
-  },
+  handle: async ({ tenantId }, { reader }) => ok(await listEntityTypes(reader('logs'), tenantId)),
 });

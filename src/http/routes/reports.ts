@@ -1,5 +1,4 @@
-import { reportUsage, type UsageReport } from '../../../projections/usage';
-import { csvResponse, csvText, prefersCsv } from './csv-response';
+import { reportUsage } from '../../../projections/usage';
 import { ok, route } from './route';
 import { count, described, moment, record, type Schema } from './schema';
 
@@ -35,18 +34,6 @@ const example = {
   },
 };
 
-/** One figure a line. */
-const csvOf = ({ token_report }: UsageReport): string =>
-  csvText([
-    ['metric', 'token_type', 'value'],
-    ...Object.entries(token_report.metrics_by_type).flatMap(([type, { count: tokens, last_created_at }]) => [
-      ['count', type, tokens],
-      ['last_created_at', type, last_created_at],
-    ]),
-    ['monthly_active_tokens', '', token_report.monthly_active_tokens],
-    ['included_monthly_active_tokens', '', token_report.included_monthly_active_tokens],
-  ]);
-
 export const getTenantUsageReport = route({
   method: 'get',
   path: '/tenants/self/reports/usage',
@@ -59,11 +46,7 @@ export const getTenantUsageReport = route({
     description: 'Tokens per type and active in this month.',
     schema: usageReport,
     example,
-    csv: csvOf(example),
   },
   projection: 'usage',
-  handle: async (request, { reader }) => {
-    const report = await reportUsage(reader('usage'), request.tenantId, request.at);
-    return prefersCsv(request) ? csvResponse(csvOf(report)) : ok(report);
-  },
+  handle: async ({ tenantId, at }, { reader }) => ok(await reportUsage(reader('usage'), tenantId, at)),
 });

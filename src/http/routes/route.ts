@@ -56,8 +56,6 @@ export type SuccessResponse =
       readonly etag?: true;
       /** An example of the same as CSV, for clients that prefer `text/csv`. Omitted: it is not available. */
       readonly csv?: string;
-      /** A list that may be truncated: a header then has the total number of items. */
-      readonly truncatable?: true;
     }
   | { readonly status: 204; readonly description: string }
   | {
@@ -98,8 +96,6 @@ export interface RouteResponse {
   readonly type?: string;
   /** The entity tag of the body, without quotes. It starts with the revision, which is all that `If-Match` compares. */
   readonly etag?: string;
-  /** The total number of items, if the list in the body is truncated. */
-  readonly totalItems?: number;
   /** Of a write: sent once the read models have reached this position. */
   readonly position?: Position;
   /** Of a write: it was made before, with the same idempotency key. A header says so. */

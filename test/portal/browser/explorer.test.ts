@@ -254,17 +254,17 @@ describeInBrowser('the log explorer', () => {
   );
 
   it('says so when the key is revoked', async () => {
-    const { key, keyId } = await by.newApplication(tenantId, 'management', 'log:read', 'report:read');
+    const { key, keyId } = await by.newApplication(tenantId, 'management', 'log:read');
     const other = await openWindow(browser, FAILED_REQUESTS);
     await signInTo(other, service.url, key);
     await until(async () => (await other.getByRole('status').innerText()) === 'Live');
-    const usage = await openTab(other.context(), FAILED_REQUESTS);
-    await usage.goto(`${service.url}/portal/usage`);
-    await usage.getByRole('heading', { name: 'Usage' }).waitFor();
+    const exporting = await openTab(other.context(), FAILED_REQUESTS);
+    await exporting.goto(`${service.url}/portal/logs?end_date=2020-01-01`);
+    await exporting.getByRole('button', { name: 'Export CSV' }).waitFor();
     await by.write(tenantId, revokeKey(keyId));
     expect(await other.getByRole('alert').innerText()).toContain('Your session has ended');
-    await usage.getByRole('button', { name: 'Export CSV' }).click();
-    expect(await usage.getByRole('alert').innerText()).toContain('Your session has ended');
+    await exporting.getByRole('button', { name: 'Export CSV' }).click();
+    expect(await exporting.getByRole('alert').innerText()).toContain('Your session has ended');
     await other.getByLabel('API key').fill('key_wrong');
     await other.getByRole('button', { name: 'Sign in' }).click();
     await other.getByText('This key is not accepted').waitFor();

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { pause } from '../../../src/async/clock';
 import { beside, type Beside } from '../../support/beside';
@@ -235,11 +234,9 @@ describeInBrowser('the pages of the portal', () => {
     expect(await page.locator('dl.facts > div', { hasText: 'token:use' }).count()).toBe(0);
   });
 
-  it('show the usage, and export it', async () => {
+  it('show the usage', async () => {
     await open('usage');
     await page.getByRole('row', { name: /^token/ }).waitFor();
-    const [download] = await Promise.all([page.waitForEvent('download'), button('Export CSV').click()]);
-    expect(readFileSync(await download.path(), 'utf8')).toContain('metric,token_type,value');
   });
 
   it.each(['light', 'dark'] as const)(
