@@ -1,9 +1,12 @@
-import type { Circumstances, Recorded, TenantEvent } from './events';
+import type { Circumstances, TenantEvent } from './events';
 import { allKeys, changingKeys, noKeys, type ChangingKeys, type Key, type Stamp } from './keys';
 import type { ActiveTenant, Application, DeletedTenant, Tenant } from './tenant';
 
 export const stampOf = ({ at, actor }: Pick<Circumstances, 'at' | 'actor'>): Stamp =>
   actor === undefined ? { at } : { at, by: actor.id };
+
+/** An event of the tenant with what its state depends on. */
+export type FoldableEvent = TenantEvent & Pick<Circumstances, 'tenantId' | 'revision' | 'at' | 'actor'>;
 
 const mustBe = (condition: boolean, message: string): void => {
   if (!condition) throw new Error(message);
@@ -58,7 +61,7 @@ const mapsOf = (now: Tenant): Maps => {
 
 const changeApplication = (
   { applications }: Maps,
-  event: Recorded<TenantEvent>,
+  event: FoldableEvent,
   id: string,
   change: Partial<Pick<Application, 'name' | 'permissions'>>,
 ): void => {
@@ -95,7 +98,7 @@ const changeKey = (
   if (at >= 0) digests.splice(at, 1);
 };
 
-const createdTenant = (event: Extract<Recorded, { type: 'TenantCreated' }>): ActiveTenant => ({
+const createdTenant = (event: Extract<FoldableEvent, { type: 'TenantCreated' }>): ActiveTenant => ({
   status: 'active',
   id: event.tenantId,
   ...event.data,
@@ -106,11 +109,7 @@ const createdTenant = (event: Extract<Recorded, { type: 'TenantCreated' }>): Act
 });
 
 /** Applies an event to an active tenant: returns its own properties and changes its maps in place. */
-const applied = (
-  now: ActiveTenant,
-  maps: Maps,
-  event: Recorded<TenantEvent>,
-): ActiveTenant | DeletedTenant => {
+const applied = (now: ActiveTenant, maps: Maps, event: FoldableEvent): ActiveTenant | DeletedTenant => {
   switch (event.type) {
     case 'TenantCreated':
       throw new Error('The tenant is created a second time.');
@@ -166,7 +165,7 @@ const applied = (
 
 export interface Folding {
   /** Applies one event. Throws if it is impossible in this state: then the stream is unreadable. */
-  take(event: Recorded<TenantEvent>): void;
+  take(event: FoldableEvent): void;
   /** The state after all events so far, immutable. */
   tenant(): Tenant;
 }
@@ -191,7 +190,7 @@ export const foldingFrom = (start: Tenant): Folding => {
   };
 };
 
-export const evolve = (now: Tenant, event: Recorded<TenantEvent>): Tenant => {
+export const evolve = (now: Tenant, event: FoldableEvent): Tenant => {
   const folding = foldingFrom(now);
   folding.take(event);
   return folding.tenant();

@@ -2,6 +2,7 @@ import Ajv, { type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import { randomUUID } from 'node:crypto';
 import { yieldToEventLoop } from '../async/clock';
+import type { FieldChange } from '../domain/changes';
 import { eventSchemas, isEventType, operatorEventSchemas, streamKindOf } from '../domain/event-schemas';
 import type {
   Actor,
@@ -75,6 +76,14 @@ const metadataSchema = {
       properties: { key: text, scope: text, hash: text },
       required: ['key', 'scope', 'hash'],
     },
+    changes: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: { field: text, from: {}, to: {} },
+        required: ['field', 'from', 'to'],
+      },
+    },
   },
 };
 
@@ -86,6 +95,8 @@ export interface Metadata {
   readonly traceId?: string | undefined;
   readonly client?: Client | undefined;
   readonly idempotency?: Idempotency | undefined;
+  /** What a decision changed. */
+  readonly changes?: readonly FieldChange[] | undefined;
 }
 
 type StoredMetadata = Partial<Metadata> & { readonly version?: number };

@@ -1,5 +1,6 @@
 import { monotonicMs, threadMs } from '../async/clock';
 import { keyRefused, mustHold } from '../domain/authority';
+import { changesOf } from '../domain/changes';
 import type { Actor, Caused, Recorded, TenantEvent } from '../domain/events';
 import { isRefusal } from '../domain/refusal';
 import {
@@ -12,7 +13,7 @@ import {
 } from '../domain/tenant';
 import { evolve } from '../domain/tenant-folding';
 import { encode } from '../event-log/codec';
-import { logFault, type Position } from '../event-log/event-log';
+import { logFault, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf, fault, type FaultCode } from '../fault';
 import { earlierRequest, type EarlierRequest } from './earlier-request';
@@ -120,17 +121,33 @@ interface LedgerDependencies extends LedgerLog {
   readonly quotas: Quotas;
 }
 
+/** The events for the log, each with what it changes in the state that those before it leave. */
+const encodeEvents = (
+  { fold }: KnownTenant,
+  { tenantId, at, traceId, client, idempotency }: Command,
+  { events, actor, keyId }: Plan & { kind: 'append' },
+): readonly NewEvent[] => {
+  let { tenant, revision } = fold;
+  return events.map((event) => {
+    const changes = changesOf(tenant, event);
+    revision += 1;
+    tenant = evolve(tenant, { ...event, tenantId, revision, at, actor });
+    return encode(event, { actor, at, keyId, traceId, client, idempotency, changes });
+  });
+};
+
 const append = async (
   { log, folds, streams }: LedgerDependencies,
   command: Command,
   known: KnownTenant,
-  { events, actor, keyId }: Plan & { kind: 'append' },
+  plan: Plan & { kind: 'append' },
 ): Promise<Executed> => {
-  const { tenantId, deadline, at, traceId, client, idempotency } = command;
+  const { tenantId, deadline, at, traceId, idempotency } = command;
+  const { events, actor, keyId } = plan;
   const { revision } = known.fold;
   const left = deadline - ANSWER_MS - monotonicMs();
   if (left <= 0) throw logFault('log_unavailable', 'No time was left to write.');
-  const encoded = events.map((event) => encode(event, { actor, at, keyId, traceId, client, idempotency }));
+  const encoded = encodeEvents(known, command, plan);
   const expected = revision < 0 ? 'no_stream' : revision;
   const began = threadMs();
   const appending = log.append(streams.tenant(tenantId), encoded, expected, left);

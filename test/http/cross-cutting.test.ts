@@ -74,6 +74,7 @@ describe('every request', () => {
           scope: 'PUT /tenants/self',
           hash: createHash('sha256').update(body).digest('hex'),
         },
+        changes: [{ field: 'name', from: expect.any(String), to: CANARY }],
       });
     });
   });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { monotonicMs, threadMs } from '../../src/async/clock';
 import { updateApplication } from '../../src/domain/applications';
 import { changePlan, type Decide } from '../../src/domain/tenant';
-import type { EventLog } from '../../src/event-log/event-log';
+import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { codeOf } from '../../src/fault';
 import { anEvent, eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
@@ -75,6 +75,34 @@ describe('a write', () => {
       name: 'Theirs',
       changedAt: 4,
     });
+  });
+});
+
+describe('the changes stored with an event', () => {
+  const changesIn = ({ metadata }: LoggedEvent): unknown => (metadata as { changes?: unknown }).changes;
+
+  it('are those to the state that it was decided on, not to one that was overtaken', async () => {
+    const { program, other, customer } = await twoLedgers();
+    await program.ledger.execute(rename(customer, 'New'));
+    await other.ledger.execute(rename(customer, 'Newer'));
+    const [, , , first, second] = (await historyOf(program, customer)).map(changesIn);
+    expect(first).toEqual([{ field: 'name', from: 'Acme', to: 'New' }]);
+    expect(second).toEqual([{ field: 'name', from: 'New', to: 'Newer' }]);
+  });
+
+  it('are those to the state that the events before it leave, within one request too', async () => {
+    const program = await openLedger(freshFolder());
+    const customer = await makeCustomer(program);
+    const twice: Decide = (now, context) => [...changePlan(1)(now, context), ...changePlan(2)(now, context)];
+    await program.ledger.execute(byOperator(customer.tenantId, twice));
+    const field = 'included_monthly_active_tokens';
+    expect((await historyOf(program, customer)).map(changesIn)).toEqual([
+      [],
+      [],
+      [],
+      [{ field, from: 0, to: 1 }],
+      [{ field, from: 1, to: 2 }],
+    ]);
   });
 });
 

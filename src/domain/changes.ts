@@ -1,0 +1,66 @@
+import type { TenantEvent } from './events';
+import { keyBy } from './keys';
+import type { ActiveTenant, Tenant } from './tenant';
+
+/** A field that an event changes, named as the API names it. Null: there is no value. */
+export interface FieldChange {
+  readonly field: string;
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
+const change = (field: string, from: unknown = null, to: unknown = null): readonly FieldChange[] =>
+  JSON.stringify(from) === JSON.stringify(to) ? [] : [{ field, from, to }];
+
+const expiryOf = ({ applications, keys }: ActiveTenant, applicationId: string, keyId: string) =>
+  applications
+    .get(applicationId)
+    ?.digests.map((digest) => keyBy(keys, digest))
+    .find((key) => key?.id === keyId)?.expiresAt;
+
+const changesOfActive = (now: ActiveTenant, event: TenantEvent): readonly FieldChange[] => {
+  switch (event.type) {
+    case 'TenantCreated':
+    case 'ApplicationCreated':
+    case 'KeyAdded':
+      return [];
+    case 'TenantUpdated': {
+      const { name, settings } = event.data;
+      const { deduplicateTokens, fingerprintTokens } = settings;
+      return [
+        ...change('name', now.name, name),
+        ...change('settings.deduplicate_tokens', now.settings.deduplicateTokens, deduplicateTokens),
+        ...change('settings.fingerprint_tokens', now.settings.fingerprintTokens, fingerprintTokens),
+      ];
+    }
+    case 'TenantPlanChanged': {
+      const { includedMonthlyActiveTokens: included } = event.data;
+      return change('included_monthly_active_tokens', now.includedMonthlyActiveTokens, included);
+    }
+    case 'TenantDeleted':
+      return change('status', now.status, 'deleted');
+    case 'ApplicationRenamed':
+      return change('name', now.applications.get(event.data.applicationId)?.name, event.data.name);
+    case 'ApplicationPermissionsSet': {
+      const { applicationId, permissions } = event.data;
+      return change('permissions', now.applications.get(applicationId)?.permissions, permissions);
+    }
+    case 'ApplicationDeleted': {
+      const { name, type, permissions } = now.applications.get(event.data.applicationId) ?? {};
+      return [...change('name', name), ...change('type', type), ...change('permissions', permissions)];
+    }
+    case 'KeyExpirySet': {
+      const { applicationId, keyId, expiresAt } = event.data;
+      return change('expires_at', expiryOf(now, applicationId, keyId), expiresAt);
+    }
+    case 'KeyRevoked':
+      return change('revoked', false, true);
+  }
+};
+
+/**
+ * What an event replaces or ends in the state right before it, never with digests of keys. Creations replace nothing:
+ * their data says everything.
+ */
+export const changesOf = (before: Tenant, event: TenantEvent): readonly FieldChange[] =>
+  before.status === 'active' ? changesOfActive(before, event) : [];
