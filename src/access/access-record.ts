@@ -6,7 +6,6 @@ import {
   type AccessFault,
 } from '../domain/access';
 import { beforeDeadline, monotonicMs } from '../async/clock';
-import { inBackground } from '../async/context';
 import { encode } from '../event-log/codec';
 import type { NewEvent } from '../event-log/event-log';
 import { codeOf } from '../fault';
@@ -114,7 +113,7 @@ export const accessRecord = (dependencies: AccessRecordDependencies) => {
 
   const writeLater = (tally: Tally): void => {
     if (!pending.add(tally)) dropped += tally.count;
-    timer ??= inBackground(() => setTimeout(() => void flush(), everyMs).unref());
+    timer ??= setTimeout(() => void flush(), everyMs).unref();
   };
 
   const writeTenant = async (tenantId: string, tallies: readonly Tally[]): Promise<void> => {

@@ -80,8 +80,8 @@ const mustKnow = (format: number, store: string): void => {
 const unchanged = (log: EventLog): EventLog => log;
 
 /** All that happens around an append, from the outside in. */
-const appendsOf = (watch: LogWatch, { measured = unchanged, traced = unchanged }: AppOptions): EventLog =>
-  formatGate(measured(traced(watch.log)));
+const appendsOf = (watch: LogWatch, { measured = unchanged }: AppOptions): EventLog =>
+  formatGate(measured(watch.log));
 
 const openParts = (configuration: Configuration, report: Report, options: AppOptions): Promise<App> =>
   openAll(async (closeLater) => {
@@ -148,8 +148,6 @@ export interface AppOptions {
   readonly writing?: WritingThread;
   /** Records metrics of the appends to a log. */
   readonly measured?: ((log: EventLog) => EventLog) | undefined;
-  /** Records spans of the appends to a log. */
-  readonly traced?: ((log: EventLog) => EventLog) | undefined;
   /** Called once the log is certain to be rolled back. The process must end: commands do when they next look. */
   readonly onLost?: (reason: Fault) => void;
   /** False: fails if there is no log. */

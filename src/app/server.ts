@@ -33,7 +33,6 @@ import { writingThread } from './writing-thread';
 import { readingThread, type ReadingThread } from './reading-thread';
 import { reporter } from './reporter';
 import { checkBriefly, ledgerStatus } from './status';
-import { openTraces, type Traces } from './tracing';
 
 /** How often a starting server updates its progress. */
 const CATCH_UP_SLICE_MS = 250;
@@ -48,7 +47,6 @@ interface Running {
   readonly stopping: AbortController;
   readonly reading: ReadingThread;
   readonly metrics: Metrics;
-  readonly traces: Traces | undefined;
   app?: App;
   /** Read models that are built before projecting starts. */
   firstBuilds?: Promise<void>;
@@ -135,7 +133,7 @@ const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Servi
       reached: projecting.reached,
       isParked: projecting.isParked,
     },
-    monitoring: { logger, metrics: server.metrics.requests, tracing: server.traces?.requests },
+    monitoring: { logger, metrics: server.metrics.requests },
   };
 };
 
@@ -201,7 +199,6 @@ const openAppOf = async (server: Running): Promise<App> => {
   const app = await openApp(configuration, report, {
     writing,
     measured: server.metrics.measured,
-    traced: server.traces?.traced,
     onLost: server.onLost,
   });
   await compiling;
@@ -310,7 +307,6 @@ export const makeServer = (
     listeners: [],
     stopping: new AbortController(),
     reading: readingThread(configuration, reporter(logger)),
-    traces: openTraces(),
     metrics: makeMetrics({
       app: () => server.app,
       limits: () => server.limits,

@@ -1,5 +1,4 @@
 import { threadMs } from './clock';
-import { inBackground } from './context';
 
 /** One run of the work, for any number of waiters. */
 export interface Run<T> {
@@ -8,10 +7,7 @@ export interface Run<T> {
   readonly done: Promise<T>;
 }
 
-/**
- * Work that never runs twice at the same time: callers that come while it runs share the run. So it belongs to none of
- * them, and runs outside their asynchronous contexts.
- */
+/** Work that never runs twice at the same time: callers that come while it runs share the run. */
 export interface SingleFlight<T> {
   /** The run in progress, or else a new one. */
   current(): Run<T>;
@@ -27,7 +23,7 @@ export const singleFlight = <T>(work: (at: number) => Promise<T>): SingleFlight<
   const current = (): Run<T> => {
     if (run !== undefined) return run;
     const at = threadMs();
-    const started = { at, done: inBackground(() => work(at)).finally(() => (run = undefined)) };
+    const started = { at, done: work(at).finally(() => (run = undefined)) };
     started.done.catch(() => undefined);
     run = started;
     return started;

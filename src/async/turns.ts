@@ -1,5 +1,4 @@
 import { threadMs } from './clock';
-import { inThisContext } from './context';
 
 /** Once the queued work of a turn of the event loop has taken this long, the rest is left for a later turn. */
 const TURN_MS = 3;
@@ -41,10 +40,9 @@ const runNext = (): void => {
 
 /**
  * Runs the work in a later turn, in call order. Each piece runs in an immediate of its own, so a burst of work does not
- * block the thread for the sum of its run times. Everything that runs in a turn was queued before that turn. It runs in the
- * asynchronous context of the call, whichever work it is started after.
+ * block the thread for the sum of its run times. Everything that runs in a turn was queued before that turn.
  */
 export const inLaterTurn = (work: () => void): void => {
-  waiting.push(inThisContext(work));
+  waiting.push(work);
   setImmediate(runNext);
 };

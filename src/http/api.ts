@@ -6,7 +6,6 @@ import { authenticate } from './handle';
 import { openApiDocument } from './openapi/document';
 import { limitRequests } from './request/rate-limiting';
 import { requireTarget, startRequest } from './request/request-start';
-import { traced } from './request/tracing';
 import { accessLog } from './response/access-log';
 import { crossOrigin, endPreflight } from './response/cross-origin';
 import { catchProblems } from './response/problem-response';
@@ -79,7 +78,6 @@ export const api = (dependencies: ApiDependencies): Koa<ApiState> => {
   const document = () => openApiDocument({ ...settings, routes });
 
   const app = new Koa<ApiState>({ proxy: settings.trustedProxies > 0, maxIpsCount: settings.trustedProxies });
-  if (monitoring.tracing !== undefined) app.use(traced(monitoring.tracing));
   app.use(startRequest(dependencies));
   app.use(accessLog(monitoring));
   if (allowsOrigins) app.use(crossOrigin(settings));

@@ -3,19 +3,9 @@ import type { Identity } from '../ledger/identify';
 import type { PresentedKey } from '../ledger/request';
 import type { HttpProblemCode } from '../problems';
 
-/** The position of a request in a trace: the header `traceparent` of W3C Trace Context. */
-export interface TraceParent {
-  readonly traceId: string;
-  readonly spanId: string;
-  /** Two hex digits; the last bit says whether the caller samples the trace. */
-  readonly flags: string;
-}
-
-/** What the middleware learns about one request. Handlers, access log, metrics and spans read it. */
+/** What the middleware learns about one request. Handlers, access log and metrics read it. */
 export interface ApiState {
   traceId: string;
-  /** From W3C Trace Context, if the request is part of a trace. */
-  traceContext?: TraceParent;
   /** When its headers were complete and it was its turn on its connection, on the monotonic clock. */
   arrivedMs: number;
   /** When it had arrived with its body, ISO 8601. */

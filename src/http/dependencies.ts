@@ -10,7 +10,6 @@ import type { KeyUses } from '../key-uses/key-uses';
 import type { Ledger } from '../ledger/ledger';
 import type { RateLimits } from '../limits/rate-limits';
 import type { ApiContext, Step } from './context';
-import type { Tracing } from './request/tracing';
 import type { Cursors } from './routes/cursors';
 
 /** What the API works with. */
@@ -81,6 +80,4 @@ export interface RequestMetrics {
 export interface Monitoring {
   readonly logger: Logger;
   readonly metrics: RequestMetrics;
-  /** Undefined: traces are not collected. */
-  readonly tracing?: Tracing | undefined;
 }

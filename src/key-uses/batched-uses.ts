@@ -1,6 +1,5 @@
 import { boundedCache } from '../bounded-cache';
 import { monotonicMs } from '../async/clock';
-import { inBackground } from '../async/context';
 import { add, tallyOf, type KeyDay, type KeyUses, type Tally } from './key-uses';
 import { pendingTallies } from './pending-tallies';
 
@@ -78,7 +77,7 @@ export const batchedUses = (
       options.report?.('Some uses of keys were not counted.', new Error(`Too many keys: ${lost} uses.`));
     lost = 0;
     const due = pending.take(dueBy, BATCH_SIZE);
-    if (due.length > 0) writing = inBackground(() => writeDays(due));
+    if (due.length > 0) writing = writeDays(due);
     else flushAt(pending.nextDueAt());
   };
 

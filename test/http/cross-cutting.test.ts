@@ -7,6 +7,7 @@ import { sendRaw } from '../support/raw';
 import { loggedBy, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const CANARY = 'canary name 7f3a';
 
@@ -29,6 +30,20 @@ describe('every request', () => {
       expect(refused.headers.get('svc-trace-id')).toBe(trace);
       expect(refused.json.trace_id).toBe(trace);
       await until(() => linesOf(trace).length > 0);
+    });
+
+    it.each<[string, string | RegExp, Record<string, string>]>([
+      ['traceparent has one', TRACE, {}],
+      ['the header has one', 'mine', { 'SVC-TRACE-ID': 'mine' }],
+      ['the one in the header is not valid', TRACE, { 'SVC-TRACE-ID': 'a b' }],
+      ['traceparent is of a later version', TRACE, { traceparent: `cc-${TRACE}-00f067aa0ba902b7-09-more` }],
+      ['traceparent is not valid', UUID, { traceparent: `ff-${TRACE}-00f067aa0ba902b7-01` }],
+      ['traceparent is empty', UUID, { traceparent: `00-${'0'.repeat(32)}-00f067aa0ba902b7-01` }],
+      ['traceparent is no such thing', UUID, { traceparent: TRACE }],
+    ])('if %s, is %s', async (_, expected, headers) => {
+      const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`;
+      const response = await call('/permissions', { traceparent, ...headers });
+      expect(response.headers.get('svc-trace-id')).toMatch(expected);
     });
 
     it.each(['', 'a b', 'x'.repeat(129), 'a/b', 'é'])('%j is replaced', async (trace) => {

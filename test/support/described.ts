@@ -69,7 +69,6 @@ const PLUMBING = new Set([
   'content-type',
   'date',
   'keep-alive',
-  'traceparent',
   'transfer-encoding',
   'vary',
   ...Object.keys(EVERYWHERE),

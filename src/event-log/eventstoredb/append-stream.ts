@@ -3,7 +3,6 @@ import { unpackToCommandError } from '@eventstore/db-client/dist/streams/appendT
 import { StreamsClient } from '@eventstore/db-client/generated/streams_grpc_pb';
 import { type BatchAppendReq, type BatchAppendResp } from '@eventstore/db-client/generated/streams_pb';
 import type { ClientDuplexStream } from '@grpc/grpc-js';
-import { inBackground } from '../../async/context';
 import type { Appended } from '../event-log';
 import { noAnswer } from './errors';
 import { internalsOf } from './client-internals';
@@ -80,7 +79,7 @@ export const appendStream = (client: EventStoreDBClient): AppendStream => {
 
   return {
     send: async (id, stream, requests) => {
-      opening ??= inBackground(open).catch((error: unknown) => {
+      opening ??= open().catch((error: unknown) => {
         opening = undefined;
         throw error;
       });

@@ -1,7 +1,6 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { monotonicMs } from '../../async/clock';
-import { inThisContext } from '../../async/context';
 import { inLaterTurn } from '../../async/turns';
 
 /**
@@ -13,7 +12,6 @@ const PIECE_BYTES = 1_024;
 interface Pending {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Starts it in the asynchronous context that it was received in, which may hold its trace. */
   readonly start: () => void;
 }
 
@@ -101,7 +99,7 @@ export const inSequence = (server: Server, handle: RequestListener): RequestList
     const begin = (): void => {
       if (request.socket.writable) handle(request, response);
     };
-    const pending = { request, response, start: inThisContext(() => inLaterTurn(begin)) };
+    const pending = { request, response, start: () => inLaterTurn(begin) };
     if (queue.busy) queue.waiting.push(pending);
     else start(pending, queue);
   };

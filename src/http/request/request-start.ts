@@ -6,7 +6,6 @@ import { securityHeaders } from '../response/security-headers';
 import { headerOf, type ApiContext, type Step } from '../context';
 import type { ApiDependencies } from '../dependencies';
 import { arrivalOf } from './pipelining';
-import { childOf, readTraceParent, traceParentText } from './tracing';
 
 /** A response is promised within 2 s of the request's arrival; the remainder is for the network. */
 const RESPOND_WITHIN_MS = 1_900;
@@ -37,13 +36,13 @@ const targetOf = (sent: string): string | undefined => {
 export const pathOf = ({ path }: ApiContext): string =>
   path.length > 2 && path.endsWith('/') ? path.slice(0, -1) : path;
 
-/** Unless the request already has a span. */
-const continueTrace = (ctx: ApiContext): void => {
-  const parent =
-    ctx.state.traceContext === undefined ? readTraceParent(headerOf(ctx, 'traceparent')) : undefined;
-  if (parent === undefined) return;
-  ctx.state.traceContext = childOf(parent);
-  ctx.set('traceparent', traceParentText(ctx.state.traceContext));
+/** The header of W3C Trace Context. Later versions may append fields. */
+const TRACE_PARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)/;
+
+const traceIdOf = (ctx: ApiContext, header: string): string => {
+  const sent = headerOf(ctx, header);
+  if (sent !== undefined && isTraceId(sent)) return sent;
+  return TRACE_PARENT.exec(headerOf(ctx, 'traceparent') ?? '')?.[1] ?? randomUUID();
 };
 
 /** Sets the times, the trace id and the headers that every response has. */
@@ -51,10 +50,7 @@ export const startRequest =
   ({ settings: { headers }, stores: { events } }: ApiDependencies): Step =>
   (ctx, next) => {
     const { state } = ctx;
-    const sent = headerOf(ctx, headers.traceId);
-    continueTrace(ctx);
-    state.traceId =
-      sent !== undefined && isTraceId(sent) ? sent : (state.traceContext?.traceId ?? randomUUID());
+    state.traceId = traceIdOf(ctx, headers.traceId);
     state.arrivedMs = arrivalOf(ctx.req);
     setRequestTime(ctx, state.arrivedMs);
     const target = targetOf(ctx.req.url ?? '');

@@ -6,15 +6,7 @@ import type { ApiSettings } from '../dependencies';
 /** The response headers that a page of another origin may read, besides the safelisted ones. */
 const exposedHeaders = ({ traceId, readPending, replayed, completeUntil }: HeaderNames): string =>
   [traceId, readPending, replayed, completeUntil]
-    .concat(
-      'ETag',
-      'RateLimit',
-      'RateLimit-Policy',
-      'Retry-After',
-      'WWW-Authenticate',
-      'Allow',
-      'traceparent',
-    )
+    .concat('ETag', 'RateLimit', 'RateLimit-Policy', 'Retry-After', 'WWW-Authenticate', 'Allow')
     .join(', ');
 
 const allowedHeaders = ({ apiKey, traceId, idempotencyKey }: HeaderNames): string =>
