@@ -17,6 +17,7 @@ const root = join(__dirname, '..');
 const dist = join(root, 'dist');
 const portal = join(dist, 'portal');
 const vendor = join(portal, 'vendor');
+const viewer = join(dist, 'swagger-ui');
 
 /** The libraries of the portal, by the names that its import map gives them. */
 const LIBRARIES = {
@@ -27,8 +28,17 @@ const LIBRARIES = {
   'signals-core.js': '@preact/signals-core/dist/signals-core.mjs',
 };
 
+/** The viewer of the API reference, and what its license wants to be given along. */
+const VIEWER = [
+  'swagger-ui.css',
+  'swagger-ui-bundle.js',
+  'swagger-ui-bundle.js.LICENSE.txt',
+  'LICENSE',
+  'NOTICE',
+];
+
 for (const file of readdirSync(dist, { recursive: true })) {
-  const source = /^(?!portal\/vendor)(.+)\.js(?:\.map)?$/.exec(file)?.[1];
+  const source = /^(?!portal\/vendor|swagger-ui)(.+)\.js(?:\.map)?$/.exec(file)?.[1];
   if (source !== undefined && !['.ts', '.tsx'].some((ending) => existsSync(join(root, source + ending))))
     rmSync(join(dist, file));
 }
@@ -40,3 +50,6 @@ for (const [name, file] of Object.entries(LIBRARIES)) {
   const text = readFileSync(join(root, 'node_modules', file), 'utf8');
   writeFileSync(join(vendor, name), text.replace(/\n?\/\/# sourceMappingURL=.*\n?$/, '\n'));
 }
+
+mkdirSync(viewer, { recursive: true });
+for (const name of VIEWER) copyFileSync(join(root, 'node_modules/swagger-ui-dist', name), join(viewer, name));

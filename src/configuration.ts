@@ -131,7 +131,7 @@ export const settings = {
   }),
   PUBLIC_URL: setting({
     meaning:
-      'The address that clients use: the base URL of `/problems/<code>` in the `type` of an error, and of the samples at `/docs`, which otherwise name the address that the page was opened at. People can sign in to the portal over a network only if it is https.',
+      'The address that clients use: the base URL of `/problems/<code>` in the `type` of an error, and the server that `/openapi.json` names. People can sign in to the portal over a network only if it is https.',
     fallback: '',
     example: 'https://api.example.com',
     read: urlOrEmpty,

@@ -10,6 +10,8 @@ export interface Problem {
   readonly title: string;
   /** What it means and what to do. */
   readonly meaning: string;
+  /** The members of its body that not every problem has. */
+  readonly members?: readonly string[];
 }
 
 export const httpProblems = {
@@ -18,6 +20,7 @@ export const httpProblems = {
     title: 'One or more validation errors occurred.',
     meaning:
       'The body, a header or a query parameter is not valid. `errors` says what is wrong with each field. Correct the request and send it again.',
+    members: ['errors'],
   },
   malformed_request: {
     status: 400,
@@ -36,6 +39,7 @@ export const httpProblems = {
     title: 'The key lacks a permission.',
     meaning:
       "`required_permission` names what is needed and `assignable` says whether an Application of this type may ever hold it. The operator can assign it with `tenant-ledger application set-permissions`; if it is not assignable, use another Application's key.",
+    members: ['required_permission', 'application_type', 'assignable'],
   },
   portal_refused: {
     status: 403,
@@ -47,6 +51,7 @@ export const httpProblems = {
     title: 'The key would grant a permission that it does not hold.',
     meaning:
       '`missing_permissions` names what the key lacks. An Application can grant what it holds itself, and get keys of Applications that hold no more than it does; one that holds every permission that its type may hold can grant any. Use the key of such an Application, or ask the operator.',
+    members: ['missing_permissions'],
   },
   not_found: {
     status: 404,
@@ -135,6 +140,7 @@ export const httpProblems = {
     title: 'Too many requests came from this address.',
     meaning:
       '`violated_policies` names the limit that was exceeded. The block ends after `Retry-After` seconds; requests refused until then do not prolong it. `GET /limits` shows all limits.',
+    members: ['violated_policies'],
   },
   too_many_streams: {
     status: 429,
@@ -179,6 +185,7 @@ export const httpProblems = {
     title: 'The service is starting.',
     meaning:
       'The read models have not yet caught up with the event log; `progress` says how far they are. Repeat the request after `Retry-After` seconds.',
+    members: ['progress'],
   },
   tenant_unreadable: {
     status: 503,

@@ -85,7 +85,7 @@ export const api = (dependencies: ApiDependencies): Koa<ApiState> => {
   app.use(limitRequests(dependencies)); // 429
   app.use(requireTarget); // 400
   if (allowsOrigins) app.use(endPreflight);
-  app.use(servePublicPages({ ...settings, document }));
+  app.use(servePublicPages(document));
   if (dependencies.portal !== undefined) app.use(dependencies.portal);
   app.use(authenticate(dependencies)); // 401
   app.use(routing(routes, dependencies)); // 403, 413, 415, 400, 412: see `handle`

@@ -52,10 +52,7 @@ describe('authentication', () => {
       ['GET', '/permissions?application_type=wrong'],
       ['DELETE', '/tenants/self'],
       ['GET', '/nowhere'],
-      ['POST', '/'],
-      ['OPTIONS', '/docs'],
       ['OPTIONS', '/permissions'],
-      ['POST', '/problems/not_found'],
       ['GET', '/problems/no_such_code'],
       ['GET', '/openapi.jsonx'],
     ])('%s %s without a key', async (method, path) => {

@@ -69,7 +69,7 @@ describe('the API, called by browsers', () => {
         Object.values(path as Record<string, Described>),
       );
       const names = (all: readonly string[]) => [...new Set(all.map((name) => name.toLowerCase()))];
-      const inResponses = operations
+      const inResponses = [...operations, json.components as Described]
         .flatMap(({ responses }) => Object.values(responses))
         .flatMap(({ headers = {} }) => Object.keys(headers));
       const exposed = await listed('access-control-expose-headers', from(OURS));

@@ -22,11 +22,11 @@ export const describeInBrowser = (name: string, tests: () => void): void =>
     ? describe.skip(`${name} (no Chromium: install one, or set CHROMIUM to its path)`, tests)
     : describe(name, tests);
 
-export const launch = (): Promise<Browser> =>
+export const launch = (...more: readonly string[]): Promise<Browser> =>
   chromium.launch({
     executablePath: executablePath ?? '',
     // The sandbox needs rights that containers seldom have.
-    args: ['--no-sandbox', '--disable-dev-shm-usage'],
+    args: ['--no-sandbox', '--disable-dev-shm-usage', ...more],
   });
 
 /** What the browser itself logs for every response that is not a success. */

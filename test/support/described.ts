@@ -3,7 +3,7 @@ import addFormats from 'ajv-formats';
 import { routes } from '../../src/http/api';
 import { headerNames } from '../../src/configuration';
 import { openApiDocument } from '../../src/http/openapi/document';
-import { isProblemCode } from '../../src/problems';
+import { httpProblems, isHttpProblemCode, type Problem } from '../../src/problems';
 
 /**
  * Checks every response that a test gets from the API against the OpenAPI document: an unknown status, a missing or
@@ -37,6 +37,7 @@ interface Operation {
 interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
+    readonly responses: { readonly Problem: Described };
     readonly schemas: Readonly<Record<string, Json>>;
     readonly headers: Readonly<Record<string, Header>>;
   };
@@ -57,9 +58,8 @@ const EVERYWHERE: Readonly<Record<string, string>> = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-/** Pages have their own style, and the API reference a script. */
-const PAGE =
-  /^default-src 'none'; style-src 'sha256-[^' ]+'; (?:script-src 'sha256-[^' ]+'; )?frame-ancestors 'none';/;
+/** Pages have scripts and styles of their own. */
+const PAGE_POLICY = /^default-src 'none'; (?!.*unsafe).*frame-ancestors 'none';/;
 
 /** What HTTP itself adds. */
 const PLUMBING = new Set([
@@ -124,37 +124,21 @@ const describedWith = (prefix: string): ReturnType<typeof described> => {
   return found;
 };
 
+const pathOf = (path: string): string => (path.length > 2 && path.endsWith('/') ? path.slice(0, -1) : path);
+
 const operationAt = (document: Document, method: string, path: string): Operation | undefined => {
-  const plain = path.length > 2 && path.endsWith('/') ? path.slice(0, -1) : path;
-  const code = /^\/problems\/([a-z_]+)$/.exec(plain)?.[1] ?? '';
-  const template = isProblemCode(code)
-    ? '/problems/{code}'
-    : plain
-        .replace(/^\/events\/[^/]+$/, '/events/{id}')
-        .replace(/^\/applications\/(?!key$)[^/]+/, '/applications/{id}')
-        .replace(/^\/applications\/\{id\}\/keys/, '/applications/{application_id}/keys')
-        .replace(/^(\/applications\/\{application_id\}\/keys)\/[^/]+/, '$1/{key_id}');
+  const template = pathOf(path)
+    .replace(/^\/events\/[^/]+$/, '/events/{id}')
+    .replace(/^\/applications\/(?!key$)[^/]+/, '/applications/{id}')
+    .replace(/^\/applications\/\{id\}\/keys/, '/applications/{application_id}/keys')
+    .replace(/^(\/applications\/\{application_id\}\/keys)\/[^/]+/, '$1/{key_id}');
   return document.paths[template]?.[method.toLowerCase()];
 };
 
-/**
- * Responses that are described for clients but are a failure here: a declared path exists and has its methods, and 500
- * is a bug.
- */
-const isNeverGiven = (status: number, path: string): boolean =>
-  status === 500 || ((status === 404 || status === 405) && !/^\/(problems|events|applications)\//.test(path));
-
-/** Responses to requests that are not described: the same for every unknown path and method. */
-const elsewhere = (document: Document, status: number, text: string): Described | undefined => {
-  const all = Object.values(document.paths).flatMap((path) => Object.values(path));
-  const like = all.map(({ responses }) => responses[status]).find((response) => response !== undefined);
-  const code = /"code":"([a-z_]+)"/.exec(text)?.[1] ?? '';
-  const name = `${code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Problem`;
-  const schema = document.components.schemas[name];
-  if (status < 400 || status === 500 || (schema === undefined && text !== '')) return undefined;
-  const { headers } = like ?? all[0]?.responses['400'] ?? { headers: {} };
-  return { headers, content: { 'application/problem+json': { schema: schema ?? {} } } };
-};
+/** A failure here, though described for clients: a declared path exists and has its methods, and 500 is a bug. */
+const isNeverGiven = (status: number, path: string, isDeclared: boolean): boolean =>
+  status === 500 ||
+  (isDeclared && (status === 404 || status === 405) && !/^\/(events|applications)\//.test(path));
 
 const headerFaults = (
   { headers }: Seen,
@@ -171,7 +155,7 @@ const headerFaults = (
   });
   const isPage = headers.get('content-type')?.startsWith('text/html') === true;
   const common = Object.entries(EVERYWHERE).flatMap(([name, value]) =>
-    headers.get(name) === value || (isPage && PAGE.test(headers.get(name) ?? ''))
+    headers.get(name) === value || (isPage && PAGE_POLICY.test(headers.get(name) ?? ''))
       ? []
       : [`the header ${name} is ${headers.get(name)}`],
   );
@@ -207,32 +191,84 @@ const bodyFaults = (
   return fault === undefined ? [] : [`the body: ${fault}`];
 };
 
+const required = (schema: Json = {}): Header => ({ required: true, schema });
+const optional: Header = { required: false, schema: {} };
+
 /** OPTIONS of a declared path. */
 const OPTIONS = (trace: string): Described => ({
   headers: {
-    [trace]: { required: true, schema: {} },
-    Allow: { required: true, schema: { type: 'string', pattern: 'OPTIONS' } },
-    RateLimit: { required: false, schema: {} },
-    'RateLimit-Policy': { required: false, schema: {} },
+    [trace]: required(),
+    Allow: required({ type: 'string', pattern: 'OPTIONS' }),
+    RateLimit: optional,
+    'RateLimit-Policy': optional,
   },
 });
 
-export const faultsIn = (seen: Seen, { url, method = 'GET', path }: AskedFor): readonly string[] => {
+/** What needs no key is not part of the document. */
+const PAGES = /^\/(?:docs(?:\/[^/]+)?|openapi\.json|problems\/[a-z_]+)?$/;
+
+const PAGE = (trace: string): Described => ({
+  headers: {
+    [trace]: required(),
+    'Cache-Control': required({ const: 'public, max-age=3600' }),
+    Location: optional,
+    RateLimit: optional,
+    'RateLimit-Policy': optional,
+  },
+  content: Object.fromEntries(
+    ['text/html', 'text/plain', 'text/css', 'text/javascript', 'application/json'].map((type) => [
+      type,
+      { schema: {} },
+    ]),
+  ),
+});
+
+/** The header that every problem of a status has. */
+const PROBLEM_HEADERS: Readonly<Record<number, string>> = {
+  401: 'WWW-Authenticate',
+  405: 'Allow',
+  412: 'ETag',
+  429: 'Retry-After',
+};
+
+const COMMON_MEMBERS = new Set(['type', 'title', 'detail', 'instance', 'trace_id']);
+
+const problemFaults = ({ status, headers, text }: Seen): readonly string[] => {
+  const name = PROBLEM_HEADERS[status];
+  const missing =
+    name === undefined || headers.has(name) ? [] : [`the header ${name} is missing with ${status}`];
+  if (text === '') return missing;
+  const { code = '', status: stated, ...body } = JSON.parse(text) as { code?: string; status?: number };
+  if (!isHttpProblemCode(code)) return missing;
+  const problem: Problem = httpProblems[code];
+  const own = Object.keys(body).filter((member) => !COMMON_MEMBERS.has(member));
+  const { members = [] } = problem;
+  return [
+    ...missing,
+    ...(problem.status === status && stated === status ? [] : [`${code} has the status ${problem.status}`]),
+    ...(own.toSorted().join() === members.toSorted().join() ? [] : [`${code} has the members ${own.join()}`]),
+  ];
+};
+
+export const faultsIn = (seen: Seen, { url, method = 'GET', path = '*' }: AskedFor): readonly string[] => {
   const origin = originOf(url);
   const prefix = addresses.has(origin) ? addresses.get(origin) : 'SVC';
   if (prefix === undefined) return [];
   const { document, headers, faultOf } = describedWith(prefix);
-  const operation =
-    path === undefined ? undefined : operationAt(document, method === 'HEAD' ? 'get' : method, path);
-  // The HTTP parser refuses bytes that never became a request for this path.
-  const answer =
-    (isNeverGiven(seen.status, path ?? '') ? undefined : operation?.responses[seen.status]) ??
-    (operation === undefined ? elsewhere(document, seen.status, seen.text) : undefined) ??
-    (method === 'OPTIONS' && seen.status === 204 ? OPTIONS(headers.traceId) : undefined);
-  if (answer === undefined) return [`the status ${seen.status} is not described`];
+  const { status } = seen;
+  const operation = operationAt(document, method === 'HEAD' ? 'get' : method, path);
+  const answer = (): Described | undefined => {
+    if (isNeverGiven(status, path, operation !== undefined)) return undefined;
+    if (status >= 400) return document.components.responses.Problem;
+    if (method === 'OPTIONS' && status === 204) return OPTIONS(headers.traceId);
+    return PAGES.test(pathOf(path)) ? PAGE(headers.traceId) : operation?.responses[status];
+  };
+  const expected = answer();
+  if (expected === undefined) return [`the status ${status} is not described`];
   return [
-    ...headerFaults(seen, answer.headers, faultOf),
-    ...bodyFaults(seen, answer.content, method === 'HEAD', faultOf),
+    ...headerFaults(seen, expected.headers, faultOf),
+    ...bodyFaults(seen, expected.content, method === 'HEAD', faultOf),
+    ...(status >= 400 ? problemFaults(seen) : []),
   ];
 };
 

@@ -1,22 +1,21 @@
 import type { ApiSettings } from '../dependencies';
-import { publicPages } from '../routes/public-pages';
 import { tags, type Route } from '../routes/route';
 import type { Schema } from '../routes/schema';
 import { headersFor, sharedHeaders } from './response-headers';
 import { namedSchemas } from './named-schemas';
-import { publicOperation, operation, PATH_PARAMETER } from './operation';
-import { problemSchemas } from './problem-docs';
+import { operation, PATH_PARAMETER } from './operation';
+import { problemResponse } from './problem';
 
 const SECURITY = 'apiKey';
 
 const DESCRIPTION = [
-  'Permissions, audit logs, tenants and the tenant usage report.',
+  'Permissions, audit logs, tenants and the tenant usage report.\n',
   'Every path answers HEAD like GET, without a body, and OPTIONS with 204 and `Allow`.',
-  'Without a valid key everything but this document and the pages under Description is 401; then 404 and 405 follow.',
-  'Every error has a problem body (RFC 9457) with a stable `code`.',
+  'Without a valid key everything but this document, its viewer at `/docs` and `/problems/{code}` is 401; then 404 and 405 follow.',
+  'Every error has a problem body (RFC 9457) with a stable `code`; `/problems/{code}` explains it.',
   'Responses may gain members in later releases.',
   'Lengths are counted in UTF-16 units: a character outside the Basic Multilingual Plane counts as two.',
-].join(' ');
+].join('\n- ');
 
 /** The OpenAPI 3.1 document, generated from the declared routes with the schemas that validate requests. */
 export const openApiDocument = ({
@@ -30,11 +29,14 @@ export const openApiDocument = ({
   const schemas = namedSchemas();
   const headers = headersFor(names);
   const paths: Record<string, Record<string, Schema>> = {};
-  const describe = (path: string, method: string, details: Schema): void => {
-    (paths[path.replace(PATH_PARAMETER, '/{$1}')] ??= {})[method] = details;
-  };
-  for (const route of routes) describe(route.path, route.method, operation(route, names, headers, schemas));
-  for (const page of publicPages) describe(page.path, 'get', publicOperation(page, headers, schemas));
+  for (const route of routes)
+    (paths[route.path.replace(PATH_PARAMETER, '/{$1}')] ??= {})[route.method] = operation(
+      route,
+      names,
+      headers,
+      schemas,
+    );
+  const responses = { Problem: problemResponse(headers, schemas) };
   return {
     openapi: '3.1.0',
     info: {
@@ -57,7 +59,8 @@ export const openApiDocument = ({
         },
       },
       headers: sharedHeaders(names),
-      schemas: { ...schemas.named(), ...problemSchemas() },
+      responses,
+      schemas: schemas.named(),
     },
   };
 };

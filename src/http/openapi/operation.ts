@@ -1,11 +1,9 @@
 import type { HeaderNames } from '../../configuration';
 import { CSV } from '../../csv';
-import type { PublicPage } from '../routes/public-pages';
 import { mayBeUnchanged, takesCondition, type SuccessResponse, type Route } from '../routes/route';
 import { text, type Schema } from '../routes/schema';
 import type { HeadersFor } from './response-headers';
 import type { NamedSchemas } from './named-schemas';
-import { codesWithoutKey, problemResponses, responsesOf } from './problem-docs';
 
 /** The optional headers of a successful response. */
 const optionalHeaders = ({ method, projection }: Route, names: HeaderNames): readonly string[] => [
@@ -50,14 +48,21 @@ const successResponses = (
   return { [response.status]: full, 304: notModified };
 };
 
-const requestHeader = (name: string, description: string, example: string, schema = text): Schema => ({
+/** A viewer shows an example in the schema, but does not send it: one of the parameter itself it would fill in. */
+const parameter = (
+  place: 'header' | 'path' | 'query',
+  name: string,
+  { description, schema = text, example }: Schema & { readonly schema?: Schema },
+): Schema => ({
   name,
-  in: 'header',
-  required: false,
+  in: place,
+  required: place === 'path',
   description,
-  schema,
-  example,
+  schema: example === undefined ? schema : { ...schema, examples: [example] },
 });
+
+const requestHeader = (name: string, description: string, example: string, schema = text): Schema =>
+  parameter('header', name, { description, schema, example });
 
 const IDEMPOTENCY = '1 to 255 visible ASCII characters. The same key and body again get the same response.';
 const idempotencyKey: Schema = { type: 'string', pattern: '^[!-~]{1,255}$' };
@@ -86,25 +91,13 @@ const requestHeaders = (route: Route, names: HeaderNames): readonly Schema[] => 
 /** In the syntax of the router. */
 export const PATH_PARAMETER = /\/:([a-z_]+)/g;
 
-const pathParameters = ({ path, params = {} }: Pick<Route, 'path' | 'params'>): readonly Schema[] =>
-  [...path.matchAll(PATH_PARAMETER)].map(([, name = '']) => ({
-    name,
-    in: 'path',
-    required: true,
-    schema: text,
-    ...params[name],
-  }));
+const pathParameters = ({ path, params = {} }: Route): readonly Schema[] =>
+  [...path.matchAll(PATH_PARAMETER)].map(([, name = '']) => parameter('path', name, params[name] ?? {}));
 
 const queryParameters = ({ query }: Route): readonly Schema[] =>
-  Object.entries(query?.parameters ?? {}).map(([name, { description, schema, example, mayBeEmpty }]) => ({
-    name,
-    in: 'query',
-    required: false,
-    description,
-    ...(mayBeEmpty ? { allowEmptyValue: true } : {}),
-    schema,
-    example,
-  }));
+  Object.entries(query?.parameters ?? {}).map(([name, { description, schema, example }]) =>
+    parameter('query', name, { description, schema, example }),
+  );
 
 export const operation = (
   route: Route,
@@ -131,29 +124,8 @@ export const operation = (
           },
         },
       }),
-  responses: { ...successResponses(route, names, headers, schemas), ...problemResponses(route, headers) },
-});
-
-/** For pages that need no key: they contain nothing about any tenant. */
-export const publicOperation = (page: PublicPage, headers: HeadersFor, schemas: NamedSchemas): Schema => ({
-  operationId: page.operationId,
-  summary: page.summary,
-  tags: ['Description'],
-  security: [],
-  ...(page.params === undefined ? {} : { parameters: pathParameters(page) }),
   responses: {
-    200: {
-      description: page.description,
-      headers: headers(page.json !== undefined && page.html !== undefined ? ['Vary'] : []),
-      content: {
-        ...(page.json === undefined
-          ? {}
-          : {
-              'application/json': { schema: schemas.published(page.json.schema), example: page.json.example },
-            }),
-        ...(page.html === undefined ? {} : { 'text/html': { schema: text, example: '<!doctype html>' } }),
-      },
-    },
-    ...responsesOf(codesWithoutKey, headers),
+    ...successResponses(route, names, headers, schemas),
+    default: { $ref: '#/components/responses/Problem' },
   },
 });

@@ -2,16 +2,17 @@ import type { AccessFault } from '../../domain/access';
 import type { KnownKey } from '../../domain/authority';
 import { masked } from '../../domain/key-like';
 import { codeOf, messageOf, moreOf } from '../../fault';
-import { httpProblems, isHttpProblemCode, type HttpProblemCode } from '../../problems';
+import { httpProblems, isHttpProblemCode, type HttpProblemCode, type Problem } from '../../problems';
 import type { ApiContext, Step } from '../context';
 import type { ApiDependencies } from '../dependencies';
-import { ownMembersOf } from '../openapi/problem-docs';
 import { etagOf } from '../request/conditions';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
 
 /** The members that only this problem has, without internal ones like `reason` and `tag`. */
-const ownMembers = (code: HttpProblemCode, error: unknown): Readonly<Record<string, unknown>> =>
-  Object.fromEntries(ownMembersOf(code).map((name) => [name, moreOf(error)[name]]));
+const ownMembers = (code: HttpProblemCode, error: unknown): Readonly<Record<string, unknown>> => {
+  const { members = [] }: Problem = httpProblems[code];
+  return Object.fromEntries(members.map((name) => [name, moreOf(error)[name]]));
+};
 
 const noteProblem = (ctx: ApiContext, code: HttpProblemCode, error: unknown): void => {
   const { reason } = moreOf(error);

@@ -1,183 +1,132 @@
-import { isProblemCode, problems, type Problem, type ProblemCode } from '../../problems';
-import { headerOf, type ApiContext, type Step } from '../context';
-import type { ApiSettings } from '../dependencies';
-import { homePage } from '../pages/home-page';
-import { BASE_URL, PAGE_SECURITY, REFERENCE_SECURITY } from '../pages/layout';
-import { problemPage, problemsPage } from '../pages/problem-pages';
-import { referencePage } from '../pages/reference-page';
-import type { Route } from './route';
-import { listOf, described, record, text, type Schema } from './schema';
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { problems, type Problem } from '../../problems';
+import type { Step } from '../context';
+import { answerOtherMethod } from './routing';
+import type { Schema } from './schema';
 
-/** The variable content of the pages. */
-interface Content extends Pick<ApiSettings, 'version' | 'headers' | 'publicUrl'> {
-  /** The OpenAPI document. */
-  readonly document: () => Schema;
+/** What needs no key: the API reference, the OpenAPI document that it shows, and the page of every problem. */
+interface PublicPage {
+  /** For the access log and the metrics. */
+  readonly route: string;
+  readonly type: string;
+  /** The `Content-Security-Policy` of HTML. */
+  readonly policy?: string;
+  readonly body: () => string | Buffer;
 }
 
-/** A page that needs no key: about the service, its API, or the problems that the `type` of errors links to. */
-export interface PublicPage extends Pick<Route, 'path' | 'params' | 'operationId' | 'summary'> {
-  readonly description: string;
-  /** For programs. Omitted: the page is always HTML. */
-  readonly json?: {
-    readonly schema: Schema;
-    readonly example: unknown;
-    readonly body: (content: Content, code: ProblemCode) => unknown;
-  };
-  /** For people. Omitted: the page is always JSON. */
-  readonly html?: (content: Content, code: ProblemCode) => string;
-  /** The `Content-Security-Policy` of the HTML, if it has a script. */
-  readonly security?: string;
-}
+const HTML = 'text/html; charset=utf-8';
+const SCRIPT = 'text/javascript; charset=utf-8';
+const STYLES = 'text/css; charset=utf-8';
 
-const LINKS = { docs: '/docs', openapi: '/openapi.json', problems: '/problems' };
-const SERVICE = { name: 'tenant-ledger', version: '0.1.0', ...LINKS };
+const htmlPage = (title: string, head: string, body: string): string => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+<link rel="icon" href="data:,">
+${head}
+</head>
+<body>
+${body}
+</body>
+</html>
+`;
 
-const PROBLEM_PREFIX = '/problems/';
+const policyOf = (...allowed: readonly string[]): string =>
+  ["default-src 'none'", ...allowed, "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"].join(
+    '; ',
+  );
 
-const summaryProperties = {
-  code: described(text, 'The stable name of the problem.', 'not_found'),
-  status: described(
-    { type: 'integer', format: 'int64' },
-    'Its HTTP status; absent for problems of the command line.',
-    404,
-  ),
-  title: described(text, 'The kind of error, always in the same words.'),
+const REFERENCE = htmlPage(
+  'API reference',
+  '<link rel="stylesheet" href="/docs/swagger-ui.css">',
+  `<div id="viewer"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>`,
+);
+
+/** Without `validatorUrl: null` the viewer would tell another host the address of this one. */
+const START = `SwaggerUIBundle({
+  url: '/openapi.json',
+  dom_id: '#viewer',
+  deepLinking: true,
+  filter: true,
+  validatorUrl: null,
+});
+`;
+
+/** Swagger UI, as the build copied it. */
+const viewerFile = (name: string, type: string): readonly [string, PublicPage] => {
+  let body: Buffer | undefined;
+  const file = join(__dirname, '..', '..', '..', 'swagger-ui', name);
+  return [`/docs/${name}`, { route: '/docs', type, body: () => (body ??= readFileSync(file)) }];
 };
 
-const summaryOf = (code: string, { status, title }: Problem) => ({ code, status, title });
+const STYLE =
+  ':root { color-scheme: light dark; } body { margin: 2rem auto; max-width: 40rem; padding: 0 1rem; font: 1rem/1.5 system-ui, sans-serif; }';
 
-export const publicPages: readonly PublicPage[] = [
-  {
-    path: '/',
-    operationId: 'getService',
-    summary: 'Describe this service',
-    description: 'What this service is, and where it is described: for people, or for programs.',
-    json: {
-      schema: record('Service', {
-        name: described(text, 'The name of the program.', SERVICE.name),
-        version: described(text, 'Its version.', SERVICE.version),
-        docs: described(text, 'The path of the API reference.', SERVICE.docs),
-        openapi: described(text, 'The path of this document.', SERVICE.openapi),
-        problems: described(text, 'The path of the list of problems.', SERVICE.problems),
-      }),
-      example: SERVICE,
-      body: ({ version }) => ({ ...SERVICE, version }),
+const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+
+/** The page that the `type` of an error links to. */
+const problemPage = ([code, problem]: readonly [string, Problem]): readonly [string, PublicPage] => {
+  const { status, title, meaning } = problem;
+  const body = `<h1>${escaped(title)}</h1>
+<p>Code <code>${code}</code>, ${status === undefined ? 'at the command line' : `status ${status}`}.</p>
+<p>${escaped(meaning).replaceAll(/`([^`]*)`/g, '<code>$1</code>')}</p>
+<p><a href="/docs">API reference</a></p>`;
+  return [
+    `/problems/${code}`,
+    {
+      route: '/problems/:code',
+      type: HTML,
+      policy: policyOf(`style-src 'sha256-${hash('sha256', STYLE, 'base64')}'`, 'img-src data:'),
+      body: () => htmlPage(escaped(title), `<style>${STYLE}</style>`, body),
     },
-    html: ({ version, headers }) => homePage(version, headers),
-  },
-  {
-    path: LINKS.docs,
-    operationId: 'getApiReference',
-    summary: 'Show the API reference',
-    description: 'Every endpoint with its parameters, members, headers, problems and samples.',
-    html: ({ document }) => referencePage(document()),
-    security: REFERENCE_SECURITY,
-  },
-  {
-    path: LINKS.problems,
-    operationId: 'listProblems',
-    summary: 'List the problems',
-    description: 'Every code: for people, or for programs.',
-    json: {
-      schema: record('ProblemList', {
-        data: described(listOf(record('ProblemSummary', summaryProperties, ['status'])), 'All problems.'),
-      }),
-      example: { data: [summaryOf('not_found', problems.not_found)] },
-      body: () => ({ data: Object.entries(problems).map(([code, problem]) => summaryOf(code, problem)) }),
-    },
-    html: problemsPage,
-  },
-  {
-    path: LINKS.openapi,
-    operationId: 'getOpenApiDocument',
-    summary: 'Get this document',
-    description: 'This document.',
-    json: { schema: { type: 'object' }, example: { openapi: '3.1.0' }, body: ({ document }) => document() },
-  },
-  {
-    path: `${PROBLEM_PREFIX}:code`,
-    params: {
-      code: {
-        description: 'The code of a problem.',
-        schema: { type: 'string', enum: Object.keys(problems) },
-        example: 'not_found',
+  ];
+};
+
+const pagesWith = (openApiDocument: () => Schema): ReadonlyMap<string, PublicPage> => {
+  let document: string | undefined;
+  return new Map<string, PublicPage>([
+    [
+      '/docs',
+      {
+        route: '/docs',
+        type: HTML,
+        policy: policyOf("script-src 'self'", "style-src 'self'", "connect-src 'self'", 'img-src data:'),
+        body: () => REFERENCE,
       },
-    },
-    operationId: 'getProblem',
-    summary: 'Explain a problem',
-    description: 'What it means and what to do: for people, or for programs.',
-    json: {
-      schema: record(
-        'ProblemPage',
-        { ...summaryProperties, meaning: described(text, 'What it means and what to do.') },
-        ['status'],
-      ),
-      example: { code: 'not_found', ...problems.not_found },
-      body: (_, code) => ({ ...summaryOf(code, problems[code]), meaning: problems[code].meaning }),
-    },
-    html: (_, code) => problemPage(code),
-  },
-];
-
-/** HTML for people, JSON for programs. */
-const wantsHtml = (ctx: ApiContext, { json, html }: PublicPage): boolean => {
-  if (json === undefined || html === undefined) return html !== undefined;
-  ctx.vary('Accept');
-  return ctx.accepts('json', 'html') === 'html';
+    ],
+    ['/docs/start.js', { route: '/docs', type: SCRIPT, body: () => START }],
+    viewerFile('swagger-ui-bundle.js', SCRIPT),
+    viewerFile('swagger-ui.css', STYLES),
+    [
+      '/openapi.json',
+      {
+        route: '/openapi.json',
+        type: 'application/json; charset=utf-8',
+        body: () => (document ??= JSON.stringify(openApiDocument())),
+      },
+    ],
+    ...Object.entries(problems).map(problemPage),
+  ]);
 };
 
-const isLiteral = ({ params }: PublicPage): boolean => params === undefined;
-const literalPages = new Map(publicPages.filter(isLiteral).map((page) => [page.path, page]));
-const pageOfProblem = publicPages.find((page) => !isLiteral(page));
-
-export const publicPageAt = (path: string): PublicPage | undefined =>
-  path.startsWith(PROBLEM_PREFIX) && isProblemCode(path.slice(PROBLEM_PREFIX.length))
-    ? pageOfProblem
-    : literalPages.get(path);
-
-const isGetOrHead = (method: string): boolean => method === 'GET' || method === 'HEAD';
-
-/** A name or an address, and possibly a port: nothing that would mean more in a shell. */
-const HOST = /^(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/i;
-
-/**
- * The address of this service as the client knows it: as configured, or else the one that the request was sent to. Only
- * a trusted proxy is believed that it was sent over TLS. Not for anything but to be shown to that client.
- */
-const baseUrlOf = (ctx: ApiContext, { publicUrl }: Pick<ApiSettings, 'publicUrl'>): string => {
-  if (publicUrl !== '') return publicUrl;
-  const host = headerOf(ctx, 'host') ?? '';
-  const own = `127.0.0.1:${ctx.req.socket.localPort}`;
-  return `${ctx.secure ? 'https' : 'http'}://${HOST.test(host) ? host : own}`;
-};
-
-/** Does without the router: there are few pages, and every request would have to be routed twice. */
-export const servePublicPages = (content: Content): Step => {
-  /** Each page is rendered on its first request. */
-  const rendered = new Map<string, string | undefined>();
-
-  const show = (ctx: ApiContext, page: PublicPage, code: ProblemCode): void => {
-    const isHtml = wantsHtml(ctx, page);
-    const variant = `${ctx.state.path} ${isHtml}`;
-    const render = () =>
-      isHtml ? page.html?.(content, code) : JSON.stringify(page.json?.body(content, code));
-    const body = rendered.get(variant) ?? render();
-    rendered.set(variant, body);
-    const hasAddress = body?.includes(BASE_URL) === true;
-    // A cache that others share must not give out an address that this client made up.
-    const scope = hasAddress && content.publicUrl === '' ? 'private' : 'public';
-    ctx.state.route = page.path;
-    ctx.status = 200;
-    ctx.set('Cache-Control', `${scope}, max-age=3600`);
-    if (isHtml) ctx.set('Content-Security-Policy', page.security ?? PAGE_SECURITY);
-    ctx.body = hasAddress ? body.replaceAll(BASE_URL, () => baseUrlOf(ctx, content)) : body;
-    ctx.type = `${isHtml ? 'text/html' : 'application/json'}; charset=utf-8`;
-  };
-
+export const servePublicPages = (openApiDocument: () => Schema): Step => {
+  const pages = pagesWith(openApiDocument);
   return async (ctx, next) => {
     const { path } = ctx.state;
-    const page = isGetOrHead(ctx.method) ? publicPageAt(path) : undefined;
-    if (page === undefined) return next();
-    show(ctx, page, path.slice(PROBLEM_PREFIX.length) as ProblemCode);
+    const page = pages.get(path);
+    if (page === undefined && path !== '/') return next();
+    ctx.state.route = page?.route ?? path;
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return answerOtherMethod(ctx, ['GET', 'HEAD']);
+    ctx.set('Cache-Control', 'public, max-age=3600');
+    if (page === undefined) return ctx.redirect('/docs');
+    if (page.policy !== undefined) ctx.set('Content-Security-Policy', page.policy);
+    ctx.body = page.body();
+    ctx.type = page.type;
   };
 };

@@ -16,7 +16,6 @@ export const tags = {
   Applications: 'The Applications of the Tenant, and their keys.',
   Reports: 'What the Tenant uses.',
   Limits: 'Rate limits per client address.',
-  Description: 'What this service is; no key is needed.',
 };
 
 /** A route is a declaration; whatever all routes have in common happens around it. */

@@ -1,10 +1,9 @@
 import Router, { type RouterContext } from '@koa/router';
 import { fault } from '../../fault';
-import type { ApiState, Step } from '../context';
+import type { ApiContext, ApiState, Step } from '../context';
 import type { ApiDependencies } from '../dependencies';
 import { handle } from '../handle';
 import { bodyReader } from '../request/request-body';
-import { publicPageAt } from './public-pages';
 import type { Route } from './route';
 
 /** Finds the route of a request. */
@@ -22,6 +21,15 @@ export const routing = (routes: readonly Route[], dependencies: ApiDependencies)
   return router.routes() as unknown as Step;
 };
 
+/** Answers OPTIONS, and refuses methods that a path does not support. */
+export const answerOtherMethod = (ctx: ApiContext, methods: readonly string[]): void => {
+  const allow = [...new Set(methods), 'OPTIONS'].toSorted().join(', ');
+  if (ctx.method !== 'OPTIONS')
+    throw fault('method_not_allowed', `${ctx.state.path} supports ${allow}, not ${ctx.method}.`, { allow });
+  ctx.set('Allow', allow);
+  ctx.status = 204;
+};
+
 /** Requests that no route handled: nothing is at that path, or not with this method. */
 export const unrouted: Step = async (ctx) => {
   const { path } = ctx.state;
@@ -29,13 +37,10 @@ export const unrouted: Step = async (ctx) => {
   // Here, too, a literal path wins.
   const literal = candidates.filter((layer) => layer.path === path);
   const matched = literal.length > 0 ? literal : candidates;
-  const page = publicPageAt(path);
-  const methods = page === undefined ? matched.flatMap((layer) => layer.methods) : ['GET', 'HEAD'];
-  if (methods.length === 0) throw fault('not_found', `There is nothing at ${path}.`);
-  const allow = [...new Set(methods), 'OPTIONS'].toSorted().join(', ');
-  if (ctx.method !== 'OPTIONS')
-    throw fault('method_not_allowed', `${path} supports ${allow}, not ${ctx.method}.`, { allow });
-  ctx.state.route = page?.path ?? String(matched[0]?.path);
-  ctx.set('Allow', allow);
-  ctx.status = 204;
+  if (matched.length === 0) throw fault('not_found', `There is nothing at ${path}.`);
+  answerOtherMethod(
+    ctx,
+    matched.flatMap((layer) => layer.methods),
+  );
+  ctx.state.route = String(matched[0]?.path);
 };
