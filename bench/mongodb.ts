@@ -73,7 +73,7 @@ const measure = async ({ name, url, events }: Store, folder: string) => {
   });
   const after = await sizes();
   const rebuilding = await seconds(async () => {
-    const options = { acceptDifferences: false, acceptParked: false };
+    const options = { acceptDifferences: false };
     const outcomes = await rebuildInWorkers(configuration, projections, options, { onError });
     for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
   });

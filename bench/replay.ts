@@ -46,7 +46,7 @@ const rebuildAll = async (app: App) => {
     steps.add(`${name} ${step}`);
     console.log(`  ${name} ${step} from ${((performance.now() - began) / 1_000).toFixed(1)} s`);
   };
-  const options = { acceptDifferences: false, acceptParked: false };
+  const options = { acceptDifferences: false };
   const outcomes = await rebuildInWorkers(configuration, projections, options, { onError, onStep });
   const total = (performance.now() - began) / 1_000;
   const switches = outcomes.map((outcome) => {

@@ -167,7 +167,7 @@ export const httpProblems = {
     status: 503,
     title: 'The event log was rolled back.',
     meaning:
-      'The event log lacks events that this service had read or written: it was restored from an older backup, its file was replaced, or a new leader shows an older state for a moment. Nothing was changed. If it stays so for 5 seconds, the service ends with exit code 3, and does not start. The operator must put the right log back or, to keep the older one, run `tenant-ledger projections rebuild --all`, and start every instance again.',
+      'The event log lacks events that this service had read or written: it was restored from an older backup, its file was replaced, or a new leader shows an older state for a moment. Nothing was changed. If it stays so for 5 seconds, the service ends with exit code 3, and does not start. The operator must put the right log back or, to keep the older one, run `tenant-ledger projections rebuild`, and start every instance again.',
   },
   outcome_unknown: {
     status: 503,
@@ -237,27 +237,18 @@ const tenants = {
 const readModels = {
   not_parked: {
     title: 'No tenant is parked at this event.',
-    meaning:
-      'Only an event that parks a tenant can be set aside. List these events with `tenant-ledger projections parked`.',
-  },
-  projection_unknown: {
-    title: 'There is no such projection.',
-    meaning: 'List them with `tenant-ledger projections status`.',
+    meaning: 'Only an event that parks a tenant can be set aside. `tenant-ledger status` lists these events.',
   },
   rebuild_running: {
     title: 'This projection is already being rebuilt.',
     meaning:
-      'Wait for it, or end the process that the message names. `tenant-ledger projections status` shows how far it is.',
+      'Wait for it, or end the process that the message names. `tenant-ledger status` shows how far it is.',
   },
   rebuild_differs: {
-    title: 'The rebuilt read model differs from the live one.',
+    title:
+      'The rebuilt read model differs from the live one, or parks a tenant that the live one does not park.',
     meaning:
-      'The live read model stays in use, and what was built is kept. The command shows the first differences, `tenant-ledger projections verify` all of them. `--accept-differences` continues with what was built and switches to it. The exit code is 4.',
-  },
-  rebuild_parks: {
-    title: 'The rebuild parks a tenant that the live read model does not park.',
-    meaning:
-      'The live read model stays in use, and what was built is kept. Check the named tenants; `--accept-parked` switches anyway.',
+      'The live read model stays in use, and what was built is kept. The command names the tenants and shows the first differences, `tenant-ledger projections verify` all of them. `--accept-differences` continues with what was built and switches to it. The exit code is 4.',
   },
   read_models_of_another_log: {
     title: 'The read models belong to another event log.',

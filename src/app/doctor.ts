@@ -11,7 +11,7 @@ import { programVersion } from '../version';
 import { openApp, type App } from './app';
 import { openToOthers } from './data-folder';
 import { readModelStoreOf } from './log-address';
-import { ledgerStatus, runningRebuilds } from './status';
+import { ledgerStatus } from './status';
 
 /** The result of one check. */
 export interface Finding {
@@ -31,12 +31,12 @@ const TLS_MS = 2_000;
 /** What to do about a problem, for checks that have one way out. */
 const FIXES: Readonly<Record<string, string>> = {
   disk: 'Use a larger disk, or remove old read models: tenant-ledger projections prune',
-  'event log': 'Restore the right log, or: tenant-ledger projections rebuild --all',
+  'event log': 'Restore the right log, or: tenant-ledger projections rebuild',
   format: 'When no older program runs any more: tenant-ledger log upgrade',
   writing: 'Repair the disk or the event store named above.',
   projector: 'Start the service: tenant-ledger serve',
   'parked tenants':
-    'See why: tenant-ledger projections parked. Then start a program that can read it, or: tenant-ledger projections set-aside EVENT_ID --reason TEXT',
+    'See why: tenant-ledger status. Then start a program that can read it, or: tenant-ledger projections set-aside EVENT_ID --reason TEXT',
   decisions: 'Start a program that can read it, or restore the log from a backup that has its events.',
 };
 
@@ -67,27 +67,19 @@ const formatFinding = async ({ log }: App): Promise<Finding> => {
   );
 };
 
-const rebuildFinding = async ({ replay }: App): Promise<Finding> => {
-  const running = (await runningRebuilds(replay.readModels)).map(
-    ({ projection, holder, progress }) => `${projection} by ${holder} (${Math.floor(100 * progress)}%)`,
-  );
-  return row('rebuilds', running.length === 0 ? 'None is running.' : `Running: ${running.join(', ')}.`);
-};
-
 const readModelFindings = (projections: LedgerStatus['projections']): readonly Finding[] => {
   const damage = projections.flatMap((projection) => projection.damage ?? []);
   if (damage.length > 0) return damage.map((finding) => row('read models', '', finding));
   const missing = projections.filter(({ generation }) => generation === null);
   if (missing.length > 0) {
     const names = missing.map(({ projection }) => projection).join(', ');
-    const build = 'Start the service, or: tenant-ledger projections rebuild --all';
+    const build = 'Start the service, or: tenant-ledger projections rebuild';
     return [row('read models', '', `Not built yet by this version of the program: ${names}.`, build)];
   }
   const late = projections
     .filter(({ lag_seconds }) => lag_seconds > MAX_LAG_SECONDS)
     .map(({ projection, lag_seconds }) => `${projection} is ${Math.round(lag_seconds)} s behind.`);
-  const fix =
-    'See whether they catch up: tenant-ledger projections status. If not, the log of the service says why.';
+  const fix = 'See whether they catch up: tenant-ledger status. If not, the log of the service says why.';
   return [
     row('read models', 'Up to date, or less than 30 s behind.', late.length > 0 && late.join(' '), fix),
   ];
@@ -200,7 +192,6 @@ const appFindings = async (app: App, configuration: Configuration): Promise<read
     await formatFinding(app),
     row('writing', 'The event log can be written.', notWritable),
     row('indexes', 'Not checked: a missing one is created when its store is opened for writing.'),
-    await rebuildFinding(app),
     ...statusFindings(status, notWritable === undefined),
   ];
 };

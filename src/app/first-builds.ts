@@ -47,7 +47,7 @@ export const buildMissing = async (
     const outcomes = await rebuildInWorkers(
       configuration,
       missing,
-      { acceptDifferences: true, acceptParked: true },
+      { acceptDifferences: true },
       {
         onError,
         onStep: (name, step) => {

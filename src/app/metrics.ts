@@ -11,10 +11,10 @@ import { sentStatus } from '../http/response/access-log';
 import type { Connections } from '../http/listener';
 import type { RateLimits, RateLimitsStatus } from '../limits/rate-limits';
 import { singleFlight } from '../async/single-flight';
-import type { LedgerStatus, ProjectionStatus, RunningRebuild } from '../projecting/status';
+import type { LedgerStatus, ProjectionStatus } from '../projecting/status';
 import { programVersion } from '../version';
 import type { App } from './app';
-import { ledgerStatus, runningRebuilds } from './status';
+import { ledgerStatus } from './status';
 
 /** The metrics of the service, in the Prometheus text format. */
 export interface Metrics {
@@ -169,7 +169,6 @@ interface LedgerSnapshot {
   readonly status: LedgerStatus;
   /** The number of events in the log up to each position. */
   readonly events: ReadonlyMap<Position, number>;
-  readonly rebuilds: readonly RunningRebuild[];
 }
 
 type Values = readonly (readonly [value: number, labels?: Readonly<Record<string, string>>])[];
@@ -280,7 +279,7 @@ const readings: readonly Reading[] = [
     help: 'How much of the log a rebuild has read, from 0 to 1; absent when there is none.',
     labels: ['projection'],
     read: ({ ledger }) =>
-      (ledger?.rebuilds ?? []).map(({ projection, progress }) => [progress, { projection }]),
+      (ledger?.status.rebuilds ?? []).map(({ projection, progress }) => [progress, { projection }]),
   },
   {
     name: 'http_connections',
@@ -341,7 +340,7 @@ const ledgerSnapshot = async (app: App): Promise<LedgerSnapshot> => {
   const events = new Map<Position, number>();
   for (const position of new Set(positions))
     if (position !== null) events.set(position, await app.log.distance(undefined, position));
-  return { status, events, rebuilds: await runningRebuilds(app.replay.readModels) };
+  return { status, events };
 };
 
 export const makeMetrics = ({

@@ -21,8 +21,8 @@ const SETTLE_MS = 1_000;
 const MAX_LINES = 10;
 
 const PARKED = {
-  one: 'A tenant is parked: its read models wait at this event. tenant-ledger projections parked shows it.',
-  many: 'Many tenants are parked. tenant-ledger projections parked lists them.',
+  one: 'A tenant is parked: its read models wait at this event. tenant-ledger status shows it.',
+  many: 'Many tenants are parked. tenant-ledger status lists them.',
   oneFreed: 'A tenant is no longer parked.',
   manyFreed: 'Many tenants are no longer parked.',
 };

@@ -14,8 +14,8 @@ import {
 import type { Verified } from '../projecting/verify';
 import { openStores } from './adapters';
 
-/** The findings in spite of which a rebuild switches. */
-export type Accepted = Pick<RebuildOptions, 'acceptDifferences' | 'acceptParked'>;
+/** Whether a rebuild switches in spite of what it found. */
+export type Accepted = Pick<RebuildOptions, 'acceptDifferences'>;
 
 /** What a worker (`replay-worker.ts`) is asked to do about one projection. */
 export type ReplayRequest =

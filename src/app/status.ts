@@ -6,26 +6,20 @@ import { projections } from '../../projections/projections';
 import { rebuildLease } from '../projecting/lease';
 import type { RebuildStep } from '../projecting/rebuild';
 import { damaged, damageIn } from '../read-models/damage';
-import { generationName, type ReadModels, type RegistryState } from '../read-models/read-models';
+import { generationName, type RegistryState } from '../read-models/read-models';
 import { exists, type LiveGeneration } from '../projecting/live-generations';
 import { firstParked } from '../projecting/parked-tenants';
 import type { LedgerStatus, ProjectionStatus, RunningRebuild } from '../projecting/status';
 
-const progressOf = (step: RebuildStep | undefined): number => {
-  if (step === undefined) return 0;
-  if (step.step !== 'building') return 1;
-  return step.total === 0 ? 1 : step.done / step.total;
-};
-
-export const runningRebuilds = async (readModels: ReadModels): Promise<readonly RunningRebuild[]> => {
-  const { leases } = await readModels.state();
-  return projections.flatMap(({ name: projection }) => {
-    const { holder, note } = leases.get(rebuildLease(projection)) ?? {};
+const rebuildsIn = ({ leases }: RegistryState): readonly RunningRebuild[] =>
+  projections.flatMap(({ name: projection }) => {
+    const { holder, note = '' } = leases.get(rebuildLease(projection)) ?? {};
     if (holder === undefined) return [];
-    const step = note === undefined || note === '' ? undefined : (JSON.parse(note) as RebuildStep);
-    return { projection, holder, step, progress: progressOf(step) };
+    if (note === '') return { projection, holder, step: 'building', progress: 0 };
+    const at = JSON.parse(note) as RebuildStep;
+    const progress = at.step === 'building' ? at.done / Math.max(1, at.total) : 1;
+    return { projection, holder, step: at.step, progress };
   });
-};
 
 const MAX_SHOWN = 100;
 const MAX_CHECK_MS = 1_000;
@@ -39,7 +33,7 @@ interface Lag {
 const NO_LAG: Lag = { lag_events: 0, lag_seconds: 0 };
 
 /** How far a position is behind the head of the log. */
-export const lagBehind = async (
+const lagBehind = async (
   log: EventLog,
   head: Position | undefined,
   position: Position | undefined,
@@ -135,6 +129,7 @@ export const ledgerStatus = async (
     log: { store, identity, head: last ?? null, ...(trouble === undefined ? {} : { trouble }) },
     projector: holder ?? null,
     projections: shown,
+    rebuilds: rebuildsIn(await stored),
     decisions: { parked: ledger.unreadable() },
   };
 };

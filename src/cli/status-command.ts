@@ -5,6 +5,7 @@ import type { LedgerStatus } from '../projecting/status';
 import type { JsonOption } from './arguments';
 import { sessionCommand, type OperatorSession } from './operator-session';
 import { printJson, printRecord, printTable } from './output';
+import { shareOf } from './progress';
 import type { Io } from './io';
 
 const parkedRows = ({ decisions, projections }: LedgerStatus) => [
@@ -25,12 +26,18 @@ const formatText = (format: number): string =>
     ? `${format}; ${NEWEST_FORMAT} after: tenant-ledger log upgrade (docs/upgrades.md)`
     : String(format);
 
+const printTitled = (io: Io, title: string, rows: Parameters<typeof printTable>[1]): void => {
+  if (rows.length === 0) return;
+  io.stdout.write(`\n${title}:\n`);
+  printTable(io, rows);
+};
+
 const print = ({ io }: OperatorSession, status: LedgerStatus, format: number): void => {
   const { store, identity, head } = status.log;
   printRecord(io, { store, log: identity, format: formatText(format), head, projector: status.projector });
-  io.stdout.write('\n');
-  printTable(
+  printTitled(
     io,
+    'Read models',
     status.projections.map(({ projection, generation, position, lag_events, lag_seconds, parked }) => ({
       projection,
       generation,
@@ -41,10 +48,12 @@ const print = ({ io }: OperatorSession, status: LedgerStatus, format: number): v
     })),
   );
   for (const { damage } of status.projections) if (damage !== undefined) io.stdout.write(`\n${damage}\n`);
-  const parked = parkedRows(status);
-  if (parked.length === 0) return;
-  io.stdout.write('\nParked:\n');
-  printTable(io, parked);
+  printTitled(
+    io,
+    'Rebuilding',
+    status.rebuilds.map(({ progress, ...rebuild }) => ({ ...rebuild, progress: shareOf(progress, 1) })),
+  );
+  printTitled(io, 'Parked', parkedRows(status));
 };
 
 const run = async (session: OperatorSession, options: JsonOption): Promise<void> => {
@@ -60,5 +69,5 @@ const run = async (session: OperatorSession, options: JsonOption): Promise<void>
 
 export const statusCommand = (io: Io): Command =>
   sessionCommand(io, 'status', run).description(
-    'show the event log, how far the read models are, and what is parked; exit code 1 if a tenant is parked or unreadable, or a read model is damaged',
+    'show the event log, how far the read models and their rebuilds are, and what is parked; exit code 1 if a tenant is parked or unreadable, or a read model is damaged',
   );

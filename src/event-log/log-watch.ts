@@ -54,7 +54,7 @@ const FAILED_MS = 5_000;
 
 const UNAVAILABLE: ReadonlySet<string | undefined> = new Set(['log_unavailable', 'outcome_unknown']);
 
-const REBUILD = '`tenant-ledger projections rebuild --all`';
+const REBUILD = '`tenant-ledger projections rebuild`';
 
 const howOf = (found: 'set_back' | 'replaced', known: Head | undefined): string =>
   found === 'replaced' || known === undefined

@@ -2,7 +2,7 @@ import type { Projector } from '../../projections/projector';
 import type { EventLog, Head } from '../event-log/event-log';
 import { lastingContinuity, logSetBack, whatIsWrong } from '../event-log/log-watch';
 import { codeOf, fault, type Fault } from '../fault';
-import { isDamage, rebuildCommand, unreadable } from '../read-models/damage';
+import { isDamage, REBUILD, unreadable } from '../read-models/damage';
 import {
   generationName,
   idOf,
@@ -10,7 +10,7 @@ import {
   newGeneration,
   type Generation,
   type GenerationId,
-  type GenerationView,
+  type Target,
   type ReadModels,
 } from '../read-models/read-models';
 
@@ -25,7 +25,7 @@ export interface LiveGeneration {
  * answers would be wrong, so it must not be used.
  */
 const mismatchOf = async (
-  generation: GenerationView,
+  generation: Target,
   log: EventLog,
   otherLogHint = '',
 ): Promise<Fault | undefined> => {
@@ -40,7 +40,7 @@ const mismatchOf = async (
 };
 
 /** Whether it was built from this log as it is now. After the log was rolled back, it would show events that are gone. */
-export const matchesLog = async (generation: GenerationView, log: EventLog): Promise<boolean> =>
+export const matchesLog = async (generation: Target, log: EventLog): Promise<boolean> =>
   (await mismatchOf(generation, log)) === undefined;
 
 export const isMismatch = (error: unknown): boolean =>
@@ -76,7 +76,7 @@ const notBuilt = ({ name: projection, version }: Projector): Generation =>
     { projection, version, generation: NONE },
     fault(
       'read_models_unavailable',
-      `The read model ${projection} has not been built yet. Start the service, or run: ${rebuildCommand(projection)}`,
+      `The read model ${projection} has not been built yet. Start the service, or run: ${REBUILD}`,
     ),
   );
 

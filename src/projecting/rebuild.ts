@@ -1,5 +1,5 @@
 import type { Projector } from '../../projections/projector';
-import type { EventLog, Position } from '../event-log/event-log';
+import type { Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { fault } from '../fault';
 import {
@@ -15,7 +15,7 @@ import {
   type RegistryState,
   type Target,
 } from '../read-models/read-models';
-import { damageIn, rebuildCommand, unlessDamaged } from '../read-models/damage';
+import { damageIn, REBUILD, unlessDamaged } from '../read-models/damage';
 import { compare, type Comparison, type Difference } from './compare';
 import type { Consumer } from './consumer';
 import { keptLeases, rebuildLease, type KeptLeases } from './lease';
@@ -34,10 +34,8 @@ export interface ReplayDependencies extends LedgerLog {
 }
 
 export interface RebuildOptions {
-  /** Switch although the new generation differs from the live one. */
+  /** Switch although the new generation differs from the live one, or parks a tenant that the live one does not park. */
   readonly acceptDifferences: boolean;
-  /** Switch although it parks a tenant that the live one does not park. */
-  readonly acceptParked: boolean;
   readonly onStep: (step: RebuildStep) => void;
   readonly onDifference: (difference: Difference) => void;
 }
@@ -163,25 +161,18 @@ const parkedOnlyIn = async (
 
 /** Why not to switch to the rebuild, if there is a reason. What was built is kept. */
 const refusalOf = (
-  { acceptDifferences, acceptParked, projector: { name } }: Rebuild,
-  comparison: Comparison | undefined,
+  { acceptDifferences, projector: { name } }: Rebuild,
+  differences: number,
   newlyParked: readonly string[],
 ): Error | undefined => {
-  const again = (option: string): string =>
-    `The live read model was kept. To switch all the same: ${rebuildCommand(name)} ${option}`;
-  const count = comparison?.differences ?? 0;
-  const documents = count === 1 ? '1 document differs' : `${count} documents differ`;
-  if (!acceptDifferences && count > 0)
-    return fault(
-      'rebuild_differs',
-      `${name}: ${documents} from the live read model. ${again('--accept-differences')}`,
-    );
-  if (newlyParked.length > 0 && !acceptParked)
-    return fault(
-      'rebuild_parks',
-      `${name}: the rebuild parks ${newlyParked.slice(0, 5).join(', ')}. ${again('--accept-parked')}`,
-    );
-  return undefined;
+  if (acceptDifferences || differences + newlyParked.length === 0) return undefined;
+  const differ = `${differences === 1 ? '1 document differs' : `${differences} documents differ`} from the live read model`;
+  const parks = `the rebuild parks ${newlyParked.slice(0, 5).join(', ')}`;
+  const found = [...(differences > 0 ? [differ] : []), ...(newlyParked.length > 0 ? [parks] : [])];
+  return fault(
+    'rebuild_differs',
+    `${name}: ${found.join(', and ')}. The live read model was kept. To switch all the same: ${REBUILD} --accept-differences`,
+  );
 };
 
 const switchedByOther = (name: string) =>
@@ -203,7 +194,7 @@ const rebuildOne = async (rebuild: Rebuild): Promise<Rebuilt> => {
   if (before?.generation === rebuilt.id.generation) throw switchedByOther(name);
   const { live, comparison } = (await comparedWithLive(rebuild, before, rebuilt)) ?? {};
   const newlyParked = await parkedOnlyIn(rebuilt, live);
-  const refused = refusalOf(rebuild, comparison, newlyParked);
+  const refused = refusalOf(rebuild, comparison?.differences ?? 0, newlyParked);
   if (refused !== undefined) throw refused;
   onStep({ step: 'switching' });
   await projectNearlyAll(rebuild, rebuilt);
@@ -269,38 +260,3 @@ export const rebuildTogether = (
   Promise.allSettled(
     projectors.map((projector) => rebuildOne({ ...dependencies, ...optionsFor(projector), projector })),
   );
-
-/** What a rebuild would do, as far as is known in advance. */
-export interface RebuildPlan {
-  readonly projection: string;
-  readonly version: number;
-  /** Events to read. */
-  readonly events: number;
-  /** The generation that an earlier rebuild has begun, and that it would resume. */
-  readonly resumes: string | null;
-  /** The generation that it would compare with. */
-  readonly live: string | null;
-  /** The process whose rebuild would have to finish first. */
-  readonly running_by: string | null;
-}
-
-export const planRebuild = async (
-  { readModels, log }: { readModels: ReadModels; log: EventLog },
-  projector: Projector,
-): Promise<RebuildPlan> => {
-  const { name, version } = projector;
-  const state = await readModels.state();
-  const left = unfinishedBuild(state, projector);
-  const live = liveOf(state, projector);
-  const unfinished = left === undefined ? undefined : await readModels.peek(left);
-  const control = unfinished === undefined ? undefined : await unlessDamaged(unfinished.control());
-  const head = await log.head();
-  return {
-    projection: name,
-    version,
-    events: head === undefined ? 0 : await log.distance(control?.to?.position, head.position),
-    resumes: left === undefined ? null : generationName(left),
-    live: live === undefined ? null : generationName(live),
-    running_by: state.leases.get(rebuildLease(name))?.holder ?? null,
-  };
-};

@@ -17,6 +17,14 @@ export interface ProjectionStatus {
   readonly damage?: string;
 }
 
+export interface RunningRebuild {
+  readonly projection: string;
+  readonly holder: string;
+  readonly step: RebuildStep['step'];
+  /** From 0 to 1. */
+  readonly progress: number;
+}
+
 export interface LedgerStatus {
   readonly log: {
     /** Where it is stored. */
@@ -28,15 +36,7 @@ export interface LedgerStatus {
   };
   readonly projector: string | null;
   readonly projections: readonly ProjectionStatus[];
+  readonly rebuilds: readonly RunningRebuild[];
   /** Tenants whose own stream cannot be read, so that their writes are refused. */
   readonly decisions: { readonly parked: readonly UnreadableTenant[] };
-}
-
-export interface RunningRebuild {
-  readonly projection: string;
-  readonly holder: string;
-  /** The last step reported. Undefined: it has only just started. */
-  readonly step: RebuildStep | undefined;
-  /** From 0 to 1. */
-  readonly progress: number;
 }

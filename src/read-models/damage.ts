@@ -1,9 +1,8 @@
 import { fault, moreOf, type Fault } from '../fault';
 import { generationName, generationRemoved, type Generation, type GenerationId } from './read-models';
 
-/** The command that builds a projection again. */
-export const rebuildCommand = (projection: string): string =>
-  `tenant-ledger projections rebuild ${projection}`;
+/** The command that builds the read models again. */
+export const REBUILD = 'tenant-ledger projections rebuild';
 
 /** Marks a generation of which parts may be deleted already. */
 export const BEING_REMOVED = 'it is being removed.';
@@ -13,7 +12,7 @@ export const damaged = (id: GenerationId, why: string): Fault => {
   if (why === BEING_REMOVED) return generationRemoved(id);
   return fault(
     'read_models_unavailable',
-    `The read model ${generationName(id)} cannot be read: ${why} Rebuild it from the log: ${rebuildCommand(id.projection)}`,
+    `The read model ${generationName(id)} cannot be read: ${why} Rebuild it from the log: ${REBUILD}`,
     { damaged: generationName(id), why },
   );
 };

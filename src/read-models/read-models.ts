@@ -26,9 +26,6 @@ export interface ReadModels extends Registry {
   /** The same for a generation that is built before it is queried. An unfinished build is resumed. */
   build(id: GenerationId, collections: readonly Collection[]): Promise<Build>;
 
-  /** Opens a generation, built or not, read-only. Undefined: it does not exist. */
-  peek(id: GenerationId): Promise<GenerationView | undefined>;
-
   /** Tells the operator what to do if the read models belong to another log. */
   readonly otherLogHint: string;
 
@@ -178,14 +175,11 @@ export interface Scanner {
   scan(collection: string, limit: number, after?: ScanStart): Promise<readonly Scanned[]>;
 }
 
-/** A read-only view of a generation, built or not. Only the collections `PARKED` and `STREAMS` can be scanned. */
-export interface GenerationView extends Scanner {
+/** What events are projected into: a generation, built or not. Until then only `PARKED` and `STREAMS` can be scanned. */
+export interface Target extends Scanner {
   readonly id: GenerationId;
   control(): Promise<Control>;
-}
 
-/** What events are projected into. */
-export interface Target extends GenerationView {
   /** The maximum size of the documents of one commit, as JSON in UTF-8, including their keys. */
   readonly maxCommitBytes: number;
 

@@ -6,8 +6,7 @@ const blocked = (tenant_id: string, event_id = 'e1', reason = 'It is unknown.') 
   reason,
 });
 
-const PARKED =
-  'A tenant is parked: its read models wait at this event. tenant-ledger projections parked shows it.';
+const PARKED = 'A tenant is parked: its read models wait at this event. tenant-ledger status shows it.';
 const UNREADABLE =
   'Writes to a tenant are refused: its history cannot be read. tenant-ledger status shows it.';
 
@@ -79,7 +78,7 @@ describe('the notices about parked tenants', () => {
     parked('logs', ...many);
     parked('usage', ...many);
     expect(takeNotices()).toEqual([
-      ['warn', { tenants: 11 }, 'Many tenants are parked. tenant-ledger projections parked lists them.'],
+      ['warn', { tenants: 11 }, 'Many tenants are parked. tenant-ledger status lists them.'],
     ]);
     parked('logs');
     parked('usage');

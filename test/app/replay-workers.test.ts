@@ -13,7 +13,7 @@ const configurationWithLog = async () =>
 const named = (...names: string[]) => projections.filter(({ name }) => names.includes(name));
 
 const quiet = { onError: () => undefined, onStep: () => undefined };
-const options = { acceptDifferences: true, acceptParked: false };
+const options = { acceptDifferences: true };
 
 interface Sent {
   readonly id: number;

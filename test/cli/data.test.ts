@@ -83,11 +83,9 @@ describe('a command on a folder without data', () => {
     `key list --tenant ${A_UUID}`,
     'ingest',
     'status',
-    'projections status',
-    'projections rebuild --all',
+    'projections rebuild',
     'projections verify',
     'projections prune',
-    'projections parked',
     `projections set-aside ${A_UUID} --reason why`,
   ];
   /** With an event store only the read models are in the folder; the store is not even asked. */

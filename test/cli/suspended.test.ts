@@ -40,7 +40,7 @@ describe('Ctrl-Z', () => {
 
   it.each([
     ['tenant create --name B', true],
-    ['projections rebuild --all', true],
+    ['projections rebuild', true],
     ['log copy --from configured --to', true],
     ['backup create', true],
     ['audit', false],

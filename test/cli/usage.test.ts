@@ -71,7 +71,6 @@ const wrong: readonly { line: string; says: readonly string[] }[] = [
     says: ['--grace', "'31536001'", 'at most 31536000'],
   },
   { line: 'log copy --from a --to b --follow-until-quiet soon', says: ["'soon'", 'whole number'] },
-  { line: 'projections rebuild', says: ['name the projections to rebuild, or give --all'] },
   {
     line: `audit --tenant ${A_UUID} --since 2026-02-01 --until 2026-01-31`,
     says: ['--since must not be after --until'],

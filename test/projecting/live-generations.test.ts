@@ -18,7 +18,7 @@ const HELP: Readonly<Record<string, RegExp>> = {
     /Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR: .* move the folder of the read models away and start again/,
   mongodb: /Check EVENTSTORE_URL, STREAM_PREFIX, DATA_DIR and MONGODB_URL: .* name another database/,
 };
-const REFUSED = /^The event .* rolled back.*run `tenant-ledger projections rebuild --all`/;
+const REFUSED = /^The event .* rolled back.*run `tenant-ledger projections rebuild`/;
 
 /** A log and read models that are up to date with it, in their own folders, closed. */
 const built = async () => {

@@ -84,7 +84,7 @@ describe('a rebuild', () => {
     const refusing = { acceptDifferences: false, onDifference: (one: unknown) => void found.push(one) };
     await expect(harness.rebuild(lines, refusing)).rejects.toMatchObject({
       code: 'rebuild_differs',
-      message: expect.stringMatching(/1 document differs .* projections rebuild lines --accept-differences/),
+      message: expect.stringMatching(/1 document differs .* projections rebuild --accept-differences/),
     });
     expect(found).toEqual([
       expect.objectContaining({ tenantId, collection: 'heads', live: { count: 99, sum: 0 } }),
@@ -329,11 +329,11 @@ describe('a rebuild that parks a tenant', () => {
     await harness.record(tenantId, updated('strange'));
     await harness.catchUp(lines);
     await expect(harness.rebuild(old)).rejects.toMatchObject({
-      code: 'rebuild_parks',
+      code: 'rebuild_differs',
       message: expect.stringContaining(tenantId),
     });
     expect(await liveIn(harness.readModels)).toBe('lines_v1_1');
-    const accepted = await harness.rebuild(old, { acceptParked: true });
+    const accepted = await harness.rebuild(old, { acceptDifferences: true });
     expect([accepted.parked, numbered(accepted.generation)]).toEqual([1, 'lines_v1_2']);
     expect(await parkedIn((await harness.live()).generation)).toMatchObject([{ tenant_id: tenantId }]);
   });

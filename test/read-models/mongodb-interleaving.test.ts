@@ -176,7 +176,7 @@ const project = (
 
 /** After some commits, and while others are being made. */
 const remove = async (readModels: ReadModels, id: GenerationId): Promise<void> => {
-  const commits = async (): Promise<number> => (await (await readModels.peek(id))?.control())?.n ?? 0;
+  const commits = async (): Promise<number> => (await (await readModels.open(id, collections)).control()).n;
   while ((await retrying(commits)) < 3 && !stopped.isStopped) await pause(1);
   const isThere = async (): Promise<boolean> => (await storedOf(readModels, id)) !== undefined;
   while (await retrying(isThere)) await retrying(() => readModels.remove(id, { live: true }));

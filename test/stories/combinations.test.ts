@@ -70,7 +70,7 @@ const story = (log: 'SQLite' | 'EventStoreDB', readModels: 'SQLite' | 'MongoDB')
     const { tenant_id: other } = await operator().json('tenant create --name Other');
     const listed = await operator().json<{ tenant_id: string }[]>('tenant list');
     expect(new Set(listed.map((tenant) => tenant.tenant_id))).toEqual(new Set([id, other]));
-    if (isShared && log === 'EventStoreDB') await succeeds('projections rebuild --all');
+    if (isShared && log === 'EventStoreDB') await succeeds('projections rebuild');
     expect((await get('/tenants/self')).json).toMatchObject({ name: 'Two' });
   });
 

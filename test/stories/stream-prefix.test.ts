@@ -33,9 +33,8 @@ const COMMANDS = [
   `tenant show ${EXAMPLE}`,
   `key list --tenant ${EXAMPLE}`,
   `ingest ${FACTS}`,
-  'projections status',
   'projections verify',
-  'projections rebuild --all',
+  'projections rebuild',
 ];
 
 /** Every command refuses with one sentence and changes nothing in the folder. */

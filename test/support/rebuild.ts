@@ -10,7 +10,6 @@ import {
 
 const strictly: RebuildOptions = {
   acceptDifferences: false,
-  acceptParked: false,
   onStep: () => undefined,
   onDifference: () => undefined,
 };

@@ -2,7 +2,6 @@ import { Command } from 'commander';
 import { projections } from '../../../projections/projections';
 import { operatorActor } from '../../app/operator';
 import { isoNow } from '../../async/clock';
-import { parkedTenants } from '../../projecting/parked-tenants';
 import { setAside } from '../../projecting/set-aside';
 import { prune, unusedGenerations } from '../../projecting/prune';
 import { generationName } from '../../read-models/read-models';
@@ -19,7 +18,6 @@ import { confirmedIrreversible } from '../confirmation';
 import { sessionCommand } from '../operator-session';
 import { counted, printMany, printOne } from '../output';
 import { rebuildCommand } from './rebuild-command';
-import { statusCommand } from './status-command';
 import { verifyCommand } from './verify-command';
 import type { Io } from '../io';
 
@@ -40,17 +38,6 @@ const pruneUnused = (io: Io): Command =>
   })
     .description('remove generations that are no longer used, after confirmation')
     .addOption(yesOption());
-
-const parked = (io: Io): Command =>
-  sessionCommand(io, 'parked', async ({ app }, options: JsonOption) => {
-    const rows = [];
-    for (const { projector, generation } of app.projecting.live)
-      for await (const tenant of parkedTenants(generation)) {
-        const { tenant_id, event_id, event_type, position, since, reason } = tenant;
-        rows.push({ projection: projector.name, tenant_id, event_id, event_type, position, since, reason });
-      }
-    printMany(io, rows, options, 'No tenant is parked.');
-  }).description('list the tenants that wait behind an event that could not be projected');
 
 const retry = (io: Io): Command =>
   sessionCommand(io, 'retry', async ({ app }, options: JsonOption & { readonly tenant?: string }) =>
@@ -84,16 +71,10 @@ const setEventAside = (io: Io): Command =>
     .addOption(actorOption());
 
 export const projectionsCommands = (io: Io): Command =>
-  commandGroup(
-    'projections',
-    'inspect, rebuild, verify and prune the read models, and release parked tenants',
-    [
-      statusCommand(io),
-      rebuildCommand(io),
-      pruneUnused(io),
-      verifyCommand(io),
-      parked(io),
-      retry(io),
-      setEventAside(io),
-    ],
-  );
+  commandGroup('projections', 'rebuild, verify and prune the read models, and release parked tenants', [
+    rebuildCommand(io),
+    pruneUnused(io),
+    verifyCommand(io),
+    retry(io),
+    setEventAside(io),
+  ]);

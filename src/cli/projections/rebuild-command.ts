@@ -1,23 +1,19 @@
 import { Command } from 'commander';
-import type { Projector } from '../../../projections/projector';
+import { projections } from '../../../projections/projections';
 import { rebuildInWorkers } from '../../app/replay-workers';
 import { readConfiguration, type Configuration } from '../../configuration';
 import { codeOf, messageOf } from '../../fault';
 import type { Difference } from '../../projecting/compare';
-import { planRebuild, type Rebuilt, type RebuildStep } from '../../projecting/rebuild';
-import { settleAll } from '../../async/settle-all';
+import type { Rebuilt, RebuildStep } from '../../projecting/rebuild';
 import { jsonOption, type JsonOption } from '../arguments';
 import { inSession, warn } from '../operator-session';
 import { notice, printMany } from '../output';
 import { paceOf, shareOf, withProgress, type ProgressLine } from '../progress';
-import { chosenProjectors, differenceText } from './verify-command';
+import { differenceText } from './verify-command';
 import type { Io } from '../io';
 
 interface Options extends JsonOption {
-  readonly all?: boolean;
   readonly acceptDifferences?: boolean;
-  readonly acceptParked?: boolean;
-  readonly dryRun?: boolean;
 }
 
 /** One line for all projections: the step of each, and the pace of the slowest that is still building. */
@@ -44,16 +40,6 @@ const rowOf = ({ comparison, ...row }: Rebuilt) => ({
   differences: comparison?.differences ?? null,
 });
 
-const plan = (io: Io, projectors: readonly Projector[], options: Options): Promise<void> =>
-  inSession(io, async ({ app }) => {
-    const plans = await settleAll(projectors.map((projector) => planRebuild(app.replay, projector)));
-    printMany(
-      io,
-      plans.map((planned) => ({ ...planned })),
-      options,
-    );
-  });
-
 /** Tolerates read models that do not match a log that was rolled back: a rebuild repairs them. */
 const checkedConfiguration = (io: Io): Promise<Configuration> =>
   inSession(io, async ({ configuration }) => configuration).catch((error: unknown) => {
@@ -72,7 +58,7 @@ const showFirst = (io: Io) => {
     shown.set(projection, count);
     if (count <= MAX_SHOWN) notice(io, differenceText(projection, difference));
     if (count === MAX_SHOWN + 1)
-      notice(io, `There are more: tenant-ledger projections verify ${projection} lists all of them.`);
+      notice(io, `There are more: tenant-ledger projections verify lists all of them.`);
   };
 };
 
@@ -86,44 +72,37 @@ const throwFailures = (io: Io, outcomes: readonly PromiseSettledResult<Rebuilt>[
 };
 
 /** The session is closed first: the workers open their own stores, and it would only use memory. */
-const rebuild = async (io: Io, projectors: readonly Projector[], options: Options): Promise<void> => {
-  const configuration = await checkedConfiguration(io);
-  const { acceptDifferences = false, acceptParked = false } = options;
-  const outcomes = await withProgress(io, 'Rebuilding', (line) =>
-    rebuildInWorkers(
-      configuration,
-      projectors,
-      { acceptDifferences, acceptParked },
-      {
-        onError: warn(io),
-        onStep: progressIn(line),
-        onDifference: options.json === true ? () => undefined : showFirst(io),
-      },
-    ),
-  );
-  printMany(
-    io,
-    outcomes.filter((outcome) => outcome.status === 'fulfilled').map(({ value }) => rowOf(value)),
-    options,
-    'Nothing was rebuilt.',
-  );
-  throwFailures(io, outcomes);
-};
+const rebuild =
+  (io: Io) =>
+  async (options: Options): Promise<void> => {
+    const configuration = await checkedConfiguration(io);
+    const { acceptDifferences = false } = options;
+    const outcomes = await withProgress(io, 'Rebuilding', (line) =>
+      rebuildInWorkers(
+        configuration,
+        projections,
+        { acceptDifferences },
+        {
+          onError: warn(io),
+          onStep: progressIn(line),
+          onDifference: options.json === true ? () => undefined : showFirst(io),
+        },
+      ),
+    );
+    printMany(
+      io,
+      outcomes.filter((outcome) => outcome.status === 'fulfilled').map(({ value }) => rowOf(value)),
+      options,
+      'Nothing was rebuilt.',
+    );
+    throwFailures(io, outcomes);
+  };
 
 export const rebuildCommand = (io: Io): Command =>
   new Command('rebuild')
     .description(
-      'build a new generation beside the live one, compare them, and switch to it; if they differ, it is kept, the live one stays, and the exit code is 4',
+      'build new read models beside the live ones, compare them, and switch to them; one that differs or parks a tenant is kept, the live one stays, and the exit code is 4',
     )
-    .argument('[names...]', 'the projections')
-    .option('--all', 'all projections')
-    .option('--accept-differences', 'switch although it differs; resumes what an earlier rebuild kept')
-    .option('--accept-parked', 'switch although it parks a tenant that the live one does not park')
-    .option('--dry-run', 'only report what would be done')
+    .option('--accept-differences', 'switch all the same; resumes what an earlier rebuild kept')
     .addOption(jsonOption())
-    .action((names: string[], options: Options, self: Command) => {
-      if (names.length === 0 && options.all !== true)
-        self.error('error: name the projections to rebuild, or give --all');
-      const projectors = chosenProjectors(names);
-      return options.dryRun === true ? plan(io, projectors, options) : rebuild(io, projectors, options);
-    });
+    .action(rebuild(io));

@@ -1,8 +1,6 @@
 import { Command } from 'commander';
 import { projections } from '../../../projections/projections';
-import type { Projector } from '../../../projections/projector';
 import { verifyInWorkers } from '../../app/replay-workers';
-import { fault } from '../../fault';
 import type { Difference } from '../../projecting/compare';
 import type { Verified } from '../../projecting/verify';
 import { jsonOption, uuid, type JsonOption } from '../arguments';
@@ -14,17 +12,6 @@ import type { Io } from '../io';
 interface Options extends JsonOption {
   readonly tenant?: string;
 }
-
-/** The projections with these names, or all if none is given. */
-export const chosenProjectors = (names: readonly string[]): readonly Projector[] => {
-  const unknown = names.find((name) => !projections.some((projector) => projector.name === name));
-  if (unknown !== undefined)
-    throw fault(
-      'projection_unknown',
-      `There is no projection ${unknown}. There are: ${projections.map(({ name }) => name).join(', ')}.`,
-    );
-  return names.length === 0 ? projections : projections.filter(({ name }) => names.includes(name));
-};
 
 /** For a terminal: which document differs, and how. */
 export const differenceText = (
@@ -59,7 +46,7 @@ const print = (io: Io, reports: readonly Verified[], options: Options): void => 
     for (const { tenant_id, event_id, reason } of gaps)
       notice(io, `${projection}: tenant ${tenant_id}, event ${event_id}. ${reason}`);
   if (reports.some(({ parked }) => parked.length > 0))
-    notice(io, 'Tenants are parked: tenant-ledger projections parked says at which events, and why.');
+    notice(io, 'Tenants are parked: tenant-ledger status says at which events, and why.');
   printMany(
     io,
     reports.map((report) => ({ ...report, gaps: report.gaps.map(({ tenant_id }) => tenant_id) })),
@@ -69,15 +56,14 @@ const print = (io: Io, reports: readonly Verified[], options: Options): void => 
 
 const verify =
   (io: Io) =>
-  async (names: readonly string[], options: Options): Promise<void> => {
-    const projectors = chosenProjectors(names);
+  async (options: Options): Promise<void> => {
     const configuration = await inSession(io, async (session) => {
       await session.upToDate();
       return session.configuration;
     });
     const { all: differences, onDifference } = differencesFor(io, options);
     const reports = await withProgress(io, 'Verifying', ({ show: onProgress }) =>
-      verifyInWorkers(configuration, projectors, options.tenant, {
+      verifyInWorkers(configuration, projections, options.tenant, {
         onError: warn(io),
         onProgress,
         onDifference,
@@ -93,7 +79,6 @@ export const verifyCommand = (io: Io): Command =>
     .description(
       'replay into a scratch store and compare with the live read models; exit code 1 if they differ, events are missing or a tenant is parked',
     )
-    .argument('[names...]', 'the projections (default: all)')
     .option('--tenant <uuid>', 'only this tenant', uuid)
     .addOption(jsonOption())
     .action(verify(io));

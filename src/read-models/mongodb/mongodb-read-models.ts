@@ -10,12 +10,11 @@ import {
   type Build,
   type Generation,
   type GenerationId,
-  type GenerationView,
   type ReadModels,
   type RemovalGuard,
 } from '../read-models';
-import { controlFinder, controlOf, controlsIn, insertControl, type OnWrite } from './control-document';
-import { generationReader, type OpenGeneration } from './generation-reader';
+import { controlFinder, controlsIn, insertControl, type OnWrite } from './control-document';
+import { type OpenGeneration } from './generation-reader';
 import { generationOf, type StoredControl } from './layout';
 import {
   checkCollections,
@@ -78,7 +77,7 @@ const mustBeOurs = async (connection: MongoConnection, log: string): Promise<voi
 const orDamaged = async <T>(
   id: GenerationId,
   work: Promise<T>,
-  mark: (why: string) => Promise<void> = async () => undefined,
+  mark: (why: string) => Promise<void>,
 ): Promise<T> => {
   try {
     return await work;
@@ -123,12 +122,6 @@ const removeGeneration = async (
   await endRemoval(registry, id);
   return true;
 };
-
-const viewOf = (opened: OpenGeneration): GenerationView => ({
-  id: opened.id,
-  control: async () => controlOf(await opened.guarded(opened.connection.run(opened.control()))),
-  scan: generationReader(opened).scan,
-});
 
 /** A generation that is in the registry, and not damaged as far as known. */
 const opening = (connection: MongoConnection, registry: RegistryDocument) => {
@@ -175,7 +168,7 @@ const generationsIn = (
   connection: MongoConnection,
   registry: RegistryDocument,
   options: GenerationOptions,
-): Pick<ReadModels, 'create' | 'open' | 'build' | 'peek' | 'remove'> => {
+): Pick<ReadModels, 'create' | 'open' | 'build' | 'remove'> => {
   const { guardedFor, openedAs, existing } = opening(connection, registry);
   const create = async (id: GenerationId, own: readonly Collection[], log: string): Promise<void> => {
     await beginCreation(registry, id);
@@ -193,16 +186,10 @@ const generationsIn = (
   };
   const build = async (id: GenerationId, own: readonly Collection[]): Promise<Build> =>
     mongodbBuild(await existing(id, own), options);
-  /** Marks nothing. */
-  const peek = async (id: GenerationId): Promise<GenerationView | undefined> =>
-    rowOf(await registry.read(), id) === undefined
-      ? undefined
-      : viewOf({ ...openedAs(id, []), guarded: (work) => orDamaged(id, work) });
   return {
     create: (id, own, builtFrom) => connection.run(create(id, own, builtFrom)),
     open: (id, own) => guardedFor(id)(connection.run(open(id, own))),
     build: (id, own) => guardedFor(id)(connection.run(build(id, own))),
-    peek: (id) => connection.run(peek(id)),
     remove: (id, unless) => connection.run(removeGeneration(connection, registry, id, unless)),
   };
 };

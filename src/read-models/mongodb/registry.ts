@@ -2,7 +2,7 @@ import type { Document as MongoDocument } from 'mongodb';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { insertOnce } from '../../mongodb/duplicates';
-import { BEING_REMOVED, rebuildCommand } from '../damage';
+import { BEING_REMOVED, REBUILD } from '../damage';
 import {
   generationName,
   generationNamed,
@@ -77,7 +77,7 @@ const rowsOfUnknown = async ({
 const gone = ({ place }: MongoConnection): Error =>
   fault(
     'read_models_unavailable',
-    `The registry of the read models in ${place} is gone: was the database dropped? Restart the service, or run: ${rebuildCommand('--all')}`,
+    `The registry of the read models in ${place} is gone: was the database dropped? Restart the service, or run: ${REBUILD}`,
   );
 
 const empty = (log: string) => ({ _id: REGISTRY_ID, format: FORMAT, log }) as const;

@@ -1,15 +1,13 @@
-import { closeSync, existsSync, fstatSync, openSync, statSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, statSync } from 'node:fs';
 import { inLaterTurn } from '../../async/turns';
 import type { Collection } from '../../../projections/projector';
 import { codeOf, fault, messageOf } from '../../fault';
 import { dataVersion, inReadTransaction, openForReading, sizeIfTooShort } from '../../sqlite/database';
 import {
-  COMMON_COLLECTIONS,
   generationRemoved,
   type Control,
   type Generation,
   type GenerationId,
-  type GenerationView,
   type Reader,
 } from '../read-models';
 import { isDamage } from '../damage';
@@ -46,32 +44,6 @@ export interface GenerationFile {
   /** Called when it seems to be cut off. */
   readonly onShort: (id: GenerationId) => void;
 }
-
-/** Through a connection of its own. */
-const askOnce = <T>(path: string, ask: (reader: GenerationReader) => T): T => {
-  const db = openForReading(path);
-  try {
-    return ask(generationReader(db, COMMON_COLLECTIONS));
-  } finally {
-    db.close();
-  }
-};
-
-/** Opens the file for each query only, since it may be removed in between. */
-export const peekAt = (path: string, id: GenerationId): GenerationView | undefined => {
-  /** Not marked as damaged, because another process may be creating it. */
-  const unmarked = (): void => undefined;
-  const asking = async <T>(ask: (reader: GenerationReader) => T): Promise<T> => {
-    if (!existsSync(path)) throw generationRemoved(id);
-    return orUnavailable(path, () => guarded(id, path, unmarked, () => askOnce(path, ask)));
-  };
-  if (!existsSync(path)) return undefined;
-  return {
-    id,
-    control: () => asking(({ control }) => control()),
-    scan: (...scope) => asking(({ scan }) => scan(...scope)),
-  };
-};
 
 /** Keeps no statement, with which the driver would keep the file open. */
 const readControl = (path: string): void => {

@@ -8,7 +8,7 @@ import { isDamage } from '../damage';
 import { COMMON_COLLECTIONS, generationName, type GenerationId, type ReadModels } from '../read-models';
 import { checkRegistry, registryReader, type RegistryReader } from './registry-reader';
 import { LEASE_MS } from './registry-writer';
-import { peekAt, sqliteGeneration, type GenerationFile, type SqliteGeneration } from './sqlite-generation';
+import { sqliteGeneration, type GenerationFile, type SqliteGeneration } from './sqlite-generation';
 import { generationPath, registryPath, writing, type Send, type WriteRequest } from './writer';
 
 const WRITE_MS = 30_000;
@@ -156,7 +156,6 @@ export const sqliteReadModels = (
     },
     otherLogHint: OTHER_LOG_HINT,
     pollMs: 100,
-    peek: async (id) => peekAt(generationPath(folder, id), id),
     remove: async (id, unless) => {
       const isRemoved = await send('remove', id, unless);
       if (isRemoved) open.closeRemoved(id);

@@ -1,7 +1,6 @@
-import { PARKED } from '../../../src/read-models/read-models';
 import { storedOf } from '../../support/generations';
 import { until } from '../../support/waiting';
-import { collections, id, LOG, note, ONE, put, at, stateOf, TWO, type Harness } from './harness';
+import { collections, id, LOG, note, ONE, at, stateOf, type Harness } from './harness';
 
 /** What a generation is, and what happens to one that is dropped. */
 export const generationsContract = (harness: Harness): void => {
@@ -99,43 +98,6 @@ export const generationsContract = (harness: Harness): void => {
       const { generations } = await (await again()).state();
       expect(generations).toHaveLength(ids.length);
       expect(generations).toEqual(expect.arrayContaining(ids.map((one) => ({ ...one, isLive: false }))));
-    });
-  });
-
-  describe('peeking at a generation', () => {
-    it('finds nothing if there is none, and creates nothing', async () => {
-      const { readModels } = harness.store;
-      expect(await readModels.peek(id('notes'))).toBeUndefined();
-      expect((await readModels.state()).generations).toEqual([]);
-    });
-
-    it.each(['open', 'build'] as const)(
-      'shows its checkpoint and its parked tenants, after %s',
-      async (how) => {
-        const { readModels } = harness.store;
-        await readModels.create(id('notes'), collections, LOG);
-        const target = await readModels[how](id('notes'), collections);
-        await target.commit(0, at(3), [put(TWO, PARKED, 'tenant', { reason: 'r' })]);
-        await target.control();
-        for (const store of [readModels, await again()]) {
-          const peek = await store.peek(id('notes'));
-          expect(peek?.id).toEqual(id('notes'));
-          expect(await peek?.control()).toEqual(await target.control());
-          expect(await peek?.scan(PARKED, 9)).toEqual([
-            { tenantId: TWO, key: 'tenant', document: { reason: 'r' } },
-          ]);
-        }
-        await target.commit(1, at(4), []);
-        expect((await (await readModels.peek(id('notes')))?.control())?.n).toBe(2);
-      },
-    );
-
-    it('reports that it was removed in the meantime', async () => {
-      await fresh();
-      const peek = await (await again()).peek(id('notes'));
-      await harness.store.readModels.remove(id('notes'), {});
-      await expect(peek?.control()).rejects.toMatchObject({ code: 'generation_removed' });
-      expect(await harness.store.readModels.peek(id('notes'))).toBeUndefined();
     });
   });
 };
