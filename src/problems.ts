@@ -245,10 +245,9 @@ const readModels = {
       'Wait for it, or end the process that the message names. `tenant-ledger status` shows how far it is.',
   },
   rebuild_differs: {
-    title:
-      'The rebuilt read model differs from the live one, or parks a tenant that the live one does not park.',
+    title: 'The rebuilt read model differs from the live one.',
     meaning:
-      'The live read model stays in use, and what was built is kept. The command names the tenants and shows the first differences, `tenant-ledger projections verify` all of them. `--accept-differences` continues with what was built and switches to it. The exit code is 4.',
+      'Documents differ, or it parks a tenant that the live one does not park. The live read model stays in use, and what was built is kept. The command shows the first differences, `tenant-ledger projections verify` all of them. `--accept-differences` continues with what was built and switches to it. The exit code is 4.',
   },
   read_models_of_another_log: {
     title: 'The read models belong to another event log.',

@@ -15,6 +15,7 @@ import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { portalFiles } from '../portal/files';
 import { portal } from '../portal/portal';
+import type { ParkedTenant } from '../projecting/parked-tenants';
 import { cachingReader } from '../read-models/caching-reader';
 import { condition, type Condition } from '../async/condition';
 import { programVersion } from '../version';
@@ -28,7 +29,6 @@ import { firstKey } from './first-tenant';
 import { readModelStoreOf, storeOf } from './log-address';
 import { makeMetrics, type Metrics } from './metrics';
 import { ANSWER_MS } from '../ledger/ledger';
-import { parkedNotices, type ParkedNotices } from './parked-notices';
 import { writingThread } from './writing-thread';
 import { readingThread, type ReadingThread } from './reading-thread';
 import { reporter } from './reporter';
@@ -41,7 +41,6 @@ const MAX_LOOK_MS = 1_000;
 interface Running {
   readonly configuration: Configuration;
   readonly logger: Logger;
-  readonly notices: ParkedNotices;
   readonly listeners: Listener[];
   /** Ends event streams, which otherwise last until the client disconnects. */
   readonly stopping: AbortController;
@@ -187,15 +186,18 @@ const openOperations = (server: Running): Promise<Listener> => {
 };
 
 const openAppOf = async (server: Running): Promise<App> => {
-  const { configuration, logger, notices } = server;
+  const { configuration, logger } = server;
   const report = reporter(logger);
   /** A failure to project may be due to the log, so check that at once. */
   const onProjectingError = (what: string, error: unknown): void => {
     report(what, error);
     void server.app?.watch.check();
   };
+  /** The same text from every projection: it is logged once. */
+  const onParked = ({ tenant_id, event_id, reason }: ParkedTenant): void =>
+    report(`Tenant ${tenant_id} is parked at event ${event_id}.`, new Error(reason));
   const compiling = compileTenantSchemas();
-  const writing = writingThread(configuration, { onError: onProjectingError, onParked: notices.parked });
+  const writing = writingThread(configuration, { onError: onProjectingError, onParked });
   const app = await openApp(configuration, report, {
     writing,
     measured: server.metrics.measured,
@@ -203,7 +205,6 @@ const openAppOf = async (server: Running): Promise<App> => {
   });
   await compiling;
   server.app = app;
-  notices.watch(app.ledger.unreadable);
   const exposed = openToOthers(configuration.DATA_DIR);
   if (exposed !== undefined) logger.warn(exposed);
   return app;
@@ -284,7 +285,6 @@ const stop = async (server: Running, reason?: Fault): Promise<void> => {
   await server.reading.close();
   await server.keyUse?.close();
   await server.app?.close();
-  server.notices.close();
 };
 
 export interface Server {
@@ -303,7 +303,6 @@ export const makeServer = (
   const server: Running = {
     configuration,
     logger,
-    notices: parkedNotices(logger),
     listeners: [],
     stopping: new AbortController(),
     reading: readingThread(configuration, reporter(logger)),

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { BACKGROUND_MS } from '../async/clock';
 import { errorOf, startThread, type Failure, type Thread } from '../async/thread';
 import type { Configuration } from '../configuration';
-import type { ParkedReport } from '../projecting/parked-tenants';
+import type { ParkedTenant } from '../projecting/parked-tenants';
 import type { Progress } from '../projecting/progress';
 import type { ProjectingThread } from '../projecting/projecting';
 import { holderName } from '../read-models/lease-holder';
@@ -22,7 +22,7 @@ export type WritingRequest =
 
 export type WritingReport =
   | { readonly type: 'moved'; readonly move: Parameters<Progress['moved']> }
-  | ({ readonly type: 'parked' } & ParkedReport)
+  | { readonly type: 'parked'; readonly tenant: ParkedTenant }
   | { readonly type: 'error'; readonly what: string; readonly failure: Failure };
 
 /** Owns every connection that writes to a file of this server, and projects. */
@@ -34,7 +34,7 @@ export interface WritingThread {
 
 interface Listeners {
   readonly onError: (what: string, error: unknown) => void;
-  readonly onParked?: (report: ParkedReport) => void;
+  readonly onParked?: (tenant: ParkedTenant) => void;
 }
 
 /**
@@ -58,7 +58,7 @@ export const writingThread = (
       case 'moved':
         return moved?.(...report.move);
       case 'parked':
-        return onParked(report);
+        return onParked(report.tenant);
       case 'error':
         return onError(report.what, errorOf(report.failure));
     }

@@ -51,7 +51,7 @@ const openProjector = () =>
       isAwaited: () => threadMs() - appendedAt < MORE_APPENDS_MS,
       onError,
       onMoved: (...move) => report({ type: 'moved', move }),
-      onParked: (parked) => report({ type: 'parked', ...parked }),
+      onParked: (tenant) => report({ type: 'parked', tenant }),
     });
     closeLater({ close: projecting.stop });
     await projecting.start();

@@ -6,7 +6,7 @@ import { fault } from '../fault';
 import { generationName, type Reader, type ReadModels, type RetryRequests } from '../read-models/read-models';
 import { settleAll } from '../async/settle-all';
 import { consumer } from './consumer';
-import { findParked, parkedReports, type ParkedReport } from './parked-tenants';
+import { findParked, type ParkedTenant } from './parked-tenants';
 import { retryDue } from './retry-parked';
 import { projectingLeases, type ProjectingLeases } from './lease';
 import type { LiveGeneration } from './live-generations';
@@ -50,8 +50,8 @@ export interface ProjectingDependencies extends LedgerLog {
   readonly onError: (what: string, error: unknown) => void;
   /** Called after every commit of this process, when it is visible. */
   readonly onMoved?: Progress['moved'];
-  /** Called with the tenants parked in what this process projects, at first and whenever they change. */
-  readonly onParked?: (report: ParkedReport) => void;
+  /** Called for each projection in which this process parks a tenant. */
+  readonly onParked?: (tenant: ParkedTenant) => void;
   /** Whether others wait for this thread now, so that it should project in short slices. */
   readonly isAwaited?: () => boolean;
   /** The holder name for its leases. */
@@ -72,7 +72,6 @@ interface Engine extends ProjectingDependencies {
   readonly active: ActiveGenerations;
   readonly progress: Progress;
   readonly leases: ProjectingLeases;
-  readonly reports: ReturnType<typeof parkedReports>;
   /** The requested retries that have not finished, by generation. */
   readonly retries: Map<string, RetryFilter>;
   readonly ending: AbortSignal;
@@ -99,7 +98,7 @@ const runOf = async (engine: Engine, { projector, generation }: LiveGeneration):
     engine.progress.moved(name, position, hasParked);
     engine.onMoved?.(name, position, hasParked);
   });
-  return { ...run, parkedChanged: () => engine.reports.changed(name) };
+  return { ...run, parked: engine.onParked };
 };
 
 /** Follows the registry for a while, or until the set of projected generations changes. */
@@ -131,7 +130,7 @@ const followRegistry = async (
 
 /** Keeps one run per generation for as long as this process holds any lease to project. */
 const projectWhileHeld = async (engine: Engine): Promise<void> => {
-  const { log, streams, readModels, projectors, leases, active, reports, retries, ending, onError } = engine;
+  const { log, streams, readModels, projectors, leases, active, retries, ending, onError } = engine;
   const { isAwaited = () => false } = engine;
   const events = consumer(log, streams, {
     onError: (error) => onError('Following the event log failed; retrying.', error),
@@ -143,7 +142,6 @@ const projectWhileHeld = async (engine: Engine): Promise<void> => {
     onError,
     isAwaited,
   });
-  reports.begin();
   try {
     let known = (active.state() ?? (await readModels.state())).retries;
     for (let held = await leases.hold(); held.size > 0 && !ending.aborted;) {
@@ -151,7 +149,6 @@ const projectWhileHeld = async (engine: Engine): Promise<void> => {
       const requests = state?.retries ?? known;
       await runs.keep(among(active.projected(), held), requestedSince(known, requests));
       known = requests;
-      await reports.look(among(active.live(), held));
       const ours = projectors.filter(({ name }) => held.has(name));
       await removeFormerlyLive(readModels, ours, state?.generations ?? []).catch((error: unknown) =>
         onError('A generation that is no longer live cannot be removed.', error),
@@ -256,7 +253,6 @@ export const openProjecting = async (dependencies: ProjectingDependencies): Prom
     active,
     progress: progress(active),
     leases: projectingLeases(readModels, projectors, onError, dependencies.holder),
-    reports: parkedReports(dependencies.onParked ?? (() => undefined)),
     retries: new Map(),
     ending: ending.signal,
   };

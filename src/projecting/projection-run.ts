@@ -8,6 +8,7 @@ import type { Batch } from './batch';
 import type { Batches } from './consumer';
 import { documentCache, type DocumentCache } from './document-cache';
 import { foldBatch, type Folding } from './fold-batch';
+import type { ParkedTenant } from './parked-tenants';
 import { readSetAside } from './set-aside';
 
 /** One projector projecting into one generation. */
@@ -15,8 +16,8 @@ export interface ProjectionRun extends Folding, LedgerLog {
   readonly generation: Target;
   /** Called after every commit with the visible position and whether any tenant is parked. */
   readonly moved: (position: Position, hasParked: boolean) => void;
-  /** Called when a change of the parked tenants has become visible. */
-  readonly parkedChanged?: () => void;
+  /** Called when a tenant was parked, or parked again by a retry. */
+  readonly parked?: ((tenant: ParkedTenant) => void) | undefined;
 }
 
 /** Reads what the operator has set aside so far. */
@@ -36,8 +37,10 @@ export const runInto = async (
   moved,
 });
 
-const changesParked = (writes: readonly Write[]): boolean =>
-  writes.some(({ collection }) => collection === PARKED);
+export const parkedBy = (writes: readonly Write[]): readonly ParkedTenant[] =>
+  writes
+    .filter(({ collection }) => collection === PARKED)
+    .map(({ document }) => document as unknown as ParkedTenant);
 
 /** How far a run has got: the number of its last commit, and the documents as of then. */
 interface Progress {
@@ -75,10 +78,10 @@ const commitBatch = async (
   }
   at.n += 1;
   at.after = last.position;
-  const parks = changesParked(writes);
-  at.hasParked ||= parks;
+  const parked = parkedBy(writes);
+  at.hasParked ||= parked.length > 0;
   run.moved(last.position, at.hasParked);
-  if (parks) run.parkedChanged?.();
+  for (const tenant of parked) run.parked?.(tenant);
   return true;
 };
 

@@ -3,7 +3,7 @@ import { codeOf } from '../fault';
 import { batchOf, type Batch } from './batch';
 import { foldWaiting, type Retried } from './fold-batch';
 import { parkedKey, parkedTenants, type ParkedTenant } from './parked-tenants';
-import type { ProjectionRun } from './projection-run';
+import { parkedBy, type ProjectionRun } from './projection-run';
 
 type Outcome = Retried['outcome'] | 'overtaken';
 
@@ -16,7 +16,9 @@ const commitWaiting = async (
 ): Promise<Outcome> => {
   const retried = await foldWaiting(run, tenant, batch);
   try {
-    return (await run.generation.commit(n, undefined, retried.writes)) ? retried.outcome : 'overtaken';
+    if (!(await run.generation.commit(n, undefined, retried.writes))) return 'overtaken';
+    if (retried.outcome === 'parked') for (const again of parkedBy(retried.writes)) run.parked?.(again);
+    return retried.outcome;
   } catch (error) {
     if (codeOf(error) !== 'commit_too_large') throw error;
     return batch.length <= 1 ? 'parked' : commitWaiting(run, n, tenant, batch.slice(0, batch.length >> 1));
@@ -45,7 +47,7 @@ const retryParked = async (
 ): Promise<void> => {
   for (;;) {
     const outcome = await retryNext(run, tenantId);
-    if (outcome === 'free' || outcome === 'parked') return run.parkedChanged?.();
+    if (outcome === 'free' || outcome === 'parked') return;
     await between();
   }
 };

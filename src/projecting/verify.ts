@@ -4,7 +4,7 @@ import { compare, type Comparison, type Difference } from './compare';
 import { batchOf } from './batch';
 import type { Batches } from './consumer';
 import type { LiveGeneration } from './live-generations';
-import { parkedTenants, type Blocked } from './parked-tenants';
+import { parkedTenants, type ParkedTenant } from './parked-tenants';
 import { retryDue } from './retry-parked';
 import { project, runInto } from './projection-run';
 import type { ReplayDependencies } from './rebuild';
@@ -19,7 +19,7 @@ export interface Verified extends Comparison {
   readonly projection: string;
   readonly parked: readonly string[];
   /** Events before which others are missing from the log, unless the operator has accepted the gap. */
-  readonly gaps: readonly Blocked[];
+  readonly gaps: readonly Pick<ParkedTenant, 'tenant_id' | 'event_id' | 'reason'>[];
 }
 
 /** The events of the whole log or of one tenant, up to a position. */
@@ -66,7 +66,7 @@ export const verify = async (
   for await (const tenant of parkedTenants(live))
     if (options.tenantId === undefined || tenant.tenant_id === options.tenantId)
       parked.push(tenant.tenant_id);
-  const gaps: Blocked[] = [];
+  const gaps: Verified['gaps'][number][] = [];
   for await (const { cause, tenant_id, event_id, reason } of parkedTenants(replayed))
     if (cause === 'missing_events') gaps.push({ tenant_id, event_id, reason });
   return { projection: projector.name, ...comparison, parked, gaps };
