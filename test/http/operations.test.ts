@@ -46,6 +46,7 @@ describe('the operations listener', () => {
         identity: expect.stringMatching(/^[0-9a-f-]{36}$/),
         head: '0000000000000015',
       },
+      rebuilds: [],
       projector: expect.stringMatching(new RegExp(` ${process.pid}$`)),
       projections: projections.map(({ name, version }) => ({
         projection: name,
