@@ -12,7 +12,7 @@ const cell = (value: unknown): string => {
 export const CSV = 'text/csv';
 
 /** A line as in RFC 4180, without its line break. Text that a spreadsheet would run gets an apostrophe in front. */
-export const csvLine = (values: readonly unknown[]): string => values.map(cell).join(',');
+const csvLine = (values: readonly unknown[]): string => values.map(cell).join(',');
 
 export const csvText = (rows: readonly (readonly unknown[])[]): string =>
   rows.map((row) => `${csvLine(row)}\r\n`).join('');

@@ -14,6 +14,8 @@ export interface EntityFilter {
 
 /** Selects events that meet every condition. A condition with several values needs one of them. */
 export interface EventFilter {
+  /** The event with this id. */
+  readonly event?: string | undefined;
   readonly tenants?: readonly string[] | undefined;
   readonly types?: readonly string[] | undefined;
   readonly actor?: string | undefined;
@@ -59,8 +61,9 @@ const conditionsOf = (
   streams: Streams,
   onUnreadable: () => void,
 ): readonly Condition[] => {
-  const { types, actor, trace, key, since, until, entity, operation } = filter;
+  const { event: id, types, actor, trace, key, since, until, entity, operation } = filter;
   const conditions: Condition[] = [];
+  if (id !== undefined) conditions.push((event) => event.id === id);
   if (types !== undefined) {
     const wanted = new Set(types);
     conditions.push(({ type }) => wanted.has(type));

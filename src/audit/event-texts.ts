@@ -1,10 +1,10 @@
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
-import { eventViews } from './event-views';
+import { tenantEvent } from './event-views';
 import { findEvents, upToLimit, wantedBy, type EventFilter, type Reached } from './event-filter';
-import { trailerBuilder, trailerLine } from './export';
+import { trailing } from './export';
 import type { Follower, LiveTail } from './live-tail';
-import { revisionsUpTo, tenantPosition, type Place } from './event-places';
+import { tenantPosition, type Place } from './event-places';
 
 /** The wire format of a stream of events. */
 export interface StreamForm {
@@ -64,31 +64,20 @@ export interface EventText {
 const MAX_CHARACTERS = 65_536;
 
 /** Formats what is written to a stream, and keeps the totals for its trailer. */
-const transcript = (
-  { tenantId, filter, after, limit, follow, form: formName }: StreamRequest,
-  ledgerLog: LedgerLog,
-) => {
-  const { log, streams } = ledgerLog;
+const transcript = ({ filter, after, limit, form: formName }: StreamRequest, ledgerLog: LedgerLog) => {
+  const { streams } = ledgerLog;
   const form = streamForms[formName];
-  const trail = trailerBuilder();
-  const view = eventViews(ledgerLog);
   const positionOf = (place: Place | undefined): string | undefined =>
     place === undefined ? undefined : tenantPosition(place, streams);
+  const trail = trailing({ view: 'tenant', filter, after: positionOf(after), limit });
   return {
-    write: async (event: LoggedEvent): Promise<string> => {
-      const shown = await view(event);
-      const json = JSON.stringify(shown);
-      trail.add(`${json}\n`, [shown.position]);
-      return form.event(shown.position, json);
+    write: (event: LoggedEvent): string => {
+      const json = JSON.stringify(tenantEvent(event, streams));
+      trail.add([json]);
+      return form.event(tenantPosition(event, streams), json);
     },
-    trailer: async (upTo: Position): Promise<string> => {
-      const conditions = { view: 'tenant', version: 2, format: 'ndjson', filter, limit, follow } as const;
-      const trailer = trail.trailer(
-        { ...conditions, after: positionOf(after) },
-        { log: await log.identity(), up_to: await revisionsUpTo(ledgerLog, tenantId, upTo) },
-      );
-      return form.trailer(trailerLine(trailer));
-    },
+    trailer: async (upTo: Position | undefined): Promise<string> =>
+      form.trailer(await trail.trailerLine(ledgerLog, upTo)),
     positionOf,
   };
 };
@@ -156,13 +145,13 @@ interface Text {
 /** Texts of whole events, each with the place that it reaches. Lazy: events are formatted as the reader takes them. */
 async function* textsOf(
   steps: AsyncIterable<Step>,
-  write: (event: LoggedEvent) => Promise<string>,
+  write: (event: LoggedEvent) => string,
   turn: () => Promise<void>,
 ): AsyncGenerator<Text> {
   for await (const { events, last } of steps) {
     let [text, count] = ['', 0];
     for (const event of events) {
-      text += await write(event);
+      text += write(event);
       count += 1;
       if (text.length < MAX_CHARACTERS) continue;
       yield { text, events: count, place: event };
@@ -188,6 +177,6 @@ export async function* eventTexts(
   const steps = matching(request, dependencies, reached, head);
   for await (const { text, events, place } of textsOf(steps, write, dependencies.turn))
     yield { text, events, position: positionOf(place), isLast: false };
-  const text = await trailer((reached.remaining === 0 ? reached.place?.position : head) ?? '');
+  const text = await trailer(reached.remaining === 0 ? reached.place?.position : head);
   yield { text, events: 0, position: positionOf(reached.place), isLast: true };
 }

@@ -1,17 +1,15 @@
 import { logView } from '../../projections/logs';
 import { auditLine } from '../domain/audit-wording';
-import type { Recorded, TenantEvent } from '../domain/events';
+import type { FieldChange } from '../domain/changes';
+import type { Recorded } from '../domain/events';
 import { shortDigest } from '../domain/key-format';
 import { decode } from '../event-log/codec';
 import type { LoggedEvent } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
 import type { Streams } from '../event-log/streams';
 import { isJsonObject } from '../json';
-import type { Change } from './entity-fields';
 import { tenantPosition } from './event-places';
-import { hasChanges, updateChanges } from './tenant-history';
 
-/** Events as the operator sees them, as their tenant does, and with what they changed. */
+/** Events as the operator sees them, and as their tenant does. */
 
 const withShortDigest = (data: Readonly<Record<string, unknown>>): unknown => {
   const { digest } = data;
@@ -57,18 +55,6 @@ const withoutOsUser = (actor: unknown): unknown => {
   return others;
 };
 
-/** The event as its tenant sees it: without the tenant id, which is always the same, and with a position of its own. */
-export const tenantEvent = (event: LoggedEvent, streams: Streams) => {
-  const { tenant_id: _, metadata, ...raw } = rawEvent(event, streams);
-  const isShown = isJsonObject(metadata) && metadata['actor'] !== undefined;
-  return {
-    ...raw,
-    position: tenantPosition(event, streams),
-    actor: withoutOsUser(raw.actor),
-    metadata: isShown ? { ...metadata, actor: withoutOsUser(metadata['actor']) } : metadata,
-  };
-};
-
 /** Where a clock went back, the row in `/logs` has the time of the row before it instead. */
 const rowOf = (event: Recorded) => {
   const { id, tenantId, actor, recordedAt } = event;
@@ -84,20 +70,24 @@ const rowOf = (event: Recorded) => {
   });
 };
 
-type ChangesOf = (event: LoggedEvent, decoded: Recorded<TenantEvent>) => Promise<readonly Change[]>;
+/** What the decision changed, as recorded with an event that can be read. Facts have nothing. */
+export const changesIn = ({ metadata }: LoggedEvent): readonly FieldChange[] =>
+  (metadata as { readonly changes?: readonly FieldChange[] } | undefined)?.changes ?? [];
 
-/** An event with its row of the audit log and what it changed; an event that cannot be read has neither. */
-export const eventViewWith = (streams: Streams, changesOf: ChangesOf) => async (event: LoggedEvent) => {
+/**
+ * The event as its tenant sees it: without the tenant id, which is always the same, with a position of its own, its row of
+ * the audit log and what it changed. An event that cannot be read has neither of these two.
+ */
+export const tenantEvent = (event: LoggedEvent, streams: Streams) => {
+  const { tenant_id: _, metadata, ...raw } = rawEvent(event, streams);
+  const isShown = isJsonObject(metadata) && metadata['actor'] !== undefined;
   const decoded = decode(event, streams);
-  const seen = tenantEvent(event, streams);
-  if (decoded.status !== 'good') return { ...seen, log: undefined, changes: undefined };
-  const isChange = decoded.kind === 'tenant' && hasChanges(decoded.event);
-  const changes = isChange ? await changesOf(event, decoded.event) : [];
-  return { ...seen, log: rowOf(decoded.event), changes };
-};
-
-/** For events in log order: to find out what one changed, only the changes since the last one are read. */
-export const eventViews = (ledgerLog: LedgerLog) => {
-  const changesOf = updateChanges(ledgerLog);
-  return eventViewWith(ledgerLog.streams, (_, decoded) => changesOf(decoded));
+  return {
+    ...raw,
+    position: tenantPosition(event, streams),
+    actor: withoutOsUser(raw.actor),
+    metadata: isShown ? { ...metadata, actor: withoutOsUser(metadata['actor']) } : metadata,
+    log: decoded.status === 'good' ? rowOf(decoded.event) : undefined,
+    changes: decoded.status === 'good' ? changesIn(event) : undefined,
+  };
 };

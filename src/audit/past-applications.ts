@@ -1,5 +1,5 @@
 import type { ApplicationFilter } from '../../projections/application-pages';
-import { effectivePermissions, liveKeysOf } from '../domain/grants';
+import { liveKeysOf } from '../domain/grants';
 import type { Key } from '../domain/keys';
 import type { Application } from '../domain/tenant';
 import type { LedgerLog } from '../event-log/ledger-log';
@@ -43,13 +43,3 @@ export const applicationsAt = async (
 };
 
 export type PastApplicationPage = Awaited<ReturnType<typeof applicationsAt>>;
-
-/** What each Application could do at a moment, and with which keys. */
-export const accessTo = (then: PastTenant) =>
-  applicationsOf(then).map(({ application, keys }) => ({
-    application_id: application.id,
-    name: application.name,
-    type: application.type,
-    permissions: effectivePermissions(application),
-    keys: keys.map(({ id, expiresAt }) => ({ id, expires_at: expiresAt })),
-  }));

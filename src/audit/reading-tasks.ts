@@ -5,7 +5,6 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import { loadTimeout } from '../ledger/folds';
 import { condition } from '../async/condition';
 import { failureOf } from '../async/thread';
-import { eventViews } from './event-views';
 import { eventTexts, type StreamRequest } from './event-texts';
 import { searchEvent } from './find-event';
 import { fairTurns, readingInTurns, type Turns } from './fair-turns';
@@ -34,7 +33,6 @@ const answers: {
     return tenant.status === 'absent' ? undefined : documentOfTenant(tenant);
   },
   applicationsAt,
-  changes: async (ledgerLog, _, event) => (await eventViews(ledgerLog)(event)).changes ?? [],
   search: searchEvent,
 };
 

@@ -1,11 +1,10 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { TenantDocument } from '../../projections/tenants';
 import { monotonicMs } from '../async/clock';
-import { logFault, type LoggedEvent, type Position } from '../event-log/event-log';
+import { logFault, type Position } from '../event-log/event-log';
 import type { Fault } from '../fault';
 import { condition, type Condition } from '../async/condition';
 import { errorOf, type Failure } from '../async/thread';
-import type { Change } from './entity-fields';
 import type { EventText, StreamRequest } from './event-texts';
 import type { EventSearch } from './find-event';
 import type { PastApplicationPage, PastQuestion } from './past-applications';
@@ -16,8 +15,6 @@ export interface Reading {
   /** Undefined: it did not exist at that moment. */
   tenantAt(tenantId: string, moment: Moment, until: Until): Promise<TenantDocument | undefined>;
   applicationsAt(tenantId: string, question: PastQuestion, until: Until): Promise<PastApplicationPage>;
-  /** What an event of the tenant changed. */
-  changes(tenantId: string, event: LoggedEvent, until: Until): Promise<readonly Change[]>;
   /** The position of the event. */
   search(tenantId: string, wanted: EventSearch, until: Until): Promise<Position | undefined>;
   /** The events of a tenant. Nothing is read ahead of the reader but a few chunks. Must be closed. */
@@ -178,7 +175,6 @@ export const readingWith = (start: StartTask): Reading => {
   return {
     tenantAt: ask('tenantAt'),
     applicationsAt: ask('applicationsAt'),
-    changes: ask('changes'),
     search: ask('search'),
     stream: (request) => chunksFrom(start({ do: 'stream', request })),
   };

@@ -37,7 +37,7 @@ const withHistory = async (service: Service) => {
   });
   expect(put.status).toBe(200);
   const { stdout } = await operator.run('audit --type TenantUpdated');
-  const event = JSON.parse(stdout) as {
+  const event = JSON.parse(stdout.split('\n')[0] ?? '') as {
     id: string;
     tenant_id: string;
     key_id: string;
@@ -87,7 +87,7 @@ describe('docs/investigations.md', () => {
   for (const skipped of LINES.filter((line) => !isRun(line)))
     it.skip(`works as written, but jq is not installed: ${skipped}`, () => undefined);
   /** A command with neither a pipe nor a file in the folder does not need its own process. */
-  const isPlain = (line: string): boolean => /^tenant-ledger (?!.*(--output|ndjson))[^|>]*$/.test(line);
+  const isPlain = (line: string): boolean => /^tenant-ledger (?!.*ndjson)[^|>]*$/.test(line);
   it.each(LINES.filter(isPlain))('works as written: %s', async (line) => {
     const [, ...words] = await shellWords(line, ids);
     const { code, stdout } = await command(words, { DATA_DIR: service.folder });
@@ -100,8 +100,7 @@ describe('docs/investigations.md', () => {
       ...logOf(service.folder),
       ...ids,
     };
-    const { stdout, stderr } = await run('sh', ['-c', line], { env, cwd: folder });
-    if (line.includes('--output')) expect({ stdout, stderr }).toEqual({ stdout: '', stderr: '' });
-    else expect(stdout).not.toBe('');
+    const { stdout } = await run('sh', ['-c', line], { env, cwd: folder });
+    if (!line.includes('>')) expect(stdout).not.toBe('');
   });
 });

@@ -79,7 +79,7 @@ describe('the files in docs/monitoring', () => {
     for (const text of texts) expect(text).toMatch(/^Show: .+ Fix: /s);
     const named = new Set(
       texts.flatMap((text) =>
-        Array.from(text.matchAll(/`tenant-ledger ([a-z]+(?: [a-z-]+\b)?)/g), ([, words = '']) => words),
+        Array.from(text.matchAll(/`tenant-ledger ([a-z]+(?: [a-z][a-z-]*\b)?)/g), ([, words = '']) => words),
       ),
     );
     expect(named.size).toBeGreaterThan(0);

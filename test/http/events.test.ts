@@ -82,17 +82,12 @@ describe('raw events over HTTP', () => {
       trailer: {
         log: await by.log.identity(),
         view: 'tenant',
-        version: 2,
-        format: 'ndjson',
         filter: { tenants: [owner.tenantId] },
         up_to: {
           tenant: stored.filter(({ stream }) => stream.includes('tenant-')).length - 1,
           activity: 1,
         },
-        complete: true,
         events: stored.length,
-        first_position: eventsIn(text)[0]?.position,
-        last_position: eventsIn(text).at(-1)?.position,
         sha256: createHash('sha256').update(body).digest('hex'),
       },
     });
@@ -222,11 +217,9 @@ describe('raw events over HTTP', () => {
       after: 'tenant:0',
       limit: 2,
       up_to: { tenant: 2 },
-      complete: false,
       events: 2,
     });
-    const followed = trailerOf(await get('?follow=true&limit=3')) as Record<string, unknown> | undefined;
-    expect(followed).toMatchObject({ follow: true, limit: 3, up_to: { tenant: 2 }, complete: false });
+    expect(trailerOf(await get('?follow=true&limit=3'))).toMatchObject({ limit: 3, up_to: { tenant: 2 } });
   });
 
   describe('that were saved', () => {
@@ -235,24 +228,12 @@ describe('raw events over HTTP', () => {
       writeFileSync(file, text);
       return file;
     };
-    const check = (file: string, ...options: readonly string[]) =>
-      by.run<{ unaltered: boolean; consistent: boolean; later: number; difference?: { what: string } }>(
-        'audit',
-        'check',
-        file,
-        ...options,
-      );
+    const check = (file: string) => by.run<{ unaltered: boolean }>('audit', 'check', file);
 
-    it.each(['', '?operation=read', '?after=tenant:0&limit=3'])(
-      'with %s are confirmed by audit check, beside the log and without it',
+    it.each(['', '?operation=read', '?after=tenant:0&limit=3', '?follow=true&limit=3'])(
+      'with %s are confirmed by audit check',
       async (query) => {
-        const { text } = await get(query);
-        const count = (matching: string) => get(matching).then((answer) => eventsIn(answer.text).length);
-        const without = query.replace(/[?&]limit=\d/, '').replace(/^&/, '?');
-        const later = (await count(without)) - eventsIn(text).length;
-        const file = saved(text);
-        expect(await check(file)).toMatchObject({ unaltered: true, later });
-        expect(await check(file, '--offline')).toMatchObject({ consistent: true });
+        expect(await check(saved((await get(query)).text))).toMatchObject({ unaltered: true });
       },
     );
 
@@ -263,38 +244,18 @@ describe('raw events over HTTP', () => {
       expect(await check(saved(lines))).toMatchObject({ unaltered: true });
     });
 
-    it('are not confirmed if they were altered, or if the trailer names what never was', async () => {
-      const { text } = await get();
-      const outcomeOf = async (changed: string): Promise<string> => {
-        const { code, stdout, stderr } = await command(['audit', 'check', saved(changed)], {
-          DATA_DIR: service.folder,
-        });
-        expect([code, stdout]).toEqual([1, '']);
-        return stderr;
-      };
-      expect(await outcomeOf(text.replace('"name":"Renamed"', '"name":"Other"'))).toContain('was altered.');
-      expect(await outcomeOf(text.replace(/"up_to":\{"tenant":\d+/, '"up_to":{"tenant":999'))).toContain(
-        'the trailer was altered: up_to.',
-      );
+    const alterations: readonly (readonly [string, RegExp, string, string])[] = [
+      ['a name', /"name":"Renamed"/, '"name":"Other"', 'event'],
+      ['an end that never was', /"up_to":\{"tenant":\d+/, '"up_to":{"tenant":999', 'another trailer'],
       // The events of activity came last: no moment had all of these but only the first of the tenant's.
-      expect(await outcomeOf(text.replace(/"up_to":\{"tenant":\d+/, '"up_to":{"tenant":1'))).toContain(
-        'the trailer was altered: up_to.',
-      );
-      expect(await outcomeOf(text.replace('"complete":true', '"complete":true,"note":1'))).toContain(
-        'not written as an export writes it',
-      );
-    });
-
-    it('say on a terminal what is in them, and what nobody can know without the log', async () => {
-      const file = saved((await get('?limit=2')).text);
-      const printed = async (...options: readonly string[]) =>
-        (await command(['audit', 'check', file, ...options], { DATA_DIR: service.folder })).stdout;
-      expect(await printed()).toMatch(
-        /is unaltered: 2 events, .* up to tenant:1\.\nIt is limited to 2 events: \d+ later events of the log match/,
-      );
-      expect(await printed('--offline')).toMatch(
-        /agrees with its trailer: 2 events, [^]*Not known without the log:\n- whether these are events of the log [^]*- what comes after the first 2 events/,
-      );
+      ['an end of one stream only', /"up_to":\{"tenant":\d+/, '"up_to":{"tenant":1', 'another trailer'],
+      ['a member of the trailer', /"sha256"/, '"note":1,"sha256"', 'another trailer'],
+    ];
+    it.each(alterations)('with %s altered are not confirmed', async (_, found, replacement, expected) => {
+      const file = saved((await get()).text.replace(found, replacement));
+      const { code, stdout, stderr } = await command(['audit', 'check', file], { DATA_DIR: service.folder });
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toContain(`: the log has ${expected}`);
     });
   });
 
@@ -358,8 +319,6 @@ describe('raw events over HTTP', () => {
     const expectFound = async (): Promise<void> => {
       const { status, json } = await ask(`${service.url}/events/${bad}`, { key });
       expect({ status, id: json.id }).toEqual({ status: 200, id: bad });
-      const shown = await by.run<{ unreadable: string; event: Event }>('audit', 'show', bad);
-      expect(shown).toMatchObject({ unreadable: expect.stringContaining('entityId'), event: { id: bad } });
     };
     const parked = () => by.run<readonly { event_id: string }[]>('projections', 'parked');
     await until(async () => (await parked()).some(({ event_id }) => event_id === bad));

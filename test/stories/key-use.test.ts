@@ -103,7 +103,7 @@ describe('what a key was used for', () => {
     const dates = [45, 3, 2].map((days) => dateOf(daysAgo(days)));
     const found = async () => {
       const { stdout } = await operator.run(`audit --key ${reading.keyId} --type KeyUsed`);
-      const lines = stdout.split('\n').filter((line) => line !== '');
+      const lines = stdout.split('\n').filter((line) => line.startsWith('{"id"'));
       return lines.map((line) => JSON.parse(line) as { data: Day; metadata: Record<string, unknown> });
     };
     await until(async () => (await found()).length === 3);

@@ -1,35 +1,26 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { EventFilter } from '../../audit/event-filter';
-import { eventFormats, eventLines, type EventFormat } from '../../audit/event-lines';
-import {
-  exportEvents,
-  trailerBuilder,
-  trailerLine,
-  type Conditions,
-  type ExportRange,
-  type Trailer,
-} from '../../audit/export';
+import { exportLines } from '../../audit/export';
 import { eventSchemas, operatorEventSchemas } from '../../domain/event-schemas';
 import { looksLikeKey, masked } from '../../domain/key-like';
 import { formatOf } from '../../event-log/codec';
-import type { Head, LoggedEvent, Position } from '../../event-log/event-log';
+import type { Head, Position } from '../../event-log/event-log';
 import { logWatch } from '../../event-log/log-watch';
 import type { LedgerLog } from '../../event-log/ledger-log';
+import { fault } from '../../fault';
 import { suggestionFor } from '../../nearest';
 import { bound, collected, mustBeInOrder, uuid, wholeNumber } from '../arguments';
+import { FAILED } from '../failure';
+import type { Io } from '../io';
+import { warn } from '../operator-session';
+import { counted, isOutputLost, notice, untilInterrupted, writeOut } from '../output';
+import { withProgress, type ProgressLine } from '../progress';
 import { mustBeReached, positionArgument, withConfiguredLog } from './arguments';
 import { checkCommand } from './check-command';
-import { accessCommand, historyCommand } from './history-commands';
-import { showCommand } from './show-command';
-import { FAILED } from '../failure';
-import { counted, notice, isOutputLost, untilInterrupted, writeOut } from '../output';
-import { fileOutput, type Output } from './file-output';
-import { warn } from '../operator-session';
-import { prettyLines } from './pretty-events';
-import { withProgress, type ProgressLine } from '../progress';
-import type { Io } from '../io';
+import { prettyLine } from './pretty-events';
 
 interface Options {
+  readonly event?: string;
   readonly tenant?: readonly string[];
   readonly type?: readonly string[];
   readonly actor?: string;
@@ -42,13 +33,12 @@ interface Options {
   readonly until?: string;
   readonly follow?: boolean;
   readonly limit?: number;
-  readonly format?: EventFormat | 'pretty';
-  readonly output?: string;
+  readonly format?: 'ndjson' | 'pretty';
 }
 
 const filterOf = (options: Options): EventFilter => {
-  const { tenant, type, actor, entity, operation, trace, key, since, until } = options;
-  return { tenants: tenant, types: type, actor, entity, operation, trace, key, since, until };
+  const { event, tenant, type, actor, entity, operation, trace, key, since, until } = options;
+  return { event, tenants: tenant, types: type, actor, entity, operation, trace, key, since, until };
 };
 
 const entity = (text: string): Options['entity'] => {
@@ -72,34 +62,16 @@ const oneOrMore = (text: string): number => {
 };
 
 /** The default on a TTY. */
-const isPretty = ({ stdout }: Io, { format, output }: Options): boolean =>
-  format === 'pretty' || (format === undefined && output === undefined && stdout.isTTY === true);
+const isPretty = ({ stdout }: Io, { format }: Options): boolean =>
+  format === 'pretty' || (format === undefined && stdout.isTTY === true);
 
 const supportsColor = ({ stdout, env }: Io): boolean => stdout.isTTY === true && !env['NO_COLOR'];
 
-const stdoutOutput = (io: Io, signal: AbortSignal): Output => ({
-  write: (bytes) => writeOut(io, bytes, signal),
-  // Masked only if it contains a key: with a masked condition it would describe another export.
-  finish: async (trailer) => void io.stderr.write(`${looksLikeKey(trailer) ? masked(trailer) : trailer}\n`),
-  abandon: async () => undefined,
-});
-
 /** Says where to resume later. Only `--follow` is meant to be interrupted. */
-const noticeEnd = (io: Io, { follow, output }: Options, upTo: Position | undefined): void => {
+const noticeEnd = (io: Io, { follow }: Options, upTo: Position | undefined): void => {
   if (follow !== true) io.exitCode = FAILED;
-  if (output !== undefined) return notice(io, `Interrupted: the file ${output} was not written.`);
   notice(io, upTo === undefined ? 'Nothing was read.' : `To continue: --after ${upTo}`);
 };
-
-const sentenceOf = ({ events, sha256 }: Trailer): string => `${counted(events, 'event')}, SHA-256 ${sha256}`;
-
-const conditionsOf = (options: Options): Conditions & ExportRange => ({
-  view: 'operator',
-  format: options.format === 'csv' ? 'csv' : 'ndjson',
-  filter: filterOf(options),
-  after: options.after,
-  limit: options.limit,
-});
 
 const noticeUnreadable = (io: Io, count: number): void => {
   if (count > 0)
@@ -128,44 +100,47 @@ const noticeDailySums = async (
 interface Observer {
   readonly line: ProgressLine;
   readonly signal: AbortSignal;
-  readonly onRead: (last: Head | undefined) => void;
+  readonly onRead: (last: Head) => void;
 }
 
-const headAt = (last: LoggedEvent | undefined): Head | undefined =>
-  last === undefined ? undefined : { position: last.position, eventId: last.id };
+/** Masked only if a condition contains a key: with a masked condition, a trailer describes another export. */
+const withoutKey = (trailer: string): string => (looksLikeKey(trailer) ? masked(trailer) : trailer);
 
-/** Exports until the end, the limit or an interruption. Returns the position reached. */
+/** Exports until the end, the limit or an interruption. Returns the number of events, and the position reached. */
 const run = async (
   io: Io,
   ledgerLog: LedgerLog,
   options: Options,
   upTo: Position | undefined,
-  output: Output,
   { line, signal, onRead }: Observer,
 ) => {
   const { log, streams } = ledgerLog;
-  const conditions = conditionsOf(options);
-  const total = upTo === undefined ? 0 : await log.distance(options.after, upTo);
-  const trail = trailerBuilder();
-  let [done, unreadable, position] = [0, 0, options.after];
-  const lines = isPretty(io, options)
-    ? prettyLines(ledgerLog, supportsColor(io))
-    : eventLines(conditions.format, streams);
-  const { follow = false } = options;
-  const exporting = { lines, follow, signal, onUnreadable: () => (unreadable += 1) };
-  for await (const chunk of exportEvents(ledgerLog, { ...conditions, upTo }, exporting, trail)) {
-    if (chunk.lines > 0) {
-      line.clear();
-      await output.write(chunk.bytes);
-    }
-    if (signal.aborted) break;
-    onRead(headAt(chunk.last));
-    done += chunk.read;
-    position = chunk.last?.position ?? position;
+  const { event, after, limit, follow = false } = options;
+  const total = upTo === undefined ? 0 : await log.distance(after, upTo);
+  let [done, events, unreadable, position] = [0, 0, 0, after];
+  const conditions = {
+    view: 'operator',
+    filter: filterOf(options),
+    after,
+    limit: event === undefined ? limit : 1,
+  } as const;
+  const exporting = {
+    prettyLine: isPretty(io, options) ? prettyLine(streams, supportsColor(io)) : undefined,
+    onUnreadable: () => (unreadable += 1),
+  };
+  const range = { after, upTo, follow, signal };
+  for await (const { lines, read, last } of exportLines(ledgerLog, conditions, range, exporting)) {
+    const text = lines.map((each) => `${each}\n`).join('');
+    if (text !== '') line.clear();
+    await writeOut(io, last === undefined ? withoutKey(text) : text, signal);
+    if (last === undefined || signal.aborted) break;
+    onRead({ position: last.position, eventId: last.id });
+    done += read;
+    events += lines.length;
+    ({ position } = last);
     if (!follow) line.showStep('reading', done, total);
   }
-  const extent = { log: await log.identity(), up_to: trail.isFull(conditions) ? position : upTo };
-  return { position, unreadable, trailer: trail.trailer(conditions, extent) };
+  return { position, events, unreadable };
 };
 
 /** Ends `--follow` if the log is rolled back or replaced. Otherwise it would wait forever, after printing events now gone. */
@@ -181,7 +156,7 @@ const watchLog = (io: Io, { log }: LedgerLog) => {
   watch.start();
   return {
     lost: lost.signal,
-    onRead: (read: Head | undefined): void => void (last = read ?? last),
+    onRead: (read: Head): void => void (last = read),
     stop: watch.stop,
   };
 };
@@ -193,37 +168,31 @@ const audit = (io: Io, options: Options): Promise<void> =>
     const watched = options.follow === true ? watchLog(io, ledgerLog) : undefined;
     const signal = watched === undefined ? interrupted : AbortSignal.any([interrupted, watched.lost]);
     const head = options.follow === true ? undefined : await ledgerLog.log.head();
-    const output = options.output === undefined ? stdoutOutput(io, signal) : await fileOutput(options.output);
     try {
       const onRead = watched?.onRead ?? (() => undefined);
-      const { position, unreadable, trailer } = await withProgress(io, 'Exporting:', (line) =>
-        run(io, ledgerLog, options, head?.position, output, { line, signal, onRead }),
+      const { position, events, unreadable } = await withProgress(io, 'Exporting:', (line) =>
+        run(io, ledgerLog, options, head?.position, { line, signal, onRead }),
       );
       noticeUnreadable(io, unreadable);
       await noticeDailySums(io, ledgerLog, options);
       watched?.lost.throwIfAborted();
-      if (signal.aborted || options.follow === true) {
-        await output.abandon();
-        return isOutputLost(signal) ? undefined : noticeEnd(io, options, position);
-      }
-      await output.finish(isPretty(io, options) ? sentenceOf(trailer) : trailerLine(trailer));
-    } catch (error) {
-      await output.abandon();
-      throw error;
+      if (signal.aborted) return isOutputLost(signal) ? undefined : noticeEnd(io, options, position);
+      if (options.event !== undefined && events === 0)
+        throw fault('event_not_found', `No event ${options.event} meets the conditions.`);
+      if (isPretty(io, options)) notice(io, counted(events, 'event'));
     } finally {
       watched?.stop();
     }
   });
 
 const HELP = `
-Events come from the event log itself, in its order, one per line: on a terminal readable, with what each update changed
+Events come from the event log itself, in its order, one per line: on a terminal readable, with what each decision changed
 (old → new), elsewhere NDJSON. Conditions combine with AND; --tenant and --type may be given several times.
 --key: events caused with this key, or about it. Reads make no events of their own: what a key was used for, reads
 included, is one event KeyUsed per UTC day, recorded after the day has ended, in logs of format 3 or newer. The first
 recorded day: audit --type KeyUsed --limit 1. Today: tenant-ledger key show. --since and --until compare the time of recording.
-The output ends with a trailer (the number of events, the first and last position, the SHA-256 of the lines): on stderr, or
-as the last line of the file. A file can be checked with: head -n -1 FILE | sha256sum, and against the log with
-tenant-ledger audit check FILE.`;
+The last line of NDJSON is a trailer: the conditions, the number of events and the SHA-256 of the lines before it. A file
+can be checked with: head -n -1 FILE | sha256sum, and against the log with tenant-ledger audit check FILE.`;
 
 export const auditCommand = (io: Io): Command =>
   new Command('audit')
@@ -233,6 +202,7 @@ export const auditCommand = (io: Io): Command =>
         (text, before?: readonly string[]) => collected(uuid(text), before),
       ),
     )
+    .option('--event <uuid>', 'only the event with this id', uuid)
     .option('--type <type>', 'only events of this type', eventTypes)
     .option('--actor <uuid>', 'only events caused by this Application or user', uuid)
     .option('--entity <type:id>', 'only events about this entity', entity)
@@ -246,20 +216,12 @@ export const auditCommand = (io: Io): Command =>
     )
     .option('--since <time>', 'only events recorded from this time on', bound)
     .option('--until <time>', 'only events recorded before this time', bound)
-    .addOption(
-      new Option('--follow', 'keep printing new events until interrupted').conflicts(['until', 'output']),
-    )
+    .addOption(new Option('--follow', 'keep printing new events until interrupted').conflicts('until'))
     .option('--limit <n>', 'stop after this many events', oneOrMore)
-    .addOption(new Option('--format <format>', 'output format').choices([...eventFormats, 'pretty']))
-    .option('--output <file>', 'write to a file that does not exist yet, with the trailer as its last line')
+    .addOption(new Option('--format <format>', 'output format').choices(['ndjson', 'pretty']))
     .addHelpText('after', HELP)
     .action((options: Options, command: Command) => {
       mustBeInOrder(options, command);
-      if (options.format === 'pretty' && options.output !== undefined)
-        command.error('error: --output needs the format ndjson or csv: only those can be checked');
       return audit(io, options);
     })
-    .addCommand(showCommand(io))
-    .addCommand(historyCommand(io))
-    .addCommand(accessCommand(io))
     .addCommand(checkCommand(io));

@@ -35,7 +35,7 @@ export const eventSchema: Schema = record(
     log: described(logSchema, 'Its row as `/logs` shows it. Absent: the event cannot be read.'),
     changes: described(
       listOf(change),
-      'What it replaced or ended, before and after; empty for other events. Absent: as with `log`.',
+      'What it replaced or ended, before and after, as recorded with it; empty for other events. Absent: as with `log`.',
     ),
   },
   ['actor', 'trace_id', 'key_id', 'log', 'changes'],
@@ -94,27 +94,17 @@ const trailer = record(
   {
     log: described(uuid, 'The identity of the log.'),
     view: described({ type: 'string', enum: ['tenant'] }, 'Positions are those that the Tenant sees.'),
-    version: described({ type: 'integer', format: 'int64', enum: [2] }, 'The version of the lines.'),
-    format: described({ type: 'string', enum: ['ndjson'] }, 'How the lines are written.'),
     filter: described(filter, 'The filters of the request.'),
     after: described(text, 'The position after which the stream began.', 'tenant:3'),
     limit: described(count, '`limit`', 100),
-    follow: described({ type: 'boolean' }, '`follow`; absent: false.'),
     up_to: described(revisions, 'The last revisions that the stream covers; absent: there are no events.'),
-    complete: described({ type: 'boolean' }, 'False: the limit ended it, and there may be more.'),
-    events: described(count, 'The number of events before it.', 1),
-    first_position: described(text, 'The position of the first of them.', 'tenant:4'),
-    last_position: described(
-      text,
-      'The position of the last of them: `after` of the next request.',
-      'tenant:4',
-    ),
+    events: described(count, 'The number of events before it. If it is the limit, there may be more.', 1),
     sha256: described(
       { type: 'string', pattern: '^[0-9a-f]{64}$' },
       'The SHA-256 of all lines before it, with their line feeds.',
     ),
   },
-  ['after', 'limit', 'follow', 'up_to', 'first_position', 'last_position'],
+  ['after', 'limit', 'up_to'],
 );
 
 const end = record(
@@ -142,14 +132,9 @@ const trailerExample = {
   trailer: {
     log: '77777777-8888-4777-8666-555555555555',
     view: 'tenant',
-    version: 2,
-    format: 'ndjson',
     filter: { tenants: ['11111111-2222-4333-8444-555555555555'] },
     up_to: { tenant: 4 },
-    complete: true,
     events: 1,
-    first_position: 'tenant:4',
-    last_position: 'tenant:4',
     sha256: hash('sha256', `${JSON.stringify(eventExample)}\n`),
   },
 };

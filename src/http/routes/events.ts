@@ -1,6 +1,6 @@
 import { eventStream } from '../../audit/event-stream';
 import type { EventFilter } from '../../audit/event-filter';
-import { eventViewWith } from '../../audit/event-views';
+import { tenantEvent } from '../../audit/event-views';
 import { findEvent, type EventSearch } from '../../audit/find-event';
 import { streamForms, type StreamFormName } from '../../audit/event-texts';
 import { findPlace, tenantPosition, type Place } from '../../audit/event-places';
@@ -186,9 +186,6 @@ export const getEvent = route({
             loadTimeout,
           );
     if (event === undefined) throw fault('event_not_found', 'This Tenant has no event with this id.');
-    const view = eventViewWith(ledgerLog.streams, (changed) =>
-      reading.changes(tenantId, changed, { deadline, gone: gone() }),
-    );
-    return ok(await view(event));
+    return ok(tenantEvent(event, ledgerLog.streams));
   },
 });
