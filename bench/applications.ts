@@ -150,7 +150,7 @@ const measure = async (server: Server, customers: Readonly<Record<string, Custom
 
 const main = async (): Promise<void> => {
   const root = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
-  const env = { RATE_LIMITS: 'off', DEMO: 'false', MAX_APPLICATIONS: String(APPLICATIONS + 10) };
+  const env = { RATE_LIMITS: 'off', DEMO: 'false' };
   try {
     const folder = join(root, 'data');
     const small = await makeCustomer(folder, 1, 0);

@@ -8,6 +8,8 @@ import type { EventLog, LoggedEvent, NewEvent } from '../src/event-log/event-log
 import { eventStoreDbEventLog } from '../src/event-log/eventstoredb/eventstoredb-event-log';
 import { streamNames } from '../src/event-log/streams';
 import { anEvent } from '../test/support/events';
+import { databaseUrl } from '../test/support/mongodb/database-url';
+import { mongodbServer } from './mongodb-server';
 import { MANY, measureByTurns, median, put, startService, stopAll, type Target } from './http-load';
 
 /**
@@ -91,12 +93,18 @@ const measureLatency = async (log: EventLog): Promise<void> => {
 /** `PUT /tenants/self` of a service on the event store, to compare with a bare append. With BASE, also of another build. */
 const measurePuts = async (url: string): Promise<void> => {
   const root = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
+  const mongo = await mongodbServer();
   const builds = [['this build', undefined] as const, ['BASE', process.env['BASE']] as const];
   const targets: [string, Target][] = [];
-  for (const [name, main] of builds) {
-    if (name === 'BASE' && main === undefined) continue;
-    const env = { EVENTSTORE_URL: url, STREAM_PREFIX: `bench-${randomUUID()}.` };
-    targets.push([name, await startService(root, env, main)]);
+  for (const [build, main] of builds) {
+    if (build === 'BASE' && main === undefined) continue;
+    const name = randomUUID();
+    const env = {
+      EVENTSTORE_URL: url,
+      STREAM_PREFIX: `bench-${name}.`,
+      MONGODB_URL: databaseUrl(mongo.url, name),
+    };
+    targets.push([build, await startService(root, env, main)]);
   }
   const loads = new Map(
     [1, MANY].flatMap((connections) =>
@@ -114,6 +122,7 @@ const measurePuts = async (url: string): Promise<void> => {
     }
   } finally {
     await stopAll(targets.map(([, target]) => target.server));
+    await mongo.close();
     rmSync(root, { recursive: true, force: true });
   }
 };

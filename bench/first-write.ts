@@ -70,7 +70,7 @@ const median = (times: readonly number[]): string =>
 
 const measure = async (where: string, events: number, url: string): Promise<void> => {
   const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
-  const configuration = readConfiguration({ DATA_DIR: folder, EVENTSTORE_URL: url });
+  const configuration = { ...readConfiguration({ DATA_DIR: folder }), EVENTSTORE_URL: url };
   const open = () => openApp(configuration, (what) => console.error(what));
   const app = await open();
   await fill(app, events);

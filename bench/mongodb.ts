@@ -9,8 +9,7 @@ import { rebuildInWorkers } from '../src/app/replay-workers';
 import { readConfiguration } from '../src/configuration';
 import { messageOf } from '../src/fault';
 import { databaseUrl } from '../test/support/mongodb/database-url';
-import { findMongod, HOW_TO_GET_IT } from '../test/support/mongodb/mongod';
-import { startReplicaSet } from '../test/support/mongodb/replica-set';
+import { mongodbServer } from './mongodb-server';
 import { appendFacts, seconds } from './facts';
 
 /**
@@ -57,7 +56,7 @@ const NO_SIZES: Sizes = { oplog: 0, rows: 1, data: 0, indexes: 0 };
 
 const measure = async ({ name, url, events }: Store, folder: string) => {
   const MONGODB_URL = url === '' ? '' : databaseUrl(url, folder);
-  const configuration = readConfiguration({ DATA_DIR: folder, MONGODB_URL });
+  const configuration = { ...readConfiguration({ DATA_DIR: folder }), MONGODB_URL };
   const app = await openApp(configuration, onError, { writing: writingThread(configuration, { onError }) });
   await appendFacts(app, events);
   const head = (await app.log.head())?.position ?? '';
@@ -93,12 +92,7 @@ const nothing = async (): Promise<void> => undefined;
 
 const openStores = async (): Promise<readonly Store[]> => {
   const sqlite = { name: 'SQLite', url: '', events: EVENTS, close: nothing };
-  const named = process.env['MONGODB_URL'] ?? '';
-  if (named !== '') return [sqlite, { name: 'MONGODB_URL', url: named, events: EVENTS, close: nothing }];
-  const mongod = await findMongod();
-  if (mongod === undefined) throw new Error(`There is no MongoDB to measure. ${HOW_TO_GET_IT}`);
-  const set = await startReplicaSet(mongod, 1);
-  return [sqlite, { name: 'MongoDB, a replica set of one', url: set.url, events: EVENTS, close: set.close }];
+  return [sqlite, { ...(await mongodbServer()), events: EVENTS }];
 };
 
 const main = async (): Promise<void> => {

@@ -77,45 +77,26 @@ export const settings = {
   }),
   DATA_DIR: setting({
     meaning:
-      'The folder of the event log (without `EVENTSTORE_URL`), the read models (without `MONGODB_URL`) and the snapshots. Several processes may share it. With both URLs set it is only a cache.',
+      'The folder of the event log, the read models and the snapshots. Several processes may share it. With `EVENTSTORE_URL` and `MONGODB_URL` it is only a cache.',
     fallback: './data',
     example: '/var/lib/tenant-ledger',
     read: matching(/^[^\0]+$/),
   }),
   EVENTSTORE_URL: setting({
     meaning:
-      'The connection string of the EventStoreDB or KurrentDB that holds the event log. Empty: the log is kept in `DATA_DIR`.',
+      'The connection string of the EventStoreDB or KurrentDB that holds the event log; `MONGODB_URL` is set with it. Empty: the log is kept in `DATA_DIR`.',
     fallback: '',
     example: 'esdb://user:password@node1:2113,node2:2113?tlsCAFile=/etc/ca.crt',
     secret: true,
     read: eventStoreOrEmpty,
   }),
-  EVENTSTORE_WAIT_SECONDS: setting({
-    meaning: 'How long to wait at startup for the event store to become reachable.',
-    fallback: '60',
-    example: '300',
-    read: wholeNumber(0, 3_600),
-  }),
   MONGODB_URL: setting({
     meaning:
-      'The connection string of the MongoDB that holds what instances share: the read models, the rate counters, the last uses of keys and the generated secret. Empty: they are kept in `DATA_DIR`, and the rate counters in memory.',
+      'The connection string of the MongoDB that holds what instances share: the read models, the rate counters and the generated secret; `EVENTSTORE_URL` is set with it. Empty: they are kept in `DATA_DIR`, and the rate counters in memory.',
     fallback: '',
     example: 'mongodb://user:password@node1:27017,node2:27017/tenant_ledger?replicaSet=rs0&tls=true',
     secret: true,
     read: mongoOrEmpty,
-  }),
-  MONGODB_WAIT_SECONDS: setting({
-    meaning: 'How long to wait at startup for MongoDB to become reachable.',
-    fallback: '60',
-    example: '300',
-    read: wholeNumber(0, 3_600),
-  }),
-  READS_WITHOUT_LOG_SECONDS: setting({
-    meaning:
-      'How long reads are served after the event log last answered. After that they are refused until it is back, because keys may have been revoked in the meantime.',
-    fallback: '300',
-    example: '60',
-    read: wholeNumber(0, 31_536_000),
   }),
   HEADER_PREFIX: setting({
     meaning: "The prefix of the service's own header names, as in `SVC-API-KEY`.",
@@ -136,38 +117,12 @@ export const settings = {
     example: 'https://api.example.com',
     read: urlOrEmpty,
   }),
-  BODY_LIMIT: setting({
-    meaning: 'The maximum size of a request body, in bytes.',
-    fallback: '65536',
-    example: '65536',
-    read: wholeNumber(1_024, 1_048_576),
-  }),
   CORS_ORIGINS: setting({
     meaning:
       'The origins whose pages may call the API from a browser, separated by commas; `*` allows all. Empty: none.',
     fallback: '',
     example: 'https://app.example.com,https://admin.example.com',
     read: (text) => (readOrigins(text) === undefined ? undefined : text),
-  }),
-  MAX_CONNECTIONS: setting({
-    meaning:
-      'The maximum number of connections to the API; further ones are closed at once. 0: as many as the limit on open files leaves, at most 10000.',
-    fallback: '0',
-    example: '2000',
-    read: wholeNumber(0, 1_000_000),
-  }),
-  MAX_APPLICATIONS: setting({
-    meaning: 'The maximum number of Applications per tenant.',
-    fallback: '1000',
-    example: '5000',
-    read: wholeNumber(1, 10_000),
-  }),
-  MAX_KEYS: setting({
-    meaning: 'The maximum number of keys per Application, not counting revoked and expired ones.',
-    fallback: '100',
-    example: '10',
-    // All keys of an Application can be replaced with one append, which is limited to 1 MiB.
-    read: wholeNumber(1, 500),
   }),
   RATE_LIMITS: setting({
     meaning:
@@ -206,9 +161,9 @@ export const settings = {
   }),
   DEMO: setting({
     meaning:
-      'Whether the first start creates a tenant with some demo facts and prints an API key: `true` or `false`.',
-    fallback: 'true',
-    example: 'false',
+      'Whether the first start creates a tenant with some demo facts and prints an API key: `true` or `false`. `npm start` sets it.',
+    fallback: 'false',
+    example: 'true',
     read: trueOrFalse,
   }),
   PORTAL: setting({
@@ -216,12 +171,6 @@ export const settings = {
     fallback: 'true',
     example: 'false',
     read: trueOrFalse,
-  }),
-  SHUTDOWN_SECONDS: setting({
-    meaning: 'How long to wait for requests in progress at shutdown.',
-    fallback: '10',
-    example: '30',
-    read: wholeNumber(0, 600),
   }),
   LOG_LEVEL: setting({
     meaning: `The minimum level of log lines: one of ${levels.join(', ')}.`,
@@ -241,6 +190,16 @@ export type Configuration = {
 
 export const settingNames = Object.keys(settings) as readonly SettingName[];
 
+const mustNameBothStoresOrNone = ({ EVENTSTORE_URL, MONGODB_URL }: Configuration): void => {
+  if ((EVENTSTORE_URL === '') === (MONGODB_URL === '')) return;
+  const [given, missing] =
+    EVENTSTORE_URL === '' ? ['MONGODB_URL', 'EVENTSTORE_URL'] : ['EVENTSTORE_URL', 'MONGODB_URL'];
+  throw fault(
+    'configuration_invalid',
+    `${given} is set, but ${missing} is not: set both for an event store and MongoDB, or neither for files in DATA_DIR.`,
+  );
+};
+
 /** An empty variable counts as unset, because compose files and shells often pass empty ones. */
 export const readConfiguration = (
   environment: Readonly<Record<string, string | undefined>>,
@@ -256,7 +215,9 @@ export const readConfiguration = (
       );
     return [name, value];
   });
-  return Object.fromEntries(entries) as Configuration;
+  const configuration = Object.fromEntries(entries) as Configuration;
+  mustNameBothStoresOrNone(configuration);
+  return configuration;
 };
 
 /** The names of our own headers, from the configured prefix. */

@@ -100,12 +100,12 @@ export const httpProblems = {
   too_many_applications: {
     status: 409,
     title: 'The tenant has reached its maximum number of Applications.',
-    meaning: 'Delete one that is no longer needed, or ask the operator to raise `MAX_APPLICATIONS`.',
+    meaning: 'Delete one that is no longer needed, or use another Tenant.',
   },
   too_many_keys: {
     status: 409,
     title: 'The Application has reached its maximum number of keys.',
-    meaning: 'Revoke one that is no longer needed, or ask the operator to raise `MAX_KEYS`.',
+    meaning: 'Revoke one that is no longer needed.',
   },
   upgrade_unfinished: {
     status: 409,

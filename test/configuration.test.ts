@@ -29,27 +29,6 @@ const ports: Samples = {
 
 const samples: Readonly<Record<SettingName, Samples>> = {
   HOST: hosts,
-  MAX_CONNECTIONS: {
-    good: [
-      ['0', 0],
-      ['1000000', 1_000_000],
-    ],
-    bad: ['1000001', '-1', 'many'],
-  },
-  MAX_APPLICATIONS: {
-    good: [
-      ['1', 1],
-      ['10000', 10_000],
-    ],
-    bad: ['0', '10001', '-1', 'many'],
-  },
-  MAX_KEYS: {
-    good: [
-      ['1', 1],
-      ['500', 500],
-    ],
-    bad: ['0', '501', '-1', 'many'],
-  },
   OPS_HOST: hosts,
   PORT: ports,
   OPS_PORT: ports,
@@ -67,33 +46,12 @@ const samples: Readonly<Record<SettingName, Samples>> = {
     ],
     bad: ['http://127.0.0.1:2113', 'esdb://', 'esdb:127.0.0.1', 'esdb://a b', 'here'],
   },
-  EVENTSTORE_WAIT_SECONDS: {
-    good: [
-      ['0', 0],
-      ['3600', 3_600],
-    ],
-    bad: ['3601', '-1', '60s'],
-  },
   MONGODB_URL: {
     good: [
       ['mongodb://127.0.0.1:27017', 'mongodb://127.0.0.1:27017'],
       ['mongodb+srv://user:secret@db.example.com/ledger', 'mongodb+srv://user:secret@db.example.com/ledger'],
     ],
     bad: ['http://127.0.0.1:27017', 'mongodb://', 'mongodb:127.0.0.1', 'mongodb://a b', 'here'],
-  },
-  MONGODB_WAIT_SECONDS: {
-    good: [
-      ['0', 0],
-      ['3600', 3_600],
-    ],
-    bad: ['3601', '-1', '60s'],
-  },
-  READS_WITHOUT_LOG_SECONDS: {
-    good: [
-      ['0', 0],
-      ['300', 300],
-    ],
-    bad: ['-1', '1.5', '5m'],
   },
   SECRET: {
     good: [['x'.repeat(32), 'x'.repeat(32)]],
@@ -138,13 +96,6 @@ const samples: Readonly<Record<SettingName, Samples>> = {
       ['http://localhost:8080/base/', 'http://localhost:8080/base'],
     ],
     bad: ['api.example.com', 'ftp://x', 'https://', 'https://a b', 'https://a?b=c', 'https://a#b'],
-  },
-  BODY_LIMIT: {
-    good: [
-      ['1024', 1_024],
-      ['1048576', 1_048_576],
-    ],
-    bad: ['1023', '1048577', '64k', '-1', '1.5'],
   },
   RATE_LIMITS: {
     good: ['off', 'global=off', 'global=1', 'global=5/1/2', 'portal=off,global=1000000000/3600/3600'].map(
@@ -202,13 +153,6 @@ const samples: Readonly<Record<SettingName, Samples>> = {
     ],
     bad: ['me', A_UUID.slice(1), `{${A_UUID}}`, `${A_UUID} `],
   },
-  SHUTDOWN_SECONDS: {
-    good: [
-      ['0', 0],
-      ['600', 600],
-    ],
-    bad: ['601', '-1', '10s', '0.5'],
-  },
   LOG_LEVEL: {
     good: [
       ['trace', 'trace'],
@@ -230,26 +174,18 @@ describe('the configuration', () => {
       OPS_PORT: 8_081,
       DATA_DIR: './data',
       EVENTSTORE_URL: '',
-      EVENTSTORE_WAIT_SECONDS: 60,
       MONGODB_URL: '',
-      MONGODB_WAIT_SECONDS: 60,
       HEADER_PREFIX: 'SVC',
       STREAM_PREFIX: '',
       PUBLIC_URL: '',
-      MAX_APPLICATIONS: 1_000,
-      MAX_CONNECTIONS: 0,
-      MAX_KEYS: 100,
-      BODY_LIMIT: 65_536,
       RATE_LIMITS: '',
       CORS_ORIGINS: '',
       TRUSTED_PROXIES: 0,
       OPERATOR_ID: '00000000-0000-0000-0000-000000000000',
       SECRET: '',
       RECORD_CLIENTS: true,
-      DEMO: true,
+      DEMO: false,
       PORTAL: true,
-      SHUTDOWN_SECONDS: 10,
-      READS_WITHOUT_LOG_SECONDS: 300,
       LOG_LEVEL: 'info',
     };
     expect(readConfiguration({})).toEqual(defaults);
@@ -257,12 +193,27 @@ describe('the configuration', () => {
     expect(readConfiguration(empty)).toEqual(defaults);
   });
 
+  /** Both stores are named, or neither. */
+  const besides = (name: SettingName): Partial<Record<SettingName, string>> => {
+    if (name === 'EVENTSTORE_URL') return { MONGODB_URL: settings.MONGODB_URL.example };
+    return name === 'MONGODB_URL' ? { EVENTSTORE_URL: settings.EVENTSTORE_URL.example } : {};
+  };
+
   it.each(settingNames)('gives a valid example of %s', (name) => {
-    expect(() => readConfiguration({ [name]: settings[name].example })).not.toThrow();
+    expect(() => readConfiguration({ [name]: settings[name].example, ...besides(name) })).not.toThrow();
   });
 
   it.each(each(({ good }) => good))('accepts %s=%j', (name, [text, value]) => {
-    expect(readConfiguration({ [name]: text })[name]).toBe(value);
+    expect(readConfiguration({ [name]: text, ...besides(name) })[name]).toBe(value);
+  });
+
+  it.each([
+    ['EVENTSTORE_URL', 'MONGODB_URL'],
+    ['MONGODB_URL', 'EVENTSTORE_URL'],
+  ] as const)('refuses %s without %s', (given, missing) => {
+    expect(() => readConfiguration({ [given]: settings[given].example })).toThrow(
+      `${given} is set, but ${missing} is not: set both for an event store and MongoDB, or neither for files in DATA_DIR.`,
+    );
   });
 
   it.each(each(({ bad }) => bad))('refuses %s=%j', (name, text) => {
@@ -276,7 +227,7 @@ describe('the configuration', () => {
   it.each([
     ['serve', { PORT: 'http' }],
     ['serve', { OPERATOR_ID: 'me' }],
-    ['tenant list', { BODY_LIMIT: '64k' }],
+    ['tenant list', { PORTAL: 'yes' }],
     ['config', { LOG_LEVEL: 'loud' }],
   ])('that is invalid ends %s with one sentence', async (line, wrong) => {
     const [name] = Object.keys(wrong) as [SettingName];

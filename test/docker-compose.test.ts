@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { readConfiguration, settingNames, settings } from '../src/configuration';
+import { TIMES } from '../src/times';
 
 /** Not every machine has a container engine: this checks what can be checked without one. */
 const ROOT = join(__dirname, '..', '..');
@@ -17,7 +18,7 @@ interface Container {
   readonly build?: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly ports?: readonly string[];
-  readonly volumes: readonly string[];
+  readonly volumes?: readonly string[];
   readonly networks: readonly string[];
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
   readonly healthcheck?: { readonly test: readonly string[] };
@@ -39,7 +40,10 @@ const compose = parse(COMPOSE, (_, value) => withDefault(value), {
   strict: true,
   uniqueKeys: true,
 }) as Compose;
-const { service, kurrentdb } = compose.services as { service: Container; kurrentdb: Container };
+const { service, kurrentdb, mongodb } = compose.services as Record<
+  'service' | 'kurrentdb' | 'mongodb',
+  Container
+>;
 
 interface Instruction {
   readonly name: string;
@@ -66,7 +70,7 @@ const imageEnvironment = Object.fromEntries(
 );
 
 const volumeAt = (container: Container, path: string): string | undefined =>
-  container.volumes.find((volume) => volume.endsWith(`:${path}`))?.split(':')[0];
+  container.volumes?.find((volume) => volume.endsWith(`:${path}`))?.split(':')[0];
 
 describe('docker-compose.yml', () => {
   it('sets only variables that the service has, to valid values', () => {
@@ -93,10 +97,16 @@ describe('docker-compose.yml', () => {
     expect(COMPOSE).not.toMatch(/network_mode|privileged:|docker\.sock/);
   });
 
-  it('keeps the event store on an internal network that the service shares', () => {
+  it('keeps the stores on an internal network that the service shares', () => {
     const { hostname, port } = new URL(service.environment['EVENTSTORE_URL'] ?? '');
     expect([hostname, port]).toEqual(['kurrentdb', '2113']);
-    expect(kurrentdb.networks).toEqual(['inside']);
+    const mongo = new URL(service.environment['MONGODB_URL'] ?? '');
+    expect([mongo.hostname, mongo.port, mongo.searchParams.get('replicaSet')]).toEqual([
+      'mongodb',
+      '27017',
+      'rs0',
+    ]);
+    for (const store of [kurrentdb, mongodb]) expect(store.networks).toEqual(['inside']);
     expect(compose.networks['inside']?.internal).toBe(true);
     expect(service.networks).toEqual(expect.arrayContaining(['inside', 'outside']));
     expect(compose.networks['outside']?.internal).toBeUndefined();
@@ -104,30 +114,31 @@ describe('docker-compose.yml', () => {
 
   it('names an exact release of every image', () => {
     expect(kurrentdb.image).toMatch(/^docker\.kurrent\.io\/kurrent-lts\/kurrentdb:[0-9]+\.[0-9]+\.[0-9]+$/);
+    expect(mongodb.image).toMatch(/^mongo:[0-9]+\.[0-9]+\.[0-9]+$/);
     expect(service.build).toBe('.');
   });
 
   it('waits for the health of every container', () => {
-    expect(service.depends_on).toEqual({ kurrentdb: { condition: 'service_healthy' } });
+    const condition = 'service_healthy';
+    expect(service.depends_on).toEqual({ kurrentdb: { condition }, mongodb: { condition } });
+    expect(mongodb.healthcheck?.test.slice(0, 2)).toEqual(['CMD', 'mongosh']);
     expect(kurrentdb.healthcheck?.test).toEqual(expect.arrayContaining(['CMD', 'curl', '--fail']));
     expect(kurrentdb.healthcheck?.test.at(-1)).toBe('http://localhost:2113/health/live');
     expect(inLast('HEALTHCHECK')).not.toBe('');
   });
 
   it('keeps data in named volumes, and declares exactly those it uses', () => {
-    expect(volumeAt(service, imageEnvironment['DATA_DIR'] ?? '')).toBe('service-data');
+    expect(volumeAt(mongodb, '/data/db')).toBe('mongodb-data');
     expect(volumeAt(kurrentdb, '/var/lib/kurrentdb')).toBe('kurrentdb-data');
     const all = Object.values(compose.services);
-    const used = new Set(all.flatMap(({ volumes }) => volumes.map((volume) => volume.split(':')[0])));
+    const used = new Set(all.flatMap(({ volumes = [] }) => volumes.map((volume) => volume.split(':')[0])));
     expect(used).toEqual(new Set(Object.keys(compose.volumes)));
     const networks = new Set(all.flatMap((container) => container.networks));
     expect(networks).toEqual(new Set(Object.keys(compose.networks)));
   });
 
   it('gives the service time to finish requests in progress', () => {
-    expect(parseInt(service.stop_grace_period, 10)).toBeGreaterThan(
-      Number(settings.SHUTDOWN_SECONDS.fallback),
-    );
+    expect(parseInt(service.stop_grace_period, 10) * 1_000).toBeGreaterThan(TIMES.shutdownMs);
   });
 
   it('is documented: every variable, and how to run the older release', () => {

@@ -18,7 +18,7 @@ import { startStandIn } from './support/event-store/stand-in';
 import { freshFolder } from './support/folders';
 import { filesWith } from './support/found-text';
 import { ask, type ApiResponse } from './support/http';
-import { logOf } from './support/log-under-test';
+import { clustered, storesOf } from './support/profile';
 import { nobody } from './support/nobody';
 import { ownTimeMs } from './support/own-time';
 import { operatorAt } from './support/operator';
@@ -47,7 +47,7 @@ const OPERATOR = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
 
 /** A command as printed at the start, without npx, which would look for the package first. */
 const asPrinted = (line: string): Promise<string> =>
-  shell(line.replace('npx tenant-ledger', `node '${PROGRAM}'`), logOf(folderIn(line)));
+  shell(line.replace('npx tenant-ledger', `node '${PROGRAM}'`), storesOf(folderIn(line)));
 
 /** Quoted for a shell, or not. */
 const folderIn = (line: string): string =>
@@ -183,7 +183,7 @@ describe('a first start with DEMO=false', () => {
   it('shows no password, and no URL without its password, which would override the right one', async () => {
     const store = await startStandIn();
     const EVENTSTORE_URL = store.url.replace('//', '//admin:s3cret@');
-    const service = await startService({ DEMO: 'false', EVENTSTORE_URL });
+    const service = await startService({ ...clustered(EVENTSTORE_URL), DEMO: 'false' });
     expect(service.stdout()).not.toMatch(/s3cret|EVENTSTORE_URL=/);
     expect(service.stdout()).toContain(
       'Set EVENTSTORE_URL for them as for this server: with its password, it is not shown.',

@@ -51,39 +51,34 @@ export interface Stores extends LedgerLog {
   close(): Promise<void>;
 }
 
+/** Short, because somebody is waiting at a terminal. A server waits for its stores as long as it takes. */
+const COMMAND_WAIT_MS = 5_000;
+
 const openMongo = async (
-  { MONGODB_URL, MONGODB_WAIT_SECONDS }: Configuration,
-  report: Report,
+  { MONGODB_URL }: Configuration,
+  { use, report }: Pick<StoreOptions, 'use' | 'report'>,
 ): Promise<MongoConnection | undefined> =>
-  MONGODB_URL === ''
-    ? undefined
-    : mongoConnection(MONGODB_URL, { waitMs: MONGODB_WAIT_SECONDS * 1_000, onError: report });
+  MONGODB_URL === '' ? undefined : mongoConnection(MONGODB_URL, { waitMs: waitMsOf(use), onError: report });
 
 /** Read models without a log belong to another one, so no log is created next to them. */
-const noLogHere = (configuration: Configuration): Fault => {
-  const { DATA_DIR, MONGODB_URL, STREAM_PREFIX } = configuration;
-  const [where, settings, otherwise] =
-    MONGODB_URL === ''
-      ? [`the data folder ${DATA_DIR}`, '', 'move the folder of the read models away']
-      : [readModelStoreOf(configuration), 'MONGODB_URL, ', 'name another database in MONGODB_URL'];
-  return fault(
+const noLogHere = (configuration: Configuration): Fault =>
+  fault(
     'read_models_of_another_log',
-    `There is no log with STREAM_PREFIX="${STREAM_PREFIX}" in ${storeOf(configuration)}, but ${where} has read models of one. Check EVENTSTORE_URL, ${settings}STREAM_PREFIX and DATA_DIR. If a new log is meant, ${otherwise} and start again.`,
+    `There is no log with STREAM_PREFIX="${configuration.STREAM_PREFIX}" in ${storeOf(configuration)}, but ${readModelStoreOf(configuration)} has read models of one. Check EVENTSTORE_URL, MONGODB_URL and STREAM_PREFIX. If a new log is meant, name another database in MONGODB_URL and start again.`,
     { isFinal: true },
   );
-};
 
 /** The client library of the event store is large, so it is loaded only when used. */
 const eventStoreLog = (
   url: string,
   streams: Streams,
-  waitSeconds: number,
+  waitMs: number,
   report: Report,
   creation: { readonly missingFault?: Fault | undefined; readonly format?: number },
 ): Promise<EventLog> => {
   const { eventStoreDbEventLog } =
     require('../event-log/eventstoredb/eventstoredb-event-log') as typeof import('../event-log/eventstoredb/eventstoredb-event-log');
-  return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onError: report, ...creation });
+  return eventStoreDbEventLog(url, streams, { waitMs, onError: report, ...creation });
 };
 
 /** What writes to the files of each store. */
@@ -107,6 +102,8 @@ export const writersOf = ({
 /** What the stores are opened for. */
 export type StoreUse = 'server' | 'worker' | 'command';
 
+const waitMsOf = (use: StoreUse): number => (use === 'server' ? Infinity : COMMAND_WAIT_MS);
+
 interface StoreOptions {
   readonly use: StoreUse;
   readonly report: Report;
@@ -126,10 +123,9 @@ const openLogOf = (
   streams: Streams,
   { use, report, missingFault, writers }: StoreOptions,
 ): Promise<EventLog> => {
-  const { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS, MONGODB_URL } = configuration;
+  const { DATA_DIR, EVENTSTORE_URL } = configuration;
   if (EVENTSTORE_URL !== '')
-    return eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, report, { missingFault });
-  if (missingFault !== undefined && MONGODB_URL !== '' && !existsSync(logPath(DATA_DIR))) throw missingFault;
+    return eventStoreLog(EVENTSTORE_URL, streams, waitMsOf(use), report, { missingFault });
   return sqliteEventLog(DATA_DIR, streams, {
     opening: openingOf(use, missingFault !== undefined),
     ...(writers === undefined ? {} : { appender: () => writers.log }),
@@ -140,7 +136,7 @@ export const openStores = (configuration: Configuration, options: StoreOptions):
   openAll(async (closeLater) => {
     const { DATA_DIR, STREAM_PREFIX } = configuration;
     const streams = streamNames(STREAM_PREFIX);
-    const mongo = await openMongo(configuration, options.report);
+    const mongo = await openMongo(configuration, options);
     if (mongo !== undefined) closeLater(mongo);
     const hasReadModels =
       mongo === undefined ? holdsReadModelFiles(DATA_DIR) : await holdsReadModels(mongo.db, mongo.place);
@@ -219,9 +215,6 @@ export const probeLog = async (
   await probeWriteLock(log, streams.operator());
 };
 
-/** Short, because somebody is waiting at a terminal. */
-const WAIT_SECONDS = 5;
-
 /**
  * Opens an event log by its address, without the rest of the app. A source must exist; a target is created if missing, in
  * the newest format unless another is given.
@@ -240,7 +233,7 @@ export const openLog = async (
       { isFinal: true },
     );
     const missingFault = role === 'source' ? notFound : undefined;
-    return eventStoreLog(address, streams, WAIT_SECONDS, report, { missingFault, format });
+    return eventStoreLog(address, streams, COMMAND_WAIT_MS, report, { missingFault, format });
   }
   const folder = folderOf(address);
   if (folder === undefined || folder === '')

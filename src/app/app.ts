@@ -16,6 +16,7 @@ import { ledger, type Ledger } from '../ledger/ledger';
 import { furthestCheckpoint } from '../projecting/live-generations';
 import { openProjecting, type Projecting } from '../projecting/projecting';
 import type { ReplayDependencies } from '../projecting/rebuild';
+import { TIMES, type Times } from '../times';
 import { programVersion } from '../version';
 import {
   openMainThreadStores,
@@ -85,7 +86,7 @@ const appendsOf = (watch: LogWatch, { measured = unchanged }: AppOptions): Event
 
 const openParts = (configuration: Configuration, report: Report, options: AppOptions): Promise<App> =>
   openAll(async (closeLater) => {
-    const { writing, createsData = true, onLost = () => undefined } = options;
+    const { writing, createsData = true, times = TIMES, onLost = () => undefined } = options;
     if (writing !== undefined) closeLater(writing);
     const missingFault =
       createsData || configuration.EVENTSTORE_URL === '' ? undefined : noLogFound(configuration);
@@ -120,10 +121,9 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
         log: watch.log,
         streams,
         applications: () => projecting.reader('applications'),
-        withoutLogMs: configuration.READS_WITHOUT_LOG_SECONDS * 1_000,
+        withoutLogMs: times.readsWithoutLogMs,
       }),
     );
-    const quotas = { applications: configuration.MAX_APPLICATIONS, liveKeys: configuration.MAX_KEYS };
     const folds = cachedFolds(log, snapshots, streams);
     return {
       log: appending,
@@ -132,7 +132,7 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
       software: () => softwareOf(stores),
       access,
       keyUses,
-      ledger: ledger({ log: appending, folds, streams, keys, quotas }),
+      ledger: ledger({ log: appending, folds, streams, keys }),
       projecting,
       streams,
       replay,
@@ -150,6 +150,7 @@ export interface AppOptions {
   readonly measured?: ((log: EventLog) => EventLog) | undefined;
   /** Called once the log is certain to be rolled back. The process must end: commands do when they next look. */
   readonly onLost?: (reason: Fault) => void;
+  readonly times?: Times;
   /** False: fails if there is no log. */
   readonly createsData?: boolean;
 }

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import type { Configuration } from '../configuration';
 
 /** A probe, a scraper and a few operators. */
 export const OPERATIONS_CONNECTIONS = 32;
@@ -21,8 +20,7 @@ const openFilesLimit = (): number => {
 };
 
 /** As configured, or as many as the limit on open files leaves beside the files and the operations listener. */
-export const connectionLimit = (configuration: Pick<Configuration, 'MAX_CONNECTIONS'>): number => {
-  if (configuration.MAX_CONNECTIONS > 0) return configuration.MAX_CONNECTIONS;
+export const connectionLimit = (): number => {
   const files = openFilesLimit();
   return Math.min(MAX_CONNECTIONS, Math.floor(Math.max(files - KEPT_FILES, files / 2)));
 };

@@ -120,16 +120,15 @@ export const noLogFound = (configuration: Configuration): Fault =>
 /**
  * The same for the data folder. Read models without a log pass this check: opening the log reports them.
  */
-export const mustHoldData = ({ DATA_DIR, EVENTSTORE_URL, MONGODB_URL }: Configuration): void => {
+export const mustHoldData = ({ DATA_DIR, EVENTSTORE_URL }: Configuration): void => {
+  if (EVENTSTORE_URL !== '') return;
   const folder = resolve(DATA_DIR);
-  const isEmbedded = EVENTSTORE_URL === '';
-  if (!isEmbedded && MONGODB_URL !== '') return;
   mustBeReadable(folder);
-  if (existsSync(isEmbedded ? logPath(folder) : join(folder, 'secret')) || holdsReadModelFiles(folder))
-    return;
-  if (isEmbedded) findLog(logPath(folder));
-  const what = isEmbedded ? 'There is no event log' : 'No service has kept its read models';
-  throw notFound(`${what} in the folder ${folder}. Name the folder of your service with DATA_DIR=PATH`);
+  if (existsSync(logPath(folder)) || holdsReadModelFiles(folder)) return;
+  findLog(logPath(folder));
+  throw notFound(
+    `There is no event log in the folder ${folder}. Name the folder of your service with DATA_DIR=PATH`,
+  );
 };
 
 /** With less free space no database can be created, and SQLite often reports only "disk I/O error". */

@@ -18,6 +18,7 @@ import { portal } from '../portal/portal';
 import type { ParkedTenant } from '../projecting/parked-tenants';
 import { cachingReader } from '../read-models/caching-reader';
 import { condition, type Condition } from '../async/condition';
+import { TIMES, type Times } from '../times';
 import { programVersion } from '../version';
 import type { Serving } from './adapters';
 import { openApp, type App } from './app';
@@ -40,6 +41,7 @@ const MAX_LOOK_MS = 1_000;
 
 interface Running {
   readonly configuration: Configuration;
+  readonly times: Times;
   readonly logger: Logger;
   readonly listeners: Listener[];
   /** Ends event streams, which otherwise last until the client disconnects. */
@@ -71,7 +73,7 @@ const acceptFailures = (logger: Logger) => {
     );
 };
 
-const TOO_MANY = 'A connection was refused. Raise MAX_CONNECTIONS, or the limit of open files.';
+const TOO_MANY = 'A connection was refused. Raise the limit of open files.';
 
 /** Most starts take less: then the first reads wait for it. A longer one is answered with its progress. */
 const BRIEF_START_MS = 2_000;
@@ -99,7 +101,6 @@ const openLimits = (server: Running, limiterOf: Serving['limiterOf']): RateLimit
 const settingsOf = (configuration: Configuration): ApiDependencies['settings'] => ({
   headers: headerNames(configuration.HEADER_PREFIX),
   publicUrl: configuration.PUBLIC_URL,
-  bodyLimit: configuration.BODY_LIMIT,
   corsOrigins: readOrigins(configuration.CORS_ORIGINS) ?? [],
   recordsClients: configuration.RECORD_CLIENTS,
   trustedProxies: configuration.TRUSTED_PROXIES,
@@ -141,7 +142,7 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
   const dependencies = apiDependencies(server, app, await app.openServing());
   const { HOST: host, PORT: port } = configuration;
   const { publicUrl, headers } = dependencies.settings;
-  const maxConnections = connectionLimit(configuration);
+  const maxConnections = connectionLimit();
   const report = reporter(logger);
   const handle = api(dependencies).callback();
   return openListener((request, response) => void handle(request, response), {
@@ -202,6 +203,7 @@ const openAppOf = async (server: Running): Promise<App> => {
     writing,
     measured: server.metrics.measured,
     onLost: server.onLost,
+    times: server.times,
   });
   await compiling;
   server.app = app;
@@ -279,8 +281,7 @@ const start = async (server: Running): Promise<Started | undefined> => {
 const stop = async (server: Running, reason?: Fault): Promise<void> => {
   server.phase = 'stopping';
   server.stopping.abort(reason);
-  const withinMs = server.configuration.SHUTDOWN_SECONDS * 1_000;
-  await Promise.all(server.listeners.map((listener) => listener.close(withinMs)));
+  await Promise.all(server.listeners.map((listener) => listener.close(server.times.shutdownMs)));
   await server.firstBuilds?.catch(() => undefined);
   await server.reading.close();
   await server.keyUse?.close();
@@ -299,9 +300,11 @@ export const makeServer = (
   configuration: Configuration,
   logger: Logger,
   onLost: (reason: Fault) => void,
+  times: Times = TIMES,
 ): Server => {
   const server: Running = {
     configuration,
+    times,
     logger,
     listeners: [],
     stopping: new AbortController(),

@@ -2,7 +2,7 @@ import { monotonicMs, pause, RETRY_MS } from './clock';
 import { fault, type Fault } from '../fault';
 
 export interface WaitingForStore {
-  /** How long a start waits for the server to become reachable. */
+  /** How long to wait for the server to become reachable. Infinity: as long as it takes. */
   readonly waitMs: number;
   /** Called with failures that are retried. */
   readonly onError: (what: string, error: unknown) => void;
@@ -27,13 +27,12 @@ export const whenReachable = async <T>(
   store: AwaitedStore,
   { waitMs, onError }: WaitingForStore,
 ): Promise<T> => {
-  const seconds = Math.round(waitMs / 1_000);
   const end = monotonicMs() + waitMs;
   let reportedAt = -Infinity;
   const report = (error: unknown): void => {
     if (monotonicMs() - reportedAt < REPORT_EVERY_MS) return;
     reportedAt = monotonicMs();
-    onError(`Waiting for ${store.name}, ${seconds} s at most.`, error);
+    onError(`Waiting for ${store.name}.`, error);
   };
   const retried = async (): Promise<T> => {
     for (;;)
@@ -43,7 +42,7 @@ export const whenReachable = async <T>(
         const final = store.final(error);
         if (final !== undefined) throw final;
         const left = end - monotonicMs();
-        if (left <= 0) throw store.late(seconds, error);
+        if (left <= 0) throw store.late(Math.round(waitMs / 1_000), error);
         report(error);
         await pause(Math.min(RETRY_MS, left));
       }

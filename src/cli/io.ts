@@ -1,3 +1,5 @@
+import type { Times } from '../times';
+
 interface Output extends NodeJS.WritableStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -15,6 +17,8 @@ export interface Io {
   readonly stderr: Output;
   /** The exit code of the command once it has ended. */
   exitCode?: number | string | null | undefined;
+  /** Those of a test are shorter. */
+  readonly times?: Times;
   umask(mask: number): unknown;
   /** Exits at once, whatever is still running. */
   exit(code: number): void;

@@ -52,6 +52,7 @@ const serve = (io: Io) => async (): Promise<void> => {
     configuration,
     logger,
     endOnLostLog(io, logger, (reason) => server.stop(reason)),
+    io.times,
   );
   stopOnSignals(io, logger, () => server.stop());
   const started = await server.start();

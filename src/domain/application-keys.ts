@@ -7,6 +7,7 @@ import { refusal } from './refusal';
 import {
   mustBeActive,
   mustHave,
+  QUOTAS,
   type ActiveTenant,
   type Application,
   type Decide,
@@ -46,9 +47,9 @@ export const keyAdded = (
 const mustHoldPermissionsOf = (context: DecisionContext, application: Application): void =>
   mustHoldAll(context, effectivePermissions(application), 'A new key of this Application');
 
-const mustHaveRoom = ({ quotas }: DecisionContext, live: number): void => {
-  if (live < quotas.liveKeys) return;
-  const limit = `An Application can have at most ${quotas.liveKeys} keys, not counting revoked and expired ones.`;
+const mustHaveRoom = (live: number): void => {
+  if (live < QUOTAS.liveKeys) return;
+  const limit = `An Application can have at most ${QUOTAS.liveKeys} keys, not counting revoked and expired ones.`;
   throw refusal('too_many_keys', `${limit} Revoke one first.`);
 };
 
@@ -58,7 +59,7 @@ export const addKey =
     const tenant = mustBeActive(now);
     const application = mustHave(tenant, applicationId);
     mustHoldPermissionsOf(context, application);
-    mustHaveRoom(context, liveKeysOf(tenant, application, context.at).length);
+    mustHaveRoom(liveKeysOf(tenant, application, context.at).length);
     return [keyAdded(tenant, applicationId, key, context)];
   };
 
@@ -82,7 +83,7 @@ export const regenerateKey =
     const application = mustHave(tenant, applicationId);
     mustHoldPermissionsOf(context, application);
     const live = liveKeysOf(tenant, application, context.at);
-    mustHaveRoom(context, graceSeconds === 0 ? 0 : live.length);
+    mustHaveRoom(graceSeconds === 0 ? 0 : live.length);
     const endsAt =
       graceSeconds === 0 ? undefined : new Date(Date.parse(context.at) + graceSeconds * 1_000).toISOString();
     return [

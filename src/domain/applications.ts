@@ -9,6 +9,7 @@ import { refusal } from './refusal';
 import {
   mustBeActive,
   mustHave,
+  QUOTAS,
   type ActiveTenant,
   type Application,
   type Decide,
@@ -51,7 +52,6 @@ export const createApplication =
   (input: NewApplication): Decide =>
   (now, context) => {
     const tenant = mustBeActive(now);
-    const { quotas } = context;
     mustBeName(input.name);
     mustBeAssignable(input.permissions, input.type);
     mustHoldAll(context, input.permissions, 'Granting this');
@@ -60,10 +60,10 @@ export const createApplication =
         'application_exists',
         `Application ${input.applicationId} already exists, or did before it was deleted.`,
       );
-    if (tenant.applications.size >= quotas.applications)
+    if (tenant.applications.size >= QUOTAS.applications)
       throw refusal(
         'too_many_applications',
-        `A tenant can have at most ${quotas.applications} Applications.`,
+        `A tenant can have at most ${QUOTAS.applications} Applications.`,
       );
     const { applicationId, name, type: applicationType, key } = input;
     const created: TenantEvent = {

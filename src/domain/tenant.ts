@@ -40,18 +40,17 @@ export type Requester =
   { readonly kind: 'operator' } | { readonly kind: 'application'; readonly application: KeyHolder };
 
 /** How much a tenant may have. */
-export interface Quotas {
-  readonly applications: number;
+export const QUOTAS = {
+  applications: 1_000,
   /** Per Application, neither revoked nor expired. */
-  readonly liveKeys: number;
-}
+  liveKeys: 100,
+};
 
 /** What a decision may depend on besides the state of the tenant. */
 export interface DecisionContext {
   readonly requester: Requester;
   /** When it was requested, ISO 8601. */
   readonly at: string;
-  readonly quotas: Quotas;
 }
 
 /** Decides which events follow from the current state of the tenant, or throws a Refusal. */

@@ -26,7 +26,6 @@ export interface ApiDependencies {
 export interface ApiSettings {
   readonly headers: HeaderNames;
   readonly publicUrl: string;
-  readonly bodyLimit: number;
   /** The origins whose pages may call the API from a browser: `*` for all, empty for none. */
   readonly corsOrigins: readonly string[];
   /** Whether events record the client that caused them. */

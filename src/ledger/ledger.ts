@@ -3,14 +3,7 @@ import { keyRefused, mustHold } from '../domain/authority';
 import { changesOf } from '../domain/changes';
 import type { Actor, Caused, Recorded, TenantEvent } from '../domain/events';
 import { isRefusal } from '../domain/refusal';
-import {
-  mustBeActive,
-  type ActiveTenant,
-  type Requester,
-  type Quotas,
-  type Decide,
-  type Tenant,
-} from '../domain/tenant';
+import { mustBeActive, type ActiveTenant, type Requester, type Decide, type Tenant } from '../domain/tenant';
 import { evolve } from '../domain/tenant-folding';
 import { encode } from '../event-log/codec';
 import { logFault, type NewEvent, type Position } from '../event-log/event-log';
@@ -89,12 +82,11 @@ const planFor = async (
   known: KnownTenant,
   command: Command,
 ): Promise<Plan> => {
-  const { quotas } = dependencies;
   const { tenant } = known.fold;
   const { tenantId, caller, permission, idempotency, at } = command;
   const decide = (requester: Requester): readonly TenantEvent[] => {
     mustMeet(command, tenant);
-    return command.decide(tenant, { requester, at, quotas });
+    return command.decide(tenant, { requester, at });
   };
   if (caller.kind === 'operator')
     return { kind: 'append', actor: caller.actor, events: decide({ kind: 'operator' }) };
@@ -118,7 +110,6 @@ const planFor = async (
 interface LedgerDependencies extends LedgerLog {
   readonly folds: Folds;
   readonly keys: KeyRecords;
-  readonly quotas: Quotas;
 }
 
 /** The events for the log, each with what it changes in the state that those before it leave. */

@@ -134,7 +134,7 @@ const requests = (secret: string, settings: ApiSettings) => {
     apiKey: settings.headers.apiKey,
     cookieOf,
     cookieOfRequest: (ctx: ApiContext) => cookieFor(ctx, settings),
-    readBody: bodyReader(settings),
+    readBody: bodyReader(),
     keyOf: (ctx: ApiContext): string | undefined => keyIn(ctx.cookies.get(cookieFor(ctx, settings).name)),
   };
 };

@@ -17,9 +17,9 @@ import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
 import type { Reader } from '../../src/read-models/read-models';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
-import { QUOTAS, OWNER } from '../support/given';
+import { OWNER } from '../support/given';
 import { byOperator, soon } from '../support/ledgers';
-import { openAppIn } from '../support/log-under-test';
+import { openAppIn } from '../support/profile';
 import { refusedWith, deferred, until } from '../support/waiting';
 
 const opened: { close(): Promise<void> }[] = [];
@@ -99,7 +99,7 @@ const harnessFor = async (options: { around?: (log: EventLog) => EventLog; witho
   );
   const snapshots = closing(sqliteSnapshots(folder, await here.log.identity(), () => undefined));
   const folds = cachedFolds({ ...here.log, ...log }, snapshots, here.streams);
-  const own = ledger({ log: here.log, folds, streams: here.streams, keys, quotas: QUOTAS });
+  const own = ledger({ log: here.log, folds, streams: here.streams, keys });
   const check = {
     forReading: (key: PresentedKey) => outcomeOf(own.identify(key, 400)),
     forWriting: (key: PresentedKey) => outcomeOf(own.identify({ ...key, isWrite: true }, 0)),

@@ -10,7 +10,7 @@ import { fault } from '../../src/fault';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { OWNER } from '../support/given';
-import { openAppIn } from '../support/log-under-test';
+import { openAppIn } from '../support/profile';
 import { until } from '../support/waiting';
 
 const APPLICATION = randomUUID();

@@ -11,7 +11,7 @@ describe('the age of the last backup', () => {
   ])('is unknown while the data folder cannot be read: %s', (_, url) => {
     const folder = join(freshFolder(), 'loop');
     symlinkSync(folder, folder);
-    const configuration = readConfiguration({ DATA_DIR: folder, EVENTSTORE_URL: url });
+    const configuration = { ...readConfiguration({ DATA_DIR: folder }), EVENTSTORE_URL: url };
     expect(backupAgeSeconds(configuration)).toBeUndefined();
   });
 });

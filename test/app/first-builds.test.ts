@@ -12,10 +12,10 @@ const EVENTS = 10_000;
 
 const openOn = async (
   events: number,
-  env: Readonly<Record<string, string>> = {},
+  stores: Partial<Configuration> = {},
 ): Promise<{ configuration: Configuration; app: App }> => {
   const DATA_DIR = await fillLargeLog(freshFolder(), events);
-  const configuration = readConfiguration({ ...env, DATA_DIR });
+  const configuration = { ...readConfiguration({ DATA_DIR }), ...stores };
   const app = await openApp(configuration, () => undefined);
   closeAfterwards(app.close);
   return { configuration, app };

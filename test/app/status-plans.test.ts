@@ -6,10 +6,8 @@ import { ledgerStatus } from '../../src/app/status';
 import * as database from '../../src/sqlite/database';
 import type { Database } from '../../src/sqlite/database';
 import { freshFolder } from '../support/folders';
-import { openAppIn, SQLITE_LOG, SQLITE_READ_MODELS } from '../support/log-under-test';
+import { EMBEDDED, openAppIn } from '../support/profile';
 import { operatorAt } from '../support/operator';
-
-const STORES = { ...SQLITE_LOG, ...SQLITE_READ_MODELS };
 
 interface Asked {
   readonly path: string;
@@ -77,15 +75,15 @@ const scansOf = ({ path, sql }: Asked): readonly string[] => {
 describe('the cost of asking for the state', () => {
   const folder = freshFolder();
   beforeAll(async () => {
-    await operatorAt(folder, STORES).json('tenant create --name Acme');
+    await operatorAt(folder, EMBEDDED).json('tenant create --name Acme');
   });
 
   it.each<[string, () => Promise<unknown>]>([
-    ['doctor', () => diagnose({ DATA_DIR: folder, ...STORES })],
+    ['doctor', () => diagnose({ DATA_DIR: folder, ...EMBEDDED })],
     [
       'status and /readyz',
       async () => {
-        const app = await openAppIn(folder, STORES);
+        const app = await openAppIn(folder, EMBEDDED);
         await ledgerStatus(app);
         await app.close();
       },
@@ -93,7 +91,7 @@ describe('the cost of asking for the state', () => {
     [
       '/metrics',
       async () => {
-        const app = await openAppIn(folder, STORES);
+        const app = await openAppIn(folder, EMBEDDED);
         const dependencies = { app: () => app, isReady: () => true, folder, backupAge: () => undefined };
         await makeMetrics({
           ...dependencies,

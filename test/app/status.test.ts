@@ -1,7 +1,7 @@
 import type { App } from '../../src/app/app';
 import { checkBriefly, ledgerStatus } from '../../src/app/status';
 import { freshFolder } from '../support/folders';
-import { openAppIn } from '../support/log-under-test';
+import { openAppIn } from '../support/profile';
 import { operatorAt } from '../support/operator';
 
 describe('a time-limited check for unreadable tenants', () => {

@@ -10,7 +10,7 @@ import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { fillBusyLog } from '../support/busy-log';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
-import { openLogIn } from '../support/log-under-test';
+import { openLogIn } from '../support/profile';
 import { seed, seeded } from '../support/property';
 
 const EVENTS = 120;

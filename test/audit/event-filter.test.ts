@@ -3,7 +3,7 @@ import { findEvents, type EventFilter } from '../../src/audit/event-filter';
 import type { NewEvent } from '../../src/event-log/event-log';
 import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { freshFolder } from '../support/folders';
-import { openLogIn } from '../support/log-under-test';
+import { openLogIn } from '../support/profile';
 
 const [ONE, OTHER, APPLICATION, KEY, ACTOR] = [
   randomUUID(),

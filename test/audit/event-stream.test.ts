@@ -8,7 +8,7 @@ import { logFault, type EventLog } from '../../src/event-log/event-log';
 import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { anEvent, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
-import { openLogIn } from '../support/log-under-test';
+import { openLogIn } from '../support/profile';
 import { until } from '../support/waiting';
 
 /** The thread that reads is this one; the protocol is the same. */

@@ -5,7 +5,7 @@ import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { STREAMS } from '../../src/read-models/read-models';
 import { eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
-import { openLogIn } from '../support/log-under-test';
+import { openLogIn } from '../support/profile';
 
 const EVENTS = 20_000;
 /** One append. */

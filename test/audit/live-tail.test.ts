@@ -5,7 +5,7 @@ import type { EventLog, ReadFrom } from '../../src/event-log/event-log';
 import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
-import { openLogIn } from '../support/log-under-test';
+import { openLogIn } from '../support/profile';
 import { until } from '../support/waiting';
 
 const FOLLOWERS = 200;

@@ -5,7 +5,7 @@ import type { TenantEvent } from '../../src/domain/events';
 import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
-import { openLogIn } from '../support/log-under-test';
+import { openLogIn } from '../support/profile';
 
 const [APPLICATION, KEY, OTHER_KEY, OWNER] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
 const settings = { fingerprintTokens: false, deduplicateTokens: false };

@@ -4,7 +4,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
-import { logOf } from '../support/log-under-test';
+import { storesOf } from '../support/profile';
 import { operatorAt } from '../support/operator';
 import { startCommand } from '../support/service';
 import { until } from '../support/waiting';
@@ -19,7 +19,7 @@ const { folder } = operator;
 /** Runs the command on a terminal of its own and types the answer once the prompt is there. */
 const runOnTerminal = async (line: string, answer: string) => {
   const child = spawn('script', ['-qec', `'${process.execPath}' '${MAIN}' ${line}`, '/dev/null'], {
-    env: { PATH: process.env['PATH'] ?? '', DATA_DIR: folder, ...logOf(folder) },
+    env: { PATH: process.env['PATH'] ?? '', DATA_DIR: folder, ...storesOf(folder) },
   });
   let output = '';
   child.stdout.on('data', (chunk: Buffer) => {

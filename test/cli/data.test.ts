@@ -8,7 +8,7 @@ import { projectingLease } from '../../src/projecting/lease';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
-import { logOf } from '../support/log-under-test';
+import { EMBEDDED, storesOf } from '../support/profile';
 import { eventsIn, operatorAt } from '../support/operator';
 import { commandProcess, loggedBy, serviceProcess, startService } from '../support/service';
 
@@ -88,9 +88,6 @@ describe('a command on a folder without data', () => {
     'projections prune',
     `projections set-aside ${A_UUID} --reason why`,
   ];
-  /** With an event store only the read models are in the folder; the store is not even asked. */
-  const nowhere = { EVENTSTORE_URL: 'esdb://127.0.0.1:1?tls=false', EVENTSTORE_WAIT_SECONDS: '0' };
-
   it.each([
     ['none', () => join(freshFolder(), 'not', 'there')],
     ['an empty one', freshFolder],
@@ -105,14 +102,12 @@ describe('a command on a folder without data', () => {
   ])('says where it looked and how to name another folder, and creates nothing: %s', async (_, choose) => {
     const folder = choose();
     const before = existsSync(folder) ? readdirSync(folder) : undefined;
-    for (const env of [{ EVENTSTORE_URL: '' }, nowhere]) {
-      const ended = await operatorAt(folder, env).runAll(lines);
-      for (const [at, { code, stdout, stderr }] of ended.entries()) {
-        expect({ line: lines[at], code, stdout }).toEqual({ line: lines[at], code: 1, stdout: '' });
-        expect(stderr).toMatch(/^tenant-ledger: [^\n]+ \[data_not_found\]\n$/);
-        for (const text of [` in the folder ${folder}.`, 'DATA_DIR=', 'tenant-ledger tenant create'])
-          expect(stderr).toContain(text);
-      }
+    const ended = await operatorAt(folder, EMBEDDED).runAll(lines);
+    for (const [at, { code, stdout, stderr }] of ended.entries()) {
+      expect({ line: lines[at], code, stdout }).toEqual({ line: lines[at], code: 1, stdout: '' });
+      expect(stderr).toMatch(/^tenant-ledger: [^\n]+ \[data_not_found\]\n$/);
+      for (const text of [` in the folder ${folder}.`, 'DATA_DIR=', 'tenant-ledger tenant create'])
+        expect(stderr).toContain(text);
     }
     expect(existsSync(folder) ? readdirSync(folder) : undefined).toEqual(before);
   });
@@ -162,7 +157,7 @@ describe('output that cannot be written', () => {
   const toFull = (line: string) => {
     const full = openSync('/dev/full', 'w');
     const { status, stderr } = spawnSync(process.execPath, [MAIN, ...line.split(' ')], {
-      env: { DATA_DIR: folder, ...logOf(folder) },
+      env: { DATA_DIR: folder, ...storesOf(folder) },
       stdio: ['ignore', full, 'pipe'],
       encoding: 'utf8',
     });

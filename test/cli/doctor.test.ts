@@ -105,7 +105,7 @@ describe('tenant-ledger doctor', () => {
         service.folder,
         {
           EVENTSTORE_URL: 'esdb://127.0.0.1:1?tls=true&tlsCAFile=/nowhere/ca.crt',
-          EVENTSTORE_WAIT_SECONDS: '1',
+          MONGODB_URL: 'mongodb://127.0.0.1:1/x',
         },
       ],
       { check: 'certificate', fix: expect.stringContaining('tlsCAFile') },

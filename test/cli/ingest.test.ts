@@ -9,7 +9,9 @@ import { aFact, countedUsage, manyFacts, textOf, type Fact } from '../support/fa
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
+import { describeMongodb } from '../support/mongodb/databases';
 import { eventsIn, operatorAt, type Operator } from '../support/operator';
+import { clustered } from '../support/profile';
 import { seed, seeded } from '../support/property';
 import { readingsOf } from '../support/readings';
 import {
@@ -216,15 +218,15 @@ describe('ingest without a server', () => {
   });
 });
 
-describe('ingest into an event store', () => {
+describeMongodb('ingest into an event store', () => {
   let store: StandIn;
   beforeAll(async () => {
     store = await startStandIn();
   });
   afterAll(() => store.stop());
 
-  it(seeded('can run twice at the same time, with read models of their own'), async () => {
-    const env = { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'twice.' };
+  it(seeded('can run twice at the same time'), async () => {
+    const env = clustered(store.url, undefined, 'twice.');
     const operators = [operatorAt(freshFolder(), env), operatorAt(freshFolder(), env)];
     const tenants = await Promise.all(
       operators.map((operator) => operator.json('tenant create --name Twice')),
@@ -238,13 +240,13 @@ describe('ingest into an event store', () => {
   });
 });
 
-describe('ingest while the event store is away', () => {
+describeMongodb('ingest while the event store is away', () => {
   let store: StandIn;
   let env: Record<string, string>;
   let tenantId = '';
   beforeEach(async () => {
     store = await startStandIn();
-    env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder() };
+    env = { ...clustered(store.url, undefined, ''), DATA_DIR: freshFolder() };
     const { tenant_id = '' } = await operatorAt(env['DATA_DIR']!, env).json('tenant create --name Away');
     tenantId = tenant_id;
   });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { freshFolder } from '../support/folders';
-import { openAppIn } from '../support/log-under-test';
+import { openAppIn } from '../support/profile';
 import { operatorAt } from '../support/operator';
 
 const APPLICATIONS = 600;

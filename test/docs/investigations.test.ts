@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { appendToEnd } from '../../src/event-log/append-to-end';
 import { freshFolder } from '../support/folders';
-import { logOf, openLogIn } from '../support/log-under-test';
+import { storesOf, openLogIn } from '../support/profile';
 import { operatorAt } from '../support/operator';
 import { command, startService, type Service } from '../support/service';
 import { shellWords } from '../support/shell-words';
@@ -97,7 +97,7 @@ describe('docs/investigations.md', () => {
     const env = {
       PATH: `${bin}:${process.env['PATH']}`,
       DATA_DIR: service.folder,
-      ...logOf(service.folder),
+      ...storesOf(service.folder),
       ...ids,
     };
     const { stdout } = await run('sh', ['-c', line], { env, cwd: folder });

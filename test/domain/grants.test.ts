@@ -2,8 +2,8 @@ import { addKey, regenerateKey, revokeKey } from '../../src/domain/application-k
 import { createApplication, deleteApplication, updateApplication } from '../../src/domain/applications';
 import type { TenantEvent } from '../../src/domain/events';
 import { permissions, permissionsOf, type ApplicationType } from '../../src/domain/permissions';
-import type { Quotas, Decide, DecisionContext } from '../../src/domain/tenant';
-import { QUOTAS, given, minute } from '../support/given';
+import { QUOTAS, type Decide, type DecisionContext } from '../../src/domain/tenant';
+import { given, minute } from '../support/given';
 import { created } from '../support/histories';
 
 const id = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
@@ -25,13 +25,12 @@ const keyAdded = (keyId: string, applicationId: string, n: number, expiresAt?: s
 });
 
 /** A decision requested by the Application SELF, which holds these permissions, with its key. */
-const by = (held: readonly string[], quotas: Quotas = QUOTAS): DecisionContext => ({
+const by = (held: readonly string[]): DecisionContext => ({
   requester: {
     kind: 'application',
     application: { id: SELF, type: 'management', permissions: held },
   },
   at: minute(30),
-  quotas,
 });
 
 /** SELF holds the first permissions, OTHER the second; each has one key. */
@@ -174,34 +173,42 @@ describe('an Application that manages itself', () => {
 });
 
 describe('limits', () => {
-  const few: Quotas = { applications: 2, liveKeys: 2 };
+  /** So many events, each with a number of its own. */
+  const many = (count: number, event: (n: number) => TenantEvent): readonly TenantEvent[] =>
+    Array.from({ length: count }, (_, i) => event(1_000 + i));
 
   it('apply to Applications, and one more is possible after a deletion', () => {
-    given(...two(all, []))
-      .when(creation([]), by(all, few))
+    const full = [...two(all, []), ...many(QUOTAS.applications - 2, (n) => applicationCreated(id(n), []))];
+    given(...full)
+      .when(creation([]), by(all))
       .thenRefuses('too_many_applications');
-    given(...two(all, []), { type: 'ApplicationDeleted', data: { applicationId: OTHER } })
-      .when(creation([]), by(all, few))
+    given(...full, { type: 'ApplicationDeleted', data: { applicationId: OTHER } })
+      .when(creation([]), by(all))
       .then(applicationCreated2([], 'management'), keyAdded(NEW_KEY, NEW, 3));
   });
 
   it('apply to keys that are neither revoked nor expired', () => {
-    const full = [...two(all, []), keyAdded(id(14), OTHER, 4, minute(31))];
+    const more = many(QUOTAS.liveKeys - 1, (n) => keyAdded(id(n), OTHER, n, minute(31)));
+    const full = [...two(all, []), ...more];
     given(...full)
-      .when(addKey(OTHER, key), by(all, few))
+      .when(addKey(OTHER, key), by(all))
       .thenRefuses('too_many_keys');
     given(...full)
-      .when(regenerateKey(OTHER, key, 10), by(all, few))
+      .when(regenerateKey(OTHER, key, 10), by(all))
       .thenRefuses('too_many_keys');
     given(...full, revoked(OTHER_KEY, OTHER))
-      .when(addKey(OTHER, key), by(all, few))
+      .when(addKey(OTHER, key), by(all))
       .then(keyAdded(NEW_KEY, OTHER, 3));
     given(...full)
-      .when(addKey(OTHER, key), { ...by(all, few), at: minute(31) })
+      .when(addKey(OTHER, key), { ...by(all), at: minute(31) })
       .then(keyAdded(NEW_KEY, OTHER, 3));
     given(...full)
-      .when(regenerateKey(OTHER, key, 0), by(all, few))
-      .then(revoked(OTHER_KEY, OTHER), revoked(id(14), OTHER), keyAdded(NEW_KEY, OTHER, 3));
+      .when(regenerateKey(OTHER, key, 0), by(all))
+      .then(
+        revoked(OTHER_KEY, OTHER),
+        ...many(QUOTAS.liveKeys - 1, (n) => revoked(id(n), OTHER)),
+        keyAdded(NEW_KEY, OTHER, 3),
+      );
   });
 });
 

@@ -8,7 +8,7 @@ import { closeAfterwards } from '../support/closing';
 import { startStandIn } from '../support/event-store/stand-in';
 import { eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
-import { openAppIn } from '../support/log-under-test';
+import { clustered, EMBEDDED, openAppIn } from '../support/profile';
 import { openForWriting } from '../../src/sqlite/database';
 import { passTime } from '../support/pass-time';
 import { refusedWith, until } from '../support/waiting';
@@ -158,7 +158,7 @@ describe.each(['SQLite', 'the event store'])(
       const folder = freshFolder();
       const store = kind === 'SQLite' ? undefined : await startStandIn();
       if (store !== undefined) closeAfterwards(() => store.stop());
-      const env = store === undefined ? {} : { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' };
+      const env = store === undefined ? EMBEDDED : clustered(store.url);
       const app = await openAppIn(folder, env);
       closeAfterwards(() => app.close());
       await app.projecting.start();

@@ -35,7 +35,7 @@ describe('with few file descriptors, more connections than there is room for', (
     expect({ max, open }).toEqual({ max: FILES / 2, open: FILES / 2 });
     await until(() => sockets.filter(({ closed }) => closed).length === SOCKETS - max);
     expect(found(await scrape(service), 'tenant_ledger_http_connections_refused_total')).toBe(SOCKETS - max);
-    expect(service.stderr()).toContain('MAX_CONNECTIONS');
+    expect(service.stderr()).toContain('Raise the limit of open files.');
 
     for (const socket of sockets) socket.destroy();
     await until(async () => {

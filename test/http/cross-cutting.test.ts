@@ -190,7 +190,7 @@ describe('settings', () => {
   const traceHeader = 'ACME-TRACE-ID';
   let service: Service;
   beforeAll(async () => {
-    const settings = { HEADER_PREFIX: 'ACME', PUBLIC_URL: `${PUBLIC_URL}/`, BODY_LIMIT: '1024' };
+    const settings = { HEADER_PREFIX: 'ACME', PUBLIC_URL: `${PUBLIC_URL}/` };
     service = await startService(settings);
   });
 
@@ -225,17 +225,17 @@ describe('settings', () => {
     expect(service.stdout()).toContain(`ACME-API-KEY: ${service.key}`);
   });
 
-  it('BODY_LIMIT limits the body', async () => {
+  it('a body has at most 64 KiB', async () => {
     const put = (pad: number) =>
       ask(`${service.url}/tenants/self`, {
         method: 'PUT',
         headers: { 'ACME-API-KEY': service.key },
         body: `{"name":"A"}${' '.repeat(pad)}`,
       });
-    expect((await put(1_024 - 12)).status).toBe(200);
-    const refused = await put(1_025 - 12);
+    expect((await put(65_536 - 12)).status).toBe(200);
+    const refused = await put(65_537 - 12);
     const type = `${PUBLIC_URL}/problems/body_too_large`;
     expectProblem(refused, { status: 413, code: 'body_too_large', type, traceHeader });
-    expect(refused.json.detail).toContain('1024');
+    expect(refused.json.detail).toContain('65536');
   });
 });

@@ -7,7 +7,7 @@ import { fileOf as fileOfFacts } from '../support/fact-file';
 import { aFact } from '../support/facts';
 import { ask } from '../support/http';
 import { fillStream } from '../support/ledgers';
-import { openLogIn } from '../support/log-under-test';
+import { openLogIn } from '../support/profile';
 import { found, scrape } from '../support/metrics';
 import { operatorAt } from '../support/operator';
 import { expectProblem } from '../support/problem';

@@ -4,7 +4,9 @@ import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { isNotTheApi } from '../support/described';
 import { ask, type ApiResponse } from '../support/http';
+import { describeMongodb } from '../support/mongodb/databases';
 import { expectProblem } from '../support/problem';
+import { clustered } from '../support/profile';
 import {
   command,
   commandJson,
@@ -34,7 +36,7 @@ const rename = (service: Service, key: string, name: string): Promise<ApiRespons
 
 const ready = (service: Service): Promise<ApiResponse> => ask(`${service.operationsUrl}/readyz`);
 
-describe('a tenant whose stream was removed from the event store', () => {
+describeMongodb('a tenant whose stream was removed from the event store', () => {
   const removals: readonly [string, (store: StandIn, stream: string) => void][] = [
     ['tombstoned', (store, stream) => store.log.tombstone(stream)],
     ['deleted', (store, stream) => store.log.softDelete(stream)],
@@ -46,7 +48,7 @@ describe('a tenant whose stream was removed from the event store', () => {
   let store: StandIn;
   let service: Service;
   let other = '';
-  const env = () => ({ EVENTSTORE_URL: store.url, STREAM_PREFIX: PREFIX, DATA_DIR: folder });
+  const env = () => ({ ...clustered(store.url, folder), DATA_DIR: folder });
   const operator = (...args: readonly string[]) => command(args, env());
   const made = (...args: readonly string[]) => commandJson(args, env());
   const newTenant = async (name: string): Promise<string> =>
@@ -101,13 +103,15 @@ describe('a tenant whose stream was removed from the event store', () => {
   });
 });
 
-describe('an operator of a running service whose event log is in an event store', () => {
+describeMongodb('an operator of a running service whose event log is in an event store', () => {
   const urlOf = ({ url }: StandIn): string => url.replace('esdb://', 'esdb://admin:topsecret@');
   let store: StandIn;
   let service: Service;
+  let env: Readonly<Record<string, string>>;
   beforeAll(async () => {
     store = await startStandIn();
-    service = await startService({ EVENTSTORE_URL: urlOf(store), STREAM_PREFIX: PREFIX });
+    env = { ...clustered(urlOf(store)), DATA_DIR: freshFolder() };
+    service = await startService(env);
   });
   afterAll(async () => {
     await service.stop();
@@ -118,7 +122,6 @@ describe('an operator of a running service whose event log is in an event store'
     const shown = `esdb://127.0.0.1:${store.port}`;
     expect(loggedBy(service, '"msg":"ready"')).toMatchObject([{ store: shown }]);
     expect((await ready(service)).json.log).toMatchObject({ store: shown });
-    const env = { EVENTSTORE_URL: urlOf(store), STREAM_PREFIX: PREFIX, DATA_DIR: service.folder };
     const status = await command(['status'], env);
     expect(status.stdout).toMatch(new RegExp(`^store: +${shown}\n`));
     const config = await command(['config'], env);
@@ -173,11 +176,11 @@ describe('an operator of a running service whose event log is in an event store'
   });
 });
 
-describe('an operator whose event log is in an event store', () => {
+describeMongodb('an operator whose event log is in an event store', () => {
   it('sees that the server is alive and what it waits for while the store is down', async () => {
     const store = await aStore();
     await store.kill();
-    const env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder(), PORT: '0', OPS_PORT: '0' };
+    const env = { ...clustered(store.url), DATA_DIR: freshFolder(), PORT: '0', OPS_PORT: '0' };
     const OPS_PORT = String(20_000 + (process.pid % 20_000));
     const { stdout, signal, exited } = startCommand(['serve'], { ...env, OPS_PORT });
     const operations = `http://127.0.0.1:${OPS_PORT}`;
@@ -187,7 +190,10 @@ describe('an operator whose event log is in an event store', () => {
     await until(async () => (await asked('/livez'))?.status === 200);
     expect(await asked('/readyz')).toMatchObject({
       status: 503,
-      json: { status: 'starting', waiting_for: `the event log esdb://127.0.0.1:${store.port}` },
+      json: {
+        status: 'starting',
+        waiting_for: expect.stringContaining(`the event log esdb://127.0.0.1:${store.port}`),
+      },
     });
     await store.restart();
     await until(async () => (await asked('/readyz'))?.status === 200);
@@ -199,7 +205,7 @@ describe('an operator whose event log is in an event store', () => {
   it('can stop a server that is still waiting for the store', async () => {
     const store = await aStore();
     await store.kill();
-    const env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder(), PORT: '0', OPS_PORT: '0' };
+    const env = { ...clustered(store.url), DATA_DIR: freshFolder(), PORT: '0', OPS_PORT: '0' };
     // In the process of the tests it would go on waiting: nothing but the end of the process ends that.
     const child = spawnProgram(['serve'], env);
     const closed = once(child, 'close');
@@ -213,11 +219,9 @@ describe('an operator whose event log is in an event store', () => {
   it('is told after two seconds what a command is waiting for', async () => {
     const store = await aStore();
     store.gate.freeze();
-    const env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder() };
+    const env = { ...clustered(store.url), DATA_DIR: freshFolder() };
     const { stderr, done } = startCommand(['tenant', 'create', '--name', 'Acme'], env);
-    await until(() =>
-      stderr().includes(`Waiting for the event store at 127.0.0.1:${store.port}, 60 s at most.`),
-    );
+    await until(() => stderr().includes(`Waiting for the event store at 127.0.0.1:${store.port}.`));
     store.gate.thaw();
     expect(await done).toBe(0);
   });
@@ -225,14 +229,14 @@ describe('an operator whose event log is in an event store', () => {
   it('who uses the wrong prefix gets an error, and nothing is created', async () => {
     const store = await aStore();
     const folder = freshFolder();
-    const env = { EVENTSTORE_URL: store.url, STREAM_PREFIX: PREFIX, DATA_DIR: folder };
+    const env = { ...clustered(store.url), DATA_DIR: folder };
     expect((await command(['tenant', 'create', '--name', 'Acme'], env)).code).toBe(0);
     const [records, files] = [store.log.records.length, readdirSync(folder).toSorted()];
     for (const args of [['status'], ['serve'], ['tenant', 'create', '--name', 'Misplaced']]) {
       const ended = await command(args, { ...env, STREAM_PREFIX: 'other.', PORT: '0', OPS_PORT: '0' });
       expect(ended.code).toBe(1);
       expect(ended.stderr).toMatch(
-        /STREAM_PREFIX="other\.".*Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR\..*move the folder.*\[read_models_of_another_log\]/,
+        /STREAM_PREFIX="other\.".*Check EVENTSTORE_URL, MONGODB_URL and STREAM_PREFIX\..*\[read_models_of_another_log\]/,
       );
     }
     expect(store.log.records).toHaveLength(records);

@@ -1,17 +1,22 @@
 import { spawnSync } from 'node:child_process';
+import { TIMES } from '../../src/times';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { ask, type ApiResponse } from '../support/http';
+import { describeMongodb } from '../support/mongodb/databases';
 import { operatorAt } from '../support/operator';
-import { serviceProcess, type Service } from '../support/service';
+import { clustered } from '../support/profile';
+import { serviceProcess, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-describe('a server whose event log is in an event store', () => {
+describeMongodb('a server whose event log is in an event store', () => {
   let store: StandIn;
   let service: Service;
+  let env: ReturnType<typeof clustered>;
   beforeAll(async () => {
     store = await startStandIn();
-    service = await serviceProcess({ EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' });
+    env = clustered(store.url);
+    service = await serviceProcess(env);
   });
   afterAll(async () => {
     expect(await service.stop()).toBe(0);
@@ -58,7 +63,7 @@ describe('a server whose event log is in an event store', () => {
     expect((await read()).json.name).toBe('Acme');
     const logs = await ask(`${service.url}/logs?size=1`, { key: service.key });
     expect(logs.json).toMatchObject({ data: [{ message: 'Tenant updated' }] });
-    const operator = operatorAt(service.folder, { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' });
+    const operator = operatorAt(service.folder, env);
     expect(await operator.json('tenant list')).toHaveLength(1);
     expect((await operator.run('projections verify')).code).toBe(0);
   });
@@ -78,10 +83,10 @@ describe('a server whose event log is in an event store', () => {
   });
 });
 
-describe('a server that may read for one second without its log', () => {
+describeMongodb('a server that may read for one second without its log', () => {
   it('does so, then refuses reads until the log is back', async () => {
     const store = await startStandIn();
-    const service = await serviceProcess({ EVENTSTORE_URL: store.url, READS_WITHOUT_LOG_SECONDS: '1' });
+    const service = await startService(clustered(store.url), { ...TIMES, readsWithoutLogMs: 1_000 });
     const read = () => ask(`${service.url}/tenants/self`, { key: service.key });
     expect((await read()).status).toBe(200);
     await store.kill();

@@ -5,7 +5,7 @@ import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { following } from '../support/following';
 import { ask, type ApiResponse } from '../support/http';
-import { SQLITE_LOG } from '../support/log-under-test';
+import { clustered, EMBEDDED } from '../support/profile';
 import { found, scrape } from '../support/metrics';
 import { command, loggedBy, serviceProcess, startCommand, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -28,7 +28,7 @@ const inStandIn = async (): Promise<Place> => {
   let before = 0;
   const data = Buffer.from('{}');
   return {
-    env: { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.', DATA_DIR: freshFolder() },
+    env: { ...clustered(store.url), DATA_DIR: freshFolder() },
     keep: () => (kept = store.log.records.length),
     setBack: async () => {
       before = store.log.records.length;
@@ -56,7 +56,7 @@ const inFile = async (setBack: (path: string, copy: string) => void): Promise<Pl
     db.close();
   };
   return {
-    env: { DATA_DIR: folder, ...SQLITE_LOG },
+    env: { DATA_DIR: folder, ...EMBEDDED },
     keep: () => {
       rmSync(copy, { force: true });
       changed(`VACUUM INTO '${copy}'`);
@@ -256,7 +256,7 @@ describe('a running service with a scavenged event', () => {
   it('keeps running, and reports which event is missing and what to do', async () => {
     const store = await startStandIn();
     const service = await started({
-      env: { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' },
+      env: clustered(store.url),
       keep: () => undefined,
       setBack: async () => undefined,
       grow: () => undefined,

@@ -6,7 +6,7 @@ import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { following } from '../support/following';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
-import { openLogIn } from '../support/log-under-test';
+import { openLogIn } from '../support/profile';
 import { fact, reportFacts } from '../support/reported-facts';
 import { allProjected, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';

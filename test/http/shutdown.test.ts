@@ -1,8 +1,9 @@
 import { once } from 'node:events';
+import { TIMES } from '../../src/times';
 import { beside } from '../support/beside';
 import { ask } from '../support/http';
 import { answersIn, converse } from '../support/raw';
-import { serviceProcess, type Service } from '../support/service';
+import { serviceProcess, startService, type Service } from '../support/service';
 import { slowReadModel } from '../support/stuck';
 import { until } from '../support/waiting';
 
@@ -57,7 +58,7 @@ describe('shutdown', () => {
   });
 
   it('on SIGINT, too, waits for a read-model commit that takes longer than requests may take, and exits with 0', async () => {
-    const service = await serviceProcess({ SHUTDOWN_SECONDS: '1' });
+    const service = await serviceProcess();
     slowReadModel(service.folder, 'logs', 20_000_000).close();
     const ended = once(service.process, 'exit');
     const renamed = await ask(`${service.url}/tenants/self`, {
@@ -82,7 +83,7 @@ describe('shutdown', () => {
   });
 
   it('waits for a limited time, and an aborted request changes nothing', async () => {
-    const service = await serviceProcess({ SHUTDOWN_SECONDS: '1' });
+    const service = await startService({}, { ...TIMES, shutdownMs: 1_000 });
     const by = await beside(service);
     const before = await by.count();
     const conversation = await slowPut(service);

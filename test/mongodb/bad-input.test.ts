@@ -1,19 +1,26 @@
+import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { mongoConnection } from '../../src/mongodb/connection';
 import { holdsReadModels } from '../../src/mongodb/database';
-import { startStandIn } from '../support/event-store/stand-in';
-import { SQLITE_LOG } from '../support/log-under-test';
+import { startStandIn, type StandIn } from '../support/event-store/stand-in';
+import { clustered } from '../support/profile';
 import { freshFolder } from '../support/folders';
 import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
-import { command, type Finished } from '../support/service';
+import { command, spawnProgram, type Finished } from '../support/service';
+
+let eventStore: StandIn;
+beforeAll(async () => {
+  eventStore = await startStandIn();
+});
+afterAll(() => eventStore.stop());
 
 const PASSWORD = 'kept-to-ourselves';
 const CREATE = ['tenant', 'create', '--name', 'Acme'];
 
 /** Exits with code 1 and one sentence on stderr, and writes nothing to the folder. */
-const refused = async (url: string, line = CREATE, wait = '0'): Promise<Finished> => {
+const refused = async (url: string, line = CREATE): Promise<Finished> => {
   const folder = freshFolder();
-  const env = { ...SQLITE_LOG, DATA_DIR: folder, MONGODB_URL: url, MONGODB_WAIT_SECONDS: wait };
+  const env = { ...clustered(eventStore.url), DATA_DIR: folder, MONGODB_URL: url };
   const ended = await command(line, env);
   expect(ended).toMatchObject({ code: 1, stdout: '' });
   expect(readdirSync(folder)).toEqual([]);
@@ -43,7 +50,7 @@ describeMongodb('a MONGODB_URL that does not work', () => {
 
   it('because of its password', async () => {
     const url = mongodbUrl().replace('mongodb://', `mongodb://user:${PASSWORD}@`);
-    const { stderr } = await refused(url, CREATE, '60');
+    const { stderr } = await refused(url);
     expect(stderr).toMatch(
       /MongoDB at 127\.0\.0\.1:[0-9]+\/test_[0-9a-f]+ refuses this user\. Check the user, /,
     );
@@ -70,64 +77,66 @@ describeMongodb('a MONGODB_URL that does not work', () => {
   });
 
   it('because the database has read models of another ledger: with its own log, and without any', async () => {
-    const [first, second] = [freshFolder(), freshFolder()];
     const ledger = mongodbUrl();
-    const env = { ...SQLITE_LOG, MONGODB_URL: ledger };
-    expect(await command(CREATE, { ...env, DATA_DIR: first })).toMatchObject({ code: 0 });
+    const env = (prefix: string, database: string) => ({
+      ...clustered(eventStore.url, undefined, prefix),
+      DATA_DIR: freshFolder(),
+      MONGODB_URL: database,
+    });
+    expect(await command(CREATE, env('first.', ledger))).toMatchObject({ code: 0 });
     const before = await collectionsOf(ledger);
-    const none = await refused(ledger);
+    const none = await command(CREATE, env('second.', ledger));
     expect(none.stderr).toMatch(
       /There is no log .* but mongodb:\/\/.*\/test_[0-9a-f]+ has read models of one\. Check /,
     );
-    expect(none.stderr).toContain('[read_models_of_another_log]');
-    expect(await command(CREATE, { ...env, MONGODB_URL: '', DATA_DIR: second })).toMatchObject({ code: 0 });
-    const other = await command(CREATE, { ...env, DATA_DIR: second });
-    expect(other).toMatchObject({ code: 1, stdout: '' });
-    expect(other.stderr).toContain('[read_models_of_another_log]');
+    expect(await command(CREATE, env('second.', mongodbUrl()))).toMatchObject({ code: 0 });
+    const other = await command(CREATE, env('second.', ledger));
+    for (const { code, stdout, stderr } of [none, other]) {
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr).toContain('[read_models_of_another_log]');
+    }
     expect(await collectionsOf(ledger)).toEqual(before);
   });
 
   it('with an event store without a log: a command that creates nothing does not create one', async () => {
-    const store = await startStandIn();
-    const folder = freshFolder();
-    const env = { DATA_DIR: folder, EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' };
-    const none = mongodbUrl();
-    const both = { ...env, MONGODB_URL: none };
+    const both = { ...clustered(eventStore.url, undefined, 'none.'), DATA_DIR: freshFolder() };
     const list = await command(['tenant', 'list'], both);
     expect(list).toMatchObject({ code: 1, stdout: '' });
     expect(list.stderr).toMatch(
-      /There is no event log with STREAM_PREFIX="ledger\." in esdb:.*\[data_not_found\]/,
+      /There is no event log with STREAM_PREFIX="none\." in esdb:.*\[data_not_found\]/,
     );
-    expect(await collectionsOf(none)).toEqual([]);
+    expect(await collectionsOf(both.MONGODB_URL)).toEqual([]);
     expect(await command(CREATE, both)).toMatchObject({ code: 0 });
     expect((await command(['tenant', 'list'], both)).stdout).toContain('Acme');
-    await store.stop();
   });
 
-  it('ends a server start as well, after waiting, with one sentence after its log lines', async () => {
-    const folder = freshFolder();
-    const ended = await command(['serve'], {
-      ...SQLITE_LOG,
-      DATA_DIR: folder,
+  it('is waited for by a server, and for 5 s by a command', async () => {
+    const env = {
+      ...clustered(eventStore.url),
+      DATA_DIR: freshFolder(),
       PORT: '0',
       OPS_PORT: '0',
       MONGODB_URL: `mongodb://user:${PASSWORD}@127.0.0.1:1/x`,
-      MONGODB_WAIT_SECONDS: '1',
-    });
+    };
+    const server = spawnProgram(['serve'], env);
+    let stderr = '';
+    server.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    const ended = await command(CREATE, env);
     expect(ended).toMatchObject({ code: 1, stdout: '' });
-    const lines = ended.stderr.trim().split('\n');
-    expect(lines.at(-1)).toMatch(
-      /^tenant-ledger: MongoDB at 127\.0\.0\.1:1\/x could not be reached within 1 s\. /,
+    expect(ended.stderr.trim().split('\n').at(-1)).toMatch(
+      /^tenant-ledger: MongoDB at 127\.0\.0\.1:1\/x could not be reached within 5 s\. /,
     );
-    expect(lines[0]).toContain('Waiting for MongoDB at 127.0.0.1:1/x, 1 s at most.');
-    expect(ended.stderr).not.toContain(PASSWORD);
-    expect(readdirSync(folder)).toEqual([]);
+    expect(stderr).toContain('Waiting for MongoDB at 127.0.0.1:1/x.');
+    expect(server.exitCode).toBeNull();
+    expect(`${ended.stderr}${stderr}`).not.toContain(PASSWORD);
+    server.kill('SIGTERM');
+    expect(await once(server, 'close')).toEqual([0, null]);
   });
 
   it('is displayed without its password in the settings', async () => {
     const url = `mongodb://user:${PASSWORD}@127.0.0.1:1/x?replicaSet=rs0`;
     const { stdout } = await command(['config'], {
-      ...SQLITE_LOG,
+      ...clustered(eventStore.url),
       DATA_DIR: freshFolder(),
       MONGODB_URL: url,
     });

@@ -20,7 +20,7 @@ import {
 import { openForWriting } from '../../src/sqlite/database';
 import { closeAfterwards } from '../support/closing';
 import { freshFolder } from '../support/folders';
-import { storeName } from '../support/store-name';
+import { isClustered } from '../support/profile';
 import { storeUnderTest } from '../support/store-under-test';
 import { until } from '../support/waiting';
 
@@ -104,7 +104,7 @@ export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
 };
 
 // A commit takes several round trips there.
-if (storeName !== 'sqlite') jest.setTimeout(120_000);
+if (isClustered) jest.setTimeout(120_000);
 
 /** The generations that this test has created, in order. */
 const generations: GenerationId[] = [];

@@ -9,7 +9,7 @@ import { openForWriting } from '../../src/sqlite/database';
 import { closeAll } from '../support/closing';
 import { freshFolder } from '../support/folders';
 import { liveOf } from '../support/generations';
-import { storeName } from '../support/store-name';
+import { isClustered } from '../support/profile';
 import { created, numbered, openLog, openProcess, openReadModels, streams, updated } from './harness';
 
 const STREAM = streams.tenant(randomUUID());
@@ -108,7 +108,9 @@ describe('the live generations', () => {
       code: 'read_models_of_another_log',
       message: expect.stringMatching(/tenants_v\d+_\w+ was built from another event log/),
     });
-    await expect(openLiveGenerations(projections, readModels, other)).rejects.toThrow(HELP[storeName]);
+    await expect(openLiveGenerations(projections, readModels, other)).rejects.toThrow(
+      HELP[isClustered ? 'mongodb' : 'sqlite'],
+    );
   });
 
   it('are refused when the log was rolled back: to before their checkpoint, or with another event there or beyond', async () => {

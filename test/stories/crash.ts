@@ -6,7 +6,8 @@ import type { App } from '../../src/app/app';
 import { PARKED, STREAMS } from '../../src/read-models/read-models';
 import { condition } from '../../src/async/condition';
 import { freePort } from '../support/free-port';
-import { logOf, openAppIn } from '../support/log-under-test';
+import { mongodbUrl } from '../support/mongodb/databases';
+import { openAppIn, storesOf } from '../support/profile';
 import { randomFrom } from '../support/random';
 
 /**
@@ -118,7 +119,8 @@ const rebuiltDocuments = async (folder: string, log: Log): Promise<readonly unkn
   for (const file of ['events.db', 'events.db-wal'])
     if (existsSync(join(folder, file))) copyFileSync(join(folder, file), join(copy, file));
   try {
-    return await allDocuments(copy, log);
+    const isShared = (log['MONGODB_URL'] ?? '') !== '';
+    return await allDocuments(copy, isShared ? { ...log, MONGODB_URL: mongodbUrl(copy) } : log);
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
@@ -128,7 +130,7 @@ export const crashCampaign = async (
   { kills, clients, seconds, seed = randomInt(2 ** 31) }: Campaign,
   folder: string,
   start: Start,
-  log: Log = logOf(folder),
+  log: Log = storesOf(folder),
 ): Promise<Outcome> => {
   const random = randomFrom(seed);
   const ports = { PORT: await freePort(), OPS_PORT: await freePort() };

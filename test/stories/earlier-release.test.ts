@@ -1,6 +1,6 @@
 import { EXAMPLE, folderOfRelease010, keysOfRelease010 as keys } from '../support/earlier-folder';
 import { ask } from '../support/http';
-import { SQLITE_LOG } from '../support/log-under-test';
+import { EMBEDDED } from '../support/profile';
 import { command, startService, type Service } from '../support/service';
 
 describe('a data folder written by release 0.1.0', () => {
@@ -8,7 +8,7 @@ describe('a data folder written by release 0.1.0', () => {
   const get = (path: string, key = keys.example) => ask(`${service.url}${path}`, { key });
 
   beforeAll(async () => {
-    service = await startService({ DATA_DIR: folderOfRelease010(), ...SQLITE_LOG });
+    service = await startService({ DATA_DIR: folderOfRelease010(), ...EMBEDDED });
   });
 
   it('serves its tenants, logs and usage as before', async () => {
@@ -55,7 +55,7 @@ describe('a data folder written by release 0.1.0', () => {
   });
 
   it('is shown by the commands, and passes verification', async () => {
-    const env = { DATA_DIR: service.folder, ...SQLITE_LOG };
+    const env = { DATA_DIR: service.folder, ...EMBEDDED };
     const list = await command(['tenant', 'list', '--json'], env);
     expect(JSON.parse(list.stdout)).toHaveLength(3);
     const { code, stderr } = await command(['projections', 'verify'], env);

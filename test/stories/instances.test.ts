@@ -150,7 +150,7 @@ const underLoad = async <T>(
 describeMongodb('three instances on EventStoreDB and MongoDB', () => {
   let instances: Instances;
   beforeAll(async () => {
-    instances = await startInstances(3, 'EventStoreDB', { RATE_LIMITS, TRUSTED_PROXIES: '1' });
+    instances = await startInstances(3, { RATE_LIMITS, TRUSTED_PROXIES: '1' });
   }, 120_000);
   afterAll(() => instances.close());
 
@@ -353,29 +353,4 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
       return (await limitsAt(running[0]!)).trouble === undefined;
     }, 30_000);
   }, 180_000);
-});
-
-describeMongodb('two instances on one SQLite log and MongoDB', () => {
-  let instances: Instances;
-  beforeAll(async () => {
-    instances = await startInstances(2, 'SQLite');
-  }, 120_000);
-  afterAll(() => instances.close());
-
-  it(
-    'show a write to the next reader on either instance',
-    () => underLoad(instances, 2, (reads) => until(() => reads() >= 16, 60_000)),
-    120_000,
-  );
-
-  it('lose nothing under load when the projecting instance is killed, and fail no request when the other is restarted', async () => {
-    const customer = await instances.newTenant();
-    const killed = await loadOn(instances, WRITERS, [409, 503]);
-    expect(await killProjecting(instances, customer, 'Taken over')).toBeLessThan(TAKEOVER_MS);
-    await killed.stop();
-    const restarted = await loadOn(instances, WRITERS);
-    await instances.restart(await projectingOne(instances));
-    expect(await restarted.stop()).toBeGreaterThan(0);
-    for (const service of instances.running) expect(await nameAt(service, customer)).toBe('Taken over');
-  }, 120_000);
 });

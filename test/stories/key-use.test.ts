@@ -2,7 +2,7 @@ import { revokeKey } from '../../src/domain/application-keys';
 import { beside, type Beside, type NewApplication } from '../support/beside';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
-import { openAppIn } from '../support/log-under-test';
+import { openAppIn } from '../support/profile';
 import { operatorAt } from '../support/operator';
 import { serviceProcess, startService, type Service, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';

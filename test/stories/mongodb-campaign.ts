@@ -13,6 +13,7 @@ import { createApplication } from '../../src/domain/applications';
 import { permissionsOf } from '../../src/domain/permissions';
 import { createTenant, type Decide } from '../../src/domain/tenant';
 import { newKey } from '../../src/ledger/new-key';
+import { standInProcess } from '../support/event-store/own-process';
 import { freePort } from '../support/free-port';
 import { findMongod, HOW_TO_GET_IT } from '../support/mongodb/mongod';
 import { startReplicaSet } from '../support/mongodb/replica-set';
@@ -191,7 +192,14 @@ const main = async (): Promise<void> => {
   const set = await startReplicaSet(mongod, 3, 5_000);
   // Not a URL to Node: it has several hosts.
   const url = set.url.replace('/?', '/ledger?');
-  const env = { DATA_DIR: folder, MONGODB_URL: url, RATE_LIMITS: 'off', DEMO: 'false' };
+  const eventStore = await standInProcess();
+  const env = {
+    DATA_DIR: folder,
+    EVENTSTORE_URL: eventStore.url,
+    MONGODB_URL: url,
+    RATE_LIMITS: 'off',
+    DEMO: 'false',
+  };
   const client = new MongoClient(set.url, { serverSelectionTimeoutMS: 1_000 });
   const instances: Instance[] = [];
   for (let i = 0; i < 3; i += 1) instances.push(await startInstance(env));

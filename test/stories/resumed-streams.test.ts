@@ -4,7 +4,7 @@ import { EventSource } from 'eventsource';
 import { startStandIn } from '../support/event-store/stand-in';
 import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';
-import { SQLITE_LOG } from '../support/log-under-test';
+import { clustered, EMBEDDED } from '../support/profile';
 import { command, serviceProcess, startCommand, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
@@ -26,10 +26,10 @@ interface Store {
 
 const nothing = async (): Promise<void> => undefined;
 const stores: Readonly<Record<string, () => Promise<Store>>> = {
-  'a file': async () => ({ env: SQLITE_LOG, kill: nothing, restart: nothing, stop: nothing }),
+  'a file': async () => ({ env: EMBEDDED, kill: nothing, restart: nothing, stop: nothing }),
   'an event store that is killed, too': async () => {
     const store = await startStandIn();
-    const env = { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'resumed.' };
+    const env = clustered(store.url);
     return { env, kill: store.kill, restart: store.restart, stop: store.stop };
   },
 };

@@ -6,7 +6,7 @@ import { rebuild } from '../support/rebuild';
 import { STILL_PROJECTED_MS } from '../../src/projecting/active-generations';
 import { beside } from '../support/beside';
 import { crowdAt, type Crowd } from '../support/crowd';
-import { openAppIn } from '../support/log-under-test';
+import { openAppIn } from '../support/profile';
 import { writeAndRead, nothingSeen } from '../support/read-your-writes';
 import { serviceProcess, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';

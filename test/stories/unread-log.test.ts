@@ -80,7 +80,7 @@ const startWith = async (pipe: Pipe) => {
       PORT: port,
       OPS_PORT: opsPort,
       RATE_LIMITS: 'off',
-      SHUTDOWN_SECONDS: '1',
+      DEMO: 'true',
     },
     stdio: ['ignore', 'pipe', pipe.given],
   });

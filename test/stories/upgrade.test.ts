@@ -5,7 +5,7 @@ import { created, newEvent, updated } from '../projecting/harness';
 import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';
 import { ask, type ApiResponse } from '../support/http';
-import { openAppIn } from '../support/log-under-test';
+import { openAppIn } from '../support/profile';
 import { releaseWith } from '../support/release';
 import { commandProcess, serviceProcess, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';

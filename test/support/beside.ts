@@ -7,7 +7,7 @@ import { permissionsOf, type ApplicationType } from '../../src/domain/permission
 import { createTenant, type Decide } from '../../src/domain/tenant';
 import type { EventLog, LoggedEvent, Position } from '../../src/event-log/event-log';
 import type { Streams } from '../../src/event-log/streams';
-import { openAppIn } from './log-under-test';
+import { openAppIn } from './profile';
 import { commandJson, type Service } from './service';
 import { until } from './waiting';
 

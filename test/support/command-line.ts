@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { PassThrough, Writable } from 'node:stream';
 import type { Io } from '../../src/cli/io';
+import type { Times } from '../../src/times';
 import { main } from '../../src/cli/main';
 
 /** A command line that runs in the process of the tests, with streams in memory. */
@@ -25,7 +26,7 @@ const collecting = (isTTY: boolean) => {
 export const run = (
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-  { isTerminal = false } = {},
+  { isTerminal = false, times }: { readonly isTerminal?: boolean; readonly times?: Times } = {},
 ): Running => {
   const stdin = Object.assign(new PassThrough(), { isTTY: isTerminal });
   const [stdout, stderr] = [collecting(isTerminal), collecting(isTerminal)];
@@ -37,6 +38,7 @@ export const run = (
     stdin,
     stdout: stdout.stream,
     stderr: stderr.stream,
+    ...(times === undefined ? {} : { times }),
     umask: () => undefined,
     exit,
     on: (signal, handle) => signals.on(signal, handle),

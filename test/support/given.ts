@@ -1,6 +1,6 @@
 import type { Recorded, TenantEvent } from '../../src/domain/events';
 import { isRefusal, type Refusal, type RefusalCode } from '../../src/domain/refusal';
-import { absent, type Quotas, type Decide, type DecisionContext, type Tenant } from '../../src/domain/tenant';
+import { absent, type Decide, type DecisionContext, type Tenant } from '../../src/domain/tenant';
 import { evolve } from '../../src/domain/tenant-folding';
 
 export const TENANT = '7f7a2c0e-6a4f-4d39-9f3c-0d5a1c2b3e4f';
@@ -25,14 +25,10 @@ export const recordedAt = (event: TenantEvent, revision: number): Recorded<Tenan
 export const tenantAfter = (events: readonly TenantEvent[]): Tenant =>
   events.map(recordedAt).reduce(evolve, absent);
 
-/** As configured by default. */
-export const QUOTAS: Quotas = { applications: 1_000, liveKeys: 100 };
-
 /** The context of a decision of the operator at minute 30. */
 export const byOperator: DecisionContext = {
   requester: { kind: 'operator' },
   at: minute(30),
-  quotas: QUOTAS,
 };
 
 const refusalOf = (decide: Decide, now: Tenant, question: DecisionContext): Refusal => {

@@ -1,7 +1,4 @@
-import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { join } from 'node:path';
 import type { Projector } from '../../projections/projector';
 import { openApp, type App } from '../../src/app/app';
 import { operatorRequest } from '../../src/app/operator';
@@ -12,8 +9,8 @@ import { permissionsOf } from '../../src/domain/permissions';
 import { createTenant, type Decide } from '../../src/domain/tenant';
 import type { Position } from '../../src/event-log/event-log';
 import { projectingLease } from '../../src/projecting/lease';
+import { standInProcess } from './event-store/own-process';
 import { freshFolder } from './folders';
-import { SQLITE_LOG } from './log-under-test';
 import { mongodbBehindProxy, type DisturbedMongodb } from './mongodb-under-test';
 import { commandProcess, serviceProcess, type Finished, type ServiceProcess } from './service';
 import { until } from './waiting';
@@ -45,25 +42,14 @@ export interface Customer {
   readonly key: string;
 }
 
-export type LogKind = 'SQLite' | 'EventStoreDB';
-
 type Environment = Readonly<Record<string, string>>;
 
 const NIL = '00000000-0000-0000-0000-000000000000';
 const PERMISSIONS = permissionsOf('management').map(({ type }) => type);
 
-const eventStoreProcess = async () => {
-  const child = fork(join(__dirname, 'event-store', 'stand-in-process.js'), { execArgv: [] });
-  const [url] = (await once(child, 'message')) as [string];
-  return { url, close: () => child.disconnect() };
-};
-
-/** With SQLite the log is in a folder that all of them share; with EventStoreDB each has its own folder. */
-const storesOf = async (log: LogKind) => {
+const openStores = async () => {
   const { url: MONGODB_URL, ...mongo } = await mongodbBehindProxy();
-  if (log === 'SQLite')
-    return { mongo, close: () => undefined, env: { ...SQLITE_LOG, MONGODB_URL, DATA_DIR: freshFolder() } };
-  const eventStore = await eventStoreProcess();
+  const eventStore = await standInProcess();
   return {
     mongo,
     close: eventStore.close,
@@ -74,13 +60,9 @@ const storesOf = async (log: LogKind) => {
 const opened = (env: Environment): Promise<App> =>
   openApp(readConfiguration({ DATA_DIR: freshFolder(), ...env }), () => undefined);
 
-export const startInstances = async (
-  count: number,
-  log: LogKind,
-  more: Environment = {},
-): Promise<Instances> => {
-  const { mongo, env: stores, close } = await storesOf(log);
-  const env = { ...stores, DEMO: 'false', SHUTDOWN_SECONDS: '5', ...more };
+export const startInstances = async (count: number, more: Environment = {}): Promise<Instances> => {
+  const { mongo, env: stores, close } = await openStores();
+  const env = { ...stores, DEMO: 'false', ...more };
   const running = [await serviceProcess(env)];
   running.push(...(await Promise.all(Array.from({ length: count - 1 }, () => serviceProcess(env)))));
   const app = await opened(env);

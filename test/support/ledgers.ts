@@ -15,7 +15,7 @@ import { snapshotText } from '../../src/ledger/snapshot-text';
 import type { Snapshots } from '../../src/ledger/snapshots';
 import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
 import { anEvent, eventsOf } from './events';
-import { QUOTAS, OWNER } from './given';
+import { OWNER } from './given';
 
 export const streams = streamNames();
 
@@ -59,7 +59,7 @@ export const openLedger = async (
     log,
     snapshots,
     folds,
-    ledger: ledger({ log, folds, streams, keys: withoutReadModels, quotas: QUOTAS }),
+    ledger: ledger({ log, folds, streams, keys: withoutReadModels }),
     eventsRead,
     close: async () => {
       opened.delete(program);

@@ -1,5 +1,5 @@
 import type { LoggedEvent } from '../../src/event-log/event-log';
-import { openAppIn } from './log-under-test';
+import { openAppIn } from './profile';
 import { command, type commandProcess, type Finished } from './service';
 
 /** The command line on one data folder. */

@@ -5,7 +5,7 @@ import type { LogRow } from '../../projections/logs';
 import { reportUsage, type UsageReport } from '../../projections/usage';
 import { operatorRequest } from '../../src/app/operator';
 import { createTenant, deleteTenant, type Decide } from '../../src/domain/tenant';
-import { openAppIn } from './log-under-test';
+import { openAppIn } from './profile';
 
 /** The app on a folder, as any process opens it, and what its read models show now, whoever projected them. */
 export interface Readings {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { appendToEnd } from '../../src/event-log/append-to-end';
 import type { NewEvent } from '../../src/event-log/event-log';
-import { openLogIn } from './log-under-test';
+import { openLogIn } from './profile';
 
 /** A reported fact as a test writes it. */
 export interface Fact {

@@ -1,10 +1,11 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import type { Times } from '../../src/times';
 import { run, type Running } from './command-line';
 import { hasHeaderPrefix, isNotTheApi } from './described';
 import { freshFolder } from './folders';
-import { logOf, readModelsOf } from './log-under-test';
+import { storesOf } from './profile';
 import { until } from './waiting';
 
 /** The program, in the process of the tests or in one of its own. */
@@ -28,8 +29,7 @@ const keepTrackOf = (child: ChildProcess): ChildProcess => {
 
 const environmentOf = (env: Environment): Environment => ({
   PATH: process.env['PATH'] ?? '',
-  ...logOf(env['DATA_DIR'] ?? ''),
-  ...readModelsOf(env['DATA_DIR'] ?? ''),
+  ...storesOf(env['DATA_DIR'] ?? ''),
   ...env,
 });
 
@@ -63,7 +63,7 @@ export const commandProcess = async (
 export const startCommand = (
   args: readonly string[],
   env: Environment,
-  options?: { readonly isTerminal?: boolean },
+  options?: { readonly isTerminal?: boolean; readonly times?: Times },
 ): Running => run(args, environmentOf(env), options);
 
 /** Runs one command to its end, with this input on stdin. */
@@ -130,6 +130,7 @@ const UNLIMITED = { RATE_LIMITS: 'off' };
 const servingIn = (env: Environment): Environment => ({
   PORT: '0',
   OPS_PORT: '0',
+  DEMO: 'true',
   DATA_DIR: env['DATA_DIR'] ?? freshFolder(),
   ...UNLIMITED,
   ...env,
@@ -196,9 +197,9 @@ export const serviceWithFewFiles = (openFiles: number, env: Environment = {}): P
 const services = new Set<Service>();
 
 /** Starts a server in the process of the tests and waits until it is ready. */
-export const startService = async (env: Environment = {}): Promise<Service> => {
+export const startService = async (env: Environment = {}, times?: Times): Promise<Service> => {
   const serving = servingIn(env);
-  const running = startCommand(['serve'], serving);
+  const running = startCommand(['serve'], serving, times === undefined ? {} : { times });
   const code = await running.done;
   if (code !== 0) throw new Error(`The server ended with ${code} before it was ready: ${running.stderr()}`);
   let stopped: Promise<number> | undefined;

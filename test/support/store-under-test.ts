@@ -3,7 +3,7 @@ import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-model
 import { freshFolder } from './folders';
 import { inThreadWriter } from './in-thread-writer';
 import { openMongodb } from './mongodb-under-test';
-import { storeName } from './store-name';
+import { isClustered } from './profile';
 
 /** Where a test may make a store fail. */
 export interface StoreHooks {
@@ -48,27 +48,20 @@ const answering = (readModels: ReadModels, onAnswer: NonNullable<StoreHooks['onA
   };
 };
 
-const stores: Readonly<Record<string, OpenStore>> = {
-  sqlite: async (folder, hooks) => {
-    if (hooks === undefined) return sqliteReadModels(folder);
-    const { maxCommitBytes, ...writing } = hooks;
-    return sqliteReadModels(folder, {
-      writer: inThreadWriter(writing),
-      ...(maxCommitBytes === undefined ? {} : { maxCommitBytes }),
-    });
-  },
-  mongodb: async (place, { onAnswer, ...options } = {}) => {
-    const readModels = await openMongodb(place, options);
-    return onAnswer === undefined ? readModels : answering(readModels, onAnswer);
-  },
+const inFiles: OpenStore = async (folder, hooks) => {
+  if (hooks === undefined) return sqliteReadModels(folder);
+  const { maxCommitBytes, ...writing } = hooks;
+  return sqliteReadModels(folder, {
+    writer: inThreadWriter(writing),
+    ...(maxCommitBytes === undefined ? {} : { maxCommitBytes }),
+  });
 };
 
-/** A store of that kind, at a fresh place if none is named. The caller closes it. */
-export const storeUnderTest: (place?: string, hooks?: StoreHooks) => Promise<ReadModels> = (
-  place = freshFolder(),
-  hooks,
-) => {
-  const open = stores[storeName];
-  if (open === undefined) throw new Error(`There is no store ${storeName} to test.`);
-  return open(place, hooks);
+const inMongodb: OpenStore = async (place, { onAnswer, ...options } = {}) => {
+  const readModels = await openMongodb(place, options);
+  return onAnswer === undefined ? readModels : answering(readModels, onAnswer);
 };
+
+/** A store of the profile under test, at a fresh place if none is named. The caller closes it. */
+export const storeUnderTest = (place = freshFolder(), hooks?: StoreHooks): Promise<ReadModels> =>
+  (isClustered ? inMongodb : inFiles)(place, hooks);

@@ -16,7 +16,7 @@ export const withConfiguredLog = async <T>(
 ): Promise<T> => {
   const configuration = readConfiguration(io.env);
   // With an event store, nothing is read from the data folder.
-  if (configuration.EVENTSTORE_URL === '') mustHoldData(configuration);
+  mustHoldData(configuration);
   return withLog(io, { role: 'source', address: 'configured' }, async (ledgerLog) => {
     mustBeComplete(await ledgerLog.log.format(), storeOf(configuration));
     return work(ledgerLog);

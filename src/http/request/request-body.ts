@@ -1,7 +1,6 @@
 import bodyParser from 'koa-bodyparser';
 import { fault } from '../../fault';
 import type { ApiContext, Step } from '../context';
-import type { ApiSettings } from '../dependencies';
 import { setRequestTime } from './request-start';
 import { invalid } from './validation';
 
@@ -25,10 +24,12 @@ const mustBeJson = (ctx: ApiContext): void => {
   if (type === false || (charset !== undefined && !/^utf-?8$/i.test(charset))) throw unsupported();
 };
 
-const tooLarge = (limit: number) => fault('body_too_large', `The body is larger than ${limit} bytes.`);
+const MAX_BODY_BYTES = 65_536;
 
-const faultOf = (error: ParserError, limit: number): Error => {
-  if (error.status === 413) return tooLarge(limit);
+const tooLarge = () => fault('body_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes.`);
+
+const faultOf = (error: ParserError): Error => {
+  if (error.status === 413) return tooLarge();
   if (error.status === 415) return unsupported();
   if (error.type === 'request.aborted') return fault('request_too_slow', 'The body did not arrive.');
   if (error.message.includes('forbidden prototype')) return invalid({ body: ['must not contain __proto__'] });
@@ -46,17 +47,17 @@ export const rawBodyOf = (ctx: ApiContext): string => (ctx.request as { rawBody?
 export type ReadBody = (ctx: ApiContext, isOptional: boolean) => Promise<void>;
 
 /** Reads and parses the JSON body; `__proto__` anywhere in it is refused by the parser. */
-export const bodyReader = ({ bodyLimit }: ApiSettings): ReadBody => {
+export const bodyReader = (): ReadBody => {
   const parse = bodyParser({
     enableTypes: ['json'],
-    jsonLimit: `${bodyLimit}b`,
+    jsonLimit: `${MAX_BODY_BYTES}b`,
     strict: false,
     onerror: (error, ctx) => {
       // Drain what an aborted decompression left unread: it would block the connection.
       ctx.req.unpipe();
       ctx.req.resume();
       setRequestTime(ctx);
-      throw faultOf(error, bodyLimit);
+      throw faultOf(error);
     },
   }) as unknown as Step;
   return async (ctx, isOptional) => {
@@ -64,7 +65,7 @@ export const bodyReader = ({ bodyLimit }: ApiSettings): ReadBody => {
     mustBeJson(ctx);
     const { headers } = ctx.req;
     // Before reading any of it. The parser would not: it overflows on lengths above 2^31.
-    if (Number(headers['content-length'] ?? 0) > bodyLimit) throw tooLarge(bodyLimit);
+    if (Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw tooLarge();
     // Content codings are case-insensitive, but the parser only knows them in lower case.
     const coding = headers['content-encoding'];
     if (coding !== undefined) headers['content-encoding'] = coding.toLowerCase();

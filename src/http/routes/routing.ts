@@ -9,7 +9,7 @@ import type { Route } from './route';
 /** Finds the route of a request. */
 export const routing = (routes: readonly Route[], dependencies: ApiDependencies): Step => {
   const router = new Router<ApiState>({ sensitive: true });
-  const readBody = bodyReader(dependencies.settings);
+  const readBody = bodyReader();
   const paths = new Set(routes.map(({ path }) => path));
   for (const route of routes)
     router[route.method](route.path, (ctx, next) =>

@@ -54,7 +54,7 @@ export interface MongoReadModelsOptions {
 }
 
 const OTHER_LOG_HINT =
-  'Check EVENTSTORE_URL, STREAM_PREFIX, DATA_DIR and MONGODB_URL: they name the log and its read models together. If this is the right log, name another database in MONGODB_URL, or drop this one: the read models are then rebuilt from the log.';
+  'Check EVENTSTORE_URL, STREAM_PREFIX and MONGODB_URL: they name the log and its read models together. If this is the right log, name another database in MONGODB_URL, or drop this one: the read models are then rebuilt from the log.';
 
 /** Throws if the registry is not for this program and this log. */
 const mustBeOurs = async (connection: MongoConnection, log: string): Promise<void> => {

@@ -76,7 +76,7 @@ const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => 
 };
 
 const OTHER_LOG_HINT =
-  'Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR: they name the log and the folder together. If this log is meant, move the folder of the read models away and start again: they are rebuilt from the log.';
+  'Check STREAM_PREFIX and DATA_DIR: they name the log and the folder together. If this log is meant, move the folder of the read models away and start again: they are rebuilt from the log.';
 
 /** Closes generations that were removed, by whichever process, and looks whether the live ones are damaged. */
 const lookAfter = (

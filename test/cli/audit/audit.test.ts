@@ -6,7 +6,7 @@ import type { RawEvent } from '../../../src/audit/event-views';
 import { makeKey } from '../../../src/ledger/api-key';
 import { fillBusyLog } from '../../support/busy-log';
 import { freshFolder } from '../../support/folders';
-import { openLogIn } from '../../support/log-under-test';
+import { openLogIn } from '../../support/profile';
 import { operatorAt } from '../../support/operator';
 import { spawnProgram } from '../../support/service';
 

@@ -4,11 +4,10 @@ import type { Finding } from '../../../src/app/doctor';
 import { formats, NEWEST_FORMAT } from '../../../src/domain/formats';
 import { EXAMPLE, folderOfRelease010 } from '../../support/earlier-folder';
 import { freshFolder } from '../../support/folders';
-import { SQLITE_LOG, SQLITE_READ_MODELS } from '../../support/log-under-test';
+import { EMBEDDED } from '../../support/profile';
 import { operatorAt, type Operator } from '../../support/operator';
 
 const NEWEST = String(NEWEST_FORMAT);
-const EMBEDDED = { ...SQLITE_LOG, ...SQLITE_READ_MODELS };
 const at = (folder: string): Operator => operatorAt(folder, EMBEDDED);
 
 /** As stored in the file. */

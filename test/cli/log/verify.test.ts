@@ -8,7 +8,7 @@ import { anEvent } from '../../support/events';
 import { fileOf } from '../../support/fact-file';
 import { aFact } from '../../support/facts';
 import { freshFolder } from '../../support/folders';
-import { SQLITE_LOG } from '../../support/log-under-test';
+import { EMBEDDED } from '../../support/profile';
 import { operatorAt } from '../../support/operator';
 
 const withLog = async (count: number): Promise<string> => {
@@ -61,7 +61,7 @@ describe('tenant-ledger log verify', () => {
 
   it('counts second copies and what was set aside apart, and succeeds', async () => {
     const folder = freshFolder();
-    const operator = operatorAt(folder, SQLITE_LOG);
+    const operator = operatorAt(folder, EMBEDDED);
     const { tenant_id = '' } = await operator.json('tenant create --name Acme');
     const [fact, bad] = [anEvent({ entityId: 'a' }, { type: 'TokenCreated' }), anEvent()];
     const log = await sqliteEventLog(folder, streamNames());

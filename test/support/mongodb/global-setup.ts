@@ -7,8 +7,14 @@ export const SERVER = 'TEST_MONGODB_URL';
 
 let set: ReplicaSet | undefined;
 
-/** Starts one MongoDB for the whole run, unless MONGODB_URL names a server. Without one, tests that need it are skipped. */
+/**
+ * Starts one MongoDB for the whole run, unless MONGODB_URL names a server. Without one, tests that need it are skipped.
+ * EVENTSTORE_URL names an event store to be used in place of stand-ins.
+ */
 export default async (): Promise<void> => {
+  const eventStore = process.env['EVENTSTORE_URL'] ?? '';
+  delete process.env['EVENTSTORE_URL'];
+  if (eventStore !== '') process.env['TEST_EVENTSTORE_URL'] = eventStore;
   const named = process.env['MONGODB_URL'] ?? '';
   delete process.env['MONGODB_URL'];
   if (named !== '') {

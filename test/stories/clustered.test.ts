@@ -1,10 +1,10 @@
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { ask, type ApiResponse } from '../support/http';
-import { SQLITE_LOG, SQLITE_READ_MODELS } from '../support/log-under-test';
-import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
+import { describeMongodb } from '../support/mongodb/databases';
 import { operatorAt } from '../support/operator';
+import { clustered } from '../support/profile';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
@@ -12,32 +12,23 @@ jest.setTimeout(120_000);
 
 type Environment = Readonly<Record<string, string>>;
 
-/** One story on every combination of stores. `npm run test:eventstore` and `npm run test:mongodb` go deeper. */
-const story = (log: 'SQLite' | 'EventStoreDB', readModels: 'SQLite' | 'MongoDB'): void => {
+describeMongodb('a service on an event store and MongoDB', () => {
   const folder = freshFolder();
-  const isShared = readModels === 'MongoDB';
-  let eventStore: StandIn | undefined;
+  let eventStore: StandIn;
   let env: Environment;
   let service: Service;
   let key: string;
   let cursor: string;
 
   beforeAll(async () => {
-    eventStore = log === 'SQLite' ? undefined : await startStandIn();
-    env = {
-      DATA_DIR: folder,
-      ...(eventStore === undefined
-        ? SQLITE_LOG
-        : { EVENTSTORE_URL: eventStore.url, STREAM_PREFIX: 'ledger.' }),
-      ...(isShared ? { MONGODB_URL: mongodbUrl() } : SQLITE_READ_MODELS),
-      RATE_LIMITS: 'global=1000/3600/3600',
-    };
+    eventStore = await startStandIn();
+    env = { DATA_DIR: folder, ...clustered(eventStore.url), RATE_LIMITS: 'global=1000/3600/3600' };
     service = await startService(env);
     ({ key } = service);
   });
   afterAll(async () => {
     await service.stop();
-    await eventStore?.stop();
+    await eventStore.stop();
   });
 
   const operator = () => operatorAt(folder, env);
@@ -70,26 +61,21 @@ const story = (log: 'SQLite' | 'EventStoreDB', readModels: 'SQLite' | 'MongoDB')
     const { tenant_id: other } = await operator().json('tenant create --name Other');
     const listed = await operator().json<{ tenant_id: string }[]>('tenant list');
     expect(new Set(listed.map((tenant) => tenant.tenant_id))).toEqual(new Set([id, other]));
-    if (isShared && log === 'EventStoreDB') await succeeds('projections rebuild');
+    await succeeds('projections rebuild');
     expect((await get('/tenants/self')).json).toMatchObject({ name: 'Two' });
   });
 
-  it('counts requests in memory, or together with other instances', async () => {
+  it('counts requests together with other instances', async () => {
     const { json } = await ask(`${service.operationsUrl}/readyz`);
-    expect(json.limits).toMatchObject({ shared: isShared, uncounted: 0 });
+    expect(json.limits).toMatchObject({ shared: true, uncounted: 0 });
   });
 
-  it('has everything after a restart, including cursors and last uses of keys, even if a disposable folder was lost', async () => {
+  it('has everything after a restart, including cursors and last uses of keys, even if the disposable folder was lost', async () => {
     const id = await tenantId();
     const before = (await get('/logs')).json;
     expect(await service.stop()).toBe(0);
-    const isDisposable = log === 'EventStoreDB' && isShared;
-    expect(existsSync(`${folder}/secret`)).toBe(!isShared);
-    expect(existsSync(`${folder}/read-models`)).toBe(!isShared);
-    if (isDisposable) {
-      expect(readdirSync(folder).filter((name) => !name.startsWith('snapshots.db'))).toEqual([]);
-      rmSync(folder, { recursive: true });
-    }
+    expect(readdirSync(folder).filter((name) => !name.startsWith('snapshots.db'))).toEqual([]);
+    rmSync(folder, { recursive: true });
     service = await startService(env);
     expect(service.key).toBe('');
     expect((await get('/logs')).json).toEqual(before);
@@ -98,24 +84,15 @@ const story = (log: 'SQLite' | 'EventStoreDB', readModels: 'SQLite' | 'MongoDB')
     const keys = await operator().json<{ last_used_at: string | null }[]>(`key list --tenant ${id}`);
     expect(keys.filter(({ last_used_at }) => last_used_at !== null).length).toBe(1);
     // Reading this history takes longer than a request may take: it is read once, for the requests that follow.
-    eventStore?.slowDown(`ledger.tenant-${id}`, 2_300);
-    const refused = isDisposable ? await rename('Three') : undefined;
-    if (refused !== undefined)
-      expect([refused.status, refused.json.code, Number(refused.headers.get('retry-after')) > 0]).toEqual([
-        503,
-        'log_unavailable',
-        true,
-      ]);
-    eventStore?.slowDown(`ledger.tenant-${id}`, 0);
+    eventStore.slowDown(`ledger.tenant-${id}`, 2_300);
+    const refused = await rename('Three');
+    expect([refused.status, refused.json.code, Number(refused.headers.get('retry-after')) > 0]).toEqual([
+      503,
+      'log_unavailable',
+      true,
+    ]);
+    eventStore.slowDown(`ledger.tenant-${id}`, 0);
     await showsAtOnce(await rename('Three'), 'Three');
     await succeeds('projections verify');
   });
-};
-
-describe('with the event log and read models in SQLite', () => story('SQLite', 'SQLite'));
-describe('with the event log in EventStoreDB and read models in SQLite', () =>
-  story('EventStoreDB', 'SQLite'));
-describeMongodb('with the event log in SQLite and read models in MongoDB', () => story('SQLite', 'MongoDB'));
-describeMongodb('with the event log in EventStoreDB and read models in MongoDB', () =>
-  story('EventStoreDB', 'MongoDB'),
-);
+});

@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto';
+import { openLog } from '../../src/app/adapters';
+import { openApp, type App } from '../../src/app/app';
+import { readConfiguration } from '../../src/configuration';
+import type { EventLog } from '../../src/event-log/event-log';
+import { streamNames, type Streams } from '../../src/event-log/streams';
+import { mongodbUrl } from './mongodb/databases';
+
+/**
+ * Where the programs of a test keep their data: in their folder, or with PROFILE=clustered in an event store, where each
+ * folder has its own prefix, and in MongoDB, where each folder has its own database. `npm run test:stores` sets it.
+ */
+export const isClustered = process.env['PROFILE'] === 'clustered';
+
+type Settings = Readonly<Record<string, string>>;
+
+export const storesOf = (folder: string): Settings => {
+  if (!isClustered) return {};
+  const name = createHash('sha256').update(folder).digest('hex').slice(0, 16);
+  return clustered(process.env['TEST_EVENTSTORE_URL'] ?? '', folder, `test-${name}.`);
+};
+
+/** A program on this event store and on a database of MongoDB that belongs to the place. */
+export const clustered = (url: string, place?: string, prefix = 'ledger.') => ({
+  EVENTSTORE_URL: url,
+  STREAM_PREFIX: prefix,
+  MONGODB_URL: mongodbUrl(place),
+});
+
+/** A program that keeps everything in its folder, wherever the other programs of the test do. */
+export const EMBEDDED = { EVENTSTORE_URL: '', STREAM_PREFIX: '', MONGODB_URL: '' };
+
+/** The app on a folder, as a program of the test opens it. */
+export const openAppIn = (folder: string, stores = storesOf(folder)): Promise<App> =>
+  openApp(readConfiguration({ DATA_DIR: folder, ...stores }), () => undefined);
+
+/** The event log alone. */
+export const openLogIn = async (
+  folder: string,
+): Promise<{ readonly log: EventLog; readonly streams: Streams }> => {
+  const { EVENTSTORE_URL = folder, STREAM_PREFIX } = storesOf(folder);
+  const streams = streamNames(STREAM_PREFIX);
+  return { log: await openLog(EVENTSTORE_URL, streams, 'target', () => undefined), streams };
+};
