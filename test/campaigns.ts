@@ -8,7 +8,7 @@ export const campaigns: Readonly<Record<string, NamedProgram>> = {
   instances: {
     meaning:
       'Kills the projecting one of three instances ten times under load, and accounts for every write.',
-    files: ['test/stories/instances.test'],
+    files: ['test/stores/instances.test'],
     env: { KILLS: '10' },
   },
   mongodb: {
@@ -44,7 +44,7 @@ export const campaigns: Readonly<Record<string, NamedProgram>> = {
   'event-loop': {
     meaning:
       'Requests everything that could be slow for a tenant with 400,000 rows of one entity, and measures the delay for others.',
-    files: ['test/stories/event-loop.test'],
+    files: ['test/stores/event-loop.test'],
     env: { ROWS: '400000', ROUND_MS: '10000' },
   },
   limits: {

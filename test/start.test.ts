@@ -314,7 +314,7 @@ describe('a start that fails', () => {
     expectOneSentence(
       ended,
       'another event log',
-      'Check EVENTSTORE_URL, STREAM_PREFIX',
+      'Check STREAM_PREFIX and DATA_DIR',
       '[read_models_of_another_log]',
     );
   });

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import type { Trailer } from '../../src/audit/export';
 import { fillBusyLog } from '../support/busy-log';
 import { freshFolder } from '../support/folders';
-import { openLogIn } from '../support/log-under-test';
+import { openLogIn } from '../support/profile';
 import { command, spawnProgram } from '../support/service';
 
 /** Several chunks; `npm run campaign -- audit` sets a million. */

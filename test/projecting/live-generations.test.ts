@@ -14,9 +14,8 @@ import { created, numbered, openLog, openProcess, openReadModels, streams, updat
 
 const STREAM = streams.tenant(randomUUID());
 const HELP: Readonly<Record<string, RegExp>> = {
-  sqlite:
-    /Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR: .* move the folder of the read models away and start again/,
-  mongodb: /Check EVENTSTORE_URL, STREAM_PREFIX, DATA_DIR and MONGODB_URL: .* name another database/,
+  sqlite: /Check STREAM_PREFIX and DATA_DIR: .* move the folder of the read models away and start again/,
+  mongodb: /Check EVENTSTORE_URL, STREAM_PREFIX and MONGODB_URL: .* name another database/,
 };
 const REFUSED = /^The event .* rolled back.*run `tenant-ledger projections rebuild`/;
 

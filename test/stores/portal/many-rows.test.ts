@@ -10,7 +10,7 @@ import { freshFolder } from '../../support/folders';
 import { allProjected, serviceProcess, type ServiceProcess } from '../../support/service';
 import { until } from '../../support/waiting';
 
-/** `ROWS=1000000 npm run test:portal -- many-rows` takes minutes. */
+/** `ROWS=1000000 npm run test:stores -- many-rows` takes minutes. */
 const ROWS = Number(process.env['ROWS'] ?? 5_000);
 const WITHIN_MS = 90_000 + ROWS;
 const MAX_SHOWN = 2_000;

@@ -3,7 +3,7 @@ import { describeMongodb } from '../support/mongodb/databases';
 import { startSetOfThree, type SetOfThree } from '../support/mongodb/set-of-three';
 import { connectMongodb, readModelsOn } from '../support/mongodb-under-test';
 import { until } from '../support/waiting';
-import { at, collections, id, LOG, note, ONE } from './contract/harness';
+import { at, collections, id, LOG, note, ONE } from '../read-models/contract/harness';
 import { createAndOpen } from '../support/generations';
 
 type Member = SetOfThree['members'][number];
