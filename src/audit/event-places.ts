@@ -1,5 +1,5 @@
 import type { StreamKind } from '../domain/events';
-import type { EventLog, LoggedEvent, Position } from '../event-log/event-log';
+import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { firstOf } from '../event-log/reading';
 import type { Streams } from '../event-log/streams';
@@ -21,22 +21,11 @@ export const findPlace = async (
   { log, streams }: LedgerLog,
   tenantId: string,
   position: string,
-): Promise<Place | undefined> => {
+): Promise<LoggedEvent | undefined> => {
   const [, kind, digits] = POSITION.exec(position) ?? [];
   if (kind === undefined) return undefined;
   const revision = Number(digits);
   const found = await firstOf(log.readStream(streams[kind as StreamKind](tenantId), revision - 1));
-  return found?.revision === revision ? found : undefined;
-};
-
-/** The last event of a stream at or before a position. */
-export const lastUpTo = async (
-  log: EventLog,
-  stream: string,
-  position: Position,
-): Promise<LoggedEvent | undefined> => {
-  const revision = await log.revisionAt(stream, position);
-  const found = revision < 0 ? undefined : await firstOf(log.readStream(stream, revision - 1));
   return found?.revision === revision ? found : undefined;
 };
 

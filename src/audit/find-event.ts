@@ -3,8 +3,8 @@ import type { Reader } from '../../projections/projector';
 import type { StreamKind } from '../domain/events';
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
+import { firstOf } from '../event-log/reading';
 import { lastRevision } from '../projecting/stream-revisions';
-import { lastUpTo } from './event-places';
 
 const KINDS = ['tenant', 'activity'] as const;
 
@@ -15,7 +15,9 @@ const eventAt = async (
   position: Position,
 ): Promise<LoggedEvent | undefined> => {
   for (const kind of KINDS) {
-    const found = await lastUpTo(log, streams[kind](tenantId), position);
+    const stream = streams[kind](tenantId);
+    const revision = await log.revisionAt(stream, position);
+    const found = revision < 0 ? undefined : await firstOf(log.readStream(stream, revision - 1));
     if (found?.position === position) return found;
   }
   return undefined;

@@ -17,8 +17,7 @@ import {
   type ReadingTask,
   type StreamAnswer,
 } from './reading';
-import { applicationsAt } from './past-applications';
-import { tenantAt } from './tenant-history';
+import { applicationsAt, tenantAt } from './past-tenant';
 
 /** How each question is answered. */
 const answers: {
@@ -29,7 +28,7 @@ const answers: {
   ) => ReturnType<Reading[Q]>;
 } = {
   tenantAt: async (ledgerLog, tenantId, moment) => {
-    const { tenant } = await tenantAt(ledgerLog, tenantId, moment);
+    const tenant = await tenantAt(ledgerLog, tenantId, moment);
     return tenant.status === 'absent' ? undefined : documentOfTenant(tenant);
   },
   applicationsAt,

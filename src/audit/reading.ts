@@ -7,8 +7,7 @@ import { condition, type Condition } from '../async/condition';
 import { errorOf, type Failure } from '../async/thread';
 import type { EventText, StreamRequest } from './event-texts';
 import type { EventSearch } from './find-event';
-import type { PastApplicationPage, PastQuestion } from './past-applications';
-import type { Moment } from './tenant-history';
+import type { Moment, PastApplicationPage, PastQuestion } from './past-tenant';
 
 /** Reads that may take long, in a thread of their own (`reading-tasks.ts`), so that they delay no other request. */
 export interface Reading {

@@ -48,7 +48,7 @@ const tampered = async (file: string, tamper: Tamper): Promise<string> => {
 describe(`an export of ${EVENTS} events`, () => {
   const env = { DATA_DIR: freshFolder() };
   const file = join(env.DATA_DIR, 'export.ndjson');
-  const ids: string[] = [];
+  let id = '';
   beforeAll(async () => {
     const ledgerLog = await openLogIn(env.DATA_DIR);
     await fillBusyLog(ledgerLog, EVENTS, 500);
@@ -58,7 +58,7 @@ describe(`an export of ${EVENTS} events`, () => {
     expect(code).toBe(0);
     let index = 0;
     for await (const line of createInterface({ input: createReadStream(file) })) {
-      if (index >= AT && index < AT + 2) ids.push(idIn(line));
+      if (index === AT) id = idIn(line);
       index += 1;
     }
     expect(index).toBe(EVENTS + 1);
@@ -79,29 +79,24 @@ describe(`an export of ${EVENTS} events`, () => {
 
   const stranger = randomUUID();
   let held = '';
-  /** What is done to the lines, and which event the log has in the line that differs. */
-  const cases: readonly (readonly [string, Tamper, number])[] = [
-    ['altered', (line, at) => [at === AT ? line.replace('"tok_', '"TOK_') : line], 0],
-    ['removed', (line, at) => (at === AT ? [] : [line]), 0],
-    ['added', (line, at) => (at === AT ? [line.replace(idIn(line), stranger), line] : [line]), 0],
-    ['repeated', (line, at) => (at === AT ? [line, line] : [line]), 1],
+  const cases: readonly (readonly [string, Tamper])[] = [
+    ['altered', (line, at) => [at === AT ? line.replace('"tok_', '"TOK_') : line]],
+    ['removed', (line, at) => (at === AT ? [] : [line])],
+    ['added', (line, at) => (at === AT ? [line.replace(idIn(line), stranger), line] : [line])],
     [
       'reordered',
       (line, at) => {
         if (at === AT) held = line;
         return at === AT ? [] : at === AT + 1 ? [line, held] : [line];
       },
-      0,
     ],
   ];
   it.each(cases)(
     'is detected as altered if a line was %s, even if the trailer matches',
-    async (_, tamper, further) => {
+    async (_, tamper) => {
       const { code, stdout, stderr } = await check(await tampered(file, tamper));
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-      expect(stderr).toContain(
-        `differs from the log in line ${AT + 1 + further}: the log has event ${ids[further]} there.`,
-      );
+      expect(stderr).toContain(`differs from the log in line ${AT + 1}: the log has event ${id} there.`);
     },
     10 * MINUTES,
   );

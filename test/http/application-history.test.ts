@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { updateApplication } from '../../src/domain/applications';
 import { beside, type Beside } from '../support/beside';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
@@ -68,6 +69,18 @@ describe('the Applications as of a moment', () => {
     expect(idsIn(await asOf(new Date(Date.now() + 60_000).toISOString()))).not.toContain(made.id);
     expect(idsIn(await asOf(before, '&type=private'))).toEqual([made.id]);
     expect(idsIn(await asOf('2000-01-01'))).toEqual([]);
+  });
+
+  it('have the keys that were valid when the event at a position was recorded', async () => {
+    const { json: made } = await post('/applications', shop);
+    const { json: key } = await post(`/applications/${made.id}/keys`, { expires_at: '2050-01-01T00:00:00Z' });
+    const read = { id: randomUUID(), type: 'TokenRead', data: { entityId: 't' }, metadata: {} };
+    const recordedAt = '2050-01-01T00:00:00.000Z';
+    await by.log.append(by.streams.activity(tenantId), [{ ...read, recordedAt }], 'no_stream');
+    const keysAt = async (position: string): Promise<string[]> =>
+      (await asOf(position, `&id=${made.id}`)).json.data[0].keys.map(({ id }: { id: string }) => id);
+    expect(await keysAt(await lastPosition())).toContain(key.id);
+    expect(await keysAt('activity:0')).toEqual([made.keys[0].id]);
   });
 
   it('equal the current ones now, and are paged alike', async () => {

@@ -1,4 +1,4 @@
-import type { Moment } from '../../audit/tenant-history';
+import type { Moment } from '../../audit/past-tenant';
 import { parseMoment } from '../../domain/moment';
 import type { Stores } from '../dependencies';
 import { requirePermission } from '../handle';
@@ -26,8 +26,8 @@ export const pastMoment = async (
   await requirePermission(PERMISSION, application, presented, stores);
   const time = parseMoment(asOf.replace(' ', '+'));
   if (time !== undefined) return { time };
-  const place = await placeAt(asOf, request, stores);
-  if (place !== undefined) return { position: place.position };
+  const event = await placeAt(asOf, request, stores);
+  if (event !== undefined) return { time: event.recordedAt, position: event.position };
   const expected = 'an ISO 8601 date or date-time, or the position of an event';
   throw invalid({ as_of: [positionRefused(asOf, expected)] });
 };

@@ -6,6 +6,7 @@ import { streamForms, type StreamFormName } from '../../audit/event-texts';
 import { findPlace, tenantPosition, type Place } from '../../audit/event-places';
 import { beforeDeadline } from '../../async/clock';
 import { eventSchemas } from '../../domain/event-schemas';
+import type { LoggedEvent } from '../../event-log/event-log';
 import { fault } from '../../fault';
 import { loadTimeout } from '../../ledger/folds';
 import { uuidFrom } from '../../uuid';
@@ -65,7 +66,7 @@ export const placeAt = (
   position: string,
   { tenantId, deadline }: RouteRequest<unknown>,
   { events }: Stores,
-): Promise<Place | undefined> =>
+): Promise<LoggedEvent | undefined> =>
   beforeDeadline(findPlace(events.ledgerLog, tenantId, position), deadline, loadTimeout);
 
 const afterOf = async (

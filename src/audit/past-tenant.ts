@@ -1,0 +1,72 @@
+import type { ApplicationFilter } from '../../projections/application-pages';
+import { liveKeysOf } from '../domain/grants';
+import type { Key } from '../domain/keys';
+import type { Application, Tenant } from '../domain/tenant';
+import type { LoggedEvent, Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
+import { emptyFold, foldingStream, tenantEventOf } from '../ledger/fold';
+
+/**
+ * A moment in a tenant's history: right after the event at a position or, without one, before the first event recorded
+ * after a time. The order comes from the log, and a wrong clock does not reorder anything. Keys expire by time: that of
+ * a position is the recorded time of its event.
+ */
+export interface Moment {
+  readonly time: string;
+  readonly position?: Position;
+}
+
+const isAfter = (event: LoggedEvent, { time, position }: Moment): boolean =>
+  position === undefined ? event.recordedAt > time : event.position > position;
+
+/** The tenant at a moment. Throws `tenant_unreadable`. */
+export const tenantAt = async (
+  { log, streams }: LedgerLog,
+  tenantId: string,
+  moment: Moment,
+): Promise<Tenant> => {
+  const folding = foldingStream(emptyFold, tenantId);
+  for await (const batch of log.readStream(streams.tenant(tenantId)))
+    for (const logged of batch) {
+      if (isAfter(logged, moment)) return folding.fold().tenant;
+      folding.take(tenantEventOf(logged, folding.revision(), tenantId, streams));
+    }
+  return folding.fold().tenant;
+};
+
+/** An Application as it was at a moment. */
+export interface PastApplication {
+  readonly application: Application;
+  /** Those valid at that time, possibly none. */
+  readonly keys: readonly Key[];
+}
+
+export interface PastQuestion {
+  readonly moment: Moment;
+  readonly filter: ApplicationFilter;
+  readonly skip: number;
+  readonly size: number;
+}
+
+export interface PastApplicationPage {
+  readonly applications: readonly PastApplication[];
+  /** The number of matches on all pages. */
+  readonly total: number;
+}
+
+/** In the order in which they were created. Only an active tenant has any: nobody has access to a deleted one. */
+export const applicationsAt = async (
+  ledgerLog: LedgerLog,
+  tenantId: string,
+  { moment, filter: { ids, types }, skip, size }: PastQuestion,
+): Promise<PastApplicationPage> => {
+  const tenant = await tenantAt(ledgerLog, tenantId, moment);
+  if (tenant.status !== 'active') return { applications: [], total: 0 };
+  const matching = [...tenant.applications.values()].filter(
+    ({ id, type }) => (ids?.includes(id) ?? true) && (types?.includes(type) ?? true),
+  );
+  const applications = matching
+    .slice(skip, skip + size)
+    .map((application) => ({ application, keys: liveKeysOf(tenant, application, moment.time) }));
+  return { applications, total: matching.length };
+};
