@@ -1,14 +1,11 @@
-import { statfsSync, type StatsFs } from 'node:fs';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { groupedBy } from '../grouping';
-import { DAY_MS, monotonicMs, orUndefined, threadMs } from '../async/clock';
-import type { EventLog, Position } from '../event-log/event-log';
+import { monotonicMs, orUndefined, threadMs } from '../async/clock';
+import type { EventLog } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import type { ApiContext } from '../http/context';
 import type { RequestMetrics } from '../http/dependencies';
 import { RESPOND_MS } from '../http/operations';
 import { sentStatus } from '../http/response/access-log';
-import type { Connections } from '../http/listener';
 import type { RateLimits, RateLimitsStatus } from '../limits/rate-limits';
 import { singleFlight } from '../async/single-flight';
 import type { LedgerStatus, ProjectionStatus } from '../projecting/status';
@@ -30,10 +27,7 @@ export interface MetricsDependencies {
   /** Undefined until the stores are open. */
   readonly app: () => App | undefined;
   readonly limits: () => RateLimits | undefined;
-  /** Undefined until the API listens. */
-  readonly connections: () => Promise<Connections | undefined>;
   readonly isReady: () => boolean;
-  readonly folder: string;
   /** Undefined: the log is not one that the service backs up. */
   readonly backupAge: () => number | undefined;
 }
@@ -43,22 +37,12 @@ const PREFIX = 'tenant_ledger_';
 /** In seconds. The last is the promised maximum of a response. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2];
 
-const UNAVAILABLE = 503;
-const READS = new Set(['GET', 'HEAD']);
-
 const outcomeOf = (error: unknown): string => {
   const code = codeOf(error);
   if (code === 'stream_changed') return 'conflict';
   if (code === 'log_unavailable') return 'unavailable';
   return code === 'outcome_unknown' ? 'unknown' : 'failed';
 };
-
-/** Leaves enough time to replace the key. */
-const EXPIRING_DAYS = 7;
-
-const isKeyExpiring = ({ identity, at }: ApiContext['state']): boolean =>
-  identity?.expiresAt !== undefined &&
-  Date.parse(identity.expiresAt) - Date.parse(at) < EXPIRING_DAYS * DAY_MS;
 
 /** `accepted`, or why the key was refused; undefined: it was not checked. */
 const keyCheckOf = ({ problem, reason, identity }: ApiContext['state']): string | undefined => {
@@ -85,21 +69,10 @@ const requestMetrics = (registers: Registry[]): RequestMetrics => {
     labelNames: ['outcome'],
     registers,
   });
-  const expiring = new Counter({
-    name: `${PREFIX}expiring_key_uses_total`,
-    help: 'Requests with a key that expires within a week.',
-    registers,
-  });
   const refusals = new Counter({
     name: `${PREFIX}rate_limit_refusals_total`,
     help: 'Requests that a rate limit refused.',
     labelNames: ['policy'],
-    registers,
-  });
-  const unavailable = new Counter({
-    name: `${PREFIX}reads_unavailable_total`,
-    help: 'Reads that were answered with 503, by the code of the problem.',
-    labelNames: ['code'],
     registers,
   });
   const pending = new Counter({
@@ -113,16 +86,14 @@ const requestMetrics = (registers: Registry[]): RequestMetrics => {
     began: () => underWay.inc(),
     ended: (ctx) => {
       const { method, state } = ctx;
-      const { route = 'none', problem, refusedBy } = state;
+      const { route = 'none', refusedBy } = state;
       const status = sentStatus(ctx) ?? 'none';
       underWay.dec();
       duration.observe({ method, route, status }, (monotonicMs() - state.arrivedMs) / 1_000);
       const outcome = keyCheckOf(state);
       if (outcome !== undefined) keyChecks.inc({ outcome });
-      if (isKeyExpiring(state)) expiring.inc();
       if (refusedBy !== undefined) refusals.inc({ policy: refusedBy });
       if (state.isReadPending === true) pending.inc();
-      if (status === UNAVAILABLE && READS.has(method)) unavailable.inc({ code: problem ?? 'none' });
     },
   };
 };
@@ -155,20 +126,12 @@ const appendMetrics = (registers: Registry[]): Metrics['measured'] => {
 /** The state at one scrape. */
 interface Snapshot {
   readonly isReady: boolean;
-  readonly folder: string;
   readonly backupAge: number | undefined;
   readonly limits: RateLimitsStatus | undefined;
-  readonly connections: Connections | undefined;
   /** Undefined: the stores are not open yet. */
   readonly app: App | undefined;
   /** Undefined: the stores did not answer. */
-  readonly ledger: LedgerSnapshot | undefined;
-}
-
-interface LedgerSnapshot {
-  readonly status: LedgerStatus;
-  /** The number of events in the log up to each position. */
-  readonly events: ReadonlyMap<Position, number>;
+  readonly ledger: LedgerStatus | undefined;
 }
 
 type Values = readonly (readonly [value: number, labels?: Readonly<Record<string, string>>])[];
@@ -183,26 +146,9 @@ interface Reading {
 const flag = (condition: boolean): Values => [[condition ? 1 : 0]];
 
 const perProjection =
-  (read: (status: ProjectionStatus, ledger: LedgerSnapshot) => number) =>
+  (read: (status: ProjectionStatus) => number) =>
   ({ ledger }: Snapshot): Values =>
-    ledger === undefined
-      ? []
-      : ledger.status.projections.map((status) => [read(status, ledger), { projection: status.projection }]);
-
-const parkedEvents = ({ projections }: LedgerStatus): Values => {
-  const all = projections.flatMap(({ parked }) => parked);
-  return [...groupedBy(all, ({ tenant_id, event_id }) => `${tenant_id} ${event_id}`).values()].map(
-    ([{ tenant_id, event_id }, ...others]) => [1 + others.length, { tenant_id, event_id }],
-  );
-};
-
-const diskOf = (folder: string, read: (disk: StatsFs) => number): Values => {
-  try {
-    return [[read(statfsSync(folder))]];
-  } catch {
-    return [];
-  }
-};
+    (ledger?.projections ?? []).map((status) => [read(status), { projection: status.projection }]);
 
 /** Read at every scrape. Values that are unknown at the moment are omitted, never reported stale. */
 const readings: readonly Reading[] = [
@@ -223,27 +169,15 @@ const readings: readonly Reading[] = [
     read: ({ app }) => flag(app?.watch.isAway() === false && app.watch.setBack() === undefined),
   },
   {
-    name: 'event_log_events',
-    help: 'Events in the log; an estimate where counting would mean reading.',
-    read: ({ ledger }) =>
-      ledger === undefined ? [] : [[ledger.events.get(ledger.status.log.head ?? '') ?? 0]],
-  },
-  {
     name: 'projector_up',
     help: '1 when some process projects, 0 when nobody holds the lease.',
-    read: ({ ledger }) => (ledger === undefined ? [] : flag(ledger.status.projector !== null)),
+    read: ({ ledger }) => (ledger === undefined ? [] : flag(ledger.projector !== null)),
   },
   {
     name: 'projection_up',
     help: '1 when the live generation can be read, 0 when it is damaged and must be rebuilt.',
     labels: ['projection'],
     read: perProjection(({ damage }) => (damage === undefined ? 1 : 0)),
-  },
-  {
-    name: 'projection_position',
-    help: 'Events of the log up to the position that the live generation shows.',
-    labels: ['projection'],
-    read: perProjection(({ position }, { events }) => events.get(position ?? '') ?? 0),
   },
   {
     name: 'projection_lag_events',
@@ -264,52 +198,21 @@ const readings: readonly Reading[] = [
     read: perProjection(({ parked }) => parked.length),
   },
   {
-    name: 'parked_events',
-    help: 'One series per bad event at which a tenant waits, at most 100 per projection: how many projections wait at it.',
-    labels: ['tenant_id', 'event_id'],
-    read: ({ ledger }) => (ledger === undefined ? [] : parkedEvents(ledger.status)),
-  },
-  {
     name: 'unreadable_tenants',
     help: 'Tenants whose own stream cannot be read: their writes are refused.',
-    read: ({ ledger }) => (ledger === undefined ? [] : [[ledger.status.decisions.parked.length]]),
+    read: ({ ledger }) => (ledger === undefined ? [] : [[ledger.decisions.parked.length]]),
   },
   {
     name: 'rebuild_progress_ratio',
     help: 'How much of the log a rebuild has read, from 0 to 1; absent when there is none.',
     labels: ['projection'],
     read: ({ ledger }) =>
-      (ledger?.status.rebuilds ?? []).map(({ projection, progress }) => [progress, { projection }]),
-  },
-  {
-    name: 'http_connections',
-    help: 'Open connections to the API.',
-    read: ({ connections }) => (connections === undefined ? [] : [[connections.open]]),
-  },
-  {
-    name: 'http_connections_max',
-    help: 'How many connections to the API may be open.',
-    read: ({ connections }) => (connections === undefined ? [] : [[connections.max]]),
-  },
-  {
-    name: 'rate_limit_counters',
-    help: 'Rate counters that are kept in memory.',
-    read: ({ limits }) => (limits === undefined ? [] : [[limits.counters_kept]]),
+      (ledger?.rebuilds ?? []).map(({ projection, progress }) => [progress, { projection }]),
   },
   {
     name: 'rate_limits_shared',
     help: '1 when instances share their rate counters, 0 when this one counts for itself.',
     read: ({ limits }) => flag(limits?.shared === true && limits.trouble === undefined),
-  },
-  {
-    name: 'disk_free_bytes',
-    help: 'Free space of the disk that holds DATA_DIR.',
-    read: ({ folder }) => diskOf(folder, ({ bavail, bsize }) => bavail * bsize),
-  },
-  {
-    name: 'disk_size_bytes',
-    help: 'Size of the disk that holds DATA_DIR.',
-    read: ({ folder }) => diskOf(folder, ({ blocks, bsize }) => blocks * bsize),
   },
   {
     name: 'backup_age_seconds',
@@ -334,55 +237,23 @@ const readingMetrics = (registers: Registry[]) => {
   };
 };
 
-const ledgerSnapshot = async (app: App): Promise<LedgerSnapshot> => {
-  const status = await ledgerStatus(app, async () => undefined);
-  const positions = [status.log.head, ...status.projections.map(({ position }) => position)];
-  const events = new Map<Position, number>();
-  for (const position of new Set(positions))
-    if (position !== null) events.set(position, await app.log.distance(undefined, position));
-  return { status, events };
-};
-
-export const makeMetrics = ({
-  app,
-  limits,
-  connections,
-  isReady,
-  folder,
-  backupAge,
-}: MetricsDependencies): Metrics => {
+export const makeMetrics = ({ app, limits, isReady, backupAge }: MetricsDependencies): Metrics => {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   const requests = requestMetrics(registers);
   const measured = appendMetrics(registers);
-  const reconnects = new Counter({
-    name: `${PREFIX}event_log_reconnects_total`,
-    help: 'How often the event log came back after it had been out of reach.',
-    registers,
-  });
-  const refused = new Counter({
-    name: `${PREFIX}http_connections_refused_total`,
-    help: 'Connections to the API that were one too many.',
-    registers,
-  });
   const set = readingMetrics(registers);
   // Concurrent scrapes share one query, so that they do not pile up on a store that does not respond.
-  const snapshots = singleFlight(() => ledgerSnapshot(app() as App));
+  const statuses = singleFlight(() => ledgerStatus(app() as App, async () => undefined));
   return {
     requests,
     measured,
     registry,
     contentType: registry.contentType,
     text: async () => {
-      const ledger =
-        app() === undefined ? undefined : await orUndefined(snapshots.current().done, RESPOND_MS);
-      reconnects.reset();
-      reconnects.inc(app()?.watch.reconnects() ?? 0);
-      const current = await connections();
-      refused.reset();
-      refused.inc(current?.refused ?? 0);
-      const state = { isReady: isReady(), folder, backupAge: backupAge(), connections: current };
+      const ledger = app() === undefined ? undefined : await orUndefined(statuses.current().done, RESPOND_MS);
+      const state = { isReady: isReady(), backupAge: backupAge() };
       set({ ...state, limits: limits()?.status(), app: app(), ledger });
       return registry.metrics();
     },

@@ -23,7 +23,6 @@ import { programVersion } from '../version';
 import type { Serving } from './adapters';
 import { openApp, type App } from './app';
 import { backupAgeSeconds } from './backups';
-import { connectionLimit, OPERATIONS_CONNECTIONS } from './connection-limit';
 import { openToOthers } from './data-folder';
 import { buildMissing } from './first-builds';
 import { firstKey } from './first-tenant';
@@ -52,7 +51,6 @@ interface Running {
   /** Read models that are built before projecting starts. */
   firstBuilds?: Promise<void>;
   keyUse?: KeyUseRecord;
-  api?: Listener;
   limits?: RateLimits;
   phase: 'starting' | 'ready' | 'stopping';
   /** Unlike `phase`, still says during shutdown whether reads may be answered. */
@@ -73,7 +71,10 @@ const acceptFailures = (logger: Logger) => {
     );
 };
 
-const TOO_MANY = 'A connection was refused. Raise the limit of open files.';
+/** Each costs some memory. A lower limit of open files holds as well. */
+const MAX_CONNECTIONS = 10_000;
+/** For a probe, a scraper and a few operators. */
+const MAX_OPERATIONS_CONNECTIONS = 32;
 
 /** Most starts take less: then the first reads wait for it. A longer one is answered with its progress. */
 const BRIEF_START_MS = 2_000;
@@ -142,8 +143,6 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
   const dependencies = apiDependencies(server, app, await app.openServing());
   const { HOST: host, PORT: port } = configuration;
   const { publicUrl, headers } = dependencies.settings;
-  const maxConnections = connectionLimit();
-  const report = reporter(logger);
   const handle = api(dependencies).callback();
   return openListener((request, response) => void handle(request, response), {
     host,
@@ -152,8 +151,7 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
     traceHeader: headers.traceId,
     onRefused: (code, traceId) => logger.info({ trace_id: traceId, code }, 'refused by the HTTP parser'),
     onError: acceptFailures(logger),
-    maxConnections,
-    onTooMany: () => report(TOO_MANY, new Error(`${maxConnections} connections are open.`)),
+    maxConnections: MAX_CONNECTIONS,
   });
 };
 
@@ -182,7 +180,7 @@ const openOperations = (server: Running): Promise<Listener> => {
     metrics: server.metrics,
   });
   const onError = acceptFailures(server.logger);
-  const maxConnections = OPERATIONS_CONNECTIONS;
+  const maxConnections = MAX_OPERATIONS_CONNECTIONS;
   return openListener(listener, { host, port, publicUrl, traceHeader, onError, maxConnections });
 };
 
@@ -253,7 +251,6 @@ const start = async (server: Running): Promise<Started | undefined> => {
   const app = await openAppOf(server);
   const listener = await openApi(server, app);
   listeners.push(listener);
-  server.api = listener;
   app.watch.start();
   server.firstBuilds = buildMissing(app, configuration, {
     onProgress: (percent) => (server.progress = { percent }),
@@ -312,9 +309,7 @@ export const makeServer = (
     metrics: makeMetrics({
       app: () => server.app,
       limits: () => server.limits,
-      connections: async () => server.api?.connections(),
       isReady: () => server.phase === 'ready',
-      folder: configuration.DATA_DIR,
       backupAge: () => backupAgeSeconds(configuration),
     }),
     phase: 'starting',

@@ -17,8 +17,6 @@ export interface LogWatch {
   missing(): Fault | undefined;
   /** Whether it was out of reach when last checked. */
   isAway(): boolean;
-  /** How often it came back after being out of reach. */
-  reconnects(): number;
   /** Throws `log_set_back` once the log is certain to be rolled back. */
   assertLogIntact(): void;
   /** Throws if appends fail or would fail: a server that cannot write must not look healthy. */
@@ -114,9 +112,7 @@ const actualIfShorter = (error: unknown, expected: Expected): number | undefined
 /** Reports once when the log goes out of reach, and once when it is back. */
 const reachOf = (report: LogWatchDependencies['report']) => {
   let awaySince: number | undefined;
-  let reconnects = 0;
   return {
-    reconnects: () => reconnects,
     isAway: () => awaySince !== undefined,
     away: (error: unknown): void => {
       if (awaySince === undefined)
@@ -127,7 +123,6 @@ const reachOf = (report: LogWatchDependencies['report']) => {
       if (awaySince === undefined) return;
       report(`The event log is back after ${secondsSince(awaySince)} s.`);
       awaySince = undefined;
-      reconnects += 1;
     },
   };
 };
@@ -204,7 +199,7 @@ const continuityChecks = (
   { judge, isLost, mustLookWhole }: ReturnType<typeof wholenessOf>,
   ending: AbortSignal,
 ) => {
-  const { isAway, away, back, reconnects } = reachOf(report);
+  const { isAway, away, back } = reachOf(report);
   let known: Head | undefined;
 
   /** Determines the known event before asking for it, so that it was in the log by then. */
@@ -223,7 +218,6 @@ const continuityChecks = (
 
   return {
     isAway,
-    reconnects,
     check,
     checkIf: async (isDoubtful: boolean): Promise<void> => {
       if (!isDoubtful) return;
@@ -240,11 +234,7 @@ export const logWatch = (dependencies: LogWatchDependencies): LogWatch => {
   const ending = new AbortController();
   const whole = wholenessOf(dependencies);
   const { written, failed, mustBeWritable } = writesOf(probe);
-  const { check, checkIf, isAway, reconnects, known, learn } = continuityChecks(
-    dependencies,
-    whole,
-    ending.signal,
-  );
+  const { check, checkIf, isAway, known, learn } = continuityChecks(dependencies, whole, ending.signal);
   const { setBack, missing, assertLogIntact, mustLookWhole, isLost } = whole;
 
   const append: EventLog['append'] = async (stream, events, expected, withinMs) => {
@@ -276,7 +266,6 @@ export const logWatch = (dependencies: LogWatchDependencies): LogWatch => {
     setBack,
     missing,
     isAway,
-    reconnects,
     assertLogIntact,
     mustBeWritable: async () => {
       mustLookWhole();

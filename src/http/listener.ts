@@ -36,16 +36,6 @@ interface ListenerOptions {
   readonly onError?: (error: Error) => void;
   /** More connections than this are closed at once. */
   readonly maxConnections: number;
-  /** Called for a connection that was one too many. */
-  readonly onTooMany?: () => void;
-}
-
-/** The connections of a listener. */
-export interface Connections {
-  readonly open: number;
-  readonly max: number;
-  /** Since the start. */
-  readonly refused: number;
 }
 
 const codeFor = (error: NodeJS.ErrnoException): HttpProblemCode => {
@@ -188,13 +178,8 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
   const handleInTurn = inSequence(server, handle);
   server.on('request', handleInTurn);
   server.setTimeout(silenceMs);
-  const max = options.maxConnections;
-  server.maxConnections = max;
-  let refusedConnections = 0;
-  server.on('drop', () => {
-    refusedConnections += 1;
-    options.onTooMany?.();
-  });
+  server.maxConnections = options.maxConnections;
+  server.on('drop', () => options.onError?.(new Error(`${options.maxConnections} connections are open.`)));
   const sockets = openConnections(server);
   const refused = new WeakSet<Duplex>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -217,10 +202,6 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
 
   return {
     url: `http://${host}:${port}`,
-    connections: () =>
-      new Promise<Connections>((resolve) =>
-        server.getConnections((_, open) => resolve({ open, max, refused: refusedConnections })),
-      ),
     /** Stops accepting connections, lets requests in flight finish within this time, then closes all that remain. */
     close: (withinMs: number) => closeServer(server, sockets, withinMs),
   };

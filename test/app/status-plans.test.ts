@@ -92,11 +92,10 @@ describe('the cost of asking for the state', () => {
       '/metrics',
       async () => {
         const app = await openAppIn(folder, EMBEDDED);
-        const dependencies = { app: () => app, isReady: () => true, folder, backupAge: () => undefined };
+        const dependencies = { app: () => app, isReady: () => true, backupAge: () => undefined };
         await makeMetrics({
           ...dependencies,
           limits: () => undefined,
-          connections: async () => undefined,
         }).text();
         await app.close();
       },

@@ -98,9 +98,7 @@ const metrics = (): string =>
     makeMetrics({
       app: () => undefined,
       limits: () => undefined,
-      connections: async () => undefined,
       isReady: () => false,
-      folder: '',
       backupAge: () => undefined,
     })
       .registry.getMetricsAsArray()

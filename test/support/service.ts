@@ -186,14 +186,6 @@ export const serviceProcess = (env: Environment = {}, main = MAIN): Promise<Serv
   return whenReady(spawnProgram(['serve'], serving, main), serving);
 };
 
-/** Starts a server that may have only so many files and connections open. */
-export const serviceWithFewFiles = (openFiles: number, env: Environment = {}): Promise<ServiceProcess> => {
-  const serving = servingIn(env);
-  const limited = ['-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', process.execPath, MAIN, 'serve'];
-  const child = keepTrackOf(spawn('/bin/sh', limited, { env: environmentOf(serving), stdio: 'pipe' }));
-  return whenReady(child, serving);
-};
-
 const services = new Set<Service>();
 
 /** Starts a server in the process of the tests and waits until it is ready. */
