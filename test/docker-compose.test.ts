@@ -142,7 +142,7 @@ describe('docker-compose.yml', () => {
   });
 
   it('is documented: every variable, and how to run the older release', () => {
-    const docs = textOf('docs/containers.md');
+    const docs = textOf('docs/deployment/README.md');
     const variables = [...COMPOSE.matchAll(/\$\{([A-Z_]+)/g)].map((match) => match[1] ?? '');
     expect(variables.length).toBeGreaterThan(3);
     expect(variables.filter((name) => !docs.includes(`\`${name}\``))).toEqual([]);
