@@ -9,8 +9,7 @@ COPY src src
 COPY projections projections
 COPY portal portal
 RUN npm run package \
-  && npm install --global --offline --prefix /installed tenant-ledger-*.tgz \
-  && touch /installed/lib/node_modules/tenant-ledger/.image
+  && npm install --global --offline --prefix /installed tenant-ledger-*.tgz
 
 FROM node:24.21.0-bookworm-slim
 COPY --from=build /installed /usr/local

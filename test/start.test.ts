@@ -1,24 +1,13 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  chmodSync,
-  copyFileSync,
-  mkdirSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { makeReadOnly, onDisk, whyNoDisks } from './support/disks';
-import { startStandIn } from './support/event-store/stand-in';
 import { freshFolder } from './support/folders';
 import { filesWith } from './support/found-text';
 import { ask, type ApiResponse } from './support/http';
-import { clustered, storesOf } from './support/profile';
 import { nobody } from './support/nobody';
 import { ownTimeMs } from './support/own-time';
 import { operatorAt } from './support/operator';
@@ -43,20 +32,6 @@ const shell = async (line: string, env: Readonly<Record<string, string>> = {}): 
 const indented = (text: string): readonly string[] =>
   text.split('\n').flatMap((line) => (line.startsWith('  ') ? [line.trim()] : []));
 
-const OPERATOR = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
-
-/** A command as printed at the start, without npx, which would look for the package first. */
-const asPrinted = (line: string): Promise<string> =>
-  shell(line.replace('npx tenant-ledger', `node '${PROGRAM}'`), storesOf(folderIn(line)));
-
-/** Quoted for a shell, or not. */
-const folderIn = (line: string): string =>
-  (/DATA_DIR=((?:'[^']*'|\\'|[^\s'])*)/.exec(line)?.[1] ?? '')
-    .replaceAll("'\\''", '\u0000')
-    .replaceAll("'", '')
-    .replaceAll('\u0000', "'");
-
-/** One service from its first start to the deletion of its only tenant. */
 describe('a first start', () => {
   let service: Service;
   beforeAll(async () => {
@@ -68,26 +43,21 @@ describe('a first start', () => {
     const { stdout, url, key } = service;
     expect(stdout()).toContain(`tenant-ledger serves ${url}\n`);
     expect(stdout()).toContain(`API key (shown once, keep it): ${key}\n`);
-    expect(stdout()).toContain(`Web console, sign in with this key: ${url}/portal\n`);
+    expect(stdout()).toContain(`Web console: ${url}/portal\n`);
     expect(service.stderr()).not.toContain(key.slice(4));
     expect(filesWith(key.slice(4), service.folder)).toEqual([]);
   });
 
   it('prints curl lines that work exactly as printed', async () => {
     const lines = indented(service.stdout());
-    expect(lines).toHaveLength(5);
+    expect(lines).toHaveLength(3);
     const answers = [];
     for (const line of lines) answers.push(JSON.parse(await shell(line)) as Record<string, unknown>);
-    const names = ['First tenant', 'My first tenant', 'My first tenant'];
-    expect(answers.slice(0, 3).map(({ name }) => name)).toEqual(names);
-    expect(answers[2]).toEqual(answers[1]);
-    expect(answers[3]).toMatchObject({
-      pagination: { page_size: 5 },
-      data: [{ message: 'Tenant updated' }, {}, {}, {}, {}],
-    });
-    expect(answers[4]).toMatchObject({
-      token_report: { metrics_by_type: { token: { count: 2 }, card: { count: 1 } } },
-    });
+    expect(answers).toMatchObject([
+      { name: 'Demo tenant' },
+      { name: 'My first tenant' },
+      { pagination: { page_size: 5 }, data: [{ message: 'Tenant updated' }, {}, {}, {}, {}] },
+    ]);
   });
 
   describe('and a clean stop', () => {
@@ -128,97 +98,15 @@ describe('a first start', () => {
       expect(service.key).toBe('');
       expect(service.stdout()).not.toContain(first.key);
     });
-
-    it('prints how to create another key, which works', async () => {
-      const [line = '', ...others] = indented(service.stdout());
-      expect(others).toEqual([]);
-      expect(line).toMatch(/ npx tenant-ledger key create --tenant \S+ --application \S+$/);
-      const another = /^key: +(\S+)$/m.exec(await asPrinted(line))?.[1] ?? '';
-      expect(another).not.toBe(key);
-      for (const one of [another, key])
-        expect((await ask(`${service.url}/tenants/self`, { key: one })).json.name).toBe('Kept');
-    });
-
-    it('says how to create a tenant if there is none left', async () => {
-      const deleted = await ask(`${service.url}/tenants/self`, { method: 'DELETE', key });
-      expect(deleted.status).toBe(204);
-      expect(await service.stop()).toBe(0);
-      service = await serviceProcess({ DATA_DIR: copy });
-      expect(indented(service.stdout())[0]).toBe(
-        `DATA_DIR=${copy} npx tenant-ledger tenant create --name "My tenant"`,
-      );
-    });
   });
 });
 
 describe('a first start with DEMO=false', () => {
-  it('creates no tenant, prints no key, and lists the commands that do', async () => {
+  it('creates no tenant and prints where it serves', async () => {
     const service = await startService({ DEMO: 'false' });
-    const { folder } = service;
-    expect(service.stdout()).not.toMatch(/key_/);
+    const { url, folder } = service;
+    expect(service.stdout()).toBe(`\ntenant-ledger serves ${url}\nWeb console: ${url}/portal\n\n`);
     expect(await operatorAt(folder).json<unknown>('tenant list')).toEqual([]);
-    const [tenant = '', application = ''] = indented(service.stdout());
-    const id = /^tenant_id: +(\S+)$/m.exec(await asPrinted(tenant))?.[1] ?? '';
-    const made = await asPrinted(application.replace('TENANT_ID', id));
-    const key = /^key: +(\S+)$/m.exec(made)?.[1] ?? '';
-    expect((await ask(`${service.url}/tenants/self`, { key })).json.name).toBe('My tenant');
-    await service.stop();
-  });
-
-  it('prints the commands as they are run beside a container', async () => {
-    const image = freshFolder();
-    for (const name of ['dist', 'node_modules', 'package.json'])
-      symlinkSync(join(ROOT, name), join(image, name));
-    writeFileSync(join(image, '.image'), '');
-    const service = await serviceProcess(
-      { DEMO: 'false', NODE_OPTIONS: '--preserve-symlinks --preserve-symlinks-main' },
-      join(image, 'dist', 'src', 'cli', 'main.js'),
-    );
-    expect(indented(service.stdout())[0]).toBe(
-      'docker compose exec service tenant-ledger tenant create --name "My tenant"',
-    );
-    await service.stop();
-  });
-
-  it('shows no password, and no URL without its password, which would override the right one', async () => {
-    const store = await startStandIn();
-    const EVENTSTORE_URL = store.url.replace('//', '//admin:s3cret@');
-    const service = await startService({ ...clustered(EVENTSTORE_URL), DEMO: 'false' });
-    expect(service.stdout()).not.toMatch(/s3cret|EVENTSTORE_URL=/);
-    expect(service.stdout()).toContain(
-      'Set EVENTSTORE_URL for them as for this server: with its password, it is not shown.',
-    );
-    await service.stop();
-    await store.stop();
-  });
-});
-
-describe('a later start', () => {
-  it('guides from a tenant without an Application to one with a key that works', async () => {
-    const folder = join(freshFolder(), "with space and 'quotes'");
-    const { tenant_id: tenant } = await operatorAt(folder).json('tenant create --name Bare');
-    const service = await startService({ DATA_DIR: folder, OPERATOR_ID: OPERATOR });
-    const [line = '', ...others] = indented(service.stdout());
-    expect(others).toEqual([]);
-    expect(line).toContain(
-      `OPERATOR_ID=${OPERATOR} npx tenant-ledger application create --tenant ${tenant} `,
-    );
-    const key = /^key: +(\S+)$/m.exec(await asPrinted(line))?.[1] ?? '';
-    for (const path of ['/tenants/self', '/logs', '/tenants/self/reports/usage'])
-      expect((await ask(`${service.url}${path}`, { key })).status).toBe(200);
-    await service.stop();
-  });
-
-  it('names none of several tenants, but how to list them', async () => {
-    const operator = operatorAt(freshFolder());
-    const ids = [];
-    for (const name of ['A', 'B'])
-      ids.push((await operator.json(`tenant create --name ${name}`))['tenant_id']);
-    const service = await startService({ DATA_DIR: operator.folder });
-    for (const id of ids) expect(service.stdout()).not.toContain(id);
-    const [list = ''] = indented(service.stdout());
-    expect(list).toMatch(/ npx tenant-ledger tenant list$/);
-    for (const id of ids) expect(await asPrinted(list)).toContain(id);
     await service.stop();
   });
 });

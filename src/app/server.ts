@@ -24,8 +24,8 @@ import type { Serving } from './adapters';
 import { openApp, type App } from './app';
 import { backupAgeSeconds } from './backups';
 import { openToOthers } from './data-folder';
+import { firstKey } from './demo';
 import { buildMissing } from './first-builds';
-import { firstKey } from './first-tenant';
 import { readModelStoreOf, storeOf } from './log-address';
 import { makeMetrics, type Metrics } from './metrics';
 import { ANSWER_MS } from '../ledger/ledger';
@@ -238,7 +238,6 @@ const recordKeyUse = ({ keyUses, log, streams, projecting }: App, logger: Logger
 
 /** The result of a successful start: the read models are up to date and requests are answered. */
 export interface Started {
-  readonly app: App;
   readonly url: string;
   /** A key of the tenant that a first start creates. */
   readonly key: string | undefined;
@@ -272,7 +271,7 @@ const start = async (server: Running): Promise<Started | undefined> => {
   server.becameReady.notify();
   const { url } = listener;
   logger.info({ url, operations: ops.url, version: programVersion(), store: app.store }, 'ready');
-  return { app, url, key };
+  return { url, key };
 };
 
 const stop = async (server: Running, reason?: Fault): Promise<void> => {

@@ -46,7 +46,7 @@ const unlessDamaged = (error: unknown): false => {
 };
 
 /** Ingests reported facts, as NDJSON, in the session of a command. */
-export const ingestIn = async (
+const ingestIn = async (
   { io, app, upToDate }: OperatorSession,
   input: AsyncIterable<Buffer>,
   options: Pick<IngestOptions, 'dryRun' | 'onRefused'>,

@@ -21,7 +21,7 @@ const commands: ReadonlyMap<string, readonly [file: string, create: string]> = n
   ['key', ['./key-commands', 'keyCommands']],
   ['audit', ['./audit/audit-command', 'auditCommand']],
   ['ingest', ['./ingest-command', 'ingestCommand']],
-  ['demo', ['./demo/demo-command', 'demoCommand']],
+  ['demo', ['./demo-command', 'demoCommand']],
   ['projections', ['./projections/projections-commands', 'projectionsCommands']],
   ['log', ['./log/log-commands', 'logCommands']],
   ['backup', ['./backup-commands', 'backupCommands']],

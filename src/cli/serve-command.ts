@@ -1,10 +1,10 @@
 import { Command } from 'commander';
 import type { Logger } from 'pino';
 import { orUndefined } from '../async/clock';
-import { readConfiguration, settingNames, settings } from '../configuration';
+import { headerNames, readConfiguration, settingNames, settings, type Configuration } from '../configuration';
+import type { Started } from '../app/server';
 import type { Fault } from '../fault';
 import { LOG_SET_BACK } from './failure';
-import { welcome } from './welcome';
 import type { Io } from './io';
 
 /** The exit code after a second signal, which skips the graceful shutdown. */
@@ -42,6 +42,22 @@ const endOnLostLog =
     void orUndefined(stop(reason), LOST_STOP_MS).then(() => io.exit(LOG_SET_BACK));
   };
 
+/** How to use the server. There is a key if this start created a tenant. */
+const welcome = ({ HEADER_PREFIX, PORTAL }: Configuration, { url, key }: Started): string => {
+  const portal = PORTAL ? `Web console: ${url}/portal\n` : '';
+  if (key === undefined) return `\ntenant-ledger serves ${url}\n${portal}\n`;
+  const withKey = `-H '${headerNames(HEADER_PREFIX).apiKey}: ${key}'`;
+  return `
+tenant-ledger serves ${url}
+API key (shown once, keep it): ${key}
+${portal}
+  curl -s ${url}/tenants/self ${withKey}
+  curl -s -X PUT ${url}/tenants/self ${withKey} -H 'Content-Type: application/json' -d '{"name":"My first tenant"}'
+  curl -s '${url}/logs?size=5' ${withKey}
+
+`;
+};
+
 /** Loads the server only here: otherwise the help of all commands would take twice as long. */
 const serve = (io: Io) => async (): Promise<void> => {
   const configuration = readConfiguration(io.env);
@@ -57,8 +73,7 @@ const serve = (io: Io) => async (): Promise<void> => {
   stopOnSignals(io, logger, () => server.stop());
   const started = await server.start();
   if (started === undefined) return;
-  const { app, url, key } = started;
-  io.stdout.write(await welcome(app, configuration, url, key));
+  io.stdout.write(welcome(configuration, started));
 };
 
 const settingsHelp = (): string => {

@@ -60,7 +60,7 @@ describe('docs/clients.md', () => {
     const rows = (await ask(`${url}/logs?size=1`, { key })).json.pagination.total_items as number;
     const [statuses, counts] = await started(changes, { url, key }).ended;
     expect(statuses).toBe('200,200,200,200');
-    expect((await ask(`${url}/tenants/self`, { key })).json.name).toBe('First tenant++++');
+    expect((await ask(`${url}/tenants/self`, { key })).json.name).toBe('Demo tenant++++');
     expect(counts).toBe(`${rows + 4} ${rows + 4}`);
 
     const following = started(

@@ -158,7 +158,7 @@ const whenReady = async (child: ChildProcess, env: Environment): Promise<Service
   const ready = new Promise<void>((resolve) => {
     child.stdout?.on('data', (chunk: Buffer) => {
       stdout += chunk.toString();
-      if (/\n\n {2}\S.*\n\n$/s.test(stdout)) resolve();
+      if (/serves http.*\n\n$/s.test(stdout)) resolve();
     });
   });
   const closed = once(child, 'close').then(([code]) => code as number | null);

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import { demoMonth, randomFrom } from '../../../src/cli/demo/demo-month';
 import { permissionsOf } from '../../../src/domain/permissions';
 import type { NewEvent } from '../../../src/event-log/event-log';
 import { newKey } from '../../../src/ledger/new-key';
@@ -93,6 +92,24 @@ interface Told {
   readonly event: NewEvent & { readonly recordedAt: string };
 }
 
+const FACTS = [
+  ['TokenCreated', CHECKOUT],
+  ['TokenRead', REPORTS],
+  ['CardCreated', CHECKOUT],
+  ['TokenUsed', BILLING],
+  ['CardUsed', BILLING],
+] as const;
+
+/** More and more each day. */
+const reported = (): readonly Told[] =>
+  Array.from({ length: 900 }, (_, i) => {
+    const [type, id] = FACTS[i % FACTS.length]!;
+    const at = daysAgo(30 * (1 - Math.sqrt((i + 1) / 901)));
+    const metadata = { version: 1, at, actor: { type: 'application', id }, traceId: randomUUID() };
+    const data = { entityId: `${type.slice(0, 4).toLowerCase()}_${i}`, occurredAt: at };
+    return { stream: 'activity', event: { id: randomUUID(), type, data, metadata, recordedAt: at } };
+  });
+
 /** In the order of their times: the log of a tenant never runs backwards. */
 const toldIn = (past: readonly Past[], keyId: string): readonly Told[] => {
   const client = { address: '203.0.113.7', userAgent: 'Mozilla/5.0' };
@@ -105,17 +122,7 @@ const toldIn = (past: readonly Past[], keyId: string): readonly Told[] => {
         : { version, at, actor: { type: 'application', id: by }, keyId, traceId: randomUUID(), client };
     return { stream: 'tenant', event: { id: randomUUID(), type, data, metadata, recordedAt: at } };
   });
-  const actors = { creating: CHECKOUT, using: BILLING, reading: REPORTS };
-  const reported = demoMonth(TENANT, actors, NOW, randomFrom(2))
-    .filter(({ data }) => data.occurredAt > daysAgo(30))
-    .map(({ id, type, data, actor, trace_id: traceId }): Told => {
-      const at = data.occurredAt;
-      return {
-        stream: 'activity',
-        event: { id, type, data, metadata: { version: 1, at, actor, traceId }, recordedAt: at },
-      };
-    });
-  return [...decided, ...reported].toSorted((a, b) => (a.event.recordedAt < b.event.recordedAt ? -1 : 1));
+  return [...decided, ...reported()].toSorted((a, b) => (a.event.recordedAt < b.event.recordedAt ? -1 : 1));
 };
 
 /** Returns the key to sign in with. */

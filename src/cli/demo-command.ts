@@ -1,0 +1,27 @@
+import { randomUUID } from 'node:crypto';
+import type { Command } from 'commander';
+import { createDemo, DEMO_NAME } from '../app/demo';
+import type { JsonOption } from './arguments';
+import type { Io } from './io';
+import { sessionCommand, type OperatorSession } from './operator-session';
+import { printOne } from './output';
+
+const run = async (
+  { io, app, configuration, upToDate }: OperatorSession,
+  options: JsonOption,
+): Promise<void> => {
+  const { OPERATOR_ID, PORTAL, PUBLIC_URL, PORT } = configuration;
+  const tenant_id = randomUUID();
+  const { key, facts } = await createDemo(app, tenant_id, OPERATOR_ID);
+  await upToDate();
+  const portal = PORTAL ? `${PUBLIC_URL === '' ? `http://127.0.0.1:${PORT}` : PUBLIC_URL}/portal` : null;
+  printOne(io, { tenant_id, name: DEMO_NAME, facts, key, portal }, options);
+};
+
+export const demoCommand = (io: Io): Command =>
+  sessionCommand(io, 'demo', run, { createsData: true })
+    .description('create a tenant with an Application and a month of facts to look at; its key is shown once')
+    .addHelpText(
+      'after',
+      '\nEach run creates another tenant. To remove it: tenant-ledger tenant delete TENANT_ID',
+    );
