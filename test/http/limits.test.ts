@@ -2,7 +2,7 @@ import { beside, type Beside } from '../support/beside';
 import { ask, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { sendRaw } from '../support/raw';
-import { command, commandJson, loggedBy, startService, type Service } from '../support/service';
+import { loggedBy, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 const POLICY = '"global";q=1000;w=10';
@@ -39,24 +39,10 @@ describe('the specified limits', () => {
         block_seconds: 10,
       });
       expect(json.reactor).toEqual({ max_payload_bytes: 5_000_000, hot_concurrency: 1, timeout_seconds: 30 });
-      expect(await commandJson(['limits'], {})).toEqual(json);
       const { tenantId } = await by.newTenant();
       const { key } = await by.newApplication(tenantId, 'public');
       expect((await from('192.0.2.1', '/limits', { key })).json).toEqual(json);
       expectProblem(await from('192.0.2.1', '/limits'), { status: 401, code: 'key_refused' });
-    });
-
-    it('on the command line as configured', async () => {
-      const { stdout, code } = await command(['limits'], { RATE_LIMITS: 'global=7/8/9,portal=off' });
-      expect(code).toBe(0);
-      expect(stdout).toMatch(/^global +\* +\* +7 +8 +9$/m);
-      expect(stdout).not.toMatch(/portal/);
-      expect(stdout).toMatch(/^timeout_seconds: +30$/m);
-      const off = await command(['limits'], { RATE_LIMITS: 'off' });
-      expect([off.code, off.stderr]).toEqual([0, 'All rate limits are off.\n']);
-      expect(
-        (await commandJson<{ rate_limits: [] }>(['limits'], { RATE_LIMITS: 'off' })).rate_limits,
-      ).toEqual([]);
     });
   });
 

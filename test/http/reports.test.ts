@@ -66,20 +66,3 @@ describe('GET /tenants/self/reports/usage', () => {
     }
   });
 });
-
-describe('the demo facts', () => {
-  it('are in the logs and the usage report after the first start', async () => {
-    const logs = await ask(`${service.url}/logs?size=100`, { key: service.key });
-    const types = logs.json.data.map((row: { entity_type: string }) => row.entity_type);
-    expect(new Set(types)).toEqual(
-      new Set(['tenant', 'application', 'key', 'token', 'card', 'bank', 'proxy']),
-    );
-    expect(logs.json.pagination.total_items).toBe(14);
-    const { json } = await ask(`${service.url}${PATH}`, { key: service.key });
-    expect(json.token_report.metrics_by_type).toMatchObject({
-      token: { count: 2 },
-      card: { count: 1 },
-      bank: { count: 1 },
-    });
-  });
-});

@@ -170,7 +170,7 @@ describe('an API key, shown only in the line that prints it', () => {
     await run(canary);
     await run('key', 'revoke', canary, '--tenant', tenantId);
     await run('key', 'list', '--tenant', tenantId);
-    await run('logs', '--tenant', tenantId, '--entity-id', canary);
+    await run('audit', '--tenant', tenantId, '--trace', canary);
   });
 
   it('appears in no response', () => {
