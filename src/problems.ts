@@ -351,7 +351,7 @@ const startAndCommands = {
   backup_unusable: {
     title: 'The backup cannot be used.',
     meaning:
-      'The message says what is wrong with it. A modified or damaged backup is never continued or restored: use another one, or start a new one in an empty folder. One that is in use is left alone: try again later.',
+      'The message says what is wrong with it. A modified or damaged backup is never restored, and one that the log does not continue is never replaced: use another one, or name another folder.',
   },
   restore_refused: {
     title: 'The backup cannot be restored into this folder.',

@@ -4,13 +4,13 @@ import { isoNow } from '../async/clock';
 import type { Configuration } from '../configuration';
 import {
   createBackup as createSqliteBackup,
+  restoreBackup as restoreSqliteBackup,
   type BackedUp,
   type OnProgress,
 } from '../event-log/sqlite/backup';
 import { logPath } from '../event-log/sqlite/log-file';
-import { restoreBackup as restoreSqliteBackup } from '../event-log/sqlite/restore';
 import { fault } from '../fault';
-import { mustBeReadable, mustBeUsable, mustHaveRoom } from './data-folder';
+import { mustBeReadable, mustBeUsable } from './data-folder';
 import { storeOf } from './log-address';
 
 export { verifyBackup, type BackedUp, type OnProgress } from '../event-log/sqlite/backup';
@@ -56,30 +56,25 @@ export const backupAgeSeconds = ({ DATA_DIR, EVENTSTORE_URL }: Configuration): n
   }
 };
 
-export const createBackup = async (
+export const createBackup = (
   configuration: Configuration,
   folder: string,
   onProgress: OnProgress,
-): ReturnType<typeof createSqliteBackup> => {
+): BackedUp => {
   const source = embeddedFolder(configuration);
   mustBeReadable(source);
   mustBeUsable(folder, `The folder ${folder}`);
-  const created = await createSqliteBackup(source, folder, onProgress);
+  const created = createSqliteBackup(source, folder, onProgress);
   markBackup(source);
   return created;
 };
 
-export const restoreBackup = async (
+export const restoreBackup = (
   configuration: Configuration,
   folder: string,
   onProgress: OnProgress,
-): Promise<BackedUp> => {
+): BackedUp => {
   const target = embeddedFolder(configuration);
   mustBeUsable(target);
-  try {
-    return await restoreSqliteBackup(folder, target, onProgress);
-  } catch (error) {
-    mustHaveRoom(target, error);
-    throw error;
-  }
+  return restoreSqliteBackup(folder, target, onProgress);
 };

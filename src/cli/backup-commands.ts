@@ -2,55 +2,54 @@ import { Command } from 'commander';
 import { createBackup, restoreBackup, verifyBackup, type BackedUp, type OnProgress } from '../app/backups';
 import { readConfiguration } from '../configuration';
 import { commandGroup, jsonOption, type JsonOption } from './arguments';
-import { ignoreCtrlZ, printOne } from './output';
+import { printOne } from './output';
 import { withProgress } from './progress';
 import type { Io } from './io';
 
-const view = (backup: string, { identity, events, lastPosition, lastRecordedAt, chain }: BackedUp) => ({
+const view = (backup: string, { identity, events, lastPosition, lastRecordedAt, digest }: BackedUp) => ({
   backup,
   identity,
   events,
   last_position: lastPosition ?? null,
   last_recorded_at: lastRecordedAt ?? null,
-  chain,
+  digest,
 });
 
-const withSteps = <T>(io: Io, title: string, work: (onProgress: OnProgress) => Promise<T>): Promise<T> =>
-  withProgress(io, title, ({ showStep }) => work(showStep));
+const counting = (io: Io, title: string, work: (onProgress: OnProgress) => BackedUp): Promise<BackedUp> =>
+  withProgress(io, title, async ({ show }) => work((events) => show(`${events} events verified`)));
 
 const create = (io: Io): Command =>
   new Command('create')
     .description('back up the event log of DATA_DIR, even while it is being written')
-    .argument('<folder>', 'an empty folder, or that of an earlier backup, to which new events are added')
+    .argument('<folder>', 'an empty folder, or that of an earlier backup of this log, which is replaced')
     .addOption(jsonOption())
     .addHelpText(
       'after',
       `
-What is in the log when the command begins is copied, read again from the copy and compared. It can be killed and run
-again at any time. Read models are not part of a backup: they are built again from the log.`,
+What is in the log when the command begins is copied, read again from the copy and compared; then it takes the place of
+the earlier backup. Read models are not part of a backup: they are built again from the log.`,
     )
     .action(async (folder: string, options: JsonOption) => {
       const configuration = readConfiguration(io.env);
-      ignoreCtrlZ(io);
-      const { added, ...backedUp } = await withSteps(io, 'Backing up:', (onProgress) =>
+      const created = await counting(io, 'Backing up:', (onProgress) =>
         createBackup(configuration, folder, onProgress),
       );
-      printOne(io, { ...view(folder, backedUp), events_added: added }, options);
+      printOne(io, view(folder, created), options);
     });
 
 const verify = (io: Io): Command =>
   new Command('verify')
-    .description('read a whole backup and compare it with its manifest; exit code 1 if anything differs')
+    .description('read a whole backup and compare it with its digest; exit code 1 if it differs')
     .argument('<folder>', 'the backup')
     .addOption(jsonOption())
     .action(async (folder: string, options: JsonOption) => {
-      const backedUp = await withSteps(io, 'Verifying:', (onProgress) => verifyBackup(folder, onProgress));
-      printOne(io, view(folder, backedUp), options);
+      const verified = await counting(io, 'Verifying:', (onProgress) => verifyBackup(folder, onProgress));
+      printOne(io, view(folder, verified), options);
     });
 
 const restore = (io: Io): Command =>
   new Command('restore')
-    .description('verify a backup and restore it into DATA_DIR, which must be empty')
+    .description('restore a backup into DATA_DIR, which must be empty, and verify it there')
     .argument('<folder>', 'the backup')
     .addOption(jsonOption())
     .addHelpText(
@@ -61,8 +60,7 @@ the output says up to when it reaches.`,
     )
     .action(async (folder: string, options: JsonOption) => {
       const configuration = readConfiguration(io.env);
-      ignoreCtrlZ(io);
-      const restored = await withSteps(io, 'Restoring:', (onProgress) =>
+      const restored = await counting(io, 'Restoring:', (onProgress) =>
         restoreBackup(configuration, folder, onProgress),
       );
       printOne(io, { data_dir: configuration.DATA_DIR, ...view(folder, restored) }, options);

@@ -1,6 +1,5 @@
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { existsSync, fstatSync, readSync } from 'node:fs';
-import { pathToFileURL } from 'node:url';
 import { monotonicMs } from '../async/clock';
 import { fault, messageOf } from '../fault';
 
@@ -69,35 +68,8 @@ export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Da
 export const openForReading = (path: string): Database =>
   new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
 
-/**
- * Opens a file that nobody else can read or write until it is closed with `closeAlone`, or this process ends, however
- * that happens. Fails at once if it is in use (`isBusy`). With a rollback journal, so that the file can be read on
- * read-only media. Opening the same file by other means would free the lock: POSIX locks end with any close.
- */
-export const openAlone = (path: string): Database => {
-  const db = new DatabaseSync(path, { timeout: 0 });
-  try {
-    db.exec(`PRAGMA main.locking_mode = EXCLUSIVE; PRAGMA main.journal_mode = DELETE;
-      PRAGMA main.synchronous = FULL; BEGIN EXCLUSIVE; COMMIT; PRAGMA busy_timeout = ${BUSY_MS}`);
-    return db;
-  } catch (error) {
-    db.close();
-    throw error;
-  }
-};
-
-/** Frees the lock first: the driver keeps a connection until its statements are garbage-collected. */
-export const closeAlone = (db: Database): void => {
-  try {
-    db.exec('PRAGMA main.locking_mode = NORMAL; SELECT count(*) FROM main.sqlite_master');
-  } finally {
-    db.close();
-  }
-};
-
-/** Makes another file readable through a connection. */
-export const attach = (db: Database, path: string, name: string, how: 'mode=ro' | 'mode=rw') =>
-  db.exec(`ATTACH '${pathToFileURL(path).href.replaceAll("'", '%27')}?${how}' AS ${name}`);
+/** For a file that nobody else knows yet. It keeps its rollback journal, so that it can be read on read-only media. */
+export const openAlone = (path: string): Database => new DatabaseSync(path);
 
 /** For writers that try again themselves and do other work in the meantime. */
 export const neverWait = (db: Database): void => db.exec('PRAGMA busy_timeout = 0');

@@ -1,17 +1,16 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ask } from '../support/http';
-import { makeReadOnly, onDisk, whyNoDisks } from '../support/disks';
 import { freshFolder } from '../support/folders';
-import { itIf } from '../support/it-if';
-import { operatorAt, type Operator } from '../support/operator';
-import { commandProcess, startService } from '../support/service';
+import { operatorAt } from '../support/operator';
+import { clustered, EMBEDDED } from '../support/profile';
+import { startService } from '../support/service';
 
 describe('tenant-ledger backup', () => {
   it('of a running service, restored elsewhere, starts with everything that was acknowledged', async () => {
-    const service = await startService({ EVENTSTORE_URL: '', MONGODB_URL: '' });
+    const service = await startService(EMBEDDED);
     const backup = join(freshFolder(), 'backup');
-    const operator = operatorAt(service.folder, { EVENTSTORE_URL: '', MONGODB_URL: '' });
+    const operator = operatorAt(service.folder, EMBEDDED);
     const rename = (name: string) =>
       ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name } });
     await rename('Before');
@@ -28,14 +27,14 @@ describe('tenant-ledger backup', () => {
     writeFileSync(join(service.folder, 'last-backup'), '2020-01-01T00:00:00.000Z\n');
     expect(await ageOfBackup()).toBeGreaterThan(86_400 * 365);
     await rename('Between');
-    const second = await operator.json<{ events_added: number }>('backup create', backup);
-    expect(second).toMatchObject({ events: first.events + 1, events_added: 1 });
+    expect(await operator.json('backup create', backup)).toMatchObject({ events: first.events + 1 });
     await rename('After');
     expect(await operator.json('backup verify', backup)).toMatchObject({ events: first.events + 1 });
+    expect(await operator.json('log verify', backup)).toMatchObject({ events: first.events + 1 });
     await service.stop();
 
     const elsewhere = freshFolder();
-    const restoring = operatorAt(elsewhere, { EVENTSTORE_URL: '', MONGODB_URL: '' });
+    const restoring = operatorAt(elsewhere, EMBEDDED);
     const restored = await restoring.run('backup restore', backup);
     expect(restored.stdout).toMatch(
       /^data_dir: .*\nbackup: .*\nidentity: .*\nevents: .*\nlast_position: .*\nlast_recorded_at: +20\d\d-.*Z\n/,
@@ -44,51 +43,25 @@ describe('tenant-ledger backup', () => {
     expect([again.code, again.stdout]).toEqual([1, '']);
     expect(again.stderr).toContain('A backup is only restored into an empty folder');
 
-    const copy = await startService({ DATA_DIR: elsewhere, EVENTSTORE_URL: '', MONGODB_URL: '' });
+    const copy = await startService({ DATA_DIR: elsewhere, ...EMBEDDED });
     const { json } = await ask(`${copy.url}/tenants/self`, { key: service.key });
     expect(json.name).toBe('Between');
     await copy.stop();
   });
 
-  itIf(whyNoDisks === '', whyNoDisks)('is verified and restored from a read-only disk', () =>
-    onDisk('size=16m', async (disk) => {
-      const env = { EVENTSTORE_URL: '', MONGODB_URL: '' };
-      const [source, target] = [freshFolder(), freshFolder()].map((folder) => operatorAt(folder, env)) as [
-        Operator,
-        Operator,
-      ];
-      await source.json('tenant create --name Acme');
-      // Its own process: a connection is closed for good only when its statements are garbage-collected.
-      const made = await commandProcess(['backup', 'create', disk, '--json'], {
-        DATA_DIR: source.folder,
-        ...env,
-      });
-      const { chain } = JSON.parse(made.stdout) as { chain: string };
-      makeReadOnly(disk);
-      expect(await target.json('backup verify', disk)).toMatchObject({ events: 1, chain });
-      expect(await target.json('log verify', disk)).toMatchObject({ events: 1, findings_total: 0 });
-      expect(await target.json('backup restore', disk)).toMatchObject({ events: 1, chain });
-      expect(await target.json('tenant list')).toMatchObject([{ name: 'Acme' }]);
-      expect(await source.run('backup create', disk)).toMatchObject({
-        code: 1,
-        stderr: expect.stringContaining('is on a read-only disk'),
-      });
-    }),
-  );
-
   it('says what to do if there is nothing to back up, or another kind of log', async () => {
     const folder = freshFolder();
-    const empty = await operatorAt(folder, { EVENTSTORE_URL: '' }).run('backup create', join(folder, 'b'));
+    const empty = await operatorAt(folder, EMBEDDED).run('backup create', join(folder, 'b'));
     expect([empty.code, empty.stderr]).toEqual([
       1,
       expect.stringContaining('There is no event log in the folder'),
     ]);
-    const remote = await operatorAt(folder, { EVENTSTORE_URL: 'esdb://127.0.0.1:1?tls=false' }).run(
+    const remote = await operatorAt(folder, clustered('esdb://127.0.0.1:1?tls=false')).run(
       'backup create',
       join(folder, 'b'),
     );
     expect([remote.code, remote.stderr]).toEqual([1, expect.stringContaining('docs/backup.md')]);
-    const none = await operatorAt(folder, { EVENTSTORE_URL: '' }).run('backup verify', folder);
+    const none = await operatorAt(folder, EMBEDDED).run('backup verify', folder);
     expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('contains no backup')]);
   });
 });

@@ -1,41 +1,34 @@
 import { DatabaseSync } from '@photostructure/sqlite';
-import { spawnSync } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
-import {
-  closeSync,
-  cpSync,
-  linkSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { once } from 'node:events';
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pause } from '../../src/async/clock';
 import type { EventLog } from '../../src/event-log/event-log';
-import { createBackup, verifyBackup } from '../../src/event-log/sqlite/backup';
-import { restoreBackup } from '../../src/event-log/sqlite/restore';
-import { openForAppending } from '../../src/event-log/sqlite/log-file';
+import {
+  createBackup,
+  restoreBackup,
+  verifyBackup,
+  type BackedUp,
+  type OnProgress,
+} from '../../src/event-log/sqlite/backup';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { verifyLog } from '../../src/event-log/verify-log';
 import { closeAfterwards } from '../support/closing';
 import { fillBusyLog } from '../support/busy-log';
 import { makeReadOnly, onDisk, whyNoDisks } from '../support/disks';
-import { someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
+import { fillLargeLog } from '../support/large-log';
+import { EMBEDDED } from '../support/profile';
+import { command, commandProcess, spawnProgram } from '../support/service';
 
 /** `npm run campaign -- backup` makes twenty. */
 const BACKUPS = Number(process.env['BACKUPS'] ?? 3);
 const WRITERS = 64;
-/** How often each writer has appended when a backup starts. */
-const APPENDS = BACKUPS;
 
 const streams = streamNames();
-const silent = (): void => undefined;
+const silent: OnProgress = () => undefined;
 
 const open = async (folder: string): Promise<EventLog> => {
   const log = await sqliteEventLog(folder, streams);
@@ -44,90 +37,51 @@ const open = async (folder: string): Promise<EventLog> => {
   return log;
 };
 
-const withLog = async (count: number): Promise<string> => {
-  const folder = freshFolder();
+const withLog = async (count: number, folder = freshFolder()): Promise<string> => {
   const log = await open(folder);
   await fillBusyLog({ log, streams }, count);
   await log.close();
   return folder;
 };
 
-/** The result of `tenant-ledger log verify` for a folder. */
-const verified = async (folder: string, earlier?: { events: number; digest: string }) => {
-  const log = await open(folder);
+const inFile = <T>(folder: string, work: (db: InstanceType<typeof DatabaseSync>) => T): T => {
+  const db = new DatabaseSync(join(folder, 'events.db'));
   try {
-    return await verifyLog({ log, streams }, { earlier, onProgress: silent });
+    return work(db);
   } finally {
-    await log.close();
+    db.close();
   }
 };
 
-const RESTORING = 'events.db.restoring';
+const edit = (folder: string, sql: string): void => inFile(folder, (db) => db.exec(sql));
 
-const edit = (folder: string, sql: string): void => {
-  const db = new DatabaseSync(join(folder, 'events.db'));
-  db.exec(sql);
-  db.close();
-};
+type Row = Readonly<Record<string, string | number>>;
 
-/** Appends to its own stream as fast as it can, whenever it is started. */
-const writerTo = (log: EventLog) => {
-  const stream = streams.activity(randomUUID());
-  let revision = -1;
-  const write = async (): Promise<void> => {
-    const events = ['TokenCreated', 'TokenUsed'].map((type) => ({
-      id: randomUUID(),
-      type,
-      data: { entityId: randomUUID() },
-      metadata: { version: 1 },
-    }));
-    ({ revision } = await log.append(stream, events, revision < 0 ? 'no_stream' : revision, 30_000));
-  };
-  return {
-    start: () => {
-      let isStopped = false;
-      const begun = (async () => {
-        for (let appended = 0; appended < APPENDS; appended += 1) await write();
-      })();
-      const ended = begun.then(async () => {
-        while (!isStopped) await write();
-      });
-      return {
-        begun,
-        stop: (): Promise<void> => {
-          isStopped = true;
-          return ended;
-        },
-      };
-    },
-  };
-};
-
-const refusal = (code: string) => expect.objectContaining({ code });
-
-/** Everything that a log stores of an event. */
-const columns = (() => {
-  const db = openForAppending(':memory:', '');
-  const found = db.prepare(`SELECT name, type FROM pragma_table_info('events')`).all();
-  db.close();
-  return found as unknown as readonly { readonly name: string; readonly type: string }[];
-})();
-
-/** The names of all files in a folder, and their bytes. */
-const contentsOf = (folder: string): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    readdirSync(folder).map((name) => [
-      name,
-      createHash('sha256')
-        .update(readFileSync(join(folder, name)))
-        .digest('hex'),
-    ]),
+const rowsIn = (folder: string, upTo = Number.MAX_SAFE_INTEGER): readonly Row[] =>
+  inFile(
+    folder,
+    (db) => db.prepare('SELECT * FROM events WHERE position <= ? ORDER BY position').all(upTo) as Row[],
   );
 
-/** A log, and a finished backup of it. */
+const NAMES = ['position', 'stream', 'revision', 'id', 'type', 'data', 'metadata', 'recorded_at'];
+
+/** As docs/backup.md describes it. */
+const digestOf = (rows: readonly Row[]): string => {
+  const hash = createHash('sha256');
+  for (const row of rows) hash.update(`${JSON.stringify(NAMES.map((name) => row[name]))}\n`);
+  return hash.digest('hex');
+};
+
+const restored = (backup: string): string => {
+  const target = freshFolder();
+  restoreBackup(backup, target, silent);
+  expect(readdirSync(target)).toEqual(['events.db']);
+  return target;
+};
+
 const backedUp = async (count: number): Promise<{ source: string; backup: string }> => {
   const [source, backup] = [await withLog(count), freshFolder()];
-  await createBackup(source, backup, silent);
+  createBackup(source, backup, silent);
   return { source, backup };
 };
 
@@ -140,252 +94,153 @@ const newBackup = async (): Promise<string> => {
   return copy;
 };
 
-/** One whose next run was killed while it was writing. */
-const killedBackup = async (): Promise<string> => {
-  const backup = await newBackup();
-  const program = `
-    const { DatabaseSync } = require(${JSON.stringify(require.resolve('@photostructure/sqlite'))});
-    const db = new DatabaseSync(${JSON.stringify(join(backup, 'events.db'))});
-    db.exec(\`PRAGMA cache_size = 5; BEGIN; UPDATE events SET data = hex(zeroblob(4000))\`);
-    process.kill(process.pid, 'SIGKILL');`;
-  spawnSync(process.execPath, ['-e', program]);
-  expect(readdirSync(backup)).toContain('events.db-journal');
-  return backup;
-};
+const bytesIn = (folder: string): Readonly<Record<string, Buffer>> =>
+  Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
+
+const refusal = (code: string) => expect.objectContaining({ code });
+const UNUSABLE = refusal('backup_unusable');
 
 /** A disk that does not keep what was written. */
 const spoil = (path: string): void => {
   const bytes = readFileSync(path);
-  const file = openSync(path, 'r+');
   for (let at = bytes.indexOf('TokenCreated'); at >= 0; at = bytes.indexOf('TokenCreated', at + 1))
-    writeSync(file, 'X', at);
-  closeSync(file);
+    bytes.write('X', at);
+  writeFileSync(path, bytes);
 };
 
-const readable: readonly (readonly [string, () => Promise<string>])[] = [
-  ['as it is made', newBackup],
-  ['whose next run was killed', killedBackup],
-];
+/** The only file in a folder that is still being written. */
+const unfinishedIn = (folder: string): string =>
+  join(folder, readdirSync(folder).find((name) => name.startsWith('events.db.')) ?? '');
 
-describe('a finished backup', () => {
-  const expectWhole = async (backup: string): Promise<void> => {
-    const before = contentsOf(backup);
-    const target = freshFolder();
-    expect(await verifyBackup(backup, silent)).toMatchObject({ events: 30 });
-    const restored = await restoreBackup(backup, target, silent);
-    expect(contentsOf(backup)).toEqual(before);
-    expect(Object.keys(contentsOf(target))).toEqual(['events.db']);
-    const { events, found, identity } = await verified(target);
-    expect({ events, found, identity }).toEqual({ events: 30, found: 0, identity: restored.identity });
+/** Two events per append to its own stream, as fast as it can. */
+const writerTo = (log: EventLog) => {
+  const stream = streams.activity(randomUUID());
+  let revision = -1;
+  return async (isStopped: () => boolean): Promise<void> => {
+    while (!isStopped()) {
+      const events = ['TokenCreated', 'TokenUsed'].map((type) => ({
+        id: randomUUID(),
+        type,
+        data: { entityId: randomUUID() },
+        metadata: { version: 1 },
+      }));
+      ({ revision } = await log.append(stream, events, revision < 0 ? 'no_stream' : revision, 30_000));
+    }
   };
+};
 
-  it.each(readable)('%s is verified and restored, and nothing is written into its folder', async (_, make) =>
-    expectWhole(await make()),
-  );
-
-  for (const [name, make] of readable)
-    itIf(whyNoDisks === '', whyNoDisks)(`${name} is verified and restored from a read-only disk`, () =>
-      onDisk('size=16m', async (disk) => {
-        cpSync(await make(), disk, { recursive: true });
-        makeReadOnly(disk);
-        expect(() => writeFileSync(join(disk, 'x'), '')).toThrow('EROFS');
-        await expectWhole(disk);
-      }),
-    );
-});
-
-describe('a restore', () => {
-  it.each(['events.db', 'events.db-wal', 'events.db-shm', 'secret'])(
-    'overwrites nothing if %s appears in the folder meanwhile',
-    async (name) => {
-      const [backup, target] = [await newBackup(), freshFolder()];
-      const restoring = restoreBackup(backup, target, () => writeFileSync(join(target, name), 'mine'));
-      await expect(restoring).rejects.toThrow(`contains ${name}`);
-      expect(readdirSync(target)).toEqual([name]);
-      expect(readFileSync(join(target, name), 'utf8')).toBe('mine');
-    },
-  );
-
-  it('is refused while another one into the same folder is in progress, and does not disturb it', async () => {
-    const [backup, target] = [await newBackup(), freshFolder()];
-    let second: Promise<unknown> | undefined;
-    const first = restoreBackup(backup, target, () => {
-      second ??= restoreBackup(backup, target, silent).catch((error: unknown) => error);
-    });
-    expect(await first).toMatchObject({ events: 30 });
-    expect(await second).toEqual(refusal('restore_refused'));
-    expect(await verified(target)).toMatchObject({ events: 30, found: 0 });
-  });
-
-  it('is verified in the file that it wrote', async () => {
-    const [backup, target] = [await newBackup(), freshFolder()];
-    const restoring = restoreBackup(backup, target, (step) => {
-      if (step === 'copying') spoil(join(target, RESTORING));
-    });
-    await expect(restoring).rejects.toThrow(`${RESTORING} are not those that were backed up`);
-    expect(readdirSync(target)).toEqual([]);
-  });
-
-  it('killed at its very end, when the log has both names, is complete and never repeated', async () => {
-    const [backup, target] = [await newBackup(), freshFolder()];
-    await restoreBackup(backup, target, silent);
-    linkSync(join(target, 'events.db'), join(target, RESTORING));
-    await expect(restoreBackup(backup, target, silent)).rejects.toThrow('contains events.db');
-    expect(await verified(target)).toMatchObject({ events: 30, found: 0 });
-  });
-
-  it('leaves a log alone that was moved away after such a kill', async () => {
-    const [backup, target, elsewhere] = [await newBackup(), freshFolder(), freshFolder()];
-    await restoreBackup(backup, target, silent);
-    linkSync(join(target, 'events.db'), join(target, RESTORING));
-    const log = await open(target);
-    await log.append(streams.tenant(randomUUID()), someEvents(5), 'no_stream');
-    await log.close();
-    for (const name of readdirSync(target).filter((one) => one !== RESTORING))
-      renameSync(join(target, name), join(elsewhere, name));
-    expect(await restoreBackup(backup, target, silent)).toMatchObject({ events: 30 });
-    expect(await verified(target)).toMatchObject({ events: 30 });
-    expect(await verified(elsewhere)).toMatchObject({ events: 35 });
-  });
-
-  it('continues over the remains of an interrupted one, and says which of them it cannot use', async () => {
-    const [backup, target] = [await newBackup(), freshFolder()];
-    cpSync(join(await withLog(5), 'events.db'), join(target, RESTORING));
-    expect(await restoreBackup(backup, target, silent)).toMatchObject({ events: 30 });
-    expect(await verified(target)).toMatchObject({ events: 30, found: 0 });
-    const damaged = freshFolder();
-    writeFileSync(join(damaged, RESTORING), 'x'.repeat(8_192));
-    await expect(restoreBackup(backup, damaged, silent)).rejects.toThrow(
-      `Remove ${join(damaged, RESTORING)}`,
-    );
-  });
-});
-
-describe('a backup of a log in a folder', () => {
+describe('a backup', () => {
   it(
-    `is complete and exact while ${WRITERS} writers append, ${BACKUPS} times into one folder (npm run campaign -- backup)`,
+    `is complete and exact while ${WRITERS} writers append, ${BACKUPS} times into one folder`,
     async () => {
       const [source, backup] = [freshFolder(), freshFolder()];
       const log = await open(source);
       const writers = Array.from({ length: WRITERS }, () => writerTo(log));
-      const reached: number[] = [];
       for (let run = 0; run < BACKUPS; run += 1) {
-        // They stop once the backup is made: while it is restored and compared, the log would grow without bound.
-        const writing = writers.map((writer) => writer.start());
-        await Promise.all(writing.map(({ begun }) => begun));
-        const before = (await log.head())?.position ?? '';
-        const made = await createBackup(source, backup, silent);
-        await Promise.all(writing.map(({ stop }) => stop()));
-        const after = (await log.head())?.position ?? '';
-        expect((made.lastPosition ?? '') >= before).toBe(true);
-        expect(after > (made.lastPosition ?? '')).toBe(true); // writes were in progress while it was made
-        const target = freshFolder();
-        expect(await restoreBackup(backup, target, silent)).toEqual({ ...made, added: undefined });
-        const { found, events, digest, identity } = await verified(target);
-        expect({ found, events, identity }).toEqual({
-          found: 0,
-          events: made.events,
-          identity: made.identity,
+        let isStopped = false;
+        const before = Number((await log.head())?.position ?? 0);
+        const writing = writers.map((write) => write(() => isStopped));
+        const made = await commandProcess(['backup', 'create', backup, '--json'], {
+          DATA_DIR: source,
+          ...EMBEDDED,
         });
-        expect(events % 2).toBe(0); // both events of an append, or none
-        expect(await verified(source, { events, digest })).toMatchObject({ earlier: 'unchanged' });
-        rmSync(target, { recursive: true });
-        reached.push(events);
+        isStopped = true;
+        await Promise.all(writing);
+        const { events, last_position, digest } = JSON.parse(made.stdout) as Record<string, string>;
+        expect(Number(last_position)).toBeGreaterThan(before);
+        expect((await log.head())?.position).not.toBe(last_position);
+        const rows = rowsIn(restored(backup));
+        expect(rows).toEqual(rowsIn(source, Number(last_position)));
+        expect([rows.length, digestOf(rows)]).toEqual([events, digest]);
+        expect(rows.length % 2).toBe(0); // both events of an append, or none
       }
       await log.close();
-      console.log(`events in the backups: ${reached.join(' ')}`);
-      expect(reached.toSorted((a, b) => a - b)).toEqual(reached);
-      expect(new Set(reached).size).toBe(BACKUPS);
     },
     BACKUPS * 30_000,
   );
 
-  it('resumes where it was killed, and is unchanged until then', async () => {
-    const { source, backup } = await backedUp(300);
-    const log = await open(source);
-    await fillBusyLog({ log, streams }, 2_500);
-    await log.close();
-    const killed = createBackup(source, backup, (step) => {
-      if (step === 'verifying') throw new Error('killed');
-    });
-    await expect(killed).rejects.toThrow('killed');
-
-    const target = freshFolder();
-    expect(await restoreBackup(backup, target, silent)).toMatchObject({ events: 300 });
-    expect(await verified(target)).toMatchObject({ events: 300, found: 0 });
-    let copiedAgain = 0;
-    const resumed = createBackup(source, backup, (step, done) => {
-      if (step === 'copying') copiedAgain += done;
-    });
-    expect(await resumed).toMatchObject({ events: 2_800, added: 2_500 });
-    expect(copiedAgain).toBe(0);
-    const { lastRecordedAt } = await resumed;
-    expect(await createBackup(source, backup, silent)).toMatchObject({
-      events: 2_800,
-      added: 0,
-      lastRecordedAt,
-    });
-    const whole = freshFolder();
-    await restoreBackup(backup, whole, silent);
-    expect((await verified(whole)).digest).toBe((await verified(source)).digest);
-  });
-
-  it('is not finished unless the disk has what was written, and the next one copies it again', async () => {
-    const [source, backup] = [await withLog(20), freshFolder()];
-    const spoiled = createBackup(source, backup, (step) => {
-      if (step === 'copying') spoil(join(backup, 'events.db'));
-    });
-    await expect(spoiled).rejects.toThrow('not written as they are in the log');
-    await expect(verifyBackup(backup, silent)).rejects.toThrow('was not finished');
-    expect(await createBackup(source, backup, silent)).toMatchObject({ events: 20, added: 20 });
-    expect(await verifyBackup(backup, silent)).toMatchObject({ events: 20 });
-  });
-
-  it('is not continued while it is being verified', async () => {
+  it('describes itself, and has the identity of the log', async () => {
     const { source, backup } = await backedUp(20);
-    let beside: Promise<unknown> | undefined;
-    await verifyBackup(backup, () => {
-      beside ??= createBackup(source, backup, silent).catch((error: unknown) => error);
-    });
-    expect(await beside).toMatchObject({
-      code: 'backup_unusable',
-      message: expect.stringContaining('in use'),
-    });
-    expect(await createBackup(source, backup, silent)).toMatchObject({ events: 20 });
+    const rows = rowsIn(source);
+    const expected: BackedUp = {
+      identity: await (await open(source)).identity(),
+      events: 20,
+      lastPosition: '0000000000000020',
+      lastRecordedAt: new Date(rows.at(-1)!['recorded_at'] as number).toISOString(),
+      digest: digestOf(rows),
+    };
+    expect(verifyBackup(backup, silent)).toEqual(expected);
+    const log = await open(restored(backup));
+    expect(await log.identity()).toBe(expected.identity);
+    const empty = freshFolder();
+    expect(createBackup(await withLog(0), empty, silent)).toMatchObject({ events: 0 });
+    expect(rowsIn(restored(empty))).toEqual([]);
   });
 
-  it('that has lost its events is not continued', async () => {
-    const { source, backup } = await backedUp(20);
-    edit(backup, 'DELETE FROM events WHERE position < 5');
-    await expect(createBackup(source, backup, silent)).rejects.toEqual(refusal('backup_unusable'));
+  it('is verified and restored without a change in its folder', async () => {
+    const backup = await newBackup();
+    const before = bytesIn(backup);
+    expect(Object.keys(before)).toEqual(['events.db']);
+    verifyBackup(backup, silent);
+    restored(backup);
+    expect(bytesIn(backup)).toEqual(before);
   });
 
-  it('is written by one at a time: a second one, a verification and a restore are refused meanwhile', async () => {
+  itIf(whyNoDisks === '', whyNoDisks)('is verified and restored from a read-only disk', () =>
+    onDisk('size=16m', async (disk) => {
+      cpSync(await newBackup(), disk, { recursive: true });
+      makeReadOnly(disk);
+      expect(() => writeFileSync(join(disk, 'x'), '')).toThrow('EROFS');
+      expect(verifyBackup(disk, silent)).toMatchObject({ events: 30 });
+      expect(rowsIn(restored(disk))).toHaveLength(30);
+    }),
+  );
+
+  it('that was killed leaves the earlier one as it was, and the next one replaces both', async () => {
     const { source, backup } = await backedUp(20);
-    await fillBusyLog({ log: await open(source), streams }, 20);
-    const others: Promise<unknown>[] = [];
-    const made = await createBackup(source, backup, () => {
-      if (others.length > 0) return;
-      for (const other of [
-        createBackup(source, backup, silent),
-        verifyBackup(backup, silent),
-        restoreBackup(backup, freshFolder(), silent),
-      ])
-        others.push(other.catch((error: unknown) => error));
-    });
-    expect(made).toMatchObject({ events: 40, added: 20 });
-    for (const refused of await Promise.all(others))
-      expect(refused).toMatchObject({
-        code: 'backup_unusable',
-        message: expect.stringContaining('is in use'),
-      });
-    expect(await verifyBackup(backup, silent)).toMatchObject({ events: 40 });
+    const before = bytesIn(backup);
+    await fillLargeLog(source, 30_000);
+    const child = spawnProgram(['backup', 'create', backup], { DATA_DIR: source, ...EMBEDDED });
+    const ended = once(child, 'close');
+    while (readdirSync(backup).length === 1) await pause(1);
+    child.kill('SIGKILL');
+    expect(await ended).toEqual([null, 'SIGKILL']);
+    const left = readdirSync(backup).filter((name) => name !== 'events.db');
+    expect(bytesIn(backup)).toMatchObject(before);
+    expect(verifyBackup(backup, silent)).toMatchObject({ events: 20 });
+    expect(createBackup(source, backup, silent)).toMatchObject({ events: 30_020 });
+    expect(readdirSync(backup)).toEqual(['events.db', ...left]); // it might still be in progress
+    const longAgo = Date.now() / 1_000 - 3_700;
+    for (const name of left) utimesSync(join(backup, name), longAgo, longAgo);
+    createBackup(source, backup, silent);
+    expect(readdirSync(backup)).toEqual(['events.db']);
+    expect(rowsIn(restored(backup))).toEqual(rowsIn(source));
+  });
+
+  it('that the disk did not keep is refused, and leaves the earlier one as it was', async () => {
+    const { source, backup } = await backedUp(20);
+    await withLog(20, source);
+    const before = bytesIn(backup);
+    const onProgress: OnProgress = (events) => {
+      if (events === 0) spoil(unfinishedIn(backup));
+    };
+    expect(() => createBackup(source, backup, onProgress)).toThrow(UNUSABLE);
+    expect(bytesIn(backup)).toEqual(before);
+  });
+
+  it('never continues an earlier one that is damaged, but replaces it', async () => {
+    const { source, backup } = await backedUp(20);
+    edit(backup, `UPDATE events SET data = '{}' WHERE position = 7`);
+    expect(() => verifyBackup(backup, silent)).toThrow(UNUSABLE);
+    await withLog(20, source);
+    expect(createBackup(source, backup, silent)).toMatchObject({ events: 40 });
+    expect(rowsIn(restored(backup))).toEqual(rowsIn(source));
   });
 
   it.each<readonly [string, string]>([
-    ...columns.map(({ name, type }): readonly [string, string] => [
+    ...NAMES.map((name): readonly [string, string] => [
       `another ${name} of an event`,
-      `UPDATE events SET ${name} = ${type === 'TEXT' ? `${name} || ' '` : `ifnull(${name}, 0) + 1000`} WHERE position = 7`,
+      `UPDATE events SET ${name} = CASE typeof(${name}) WHEN 'text' THEN ${name} || ' ' ELSE ${name} + 1000 END WHERE position = 7`,
     ]),
     ['a removed event', 'DELETE FROM events WHERE position = 7'],
     ['a removed last event', 'DELETE FROM events WHERE position = (SELECT max(position) FROM events)'],
@@ -393,46 +248,96 @@ describe('a backup of a log in a folder', () => {
       'another order',
       'UPDATE events SET position = -1 WHERE position = 7; UPDATE events SET position = 7 WHERE position = 8; UPDATE events SET position = 8 WHERE position = -1',
     ],
-    ['another identity', `UPDATE meta SET value = 'x' WHERE name = 'identity'`],
   ])('with %s is refused, and nothing is restored', async (_, sql) => {
     const [backup, target] = [await newBackup(), freshFolder()];
     edit(backup, sql);
-    await expect(verifyBackup(backup, silent)).rejects.toEqual(refusal('backup_unusable'));
-    await expect(restoreBackup(backup, target, silent)).rejects.toEqual(refusal('backup_unusable'));
+    expect(() => verifyBackup(backup, silent)).toThrow(UNUSABLE);
+    expect(() => restoreBackup(backup, target, silent)).toThrow(UNUSABLE);
     expect(readdirSync(target)).toEqual([]);
   });
 
-  it('with an altered manifest, or a file that is not a database, is refused', async () => {
+  it('with a damaged index is refused', async () => {
     const backup = await newBackup();
-    const manifest = join(backup, 'manifest.json');
-    const text = readFileSync(manifest, 'utf8');
-    for (const altered of [
-      text.replace(/"chain": "./, '"chain": "z'),
-      text.replace('"events": 30', '"events": 29'),
-      '{}',
-      'x',
-    ]) {
-      writeFileSync(manifest, altered);
-      await expect(verifyBackup(backup, silent)).rejects.toEqual(refusal('backup_unusable'));
-    }
-    writeFileSync(manifest, text);
-    writeFileSync(join(backup, 'events.db'), Buffer.alloc(8_192, 1));
-    await expect(verifyBackup(backup, silent)).rejects.toEqual(refusal('backup_unusable'));
+    const page = inFile(backup, (db) =>
+      db.prepare(`SELECT rootpage - 1 AS at FROM sqlite_master WHERE name = 'events_by_stream'`).get(),
+    ) as { at: number };
+    const path = join(backup, 'events.db');
+    const bytes = readFileSync(path);
+    bytes.write('X', bytes.indexOf('activity-', 4_096 * page.at));
+    writeFileSync(path, bytes);
+    expect(() => verifyBackup(backup, silent)).toThrow('is damaged');
+    expect(() => restoreBackup(backup, freshFolder(), silent)).toThrow(UNUSABLE);
   });
 
-  it('is never continued with another log, with one that was rolled back, or in a folder of something else', async () => {
+  it('that is no database, no backup or not there is refused', async () => {
+    const folder = freshFolder();
+    expect(() => verifyBackup(folder, silent)).toThrow('contains no backup');
+    writeFileSync(join(folder, 'events.db'), Buffer.alloc(8_192, 1));
+    expect(() => verifyBackup(folder, silent)).toThrow('not a database');
+    expect(() => restoreBackup(folder, freshFolder(), silent)).toThrow(UNUSABLE);
+    const log = await withLog(1);
+    expect(() => verifyBackup(log, silent)).toThrow('is not a backup');
+  });
+
+  it('never replaces that of another log or of a longer history, nor a log', async () => {
     const { source, backup } = await backedUp(30);
-    await expect(createBackup(await withLog(40), backup, silent)).rejects.toThrow(
-      'a backup of another event log',
-    );
+    const other = await withLog(40);
+    expect(() => createBackup(other, backup, silent)).toThrow('another log, or was rolled back');
     const older = freshFolder();
     cpSync(source, older, { recursive: true });
     edit(older, 'DELETE FROM events WHERE position > 25');
-    await expect(createBackup(older, backup, silent)).rejects.toThrow('it was changed or rolled back');
-    const other = freshFolder();
-    writeFileSync(join(other, 'notes.txt'), '');
-    await expect(createBackup(source, other, silent)).rejects.toThrow('contains notes.txt and no backup');
-    await expect(createBackup(source, source, silent)).rejects.toThrow('contains events.db and no backup');
-    expect(await verifyBackup(backup, silent)).toMatchObject({ events: 30 });
+    expect(() => createBackup(older, backup, silent)).toThrow('another log, or was rolled back');
+    expect(verifyBackup(backup, silent)).toMatchObject({ events: 30 });
+    for (const log of [source, other, restored(backup)]) {
+      const before = rowsIn(log);
+      expect(() => createBackup(source, log, silent)).toThrow('an event log that is not a backup');
+      expect(rowsIn(log)).toEqual(before);
+    }
+  });
+});
+
+describe('a restore', () => {
+  it('overwrites nothing, even if it appears meanwhile', async () => {
+    const backup = await newBackup();
+    const full = freshFolder();
+    writeFileSync(join(full, 'secret'), 'mine');
+    expect(() => restoreBackup(backup, full, silent)).toThrow('contains secret');
+    const target = freshFolder();
+    const appear: OnProgress = () => writeFileSync(join(target, 'events.db'), 'mine');
+    expect(() => restoreBackup(backup, target, appear)).toThrow(refusal('restore_refused'));
+    expect(bytesIn(target)).toEqual({ 'events.db': Buffer.from('mine') });
+  });
+
+  it('is verified in the file that it wrote', async () => {
+    const [backup, target] = [await newBackup(), freshFolder()];
+    const onProgress: OnProgress = (events) => {
+      if (events === 0) spoil(unfinishedIn(target));
+    };
+    expect(() => restoreBackup(backup, target, onProgress)).toThrow(UNUSABLE);
+    expect(readdirSync(target)).toEqual([]);
+  });
+
+  it('that is in progress or was killed is no first start, and is not disturbed by a second one', async () => {
+    const backup = freshFolder();
+    createBackup(await fillLargeLog(freshFolder(), 30_000), backup, silent);
+    const target = freshFolder();
+    const env = { DATA_DIR: target, PORT: '0', OPS_PORT: '0', ...EMBEDDED };
+    const child = spawnProgram(['backup', 'restore', backup], env);
+    const ended = once(child, 'close');
+    while (readdirSync(target).length === 0 || statSync(unfinishedIn(target)).size === 0) await pause(1);
+    child.kill('SIGSTOP');
+    const lines = [['serve'], ['tenant', 'create', '--name', 'X'], ['tenant', 'list']];
+    for (const line of [...lines, ['backup', 'restore', backup]]) {
+      const { code, stdout, stderr } = await command(line, env);
+      expect({ line, code, stdout }).toEqual({ line, code: 1, stdout: '' });
+      expect(stderr).toMatch(/events\.db\.restoring.*\[(log_incomplete|restore_refused)\]/s);
+    }
+    expect(readdirSync(target)).not.toContain('events.db');
+    child.kill('SIGKILL');
+    await ended;
+    expect((await command(['serve'], env)).stderr).toContain('empty the folder and run');
+    for (const name of readdirSync(target)) rmSync(join(target, name));
+    expect((await command(['backup', 'restore', backup], env)).code).toBe(0);
+    expect(rowsIn(target)).toHaveLength(30_000);
   });
 });

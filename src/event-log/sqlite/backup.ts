@@ -1,245 +1,181 @@
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { createHash, randomUUID } from 'node:crypto';
+import { existsSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { codeOf, fault, messageOf } from '../../fault';
+import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { isProblemCode } from '../../problems';
-import {
-  attach,
-  closeAlone,
-  inTransaction,
-  isBusy,
-  openAlone,
-  openForWriting,
-  type Database,
-} from '../../sqlite/database';
+import { openAlone, openForReading, type Database } from '../../sqlite/database';
 import type { Position } from '../event-log';
-import { copyEvents, chainEvents, headIn, NO_EVENTS, type Beginning, type Schema } from './backup-events';
-import {
-  MANIFEST,
-  readManifest,
-  replaceManifest,
-  startManifest,
-  unusable,
-  type Manifest,
-} from './backup-manifest';
-import { createTables, findLog, LOG_FILE, logPath, metaIn } from './log-file';
+import { findLog, LOG_FILE, logPath, metaIn, placeFile, restoringOf } from './log-file';
 import { positionOf } from './reader';
 
 /**
- * Backs up a log while it is being written to. A backup is a folder with an exact copy of the events and a manifest,
- * which is replaced when everything is copied and compared. The log is append-only, so any prefix of it is consistent: a
- * backup blocks no writer, and the next one into the same folder adds only what is new. Whoever writes or reads the copy
- * holds SQLite's lock on it, so that others are refused.
+ * A backup is a folder with a copy of the whole log, which also stores the digest of its events. A new one is made and
+ * read again beside the old one, and then takes its place.
  */
-
-/** What a backup covers. */
 export interface BackedUp {
   readonly identity: string;
   readonly events: number;
   readonly lastPosition: Position | undefined;
   /** When the last event was recorded. */
   readonly lastRecordedAt: string | undefined;
-  /** See `chainEvents`. */
-  readonly chain: string;
+  /** SHA-256 over the events in order, each as a JSON array of `COLUMNS` and a line feed. */
+  readonly digest: string;
 }
 
-export type OnProgress = (step: 'copying' | 'verifying', done: number, total: number) => void;
+/** Called with the number of events that have been read. */
+export type OnProgress = (events: number) => void;
 
-/** How far back a backup is compared with the log before more is added. */
-const TAIL_POSITIONS = 10_000;
+const COLUMNS = 'position, stream, revision, id, type, data, metadata, recorded_at';
 
-const explained = (folder: string, error: unknown): unknown => {
-  if (isProblemCode(codeOf(error) ?? '')) return error;
-  return unusable(
-    isBusy(error)
-      ? `The backup in ${folder} is in use: it is being written, verified or restored. Wait until that ends, and try again.`
-      : `The backup in ${folder} cannot be used: ${messageOf(error)}`,
-  );
-};
+/** When a backup that is still unfinished was killed. */
+const ABANDONED_MS = 3_600_000;
 
-const backedUp = (db: Database, schema: Schema, { events, last, chain }: Beginning): BackedUp => {
-  const row = db.prepare(`SELECT recorded_at AS at FROM ${schema}.events WHERE position = ?`).get(last) as
-    { at: number } | undefined;
-  return {
-    identity: metaIn(db, 'identity', schema) ?? '',
-    events,
-    lastPosition: last === 0 ? undefined : positionOf(last),
-    lastRecordedAt: row === undefined ? undefined : new Date(row.at).toISOString(),
-    chain,
-  };
-};
+const unusable = (why: string): Fault => fault('backup_unusable', why);
+const refused = (why: string): Fault => fault('restore_refused', `${why} Nothing was restored.`);
 
-/** The log's own metadata (identity, prefix and format), and the head of the log at the same moment. */
-export const copyMeta = (db: Database): number =>
-  inTransaction(db, () => {
-    db.exec('DELETE FROM main.meta; INSERT INTO main.meta SELECT name, value FROM source.meta');
-    return headIn(db, 'source');
-  });
-
-/** Whether log and backup have the same events between two positions. */
-const isSame = async (db: Database, after: number, upTo: number): Promise<boolean> => {
-  const from = { ...NO_EVENTS, last: after };
-  const [copied, original] = [
-    await chainEvents(db, 'main', from, upTo),
-    await chainEvents(db, 'source', from, upTo),
-  ];
-  return copied.chain === original.chain;
-};
-
-/** Throws if no backup may be written into the folder. */
-const prepare = (folder: string): void => {
-  const files = readdirSync(folder);
-  if (files.includes(MANIFEST)) return void readManifest(folder);
-  const foreign = files.find((name) => !name.startsWith(`${MANIFEST}.`));
-  if (foreign !== undefined)
-    throw unusable(
-      `The folder ${folder} contains ${foreign} and no backup. Name an empty folder, or that of an earlier backup.`,
-    );
-  startManifest(folder);
-};
-
-/** Throws unless the log continues the backup. */
-const mustContinue = async (db: Database, folder: string, manifest: Manifest): Promise<void> => {
-  const { identity, events, last } = manifest;
-  if (identity === undefined) return;
-  if (metaIn(db, 'identity', 'source') !== identity)
-    throw unusable(`The folder ${folder} contains a backup of another event log. Name another folder.`);
-  const upTo = db.prepare('SELECT count(*) AS found FROM main.events WHERE position <= ?');
-  const { found } = upTo.get(last) as { found: number };
-  if (found !== events)
-    throw unusable(
-      `The backup in ${folder} contains ${found} of its ${events} events: something was removed or added. Name another folder for a new one.`,
-    );
-  if (!(await isSame(db, last - TAIL_POSITIONS, last)))
-    throw unusable(
-      `The event log no longer has the events up to ${positionOf(last)} as they were backed up in ${folder}: it was changed or rolled back. Keep that backup, and name another folder for a new one.`,
-    );
-};
-
-/** Copies what is new and reads it again. What a killed backup has copied is used if it is still that of the log. */
-const addNew = async (db: Database, known: Beginning, onProgress: OnProgress): Promise<Beginning> => {
-  if (!(await isSame(db, known.last, headIn(db, 'main'))))
-    db.prepare('DELETE FROM main.events WHERE position > ?').run(known.last);
-  const head = copyMeta(db);
-  const from = headIn(db, 'main');
-  await copyEvents(db, head, (copied) => onProgress('copying', copied, head - from));
-  const onPage = (events: number): void => onProgress('verifying', events - known.events, head - known.last);
-  const written = await chainEvents(db, 'main', known, head, onPage);
-  if ((await chainEvents(db, 'source', known, head)).chain === written.chain) return written;
-  throw unusable('The events were not written as they are in the log. Check the disk, and try again.');
-};
-
-/** Adds everything new in the log to a backup, or starts one. */
-export const createBackup = async (
-  logFolder: string,
-  folder: string,
-  onProgress: OnProgress,
-): Promise<BackedUp & { readonly added: number }> => {
-  const log = logPath(logFolder);
-  if (findLog(log) === 'absent')
-    throw fault('log_not_found', `There is no event log in the folder ${logFolder}.`);
-  prepare(folder);
-  const path = logPath(folder);
-  let db: Database | undefined;
+/** Failures of SQLite and of the file system name the backup. */
+const naming = <T>(folder: string, work: () => T): T => {
   try {
-    db = openAlone(path);
-    createTables(db, path);
-    attach(db, log, 'source', 'mode=ro');
-    const known = readManifest(folder);
-    await mustContinue(db, folder, known);
-    const all = await addNew(db, known, onProgress);
-    const created = backedUp(db, 'main', all);
-    replaceManifest(folder, { ...all, identity: created.identity });
-    return { ...created, added: all.events - known.events };
+    return work();
   } catch (error) {
-    throw explained(folder, error);
-  } finally {
-    if (db !== undefined) closeAlone(db);
+    if (isProblemCode(codeOf(error) ?? '')) throw error;
+    throw unusable(`The backup in ${folder} cannot be made or used: ${messageOf(error)}`);
   }
 };
 
-/** Throws `backup_unusable` unless these are exactly the events that the manifest describes. */
-export const mustMatchManifest = async (
-  db: Database,
-  schema: Schema,
-  { manifest, where, onProgress }: { manifest: Manifest; where: string; onProgress: OnProgress },
-): Promise<BackedUp> => {
-  const onPage = (events: number): void => onProgress('verifying', events, manifest.events);
-  if (metaIn(db, 'identity', schema) !== manifest.identity)
-    throw unusable(`The ${LOG_FILE} in ${where} is not that of its ${MANIFEST}.`);
-  const found = await chainEvents(db, schema, NO_EVENTS, manifest.last, onPage);
-  if (found.events === manifest.events && found.chain === manifest.chain) return backedUp(db, schema, found);
+const closing = <T>(db: Database, work: (db: Database) => T): T => {
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+};
+
+const contentsOf = (db: Database, onProgress: OnProgress, upTo = Number.MAX_SAFE_INTEGER): BackedUp => {
+  onProgress(0);
+  const rows = db.prepare(
+    `SELECT position, recorded_at, CAST(json_array(${COLUMNS}) AS BLOB) FROM events
+     WHERE position <= ? ORDER BY position`,
+  );
+  rows.setReturnArrays(true);
+  const hash = createHash('sha256');
+  let events = 0;
+  let last: readonly [position: number, recordedAt: number] | undefined;
+  for (const row of rows.iterate(upTo)) {
+    const [position, recordedAt, bytes] = row as unknown as [number, number, Uint8Array];
+    hash.update(bytes).update('\n');
+    last = [position, recordedAt];
+    onProgress((events += 1));
+  }
+  return {
+    identity: metaIn(db, 'identity') ?? '',
+    events,
+    lastPosition: last && positionOf(last[0]),
+    lastRecordedAt: last && new Date(last[1]).toISOString(),
+    digest: hash.digest('hex'),
+  };
+};
+
+/** Throws unless the file is sound and its events are those of which it stores the digest. */
+const verified = (db: Database, where: string, onProgress: OnProgress): BackedUp => {
+  const stored = metaIn(db, 'backup');
+  if (stored === undefined) throw unusable(`The folder ${where} contains an event log that is not a backup.`);
+  const contents = contentsOf(db, onProgress);
+  const { integrity_check: check } = db.prepare('PRAGMA integrity_check(1)').get() as Record<string, string>;
+  if (check !== 'ok') throw unusable(`The file in ${where} is damaged: ${check}`);
+  if (contents.digest === stored) return contents;
   throw unusable(
     `The events in ${where} are not those that were backed up: something was changed, removed or added.`,
   );
 };
 
-/** A killed backup leaves a file from which SQLite completes its work. That is done in a copy. */
-const attachRecovered = (db: Database, path: string): (() => void) => {
-  const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-backup-'));
-  const remove = (): void => rmSync(folder, { recursive: true, force: true });
-  try {
-    for (const end of ['', '-journal']) copyFileSync(path + end, logPath(folder) + end);
-    attach(db, logPath(folder), 'source', 'mode=rw');
-    return remove;
-  } catch (error) {
-    remove();
+/** Throws unless the log has the last event of the backup that is to be replaced, which otherwise may be the better one. */
+const mustReplace = (folder: string, log: Database): void => {
+  if (!existsSync(logPath(folder))) return;
+  const isContinued = closing(openForReading(logPath(folder)), (old) => {
+    if (metaIn(old, 'backup') === undefined)
+      throw unusable(`The folder ${folder} contains an event log that is not a backup. Name another folder.`);
+    const last = old.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1').get();
+    const { position, id } = (last ?? {}) as { position: number; id: string };
+    const same = log.prepare('SELECT 1 FROM events WHERE position = ? AND id = ?');
+    return last === undefined || same.get(position, id) !== undefined;
+  });
+  if (!isContinued)
     throw unusable(
-      `The last backup into ${path} was interrupted, and the temporary copy that is needed to read it cannot be made: ${messageOf(error)}. Name a folder with enough space with TMPDIR.`,
+      `The event log does not have the last event of the backup in ${folder}: it is another log, or was rolled back. Keep that backup, and name another folder for a new one.`,
     );
+};
+
+const removeAbandoned = (folder: string): void => {
+  for (const name of readdirSync(folder).filter((file) => file.startsWith(`${LOG_FILE}.`))) {
+    const changedMs = statSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs ?? Infinity;
+    if (Date.now() - changedMs > ABANDONED_MS) rmSync(join(folder, name), { force: true });
   }
 };
 
-/**
- * Makes the events of a backup readable as `source` and keeps others from writing them. Nothing is written beside them,
- * since they may be on read-only media. Returns what to do when they have been read.
- */
-const attachBackup = (db: Database, folder: string): (() => void) => {
-  const path = logPath(folder);
-  if (!existsSync(path)) throw unusable(`The backup in ${folder} has no ${LOG_FILE}.`);
-  const left = statSync(`${path}-journal`, { throwIfNoEntry: false })?.size ?? 0;
-  try {
-    attach(db, path, 'source', 'mode=ro');
-  } catch (error) {
-    if (isBusy(error) || left === 0) throw error;
-    return attachRecovered(db, path);
-  }
-  db.exec('PRAGMA source.locking_mode = EXCLUSIVE; SELECT count(*) FROM source.sqlite_master');
-  return () => undefined;
+/** Copies the log into a new file, stores the digest of the log in it, and verifies it. */
+const copyInto = (path: string, log: Database, onProgress: OnProgress): BackedUp => {
+  log.prepare('VACUUM INTO ?').run(path);
+  closing(openAlone(path), (copy) => {
+    const head = copy.prepare('SELECT ifnull(max(position), 0) AS last FROM events').get();
+    const { digest } = contentsOf(log, onProgress, (head as { last: number }).last);
+    copy.prepare(`INSERT OR REPLACE INTO meta VALUES ('backup', ?)`).run(digest);
+  });
+  // Opened again: what is verified is read from the file, not from memory.
+  return closing(openForReading(path), (copy) => verified(copy, path, onProgress));
 };
 
-/** Verifies a backup as `source`, and lets the work use it. */
-export const withBackup = async <T>(
-  db: Database,
-  folder: string,
-  onProgress: OnProgress,
-  work: (backup: { readonly manifest: Manifest; readonly verified: BackedUp }) => Promise<T>,
-): Promise<T> => {
-  try {
-    const manifest = readManifest(folder);
-    if (manifest.identity === undefined)
-      throw unusable(
-        `The first backup into the folder ${folder} was not finished: run tenant-ledger backup create again.`,
-      );
-    const done = attachBackup(db, folder);
-    try {
-      const verified = await mustMatchManifest(db, 'source', { manifest, where: folder, onProgress });
-      return await work({ manifest, verified });
-    } finally {
-      db.exec('DETACH source');
-      done();
-    }
-  } catch (error) {
-    throw explained(folder, error);
-  }
+/** Backs up a log, even while it is being written to. Until it succeeds, the earlier backup in the folder stays. */
+export const createBackup = (logFolder: string, folder: string, onProgress: OnProgress): BackedUp =>
+  naming(folder, () => {
+    if (findLog(logPath(logFolder)) === 'absent')
+      throw fault('log_not_found', `There is no event log in the folder ${logFolder}.`);
+    return closing(openForReading(logPath(logFolder)), (log) => {
+      mustReplace(folder, log);
+      removeAbandoned(folder);
+      const path = `${logPath(folder)}.${randomUUID()}`;
+      return placeFile(path, logPath(folder), () => copyInto(path, log, onProgress), renameSync);
+    });
+  });
+
+const openBackup = (folder: string): Database => {
+  if (existsSync(logPath(folder))) return openForReading(logPath(folder));
+  throw unusable(`The folder ${folder} contains no backup.`);
 };
 
 /** Reads the whole backup. Throws `backup_unusable` if anything differs. */
-export const verifyBackup = async (folder: string, onProgress: OnProgress): Promise<BackedUp> => {
-  const db = openForWriting(':memory:', 'FULL');
-  try {
-    return await withBackup(db, folder, onProgress, async ({ verified }) => verified);
-  } finally {
-    db.close();
-  }
+export const verifyBackup = (folder: string, onProgress: OnProgress): BackedUp =>
+  naming(folder, () => closing(openBackup(folder), (backup) => verified(backup, folder, onProgress)));
+
+const mustBeEmpty = (target: string): void => {
+  const [found] = readdirSync(target);
+  if (found !== undefined)
+    throw refused(
+      `The folder ${target} contains ${found}. A backup is only restored into an empty folder: name another DATA_DIR, or move the contents away.`,
+    );
 };
+
+/** Writes the log into a file, and verifies it there. It is no backup any more. */
+const restoreInto = (path: string, backup: Database, onProgress: OnProgress): BackedUp => {
+  backup.prepare('VACUUM INTO ?').run(path);
+  const restored = closing(openForReading(path), (log) => verified(log, path, onProgress));
+  closing(openAlone(path), (log) => log.exec(`DELETE FROM meta WHERE name = 'backup'`));
+  return restored;
+};
+
+/** Restores a backup into an empty folder. Never overwrites anything, even if it appears in the meantime. */
+export const restoreBackup = (folder: string, target: string, onProgress: OnProgress): BackedUp =>
+  naming(folder, () => {
+    mustBeEmpty(target);
+    const path = restoringOf(logPath(target));
+    return closing(openBackup(folder), (backup) => {
+      // As long as the file is there, nobody creates a log in the folder (`findLog`).
+      writeFileSync(path, '', { flag: 'wx' });
+      try {
+        return placeFile(path, logPath(target), () => restoreInto(path, backup, onProgress));
+      } catch (error) {
+        if (codeOf(error) === 'EEXIST') mustBeEmpty(target);
+        throw error;
+      }
+    });
+  });

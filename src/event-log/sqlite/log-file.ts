@@ -52,7 +52,7 @@ export const findLog = (path: string): 'found' | 'absent' => {
   if (left === restoring)
     throw incomplete(
       `a backup is being restored, or its restore was interrupted (${restoring} is there)`,
-      'Wait until it ends. If it was interrupted, run `tenant-ledger backup restore` again.',
+      'Wait until it ends. If it was interrupted, empty the folder and run `tenant-ledger backup restore` again.',
     );
   if (left !== undefined)
     throw incomplete(`${path} is missing, but ${left} is there`, 'Restore the missing file.');
@@ -76,7 +76,7 @@ const mustHaveTables = (db: Database, path: string): void => {
 /** What a log stores about itself. */
 export const metaIn = (
   db: Database,
-  name: 'identity' | 'prefix' | 'format',
+  name: 'identity' | 'prefix' | 'format' | 'backup',
   file = 'main',
 ): string | undefined =>
   (db.prepare(`SELECT value FROM ${file}.meta WHERE name = ?`).get(name) as { value: string } | undefined)
@@ -135,7 +135,7 @@ const writeIdentity = (db: Database, path: string, prefix: string, format: numbe
 };
 
 /** Creates what is missing. */
-export const createTables = (db: Database, path: string): void => {
+const createTables = (db: Database, path: string): void => {
   migrate(db, schema, `The event log ${path}`);
   // In case someone dropped it: everything works without it, only slowly.
   db.exec(STREAM_INDEX);
@@ -155,7 +155,7 @@ export const openForAppending = (path: string, prefix: string, format = NEWEST_F
 };
 
 /** Makes what was written survive a power loss; for a folder, its entries. */
-export const syncFile = (path: string): void => {
+const syncFile = (path: string): void => {
   const handle = openSync(path, 'r');
   try {
     fsyncSync(handle);
@@ -164,21 +164,26 @@ export const syncFile = (path: string): void => {
   }
 };
 
-/**
- * Writes a file under another name, and gives it its name when it is complete, even across a power loss. If several
- * processes create one at once, the first wins; with `renameSync`, the last.
- */
-export const putFile = (path: string, write: (temporary: string) => void, put = linkSync): void => {
-  const temporary = `${path}.${randomUUID()}`;
+/** Writes a file under a temporary name, and gives it its own when it is complete, even across a power loss. */
+export const placeFile = <T>(temporary: string, path: string, write: () => T, place = linkSync): T => {
   try {
-    write(temporary);
+    const written = write();
     syncFile(temporary);
-    put(temporary, path);
+    place(temporary, path);
     syncFile(dirname(path));
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
+    return written;
   } finally {
     rmSync(temporary, { force: true });
+  }
+};
+
+/** If several processes create a file at once, the first wins. */
+export const putFile = (path: string, write: (temporary: string) => void): void => {
+  const temporary = `${path}.${randomUUID()}`;
+  try {
+    placeFile(temporary, path, () => write(temporary));
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
   }
 };
 
