@@ -3,7 +3,6 @@ import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync 
 import { join } from 'node:path';
 import { freshFolder } from '../support/folders';
 import { freePort } from '../support/free-port';
-import { ask } from '../support/http';
 import { itIf } from '../support/it-if';
 import { nobody, whyNoUsers } from '../support/nobody';
 import { until } from '../support/waiting';
@@ -83,7 +82,8 @@ describe('the package that npm run package makes', () => {
     expect(stdout).toContain(
       `DATA_DIR=${join(data, 'ledger')} tenant-ledger tenant create --name "My tenant"`,
     );
-    expect((await ask(`http://127.0.0.1:${PORT}/openapi.json`)).status).toBe(200);
+    for (const path of ['/openapi.json', '/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js', '/portal'])
+      expect((await fetch(`http://127.0.0.1:${PORT}${path}`)).status).toBe(200);
     child.kill('SIGTERM');
     expect(await ended).toBe(0);
     expect(readdirSync(program, { recursive: true })).toHaveLength(before);
