@@ -19,7 +19,7 @@ export const httpProblems = {
     status: 400,
     title: 'One or more validation errors occurred.',
     meaning:
-      'The body, a header or a query parameter is not valid. `errors` says what is wrong with each field. Correct the request and send it again.',
+      'A value is not valid: in a body, a header or a query, or in an option. `errors` says what is wrong with each field. Correct it and try again.',
     members: ['errors'],
   },
   malformed_request: {
@@ -97,15 +97,11 @@ export const httpProblems = {
     title: 'The type of an Application cannot be changed.',
     meaning: 'Leave out `type`, or create another Application of the type you need.',
   },
-  too_many_applications: {
+  quota_exceeded: {
     status: 409,
-    title: 'The tenant has reached its maximum number of Applications.',
-    meaning: 'Delete one that is no longer needed, or use another Tenant.',
-  },
-  too_many_keys: {
-    status: 409,
-    title: 'The Application has reached its maximum number of keys.',
-    meaning: 'Revoke one that is no longer needed.',
+    title: 'There are as many as there may be.',
+    meaning:
+      'A tenant can have only so many Applications, and an Application only so many keys; the detail names the number. Delete or revoke what is no longer needed.',
   },
   upgrade_unfinished: {
     status: 409,
@@ -197,40 +193,13 @@ export const httpProblems = {
 
 const tenants = {
   tenant_not_found: { title: 'There is no such tenant.', meaning: 'See `tenant-ledger tenant list`.' },
-  tenant_exists: {
-    title: 'A tenant with this id already exists.',
-    meaning: 'Choose another `--id`, or leave it out. The id of a deleted tenant cannot be reused.',
+  already_exists: {
+    title: 'There is one with this id already.',
+    meaning: 'Choose another `--id`, or leave it out. The id of something deleted cannot be used again.',
   },
   tenant_deleted: {
     title: 'The tenant is deleted.',
     meaning: 'A deleted tenant cannot be changed. Its history stays.',
-  },
-  application_exists: {
-    title: 'An Application with this id already exists.',
-    meaning: 'Choose another `--id`, or leave it out. The id of a deleted Application cannot be reused.',
-  },
-  permission_unknown: {
-    title: 'There is no such permission.',
-    meaning: '`GET /permissions` lists them.',
-  },
-  permission_not_assignable: {
-    title: 'The application type may not hold this permission.',
-    meaning: '`GET /permissions?application_type=TYPE` lists what it may hold.',
-  },
-  key_malformed: {
-    title: 'This is not a key.',
-    meaning:
-      'Pass one whole key on stdin and nothing else. docs/keys.md describes the format; a typo or a missing character makes the checksum at the end invalid.',
-  },
-  key_exists: { title: 'This key already exists.', meaning: 'Create another one.' },
-  key_already_revoked: { title: 'The key is already revoked.', meaning: 'There is nothing to do.' },
-  name_invalid: {
-    title: 'The name is not valid.',
-    meaning: 'A name has 1 to 200 characters (UTF-16 units), is not blank and is well-formed Unicode.',
-  },
-  expiry_invalid: {
-    title: 'The expiry is not in the future.',
-    meaning: 'Give a later time, for example `2031-01-31T12:00:00Z`.',
   },
 } satisfies Record<string, Problem>;
 
@@ -253,11 +222,6 @@ const readModels = {
     title: 'The read models belong to another event log.',
     meaning:
       '`EVENTSTORE_URL`, `MONGODB_URL`, `STREAM_PREFIX` or `DATA_DIR` is not what it was when they were built: correct it. Only if this is the right log, move the folder `read-models` out of `DATA_DIR`, or name another database in `MONGODB_URL`, and start again: the read models are then rebuilt from the log.',
-  },
-  database_of_another_program: {
-    title: 'The database belongs to another program.',
-    meaning:
-      'The database in `MONGODB_URL` has collections, but none of this service. Name a database for this service alone; the first start creates it.',
   },
 } satisfies Record<string, Problem>;
 
@@ -313,19 +277,6 @@ const startAndCommands = {
     title: 'A setting is not valid.',
     meaning: 'The message names the variable and an example. `tenant-ledger config` shows all of them.',
   },
-  port_taken: {
-    title: 'A port is already in use.',
-    meaning:
-      'Something else is listening on it, possibly another instance of this service. Stop it, or choose another `PORT` or `OPS_PORT`.',
-  },
-  port_refused: {
-    title: 'This user may not listen on that port.',
-    meaning: 'Ports below 1024 are often reserved for root. Choose another `PORT` or `OPS_PORT`.',
-  },
-  host_unknown: {
-    title: 'The listen address does not belong to this machine.',
-    meaning: 'Choose another `HOST` or `OPS_HOST`, for example `127.0.0.1` or `0.0.0.0`.',
-  },
   data_dir_unusable: {
     title: 'The data folder cannot be used.',
     meaning:
@@ -340,10 +291,6 @@ const startAndCommands = {
     title: 'This must be confirmed.',
     meaning: 'It cannot be undone. Confirm it on a terminal, or pass `--yes`.',
   },
-  position_unknown: {
-    title: 'This is not a position of this log.',
-    meaning: 'Use a position that `tenant-ledger audit` prints for the same log.',
-  },
   file_unreadable: {
     title: 'A file cannot be read.',
     meaning: 'Check its name and permissions.',
@@ -356,10 +303,6 @@ const startAndCommands = {
   restore_refused: {
     title: 'The backup cannot be restored into this folder.',
     meaning: 'A backup is only restored into an empty `DATA_DIR`, so that nothing is ever overwritten.',
-  },
-  code_unknown: {
-    title: 'There is no such error code.',
-    meaning: 'All of them are listed in docs/errors.md.',
   },
   wrong_usage: {
     title: 'The command line is not valid.',

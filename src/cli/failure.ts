@@ -16,6 +16,7 @@ const REBUILD_DIFFERS = 4;
 
 /** Failures that scripts may want to tell from others, by their codes. */
 export const OWN_EXIT_CODES: ReadonlyMap<string | undefined, number> = new Map([
+  ['wrong_usage', WRONG_USAGE],
   ['log_set_back', LOG_SET_BACK],
   ['rebuild_differs', REBUILD_DIFFERS],
 ]);

@@ -52,11 +52,11 @@ export const readKey = async (io: Io, command: KeyCommand): Promise<GivenKey> =>
     text += String(chunk);
     if (text.length > MAX_BYTES) break;
   }
-  if (text.trim() === '') throw fault('key_malformed', EMPTY[command]);
+  if (text.trim() === '') throw fault('wrong_usage', EMPTY[command]);
   const [key = '', ...others] = keysIn(text);
   if (others.length > 0)
-    throw fault('key_malformed', `There are ${others.length + 1} keys on stdin. Pass one at a time.`);
+    throw fault('wrong_usage', `There are ${others.length + 1} keys on stdin. Pass one at a time.`);
   const tenantId = tenantOfKey(key);
-  if (tenantId === undefined) throw fault('key_malformed', INCOMPLETE);
+  if (tenantId === undefined) throw fault('wrong_usage', INCOMPLETE);
   return { tenantId, digest: digestOf(key) };
 };

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { readModelStoreOf, storeOf } from '../app/log-address';
 import {
   isSecret,
@@ -8,25 +8,24 @@ import {
   type Configuration,
   type SettingName,
 } from '../configuration';
-import { fault } from '../fault';
-import { isProblemCode, problems } from '../problems';
+import { isProblemCode, problems, type ProblemCode } from '../problems';
 import { jsonOption, type JsonOption } from './arguments';
 import { printMany, printOne } from './output';
 import type { Io } from './io';
 
 /** Commands that need no data. */
 
+const knownCode = (code: string): ProblemCode => {
+  if (isProblemCode(code)) return code;
+  throw new InvalidArgumentError(`The codes are ${Object.keys(problems).join(', ')}.`);
+};
+
 export const explainCommand = (io: Io): Command =>
   new Command('explain')
     .description('explain an error code and say what to do')
-    .argument('<code>', 'the code, for example key_refused')
+    .argument('<code>', 'the code, for example key_refused', knownCode)
     .addOption(jsonOption())
-    .action((code: string, options: JsonOption) => {
-      if (!isProblemCode(code))
-        throw fault(
-          'code_unknown',
-          `There is no error code ${code}. Known: ${Object.keys(problems).join(', ')}.`,
-        );
+    .action((code: ProblemCode, options: JsonOption) => {
       const { status, title, meaning } = problems[code];
       printOne(io, { code, status: status ?? null, title, meaning }, options);
     });

@@ -3,7 +3,7 @@ import type { TenantEvent } from './events';
 import { effectivePermissions, liveKeysOf, mustHoldAll } from './grants';
 import { findKey, keyBy, type Key } from './keys';
 import { mustBeName } from './names';
-import { refusal } from './refusal';
+import { invalidValue, refusal } from './refusal';
 import {
   mustBeActive,
   mustHave,
@@ -28,9 +28,9 @@ export const keyAdded = (
   { at }: DecisionContext,
 ): TenantEvent => {
   if (name !== undefined) mustBeName(name);
-  if (keyBy(tenant.keys, digest) !== undefined) throw refusal('key_exists', 'This key already exists.');
+  if (keyBy(tenant.keys, digest) !== undefined) throw refusal('already_exists', 'This key already exists.');
   if (isExpired(expiresAt, at))
-    throw refusal('expiry_invalid', `The expiry ${expiresAt} is not in the future.`);
+    throw invalidValue('expires_at', `The expiry ${expiresAt} is not in the future.`);
   return {
     type: 'KeyAdded',
     data: {
@@ -50,7 +50,7 @@ const mustHoldPermissionsOf = (context: DecisionContext, application: Applicatio
 const mustHaveRoom = (live: number): void => {
   if (live < QUOTAS.liveKeys) return;
   const limit = `An Application can have at most ${QUOTAS.liveKeys} keys, not counting revoked and expired ones.`;
-  throw refusal('too_many_keys', `${limit} Revoke one first.`);
+  throw refusal('quota_exceeded', `${limit} Revoke one first.`);
 };
 
 export const addKey =
@@ -116,6 +116,6 @@ export const revokeKey =
       applicationId === undefined
         ? knownKey(tenant, keyId)
         : mustHaveKey(tenant, mustHave(tenant, applicationId), keyId, context.at);
-    if (key.revoked) throw refusal('key_already_revoked', `Key ${keyId} is already revoked.`);
+    if (key.revoked) throw refusal('key_not_found', `Key ${keyId} is already revoked.`);
     return [{ type: 'KeyRevoked', data: { keyId, applicationId: key.applicationId } }];
   };

@@ -5,7 +5,7 @@ import { mustHoldAll } from './grants';
 import { findKey } from './keys';
 import { mustBeName } from './names';
 import { isAssignable, permissions, permissionsOf, type ApplicationType } from './permissions';
-import { refusal } from './refusal';
+import { invalidValue, refusal } from './refusal';
 import {
   mustBeActive,
   mustHave,
@@ -20,14 +20,12 @@ const mustBeAssignable = (wanted: readonly string[], type: ApplicationType): voi
   const assignable = permissionsOf(type).map((permission) => permission.type);
   const mayHold = `A ${type} Application may hold: ${assignable.join(', ')}.`;
   for (const permission of wanted) {
-    if (!permissions.some((known) => known.type === permission))
-      throw refusal('permission_unknown', `There is no permission ${permission}. ${mayHold}`, { assignable });
-    if (!isAssignable(permission, type))
-      throw refusal(
-        'permission_not_assignable',
-        `A ${type} Application may not hold ${permission}. ${mayHold}`,
-        { assignable },
-      );
+    if (isAssignable(permission, type)) continue;
+    const isKnown = permissions.some((known) => known.type === permission);
+    const what = isKnown
+      ? `A ${type} Application may not hold ${permission}.`
+      : `There is no permission ${permission}.`;
+    throw invalidValue('permissions', `${what} ${mayHold}`);
   }
 };
 
@@ -57,14 +55,11 @@ export const createApplication =
     mustHoldAll(context, input.permissions, 'Granting this');
     if (isIdUsed(tenant, input.applicationId))
       throw refusal(
-        'application_exists',
+        'already_exists',
         `Application ${input.applicationId} already exists, or did before it was deleted.`,
       );
     if (tenant.applications.size >= QUOTAS.applications)
-      throw refusal(
-        'too_many_applications',
-        `A tenant can have at most ${QUOTAS.applications} Applications.`,
-      );
+      throw refusal('quota_exceeded', `A tenant can have at most ${QUOTAS.applications} Applications.`);
     const { applicationId, name, type: applicationType, key } = input;
     const created: TenantEvent = {
       type: 'ApplicationCreated',

@@ -1,5 +1,5 @@
 import { looksLikeKey } from './key-like';
-import { refusal } from './refusal';
+import { invalidValue } from './refusal';
 
 /** For Tenants, Applications and keys, in UTF-16 units. */
 export const MAX_NAME_LENGTH = 200;
@@ -15,5 +15,5 @@ export const nameFault = (name: string): string | undefined => {
 
 export const mustBeName = (name: string): void => {
   const fault = nameFault(name);
-  if (fault !== undefined) throw refusal('name_invalid', `The name ${fault}.`);
+  if (fault !== undefined) throw invalidValue('name', `The name ${fault}.`);
 };

@@ -3,25 +3,17 @@
  * documented in docs/errors.md.
  */
 export type RefusalCode =
+  | 'validation_failed'
   | 'key_refused'
   | 'permission_missing'
   | 'tenant_not_found'
-  | 'tenant_exists'
+  | 'already_exists'
   | 'tenant_deleted'
   | 'application_not_found'
-  | 'application_exists'
   | 'application_type_fixed'
-  | 'too_many_applications'
-  | 'permission_unknown'
-  | 'permission_not_assignable'
+  | 'quota_exceeded'
   | 'permission_not_held'
-  | 'key_not_found'
-  | 'key_exists'
-  | 'key_already_revoked'
-  | 'too_many_keys'
-  | 'name_invalid'
-  | 'expiry_invalid';
-
+  | 'key_not_found';
 export interface Refusal extends Error {
   readonly name: 'Refusal';
   readonly code: RefusalCode;
@@ -30,6 +22,10 @@ export interface Refusal extends Error {
 
 export const refusal = (code: RefusalCode, message: string, more: Record<string, unknown> = {}): Refusal =>
   Object.assign(new Error(message), { name: 'Refusal' as const, code, more });
+
+/** Refuses one value, by the name of its field in requests. */
+export const invalidValue = (field: string, sentence: string): Refusal =>
+  refusal('validation_failed', sentence, { errors: { [field]: [sentence] } });
 
 export const isRefusal = (error: unknown): error is Refusal =>
   error instanceof Error && error.name === 'Refusal';

@@ -82,7 +82,7 @@ export interface NewTenant {
 export const createTenant =
   (input: NewTenant): Decide =>
   (now) => {
-    if (now.status !== 'absent') throw refusal('tenant_exists', 'A tenant with this id already exists.');
+    if (now.status !== 'absent') throw refusal('already_exists', 'A tenant with this id already exists.');
     mustBeName(input.name);
     return [{ type: 'TenantCreated', data: { ...input, settings: defaultSettings } }];
   };

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { fault } from '../fault';
 import { httpProblems, type HttpProblemCode } from '../problems';
 import { inSequence } from './request/pipelining';
 import { securityHeaders } from './response/security-headers';
@@ -93,24 +92,6 @@ const refuseInTurn = (socket: Duplex, code: HttpProblemCode, options: ListenerOp
   else refuse(socket, code, options, response);
 };
 
-/** Explains why listening failed, naming the settings to change. */
-const listenFault = (error: NodeJS.ErrnoException, { host, port }: ListenerOptions): Error => {
-  const { code = '' } = error;
-  if (code === 'EADDRINUSE')
-    return fault(
-      'port_taken',
-      `Port ${port} on ${host} is taken. Stop what uses it, or choose another PORT and OPS_PORT.`,
-    );
-  if (code === 'EACCES')
-    return fault('port_refused', `This user may not use port ${port}. Choose another PORT and OPS_PORT.`);
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
-    return fault(
-      'host_unknown',
-      `${host} is not an address of this machine. Choose another HOST and OPS_HOST.`,
-    );
-  return error;
-};
-
 const openConnections = (server: Server): ReadonlySet<Socket> => {
   const open = new Set<Socket>();
   server.on('connection', (socket) => {
@@ -156,10 +137,9 @@ const closeServer = (server: Server, open: ReadonlySet<Socket>, withinMs: number
 const listen = (server: Server, options: ListenerOptions): Promise<AddressInfo> =>
   new Promise((resolve, reject) => {
     const { host, port } = options;
-    const refuseToStart = (error: Error): void => reject(listenFault(error, options));
-    server.once('error', refuseToStart);
+    server.once('error', reject);
     server.listen({ host, port }, () => {
-      server.off('error', refuseToStart);
+      server.off('error', reject);
       server.on('error', (error) => options.onError?.(error));
       resolve(server.address() as AddressInfo);
     });

@@ -14,7 +14,7 @@ export const holdsReadModels = async (db: Db, place: string): Promise<boolean> =
   const hasReadModels = names.some((name) => READ_MODELS.test(name));
   if (hasReadModels || names.length === 0 || names.some((name) => SHARED.has(name))) return hasReadModels;
   throw fault(
-    'database_of_another_program',
+    'configuration_invalid',
     `The database of MongoDB at ${place} belongs to another program: it has ${names.length === 1 ? 'the collection' : 'collections such as'} ${names[0]}. Name a database for this service alone in MONGODB_URL. Nothing was written.`,
   );
 };

@@ -57,7 +57,7 @@ describe('a key on stdin', () => {
     const found = JSON.parse((await given('key find --json', key)).stdout);
     expect(found).toMatchObject({ status: 'revoked', last_used_at: expect.stringMatching(/Z$/) });
     const again = await given('key revoke', key);
-    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('[key_already_revoked]')]);
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('[key_not_found]')]);
     await operator.json(`application delete --yes --tenant ${tenant} ${application}`);
     expect(all.join()).not.toContain(key);
   });
@@ -78,18 +78,19 @@ describe('a key on stdin', () => {
   it('that is not a key is refused, and not repeated', async () => {
     const { tenant = '', key } = await made();
     const unknown = makeKey(tenant);
-    for (const [input, code] of [
+    for (const [input, name] of [
       [unknown, 'key_not_found'],
-      [key.slice(0, -1), 'key_malformed'],
-      [`${key}x`, 'key_malformed'],
-      [key.replace(/.$/, (last) => (last === 'a' ? 'b' : 'a')), 'key_malformed'],
-      ['', 'key_malformed'],
-      ['nonsense', 'key_malformed'],
-      ['x'.repeat(100_000), 'key_malformed'],
+      [key.slice(0, -1), 'wrong_usage'],
+      [`${key}x`, 'wrong_usage'],
+      [key.replace(/.$/, (last) => (last === 'a' ? 'b' : 'a')), 'wrong_usage'],
+      ['', 'wrong_usage'],
+      ['nonsense', 'wrong_usage'],
+      ['x'.repeat(100_000), 'wrong_usage'],
     ] as const)
       for (const line of ['key find', 'key revoke']) {
         const refused = await given(line, input);
-        expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(`[${code}]`) });
+        const code = name === 'wrong_usage' ? 2 : 1;
+        expect(refused).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(`[${name}]`) });
         if (input.length > 10) expect(refused.stderr).not.toContain(input);
       }
   });
@@ -122,7 +123,7 @@ describe('a key on stdin', () => {
     const { key } = await made();
     const { key: other } = await made();
     const refused = await given('key revoke', `${key} ${other}`);
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('There are 2 keys on stdin.') });
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('There are 2 keys on stdin.') });
   });
 
   it('that is missing is asked for, in each command as it is', async () => {

@@ -81,31 +81,31 @@ describe('creating an Application', () => {
   it('is refused with a bad name', () => {
     given(created)
       .when(createApplication({ ...input, name: '\t' }))
-      .thenRefuses('name_invalid');
+      .thenRefuses('validation_failed');
   });
 
   it('is refused if it exists', () => {
     given(...born)
       .when(createApplication({ ...input, key: { ...key, digest: OTHER_DIGEST } }))
-      .thenRefuses('application_exists');
+      .thenRefuses('already_exists');
   });
 
   it('is refused if one with that id was deleted: its old keys must stay invalid', () => {
     given(...born, applicationDeleted)
       .when(createApplication({ ...input, key: { ...key, digest: OTHER_DIGEST } }))
-      .thenRefuses('application_exists');
+      .thenRefuses('already_exists');
   });
 
   it('is refused with a key that exists', () => {
     given(...born)
       .when(createApplication({ ...input, applicationId: OTHER }))
-      .thenRefuses('key_exists');
+      .thenRefuses('already_exists');
   });
 
   it('is refused with a key that has already expired', () => {
     given(created)
       .when(createApplication({ ...input, key: { ...key, expiresAt: minute(30) } }))
-      .thenRefuses('expiry_invalid');
+      .thenRefuses('validation_failed');
   });
 });
 
@@ -126,7 +126,7 @@ describe('renaming an Application', () => {
   it('is refused with a bad name', () => {
     given(...born)
       .when(updateApplication(APPLICATION, { name: '' }))
-      .thenRefuses('name_invalid');
+      .thenRefuses('validation_failed');
   });
 });
 
@@ -186,8 +186,9 @@ describe('permissions and application types', () => {
       return;
     }
     const assignable = permissionsOf(type).map((known) => known.type);
-    expect(creating.thenRefuses('permission_not_assignable').more).toEqual({ assignable });
-    expect(setting.thenRefuses('permission_not_assignable').more).toEqual({ assignable });
+    const sentence = `A ${type} Application may not hold ${permission}. A ${type} Application may hold: ${assignable.join(', ')}.`;
+    for (const refused of [creating, setting])
+      expect(refused.thenRefuses('validation_failed').more).toEqual({ errors: { permissions: [sentence] } });
   });
 
   it.each(['', 'token', 'token:*', 'TOKEN:READ', 'tenant:read ', 'constructor'])(
@@ -196,10 +197,10 @@ describe('permissions and application types', () => {
       for (const type of applicationTypes) expect(isAssignable(permission, type)).toBe(false);
       given(created)
         .when(createApplication({ ...input, permissions: [permission] }))
-        .thenRefuses('permission_unknown');
+        .thenRefuses('validation_failed');
       given(...born)
         .when(updateApplication(APPLICATION, { permissions: ['log:read', permission] }))
-        .thenRefuses('permission_unknown');
+        .thenRefuses('validation_failed');
     },
   );
 });
@@ -241,7 +242,7 @@ describe('adding a key', () => {
     (expiresAt) => {
       given(...born)
         .when(addKey(APPLICATION, { ...second, expiresAt }))
-        .thenRefuses('expiry_invalid');
+        .thenRefuses('validation_failed');
     },
   );
 
@@ -262,10 +263,10 @@ describe('adding a key', () => {
   it('is refused if the key exists, even if it is revoked', () => {
     given(...born)
       .when(addKey(APPLICATION, { ...second, digest: DIGEST }))
-      .thenRefuses('key_exists');
+      .thenRefuses('already_exists');
     given(...born, keyRevoked)
       .when(addKey(APPLICATION, { ...second, digest: DIGEST }))
-      .thenRefuses('key_exists');
+      .thenRefuses('already_exists');
   });
 });
 
@@ -292,7 +293,7 @@ describe('revoking a key', () => {
   it('is refused the second time', () => {
     given(...born, keyRevoked)
       .when(revokeKey(KEY))
-      .thenRefuses('key_already_revoked');
+      .thenRefuses('key_not_found');
   });
 });
 

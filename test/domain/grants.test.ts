@@ -181,7 +181,7 @@ describe('limits', () => {
     const full = [...two(all, []), ...many(QUOTAS.applications - 2, (n) => applicationCreated(id(n), []))];
     given(...full)
       .when(creation([]), by(all))
-      .thenRefuses('too_many_applications');
+      .thenRefuses('quota_exceeded');
     given(...full, { type: 'ApplicationDeleted', data: { applicationId: OTHER } })
       .when(creation([]), by(all))
       .then(applicationCreated2([], 'management'), keyAdded(NEW_KEY, NEW, 3));
@@ -192,10 +192,10 @@ describe('limits', () => {
     const full = [...two(all, []), ...more];
     given(...full)
       .when(addKey(OTHER, key), by(all))
-      .thenRefuses('too_many_keys');
+      .thenRefuses('quota_exceeded');
     given(...full)
       .when(regenerateKey(OTHER, key, 10), by(all))
-      .thenRefuses('too_many_keys');
+      .thenRefuses('quota_exceeded');
     given(...full, revoked(OTHER_KEY, OTHER))
       .when(addKey(OTHER, key), by(all))
       .then(keyAdded(NEW_KEY, OTHER, 3));

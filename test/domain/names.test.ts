@@ -30,7 +30,7 @@ describe('a name', () => {
     ['\udc00\ud800', /lone surrogate/],
   ])('may not be %j', (name, reason) => {
     expect(nameFault(name)).toMatch(reason);
-    expect(() => mustBeName(name)).toThrow(expect.objectContaining({ code: 'name_invalid' }));
+    expect(() => mustBeName(name)).toThrow(expect.objectContaining({ code: 'validation_failed' }));
   });
 
   it('is at most 200 UTF-16 units long', () => expect(MAX_NAME_LENGTH).toBe(200));

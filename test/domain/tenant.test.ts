@@ -38,17 +38,17 @@ describe('creating a tenant', () => {
   });
 
   it('is refused if it exists', () => {
-    given(created).when(createTenant(input)).thenRefuses('tenant_exists');
+    given(created).when(createTenant(input)).thenRefuses('already_exists');
   });
 
   it('is refused if it was deleted: ids are not reused', () => {
-    given(created, deleted).when(createTenant(input)).thenRefuses('tenant_exists');
+    given(created, deleted).when(createTenant(input)).thenRefuses('already_exists');
   });
 
   it('is refused with a bad name', () => {
     given()
       .when(createTenant({ ...input, name: ' ' }))
-      .thenRefuses('name_invalid');
+      .thenRefuses('validation_failed');
   });
 });
 
@@ -86,7 +86,7 @@ describe('updating a tenant', () => {
   it('is refused with a bad name', () => {
     given(created)
       .when(updateTenant({ name: '', settings: {} }))
-      .thenRefuses('name_invalid');
+      .thenRefuses('validation_failed');
   });
 });
 

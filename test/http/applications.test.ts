@@ -335,9 +335,9 @@ describe('keys', () => {
     const { id } = await created();
     for (let n = 1; n < QUOTAS.liveKeys; n += 1)
       expect((await post(`/applications/${id}/keys`)).status).toBe(201);
-    expect(await post(`/applications/${id}/keys`)).toEqual(problem(409, 'too_many_keys'));
+    expect(await post(`/applications/${id}/keys`)).toEqual(problem(409, 'quota_exceeded'));
     expect(await post(`/applications/${id}/regenerate`, { grace_seconds: 1 })).toEqual(
-      problem(409, 'too_many_keys'),
+      problem(409, 'quota_exceeded'),
     );
     expect((await post(`/applications/${id}/regenerate`, {})).status).toBe(200);
   });

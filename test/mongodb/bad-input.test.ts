@@ -62,7 +62,7 @@ describeMongodb('a MONGODB_URL that does not work', () => {
     await db.collection('orders').insertOne({ paid: true });
     await close();
     const { stderr } = await refused(shop);
-    expect(stderr).toContain('[database_of_another_program]');
+    expect(stderr).toContain('[configuration_invalid]');
     expect(await collectionsOf(shop)).toEqual(['orders']);
   });
 

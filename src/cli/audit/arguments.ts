@@ -39,12 +39,12 @@ export const mustBeReached = async ({ log }: LedgerLog, given: Position): Promis
   const head = (await log.head())?.position ?? '';
   if (head !== '' && head.length !== given.length)
     throw fault(
-      'position_unknown',
+      'wrong_usage',
       `${given} is not a position of this log: its positions have ${head.length} digits, like ${head}.`,
     );
   if (given > head)
     throw fault(
-      'position_unknown',
+      'wrong_usage',
       `${given} is not a position of this log yet: ${head === '' ? 'it is empty' : `it ends at ${head}`}.`,
     );
 };

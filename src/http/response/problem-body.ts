@@ -33,8 +33,7 @@ export const problemBody = ({ code, detail, instance, traceId, publicUrl, more }
 const PERMANENT: ReadonlySet<HttpProblemCode> = new Set([
   'tenant_unreadable',
   'application_type_fixed',
-  'too_many_applications',
-  'too_many_keys',
+  'quota_exceeded',
   'upgrade_unfinished',
 ]);
 

@@ -6,7 +6,6 @@ import { liveKeysOf } from '../../domain/grants';
 import type { Key } from '../../domain/keys';
 import { parseMoment } from '../../domain/moment';
 import { applicationTypes } from '../../domain/permissions';
-import { isRefusal, type RefusalCode } from '../../domain/refusal';
 import { mustHave, type ActiveTenant, type Application, type Decide } from '../../domain/tenant';
 import { stampOf } from '../../domain/tenant-folding';
 import { fault } from '../../fault';
@@ -14,7 +13,7 @@ import { digestOf } from '../../ledger/api-key';
 import type { Executed } from '../../ledger/ledger';
 import { uuidFrom } from '../../uuid';
 import type { Stores } from '../dependencies';
-import { choiceParameter, formats, invalid, listParameter } from '../request/validation';
+import { choiceParameter, formats, listParameter } from '../request/validation';
 import type { RouteRequest } from './route';
 import { described, listOf, moment, record, text, uuid, type Schema } from './schema';
 
@@ -216,24 +215,6 @@ export const keyInputOf = ({ name, expires_at: expires }: WireKey): Pick<NewKey,
 export const keyIfNew = (key: string, added: Caused<'KeyAdded'> | undefined): string | undefined =>
   added?.data.digest === digestOf(key) ? key : undefined;
 
-const fields: Partial<Record<RefusalCode, string>> = {
-  permission_unknown: 'permissions',
-  permission_not_assignable: 'permissions',
-  name_invalid: 'name',
-  expiry_invalid: 'expires_at',
-};
-
-/** Reports a refusal caused by a field of the body like a violation of the schema. */
-export const orInvalid = async <T>(deciding: Promise<T>): Promise<T> => {
-  try {
-    return await deciding;
-  } catch (error) {
-    const field = isRefusal(error) ? fields[error.code] : undefined;
-    if (field === undefined) throw error;
-    throw invalid({ [field]: [`is refused: ${(error as Error).message.replace(/\.$/, '')}`] });
-  }
-};
-
 /** A change to an Application or its keys. `If-Match` refers to the Application in either case. */
 export const changeApplication = (
   request: RouteRequest<unknown>,
@@ -245,7 +226,7 @@ export const changeApplication = (
     const application = mustHave(tenant, id);
     return applicationTag(application.changedAt, applicationOfTenant(tenant, application, request.at));
   };
-  return orInvalid(ledger.execute({ ...request, decide, resource: { of: 'Application', tag } }));
+  return ledger.execute({ ...request, decide, resource: { of: 'Application', tag } });
 };
 
 /** List filters that may be repeated. */

@@ -43,7 +43,6 @@ import {
   keyProperties,
   keyView,
   newApplicationExample,
-  orInvalid,
   typesParameter,
   type WireKey,
 } from './application-resource';
@@ -287,7 +286,7 @@ export const createApplication = route({
       permissions: permissions ?? [],
       ...(createsKey === false ? {} : { key: input }),
     });
-    const { events, position, isRepeat } = await orInvalid(ledger.execute({ ...request, decide }));
+    const { events, position, isRepeat } = await ledger.execute({ ...request, decide });
     const created = events.find(
       (event) => event.type === 'ApplicationCreated',
     ) as Caused<'ApplicationCreated'>;

@@ -136,7 +136,7 @@ describe('tenant-ledger audit', () => {
     ['audit --entity nothing', 2, 'It must be a type and an id'],
     ['audit --after 12', 2, 'It must be a position'],
     // The event log has positions of 16 digits, or of 20 in an event store.
-    [`audit --after ${'9'.repeat(18)}`, 1, 'is not a position of this log'],
+    [`audit --after ${'9'.repeat(18)}`, 2, 'is not a position of this log'],
     ['audit --since 2024-02-01 --until 2024-01-01', 2, '--since must not be after --until'],
     ['audit --after 0000000000000001 --since 2024-01-01', 2, 'cannot be used with option'],
     ['audit --limit 0', 2, 'It must be 1 or more'],
@@ -146,9 +146,9 @@ describe('tenant-ledger audit', () => {
     const { stdout } = await OPERATOR.run('audit --limit 1');
     const [{ position } = { position: '' }] = eventsIn(stdout);
     const refused = await OPERATOR.run(`audit --after ${'9'.repeat(position.length)}`);
-    expect(refused.code).toBe(1);
+    expect(refused.code).toBe(2);
     expect(refused.stderr).toMatch(
-      /is not a position of this log yet: it ends at [0-9]+\. \[position_unknown\]$/m,
+      /is not a position of this log yet: it ends at [0-9]+\. \[wrong_usage\]$/m,
     );
   });
 
