@@ -2,7 +2,7 @@ import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { tenantEvent } from './event-views';
 import { findEvents, upToLimit, wantedBy, type EventFilter, type Reached } from './event-filter';
-import { trailing } from './export';
+import { trailerBuilder } from './export';
 import type { Follower, LiveTail } from './live-tail';
 import { tenantPosition, type Place } from './event-places';
 
@@ -69,7 +69,7 @@ const transcript = ({ filter, after, limit, form: formName }: StreamRequest, led
   const form = streamForms[formName];
   const positionOf = (place: Place | undefined): string | undefined =>
     place === undefined ? undefined : tenantPosition(place, streams);
-  const trail = trailing({ view: 'tenant', filter, after: positionOf(after), limit });
+  const trail = trailerBuilder({ view: 'tenant', filter, after: positionOf(after), limit });
   return {
     write: (event: LoggedEvent): string => {
       const json = JSON.stringify(tenantEvent(event, streams));

@@ -31,30 +31,19 @@ export interface Trailer extends Conditions {
 }
 
 /** Counts and hashes the lines of an export as they are written. */
-export const trailing = ({ view, filter, after, limit }: Conditions) => {
+export const trailerBuilder = ({ view, filter, after, limit }: Conditions) => {
   const hash = createHash('sha256');
   let events = 0;
   return {
     add: (lines: readonly string[]): void => {
-      for (const line of lines) hash.update(`${line}\n`);
+      if (lines.length > 0) hash.update(`${lines.join('\n')}\n`);
       events += lines.length;
     },
-    trailerLine: async ({ log, streams }: LedgerLog, upTo: Position | undefined): Promise<string> => {
-      const up_to =
-        view === 'tenant'
-          ? await revisionsUpTo({ log, streams }, filter.tenants?.[0] ?? '', upTo ?? '')
-          : upTo;
-      const sha256 = hash.digest('hex');
-      const trailer: Trailer = {
-        log: await log.identity(),
-        view,
-        filter,
-        after,
-        limit,
-        up_to,
-        events,
-        sha256,
-      };
+    trailerLine: async (ledgerLog: LedgerLog, upTo: Position | undefined): Promise<string> => {
+      const tenantId = filter.tenants?.[0] ?? '';
+      const up_to = view === 'tenant' ? await revisionsUpTo(ledgerLog, tenantId, upTo ?? '') : upTo;
+      const [log, sha256] = [await ledgerLog.log.identity(), hash.digest('hex')];
+      const trailer: Trailer = { log, view, filter, after, limit, up_to, events, sha256 };
       return JSON.stringify({ trailer });
     },
   };
@@ -89,7 +78,7 @@ export async function* exportLines(
   { prettyLine, onUnreadable }: Exporting,
 ): AsyncGenerator<ExportedLines> {
   const { view, filter, limit = Infinity } = conditions;
-  const trail = trailing(conditions);
+  const trail = trailerBuilder(conditions);
   const lineOf = prettyLine ?? jsonLine(view, ledgerLog.streams);
   const reached: Reached = { place: undefined, remaining: limit };
   // Without an end, the log is empty, and what is appended meanwhile is not exported.
