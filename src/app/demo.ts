@@ -83,7 +83,7 @@ export const firstKey = async (
   try {
     return (await createDemo(app, tenantId, OPERATOR_ID)).key;
   } catch (error) {
-    if (codeOf(error) === 'tenant_exists') return undefined;
+    if (codeOf(error) === 'already_exists') return undefined;
     throw error;
   }
 };
