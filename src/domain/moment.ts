@@ -1,32 +1,14 @@
-const ZONE = String.raw`(Z|[+-]\d{2}(?::?\d{2})?)?`;
-const FRACTION = String.raw`[.,]\d{1,9}`;
-const EXTENDED = new RegExp(
-  String.raw`^(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2})(?::(\d{2}(?:${FRACTION})?))?${ZONE})?$`,
-  'i',
-);
-const BASIC = new RegExp(
-  String.raw`^(\d{4})(\d{2})(\d{2})(?:T(\d{2})(\d{2})(\d{2}(?:${FRACTION})?)?${ZONE})?$`,
-  'i',
-);
-
-/** Normalizes an offset to `+hh:mm`, which `Date.parse` understands. */
-const zoneOf = (zone: string): string =>
-  zone.replace(/^([+-]\d{2}):?(\d{2})?$/, (_, hours: string, minutes = '00') => `${hours}:${minutes}`);
+const EXTENDED = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+-]\d{2}:\d{2})?)?$/;
 
 /**
- * Parses ISO 8601 in any of the forms people write: extended (`2026-01-31T12:00:00`) or basic (`20260131T120000`), with
- * `Z`, with an offset, without one (UTC), or a date alone (midnight UTC), and a fraction after a point or a comma.
- * Returns the canonical form, which sorts as text, or undefined. Years outside 0000 to 9999 in UTC would not sort, so
- * they are undefined too.
+ * Parses ISO 8601 in its extended form: with `Z`, with an offset, without one (UTC), with a fraction, or a date alone
+ * (midnight UTC). Returns the canonical form, which sorts as text, or undefined. Years outside 0000 to 9999 in UTC would
+ * not sort, so they are undefined too.
  */
 export const parseMoment = (text: string): string | undefined => {
-  const match = EXTENDED.exec(text) ?? BASIC.exec(text);
-  if (match === null) return undefined;
-  const [, year, month, day, hour = '00', minute = '00', second = '00', zone = 'Z'] = match;
-  const date = `${year}-${month}-${day}`;
-  const time = `${hour}:${minute}:${second.replace(',', '.')}`;
-  const milliseconds = Date.parse(`${date}T${time}${zoneOf(zone).toUpperCase()}`);
-  if (Number.isNaN(milliseconds) || !isRealDate(date)) return undefined;
+  const [, date, time = '00:00', zone = 'Z'] = EXTENDED.exec(text.toUpperCase()) ?? [];
+  const milliseconds = Date.parse(`${date}T${time}${zone}`);
+  if (date === undefined || Number.isNaN(milliseconds) || !isRealDate(date)) return undefined;
   const moment = new Date(milliseconds).toISOString();
   return /^\d{4}-/.test(moment) ? moment : undefined;
 };
@@ -37,7 +19,7 @@ export const parseMoment = (text: string): string | undefined => {
  */
 export const parseBound = (text: string): string | undefined => {
   const moment = parseMoment(text);
-  if (moment === undefined || !/[.,]\d{3}\d*[1-9]/.test(text)) return moment;
+  if (moment === undefined || !/\.\d{3}\d*[1-9]/.test(text)) return moment;
   return parseMoment(new Date(Date.parse(moment) + 1).toISOString()) ?? moment;
 };
 

@@ -17,9 +17,7 @@ import { described, listOf, record, text } from './schema';
 const parameters = {
   entity_type: textParameter('Only logs of this entity type.', 'tenant'),
   entity_id: textParameter('Only logs of this entity.', '11111111-2222-4333-8444-555555555555'),
-  start_date: dateParameter(
-    'Only logs from this moment on: ISO 8601, extended or basic; a date alone is midnight UTC.',
-  ),
+  start_date: dateParameter('Only logs from this moment on: ISO 8601; a date alone is midnight UTC.'),
   end_date: dateParameter('Only logs before this moment, written likewise.'),
   ...pageParameters('Logs'),
   actor_id: textParameter(
