@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findLogs, numberIn, type LogFilter } from '../projections/log-pages';
+import { findLogs, type LogFilter } from '../projections/log-pages';
 import { openApp, type App } from '../src/app/app';
 import { operatorRequest } from '../src/app/operator';
 import { newKey } from '../src/ledger/new-key';
@@ -109,10 +109,9 @@ const waysTo = async (app: App, filter: LogFilter, page: number) => {
   const byPage = () => findLogs(reader, tenantId, { filter, page, size: SIZE });
   if (page === 1) return { byPage };
   const before = await findLogs(reader, tenantId, { filter, page: page - 1, size: SIZE });
-  const last = before.rows.at(-1);
-  if (last === undefined) return {};
-  const older = { olderThan: { id: last.id, number: numberIn(filter, last) } };
-  return { byPage, byCursor: () => findLogs(reader, tenantId, { filter, page: 1, size: SIZE, ...older }) };
+  const olderThan = before.rows.at(-1);
+  if (olderThan === undefined) return {};
+  return { byPage, byCursor: () => findLogs(reader, tenantId, { filter, page: 1, size: SIZE, olderThan }) };
 };
 
 const cells = (texts: readonly string[]): string =>

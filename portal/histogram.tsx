@@ -32,8 +32,8 @@ const rangeOf = ({ start_date, end_date }: Filters, now: number): Range => {
 };
 
 /** Only what is numbered can be counted, and only between times. */
-const isCountable = ({ entity_id, operation, actor_id, trace_id, start_date, end_date }: Filters): boolean =>
-  [entity_id, operation, actor_id, trace_id].every((value) => value === undefined) &&
+const isCountable = ({ operation, actor_id, trace_id, start_date, end_date }: Filters): boolean =>
+  [operation, actor_id, trace_id].every((value) => value === undefined) &&
   [start_date, end_date].every((date) => date === undefined || !Number.isNaN(Date.parse(date)));
 
 interface Bar {
@@ -42,7 +42,7 @@ interface Bar {
   readonly count: number;
 }
 
-interface Counts extends Pick<LogCounts, 'groups' | 'rest'> {
+interface Counts {
   readonly bars: readonly Bar[];
   readonly interval: string;
 }
@@ -151,26 +151,12 @@ const Table = ({ bars }: { readonly bars: readonly Bar[] }) => (
   </div>
 );
 
-/** What was done most in the chosen time. Each operation filters by it. */
-const Operations = ({ groups = [], rest = 0 }: Pick<LogCounts, 'groups' | 'rest'>) => (
-  <ul class="groups" aria-label="Rows by operation">
-    {groups.map(({ value, count }) => (
-      <li key={value}>
-        <a href={withParameters({ operation: value, event: undefined })}>
-          {value} <span class="quiet">{count.toLocaleString('en')}</span>
-        </a>
-      </li>
-    ))}
-    {rest === 0 ? null : <li class="quiet">others {rest.toLocaleString('en')}</li>}
-  </ul>
-);
-
 /** Rows over the chosen time. Drag over it to zoom; the table does the same by keyboard. */
 export const Histogram = () => {
-  const [{ bars, interval: unit, ...operations }, setCounts] = useState<Counts>({ bars: [], interval: '' });
+  const [{ bars, interval: unit }, setCounts] = useState<Counts>({ bars: [], interval: '' });
   const [isTable, setTable] = useState(false);
   const chosen = filters.value;
-  const { entity_type, start_date, end_date } = chosen;
+  const { entity_type, entity_id, start_date, end_date } = chosen;
   const isShown = isCountable(chosen);
   useEffect(() => {
     if (!isShown) return;
@@ -180,22 +166,23 @@ export const Histogram = () => {
       interval,
       start_date: new Date(from).toISOString(),
       end_date: new Date(upTo).toISOString(),
-      ...(entity_type === undefined ? { by: 'operation' } : { entity_type }),
+      ...(entity_type === undefined ? {} : { entity_type }),
+      ...(entity_id === undefined ? {} : { entity_id }),
     }).toString();
     void call<LogCounts>(`/logs/counts?${query}`, { signal: abort.signal }).then((found) => {
       if (abort.signal.aborted || !found.ok) return;
-      const { data, ...more } = found.value;
+      const { data } = found.value;
       const end = new Date(upTo).toISOString();
       const counted = data.map(({ start_date: start, count }, i) => ({
         start,
         count,
         end: data[i + 1]?.start_date ?? end,
       }));
-      setCounts({ ...more, bars: counted, interval });
+      setCounts({ bars: counted, interval });
     });
     return () => abort.abort();
     // New rows change the last bar: the total says that there are some.
-  }, [entity_type, start_date, end_date, isShown, total.value]);
+  }, [entity_type, entity_id, start_date, end_date, isShown, total.value]);
   if (!isShown || bars.length === 0) return null;
   const ends = [bars[0]?.start ?? '', bars.at(-1)?.end ?? ''];
   return (
@@ -211,7 +198,6 @@ export const Histogram = () => {
         </span>
         <span>{timeText(ends[1] ?? '', timeStyle.value === 'utc' ? 'utc' : 'local', 0)}</span>
       </figcaption>
-      {operations.groups === undefined ? null : <Operations {...operations} />}
     </figure>
   );
 };

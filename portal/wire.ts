@@ -41,9 +41,6 @@ export interface LedgerEvent {
 
 export interface LogCounts {
   readonly data: readonly { readonly start_date: string; readonly count: number }[];
-  /** The largest groups of what was asked for, and how many rows are in no such group. */
-  readonly groups?: readonly { readonly value: string; readonly count: number }[];
-  readonly rest?: number;
 }
 
 export interface EntityType {

@@ -18,7 +18,7 @@ export interface ApplicationFilter {
 export interface ApplicationQuery {
   readonly filter: ApplicationFilter;
   /** Only those created after the event at this revision. */
-  readonly after?: number;
+  readonly after?: number | undefined;
   readonly page: number;
   readonly size: number;
 }

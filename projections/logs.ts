@@ -5,19 +5,17 @@ import { keyUsed } from './key-days';
 import { change, changeTogether, type Change, type Document, type Projector, type Reader } from './projector';
 
 /**
- * The audit log of a tenant. Rows are numbered as they are projected: per tenant, entity type, entity, actor and
- * operation. Their times never go backwards. So a total is the last number, and both a page and a range of dates are
- * ranges of numbers.
+ * The audit log of a tenant. Rows are numbered as they are projected: per tenant, per entity type, per entity, and per
+ * entity and type. Their times never go backwards. So a total is the last number, and both a page and a range of dates
+ * are ranges of numbers.
  */
 export interface LogRow {
   readonly id: string;
   readonly number: number;
   readonly type_number: number;
   readonly entity_number: number;
-  /** Among the rows of this entity with this type. Left out: the same as `entity_number`. */
-  readonly typed_entity_number?: number;
-  readonly operation_number: number;
-  readonly actor_number?: number;
+  /** Among the rows of this entity with this type. */
+  readonly typed_entity_number: number;
   readonly position: string;
   readonly entity_type: string;
   readonly entity_id: string;
@@ -58,31 +56,14 @@ interface TenantHead extends Head {
   readonly last_created_at: string;
 }
 
-/**
- * For the rows of one entity. Nearly every id occurs with one type only, so that the rows of the type are the rows of
- * the entity. Only from the first row with another type on do rows also have a number within their own type.
- */
-export interface EntityHead extends Head {
-  /** The type of its first row. */
-  readonly type: string;
-  /** How many rows came before the first one with another type. Left out: there is none. */
-  readonly alone?: number;
-}
-
 /** The first MAX_TYPES entity types that occurred besides `knownEntityTypes`. */
 interface EntityTypes {
   readonly values: readonly string[];
 }
 
-/** The keys of heads. Heads of entities are in a collection of their own, by the entity's id. */
-export const headOf = {
-  tenant: 'tenant',
-  type: (entityType: string): string => `type ${entityType}`,
-  typedEntity: (entityType: string, entityId: string): string =>
-    `entity ${entityType.length} ${entityType} ${entityId}`,
-  actor: (actorId: string): string => `actor ${actorId}`,
-  operation: (operation: string): string => `operation ${operation}`,
-};
+/** The key of a sequence's head. */
+export const headOf = (sequence: string, ...equal: readonly string[]): string =>
+  `${sequence} ${JSON.stringify(equal)}`;
 
 const TYPES = 'tenant';
 /** Where the events are that have no row because the operator has set them aside, by id. */
@@ -103,21 +84,6 @@ const withType = (now: Document | undefined, entityType: string): Document | und
   return values.length < MAX_TYPES ? { values: [...values, entityType] } : now;
 };
 
-/** The number of an entity's next row, its number within the type if that differs, and the new heads. */
-const inEntity = (now: Document | undefined, typedNow: Document | undefined, type: string) => {
-  const { count: last, ...head } = (now as EntityHead | undefined) ?? { count: 0, type };
-  const count = last + 1;
-  if (head.alone === undefined && head.type === type)
-    return { numbers: { entity_number: count }, head: { count, type }, typed: typedNow };
-  const alone = head.alone ?? last;
-  const before = (typedNow as Head | undefined)?.count ?? (head.type === type ? alone : 0);
-  return {
-    numbers: { entity_number: count, typed_entity_number: before + 1 },
-    head: { count, type: head.type, alone },
-    typed: { count: before + 1 },
-  };
-};
-
 /** A second copy of an event adds no row. */
 const logged = (event: Recorded): readonly Change[] => {
   const { entityType, entityId, operation, message } = auditLine(event);
@@ -125,30 +91,24 @@ const logged = (event: Recorded): readonly Change[] => {
   const touches = [
     { collection: 'rows', key: event.id },
     { collection: 'entity_types', key: TYPES },
-    { collection: 'heads', key: headOf.tenant },
-    { collection: 'heads', key: headOf.type(entityType) },
-    { collection: 'entities', key: entityId },
-    { collection: 'heads', key: headOf.typedEntity(entityType, entityId) },
-    { collection: 'heads', key: headOf.operation(operation) },
-    ...(actor === undefined ? [] : [{ collection: 'heads', key: headOf.actor(actor.id) }]),
+    { collection: 'heads', key: headOf('by_number') },
+    { collection: 'heads', key: headOf('by_type', entityType) },
+    { collection: 'heads', key: headOf('by_entity', entityId) },
+    { collection: 'heads', key: headOf('by_typed_entity', entityId, entityType) },
   ];
   const next = (documents: readonly (Document | undefined)[]): readonly (Document | undefined)[] => {
-    const [row, types, tenant, type, entity, typed, ofOperation, ofActor] = documents;
+    const [row, types, all, ofType, ofEntity, ofTypedEntity] = documents;
     if (row !== undefined) return documents;
-    const last = tenant as TenantHead | undefined;
-    const number = nextOf(tenant);
-    const created_at = laterOf(event.recordedAt, last?.last_created_at ?? '');
-    const type_number = nextOf(type);
-    const inLine = inEntity(entity, typed, entityType);
-    const operation_number = nextOf(ofOperation);
-    const actor_number = nextOf(ofActor);
+    const created_at = laterOf(event.recordedAt, (all as TenantHead | undefined)?.last_created_at ?? '');
+    const numbers = {
+      number: nextOf(all),
+      type_number: nextOf(ofType),
+      entity_number: nextOf(ofEntity),
+      typed_entity_number: nextOf(ofTypedEntity),
+    };
     const newRow: LogRow = {
       id: event.id,
-      number,
-      type_number,
-      ...inLine.numbers,
-      operation_number,
-      ...(actor === undefined ? {} : { actor_number }),
+      ...numbers,
       position: event.position,
       entity_type: entityType,
       entity_id: entityId,
@@ -160,43 +120,43 @@ const logged = (event: Recorded): readonly Change[] => {
     };
     return [
       newRow as unknown as Document,
-      type === undefined ? withType(types, entityType) : types,
-      { count: number, last_created_at: created_at },
-      { count: type_number },
-      inLine.head,
-      inLine.typed,
-      { count: operation_number },
-      ...(actor === undefined ? [] : [{ count: actor_number }]),
+      ofType === undefined ? withType(types, entityType) : types,
+      { count: numbers.number, last_created_at: created_at },
+      { count: numbers.type_number },
+      { count: numbers.entity_number },
+      { count: numbers.typed_entity_number },
     ];
   };
   return [changeTogether(touches, next)];
 };
 
+/** Numbered among all rows of the tenant, which are in the order of time. */
 const sequence = (number: string, ...equal: readonly string[]) => ({
   equal,
   number,
-  monotonicFields: ['created_at'],
+  monotonicField: 'number',
 });
 
 export const logs: Projector = {
   name: 'logs',
-  version: 4,
+  version: 5,
   streams: ['tenant', 'activity'],
   collections: [
     {
       name: 'rows',
-      indexes: { by_trace: ['trace_id', 'number'] },
+      indexes: {
+        by_trace: ['trace_id', 'number'],
+        by_actor: ['actor_id', 'number'],
+        by_operation: ['operation', 'number'],
+      },
       sequences: {
-        by_number: sequence('number'),
+        by_number: { equal: [], number: 'number', monotonicField: 'created_at' },
         by_type: sequence('type_number', 'entity_type'),
         by_entity: sequence('entity_number', 'entity_id'),
         by_typed_entity: sequence('typed_entity_number', 'entity_id', 'entity_type'),
-        by_actor: sequence('actor_number', 'actor_id'),
-        by_operation: sequence('operation_number', 'operation'),
       },
     },
     { name: 'entity_types', indexes: {} },
-    { name: 'entities', indexes: {} },
     { name: 'heads', indexes: {} },
     { name: SET_ASIDE, indexes: {} },
   ],
@@ -207,9 +167,17 @@ export const logs: Projector = {
   },
 };
 
+/** The row of an event, if it has one. */
+export const findLog = async (
+  reader: Reader,
+  tenantId: string,
+  eventId: string,
+): Promise<LogRow | undefined> =>
+  (await reader.get(tenantId, 'rows', eventId)) as unknown as LogRow | undefined;
+
 /** Whether this event has a row. */
 export const hasLog = async (reader: Reader, tenantId: string, eventId: string): Promise<boolean> =>
-  (await reader.get(tenantId, 'rows', eventId)) !== undefined;
+  (await findLog(reader, tenantId, eventId)) !== undefined;
 
 /** Where in the log an event is that has a row or was set aside. Undefined: it is not applied yet, or does not exist. */
 export const findLogPosition = async (

@@ -38,11 +38,8 @@ export interface Collection {
 export interface Sequence {
   readonly equal: readonly string[];
   readonly number: string;
-  /**
-   * Fields whose values never decrease in the order of the numbers, as `countBefore` requires. A store that cannot bisect by number
-   * creates an index for each.
-   */
-  readonly monotonicFields: readonly string[];
+  /** A field whose values never decrease in the order of the numbers. */
+  readonly monotonicField: string;
 }
 
 /** Everything that a query may name as an index: the declared ones, and the sequences. */
@@ -53,35 +50,24 @@ export const indexesOf = ({ indexes, sequences = {} }: Collection): Collection['
   ),
 });
 
-export const fieldsOfIndex = (
-  { name, indexes, sequences = {} }: Collection,
-  index: string,
-): readonly string[] => {
-  if (Object.hasOwn(indexes, index)) return indexes[index] as readonly string[];
-  if (!Object.hasOwn(sequences, index)) throw new Error(`The collection ${name} has no index ${index}.`);
-  const { equal, number } = sequences[index] as Sequence;
-  return [...equal, number];
+export const fieldsOfIndex = (collection: Collection, index: string): readonly string[] => {
+  const indexes = indexesOf(collection);
+  if (!Object.hasOwn(indexes, index))
+    throw new Error(`The collection ${collection.name} has no index ${index}.`);
+  return indexes[index] as readonly string[];
 };
 
 /** The field without which a document is not in the index. */
 export const neededBy = (collection: Collection, index: string): string =>
   fieldsOfIndex(collection, index).at(Object.hasOwn(collection.sequences ?? {}, index) ? -1 : 0) as string;
 
-/** A sequence that has one equality field. */
-export const sequenceOfValues = ({ name, sequences = {} }: Collection, sequence: string): Sequence => {
+export const sequenceOf = (
+  { name, sequences = {} }: Collection,
+  { sequence, equal }: SequencePart,
+): Sequence => {
   const declared = Object.hasOwn(sequences, sequence) ? sequences[sequence] : undefined;
-  if (declared?.equal.length !== 1)
-    throw new Error(`The collection ${name} has no sequence ${sequence} with one value.`);
-  return declared;
-};
-
-export const sequenceOf = ({ name, sequences = {} }: Collection, part: SequencePart): Sequence => {
-  const { sequence, equal = [], monotonicField } = part;
-  const declared = Object.hasOwn(sequences, sequence) ? sequences[sequence] : undefined;
-  if (declared?.equal.length !== equal.length || !declared.monotonicFields.includes(monotonicField))
-    throw new Error(
-      `The collection ${name} has no sequence ${sequence} with the monotonic field ${monotonicField}.`,
-    );
+  if (declared?.equal.length !== equal.length)
+    throw new Error(`The collection ${name} has no sequence ${sequence} of ${equal.length} values.`);
   return declared;
 };
 
@@ -136,43 +122,21 @@ export interface Reader {
   get(tenantId: string, collection: string, key: string): Promise<Document | undefined>;
   find(tenantId: string, collection: string, query: Query): Promise<readonly Document[]>;
   /**
-   * The number of the last document in part of a sequence whose monotonic field is before a value; if there is none, the number
-   * before that part. Takes one lookup or a binary search.
+   * How many documents of a sequence have less than each of these values in its monotonic field. Takes one lookup or a
+   * binary search for each, without keeping other requests waiting.
    */
-  countBefore(tenantId: string, collection: string, part: SequencePart, value: string): Promise<number>;
-  /** The same for each of these parts and each of these values, without keeping other requests waiting. */
   countsBefore(
     tenantId: string,
     collection: string,
-    parts: readonly SequencePart[],
-    values: readonly string[],
-  ): Promise<readonly (readonly number[])[]>;
-  /**
-   * The values of a sequence that has one equality field, in their order, and the last number of each: at most `limit`. Takes
-   * one lookup for each, however many documents it has.
-   */
-  sequenceEnds(
-    tenantId: string,
-    collection: string,
-    sequence: string,
-    limit: number,
-  ): Promise<readonly SequenceEnd[]>;
+    part: SequencePart,
+    values: readonly Value[],
+  ): Promise<readonly number[]>;
 }
 
-export interface SequenceEnd {
-  readonly value: string;
-  readonly last: number;
-}
-
-/** Part of a declared sequence: the documents from one number to another. */
+/** The documents of a declared sequence that have these values. */
 export interface SequencePart {
   readonly sequence: string;
-  readonly equal?: readonly Value[];
-  /** Defaults to 1. */
-  readonly first?: number;
-  readonly last: number;
-  /** One that the sequence declares. */
-  readonly monotonicField: string;
+  readonly equal: readonly Value[];
 }
 
 export type Value = string | number;

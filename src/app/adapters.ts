@@ -184,7 +184,7 @@ export const openMainThreadStores = async (
 
 /** What only a server needs. */
 export interface Serving {
-  /** Signs cursors, which clients send back. */
+  /** Seals the sessions of the portal. */
   readonly secret: string;
   /** Counts requests across all instances. Undefined: each counts its own. */
   readonly limiterOf: SharedCounters['limiterOf'] | undefined;

@@ -10,7 +10,6 @@ import { api } from '../http/api';
 import type { ApiDependencies } from '../http/dependencies';
 import { openListener, type Listener } from '../http/listener';
 import { operations } from '../http/operations';
-import { signedCursors } from '../http/routes/cursors';
 import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { portalFiles } from '../portal/files';
@@ -123,7 +122,6 @@ const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Servi
       keyUses,
       access,
       limits: openLimits(server, limiterOf),
-      cursors: signedCursors(secret),
     },
     readModels: {
       isReady: () => server.wasReady,

@@ -10,7 +10,6 @@ import type { KeyUses } from '../key-uses/key-uses';
 import type { Ledger } from '../ledger/ledger';
 import type { RateLimits } from '../limits/rate-limits';
 import type { ApiContext, Step } from './context';
-import type { Cursors } from './routes/cursors';
 
 /** What the API works with. */
 export interface ApiDependencies {
@@ -46,7 +45,6 @@ export interface Stores {
   /** Records requests that were refused to known keys. */
   readonly access: AccessRecord;
   readonly limits: RateLimits;
-  readonly cursors: Cursors;
 }
 
 /** Where raw events are read from. `open` limits the number of streams. */

@@ -1,7 +1,7 @@
 import type { Db } from 'mongodb';
 import { fault } from '../fault';
 
-/** Collections besides the read models. All may be lost, but without the secrets, clients' cursors are invalid. */
+/** Collections besides the read models. All may be lost, but without the secrets, the sessions of the portal end. */
 const SHARED = new Set(['rate_counters', 'key_uses', 'key_days', 'secrets']);
 
 /** `<projection>_v<version>_<generation>…`, and the collections about all generations. */

@@ -35,9 +35,8 @@ const cached = (reader: Reader): Queries => {
         : once(`find ${JSON.stringify([tenantId, collection, query])}`, () =>
             reader.find(tenantId, collection, query),
           ),
-    countBefore: (...args) => once(`countBefore ${JSON.stringify(args)}`, () => reader.countBefore(...args)),
-    countsBefore: reader.countsBefore,
-    sequenceEnds: reader.sequenceEnds,
+    countsBefore: (...args) =>
+      once(`countsBefore ${JSON.stringify(args)}`, () => reader.countsBefore(...args)),
   };
 };
 

@@ -54,9 +54,7 @@ export const unreadable = (id: GenerationId, error: unknown): Generation => {
     reader: {
       get: fail,
       find: fail,
-      countBefore: fail,
       countsBefore: fail,
-      sequenceEnds: fail,
       scan: fail,
       applied: fail,
     },

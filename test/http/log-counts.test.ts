@@ -50,7 +50,7 @@ describe('GET /logs/counts', () => {
     );
   });
 
-  it('counts those of one entity type', async () => {
+  it('counts those of one entity type, of one entity, and of both', async () => {
     const total = async (query: string): Promise<number> => {
       const { json } = await count(`interval=day&${around(86_400_000)}${query}`);
       return (json.data as { count: number }[]).reduce((sum, one) => sum + one.count, 0);
@@ -59,6 +59,9 @@ describe('GET /logs/counts', () => {
     expect(await total('&entity_type=Token')).toBe(2);
     expect(await total('&entity_type=card')).toBe(1);
     expect(await total('&entity_type=unknown')).toBe(0);
+    expect(await total('&entity_id=b')).toBe(1);
+    expect(await total('&entity_id=a&entity_type=token')).toBe(2);
+    expect(await total('&entity_id=b&entity_type=token')).toBe(0);
   });
 
   it('counts nothing between a date and itself', async () => {
@@ -74,78 +77,17 @@ describe('GET /logs/counts', () => {
     expect(counts.reduce((sum, each) => sum + each, 0)).toBeGreaterThan(0);
   });
 
-  describe.each(['operation', 'entity_type'] as const)('by %s', (member) => {
-    const naive = async (from: string, upTo: string): Promise<ReadonlyMap<string, number>> => {
-      const { data } = (await ask(`${service.url}/logs?size=100`, { key: customer.key })).json;
-      const counts = new Map<string, number>();
-      for (const row of data as Record<string, string>[]) {
-        const { [member]: value = '', created_at: at = '' } = row;
-        if (at >= from && at < upTo) counts.set(value, (counts.get(value) ?? 0) + 1);
-      }
-      return counts;
-    };
-
-    it('counts what /logs lists, largest first', async () => {
-      const range = around(86_400_000);
-      const { json } = await count(`interval=day&${range}&by=${member}`);
-      const dates = new URLSearchParams(range);
-      const expected = await naive(dates.get('start_date') ?? '', dates.get('end_date') ?? '');
-      const counts = json.groups.map((group: { count: number }) => group.count);
-      expect(counts).toEqual(counts.toSorted((a: number, b: number) => b - a));
-      expect(
-        new Map(json.groups.map((group: { value: string; count: number }) => [group.value, group.count])),
-      ).toEqual(expected);
-      expect(json.rest).toBe(0);
-    });
-
-    it('counts within the dates only', async () => {
-      const { data } = (await ask(`${service.url}/logs?size=100`, { key: customer.key })).json;
-      const times = [...new Set((data as { created_at: string }[]).map((row) => row.created_at))].toSorted();
-      const [from, upTo] = [times[1] ?? '', times.at(-1) ?? ''];
-      const { json } = await count(`interval=day&start_date=${from}&end_date=${upTo}&by=${member}`);
-      const groups = new Map(
-        json.groups.map((group: { value: string; count: number }) => [group.value, group.count]),
-      );
-      expect(groups).toEqual(await naive(from, upTo));
-    });
-
-    it('has nothing between a date and itself, and before everything', async () => {
-      for (const query of [
-        'start_date=2026-01-01&end_date=2026-01-01',
-        'start_date=2020-01-01&end_date=2020-01-02',
-      ])
-        expect((await count(`${query}&by=${member}`)).json).toMatchObject({ groups: [], rest: 0 });
-    });
-  });
-
-  it('shows the 10 largest groups, and how much the rest is', async () => {
-    const other = await customerOf(() => service, by);
-    const facts = Array.from({ length: 12 }, (_, i) =>
-      Array.from({ length: i + 10 }, (__, j) =>
-        fact('ActivityReported', `e${i}-${j}`, { data: { entityType: `kind-${i}`, operation: `done-${i}` } }),
-      ),
-    ).flat();
-    await other.report(...facts);
-    const { json } = await ask(`${service.url}/logs/counts?by=operation`, { key: other.key });
-    const largest = Array.from({ length: 10 }, (_, i) => ({ value: `done-${11 - i}`, count: 21 - i }));
-    expect(json.groups).toEqual(largest);
-    const { total_items: total } = (await other.get('?size=1')).json.pagination;
-    expect(json.rest).toBe(total - largest.reduce((sum, group) => sum + group.count, 0));
-  });
-
   it.each([
     ['interval=day&start_date=2026-01-02&end_date=2026-01-01', 'start_date'],
     ['interval=week&start_date=2026-01-01&end_date=2026-01-02', 'interval'],
     ['interval=minute&start_date=2026-01-01&end_date=2026-01-02', 'interval'],
     ['interval=hour&start_date=2026-01-01&end_date=2026-01-02&actor_id=x', 'actor_id'],
-    ['by=actor_id', 'by'],
-    ['by=operation&entity_type=token', 'by'],
   ])('refuses %s', async (query, field) => {
     expectProblem(await count(query), { status: 400, code: 'validation_failed', fields: [field] });
   });
 
   it('names what can be counted by', async () => {
     const { json } = await count('interval=hour&operation=read');
-    expect(json.errors.operation[0]).toContain('interval, start_date, end_date, entity_type and by');
+    expect(json.errors.operation[0]).toContain('interval, start_date, end_date, entity_type and entity_id');
   });
 });

@@ -198,11 +198,6 @@ describe('audit logs', () => {
       ['?entity_id=nobody', []],
       ['?entity_id=%00', []],
       ["?entity_id=a'%20OR%201=1--", []],
-      ['?operation=read', [6, 3, 2]],
-      ['?operation=READ', [6, 3, 2]],
-      ['?operation=deny', []],
-      ['?operation=read&start_date=2021-02-01', [6]],
-      ['?actor_id=7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11', []],
     ])('select by %s', async (query, places) => {
       const response = await customer.get(query);
       expectRows(response, places);
@@ -212,6 +207,12 @@ describe('audit logs', () => {
     });
 
     it.each<[string, readonly number[]]>([
+      ['?operation=read', [6, 3, 2]],
+      ['?operation=READ', [6, 3, 2]],
+      ['?operation=deny', []],
+      ['?operation=read&start_date=2021-02-01', [6]],
+      ['?actor_id=7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11', []],
+      ['?operation=never', []],
       ['?operation=read&entity_type=token', [3, 2]],
       ['?operation=read&entity_id=a', [6, 2]],
       ['?operation=read&entity_type=token&entity_id=a', [2]],
@@ -263,6 +264,8 @@ describe('audit logs', () => {
         '2021-02-30',
         '2021-01-31T12:00:00+99:99',
         '2021-01-31 12:00:00',
+        '20210131T120000Z',
+        '2021-01-31T12:00:00,5Z',
         '%00',
         '9'.repeat(1_000),
       ].flatMap((text): [string, string][] => [
@@ -274,7 +277,8 @@ describe('audit logs', () => {
       ['?start_date=2021-01-31T12:00:00-01:00&end_date=2021-01-31T12:30:00Z', 'start_date'],
       ['?entity_typ=card', 'entity_typ'],
       ['?entity_type=card&Operation=read', 'Operation'],
-      ['?entity_type=card&operation=read&page=2', 'page'],
+      ['?operation=read&page=2', 'page'],
+      ['?actor_id=a&page=1', 'page'],
       ['?trace_id=a&page=2', 'page'],
       ['?entity_id[$ne]=1', 'entity_id[$ne]'],
       ['?entity_id%5B%24ne%5D=1', 'entity_id[$ne]'],
@@ -416,89 +420,53 @@ describe('audit logs', () => {
 
     it('is opaque and URL-safe', async () => {
       const cursor = await cursorOf(customer);
-      expect(cursor).toMatch(/^[A-Za-z0-9._-]+$/);
+      expect(cursor).toMatch(/^[A-Za-z0-9_-]+$/);
       expect(cursor).toBe(await cursorOf(customer));
     });
 
-    it('is valid for the same filter written differently', async () => {
-      const cursor = await cursorOf(customer, '&start_date=2020-01-01');
-      for (const form of ['2020-01-01T00:00:00Z', '2020-01-01T02:00:00%2B02:00'])
-        expect((await customer.get(`?size=2&start_date=${form}&start=${cursor}`)).status).toBe(200);
+    it.each([
+      '',
+      'entity_id=b',
+      'entity_type=card',
+      'end_date=2099-01-01',
+      'operation=read',
+      `actor_id=${ACTOR}&entity_id=a`,
+      'trace_id=trace-1',
+    ])('goes on from its row whatever the filters are: %s', async (filter) => {
+      const cursor = await cursorOf(customer);
+      const seen = idsOf(await customer.get('?size=2'));
+      const matching = idsOf(await customer.get(`?size=100&${filter}`));
+      const { status, json } = await customer.get(`?size=100&${filter}&start=${cursor}`);
+      expect([status, idsOf({ json } as ApiResponse)]).toEqual([
+        200,
+        matching.filter((id) => !seen.includes(id)),
+      ]);
     });
-
-    /** A value of every filter that selects the reported facts, and another one. */
-    const filters: Readonly<Record<string, readonly [string, string]>> = {
-      entity_type: ['token', 'card'],
-      entity_id: ['a', 'b'],
-      start_date: ['2020-01-01', '2020-01-02'],
-      end_date: ['2099-01-01', '2099-01-02'],
-      actor_id: [ACTOR, randomUUID()],
-      operation: ['read', 'use'],
-      trace_id: ['trace-1', 'trace-2'],
-    };
-    const queryOf = (name: string, which: 0 | 1 = 0): string => `&${name}=${filters[name]![which]}`;
-
-    it('depends on every parameter except those of pages', async () => {
-      const { json } = await ask(`${service.url}/openapi.json`);
-      const names = json.paths['/logs'].get.parameters
-        .filter((parameter: { in: string }) => parameter.in === 'query')
-        .map(({ name }: { name: string }) => name);
-      expect(names.toSorted()).toEqual([...Object.keys(filters), 'page', 'size', 'start'].toSorted());
-    });
-
-    it.each([...Object.keys(filters), 'entity_type entity_id'])(
-      'made for %s is valid for no other filter',
-      async (given) => {
-        const names = given.split(' ');
-        const own = names.map((name) => queryOf(name)).join('');
-        const cursor = await cursorOf(customer, own);
-        expect((await customer.get(`?size=2${own}&start=${cursor}`)).status).toBe(200);
-        await refused(customer, cursor);
-        await refused(customer, await cursorOf(customer), own);
-        for (const name of names) {
-          const rest = names.filter((one) => one !== name).map((one) => queryOf(one));
-          await refused(customer, cursor, [...rest, queryOf(name, 1)].join(''));
-        }
-        for (const name of Object.keys(filters))
-          if (!names.includes(name)) await refused(customer, cursor, `${own}${queryOf(name)}`);
-      },
-    );
 
     it('of another tenant is refused', async () => {
       await refused(other, await cursorOf(customer));
       await refused(customer, await cursorOf(other));
     });
 
-    it('with any single character changed is refused', async () => {
+    it('that is none is refused: truncated, extended, changed or made up', async () => {
       const cursor = await cursorOf(customer);
-      const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
-      for (let i = 0; i < cursor.length; i += 1) {
-        // The letter that differs only in the lowest bit, which is unused in the last letter of a base64url text.
-        const letter = letters[letters.indexOf(cursor[i]!) ^ 1] ?? 'A';
-        await refused(customer, cursor.slice(0, i) + letter + cursor.slice(i + 1));
-      }
-    });
-
-    it('that was truncated, extended or made up is refused', async () => {
-      const cursor = await cursorOf(customer);
-      const [position = '', seal = ''] = cursor.split('.');
-      const forged = Buffer.from('0000000000000001').toString('base64url');
+      const encoded = (text: string): string => Buffer.from(text).toString('base64url');
+      const padded = encoded(`${randomUUID()} `);
       for (const bad of [
         cursor.slice(0, -1),
         cursor.slice(1),
-        cursor.slice(0, 20),
         `${cursor}A`,
         `${cursor}=`,
         `${cursor} `,
         ` ${cursor}`,
         cursor + cursor,
-        position,
-        `.${seal}`,
-        `${position}.`,
-        `${forged}.${seal}`,
-        `${position}.${'A'.repeat(43)}`,
+        cursor.toUpperCase(),
+        // The last letter has unused bits: another one may decode to the same.
+        `${padded.slice(0, -1)}${padded.endsWith('A') ? 'B' : 'A'}`,
+        encoded(randomUUID()),
+        encoded(Buffer.from(cursor, 'base64url').toString().toUpperCase()),
+        encoded('\0'),
         'null',
-        '0',
         '1',
         '{}',
         '\u0000',

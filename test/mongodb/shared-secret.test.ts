@@ -19,7 +19,7 @@ describeMongodb('the secret that instances share', () => {
     'is refused if it is damaged: %j',
     async (damaged) => {
       const { db } = await connectMongodb();
-      await db.collection<{ _id: string }>('secrets').insertOne({ _id: 'cursors', ...damaged });
+      await db.collection<{ _id: string }>('secrets').insertOne({ _id: 'portal', ...damaged });
       expect(await refusedWith(sharedSecret(db))).toBe('read_models_unavailable');
     },
   );

@@ -1,7 +1,7 @@
-import { findLogs, type LogFilter, type SeenRow } from '../../projections/log-pages';
+import { findLogs, type LogFilter } from '../../projections/log-pages';
 import { listEntityTypes, logs } from '../../projections/logs';
 import type { Collection, Query, Reader } from '../../projections/projector';
-import { monotonicValueIn, findIn, sequenceEndsIn, parkedIn } from '../../src/read-models/sqlite/tables';
+import { findIn, parkedIn } from '../../src/read-models/sqlite/tables';
 import { openForReading, type Database } from '../../src/sqlite/database';
 import { filledLog, TENANT } from '../support/log-rows';
 
@@ -43,77 +43,72 @@ describe('queries of logs', () => {
         plans.add(planOf(findIn(collectionOf(name), query)).join('; '));
         return log.reader.find(tenantId, name, query);
       },
-      countBefore: (tenantId, name, part, value) => {
-        const sql = monotonicValueIn(collectionOf(name), part);
-        plans.add(planOf({ sql, values: [...(part.equal ?? []), 1] }).join('; '));
-        return log.reader.countBefore(tenantId, name, part, value);
+      countsBefore: (tenantId, name, part, values) => {
+        const query = { index: part.sequence, equal: part.equal, from: 1, limit: 1 };
+        for (const more of values.length === 0 ? [] : [{ upTo: 1 }, { descending: true }])
+          plans.add(planOf(findIn(collectionOf(name), { ...query, ...more })).join('; '));
+        return log.reader.countsBefore(tenantId, name, part, values);
       },
-      countsBefore: log.reader.countsBefore,
-      sequenceEnds: log.reader.sequenceEnds,
     };
     await ask(reader);
     return [...plans];
   };
 
   const page =
-    (filter: LogFilter, number = 3, olderThan?: SeenRow) =>
+    (filter: LogFilter, number = 3, olderThan?: { readonly number: number }) =>
     (reader: Reader) =>
-      findLogs(reader, TENANT, {
-        filter,
-        page: number,
-        size: SIZE,
-        ...(olderThan === undefined ? {} : { olderThan }),
-      });
+      findLogs(reader, TENANT, { filter, page: number, size: SIZE, olderThan });
 
   const seek = (index: string, tests: string): string =>
     `SEARCH docs_rows USING INDEX rows_${index} (tenant=? AND ${tests})`;
   const range = (number: string): string => `field_${number}>? AND field_${number}<?`;
-  const BY_NUMBER = seek('by_number', range('number'));
-  const ONE_BY_NUMBER = seek('by_number', 'field_number=?');
-  const OF_TYPE = 'field_entity_type=? AND ';
-  const BY_TYPE = seek('by_type', `${OF_TYPE}${range('type_number')}`);
-  const ONE_BY_TYPE = seek('by_type', `${OF_TYPE}field_type_number=?`);
-  const OF_ENTITY = 'field_entity_id=? AND ';
-  const BY_ENTITY = seek('by_entity', `${OF_ENTITY}${range('entity_number')}`);
-  const ONE_BY_ENTITY = seek('by_entity', `${OF_ENTITY}field_entity_number=?`);
-  const TYPED = `${OF_ENTITY}${OF_TYPE}`;
-  const BY_TYPED_ENTITY = seek('by_typed_entity', `${TYPED}${range('typed_entity_number')}`);
-  const ONE_BY_TYPED_ENTITY = seek('by_typed_entity', `${TYPED}field_typed_entity_number=?`);
+  /** A page of a sequence, and the two lookups of a search in it. */
+  const sequence = (index: string, tests: string, number: string) => ({
+    page: seek(index, `${tests}${range(number)}`),
+    search: [seek(index, `${tests}${range(number)}`), seek(index, `${tests}field_${number}>?`)],
+  });
+  const all = sequence('by_number', '', 'number');
+  const ofType = sequence('by_type', 'field_entity_type=? AND ', 'type_number');
+  const ofEntity = sequence('by_entity', 'field_entity_id=? AND ', 'entity_number');
+  const ofBoth = sequence(
+    'by_typed_entity',
+    'field_entity_id=? AND field_entity_type=? AND ',
+    'typed_entity_number',
+  );
   const dates = { start: '2026-01-01T01:00:00.000Z', end: '2026-01-01T06:00:00.000Z' };
-  const cursor = { id: 'unknown', number: 300 };
+  const cursor = { number: 300 };
+  const [typed, entity] = [{ entityType: 'token' }, { entityId: 'e4' }];
+  const both = { ...typed, ...entity };
 
   it.each<[string, (reader: Reader) => Promise<unknown>, readonly string[]]>([
-    ['a plain page', page({}), [BY_NUMBER]],
-    ['a page after a cursor', page({}, 1, cursor), [BY_NUMBER]],
-    ['a page by dates', page(dates), [ONE_BY_NUMBER, BY_NUMBER]],
-    ['a page by type', page({ entityType: 'token' }), [BY_TYPE]],
-    ['a page by type after a cursor', page({ entityType: 'token' }, 1, cursor), [BY_TYPE]],
-    ['a page by type and dates', page({ entityType: 'token', ...dates }), [ONE_BY_TYPE, BY_TYPE]],
-    ['a page by entity', page({ entityId: 'e4' }, 2), [BY_ENTITY]],
-    ['a page by entity and dates', page({ entityId: 'e4', ...dates }, 1), [ONE_BY_ENTITY, BY_ENTITY]],
+    ['a plain page', page({}), [all.page]],
+    ['a page after a cursor', page({}, 1, cursor), [all.page]],
+    ['a page by dates', page(dates), all.search],
+    ['a page by type', page(typed), [ofType.page]],
+    ['a page by type after a cursor', page(typed, 1, cursor), ofType.search],
+    ['a page by type and dates', page({ ...typed, ...dates }), [...all.search, ...ofType.search]],
+    ['a page by entity', page(entity, 2), [ofEntity.page]],
+    ['a page by entity and dates', page({ ...entity, ...dates }, 1), [...all.search, ...ofEntity.search]],
+    ['a page by entity and type', page(both, 2), [ofBoth.page]],
+    ['the same after a cursor', page(both, 1, cursor), ofBoth.search],
     [
-      'the last page by an entity and its type',
-      page({ entityId: 'e4', entityType: 'token' }),
-      [BY_ENTITY, BY_TYPED_ENTITY],
+      'a page by trace',
+      page({ traceId: 'trace-1' }, 1),
+      [seek('by_trace', `field_trace_id=? AND ${range('number')}`)],
     ],
     [
-      'a page by entity, type and dates after a cursor',
-      page({ entityId: 'e4', entityType: 'token', ...dates }, 1, cursor),
-      [ONE_BY_ENTITY, ONE_BY_TYPED_ENTITY, BY_TYPED_ENTITY],
+      'a page by actor',
+      page({ actorId: TENANT }, 1),
+      [seek('by_actor', `field_actor_id=? AND ${range('number')}`)],
+    ],
+    [
+      'a page by operation',
+      page({ operation: 'read' }, 1),
+      [seek('by_operation', `field_operation=? AND ${range('number')}`)],
     ],
     ['the entity types', (reader) => listEntityTypes(reader, TENANT), []],
   ])('seek in an index without sorting: %s', async (_, ask, expected) => {
     expect(await plansOf(ask)).toEqual(expected);
-  });
-
-  it('find the values of a sequence by one seek each', () => {
-    const plan = planOf({ sql: sequenceEndsIn(collectionOf('rows'), 'by_operation'), values: [10] });
-    const seeks = plan.filter((step) => step.includes('docs_rows'));
-    expect(seeks).toEqual([
-      'SEARCH docs_rows USING COVERING INDEX rows_by_operation (tenant=?)',
-      'SEARCH docs_rows USING COVERING INDEX rows_by_operation (tenant=? AND field_operation>?)',
-      'SEARCH docs_rows USING COVERING INDEX rows_by_operation (tenant=? AND field_operation=? AND field_operation_number>?)',
-    ]);
   });
 
   it.each(['>', '>='] as const)('find parked tenants (%s) without scanning all tenants', (comparison) => {

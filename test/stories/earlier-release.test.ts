@@ -27,16 +27,6 @@ describe('a data folder written by release 0.1.0', () => {
     });
   });
 
-  it('refuses the cursors of that release, which named positions of the log, and says what to do', async () => {
-    for (const query of [`start=${keys.cursor}`, `entity_id=${EXAMPLE}&start=${keys.cursorOfEntity}`]) {
-      const { status, json } = await get(`/logs?size=1&${query}`);
-      expect([status, json.code]).toEqual([400, 'validation_failed']);
-      expect(json.errors.start).toEqual([
-        'is a cursor of an earlier version of this service: start again without it',
-      ]);
-    }
-  });
-
   it('refuses its revoked keys and those of its deleted tenant', async () => {
     expect((await get('/tenants/self', keys.revoked)).status).toBe(401);
     expect((await get('/tenants/self', keys.ofDeletedTenant)).status).toBe(401);

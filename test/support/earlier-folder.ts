@@ -31,6 +31,4 @@ export const keysOfRelease010 = {
   revoked: 'key_0WCfTonfsFCDyJRADVk41dEpYv0UOiT84ITIk8bOKgfgKAb0w35Ctyg',
   ofDeletedTenant: 'key_12PKxdNbwTAdpP8xEi64JR5ZFWb4xx3V93CeKlKxx6jD6oEFG4FFTuT',
   /** After three of the tenant's own rows; rows of one entity had the tenant's numbers then. */
-  cursorOfEntity: 'MDAwMDAwMDAwMDAwMDU0MiA1Mjg.pOGfgdSiAABMGSsFSRVdr1n7KwSAcGJY5eyU5ZHe6MU',
-  cursor: 'MDAwMDAwMDAwMDAwMDU0NSA1MzE.eiDrM0gxE0d9ZB6YnJ9G49Ogk7tFWqdGSqidTzOZwJQ',
 };

@@ -47,7 +47,7 @@ import {
   type WireKey,
 } from './application-resource';
 import { asOfParameter, pastMoment } from './as-of';
-import { pageParameters, paginationSchema, paging } from './pagination';
+import { cursorRefused, pageParameters, paginationSchema, paging } from './pagination';
 import { done, ok, route, type RouteResponse, type RouteRequest } from './route';
 import type { Stores } from '../dependencies';
 import { listOf, described, record, type Schema } from './schema';
@@ -102,9 +102,15 @@ const listQuery = queryCheck(
   'refused',
 );
 
-/** What a cursor is valid for. */
-const filterText = ({ ids, types }: ApplicationFilter, asOf?: string): string =>
-  `applications ${JSON.stringify([ids?.toSorted() ?? null, types?.toSorted() ?? null, asOf])}`;
+/** A cursor names the revision that created the last Application shown, or, of a past state, how many were shown. */
+const numberIn = (place: string | undefined, form: RegExp): number | undefined => {
+  if (place === undefined) return undefined;
+  const [, number] = form.exec(place) ?? [];
+  if (number === undefined) throw cursorRefused();
+  return Number(number);
+};
+const REVISION = /^([0-9]{1,15})$/;
+const SHOWN = /^after ([0-9]{1,15})$/;
 
 /** Folds the tenant's own events, so the cost grows with their number. */
 const listAsOf = async (
@@ -114,13 +120,13 @@ const listAsOf = async (
   asOf: string,
 ): Promise<RouteResponse> => {
   const { tenantId, deadline, gone } = request;
-  const { page, size, place, shown } = paging(request, stores, filterText(filter, asOf));
-  const skip = Number(place ?? 0) + (page - 1) * size;
+  const { page, size, place, shown } = paging(request);
+  const skip = (numberIn(place, SHOWN) ?? 0) + (page - 1) * size;
   const question = { moment: await pastMoment(asOf, request, stores), filter, skip, size };
   const until = { deadline, gone: gone() };
   const { applications, total } = await stores.events.reading.applicationsAt(tenantId, question, until);
   const data = applications.map(({ application, keys }) => applicationFrom(tenantId, application, keys));
-  return shown(data, total, skip + size >= total ? undefined : String(skip + size));
+  return shown(data, total, skip + size >= total ? undefined : `after ${skip + size}`);
 };
 
 export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
@@ -148,9 +154,8 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
     const { id: ids, type: types, as_of: asOf } = request.query;
     const filter = { ids, types };
     if (asOf !== undefined) return listAsOf(request, stores, filter, asOf);
-    const { page, size, place, shown } = paging(request, stores, filterText(filter));
-    const after = place === undefined ? {} : { after: Number(place) };
-    const question = { filter, page, size, ...after };
+    const { page, size, place, shown } = paging(request);
+    const question = { filter, page, size, after: numberIn(place, REVISION) };
     const { applications, total, last } = await findApplications(
       stores.reader(PROJECTION),
       request.tenantId,

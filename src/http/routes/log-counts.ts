@@ -1,4 +1,4 @@
-import { countLogs as logCounts, groupLogs, type Grouping } from '../../../projections/log-pages';
+import { countLogs as logCounts } from '../../../projections/log-pages';
 import {
   choiceParameter,
   dateParameter,
@@ -15,8 +15,6 @@ type Interval = keyof typeof INTERVALS;
 const MAX_INTERVALS = 120;
 const DEFAULT_INTERVAL: Interval = 'day';
 const DEFAULT_INTERVALS = 30;
-
-const GROUPINGS: readonly Grouping[] = ['operation', 'entity_type'];
 
 const names = Object.keys(INTERVALS) as readonly Interval[];
 
@@ -35,11 +33,7 @@ const query = queryCheck(
       `Where the last one ends, at most ${MAX_INTERVALS} intervals later. Default: now.`,
     ),
     entity_type: textParameter('Only logs of this entity type.', 'tenant'),
-    by: choiceParameter(
-      'Also counts the rows of the whole time by operation or by entity type: the 10 largest groups, and the rest. Not together with `entity_type`.',
-      GROUPINGS,
-      'operation',
-    ),
+    entity_id: textParameter('Only logs of this entity.', '11111111-2222-4333-8444-555555555555'),
   },
   'refused',
 );
@@ -71,44 +65,25 @@ const momentsOf = (
   return { interval, moments: start === end ? [] : [start, ...inside, end] };
 };
 
-const countsSchema: Schema = record(
-  'LogCounts',
-  {
-    interval: described(text, 'As asked for.', 'hour'),
-    data: described(
-      listOf(
-        record('LogCount', {
-          start_date: described(
-            moment,
-            'When the interval starts. It ends with the next one, or with `end_date`.',
-          ),
-          count: described(count, 'How many rows it has.', 3),
-        }),
-      ),
-      'The intervals, oldest first.',
+const countsSchema: Schema = record('LogCounts', {
+  interval: described(text, 'As asked for.', 'hour'),
+  data: described(
+    listOf(
+      record('LogCount', {
+        start_date: described(
+          moment,
+          'When the interval starts. It ends with the next one, or with `end_date`.',
+        ),
+        count: described(count, 'How many rows it has.', 3),
+      }),
     ),
-    groups: described(
-      listOf(
-        record('LogGroup', {
-          value: described(text, 'The operation or the entity type.', 'create'),
-          count: described(count, 'How many rows it has in the whole time.', 2),
-        }),
-      ),
-      'With `by`: the 10 largest groups, largest first. Of more than 100, the first 100 by name are compared.',
-    ),
-    rest: described(count, 'With `by`: how many rows are in none of these groups.', 0),
-  },
-  ['groups', 'rest'],
-);
+    'The intervals, oldest first.',
+  ),
+});
 
 const countsExample = {
   interval: 'hour',
   data: [{ start_date: '2026-01-31T12:00:00.000Z', count: 3 }],
-  groups: [
-    { value: 'create', count: 2 },
-    { value: 'update', count: 1 },
-  ],
-  rest: 0,
 };
 
 export const countLogs = route<undefined, Query>({
@@ -128,19 +103,8 @@ export const countLogs = route<undefined, Query>({
   projection: 'logs',
   handle: async ({ tenantId, at, query: values }, { reader }) => {
     const { interval, moments } = momentsOf(values, at);
-    const { by } = values;
-    const entityType = values.entity_type?.toLowerCase();
-    if (by !== undefined && entityType !== undefined)
-      throw invalid({ by: ['must not be combined with entity_type: rows are counted by one of them'] });
-    const logs = reader('logs');
-    const [first, last] = [moments[0], moments.at(-1)];
-    const [counts, groups] = await Promise.all([
-      logCounts(logs, tenantId, entityType, moments),
-      by === undefined || first === undefined || last === undefined
-        ? undefined
-        : groupLogs(logs, tenantId, by, [first, last]),
-    ]);
-    const data = counts.map((rows, i) => ({ start_date: moments[i], count: rows }));
-    return ok({ interval, data, ...(by === undefined ? {} : (groups ?? { groups: [], rest: 0 })) });
+    const filter = { entityType: values.entity_type?.toLowerCase(), entityId: values.entity_id };
+    const counts = await logCounts(reader('logs'), tenantId, filter, moments);
+    return ok({ interval, data: counts.map((rows, i) => ({ start_date: moments[i], count: rows })) });
   },
 });

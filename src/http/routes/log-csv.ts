@@ -1,5 +1,5 @@
-import { findLogs, numberIn, type LogFilter, type LogPage } from '../../../projections/log-pages';
-import { logView, type LogRow } from '../../../projections/logs';
+import { findLogs, type LogFilter, type LogPage } from '../../../projections/log-pages';
+import { findLog, logView, type LogRow } from '../../../projections/logs';
 import { endReason } from '../../audit/event-stream';
 import { CSV, csvText } from '../../csv';
 import { fault } from '../../fault';
@@ -37,13 +37,14 @@ export const logCsv = async (
   const { open, stopping } = stores.events;
   const stalled = new AbortController();
   const whyEnd = endReason({ mayRead: stillAllowed(request, stores), stopping, stalled: stalled.signal });
-  const pageAfter = (row?: LogRow): Promise<LogPage> =>
-    findLogs(stores.reader('logs'), tenantId, {
-      filter,
-      page: 1,
-      size: PAGE_SIZE,
-      ...(row === undefined ? {} : { olderThan: { id: row.id, number: numberIn(filter, row) } }),
-    });
+  const cutOff = (reason: string) => fault('stream_cut_off', `The stream ended early: ${reason}.`);
+  const pageAfter = async (row?: LogRow): Promise<LogPage> => {
+    const reader = stores.reader('logs');
+    // Where another read model is live by now, it may have another number.
+    const olderThan = row === undefined ? undefined : await findLog(reader, tenantId, row.id);
+    if (row !== undefined && olderThan === undefined) throw cutOff('its last row is gone');
+    return findLogs(reader, tenantId, { filter, olderThan, page: 1, size: PAGE_SIZE });
+  };
   const csvFrom = async function* (first: LogPage): AsyncGenerator<string> {
     yield csvText([COLUMNS]);
     for (let page = first; ; page = await pageAfter(page.last)) {
@@ -52,7 +53,7 @@ export const logCsv = async (
       if (page.last === undefined) return;
       const reason = await whyEnd();
       // Cut off without the end of the body: CSV has no place to say that it is not complete.
-      if (reason !== undefined) throw fault('stream_cut_off', `The stream ended early: ${reason}.`);
+      if (reason !== undefined) throw cutOff(reason);
     }
   };
   const first = await pageAfter();

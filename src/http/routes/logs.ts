@@ -1,15 +1,8 @@
-import {
-  findLogs,
-  isNumbered,
-  numberIn,
-  type LogFilter,
-  type LogQuery,
-} from '../../../projections/log-pages';
-import { listEntityTypes, logView, MAX_TYPES, type LogRow } from '../../../projections/logs';
+import { findLogs, isNumbered, type LogFilter } from '../../../projections/log-pages';
+import { findLog, listEntityTypes, logView, MAX_TYPES } from '../../../projections/logs';
 import { dateParameter, invalid, mustBeInOrder, queryCheck, textParameter } from '../request/validation';
-import { uuidFrom } from '../../uuid';
 import { logCsv, prefersCsv } from './log-csv';
-import { pageParameters, paging } from './pagination';
+import { cursorRefused, pageParameters, paging } from './pagination';
 import { ok, route } from './route';
 import { logCsvExample, logPageExample, logPageSchema } from './log-schemas';
 import { described, listOf, record, text } from './schema';
@@ -21,11 +14,11 @@ const parameters = {
   end_date: dateParameter('Only logs before this moment, written likewise.'),
   ...pageParameters('Logs'),
   actor_id: textParameter(
-    'Only what this actor did. Combined with another filter than dates there are no totals.',
+    'Only what this actor did. There are no totals, and `page` is refused: pages follow each other by `start`.',
     'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
   ),
-  operation: textParameter('Only logs of this operation; totals as with `actor_id`.', 'update'),
-  trace_id: textParameter('Only logs of requests with this trace id; there are no totals.', 'trace-1'),
+  operation: textParameter('Only logs of this operation; pages as with `actor_id`.', 'update'),
+  trace_id: textParameter('Only logs of requests with this trace id; pages as with `actor_id`.', 'trace-1'),
 };
 
 const query = queryCheck(parameters, 'refused');
@@ -43,30 +36,9 @@ const filterOf = (values: Query): LogFilter => {
     operation: values.operation?.toLowerCase(),
     traceId: values.trace_id,
   };
-  if (values.page > 1 && !isNumbered(filter))
-    throw invalid({ page: ['must be 1 with these filters; use start to get the next page'] });
+  if (values.page !== undefined && !isNumbered(filter))
+    throw invalid({ page: ['must be absent with actor_id, operation and trace_id: use start'] });
   return filter;
-};
-
-/** Filters beyond the specification are only included if used, so that existing cursors survive an upgrade. */
-const filterText = ({ entityType, entityId, start, end, actorId, operation, traceId }: LogFilter): string => {
-  const additional = [actorId, operation, traceId];
-  const specified = [entityType, entityId, start, end];
-  const all = additional.every((value) => value === undefined) ? specified : [...specified, ...additional];
-  return JSON.stringify(all.map((value) => value ?? null));
-};
-
-/** What a cursor says about a row: the id of its event, and its number. */
-const placeAt = (filter: LogFilter, row: LogRow): string => `${row.id} ${numberIn(filter, row)}`;
-
-const olderThan = (place: string | undefined): Pick<LogQuery, 'olderThan'> => {
-  if (place === undefined) return {};
-  const [eventId, number = 0] = place.split(' ');
-  const id = uuidFrom(eventId);
-  // Cursors of earlier versions named a position of the log.
-  if (id === undefined)
-    throw invalid({ start: ['is a cursor of an earlier version of this service: start again without it'] });
-  return { olderThan: { id, number: Number(number) } };
 };
 
 export const listLogs = route<undefined, Query>({
@@ -90,11 +62,13 @@ export const listLogs = route<undefined, Query>({
     const { tenantId, query: values } = request;
     const filter = filterOf(values);
     if (prefersCsv(request)) return logCsv(filter, request, stores);
-    const { page, size, place, shown } = paging(request, stores, filterText(filter));
-    const question = { filter, page, size, ...olderThan(place) };
-    const { rows, total, last } = await findLogs(stores.reader('logs'), tenantId, question);
+    const { page, size, place, shown } = paging(request);
+    const reader = stores.reader('logs');
+    const olderThan = place === undefined ? undefined : await findLog(reader, tenantId, place);
+    if (place !== undefined && olderThan === undefined) throw cursorRefused();
+    const { rows, total, last } = await findLogs(reader, tenantId, { filter, olderThan, page, size });
     const data = rows.map((row) => logView(tenantId, row));
-    return shown(data, total, last === undefined ? undefined : placeAt(filter, last));
+    return shown(data, total, last?.id);
   },
 });
 

@@ -1,4 +1,3 @@
-import type { Stores } from '../dependencies';
 import { invalid, textParameter, wholeNumberParameter, type ValuesOf } from '../request/validation';
 import { ok, type RouteRequest, type RouteResponse } from './route';
 import { count, described, record, text } from './schema';
@@ -7,13 +6,17 @@ const MAX_PAGE_SIZE = 100;
 const DEFAULT_PAGE_SIZE = 20;
 
 export const pageParameters = (things: string) => ({
-  page: wholeNumberParameter('The page, from 1; with `start` it counts from there.', 1),
+  page: {
+    ...wholeNumberParameter('The page, from 1; with `start` it counts from there.', 1),
+    // Some filters refuse it, also if it is the default.
+    fallback: undefined,
+  },
   size: wholeNumberParameter(
     `${things} per page; more than ${MAX_PAGE_SIZE} is ${MAX_PAGE_SIZE}.`,
     DEFAULT_PAGE_SIZE,
     MAX_PAGE_SIZE,
   ),
-  start: textParameter('A cursor: `after` or `next` of an earlier response to the same filters.', ''),
+  start: textParameter('A cursor: `after` or `next` of an earlier response.', ''),
 });
 
 const positive = { type: 'integer', format: 'int64', minimum: 1 };
@@ -31,35 +34,36 @@ export const paginationSchema = record(
   ['total_items', 'total_pages', 'after', 'next'],
 );
 
-/** What the parameters of a page say, and the response with it. A cursor is valid only for the same tenant and filter. */
-export const paging = (
-  {
-    tenantId,
-    query: { page, size, start },
-  }: RouteRequest<unknown, ValuesOf<ReturnType<typeof pageParameters>>>,
-  { cursors }: Stores,
-  filter: string,
-) => {
-  const place = start === undefined ? undefined : cursors.read(tenantId, filter, start);
-  if (start !== undefined && place === undefined)
-    throw invalid({ start: ['must be a cursor from an earlier response to the same filters'] });
-  return {
-    page,
-    size,
-    /** What the cursor `start` stands for. */
-    place,
-    /** `total` is undefined where it is not counted, and `next`, the place of the next page, on the last one. */
-    shown: (data: readonly unknown[], total: number | undefined, next: string | undefined): RouteResponse => {
-      const cursor = next === undefined ? undefined : cursors.make(tenantId, filter, next);
-      const pagination = {
-        total_items: total,
-        page_number: page,
-        page_size: size,
-        total_pages: total === undefined ? undefined : Math.ceil(total / size),
-        after: cursor,
-        next: cursor,
-      };
-      return ok({ pagination, data });
-    },
-  };
+const cursorOf = (place: string): string => Buffer.from(place).toString('base64url');
+
+export const cursorRefused = () => invalid({ start: ['must be a cursor from an earlier response'] });
+
+/** What a cursor stands for. Other texts may decode to the same, but only one is the cursor. */
+const placeIn = (cursor: string): string => {
+  const place = Buffer.from(cursor, 'base64url').toString();
+  if (cursorOf(place) !== cursor) throw cursorRefused();
+  return place;
 };
+
+/** What the parameters of a page say, and the response with it. */
+export const paging = ({
+  query: { page = 1, size, start },
+}: RouteRequest<unknown, ValuesOf<ReturnType<typeof pageParameters>>>) => ({
+  page,
+  size,
+  /** What the cursor `start` stands for. */
+  place: start === undefined ? undefined : placeIn(start),
+  /** `total` is undefined where it is not counted, and `next`, the place of the next page, on the last one. */
+  shown: (data: readonly unknown[], total: number | undefined, next: string | undefined): RouteResponse => {
+    const cursor = next === undefined ? undefined : cursorOf(next);
+    const pagination = {
+      total_items: total,
+      page_number: page,
+      page_size: size,
+      total_pages: total === undefined ? undefined : Math.ceil(total / size),
+      after: cursor,
+      next: cursor,
+    };
+    return ok({ pagination, data });
+  },
+});

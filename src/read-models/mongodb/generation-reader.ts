@@ -1,12 +1,11 @@
 import type { Filter, FindOptions } from 'mongodb';
-import type { Collection, Document, SequencePart } from '../../../projections/projector';
+import type { Collection, Document } from '../../../projections/projector';
 import { beforeDeadline, monotonicMs, pause } from '../../async/clock';
 import { codeOf, fault, messageOf } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { settleAll } from '../../async/settle-all';
 import { lost } from '../damage';
 import { PARKED, type DocumentKey, type GenerationId, type Reader, type ScanStart } from '../read-models';
-import { textOf } from '../stored-text';
 import {
   collectionName,
   documentOf,
@@ -17,7 +16,7 @@ import {
   type Stored,
   type StoredControl,
 } from './layout';
-import { sidesOf, findIn, sequenceEndsIn } from './queries';
+import { findIn, lastBefore } from './queries';
 
 /** The timeout of a query. */
 const QUERY_MS = 900;
@@ -136,72 +135,24 @@ const scan =
     return rows.map((row) => ({ ...partsOf(row._id), document: documentOf(row) as Document }));
   };
 
-const countBefore =
-  (opened: OpenGeneration): Reader['countBefore'] =>
-  async (tenantId, collection, part, value) => {
-    const { before, from, numberOf } = sidesOf(declaredIn(opened, collection), tenantId, part, value);
-    const [[last], [next]] = await Promise.all([
-      fetch(opened, collection, before, QUERY_MS),
-      fetch(opened, collection, from, QUERY_MS),
-    ]);
-    const none = (part.first ?? 1) - 1;
-    if (last === undefined && next === undefined) {
-      await assertNotDropped(opened, collection);
-      return none;
-    }
-    const count = Math.min(Math.max(numberOf(last) ?? none, none), part.last);
-    const following = numberOf(next) ?? Infinity;
-    if (count < part.last && following > count + 1)
-      throw lost(`${collection} ${count + 1} of tenant ${tenantId} is missing.`);
-    return count;
-  };
-
-interface Counted {
-  readonly part: number;
-  readonly value: number;
-  readonly doc: Stored['doc'];
-}
-
-/** One aggregation: the last document before each value, in each part. */
+/** One aggregation, however many values. */
 const countsBefore =
   (opened: OpenGeneration): Reader['countsBefore'] =>
-  async (tenantId, collection, parts, values) => {
+  async (tenantId, collection, part, values) => {
     const declared = declaredIn(opened, collection);
-    const noneIn = ({ first = 1 }: SequencePart): number => first - 1;
-    const counts = parts.map((part) => values.map(() => noneIn(part)));
-    const sides = parts.map((part) => values.map((value) => sidesOf(declared, tenantId, part, value)));
-    const [first, ...others] = sides.flatMap((ofPart, part) =>
-      ofPart.map(({ before: { filter, options } }, value) => [
-        { $match: filter },
-        { $sort: options.sort },
-        { $limit: 1 },
-        { $project: { ...options.projection, part: { $literal: part }, value: { $literal: value } } },
-      ]),
-    );
-    if (first === undefined) return counts;
+    const [first, ...others] = values.map((value, at) => [
+      ...lastBefore(declared, tenantId, part, value),
+      { $addFields: { at: { $literal: at } } },
+    ]);
+    if (first === undefined) return [];
     const coll = collectionName(opened.id, collection);
     const pipeline = [...first, ...others.map((other) => ({ $unionWith: { coll, pipeline: other } }))];
     const found = await documentsIn(opened, collection)
-      .aggregate<Counted>(pipeline, { maxTimeMS: QUERY_MS, batchSize: others.length + 1 })
+      .aggregate<{ readonly at: number; readonly number: number }>(pipeline, { maxTimeMS: QUERY_MS })
       .toArray();
     if (found.length === 0) await assertNotDropped(opened, collection);
-    for (const { part: at, value, doc } of found) {
-      const part = parts[at] as SequencePart;
-      const number = sides[at]?.[value]?.numberOf({ doc } as Stored) ?? 0;
-      (counts[at] as number[])[value] = Math.min(Math.max(number, noneIn(part)), part.last);
-    }
-    return counts;
-  };
-
-const sequenceEnds =
-  (opened: OpenGeneration): Reader['sequenceEnds'] =>
-  async (tenantId, collection, sequence, limit) => {
-    const { pipeline, hint } = sequenceEndsIn(declaredIn(opened, collection), tenantId, sequence, limit);
-    const found = await documentsIn(opened, collection)
-      .aggregate<{ readonly _id: string; readonly last: number }>(pipeline, { hint, maxTimeMS: QUERY_MS })
-      .toArray();
-    if (found.length === 0) await assertNotDropped(opened, collection);
-    return found.map(({ _id, last }) => ({ value: textOf(_id), last }));
+    const numbers = new Map(found.map(({ at, number }) => [at, number]));
+    return values.map((_, at) => numbers.get(at) ?? 0);
   };
 
 const find =
@@ -261,9 +212,7 @@ export const generationReader = (opened: OpenGeneration): Reader => {
   return {
     get: asking(get(opened)),
     find: asking(find(opened)),
-    countBefore: asking(countBefore(opened)),
     countsBefore: asking(countsBefore(opened)),
-    sequenceEnds: asking(sequenceEnds(opened)),
     scan: (...scope) => run(scan(opened)(...scope)),
     applied: async () => {
       const { applied, applied_n } = await within(opened.control());

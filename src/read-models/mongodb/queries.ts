@@ -3,7 +3,6 @@ import {
   fieldsOfIndex,
   indexesOf,
   sequenceOf,
-  sequenceOfValues,
   neededBy,
   type Collection,
   type SequencePart,
@@ -36,19 +35,14 @@ const indexKeyOf = (collection: Collection, index: string): Record<string, 1> =>
   return keysOf(['t', ...fields, ...(isSequence ? [] : ['_id'])]);
 };
 
-const monotonicKeyOf = ({ equal, number }: Sequence, monotonicField: string): Record<string, 1> =>
-  keysOf(['t', ...[...equal, monotonicField, number].map(fieldOf)]);
-
-/** The indexes of a sequence have only its documents. */
+/** The indexes of a sequence have only its documents. The second one finds the number of a value. */
 const sequenceIndexes = (collection: Collection, name: string, sequence: Sequence): IndexDescription[] => {
-  const partialFilterExpression = { [fieldOf(sequence.number)]: { $exists: true } };
+  const { equal, monotonicField, number } = sequence;
+  const partialFilterExpression = { [fieldOf(number)]: { $exists: true } };
+  const monotonicKey = keysOf(['t', ...[...equal, monotonicField, number].map(fieldOf)]);
   return [
     { name, key: indexKeyOf(collection, name), partialFilterExpression },
-    ...sequence.monotonicFields.map((monotonicField) => ({
-      name: `${name}_before_${monotonicField}`,
-      key: monotonicKeyOf(sequence, monotonicField),
-      partialFilterExpression,
-    })),
+    { name: `${name}_before`, key: monotonicKey, partialFilterExpression },
   ];
 };
 
@@ -64,7 +58,7 @@ export const indexesFor = (collection: Collection): IndexDescription[] => [
 export const indexedFields = (collection: Collection): readonly string[] => [
   ...new Set([
     ...Object.values(indexesOf(collection)).flat(),
-    ...Object.values(collection.sequences ?? {}).flatMap(({ monotonicFields }) => monotonicFields),
+    ...Object.values(collection.sequences ?? {}).map(({ monotonicField }) => monotonicField),
   ]),
 ];
 
@@ -117,61 +111,22 @@ export const findIn = (collection: Collection, tenantId: string, query: Query): 
   return { filter, options: { sort, limit, batchSize: limit, projection, hint } };
 };
 
-export interface Sides {
-  /** The last document before the value. */
-  readonly before: MongoQuery;
-  /** The first document that is not before it. */
-  readonly from: MongoQuery;
-  readonly numberOf: (found: Stored | undefined) => number | undefined;
-}
-
-/**
- * The queries for both sides of a value in a sequence. They leave out which part of it: a condition on the number, which
- * comes after the monotonic field in the index, would have to be checked row by row.
- */
-export const sidesOf = (
+/** The stages that find the number of the last document before a value. The server chooses the index. */
+export const lastBefore = (
   collection: Collection,
   tenantId: string,
   part: SequencePart,
-  value: string,
-): Sides => {
-  const { equal = [], monotonicField } = part;
-  const declared = sequenceOf(collection, part);
-  const number = fieldOf(declared.number);
-  const along: Record<string, unknown> = { t: storedTenant(tenantId) };
-  declared.equal.forEach((field, i) => (along[fieldOf(field)] = storedValue(equal[i] as Value)));
-  const ask = (side: Record<string, unknown>, direction: Direction): MongoQuery => ({
-    filter: { ...along, [fieldOf(monotonicField)]: side, [number]: { $ne: null } },
-    options: {
-      sort: sortBy([fieldOf(monotonicField), number], direction),
-      limit: 1,
-      batchSize: 1,
-      projection: { _id: 0, [number]: 1 },
-      hint: monotonicKeyOf(declared, monotonicField),
-    },
-  });
-  return {
-    before: ask({ $lt: storedText(value) }, -1),
-    from: ask({ $gte: storedText(value) }, 1),
-    numberOf: (found) => found?.doc?.[declared.number] as number | undefined,
-  };
-};
-
-/**
- * The values of a sequence and the last number of each. Descending, and with the first of each: so the server jumps from one
- * value to the next in the index, without reading what is between (DISTINCT_SCAN).
- */
-export const sequenceEndsIn = (collection: Collection, tenantId: string, sequence: string, limit: number) => {
-  const declared = sequenceOfValues(collection, sequence);
-  const [value, number] = [fieldOf(declared.equal[0] as string), fieldOf(declared.number)];
-  return {
-    pipeline: [
-      { $match: { t: storedTenant(tenantId), [number]: { $ne: null } } },
-      { $sort: { [value]: -1, [number]: -1 } },
-      { $group: { _id: `$${value}`, last: { $first: `$${number}` } } },
-      { $sort: { _id: 1 } },
-      { $limit: limit },
-    ],
-    hint: indexKeyOf(collection, sequence),
-  };
+  value: Value,
+): Record<string, unknown>[] => {
+  const { equal, number, monotonicField } = sequenceOf(collection, part);
+  const filter = Object.fromEntries(
+    equal.map((field, i) => [fieldOf(field), storedValue(part.equal[i] as Value)]),
+  );
+  const before = { [fieldOf(monotonicField)]: { $lt: storedValue(value) }, [fieldOf(number)]: { $ne: null } };
+  return [
+    { $match: { t: storedTenant(tenantId), ...filter, ...before } },
+    { $sort: sortBy([fieldOf(monotonicField), fieldOf(number)], -1) },
+    { $limit: 1 },
+    { $project: { _id: 0, number: `$${fieldOf(number)}` } },
+  ];
 };

@@ -1,11 +1,17 @@
 import { isAscii } from 'node:buffer';
-import type { Collection, Document, SequenceEnd } from '../../../projections/projector';
+import {
+  sequenceOf,
+  type Collection,
+  type Document,
+  type SequencePart,
+  type Value,
+} from '../../../projections/projector';
 import type { Database } from '../../sqlite/database';
 import { messageOf } from '../../fault';
 import { lost } from '../damage';
 import { PARKED, type Generation, type Reader, type ScannedText, type ScanStart } from '../read-models';
 import { stored, storedText, textOf } from '../stored-text';
-import { monotonicValueIn, findIn, sequenceEndsIn, parkedIn, tableOf } from './tables';
+import { findIn, parkedIn, tableOf } from './tables';
 
 const MAX_NUMBERS = 100_000;
 
@@ -139,30 +145,22 @@ const find =
     return rows.map(parsed);
   };
 
+/** A binary search by number. */
 const countBefore =
-  ({ prepared, collectionOf, numberOf }: Connection): InThisThread<Reader['countBefore']> =>
-  (tenantId, collection, part, value) => {
-    const statement = prepared(monotonicValueIn(collectionOf(collection), part));
-    const equal = (part.equal ?? []).map(stored);
-    const tenant = numberOf(tenantId);
-    let low = (part.first ?? 1) - 1;
-    let high = part.last;
-    while (tenant !== undefined && low < high) {
-      const middle = Math.floor((low + high) / 2) + 1;
-      const row = statement.get(tenant, ...equal, middle) as { value: string } | undefined;
-      if (row === undefined) throw lost(`${collection} ${middle} of tenant ${tenantId} is missing.`);
-      if (row.value >= value) high = middle - 1;
-      else low = middle;
+  (connection: Connection) =>
+  (tenantId: string, collection: string, part: SequencePart, value: Value): number => {
+    const { number, monotonicField } = sequenceOf(connection.collectionOf(collection), part);
+    const query = { index: part.sequence, equal: part.equal, limit: 1 };
+    const [last] = find(connection)(tenantId, collection, { ...query, from: 1, descending: true });
+    let [low, high] = [0, Number(last?.[number] ?? 0)];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      const one = { ...query, from: middle, upTo: middle, areAllThere: true };
+      const [document] = find(connection)(tenantId, collection, one);
+      if ((document?.[monotonicField] as Value) < value) low = middle;
+      else high = middle - 1;
     }
     return low;
-  };
-
-const sequenceEnds =
-  ({ prepared, collectionOf, numberOf }: Connection): InThisThread<Reader['sequenceEnds']> =>
-  (tenantId, collection, sequence, limit) => {
-    const statement = prepared(sequenceEndsIn(collectionOf(collection), sequence));
-    const rows = statement.all(numberOf(tenantId) ?? -1, limit) as unknown as readonly SequenceEnd[];
-    return rows.map(({ value, last }) => ({ value: textOf(value), last }));
   };
 
 interface Row {
@@ -252,7 +250,6 @@ export const generationReader = (db: Database, collections: readonly Collection[
     get: get(connection),
     find: find(connection),
     countBefore: countBefore(connection),
-    sequenceEnds: sequenceEnds(connection),
     load: load(connection),
     scan: scan(connection),
     scanTexts: scanTexts(connection),

@@ -110,20 +110,20 @@ const connectionTo = ({ id, path, mark }: GenerationFile, collections: readonly 
   };
 };
 
+/** How many values are searched for in one turn of the event loop. */
+const AT_ONCE = 4;
+
 const readerOf = ({ read, control, changeToken }: ReturnType<typeof connectionTo>): Reader => ({
   get: async (...args) => read((db) => db.get(...args)),
   find: async (...args) => read((db) => db.find(...args)),
-  countBefore: async (...args) => read((db) => db.countBefore(...args)),
-  countsBefore: async (tenantId, collection, parts, values) => {
-    const counts: number[][] = parts.map(() => []);
-    for (const [at, part] of parts.entries())
-      for (const value of values) {
-        await new Promise<void>((resolve) => inLaterTurn(resolve));
-        counts[at]?.push(read((db) => db.countBefore(tenantId, collection, part, value)));
-      }
+  countsBefore: async (tenantId, collection, part, values) => {
+    const counts: number[] = [];
+    for (const value of values) {
+      if (counts.length % AT_ONCE === AT_ONCE - 1) await new Promise<void>((resolve) => inLaterTurn(resolve));
+      counts.push(read((db) => db.countBefore(tenantId, collection, part, value)));
+    }
     return counts;
   },
-  sequenceEnds: async (...args) => read((db) => db.sequenceEnds(...args)),
   scan: async (...scope) => read((db) => db.scan(...scope)),
   applied: async () => control().applied,
   changeToken,

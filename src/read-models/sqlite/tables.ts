@@ -1,11 +1,8 @@
 import {
   fieldsOfIndex,
   indexesOf,
-  sequenceOf,
-  sequenceOfValues,
   neededBy,
   type Collection,
-  type SequencePart,
   type Query,
   type Value,
 } from '../../../projections/projector';
@@ -116,26 +113,4 @@ export const findIn = (collection: Collection, query: Query) => {
     sql: `SELECT document FROM ${tableBy(collection, query.index)} WHERE tenant = ?${tests} ORDER BY ${ordered} LIMIT ?`,
     values: [...values, query.limit],
   };
-};
-
-/** The values of a sequence and the last number of each, in order: each value is found from the one before. */
-export const sequenceEndsIn = (collection: Collection, sequence: string): string => {
-  const { equal, number } = sequenceOfValues(collection, sequence);
-  const [value, last] = [columnOf(name(equal[0] as string)), columnOf(name(number))];
-  const table = tableBy(collection, sequence);
-  const first = (more: string): string =>
-    `SELECT min(${value}) FROM ${table} WHERE tenant = ?1${more} AND ${isIn(collection, sequence)}`;
-  return `
-    WITH RECURSIVE found (value) AS (
-      ${first('')} UNION ALL SELECT (${first(` AND ${value} > found.value`)}) FROM found WHERE found.value IS NOT NULL)
-    SELECT value, (SELECT max(${last}) FROM ${table} WHERE tenant = ?1 AND ${value} = found.value AND ${isIn(collection, sequence)}) AS last
-    FROM found WHERE value IS NOT NULL LIMIT ?2`;
-};
-
-/** The monotonic value of one document of a sequence, by number. */
-export const monotonicValueIn = (collection: Collection, part: SequencePart): string => {
-  const { sequence, monotonicField } = part;
-  sequenceOf(collection, part);
-  const tests = columnsOf(collection, sequence).map((column) => ` AND ${column} = ?`);
-  return `SELECT document ->> '$.${name(monotonicField)}' AS value FROM ${tableBy(collection, sequence)} WHERE tenant = ?${tests.join('')}`;
 };

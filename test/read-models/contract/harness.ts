@@ -34,7 +34,7 @@ export const collections: readonly Collection[] = [
   {
     name: 'notes',
     indexes: { by_shelf: ['shelf', 'place'], by_colour: ['colour'] },
-    sequences: { on_shelf: { equal: ['shelf'], number: 'place', monotonicFields: ['moment'] } },
+    sequences: { on_shelf: { equal: ['shelf'], number: 'place', monotonicField: 'moment' } },
   },
   { name: 'counts', indexes: {} },
 ];

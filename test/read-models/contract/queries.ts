@@ -188,7 +188,7 @@ export const questionsContract = (harness: Harness): void => {
       {
         name: 'cards',
         indexes: { by_box: ['box', 'number', 'colour'], by_number: ['number'], by_colour: ['colour'] },
-        sequences: { in_box: { equal: ['box'], number: 'number', monotonicFields: [] } },
+        sequences: { in_box: { equal: ['box'], number: 'number', monotonicField: 'colour' } },
       },
     ];
     const card = (tenantId: string, key: string, document: Document): Write =>

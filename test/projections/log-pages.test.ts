@@ -1,0 +1,65 @@
+import { findLogs, type LogFilter, type LogPage } from '../../projections/log-pages';
+import type { LogRow } from '../../projections/logs';
+import type { Reader } from '../../projections/projector';
+import { filledLog, TENANT } from '../support/log-rows';
+
+const SIZE = 20;
+const ROWS = 2_500;
+
+describe('pages of filters whose rows are not numbered', () => {
+  let log: Awaited<ReturnType<typeof filledLog>>;
+  let lookedAt = 0;
+  let reader: Reader;
+  beforeAll(async () => {
+    log = await filledLog(ROWS);
+    reader = {
+      ...log.reader,
+      find: async (...question) => {
+        const rows = await log.reader.find(...question);
+        lookedAt += rows.length;
+        return rows;
+      },
+    };
+  });
+  afterAll(() => log.close());
+
+  /** All pages, and for how many rows each of them looked. */
+  const walk = async (filter: LogFilter) => {
+    const pages: { readonly rows: readonly LogRow[]; readonly lookedAt: number }[] = [];
+    for (let olderThan: LogRow | undefined; ;) {
+      lookedAt = 0;
+      const page: LogPage = await findLogs(reader, TENANT, { filter, page: 1, size: SIZE, olderThan });
+      expect(page.total).toBeUndefined();
+      pages.push({ rows: page.rows, lookedAt });
+      if (page.last === undefined) return pages;
+      olderThan = page.last;
+    }
+  };
+
+  it.each<[string, LogFilter]>([
+    ['an operation', { operation: 'read' }],
+    ['an actor', { actorId: TENANT }],
+    ['a trace', { traceId: 'trace-1' }],
+  ])('are read without looking at others: %s', async (_, filter) => {
+    for (const { rows, lookedAt: looked } of (await walk(filter)).slice(0, -1))
+      expect([rows.length, looked]).toEqual([SIZE, SIZE + 1]);
+  });
+
+  it('look at a thousand rows at most, and may be empty although there are more', async () => {
+    const pages = await walk({ operation: 'read', entityType: 'never' });
+    expect(pages).toEqual([1_000, 1_000, ROWS - 2_000].map((looked) => ({ rows: [], lookedAt: looked })));
+  });
+
+  it('follow the entity if there is one, so that few others are looked at', async () => {
+    const [page] = await walk({ operation: 'read', entityId: 'e4', entityType: 'card' });
+    expect(page?.lookedAt).toBe(SIZE + 1);
+  });
+
+  it('have every row together', async () => {
+    const pages = await walk({ traceId: 'trace-1', entityType: 'card' });
+    const seen = pages.flatMap(({ rows }) => rows.map(({ position }) => position));
+    const expected = Array.from({ length: ROWS }, (_, at) => at).filter((at) => at % 3 === 1 && at % 2 === 1);
+    expect(seen).toHaveLength(expected.length);
+    expect(seen).toEqual(seen.toSorted().toReversed());
+  });
+});
