@@ -320,8 +320,9 @@ describe('raw events over HTTP', () => {
       const { status, json } = await ask(`${service.url}/events/${bad}`, { key });
       expect({ status, id: json.id }).toEqual({ status: 200, id: bad });
     };
-    const parked = () => by.run<readonly { event_id: string }[]>('projections', 'parked');
-    await until(async () => (await parked()).some(({ event_id }) => event_id === bad));
+    const isParked = async () =>
+      (await ask(`${service.url}/logs`, { key })).headers.has('svc-complete-until');
+    await until(isParked);
     await expectFound();
     await by.run('projections', 'set-aside', bad, '--reason', 'It has no entity.');
     await reportFacts(service.folder, tenantId, [fact('TokenCreated', 'tok_after')]);
