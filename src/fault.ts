@@ -6,6 +6,7 @@ type InternalCode =
   | 'commit_failed'
   | 'contents_lost'
   | 'event_invalid'
+  | 'event_too_large'
   | 'expired'
   | 'commit_too_large'
   | 'generation_removed'

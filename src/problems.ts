@@ -226,10 +226,6 @@ const readModels = {
 } satisfies Record<string, Problem>;
 
 const eventLog = {
-  event_too_large: {
-    title: 'The change is too large for one append.',
-    meaning: 'One append can hold at most 1 MiB of data.',
-  },
   log_of_another_prefix: {
     title: 'The event log has another stream prefix.',
     meaning:
@@ -246,9 +242,9 @@ const eventLog = {
   },
   older_program_runs: { title: 'An older version is running.', meaning: 'Stop it; the message names it.' },
   log_not_found: {
-    title: 'There is no event log at this address.',
+    title: 'There is no event log at this place.',
     meaning:
-      'Name a data folder that holds an event log by its path or as `sqlite:PATH`, an event store as `esdb://HOST:PORT`, or `configured` for the log that the environment names.',
+      'Commands create no log, so that a wrong path is noticed. Set `DATA_DIR`, or `EVENTSTORE_URL` and `STREAM_PREFIX`, as the service has them. The addresses that `log` commands take are the path of a data folder, `sqlite:PATH`, `esdb://HOST:PORT`, and `configured` for the log that the environment names.',
   },
   copy_refused: {
     title: 'This cannot be copied.',
@@ -281,11 +277,6 @@ const startAndCommands = {
     title: 'The data folder cannot be used.',
     meaning:
       '`DATA_DIR` must be a folder, or a path where one can be created, on a writable disk with free space.',
-  },
-  data_not_found: {
-    title: 'There is no data in this folder.',
-    meaning:
-      'Commands never create a data folder, so that a wrong path is noticed. Set `DATA_DIR` to the folder of the service, or run the command in the directory where the service was started.',
   },
   not_confirmed: {
     title: 'This must be confirmed.',

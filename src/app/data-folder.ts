@@ -106,7 +106,7 @@ export const holdsReadModelFiles = (folder: string): boolean =>
 /** Final, since waiting does not help. */
 const notFound = (where: string): Fault =>
   fault(
-    'data_not_found',
+    'log_not_found',
     `${where}; a new one is made by "tenant-ledger serve" or "tenant-ledger tenant create".`,
     { isFinal: true },
   );

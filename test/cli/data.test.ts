@@ -105,7 +105,7 @@ describe('a command on a folder without data', () => {
     const ended = await operatorAt(folder, EMBEDDED).runAll(lines);
     for (const [at, { code, stdout, stderr }] of ended.entries()) {
       expect({ line: lines[at], code, stdout }).toEqual({ line: lines[at], code: 1, stdout: '' });
-      expect(stderr).toMatch(/^tenant-ledger: [^\n]+ \[data_not_found\]\n$/);
+      expect(stderr).toMatch(/^tenant-ledger: [^\n]+ \[log_not_found\]\n$/);
       for (const text of [` in the folder ${folder}.`, 'DATA_DIR=', 'tenant-ledger tenant create'])
         expect(stderr).toContain(text);
     }

@@ -103,7 +103,7 @@ describeMongodb('a MONGODB_URL that does not work', () => {
     const list = await command(['tenant', 'list'], both);
     expect(list).toMatchObject({ code: 1, stdout: '' });
     expect(list.stderr).toMatch(
-      /There is no event log with STREAM_PREFIX="none\." in esdb:.*\[data_not_found\]/,
+      /There is no event log with STREAM_PREFIX="none\." in esdb:.*\[log_not_found\]/,
     );
     expect(await collectionsOf(both.MONGODB_URL)).toEqual([]);
     expect(await command(CREATE, both)).toMatchObject({ code: 0 });
