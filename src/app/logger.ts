@@ -2,39 +2,28 @@ import pino, { type DestinationStream, type Logger } from 'pino';
 import { isoNow } from '../async/clock';
 import { masked } from '../domain/key-like';
 import { REQUEST, REQUEST_FAILED } from '../http/response/access-log';
-import { lineWriter } from './line-writer';
 
 /** The last step before a line is written: masks everything that might be a key. */
 const masking = (destination: DestinationStream): DestinationStream => ({
   write: (line) => destination.write(masked(line)),
 });
 
-/** Pino writes the message as the last member. */
-const REQUEST_END = `"msg":"${REQUEST}"}\n`;
+/** While nobody reads, this much is kept; further lines are lost. */
+const MAX_BYTES = 1_048_576;
 
-const WARN = 40;
-
-/** Replaces lines that were lost because nobody read them in time. */
-const lostLine = (count: number): string =>
-  `${JSON.stringify({ level: WARN, time: isoNow(), lost_lines: count, msg: 'lines of this log were lost here: nobody read them in time' })}\n`;
-
-/** Batches request lines per turn of the event loop. Any other line is written at once, after those before it. */
-const batched = (fd: number): DestinationStream => {
-  const stderr = masking(lineWriter(fd, lostLine));
-  let lines = '';
-  const flush = (): void => {
-    if (lines !== '') stderr.write(lines);
-    lines = '';
-  };
-  // Runs before the exit handler of the line writer.
-  process.prependListener('exit', flush);
-  return {
-    write: (line) => {
-      if (lines === '') setImmediate(flush);
-      lines += line;
-      if (!line.endsWith(REQUEST_END)) flush();
-    },
-  };
+/** Never waits for the reader. A full disk, or a reader that has left, must not end the process: errors are ignored. */
+const asynchronous = (fd: number) => {
+  // With a `minLength` of 0, `flush` would not wait for what is being written.
+  const destination = pino.destination({
+    dest: fd,
+    sync: false,
+    minLength: 1,
+    maxLength: MAX_BYTES,
+    periodicFlush: 1_000,
+  });
+  destination.on('error', () => undefined);
+  const flush = (done: () => void): void => destination.flush(done);
+  return { ...masking(destination), flush };
 };
 
 /** Shortens a request line to what matters on a terminal. Other lines are unchanged. */
@@ -57,7 +46,7 @@ interface Stderr extends DestinationStream {
 export const makeLogger = (level: string, stderr: Stderr): Logger => {
   const options = { level, base: null, timestamp: () => `,"time":"${isoNow()}"` };
   if (stderr.isTTY !== true)
-    return pino(options, stderr.fd === undefined ? masking(stderr) : batched(stderr.fd));
+    return pino(options, stderr.fd === undefined ? masking(stderr) : asynchronous(stderr.fd));
   const pretty = require('pino-pretty') as typeof import('pino-pretty');
   const terminal = pretty({ destination: stderr.fd ?? stderr, sync: true, translateTime: 'SYS:HH:MM:ss.l' });
   return pino(options, masking({ write: (line) => void terminal.write(withoutDetails(line)) }));

@@ -10,20 +10,32 @@ import type { Io } from './io';
 /** The exit code after a second signal, which skips the graceful shutdown. */
 const FORCED_EXIT = 130;
 
+/** How long an exit waits for the reader of the log. */
+const FLUSH_MS = 3_000;
+
+/** Nothing but SIGKILL ends a process that has begun to write to a reader that does not read. */
+const exit = (io: Io, logger: Logger, code: number): void => {
+  const kill = setTimeout(() => process.kill(process.pid, 'SIGKILL'), FLUSH_MS);
+  logger.flush(() => {
+    clearTimeout(kill);
+    io.exit(code);
+  });
+};
+
 const stopOnSignals = (io: Io, logger: Logger, stop: () => Promise<void>): void => {
   let isStopping = false;
   const onSignal = (signal: string): void => {
-    if (isStopping) return io.exit(FORCED_EXIT);
+    if (isStopping) return exit(io, logger, FORCED_EXIT);
     isStopping = true;
     logger.info({ signal }, 'stopping: finishing requests in progress; a second signal exits at once');
     stop().then(
       () => {
         logger.info('stopped');
-        io.exit(0);
+        exit(io, logger, 0);
       },
       (error: unknown) => {
         logger.error({ err: error }, 'could not shut down gracefully');
-        io.exit(1);
+        exit(io, logger, 1);
       },
     );
   };
@@ -39,7 +51,7 @@ const endOnLostLog =
   (io: Io, logger: Logger, stop: (reason: Fault) => Promise<void>) =>
   (reason: Fault): void => {
     logger.fatal({ err: reason, exit_code: LOG_SET_BACK }, reason.message);
-    void orUndefined(stop(reason), LOST_STOP_MS).then(() => io.exit(LOG_SET_BACK));
+    void orUndefined(stop(reason), LOST_STOP_MS).then(() => exit(io, logger, LOG_SET_BACK));
   };
 
 /** How to use the server. There is a key if this start created a tenant. */

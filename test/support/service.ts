@@ -154,11 +154,17 @@ const readyService = (env: Environment, { stdout, stderr }: Outputs): Omit<Servi
 const whenReady = async (child: ChildProcess, env: Environment): Promise<ServiceProcess> => {
   let stdout = '';
   let stderr = '';
-  child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
   const ready = new Promise<void>((resolve) => {
+    const look = (): void => {
+      if (/serves http.*\n\n$/s.test(stdout) && /"msg":"ready"}\n/.test(stderr)) resolve();
+    };
     child.stdout?.on('data', (chunk: Buffer) => {
       stdout += chunk.toString();
-      if (/serves http.*\n\n$/s.test(stdout)) resolve();
+      look();
+    });
+    child.stderr?.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString();
+      look();
     });
   });
   const closed = once(child, 'close').then(([code]) => code as number | null);
