@@ -28,7 +28,7 @@ export const keyDayView = (data: Omit<KeyUseEvent['data'], 'applicationId' | 'ke
   last_used_at: data.lastAt,
 });
 
-/** In the read model `logs`, beside the heads of its sequences. */
+/** In the read model `logs`, beside the heads of its lines. */
 export const keyUsed = ({ data }: KeyUseEvent): Change =>
   change<MonthDocument>(COLLECTION, monthOf(data.keyId, data.date), (month) => ({
     days: { ...month?.days, [data.date]: keyDayView(data) },

@@ -37,7 +37,7 @@ export interface LogQuery {
 export const isNumbered = ({ actorId, operation, traceId }: LogFilter): boolean =>
   actorId === undefined && operation === undefined && traceId === undefined;
 
-/** An index, and the number by which it orders rows: in a sequence one of their own, otherwise that among all rows. */
+/** An index, and the number by which it orders rows. */
 interface Order {
   readonly index: string;
   readonly equal: readonly string[];
@@ -46,7 +46,7 @@ interface Order {
 
 const BY_NUMBER: Order = { index: 'by_number', equal: [], number: 'number' };
 
-const sequenceOf = ({ entityType, entityId }: NumberedLogFilter): Order => {
+const numberedOrder = ({ entityType, entityId }: NumberedLogFilter): Order => {
   if (entityId !== undefined && entityType !== undefined)
     return { index: 'by_typed_entity', equal: [entityId, entityType], number: 'typed_entity_number' };
   if (entityId !== undefined) return { index: 'by_entity', equal: [entityId], number: 'entity_number' };
@@ -58,10 +58,10 @@ const sequenceOf = ({ entityType, entityId }: NumberedLogFilter): Order => {
 const orderOf = (filter: LogFilter): Order => {
   const { entityId, actorId, operation, traceId } = filter;
   if (traceId !== undefined) return { index: 'by_trace', equal: [traceId], number: 'number' };
-  if (entityId !== undefined) return sequenceOf(filter);
+  if (entityId !== undefined) return numberedOrder(filter);
   if (actorId !== undefined) return { index: 'by_actor', equal: [actorId], number: 'number' };
   if (operation !== undefined) return { index: 'by_operation', equal: [operation], number: 'number' };
-  return sequenceOf(filter);
+  return numberedOrder(filter);
 };
 
 /** The rows of a tenant in some order. */
@@ -72,7 +72,7 @@ const rowsIn = (reader: Reader, tenantId: string, { index, equal, number }: Orde
     return (head as { readonly count: number } | undefined)?.count ?? 0;
   },
   countsBefore: (values: readonly Value[]): Promise<readonly number[]> =>
-    reader.countsBefore(tenantId, 'rows', { sequence: index, equal }, values),
+    reader.countsBefore(tenantId, 'rows', { index, equal }, values),
   newest: async (range: Pick<Query, 'from' | 'upTo' | 'limit' | 'areAllThere'>) => {
     const query = { index, equal, descending: true, ...range };
     return (await reader.find(tenantId, 'rows', query)) as unknown as readonly LogRow[];
@@ -177,7 +177,7 @@ export const countLogs = async (
   filter: NumberedLogFilter,
   moments: readonly string[],
 ): Promise<readonly number[]> => {
-  const rows = rowsIn(reader, tenantId, sequenceOf(filter));
+  const rows = rowsIn(reader, tenantId, numberedOrder(filter));
   const amongAll = await rowsIn(reader, tenantId, BY_NUMBER).countsBefore(moments);
   const counts =
     rows.number === 'number' ? amongAll : await rows.countsBefore(amongAll.map((count) => count + 1));

@@ -46,7 +46,7 @@ export const logView = (tenantId: string, row: ShownRow) => ({
   created_at: row.created_at,
 });
 
-/** The last number of a sequence. */
+/** The last number of a line. */
 interface Head {
   readonly count: number;
 }
@@ -61,9 +61,9 @@ interface EntityTypes {
   readonly values: readonly string[];
 }
 
-/** The key of a sequence's head. */
-export const headOf = (sequence: string, ...equal: readonly string[]): string =>
-  `${sequence} ${JSON.stringify(equal)}`;
+/** The key of the head of a line. */
+export const headOf = (index: string, ...equal: readonly string[]): string =>
+  `${index} ${JSON.stringify(equal)}`;
 
 const TYPES = 'tenant';
 /** Where the events are that have no row because the operator has set them aside, by id. */
@@ -130,30 +130,28 @@ const logged = (event: Recorded): readonly Change[] => {
   return [changeTogether(touches, next)];
 };
 
-/** Numbered among all rows of the tenant, which are in the order of time. */
-const sequence = (number: string, ...equal: readonly string[]) => ({
-  equal,
-  number,
-  monotonicField: 'number',
-});
-
 export const logs: Projector = {
   name: 'logs',
-  version: 5,
+  version: 6,
   streams: ['tenant', 'activity'],
   collections: [
     {
       name: 'rows',
       indexes: {
+        by_number: ['number'],
+        by_type: ['entity_type', 'type_number'],
+        by_entity: ['entity_id', 'entity_number'],
+        by_typed_entity: ['entity_id', 'entity_type', 'typed_entity_number'],
         by_trace: ['trace_id', 'number'],
         by_actor: ['actor_id', 'number'],
         by_operation: ['operation', 'number'],
       },
-      sequences: {
-        by_number: { equal: [], number: 'number', monotonicField: 'created_at' },
-        by_type: sequence('type_number', 'entity_type'),
-        by_entity: sequence('entity_number', 'entity_id'),
-        by_typed_entity: sequence('typed_entity_number', 'entity_id', 'entity_type'),
+      // The rows of a tenant are in the order of time; all others are in the order of these.
+      numbered: {
+        by_number: 'created_at',
+        by_type: 'number',
+        by_entity: 'number',
+        by_typed_entity: 'number',
       },
     },
     { name: 'entity_types', indexes: {} },

@@ -28,47 +28,31 @@ export interface Collection {
    * needs no index.
    */
   readonly indexes: Readonly<Record<string, readonly string[]>>;
-  /** Numbered sequences of documents. Each is also an index: on the fields that are equal in it, then the number. */
-  readonly sequences?: Readonly<Record<string, Sequence>>;
+  /**
+   * Indexes whose last field numbers the documents that are equal in the others, from 1 without gaps. Each has a field
+   * whose values never decrease in the order of these numbers.
+   */
+  readonly numbered?: Readonly<Record<string, string>>;
 }
 
-/**
- * Documents with equal values in some fields, numbered from 1 without gaps. A document without a number is in none.
- */
-export interface Sequence {
-  readonly equal: readonly string[];
-  readonly number: string;
-  /** A field whose values never decrease in the order of the numbers. */
-  readonly monotonicField: string;
-}
-
-/** Everything that a query may name as an index: the declared ones, and the sequences. */
-export const indexesOf = ({ indexes, sequences = {} }: Collection): Collection['indexes'] => ({
-  ...indexes,
-  ...Object.fromEntries(
-    Object.entries(sequences).map(([name, { equal, number }]) => [name, [...equal, number]]),
-  ),
-});
-
-export const fieldsOfIndex = (collection: Collection, index: string): readonly string[] => {
-  const indexes = indexesOf(collection);
-  if (!Object.hasOwn(indexes, index))
-    throw new Error(`The collection ${collection.name} has no index ${index}.`);
+export const fieldsOfIndex = ({ name, indexes }: Collection, index: string): readonly string[] => {
+  if (!Object.hasOwn(indexes, index)) throw new Error(`The collection ${name} has no index ${index}.`);
   return indexes[index] as readonly string[];
 };
 
-/** The field without which a document is not in the index. */
-export const neededBy = (collection: Collection, index: string): string =>
-  fieldsOfIndex(collection, index).at(Object.hasOwn(collection.sequences ?? {}, index) ? -1 : 0) as string;
-
-export const sequenceOf = (
-  { name, sequences = {} }: Collection,
-  { sequence, equal }: SequencePart,
-): Sequence => {
-  const declared = Object.hasOwn(sequences, sequence) ? sequences[sequence] : undefined;
-  if (declared?.equal.length !== equal.length)
-    throw new Error(`The collection ${name} has no sequence ${sequence} of ${equal.length} values.`);
-  return declared;
+/** The field that numbers the documents of a line, and the one that never decreases. */
+export const numberingOf = (
+  collection: Collection,
+  { index, equal }: Line,
+): { readonly number: string; readonly monotonicField: string } => {
+  const { name, numbered = {} } = collection;
+  const [number, ...more] = fieldsOfIndex(collection, index).slice(equal.length);
+  const monotonicField = numbered[index];
+  if (monotonicField === undefined || number === undefined || more.length > 0)
+    throw new Error(
+      `In the collection ${name}, ${index} does not number documents by ${equal.length} values.`,
+    );
+  return { number, monotonicField };
 };
 
 export type Document = Readonly<Record<string, unknown>>;
@@ -122,20 +106,20 @@ export interface Reader {
   get(tenantId: string, collection: string, key: string): Promise<Document | undefined>;
   find(tenantId: string, collection: string, query: Query): Promise<readonly Document[]>;
   /**
-   * How many documents of a sequence have less than each of these values in its monotonic field. Takes one lookup or a
-   * binary search for each, without keeping other requests waiting.
+   * How many documents of a line have less than each of these values in its field that never decreases. Takes one
+   * lookup or a binary search for each, without keeping other requests waiting.
    */
   countsBefore(
     tenantId: string,
     collection: string,
-    part: SequencePart,
+    line: Line,
     values: readonly Value[],
   ): Promise<readonly number[]>;
 }
 
-/** The documents of a declared sequence that have these values. */
-export interface SequencePart {
-  readonly sequence: string;
+/** The documents of a numbered index that have these values. */
+export interface Line {
+  readonly index: string;
   readonly equal: readonly Value[];
 }
 

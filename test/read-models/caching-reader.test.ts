@@ -15,8 +15,8 @@ const ID = { projection: 'notes', version: 1, generation: 'one' };
 const collections: readonly Collection[] = [
   {
     name: 'notes',
-    indexes: { by_shelf: ['shelf'] },
-    sequences: { on_shelf: { equal: ['shelf'], number: 'place', monotonicField: 'moment' } },
+    indexes: { by_shelf: ['shelf'], on_shelf: ['shelf', 'place'] },
+    numbered: { on_shelf: 'moment' },
   },
 ];
 const FIRST = { index: 'by_shelf', equal: ['a'], limit: 1 };
@@ -88,7 +88,7 @@ describe('readers with a cache', () => {
     key: `note ${place}`,
     document: { shelf: 'b', place, moment, of: tenantId },
   });
-  const onShelf = { sequence: 'on_shelf', equal: ['b'] };
+  const onShelf = { index: 'on_shelf', equal: ['b'] };
 
   it('count the documents before a value once while nothing changes, however many pages are requested', async () => {
     await commit(note(TENANT, 1, '1'), note(TENANT, 2, '3'));

@@ -124,7 +124,7 @@ describe('every query to MongoDB', () => {
   });
 });
 
-/** As many rows as the heads say, one a minute, all in one sequence of each kind. */
+/** As many rows as the heads say, one a minute, all in one line of each kind. */
 const ROWS = 1_000;
 const rowAt = (number: number): Document => ({
   number,
@@ -179,17 +179,17 @@ describeMongodb('every query to a real MongoDB', () => {
   it('finds the number of a value by one lookup', async () => {
     const card = { entity_type: 'card', entity_id: 'e2' };
     const rows = await filled((number) => ({ ...rowAt(number), ...(number % 2 === 1 ? {} : card) }));
-    for (const [sequence, equal, value] of [
+    for (const [index, equal, value] of [
       ['by_number', [], dates.start],
       ['by_type', ['token'], 500],
       ['by_entity', ['e1'], 500],
       ['by_typed_entity', ['e1', 'token'], 500],
     ] as const) {
-      const stages = lastBefore(collectionOf('rows'), TENANT, { sequence, equal }, value);
+      const stages = lastBefore(collectionOf('rows'), TENANT, { index, equal }, value);
       expect(await rows.aggregate(stages).toArray()).toEqual([{ number: 499 }]);
       const explained = JSON.stringify(await rows.aggregate(stages).explain('executionStats'));
       const plan = /"winningPlan":(.*?),"rejectedPlans"/.exec(explained)?.[1];
-      expect(plan).toContain(`"indexName":"${sequence}_before"`);
+      expect(plan).toContain(`"indexName":"${index}_before"`);
       expect(plan).not.toContain('"stage":"SORT"');
       expect(explained).toMatch(/"totalKeysExamined":[12],/);
     }

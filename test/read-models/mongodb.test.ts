@@ -152,11 +152,11 @@ describeMongodb('read models in MongoDB', () => {
     ['cannot send its answers', (gate) => gate.lose('answers')],
   ])('fail every query within a second if the server %s', async (_, happens) => {
     const { gate, reader } = await behindGate();
-    const part = { sequence: 'on_shelf', equal: ['a'] };
+    const line = { index: 'on_shelf', equal: ['a'] };
     const queries: Readonly<Record<string, () => Promise<unknown>>> = {
       get: () => reader.get(ONE, 'notes', 'a'),
       find: () => reader.find(ONE, 'notes', { index: 'by_shelf', equal: ['a'], limit: 1 }),
-      countsBefore: () => reader.countsBefore(ONE, 'notes', part, ['n']),
+      countsBefore: () => reader.countsBefore(ONE, 'notes', line, ['n']),
       applied: () => reader.applied(),
     };
     for (const query of Object.values(queries)) expect(await query()).toBeTruthy();

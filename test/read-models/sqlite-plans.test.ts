@@ -43,11 +43,11 @@ describe('queries of logs', () => {
         plans.add(planOf(findIn(collectionOf(name), query)).join('; '));
         return log.reader.find(tenantId, name, query);
       },
-      countsBefore: (tenantId, name, part, values) => {
-        const query = { index: part.sequence, equal: part.equal, from: 1, limit: 1 };
+      countsBefore: (tenantId, name, line, values) => {
+        const query = { ...line, from: 1, limit: 1 };
         for (const more of values.length === 0 ? [] : [{ upTo: 1 }, { descending: true }])
           plans.add(planOf(findIn(collectionOf(name), { ...query, ...more })).join('; '));
-        return log.reader.countsBefore(tenantId, name, part, values);
+        return log.reader.countsBefore(tenantId, name, line, values);
       },
     };
     await ask(reader);
@@ -62,15 +62,15 @@ describe('queries of logs', () => {
   const seek = (index: string, tests: string): string =>
     `SEARCH docs_rows USING INDEX rows_${index} (tenant=? AND ${tests})`;
   const range = (number: string): string => `field_${number}>? AND field_${number}<?`;
-  /** A page of a sequence, and the two lookups of a search in it. */
-  const sequence = (index: string, tests: string, number: string) => ({
+  /** A page of a numbered index, and the two lookups of a search in it. */
+  const numbered = (index: string, tests: string, number: string) => ({
     page: seek(index, `${tests}${range(number)}`),
     search: [seek(index, `${tests}${range(number)}`), seek(index, `${tests}field_${number}>?`)],
   });
-  const all = sequence('by_number', '', 'number');
-  const ofType = sequence('by_type', 'field_entity_type=? AND ', 'type_number');
-  const ofEntity = sequence('by_entity', 'field_entity_id=? AND ', 'entity_number');
-  const ofBoth = sequence(
+  const all = numbered('by_number', '', 'number');
+  const ofType = numbered('by_type', 'field_entity_type=? AND ', 'type_number');
+  const ofEntity = numbered('by_entity', 'field_entity_id=? AND ', 'entity_number');
+  const ofBoth = numbered(
     'by_typed_entity',
     'field_entity_id=? AND field_entity_type=? AND ',
     'typed_entity_number',

@@ -138,10 +138,10 @@ const scan =
 /** One aggregation, however many values. */
 const countsBefore =
   (opened: OpenGeneration): Reader['countsBefore'] =>
-  async (tenantId, collection, part, values) => {
+  async (tenantId, collection, line, values) => {
     const declared = declaredIn(opened, collection);
     const [first, ...others] = values.map((value, at) => [
-      ...lastBefore(declared, tenantId, part, value),
+      ...lastBefore(declared, tenantId, line, value),
       { $addFields: { at: { $literal: at } } },
     ]);
     if (first === undefined) return [];

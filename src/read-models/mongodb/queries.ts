@@ -1,12 +1,9 @@
 import type { Filter, FindOptions, IndexDescription, Sort } from 'mongodb';
 import {
   fieldsOfIndex,
-  indexesOf,
-  sequenceOf,
-  neededBy,
+  numberingOf,
   type Collection,
-  type SequencePart,
-  type Sequence,
+  type Line,
   type Query,
   type Value,
 } from '../../../projections/projector';
@@ -28,38 +25,29 @@ const fieldOf = (field: string): string => `doc.${field}`;
 const keysOf = (fields: readonly string[]): Record<string, 1> =>
   Object.fromEntries(fields.map((field) => [field, 1]));
 
-/** The number of a document is unique in its sequence, so that its index needs no `_id`, which would be most of its size. */
+/** A number is unique in its line, so that the index needs no `_id`, which would be most of its size. */
 const indexKeyOf = (collection: Collection, index: string): Record<string, 1> => {
-  const isSequence = Object.hasOwn(collection.sequences ?? {}, index);
+  const isNumbered = Object.hasOwn(collection.numbered ?? {}, index);
   const fields = fieldsOfIndex(collection, index).map(fieldOf);
-  return keysOf(['t', ...fields, ...(isSequence ? [] : ['_id'])]);
+  return keysOf(['t', ...fields, ...(isNumbered ? [] : ['_id'])]);
 };
 
-/** The indexes of a sequence have only its documents. The second one finds the number of a value. */
-const sequenceIndexes = (collection: Collection, name: string, sequence: Sequence): IndexDescription[] => {
-  const { equal, monotonicField, number } = sequence;
-  const partialFilterExpression = { [fieldOf(number)]: { $exists: true } };
-  const monotonicKey = keysOf(['t', ...[...equal, monotonicField, number].map(fieldOf)]);
-  return [
-    { name, key: indexKeyOf(collection, name), partialFilterExpression },
-    { name: `${name}_before`, key: monotonicKey, partialFilterExpression },
-  ];
-};
+/** Leads from a value of the field that never decreases to the number. */
+const monotonicKeyOf = (collection: Collection, index: string, monotonicField: string) =>
+  keysOf(['t', ...fieldsOfIndex(collection, index).toSpliced(-1, 0, monotonicField).map(fieldOf)]);
 
 /** The indexes of a collection besides `_id`. */
 export const indexesFor = (collection: Collection): IndexDescription[] => [
   ...Object.keys(collection.indexes).map((name) => ({ name, key: indexKeyOf(collection, name) })),
-  ...Object.entries(collection.sequences ?? {}).flatMap(([name, sequence]) =>
-    sequenceIndexes(collection, name, sequence),
-  ),
+  ...Object.entries(collection.numbered ?? {}).map(([name, field]) => ({
+    name: `${name}_before`,
+    key: monotonicKeyOf(collection, name, field),
+  })),
 ];
 
 /** The fields of all indexes. */
-export const indexedFields = (collection: Collection): readonly string[] => [
-  ...new Set([
-    ...Object.values(indexesOf(collection)).flat(),
-    ...Object.values(collection.sequences ?? {}).map(({ monotonicField }) => monotonicField),
-  ]),
+export const indexedFields = ({ indexes, numbered = {} }: Collection): readonly string[] => [
+  ...new Set([...Object.values(indexes).flat(), ...Object.values(numbered)]),
 ];
 
 const storedValue = (value: Value): Value => (typeof value === 'string' ? storedText(value) : value);
@@ -90,7 +78,7 @@ const byIndex = (collection: Collection, tenantId: string, index: string, query:
     value === undefined ? undefined : isKeyRange ? idOf(tenantId, String(value)) : storedValue(value);
   const range = rangeOf(end(from), end(upTo));
   if (range !== undefined) filter[fields[equal.length] ?? '_id'] = range;
-  const needed = fieldOf(neededBy(collection, index));
+  const [needed = ''] = fields;
   if (filter[needed] === undefined) filter[needed] = { $ne: null };
   return filter;
 };
@@ -111,20 +99,24 @@ export const findIn = (collection: Collection, tenantId: string, query: Query): 
   return { filter, options: { sort, limit, batchSize: limit, projection, hint } };
 };
 
-/** The stages that find the number of the last document before a value. The server chooses the index. */
+/** The stages that find the number of the last document of a line before a value. The server chooses the index. */
 export const lastBefore = (
   collection: Collection,
   tenantId: string,
-  part: SequencePart,
+  { index, equal }: Line,
   value: Value,
 ): Record<string, unknown>[] => {
-  const { equal, number, monotonicField } = sequenceOf(collection, part);
-  const filter = Object.fromEntries(
-    equal.map((field, i) => [fieldOf(field), storedValue(part.equal[i] as Value)]),
-  );
-  const before = { [fieldOf(monotonicField)]: { $lt: storedValue(value) }, [fieldOf(number)]: { $ne: null } };
+  const { number, monotonicField } = numberingOf(collection, { index, equal });
+  const fields = fieldsOfIndex(collection, index).map(fieldOf);
+  const filter = Object.fromEntries(equal.map((one, i) => [fields[i], storedValue(one)]));
   return [
-    { $match: { t: storedTenant(tenantId), ...filter, ...before } },
+    {
+      $match: {
+        t: storedTenant(tenantId),
+        ...filter,
+        [fieldOf(monotonicField)]: { $lt: storedValue(value) },
+      },
+    },
     { $sort: sortBy([fieldOf(monotonicField), fieldOf(number)], -1) },
     { $limit: 1 },
     { $project: { _id: 0, number: `$${fieldOf(number)}` } },

@@ -1,9 +1,9 @@
 import { isAscii } from 'node:buffer';
 import {
-  sequenceOf,
+  numberingOf,
   type Collection,
   type Document,
-  type SequencePart,
+  type Line,
   type Value,
 } from '../../../projections/projector';
 import type { Database } from '../../sqlite/database';
@@ -148,9 +148,9 @@ const find =
 /** A binary search by number. */
 const countBefore =
   (connection: Connection) =>
-  (tenantId: string, collection: string, part: SequencePart, value: Value): number => {
-    const { number, monotonicField } = sequenceOf(connection.collectionOf(collection), part);
-    const query = { index: part.sequence, equal: part.equal, limit: 1 };
+  (tenantId: string, collection: string, line: Line, value: Value): number => {
+    const { number, monotonicField } = numberingOf(connection.collectionOf(collection), line);
+    const query = { ...line, limit: 1 };
     const [last] = find(connection)(tenantId, collection, { ...query, from: 1, descending: true });
     let [low, high] = [0, Number(last?.[number] ?? 0)];
     while (low < high) {

@@ -116,11 +116,11 @@ const AT_ONCE = 4;
 const readerOf = ({ read, control, changeToken }: ReturnType<typeof connectionTo>): Reader => ({
   get: async (...args) => read((db) => db.get(...args)),
   find: async (...args) => read((db) => db.find(...args)),
-  countsBefore: async (tenantId, collection, part, values) => {
+  countsBefore: async (tenantId, collection, line, values) => {
     const counts: number[] = [];
     for (const value of values) {
       if (counts.length % AT_ONCE === AT_ONCE - 1) await new Promise<void>((resolve) => inLaterTurn(resolve));
-      counts.push(read((db) => db.countBefore(tenantId, collection, part, value)));
+      counts.push(read((db) => db.countBefore(tenantId, collection, line, value)));
     }
     return counts;
   },

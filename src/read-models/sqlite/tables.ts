@@ -1,11 +1,4 @@
-import {
-  fieldsOfIndex,
-  indexesOf,
-  neededBy,
-  type Collection,
-  type Query,
-  type Value,
-} from '../../../projections/projector';
+import { fieldsOfIndex, type Collection, type Query, type Value } from '../../../projections/projector';
 import { PARKED } from '../read-models';
 
 /**
@@ -22,7 +15,7 @@ const name = (text: string): string => {
 export const tableOf = (collection: string): string => `docs_${name(collection)}`;
 
 export const fieldsOf = (collection: Collection): readonly string[] =>
-  [...new Set(Object.values(indexesOf(collection)).flat())].map(name);
+  [...new Set(Object.values(collection.indexes).flat())].map(name);
 
 const columnOf = (field: string): string => `field_${field}`;
 
@@ -31,7 +24,7 @@ const columnsOf = (collection: Collection, index: string): readonly string[] =>
 
 /** The condition of a partial index, so that rows outside it cost nothing. */
 const isIn = (collection: Collection, index: string): string =>
-  `${columnOf(neededBy(collection, index))} IS NOT NULL`;
+  `${columnsOf(collection, index)[0]} IS NOT NULL`;
 
 /** Without indexes, rows are stored in key order (WITHOUT ROWID): one B-tree instead of two. */
 const isStoredByKey = (collection: Collection): boolean => fieldsOf(collection).length === 0;
@@ -53,7 +46,7 @@ export const createTable = (collection: Collection): string => {
 const indexOf = (collection: Collection, index: string): string => `${name(collection.name)}_${name(index)}`;
 
 export const createIndexes = (collection: Collection): readonly string[] =>
-  Object.keys(indexesOf(collection)).map(
+  Object.keys(collection.indexes).map(
     (index) =>
       `CREATE INDEX IF NOT EXISTS ${indexOf(collection, index)} ON ${tableOf(collection.name)}
        (tenant, ${columnsOf(collection, index).join(', ')}) WHERE ${isIn(collection, index)};`,

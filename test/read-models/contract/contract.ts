@@ -3,7 +3,7 @@ import { commitsContract } from './commits';
 import { differencesContract } from './differences';
 import { generationsContract } from './generations';
 import { leasesContract } from './leases';
-import { sequencesContract } from './sequences';
+import { numbersContract } from './numbers';
 import { questionsContract } from './queries';
 import { registryContract } from './registry';
 import { scanningContract } from './scanning';
@@ -17,7 +17,7 @@ export const readModelsContract = (name: string, open: () => Promise<ContractSto
     generationsContract(harness);
     commitsContract(harness);
     questionsContract(harness);
-    sequencesContract(harness);
+    numbersContract(harness);
     textsContract(harness);
     scanningContract(harness);
     buildsContract(harness);

@@ -64,9 +64,9 @@ export const generationsContract = (harness: Harness): void => {
         note(ONE, 'a', { shelf: 'a', place: 1, moment: '1' }),
         note(ONE, 'c', { shelf: 'a', place: 3, moment: '3' }),
       );
-      const sequence = { index: 'on_shelf', equal: ['a'], from: 1 };
-      expect(await generation.reader.find(ONE, 'notes', { ...sequence, upTo: 3, limit: 3 })).toHaveLength(2);
-      const whole = { ...sequence, areAllThere: true };
+      const onShelf = { index: 'on_shelf', equal: ['a'], from: 1 };
+      expect(await generation.reader.find(ONE, 'notes', { ...onShelf, upTo: 3, limit: 3 })).toHaveLength(2);
+      const whole = { ...onShelf, areAllThere: true };
       expect(await generation.reader.find(ONE, 'notes', { ...whole, upTo: 1, limit: 1 })).toHaveLength(1);
       await expect(
         generation.reader.find(ONE, 'notes', { ...whole, upTo: 3, limit: 3 }),

@@ -33,8 +33,8 @@ export const TWO = '22222222-2222-4222-8222-222222222222';
 export const collections: readonly Collection[] = [
   {
     name: 'notes',
-    indexes: { by_shelf: ['shelf', 'place'], by_colour: ['colour'] },
-    sequences: { on_shelf: { equal: ['shelf'], number: 'place', monotonicField: 'moment' } },
+    indexes: { by_shelf: ['shelf', 'place'], by_colour: ['colour'], on_shelf: ['shelf', 'place'] },
+    numbered: { on_shelf: 'moment' },
   },
   { name: 'counts', indexes: {} },
 ];

@@ -188,7 +188,6 @@ export const questionsContract = (harness: Harness): void => {
       {
         name: 'cards',
         indexes: { by_box: ['box', 'number', 'colour'], by_number: ['number'], by_colour: ['colour'] },
-        sequences: { in_box: { equal: ['box'], number: 'number', monotonicField: 'colour' } },
       },
     ];
     const card = (tenantId: string, key: string, document: Document): Write =>
@@ -238,9 +237,6 @@ export const questionsContract = (harness: Harness): void => {
         { index: 'by_colour' },
         ['x1', 'x3', 'x5', 'x2', 'x4', 'x6', 'x9a', 'x9b', 'y1', 'y2', 'y3'],
       ],
-      ['a sequence', { index: 'in_box', equal: ['y'] }, ['y1', 'y2', 'y3']],
-      ['a range of a sequence', { index: 'in_box', equal: ['x'], from: 2, upTo: 4 }, ['x2', 'x3', 'x4']],
-      ['no document without a number in a sequence', { index: 'in_box', equal: ['z'] }, []],
     ])('returns %s, in both orders, and limited', async (_, selection, expected) => {
       const find = async (more: Omit<Query, keyof Selection>) =>
         idsOf(await generation.reader.find(ONE, 'cards', { ...selection, ...more }));
@@ -276,7 +272,6 @@ export const questionsContract = (harness: Harness): void => {
         idsOf(await generation.reader.find(ONE, 'cards', { index, equal: [box], limit: 99 }));
       const inX = ['x3', 'x4', 'x5', 'x7', 'x9a', 'x9b'];
       expect(new Set(await found('by_box', 'x'))).toEqual(new Set(['x6', ...inX]));
-      expect(await found('in_box', 'x')).toEqual(inX);
       expect(await found('by_box', 'y')).toEqual(['y1', 'x2', 'y2', 'y3']);
     });
   });

@@ -1,14 +1,14 @@
-import type { SequencePart } from '../../../projections/projector';
+import type { Line } from '../../../projections/projector';
 import { ONE, TWO, note, type Harness } from './harness';
 
-/** Numbered sequences: how many documents come before a value. */
-export const sequencesContract = (harness: Harness): void => {
+/** Numbered documents: how many of them come before a value. */
+export const numbersContract = (harness: Harness): void => {
   const { filled } = harness;
 
   describe('counting the documents before values', () => {
     const moments = ['1', '3', '3', '3', '5', '8', '8'];
     const values = ['4', '', '0', '1', '2', '3', '5', '6', '8', '9', '4'];
-    const part = { sequence: 'on_shelf', equal: ['x'] };
+    const line = { index: 'on_shelf', equal: ['x'] };
 
     it('agrees with looking at each of them', async () => {
       const on = (tenant: string, shelf: string) =>
@@ -16,34 +16,33 @@ export const sequencesContract = (harness: Harness): void => {
       const generation = await filled(
         ...on(ONE, 'x'),
         ...on(ONE, 'y').slice(0, 2),
-        note(ONE, 'outside', { shelf: 'x', moment: '0' }),
         note(TWO, 'x', { shelf: 'x', place: 1, moment: '9' }),
       );
       const { countsBefore } = generation.reader;
       const among = (all: readonly string[]) =>
         values.map((value) => all.filter((moment) => moment < value).length);
-      expect(await countsBefore(ONE, 'notes', part, values)).toEqual(among(moments));
-      expect(await countsBefore(ONE, 'notes', { ...part, equal: ['y'] }, values)).toEqual(
+      expect(await countsBefore(ONE, 'notes', line, values)).toEqual(among(moments));
+      expect(await countsBefore(ONE, 'notes', { ...line, equal: ['y'] }, values)).toEqual(
         among(moments.slice(0, 2)),
       );
-      expect(await countsBefore(ONE, 'notes', { ...part, equal: ['z'] }, values)).toEqual(among([]));
-      expect(await countsBefore(TWO, 'notes', part, values)).toEqual(among(['9']));
-      expect(await countsBefore('nobody', 'notes', part, values)).toEqual(among([]));
-      expect(await countsBefore(ONE, 'notes', part, [])).toEqual([]);
+      expect(await countsBefore(ONE, 'notes', { ...line, equal: ['z'] }, values)).toEqual(among([]));
+      expect(await countsBefore(TWO, 'notes', line, values)).toEqual(among(['9']));
+      expect(await countsBefore('nobody', 'notes', line, values)).toEqual(among([]));
+      expect(await countsBefore(ONE, 'notes', line, [])).toEqual([]);
     });
 
-    it.each<[string, Partial<SequencePart>, string?]>([
-      ['an undeclared sequence', { sequence: 'by_nothing' }],
-      ['an index that is not a sequence', { sequence: 'by_shelf' }],
-      ['a name that every object has as a property', { sequence: 'constructor' }],
+    it.each<[string, Partial<Line>, string?]>([
+      ['an undeclared index', { index: 'by_nothing' }],
+      ['an index that numbers nothing', { index: 'by_shelf' }],
+      ['a name that every object has as a property', { index: 'constructor' }],
       ['too few values', { equal: [] }],
       ['too many values', { equal: ['x', 1] }],
-      ['a collection without sequences', {}, 'counts'],
+      ['a collection without numbers', {}, 'counts'],
       ['an undeclared collection', {}, 'nowhere'],
     ])('refuses %s', async (_, wrong, collection = 'notes') => {
       const generation = await filled(note(ONE, 'a', { shelf: 'x', place: 1, moment: '1' }));
       await expect(
-        generation.reader.countsBefore(ONE, collection, { ...part, ...wrong }, ['1']),
+        generation.reader.countsBefore(ONE, collection, { ...line, ...wrong }, ['1']),
       ).rejects.toThrow();
     });
   });
