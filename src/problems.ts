@@ -103,12 +103,6 @@ export const httpProblems = {
     meaning:
       'A tenant can have only so many Applications, and an Application only so many keys; the detail names the number. Delete or revoke what is no longer needed.',
   },
-  upgrade_unfinished: {
-    status: 409,
-    title: 'An upgrade of the service is not finished.',
-    meaning:
-      'The request needs an event that older programs cannot read, and they may still be running. Nothing was changed. Repeat the request when the operator has finished the upgrade with `tenant-ledger log upgrade`; the detail names the event.',
-  },
   precondition_failed: {
     status: 412,
     title: 'The Tenant or the Application has changed.',
@@ -234,13 +228,12 @@ const eventLog = {
   log_incomplete: {
     title: 'The event log is not complete.',
     meaning:
-      'There are only parts of an event log: `events.db` is missing, empty or without its tables, or a restore or a `log copy` is in progress or was interrupted. The message says what to do: run the interrupted command again, or restore `events.db` from a backup, together with its `-wal` file if the backup has one. To start with an empty log instead, move the remains of the old one and the folder `read-models` out of `DATA_DIR`. Nothing was changed.',
+      'There are only parts of an event log: `events.db` is missing or empty, or a restore or a `log copy` is in progress or was interrupted. The message says what to do: run the interrupted command again, or restore `events.db` from a backup, together with its `-wal` file if the backup has one. To start with an empty log instead, move the remains of the old one and the folder `read-models` out of `DATA_DIR`. Nothing was changed.',
   },
   log_of_newer_program: {
-    title: 'The event log may hold events that this program cannot read.',
-    meaning: 'Start the program that upgraded it (`tenant-ledger log upgrade`), or a newer one.',
+    title: 'The event log has a format that this program does not know.',
+    meaning: 'Start the program that created it, or a newer one.',
   },
-  older_program_runs: { title: 'An older version is running.', meaning: 'Stop it; the message names it.' },
   log_not_found: {
     title: 'There is no event log at this place.',
     meaning:

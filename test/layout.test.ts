@@ -64,7 +64,6 @@ const ALLOWED: ReadonlySet<string> = new Set<string>([
   'src/app/logger.ts withoutDetails',
   'src/app/replay-workers.ts spread',
   'src/cli/main.ts main',
-  'src/domain/upcast.ts missingUpcasters',
   'src/event-log/sqlite/appender.ts openAppender',
   'src/http/api.ts routes',
   'src/ingest/lines.ts MAX_LINE_BYTES',

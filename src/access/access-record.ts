@@ -123,7 +123,6 @@ export const accessRecord = (dependencies: AccessRecordDependencies) => {
         tallies.map((tally) => eventOf(tally, recordsClients)),
       );
     } catch (error) {
-      if (codeOf(error) === 'upgrade_unfinished') return;
       warn(`Refused access to tenant ${tenantId} could not be recorded.`, error);
       if (codeOf(error) !== 'log_unavailable' || isClosing) return;
       // They were definitely not written, and come before what was refused in the meantime.

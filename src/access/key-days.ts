@@ -6,7 +6,7 @@ import type { KeyUses } from '../key-uses/key-uses';
 const SHOWN_DAYS = 30;
 
 /** The date some days before a moment, in UTC. */
-export const dateBefore = (at: string, days: number): string =>
+const dateBefore = (at: string, days: number): string =>
   new Date(Date.parse(at) - days * DAY_MS).toISOString().slice(0, 10);
 
 /**

@@ -11,7 +11,6 @@ import type { KeyDay, KeyUses } from '../key-uses/key-uses';
 import { lastRevision } from '../projecting/stream-revisions';
 import { uuidOfText } from '../uuid';
 import { CLOSE_MS } from './access-record';
-import { dateBefore } from './key-days';
 
 export interface KeyUseRecordDependencies {
   readonly keyUses: Pick<KeyUses, 'daysBefore' | 'remove'>;
@@ -28,8 +27,6 @@ export interface KeyUseRecordDependencies {
 const EVERY_MS = 300_000;
 /** Few enough not to keep requests waiting, and their events fit into one append. */
 const PAGE_SIZE = 100;
-/** What cannot be written, because the log is not upgraded, is kept for this long. */
-const KEPT_DAYS = 30;
 
 /** The same id for the same day, however often and by whomever it is recorded. */
 const eventOf = ({ tenantId, address, ...data }: KeyDay): NewEvent => {
@@ -96,11 +93,6 @@ export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
       await keyUses.remove(days);
       return !isClosing;
     } catch (error) {
-      if (codeOf(error) === 'upgrade_unfinished') {
-        const tooOld = days.filter(({ date }) => date < dateBefore(now(), KEPT_DAYS));
-        await keyUses.remove(tooOld);
-        return tooOld.length === days.length;
-      }
       warn(`The use of keys of tenant ${tenantId} could not be recorded.`, error);
       return codeOf(error) !== 'log_unavailable' && !isClosing;
     }

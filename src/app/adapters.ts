@@ -2,7 +2,6 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Configuration } from '../configuration';
-import { NEWEST_FORMAT } from '../domain/formats';
 import type { EventLog } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import type { Thread, ThreadBody } from '../async/thread';
@@ -74,7 +73,7 @@ const eventStoreLog = (
   streams: Streams,
   waitMs: number,
   report: Report,
-  creation: { readonly missingFault?: Fault | undefined; readonly format?: number },
+  creation: { readonly missingFault?: Fault | undefined; readonly isCopy?: boolean },
 ): Promise<EventLog> => {
   const { eventStoreDbEventLog } =
     require('../event-log/eventstoredb/eventstoredb-event-log') as typeof import('../event-log/eventstoredb/eventstoredb-event-log');
@@ -216,15 +215,14 @@ export const probeLog = async (
 };
 
 /**
- * Opens an event log by its address, without the rest of the app. A source must exist; a target is created if missing, in
- * the newest format unless another is given.
+ * Opens an event log by its address, without the rest of the app. A source must exist; a target, that of a copy, is
+ * created if missing.
  */
 export const openLog = async (
   address: string,
   streams: Streams,
   role: 'source' | 'target',
   report: Report,
-  format = NEWEST_FORMAT,
 ): Promise<EventLog> => {
   if (/^esdb(\+discover)?:/.test(address)) {
     const notFound = fault(
@@ -233,7 +231,10 @@ export const openLog = async (
       { isFinal: true },
     );
     const missingFault = role === 'source' ? notFound : undefined;
-    return eventStoreLog(address, streams, COMMAND_WAIT_MS, report, { missingFault, format });
+    return eventStoreLog(address, streams, COMMAND_WAIT_MS, report, {
+      missingFault,
+      isCopy: role === 'target',
+    });
   }
   const folder = folderOf(address);
   if (folder === undefined || folder === '')
@@ -245,7 +246,7 @@ export const openLog = async (
   if (role === 'target') mustBeUsable(folder, `The folder ${folder}`);
   else if (!existsSync(logPath(folder)))
     throw fault('log_not_found', `There is no event log in the folder ${folder}.`);
-  return sqliteEventLog(folder, streams, { opening: role === 'source' ? 'read' : 'create', format });
+  return sqliteEventLog(folder, streams, { opening: role === 'source' ? 'read' : 'copy' });
 };
 
 /** Temporary read models for one replay. */

@@ -3,13 +3,11 @@ import { accessRecord, type AccessRecord } from '../access/access-record';
 import { keyRecords } from '../access/key-records';
 import { BACKGROUND_MS } from '../async/clock';
 import type { Configuration } from '../configuration';
-import { NEWEST_FORMAT, UNFINISHED_COPY } from '../domain/formats';
 import { appendToEnd } from '../event-log/append-to-end';
 import type { EventLog, NewEvent } from '../event-log/event-log';
-import { formatGate } from '../event-log/format-gate';
 import { logWatch, type LogWatch } from '../event-log/log-watch';
 import type { Streams } from '../event-log/streams';
-import { fault, type Fault } from '../fault';
+import type { Fault } from '../fault';
 import type { KeyUses } from '../key-uses/key-uses';
 import { cachedFolds } from '../ledger/folds';
 import { ledger, type Ledger } from '../ledger/ledger';
@@ -59,30 +57,10 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** Events may be missing at the end of an unfinished copy. */
-export const mustBeComplete = (format: number, store: string): void => {
-  if (format === UNFINISHED_COPY)
-    throw fault(
-      'log_incomplete',
-      `The event log in ${store} is a copy that was not completed. Run the same \`tenant-ledger log copy\` again: it resumes where it stopped.`,
-    );
-};
-
-/** Checked before anything is projected, since tenants would be parked at events that this program does not know. */
-const mustKnow = (format: number, store: string): void => {
-  mustBeComplete(format, store);
-  if (format > NEWEST_FORMAT)
-    throw fault(
-      'log_of_newer_program',
-      `The event log has format ${format}, and this program knows formats up to ${NEWEST_FORMAT}. Start the program that upgraded the log, or a newer one.`,
-    );
-};
-
 const unchanged = (log: EventLog): EventLog => log;
 
 /** All that happens around an append, from the outside in. */
-const appendsOf = (watch: LogWatch, { measured = unchanged }: AppOptions): EventLog =>
-  formatGate(measured(watch.log));
+const appendsOf = (watch: LogWatch, { measured = unchanged }: AppOptions): EventLog => measured(watch.log);
 
 const openParts = (configuration: Configuration, report: Report, options: AppOptions): Promise<App> =>
   openAll(async (closeLater) => {
@@ -94,7 +72,6 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
     const opening = { use, report, missingFault, writers: writing?.writers } as const;
     const stores = closeLater(await openStores(configuration, opening));
     const { log, streams, readModels, mongo } = stores;
-    mustKnow(await log.format(), storeOf(configuration));
     const replay = { log, streams, readModels, program: programVersion(), onError: report };
     const projecting = await openProjecting({ ...replay, projectors: projections, thread: writing?.project });
     closeLater({ close: projecting.stop });

@@ -4,7 +4,6 @@ import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import { DAY_MS } from '../async/clock';
 import { readConfiguration, type Configuration } from '../configuration';
-import { formats } from '../domain/formats';
 import { messageOf } from '../fault';
 import type { LedgerStatus } from '../projecting/status';
 import { programVersion } from '../version';
@@ -32,7 +31,6 @@ const TLS_MS = 2_000;
 const FIXES: Readonly<Record<string, string>> = {
   disk: 'Use a larger disk, or remove old read models: tenant-ledger projections prune',
   'event log': 'Restore the right log, or: tenant-ledger projections rebuild',
-  format: 'When no older program runs any more: tenant-ledger log upgrade',
   writing: 'Repair the disk or the event store named above.',
   projector: 'Start the service: tenant-ledger serve',
   'parked tenants':
@@ -54,17 +52,6 @@ const folderFindings = ({ DATA_DIR }: Configuration): readonly Finding[] => {
     row('data folder', `${DATA_DIR} can be read by its owner only.`, exposed, `chmod -R go= ${DATA_DIR}`),
     row('disk', free, bavail / blocks < MIN_FREE && free),
   ];
-};
-
-const formatFinding = async ({ log }: App): Promise<Finding> => {
-  const format = await log.format();
-  const refused = formats.filter((newer) => newer.format > format).map(({ allows }) => allows);
-  return row(
-    'format',
-    `The event log has format ${format}, the newest that this program knows.`,
-    refused.length > 0 &&
-      `The event log has format ${format}: an upgrade is not finished. Refused with 409 until then: ${refused.join('; ')}.`,
-  );
 };
 
 const readModelFindings = (projections: LedgerStatus['projections']): readonly Finding[] => {
@@ -189,7 +176,6 @@ const appFindings = async (app: App, configuration: Configuration): Promise<read
     row('versions', `${software.join(', ')}.`),
     row('event log', 'Reachable, and complete up to what the read models show.', status.log.trouble),
     row('streams', 'Not checked, because it takes reading the whole log: tenant-ledger log verify'),
-    await formatFinding(app),
     row('writing', 'The event log can be written.', notWritable),
     row('indexes', 'Not checked: a missing one is created when its store is opened for writing.'),
     ...statusFindings(status, notWritable === undefined),

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { NEWEST_FORMAT } from '../domain/formats';
 import { ledgerStatus } from '../app/status';
 import type { LedgerStatus } from '../projecting/status';
 import type { JsonOption } from './arguments';
@@ -21,20 +20,15 @@ const parkedRows = ({ decisions, projections }: LedgerStatus) => [
   ),
 ];
 
-const formatText = (format: number): string =>
-  format < NEWEST_FORMAT
-    ? `${format}; ${NEWEST_FORMAT} after: tenant-ledger log upgrade (docs/upgrades.md)`
-    : String(format);
-
 const printTitled = (io: Io, title: string, rows: Parameters<typeof printTable>[1]): void => {
   if (rows.length === 0) return;
   io.stdout.write(`\n${title}:\n`);
   printTable(io, rows);
 };
 
-const print = ({ io }: OperatorSession, status: LedgerStatus, format: number): void => {
+const print = ({ io }: OperatorSession, status: LedgerStatus): void => {
   const { store, identity, head } = status.log;
-  printRecord(io, { store, log: identity, format: formatText(format), head, projector: status.projector });
+  printRecord(io, { store, log: identity, head, projector: status.projector });
   printTitled(
     io,
     'Read models',
@@ -61,10 +55,8 @@ const run = async (session: OperatorSession, options: JsonOption): Promise<void>
   const status = await ledgerStatus(session.app);
   const isDamaged = status.projections.some(({ damage }) => damage !== undefined);
   if (isDamaged || parkedRows(status).length > 0) io.exitCode = 1;
-  const format = await session.app.log.format();
-  if (options.json === true)
-    printJson(io, { ...status, log: { ...status.log, format, newest_format: NEWEST_FORMAT } });
-  else print(session, status, format);
+  if (options.json === true) printJson(io, status);
+  else print(session, status);
 };
 
 export const statusCommand = (io: Io): Command =>

@@ -5,14 +5,6 @@ import { applicationTypes } from './permissions';
 
 type Schema = Readonly<Record<string, unknown>>;
 
-interface EventVersion {
-  /** The first log format (`formats.ts`) in which it may be written. */
-  readonly since: number;
-  readonly schema: Schema;
-}
-
-const since = (format: number, schema: Schema): EventVersion => ({ since: format, schema });
-
 const moment: Schema = { type: 'string', format: 'date-time' };
 const uuid: Schema = { type: 'string', format: 'uuid' };
 const name: Schema = { type: 'string', minLength: 1, maxLength: 200 };
@@ -49,97 +41,88 @@ const fact = (properties: Record<string, Schema> = {}): Schema => ({
 const word: Schema = { type: 'string', pattern: '^[A-Za-z][A-Za-z0-9_-]{0,63}$' };
 
 /** One object shared by all of them, so it is compiled once. */
-const entityFact = [since(1, fact())];
+const entityFact = fact();
 const entityFacts = Object.fromEntries(
   factTypes.filter((type) => type !== 'ActivityReported').map((type) => [type, entityFact]),
-) as unknown as Readonly<Record<EntityFactType, readonly EventVersion[]>>;
+) as unknown as Readonly<Record<EntityFactType, Schema>>;
 
-const key = {
-  keyId: uuid,
-  applicationId: uuid,
-  digest: { type: 'string', pattern: '^[0-9a-f]{64}$' },
-  expiresAt: moment,
-};
-
-/** JSON Schemas of event data, per type and version, the newest version last. */
-export const eventSchemas: Readonly<Record<EventType, readonly EventVersion[]>> = {
-  TenantCreated: [
-    since(1, data({ name, ownerId: uuid, settings, includedMonthlyActiveTokens: wholeNumber })),
-  ],
-  TenantUpdated: [since(1, data({ name, settings }))],
-  TenantPlanChanged: [since(1, data({ includedMonthlyActiveTokens: wholeNumber }))],
-  TenantDeleted: [since(1, data({}))],
-  ApplicationCreated: [
-    since(1, data({ applicationId: uuid, name, applicationType: { enum: applicationTypes }, permissions })),
-  ],
-  ApplicationRenamed: [since(1, data({ applicationId: uuid, name }))],
-  ApplicationPermissionsSet: [since(1, data({ applicationId: uuid, permissions }))],
-  ApplicationDeleted: [since(1, data({ applicationId: uuid }))],
-  KeyAdded: [since(1, data(key, ['expiresAt'])), since(2, data({ ...key, name }, ['expiresAt', 'name']))],
-  KeyExpirySet: [since(2, data({ keyId: uuid, applicationId: uuid, expiresAt: moment }))],
-  KeyRevoked: [since(1, data({ keyId: uuid, applicationId: uuid }))],
-  ...entityFacts,
-  ActivityReported: [since(1, fact({ entityType: word, operation: word }))],
-  AccessRefused: [
-    since(
-      1,
-      data(
-        {
-          applicationId: uuid,
-          keyId: uuid,
-          faults: { type: 'array', items: { enum: accessFaults }, minItems: 1, uniqueItems: true },
-          permissions,
-          count: { type: 'integer', minimum: 1 },
-          addressCount: { type: 'integer', minimum: 1, maximum: COUNTED_ADDRESSES },
-          addresses: {
-            type: 'array',
-            items: { type: 'string', maxLength: 64 },
-            minItems: 1,
-            maxItems: NAMED_ADDRESSES,
-          },
-          firstAt: moment,
-          lastAt: moment,
-        },
-        ['permissions'],
-      ),
-    ),
-  ],
-  KeyUsed: [
-    since(
-      3,
-      data({
-        applicationId: uuid,
-        keyId: uuid,
-        date: { type: 'string', format: 'date' },
-        operations: { type: 'object', additionalProperties: wholeNumber },
-        failed: wholeNumber,
-        eventsGivenOut: wholeNumber,
-        firstAt: moment,
-        lastAt: moment,
-      }),
-    ),
-  ],
-};
-
-const parkedEvent = since(
-  1,
-  data({
-    eventId: uuid,
-    eventTenantId: uuid,
-    projections: { type: 'array', items: { type: 'string' }, minItems: 1 },
-    reason: { type: 'string' },
+/** The JSON Schema of the data of each event type, in its current version. */
+export const eventSchemas: Readonly<Record<EventType, Schema>> = {
+  TenantCreated: data({ name, ownerId: uuid, settings, includedMonthlyActiveTokens: wholeNumber }),
+  TenantUpdated: data({ name, settings }),
+  TenantPlanChanged: data({ includedMonthlyActiveTokens: wholeNumber }),
+  TenantDeleted: data({}),
+  ApplicationCreated: data({
+    applicationId: uuid,
+    name,
+    applicationType: { enum: applicationTypes },
+    permissions,
   }),
-);
+  ApplicationRenamed: data({ applicationId: uuid, name }),
+  ApplicationPermissionsSet: data({ applicationId: uuid, permissions }),
+  ApplicationDeleted: data({ applicationId: uuid }),
+  KeyAdded: data(
+    {
+      keyId: uuid,
+      applicationId: uuid,
+      digest: { type: 'string', pattern: '^[0-9a-f]{64}$' },
+      expiresAt: moment,
+      name,
+    },
+    ['expiresAt', 'name'],
+  ),
+  KeyExpirySet: data({ keyId: uuid, applicationId: uuid, expiresAt: moment }),
+  KeyRevoked: data({ keyId: uuid, applicationId: uuid }),
+  ...entityFacts,
+  ActivityReported: fact({ entityType: word, operation: word }),
+  AccessRefused: data(
+    {
+      applicationId: uuid,
+      keyId: uuid,
+      faults: { type: 'array', items: { enum: accessFaults }, minItems: 1, uniqueItems: true },
+      permissions,
+      count: { type: 'integer', minimum: 1 },
+      addressCount: { type: 'integer', minimum: 1, maximum: COUNTED_ADDRESSES },
+      addresses: {
+        type: 'array',
+        items: { type: 'string', maxLength: 64 },
+        minItems: 1,
+        maxItems: NAMED_ADDRESSES,
+      },
+      firstAt: moment,
+      lastAt: moment,
+    },
+    ['permissions'],
+  ),
+  KeyUsed: data({
+    applicationId: uuid,
+    keyId: uuid,
+    date: { type: 'string', format: 'date' },
+    operations: { type: 'object', additionalProperties: wholeNumber },
+    failed: wholeNumber,
+    eventsGivenOut: wholeNumber,
+    firstAt: moment,
+    lastAt: moment,
+  }),
+};
 
-export const operatorEventSchemas: Readonly<Record<OperatorEvent['type'], readonly EventVersion[]>> = {
-  EventSetAside: [parkedEvent],
-  GapAccepted: [parkedEvent],
+const parkedEvent = data({
+  eventId: uuid,
+  eventTenantId: uuid,
+  projections: { type: 'array', items: { type: 'string' }, minItems: 1 },
+  reason: { type: 'string' },
+});
+
+export const operatorEventSchemas: Readonly<Record<OperatorEvent['type'], Schema>> = {
+  EventSetAside: parkedEvent,
+  GapAccepted: parkedEvent,
 };
 
 export const isEventType = (text: string): text is EventType => Object.hasOwn(eventSchemas, text);
 
+export const isOperatorEventType = (text: string): text is OperatorEvent['type'] =>
+  Object.hasOwn(operatorEventSchemas, text);
+
 /** The kind of stream that a type belongs in; in any other stream it is a bad event. */
 export const streamKindOf = (type: EventType): StreamKind =>
   isFactType(type) || type === 'AccessRefused' || type === 'KeyUsed' ? 'activity' : 'tenant';
-
-export const currentVersion = (type: EventType): number => eventSchemas[type].length;

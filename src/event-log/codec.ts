@@ -3,7 +3,13 @@ import addFormats from 'ajv-formats';
 import { randomUUID } from 'node:crypto';
 import { yieldToEventLoop } from '../async/clock';
 import type { FieldChange } from '../domain/changes';
-import { eventSchemas, isEventType, operatorEventSchemas, streamKindOf } from '../domain/event-schemas';
+import {
+  eventSchemas,
+  isEventType,
+  isOperatorEventType,
+  operatorEventSchemas,
+  streamKindOf,
+} from '../domain/event-schemas';
 import type {
   Actor,
   Client,
@@ -16,9 +22,8 @@ import type {
   StreamKind,
   TenantEvent,
 } from '../domain/events';
-import { FIRST_FORMAT } from '../domain/formats';
 import { canonicalTime } from '../domain/moment';
-import { upcast } from '../domain/upcast';
+import { currentVersion, upcast } from '../domain/upcast';
 import { fault, messageOf } from '../fault';
 import type { LoggedEvent, NewEvent } from './event-log';
 import type { Streams } from './streams';
@@ -104,10 +109,10 @@ type StoredMetadata = Partial<Metadata> & { readonly version?: number };
 /** Other services may append facts without metadata. */
 const metadataOf = ({ metadata = {} }: LoggedEvent): unknown => metadata;
 
-const validators = new Map<object | false, ValidateFunction>();
+const validators = new Map<object, ValidateFunction>();
 
 /** Compiles schemas at first use, so that startup does not pay for all of them. */
-const faultBy = (schema: object | false, value: unknown): string | undefined => {
+const faultBy = (schema: object, value: unknown): string | undefined => {
   const validate = validators.get(schema) ?? ajv.compile(schema);
   validators.set(schema, validate);
   return validate(value) ? undefined : ajv.errorsText(validate.errors, { dataVar: '' }).trim();
@@ -119,36 +124,15 @@ const faultBy = (schema: object | false, value: unknown): string | undefined => 
  */
 export const compileTenantSchemas = async (): Promise<void> => {
   const types = Object.keys(eventSchemas) as EventType[];
-  const schemas = types
-    .filter((type) => streamKindOf(type) === 'tenant')
-    .flatMap((type) => eventSchemas[type].map(({ schema }) => schema));
+  const schemas = types.filter((type) => streamKindOf(type) === 'tenant').map((type) => eventSchemas[type]);
   for (const schema of [metadataSchema, ...schemas]) {
     faultBy(schema, {});
     await yieldToEventLoop();
   }
 };
 
-/** All versions of a type, oldest first. */
-const versionsOf = (type: string): (typeof eventSchemas)[EventType] => {
-  if (isEventType(type)) return eventSchemas[type];
-  return Object.hasOwn(operatorEventSchemas, type) ? operatorEventSchemas[type as OperatorEvent['type']] : [];
-};
-
-/** The first log format in which this event may be written. */
-export const formatOf = ({ type, metadata }: Pick<NewEvent, 'type' | 'metadata'>): number =>
-  versionsOf(type)[((metadata as StoredMetadata).version ?? 1) - 1]?.since ?? FIRST_FORMAT;
-
-/**
- * The oldest version that can express the data, so that older programs can read it too and instances can be upgraded one
- * by one.
- */
-const oldestVersion = (type: string, data: object, schemas: readonly object[]): number => {
-  const isLossless = (schema: object, at: number): boolean =>
-    faultBy(schema, data) === undefined &&
-    JSON.stringify(upcast(type as EventType, at + 1, { ...data })) === JSON.stringify(data);
-  const older = schemas.slice(0, -1).findIndex(isLossless);
-  return older < 0 ? schemas.length : older + 1;
-};
+const schemaOf = (type: LedgerEvent['type'] | OperatorEvent['type']): object =>
+  isEventType(type) ? eventSchemas[type] : operatorEventSchemas[type];
 
 /**
  * Encodes an event for appending. Invalid data must never be written, since it would park its tenant: it throws
@@ -159,11 +143,10 @@ export const encode = (
   metadata: Metadata,
   id: string = randomUUID(),
 ): NewEvent => {
-  const schemas = versionsOf(type).map(({ schema }) => schema);
-  const reason = faultBy(schemas.at(-1) ?? false, data);
+  const reason = faultBy(schemaOf(type), data);
   if (reason !== undefined)
     throw fault('event_invalid', `The data of a ${type} does not fit its schema: ${reason}.`, { reason });
-  return { id, type, data, metadata: { ...metadata, version: oldestVersion(type, data, schemas) } };
+  return { id, type, data, metadata: { ...metadata, version: currentVersion(type) } };
 };
 
 /** Case-insensitive, as UUIDs are. */
@@ -181,14 +164,15 @@ const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): 
     : faultBy(metadataSchema, metadataOf(event));
   if (metadataFault !== undefined) return `The metadata is wrong: ${metadataFault}.`;
   const { version = 1 } = metadataOf(event) as StoredMetadata;
-  const { schema } = eventSchemas[event.type][version - 1] ?? {};
-  if (schema === undefined) return `Version ${version} of ${event.type} is unknown.`;
+  if (version > currentVersion(event.type)) return `Version ${version} of ${event.type} is unknown.`;
   if (Buffer.isBuffer(event.data)) return 'The data is not JSON.';
-  const dataFault = faultBy(schema, event.data);
+  const data = upcast(event.type, version, event.data as Record<string, unknown>);
+  const dataFault = faultBy(eventSchemas[event.type], data);
   if (dataFault !== undefined)
     return `The data does not fit version ${version} of ${event.type}: ${dataFault}.`;
-  const data = event.data as { tenantId?: string };
-  return namesAnother(data, tenantId) ? `The data names another tenant, ${data.tenantId}.` : undefined;
+  return namesAnother(data, tenantId)
+    ? `The data names another tenant, ${String(data['tenantId'])}.`
+    : undefined;
 };
 
 const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
@@ -228,9 +212,9 @@ export const decode = (
   owner: Owner = streams.parse(logged.stream),
 ): Decoded => {
   if (owner === undefined) return { status: 'foreign' };
-  const reason = reasonAgainst(logged, owner.kind, owner.tenantId);
-  if (reason !== undefined) return { status: 'bad', ...owner, reason };
   try {
+    const reason = reasonAgainst(logged, owner.kind, owner.tenantId);
+    if (reason !== undefined) return { status: 'bad', ...owner, reason };
     return { status: 'good', kind: owner.kind, event: recorded(logged, owner.tenantId) } as Decoded;
   } catch (error) {
     return { status: 'bad', ...owner, reason: messageOf(error) };
@@ -239,9 +223,9 @@ export const decode = (
 
 /** Undefined if it cannot be read: then it has no effect. */
 export const operatorEventOf = ({ type, data, metadata }: LoggedEvent): OperatorEvent | undefined => {
-  if (isEventType(type) || Buffer.isBuffer(data)) return undefined;
+  if (!isOperatorEventType(type) || Buffer.isBuffer(data)) return undefined;
   const { version = 1 } = (metadata ?? {}) as StoredMetadata;
-  const { schema } = versionsOf(type)[version - 1] ?? {};
-  if (schema === undefined || faultBy(schema, data) !== undefined) return undefined;
-  return { type, data } as OperatorEvent;
+  const isReadable =
+    version === currentVersion(type) && faultBy(operatorEventSchemas[type], data) === undefined;
+  return isReadable ? ({ type, data } as OperatorEvent) : undefined;
 };

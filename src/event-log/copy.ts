@@ -1,5 +1,4 @@
 import { monotonicMs, pause, RETRY_MS } from '../async/clock';
-import { UNFINISHED_COPY } from '../domain/formats';
 import { codeOf, fault, messageOf, type Fault } from '../fault';
 import { isJsonObject } from '../json';
 import { bytesOf, MAX_APPEND_BYTES, type NewEvent, type Position } from './event-log';
@@ -251,8 +250,6 @@ const firstHead = async (source: LedgerLog, { quietMs, follow }: CopyOptions): P
   const head = await source.log.head();
   if (head === undefined)
     throw fault('copy_refused', 'The source contains no events. Check its address and the stream prefix.');
-  if ((await source.log.format()) === UNFINISHED_COPY)
-    throw fault('copy_refused', 'The source is an unfinished copy itself. Complete that copy first.');
   if (!follow) {
     await pause(quietMs);
     await mustBeQuiet(source, head.position);
@@ -293,17 +290,10 @@ export const copyLog = async (from: LedgerLog, to: LedgerLog, options: CopyOptio
     return state;
   };
 
-  /** Read after the head, so this format allows every event up to it. A log that is created here gets it at the end. */
-  const raiseFormat = async (isComplete: boolean): Promise<void> => {
-    if (((await to.log.format()) === UNFINISHED_COPY) === isComplete)
-      await to.log.raiseFormat(await from.log.format());
-  };
-
   /** Makes the target equal to the source up to `upTo`, and verifies it. */
   const copyUp = async (): Promise<void> => {
     const total = await from.log.distance(undefined, upTo);
     const state = await compareUp(total);
-    await raiseFormat(false);
     if (state === 'complete') return;
     let done = source.count();
     for await (const run of runsOf(source.events(upTo))) {
@@ -323,7 +313,7 @@ export const copyLog = async (from: LedgerLog, to: LedgerLog, options: CopyOptio
     if (options.follow) upTo = await whileUnreachable(() => headAfter(from, end, options.quietMs));
     else await whileUnreachable(() => mustBeQuiet(from, end));
   }
-  await whileUnreachable(() => raiseFormat(true));
+  await whileUnreachable(() => to.log.completeCopy());
   return {
     events: source.count(),
     copied: source.count() - (found ?? 0),

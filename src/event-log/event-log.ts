@@ -14,15 +14,6 @@ export interface EventLog {
   software(): Promise<string>;
 
   /**
-   * The current format of the log (`src/domain/formats.ts`), read from the store. A log created by a program without
-   * formats has the first one.
-   */
-  format(): Promise<number>;
-
-  /** Durably raises the format. It is never lowered, not even by concurrent calls. */
-  raiseFormat(to: number): Promise<void>;
-
-  /**
    * Atomically appends all events if the stream is exactly at `expected`, and resolves once they are durable. Repeating
    * an append (same event ids, same `expected`) returns the same result and writes nothing. Always settles within
    * `withinMs`. Faults:
@@ -72,6 +63,9 @@ export interface EventLog {
    * before the call. Always asks the store, never a cache.
    */
   continuity(known?: Head): Promise<Continuity>;
+
+  /** Durably marks the target of a copy as complete. Until then it can only be opened as the target of a copy. */
+  completeCopy(): Promise<void>;
 
   /** Ends all followers, and leaves nothing that keeps the process alive. Idempotent. */
   close(): Promise<void>;
@@ -156,6 +150,28 @@ type LogFaultCode =
 
 export const logFault = (code: LogFaultCode, message: string, more: Record<string, unknown> = {}): Fault =>
   fault(code, message, more);
+
+/** Every log stores this number. */
+export const LOG_FORMAT = 1;
+
+/** A log stores this number instead until the copy into it is complete. */
+export const UNFINISHED_COPY = 0;
+
+/** Every adapter checks this when it opens a log, unless it is opened as the target of a copy. */
+export const mustHaveFormat = (format: number, store: string): void => {
+  if (format === UNFINISHED_COPY)
+    throw fault(
+      'log_incomplete',
+      `The event log in ${store} is a copy that was not completed. Run the same \`tenant-ledger log copy\` again.`,
+      { isFinal: true },
+    );
+  if (format !== LOG_FORMAT)
+    throw fault(
+      'log_of_newer_program',
+      `The event log in ${store} has format ${format}, and this program knows only format ${LOG_FORMAT}.`,
+      { isFinal: true },
+    );
+};
 
 /** Whether it is a time as logs write it. */
 export const isRecordedTime = (text: unknown): boolean => {

@@ -26,11 +26,6 @@ export interface Streams {
   withPrefix(name: string): string;
 }
 
-const TENANT_STREAM = new RegExp(`^(.*)(?:tenant|activity)-${UUID_PATTERN}$`, 's');
-
-/** The prefix that makes this a tenant's stream, or undefined if there is none. */
-export const prefixOf = (stream: string): string | undefined => TENANT_STREAM.exec(stream)?.[1];
-
 export const streamNames = (prefix = ''): Streams => {
   const pattern = new RegExp(`^(tenant|activity)-(${UUID_PATTERN})$`);
 

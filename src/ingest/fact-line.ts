@@ -1,4 +1,4 @@
-import { currentVersion } from '../domain/event-schemas';
+import { currentVersion } from '../domain/upcast';
 import type { Actor } from '../domain/events';
 import { isFactType, type FactEvent, type FactType } from '../domain/facts';
 import { isTraceId } from '../domain/trace-id';
@@ -34,13 +34,6 @@ const isActor = (value: unknown): boolean =>
   (value['type'] === 'application' || value['type'] === 'user') &&
   uuidFrom(value['id']) !== undefined;
 
-const versionFault = (type: FactType, version: unknown): string | undefined => {
-  const newest = currentVersion(type);
-  const isKnown =
-    version === undefined || (Number.isInteger(version) && Number(version) >= 1 && Number(version) <= newest);
-  return isKnown ? undefined : `"version" must be 1 to ${newest} for ${type}`;
-};
-
 /** The first problem of a line, in the order in which one would fix them. */
 const faultOf = (line: unknown): string | undefined => {
   if (!isJsonObject(line)) return 'it must be one JSON object';
@@ -49,8 +42,8 @@ const faultOf = (line: unknown): string | undefined => {
   if (uuidFrom(tenantId) === undefined) return '"tenant_id" must be a UUID';
   if (typeof type !== 'string' || !isFactType(type))
     return `"type" is not a known fact: ${JSON.stringify(type)}`;
-  const wrongVersion = versionFault(type, version);
-  if (wrongVersion !== undefined) return wrongVersion;
+  if (version !== undefined && version !== currentVersion(type))
+    return `"version" must be ${currentVersion(type)} for ${type}`;
   if (actor !== undefined && !isActor(actor))
     return '"actor" must be {"type": "application" or "user", "id": a UUID}';
   if (traceId !== undefined && !(typeof traceId === 'string' && isTraceId(traceId)))

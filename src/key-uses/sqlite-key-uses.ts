@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { BACKGROUND_MS } from '../async/clock';
 import { answerInPlace, type Thread, type ThreadBody } from '../async/thread';
-import { inTransaction, isBusy, migrate, type Database } from '../sqlite/database';
+import { inTransaction, isBusy, type Database } from '../sqlite/database';
 import { disposableFile, disposableWriter } from '../sqlite/disposable-file';
 import { fault, messageOf } from '../fault';
 import { add, type KeyDay, type KeyUses, type Tally } from './key-uses';
@@ -14,19 +14,12 @@ interface ChangedDays {
 
 const THIS_DAY = 'WHERE date = ? AND tenant_id = ? AND key_id = ?';
 
-const prepared = (path: string) => (db: Database) => {
-  migrate(
-    db,
-    [
-      `CREATE TABLE key_uses (
-         tenant_id TEXT NOT NULL, key_id TEXT NOT NULL, used_at TEXT NOT NULL, PRIMARY KEY (tenant_id, key_id)
-       ) WITHOUT ROWID;`,
-    ],
-    `The file of key uses ${path}`,
-  );
-  // Not a migration: programs that do not know this table must still be able to use the file.
+const prepared = (db: Database) => {
   db.exec(
-    `CREATE TABLE IF NOT EXISTS key_days (
+    `CREATE TABLE IF NOT EXISTS key_uses (
+       tenant_id TEXT NOT NULL, key_id TEXT NOT NULL, used_at TEXT NOT NULL, PRIMARY KEY (tenant_id, key_id)
+     ) WITHOUT ROWID;
+     CREATE TABLE IF NOT EXISTS key_days (
        date TEXT NOT NULL, tenant_id TEXT NOT NULL, key_id TEXT NOT NULL, day TEXT NOT NULL,
        PRIMARY KEY (date, tenant_id, key_id)
      ) WITHOUT ROWID`,
@@ -43,7 +36,7 @@ const prepared = (path: string) => (db: Database) => {
   };
 };
 
-type Statements = ReturnType<ReturnType<typeof prepared>>;
+type Statements = ReturnType<typeof prepared>;
 
 const keyOf = ({ date, tenantId, keyId }: KeyDay) => [date, tenantId, keyId] as const;
 
@@ -60,7 +53,7 @@ const apply = (on: Statements, { added = [], removed = [] }: ChangedDays): void 
 
 /** Answers requests to count uses of keys in a file. */
 export const countingUses = (path: string): ThreadBody => {
-  const file = disposableWriter(path, prepared(path));
+  const file = disposableWriter(path, prepared);
   return {
     answer: (requests) =>
       file.use((db, on) =>

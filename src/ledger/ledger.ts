@@ -173,10 +173,9 @@ const repeat = ({ tenant }: Fold, events: readonly Recorded<TenantEvent>[]): Exe
 const REFUSED: ReadonlySet<string | undefined> = new Set<FaultCode>([
   'precondition_failed',
   'idempotency_key_reused',
-  'upgrade_unfinished',
 ]);
 
-/** Refused by a decision, the ledger or the log's format. `execute` refuses only at the head of the stream. */
+/** Refused by a decision or the ledger. `execute` refuses only at the head of the stream. */
 export const isRefused = (error: unknown): boolean => isRefusal(error) || REFUSED.has(codeOf(error));
 
 /** Plans on the cached state. What was refused or repeated there is planned again on the state at `since` or later. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { BACKGROUND_MS, yieldToEventLoop } from '../async/clock';
 import { answerEach, answerInPlace, type Thread, type ThreadBody } from '../async/thread';
-import { isBusy, migrate, type Database } from '../sqlite/database';
+import { isBusy, type Database } from '../sqlite/database';
 import { disposableFile, disposableWriter } from '../sqlite/disposable-file';
 import { FOLD_VERSION } from './fold';
 import { readSnapshot, snapshotText } from './snapshot-text';
@@ -19,12 +19,7 @@ interface SaveSnapshot {
 /** The latest save wins even over a higher revision, which may be from a history that the log no longer has. */
 const SAVE = 'INSERT OR REPLACE INTO tenants VALUES (?, ?, ?, ?)';
 
-/** Programs of the release 0.1.0 check the version of the schema and use the first table, so both stay. */
-const prepared = (path: string) => (db: Database) => {
-  const schema = `CREATE TABLE snapshots (
-    stream TEXT PRIMARY KEY, revision INTEGER NOT NULL, version INTEGER NOT NULL, fold TEXT NOT NULL
-  ) WITHOUT ROWID;`;
-  migrate(db, [schema], `The snapshot file ${path}`);
+const prepared = (db: Database) => {
   db.exec(`CREATE TABLE IF NOT EXISTS tenants (
     stream TEXT PRIMARY KEY, log TEXT NOT NULL, version INTEGER NOT NULL, content BLOB NOT NULL
   )`);
@@ -33,7 +28,7 @@ const prepared = (path: string) => (db: Database) => {
 
 /** Answers requests to save snapshots in a file. */
 export const savingSnapshots = (path: string): ThreadBody => {
-  const file = disposableWriter(path, prepared(path));
+  const file = disposableWriter(path, prepared);
   const save = ({ stream, log, version, content }: SaveSnapshot): void =>
     file.use((_, put) => void put.run(stream, log, version, content));
   return { answer: answerEach(save), isRetried: isBusy, close: file.close };

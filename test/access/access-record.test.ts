@@ -40,18 +40,6 @@ const given = (more: Partial<AccessRecordDependencies> = {}) => {
 };
 
 describe('the record of refused access', () => {
-  it('silently omits what the log holds back during an upgrade', async () => {
-    let appends = 0;
-    const append = async (): Promise<never> => {
-      appends += 1;
-      throw fault('upgrade_unfinished', 'It is held back.');
-    };
-    const { record, warnings } = given({ append });
-    record.refused(refused());
-    await record.close();
-    expect([appends, warnings]).toEqual([1, []]);
-  });
-
   it('counts addresses, but names none if clients are not recorded', async () => {
     const { record, facts } = given({ recordsClients: false });
     const refusal = refused();

@@ -5,7 +5,6 @@ import type { App } from '../../src/app/app';
 import { operatorRequest } from '../../src/app/operator';
 import { createTenant } from '../../src/domain/tenant';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
-import { formatGate } from '../../src/event-log/format-gate';
 import { fault } from '../../src/fault';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
@@ -236,24 +235,6 @@ describe('the record of what keys were used for', () => {
     await process.recordAt('2026-02-01T00:10:00.000Z').sumUp();
     expect(await process.events(tenantId)).toHaveLength(1);
     expect(await pendingIn(process)).toEqual([]);
-  });
-
-  it('waits for the upgrade of the log, but not for longer than 30 days', async () => {
-    const { tenantId, process } = await afterUse(({ used }, tenant) => {
-      for (const day of ['01', '02', '03']) used(tenant, randomUUID(), `2026-01-${day}T12:00:00.000Z`);
-    });
-    let format = 2;
-    const log: EventLog = formatGate({ ...process.app.log, format: async () => format });
-    const early = process.recordAt('2026-02-01T12:00:00.000Z', { log });
-    await early.sumUp();
-    expect((await pendingIn(process)).map(({ date }) => date)).toEqual(['2026-01-02', '2026-01-03']);
-    expect([early.warnings, await process.events(tenantId)]).toEqual([[], []]);
-    format = 3;
-    await process.recordAt('2026-02-01T12:00:00.000Z', { log }).sumUp();
-    expect(dataOf(await process.events(tenantId)).map(({ date }) => date)).toEqual([
-      '2026-01-02',
-      '2026-01-03',
-    ]);
   });
 
   it('of a tenant that cannot be recorded does not hold up the others', async () => {

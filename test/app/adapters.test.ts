@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { openLog, openScratch } from '../../src/app/adapters';
 import { readConfiguration } from '../../src/configuration';
+import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { startStandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
@@ -39,8 +40,9 @@ describe('an event log named by its address', () => {
   it('is the one in a data folder, named in any of three ways', async () => {
     const folder = freshFolder();
     const identities = new Set<string>();
+    await (await sqliteEventLog(folder, streamNames())).close();
     for (const address of [folder, `sqlite:${folder}`, pathToFileURL(folder).href]) {
-      const log = await openLog(address, streamNames(), identities.size === 0 ? 'target' : 'source', quiet);
+      const log = await openLog(address, streamNames(), 'source', quiet);
       identities.add(await log.identity());
       await log.close();
     }

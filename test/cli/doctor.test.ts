@@ -68,9 +68,7 @@ describe('tenant-ledger doctor', () => {
       'versions',
       'event log',
       'streams',
-      'format',
       'indexes',
-      'rebuilds',
       'writing',
     ];
     expect(findings.map(({ check }) => check)).toEqual(

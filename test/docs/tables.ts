@@ -1,7 +1,6 @@
 import { makeMetrics } from '../../src/app/metrics';
 import { settingNames, settings } from '../../src/configuration';
 import { eventSchemas } from '../../src/domain/event-schemas';
-import { FIRST_FORMAT, formats } from '../../src/domain/formats';
 import { specifiedPolicies } from '../../src/limits/policies';
 import { problems, type Problem } from '../../src/problems';
 
@@ -46,27 +45,12 @@ interface Shape {
 
 const events = (): string =>
   table(
-    ['Event', 'Version', 'Since format', 'Data'],
-    Object.entries(eventSchemas).flatMap(([type, versions]) =>
-      versions.map(({ since, schema }, i) => {
-        const { properties, required } = schema as unknown as Shape;
-        const own = Object.keys(properties).filter((name) => name !== 'tenantId');
-        const data = own.map((name) => code(required.includes(name) ? name : `${name}?`));
-        return [code(type), String(i + 1), String(since), data.length === 0 ? 'none' : data.join(', ')];
-      }),
-    ),
-  );
-
-const formatRows = (): string =>
-  table(
-    ['Format', 'Allows', 'Events'],
-    formats.map(({ format, allows }) => {
-      const since = Object.entries(eventSchemas).flatMap(([type, versions]) =>
-        versions.flatMap((version, i) =>
-          version.since === format ? [`${code(type)} version ${i + 1}`] : [],
-        ),
-      );
-      return [String(format), allows, format === FIRST_FORMAT ? 'all others' : since.join(', ')];
+    ['Event', 'Data'],
+    Object.entries(eventSchemas).map(([type, schema]) => {
+      const { properties, required } = schema as unknown as Shape;
+      const own = Object.keys(properties).filter((name) => name !== 'tenantId');
+      const data = own.map((name) => code(required.includes(name) ? name : `${name}?`));
+      return [code(type), data.length === 0 ? 'none' : data.join(', ')];
     }),
   );
 
@@ -115,6 +99,5 @@ export const tables: Readonly<Record<string, readonly { readonly name: string; r
   ],
   'docs/limits.md': [{ name: 'rate limits', text: rateLimits() }],
   'docs/events.md': [{ name: 'events', text: events() }],
-  'docs/upgrades.md': [{ name: 'formats', text: formatRows() }],
   'docs/monitoring/README.md': [{ name: 'metrics', text: metrics() }],
 };

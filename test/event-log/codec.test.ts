@@ -193,7 +193,6 @@ describe('an event to be appended', () => {
     expect(() => encode({ type: 'GapAccepted', data: { ...parked, projections: [] } }, { at })).toThrow(
       /projections must NOT have fewer than 1 items/,
     );
-    expect(() => encode({ type: 'Unknown', data: {} } as never, { at })).toThrow(/does not fit/);
   });
 
   it('may have a name of 200 UTF-16 units, in any combination', () => {
@@ -202,14 +201,6 @@ describe('an event to be appended', () => {
         name,
         settings,
       });
-  });
-
-  it('is encoded in the oldest version that expresses it, for programs that know no newer one', () => {
-    const key = { keyId: tenantId, applicationId: tenantId, digest: 'd'.repeat(64) };
-    const versionOf = (data: typeof key & { readonly name?: string }) =>
-      encode({ type: 'KeyAdded', data }, { at }).metadata;
-    expect(versionOf(key)).toMatchObject({ version: 1 });
-    expect(versionOf({ ...key, name: 'Nightly import' })).toMatchObject({ version: 2 });
   });
 
   it('gets an id and a version, and decodes to the original', () => {

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { copyLog, type Copied, type CopyStep } from '../../src/event-log/copy';
 import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { logFault, type EventLog, type NewEvent } from '../../src/event-log/event-log';
-import { UNFINISHED_COPY } from '../../src/domain/formats';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { anEvent } from '../support/events';
@@ -91,35 +90,6 @@ const withAppend = (place: Place, append: EventLog['append']): Place => ({
 });
 
 describe('a copy of an event log', () => {
-  it('gets the format of the source before any events, even if it was raised since the last copy; when it is created, at the end', async () => {
-    const [from, to] = [await open(), await open()];
-    const calls: string[] = [];
-    let unfinished = false;
-    const target: Place = {
-      ...to,
-      log: {
-        ...to.log,
-        append: async (...append) => {
-          calls.push('append');
-          return to.log.append(...append);
-        },
-        format: () => (unfinished ? Promise.resolve(UNFINISHED_COPY) : to.log.format()),
-        raiseFormat: async (format) => void calls.push(`format ${format}`),
-      },
-    };
-    const source = (format: number): Place => ({ ...from, log: { ...from.log, format: async () => format } });
-    await fill(from, 1);
-    await copy(source(1), target);
-    await fill(from, 1);
-    await copy(source(2), target);
-    expect(calls).toEqual(['format 1', 'append', 'format 2', 'append']);
-    calls.length = 0;
-    unfinished = true;
-    await fill(from, 1);
-    await copy(source(2), target);
-    expect(calls).toEqual(['append', 'format 2']);
-  });
-
   it(seeded('holds the same events in the same order, whatever they are'), async () => {
     const text = fc.string({ unit: 'grapheme', maxLength: 12 });
     const value = fc.jsonValue({ maxDepth: 2 });
@@ -254,10 +224,10 @@ describe('a copy of an event log', () => {
       const [from, to] = [await open(), await open()];
       await fill(from, 3);
       await fill(to, 1);
-      const raiseFormat = jest.spyOn(to.log, 'raiseFormat');
+      const completeCopy = jest.spyOn(to.log, 'completeCopy');
       await expect(copy(from, to)).rejects.toMatchObject({ code: 'copy_differs' });
       expect(rowsOf(to)).toHaveLength(1);
-      expect(raiseFormat).not.toHaveBeenCalled();
+      expect(completeCopy).not.toHaveBeenCalled();
     });
 
     it('if the target continues after the end of the source', async () => {

@@ -3,6 +3,7 @@ import { serversOf } from '../../src/event-log/eventstoredb/connection-string';
 import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
+import { anEvent } from '../support/events';
 import { eventLogContract } from './contract/contract';
 import type { OpenedLog } from './contract/given-log';
 
@@ -18,9 +19,10 @@ beforeAll(async () => {
 afterEach(() => standIn?.log.restore(1));
 afterAll(() => standIn?.stop());
 
-const openAs = async (streams: Streams, made = {}): Promise<OpenedLog> => {
-  const open = () => eventStoreDbEventLog(REAL ?? standIn?.url ?? '', streams, { ...around, ...made });
-  const log = await open();
+const openAs = async (streams: Streams, isCopy = false): Promise<OpenedLog> => {
+  const open = (options = {}) =>
+    eventStoreDbEventLog(REAL ?? standIn?.url ?? '', streams, { ...around, ...options });
+  const log = await open({ isCopy });
   return {
     log,
     streams,
@@ -29,11 +31,21 @@ const openAs = async (streams: Streams, made = {}): Promise<OpenedLog> => {
       await log.close();
       return openAs(streams);
     },
-    beside: open,
+    beside: () => open(),
   };
 };
 
 eventLogContract(
   REAL === undefined ? 'the EventStoreDB stand-in' : `the event store ${serversOf(REAL)}`,
-  (format) => openAs(streamNames(`test-${randomUUID()}.`), format === undefined ? {} : { format }),
+  (purpose) => openAs(streamNames(`test-${randomUUID()}.`), purpose === 'copy'),
 );
+
+it('refuses a log with any other format', async () => {
+  const streams = streamNames(`test-${randomUUID()}.`);
+  const { log, reopen } = await openAs(streams);
+  await log.append(streams.log(), [anEvent({ format: 2 })], 0);
+  await expect(reopen()).rejects.toMatchObject({
+    code: 'log_of_newer_program',
+    message: expect.stringContaining('has format 2, and this program knows only format 1.'),
+  });
+});

@@ -11,7 +11,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { LOG_FORMAT } from '../../src/event-log/event-log';
 import { openAppender } from '../../src/event-log/sqlite/appender';
+import { createLog } from '../../src/event-log/sqlite/log-file';
 import { sqliteEventLog, type Opening } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { messageOf } from '../../src/fault';
@@ -28,33 +30,6 @@ const open = async (folder: string, prefix = '', opening: Opening = 'create') =>
 
 const fileIn = (folder: string): string => join(folder, 'events.db');
 
-const withFile = <T>(folder: string, work: (db: InstanceType<typeof DatabaseSync>) => T): T => {
-  const db = new DatabaseSync(fileIn(folder));
-  try {
-    return work(db);
-  } finally {
-    db.close();
-  }
-};
-
-const keptPrefix = (folder: string): unknown =>
-  withFile(
-    folder,
-    (db) =>
-      (db.prepare(`SELECT value FROM meta WHERE name = 'prefix'`).get() as { value: string } | undefined)
-        ?.value,
-  );
-
-/** A folder as left by an earlier program, whose log does not state its prefix. */
-const earlierLog = async (streams: readonly string[]): Promise<string> => {
-  const folder = freshFolder();
-  const log = await open(folder);
-  for (const stream of streams) await log.append(stream, someEvents(2), 'no_stream');
-  await log.close();
-  withFile(folder, (db) => db.exec(`DELETE FROM meta WHERE name = 'prefix'`));
-  return folder;
-};
-
 describe('the prefix of a SQLite log', () => {
   const opening = ['create', 'write', 'read'] as const;
 
@@ -68,31 +43,9 @@ describe('the prefix of a SQLite log', () => {
     await open(folder, 'one-', how);
   });
 
-  const id = randomUUID();
-  it.each<readonly [string, readonly string[], string, string | undefined]>([
-    ['an empty log', [], 'any-', undefined],
-    ['a log without tenant streams', ['somebody-elses', 'operator'], 'any-', undefined],
-    ['a log with this prefix', [`a.tenant-${id}`], 'a.', 'b.'],
-    ['a log without prefix', ['foreign', `activity-${id}`], '', 'activity-'],
-    ['a log in which another prefix was used later', [`a-tenant-${id}`, `tenant-${id}`], 'a-', ''],
-    ['a log whose prefix ends like a stream', [`tenant-tenant-${id}`], 'tenant-', ''],
-  ])('is adopted by %s of an earlier program, if it fits', async (_, streams, fits, other) => {
-    const folder = await earlierLog(streams);
-    if (other !== undefined) {
-      for (const how of opening)
-        expect(await refusedWith(open(folder, other, how))).toBe('log_of_another_prefix');
-      expect(keptPrefix(folder)).toBeUndefined();
-    }
-    await open(folder, fits, 'read');
-    expect(keptPrefix(folder)).toBeUndefined();
-    await open(folder, fits);
-    expect(keptPrefix(folder)).toBe(fits);
-    expect(await refusedWith(open(folder, `${fits}x`))).toBe('log_of_another_prefix');
-  });
-
-  it('is only one, even if an earlier log is opened with two at once', async () => {
+  it('is only one, even if a log is created with two at once', async () => {
     for (let round = 0; round < 5; round += 1) {
-      const folder = await earlierLog([]);
+      const folder = freshFolder();
       const codes = await Promise.all(
         ['a-', 'b-', 'a-', 'b-'].map((prefix) => refusedWith(open(folder, prefix))),
       );
@@ -103,9 +56,10 @@ describe('the prefix of a SQLite log', () => {
 });
 
 describe('the place of a SQLite log', () => {
-  /** An appender that was killed: everything is in the `-wal` file. */
+  /** An appender that was killed: its event is in the `-wal` file. */
   const killed = (): string => {
     const [folder, from] = [freshFolder(), freshFolder()];
+    createLog(fileIn(from), '', LOG_FORMAT);
     const { appendGroup, close } = openAppender(fileIn(from));
     closeAfterwards(close);
     const events = [{ id: randomUUID(), type: 'X', data: '{}', metadata: '{}' }];
@@ -122,13 +76,11 @@ describe('the place of a SQLite log', () => {
 
   it('is accepted unchanged after a kill', async () => {
     const folder = killed();
-    expect(statSync(fileIn(folder)).size).toBe(4096);
     const log = await open(folder);
     expect(await eventsOf(log.readAll())).toHaveLength(1);
   });
 
   it.each<readonly [string, (folder: string) => void, string]>([
-    ['a log without its -wal', (folder) => rmSync(`${fileIn(folder)}-wal`), 'has no tables'],
     ['a log whose file is missing', (folder) => rmSync(fileIn(folder)), 'is missing, but '],
     [
       'nothing of a log but its -shm',
@@ -148,15 +100,6 @@ describe('the place of a SQLite log', () => {
       'run `tenant-ledger backup restore` again',
     ],
     ['a log that was emptied', (folder) => writeFileSync(fileIn(folder), ''), 'is empty'],
-    [
-      'a -wal of another log',
-      (folder) => {
-        const bytes = readFileSync(`${fileIn(folder)}-wal`);
-        bytes.fill(7, 8, 24);
-        writeFileSync(`${fileIn(folder)}-wal`, bytes);
-      },
-      'has no tables',
-    ],
   ])('is refused, unchanged, if there is %s', async (_, spoil, says) => {
     const folder = killed();
     spoil(folder);

@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { updateApplication } from '../../src/domain/applications';
+import { digestOf, makeKey } from '../../src/ledger/api-key';
 import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';
 import { isNotTheApi } from '../support/described';
-import { ask } from '../support/http';
-import { byOperator, closeLedgers, openLedger } from '../support/ledgers';
+import { ask, type ApiResponse } from '../support/http';
+import { byOperator, closeLedgers, fillStream, makeCustomer, openLedger } from '../support/ledgers';
 import { eventsIn, operatorAt } from '../support/operator';
 import { expectProblem } from '../support/problem';
 import { converse } from '../support/raw';
@@ -23,6 +25,19 @@ const behindFolder = async () => {
   await ledger.execute(byOperator(tenant, updateApplication(application, { name: 'Renamed' })));
   await closeLedgers();
   return { folder, key, stuck: stuckReadModel(folder, 'applications') };
+};
+
+/** A data folder without read models, whose log takes a moment to project. */
+const unprojectedFolder = async () => {
+  const folder = freshFolder();
+  const tenantId = randomUUID();
+  const key = makeKey(tenantId);
+  const as = { tenantId, applicationId: randomUUID(), keyId: randomUUID(), digest: digestOf(key) };
+  const program = await openLedger(folder);
+  await fillStream(program.log, await makeCustomer(program), 10_000);
+  await makeCustomer(program, { permissions: ['tenant:read'], as });
+  await closeLedgers();
+  return { folder, key };
 };
 
 interface StartingBody {
@@ -100,6 +115,24 @@ describe('a server whose read models have not caught up', () => {
     await closed;
     expect(received()).toMatch(/^HTTP\/1.1 503 /);
     stuck.release();
+    expect(await exited).toBe(0);
+  });
+});
+
+describe('a server whose read models are of another version, or absent', () => {
+  it('builds them: until then reads are refused or wait, and never show less than the log', async () => {
+    const { folder, key } = await unprojectedFolder();
+    const [PORT, OPS_PORT] = [await freePort(), await freePort()];
+    const { signal, exited } = startCommand(['serve'], { DATA_DIR: folder, PORT, OPS_PORT });
+    const answers: ApiResponse[] = [];
+    await until(async () => {
+      const answer = await ask(`http://127.0.0.1:${PORT}/tenants/self`, { key }).catch(() => undefined);
+      if (answer !== undefined) answers.push(answer);
+      return answer?.status === 200;
+    }, 30_000);
+    for (const { status } of answers.slice(0, -1)) expect(status).toBe(503);
+    expect(answers.at(-1)?.json.name).toBe('Acme');
+    signal('SIGTERM');
     expect(await exited).toBe(0);
   });
 });

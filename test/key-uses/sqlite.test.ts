@@ -117,19 +117,4 @@ describe('uses of keys in a file', () => {
     expect(db.prepare('SELECT count(*) AS rows FROM key_days').get()).toEqual({ rows: 10 });
     db.close();
   });
-
-  it('leave the file usable for programs that know the last uses only', async () => {
-    const folder = freshFolder();
-    const db = new DatabaseSync(join(folder, 'key-uses.db'));
-    db.exec(`CREATE TABLE key_uses (
-      tenant_id TEXT NOT NULL, key_id TEXT NOT NULL, used_at TEXT NOT NULL, PRIMARY KEY (tenant_id, key_id)
-    ) WITHOUT ROWID; PRAGMA user_version = 1`);
-    const uses = sqliteKeyUses(folder);
-    expect(await uses.days(TENANT, 'a', ['2026-01-01'])).toEqual([]);
-    uses.used(request(TENANT, 'a', time(1)));
-    await uses.close();
-    expect(db.prepare('PRAGMA user_version').get()).toEqual({ user_version: 1 });
-    expect(await sqliteKeyUses(folder).days(TENANT, 'a', ['2026-01-01'])).toHaveLength(1);
-    db.close();
-  });
 });

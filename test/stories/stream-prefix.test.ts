@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from '@photostructure/sqlite';
-import { EXAMPLE, folderOfRelease010 } from '../support/earlier-folder';
+import { freshFolder } from '../support/folders';
+import { TENANT } from '../support/given';
 import { operatorAt } from '../support/operator';
-import { command, startService } from '../support/service';
+import { command, commandProcess } from '../support/service';
 
 /** These tests are about the log in the data folder, wherever the other stories keep theirs. */
 const OWN_LOG = { EVENTSTORE_URL: '' };
@@ -30,22 +30,17 @@ const COMMANDS = [
   'status',
   'tenant list',
   'tenant create --name Another',
-  `tenant show ${EXAMPLE}`,
-  `key list --tenant ${EXAMPLE}`,
+  `tenant show ${TENANT}`,
+  `key list --tenant ${TENANT}`,
   `ingest ${FACTS}`,
   'projections verify',
   'projections rebuild',
 ];
 
 /** Every command refuses with one sentence and changes nothing in the folder. */
-const expectRefused = async (
-  folder: string,
-  wrong: string,
-  right: string,
-  commands = ['serve', 'tenant list'],
-): Promise<void> => {
+const expectRefused = async (folder: string, wrong: string, right: string): Promise<void> => {
   const before = contentsOf(folder);
-  for (const line of commands) {
+  for (const line of COMMANDS) {
     const env = { DATA_DIR: folder, PORT: '0', OPS_PORT: '0', ...OWN_LOG, STREAM_PREFIX: wrong };
     const { code, stdout, stderr } = await command(line.split(' '), env);
     expect({ line, code, stdout }).toEqual({ line, code: 1, stdout: '' });
@@ -56,15 +51,11 @@ const expectRefused = async (
 };
 
 describe('a data folder with a stream prefix', () => {
-  it('written by release 0.1.0 is refused under another, and keeps its own from the first start on', async () => {
-    const folder = folderOfRelease010();
-    await expectRefused(folder, 'other-', '', COMMANDS);
-    const operator = operatorAt(folder, { ...OWN_LOG, STREAM_PREFIX: '' });
-    expect(await operator.json('tenant list')).toHaveLength(3);
-    expect(await (await startService({ ...OWN_LOG, STREAM_PREFIX: '', DATA_DIR: folder })).stop()).toBe(0);
-    const db = new DatabaseSync(join(folder, 'events.db'));
-    expect(db.prepare(`SELECT value FROM meta WHERE name = 'prefix'`).get()).toEqual({ value: '' });
-    db.close();
-    await expectRefused(folder, 'other-', '');
+  it('is refused under another, and works under its own', async () => {
+    const operator = operatorAt(freshFolder(), { ...OWN_LOG, STREAM_PREFIX: 'one-' }, commandProcess);
+    await operator.json('tenant create --name Acme');
+    await expectRefused(operator.folder, 'other-', 'one-');
+    await expectRefused(operator.folder, '', 'one-');
+    expect(await operator.json('tenant list')).toHaveLength(1);
   }, 120_000);
 });

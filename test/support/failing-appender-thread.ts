@@ -10,8 +10,8 @@ export interface FailingAppenderData extends AppenderFile {
   readonly left: Int32Array;
 }
 
-const { path, prefix, how, left } = workerData as FailingAppenderData;
-const appender = openAppender(path, prefix);
+const { path, how, left } = workerData as FailingAppenderData;
+const appender = openAppender(path);
 const { db } = appender;
 const exec = db.exec.bind(db);
 

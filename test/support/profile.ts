@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { openLog } from '../../src/app/adapters';
 import { openApp, type App } from '../../src/app/app';
 import { readConfiguration } from '../../src/configuration';
 import type { EventLog } from '../../src/event-log/event-log';
+import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
+import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';
 import { mongodbUrl } from './mongodb/databases';
 
@@ -38,7 +39,10 @@ export const openAppIn = (folder: string, stores = storesOf(folder)): Promise<Ap
 export const openLogIn = async (
   folder: string,
 ): Promise<{ readonly log: EventLog; readonly streams: Streams }> => {
-  const { EVENTSTORE_URL = folder, STREAM_PREFIX } = storesOf(folder);
+  const { EVENTSTORE_URL, STREAM_PREFIX } = storesOf(folder);
   const streams = streamNames(STREAM_PREFIX);
-  return { log: await openLog(EVENTSTORE_URL, streams, 'target', () => undefined), streams };
+  const log = await (EVENTSTORE_URL === undefined
+    ? sqliteEventLog(folder, streams)
+    : eventStoreDbEventLog(EVENTSTORE_URL, streams, { waitMs: 5_000, onError: () => undefined }));
+  return { log, streams };
 };

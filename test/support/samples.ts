@@ -5,7 +5,7 @@ import type { LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { TENANT } from './given';
 
-/** One frozen event per type and version, which must be readable forever. */
+/** One frozen event per type, which must be readable forever. */
 export interface Sample {
   readonly type: string;
   readonly version: number;
@@ -18,10 +18,8 @@ const FOLDER = join(__dirname, '..', '..', '..', 'test', 'samples');
 
 export const sampleFiles = (): readonly string[] => readdirSync(FOLDER).toSorted();
 
-export const readSample = (file: string): Sample =>
-  JSON.parse(readFileSync(join(FOLDER, file), 'utf8')) as Sample;
-
-export const sampleOf = (type: string, version = 1): Sample => readSample(`${type}.v${version}.json`);
+export const sampleOf = (type: string): Sample =>
+  JSON.parse(readFileSync(join(FOLDER, `${type}.v1.json`), 'utf8')) as Sample;
 
 /** A sample as it would be stored in the tenant's stream. */
 export const loggedSample = ({ type, data, metadata }: Sample, revision = 0): LoggedEvent => ({

@@ -1,7 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { mustBeComplete } from '../../app/app';
 import { mustHoldData } from '../../app/data-folder';
-import { storeOf } from '../../app/log-address';
 import { readConfiguration } from '../../configuration';
 import type { Position } from '../../event-log/event-log';
 import type { LedgerLog } from '../../event-log/ledger-log';
@@ -9,7 +7,7 @@ import { fault } from '../../fault';
 import { withLog } from '../log/arguments';
 import type { Io } from '../io';
 
-/** Opens the configured log read-only. It must be complete. */
+/** Opens the configured log read-only. */
 export const withConfiguredLog = async <T>(
   io: Io,
   work: (ledgerLog: LedgerLog) => Promise<T>,
@@ -17,10 +15,7 @@ export const withConfiguredLog = async <T>(
   const configuration = readConfiguration(io.env);
   // With an event store, nothing is read from the data folder.
   mustHoldData(configuration);
-  return withLog(io, { role: 'source', address: 'configured' }, async (ledgerLog) => {
-    mustBeComplete(await ledgerLog.log.format(), storeOf(configuration));
-    return work(ledgerLog);
-  });
+  return withLog(io, { role: 'source', address: 'configured' }, work);
 };
 
 const POSITION = /^[0-9]{16,20}$/;

@@ -3,7 +3,6 @@ import type { EventFilter } from '../../audit/event-filter';
 import { exportLines } from '../../audit/export';
 import { eventSchemas, operatorEventSchemas } from '../../domain/event-schemas';
 import { looksLikeKey, masked } from '../../domain/key-like';
-import { formatOf } from '../../event-log/codec';
 import type { Head, Position } from '../../event-log/event-log';
 import { logWatch } from '../../event-log/log-watch';
 import type { LedgerLog } from '../../event-log/ledger-log';
@@ -82,18 +81,12 @@ const noticeUnreadable = (io: Io, count: number): void => {
 };
 
 /** Otherwise a key that only read would look unused. */
-const noticeDailySums = async (
-  io: Io,
-  { log }: LedgerLog,
-  { key, tenant, follow }: Options,
-): Promise<void> => {
+const noticeDailySums = (io: Io, { key, tenant, follow }: Options): void => {
   if (key === undefined || follow === true) return;
-  const since = formatOf({ type: 'KeyUsed', metadata: {} });
-  const sums =
-    (await log.format()) < since
-      ? 'Reads with this key are not among these events: they are recorded once the log is upgraded (tenant-ledger log upgrade).'
-      : `Reads with this key are summed up per UTC day (KeyUsed), once the day has ended, and only since the log has format ${since}.`;
-  notice(io, `${sums} Today: tenant-ledger key show ${key} --tenant ${tenant?.[0] ?? 'ID'}`);
+  notice(
+    io,
+    `Reads with this key are summed up per UTC day (KeyUsed), once the day has ended. Today: tenant-ledger key show ${key} --tenant ${tenant?.[0] ?? 'ID'}`,
+  );
 };
 
 /** Observes an export, and may end it. */
@@ -174,7 +167,7 @@ const audit = (io: Io, options: Options): Promise<void> =>
         run(io, ledgerLog, options, head?.position, { line, signal, onRead }),
       );
       noticeUnreadable(io, unreadable);
-      await noticeDailySums(io, ledgerLog, options);
+      noticeDailySums(io, options);
       watched?.lost.throwIfAborted();
       if (signal.aborted) return isOutputLost(signal) ? undefined : noticeEnd(io, options, position);
       if (options.event !== undefined && events === 0)
@@ -189,7 +182,7 @@ const HELP = `
 Events come from the event log itself, in its order, one per line: on a terminal readable, with what each decision changed
 (old → new), elsewhere NDJSON. Conditions combine with AND; --tenant and --type may be given several times.
 --key: events caused with this key, or about it. Reads make no events of their own: what a key was used for, reads
-included, is one event KeyUsed per UTC day, recorded after the day has ended, in logs of format 3 or newer. The first
+included, is one event KeyUsed per UTC day, recorded after the day has ended. The first
 recorded day: audit --type KeyUsed --limit 1. Today: tenant-ledger key show. --since and --until compare the time of recording.
 The last line of NDJSON is a trailer: the conditions, the number of events and the SHA-256 of the lines before it. A file
 can be checked with: head -n -1 FILE | sha256sum, and against the log with tenant-ledger audit check FILE.`;

@@ -41,8 +41,6 @@ interface LogArgument {
   readonly prefix?: string | undefined;
   /** The name of the option for the prefix. */
   readonly option?: string;
-  /** The format of a target that is created. */
-  readonly format?: number;
 }
 
 export interface ArgumentLog extends LedgerLog {
@@ -52,13 +50,13 @@ export interface ArgumentLog extends LedgerLog {
 /** Opens a log for some work and always closes it. */
 export const withLog = async <T>(
   io: Io,
-  { role, option, format, ...argument }: LogArgument,
+  { role, option, ...argument }: LogArgument,
   work: (log: ArgumentLog) => Promise<T>,
 ): Promise<T> => {
   const configuration = readConfiguration(io.env);
   const streams = streamNames(argument.prefix ?? configuration.STREAM_PREFIX);
   const address = addressIn(configuration, argument.address);
-  const opening = openLog(address, streams, role, warn(io), format);
+  const opening = openLog(address, streams, role, warn(io));
   const log = await (option === undefined ? opening : opening.catch(namingOption(option, streams.prefix)));
   try {
     return await work({ address, streams, log });

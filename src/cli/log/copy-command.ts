@@ -1,6 +1,5 @@
 import { Command, Option } from 'commander';
 import { withoutSecrets } from '../../app/log-address';
-import { UNFINISHED_COPY } from '../../domain/formats';
 import { copyLog } from '../../event-log/copy';
 import { jsonOption, wholeNumber, type JsonOption } from '../arguments';
 import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './arguments';
@@ -31,7 +30,7 @@ const withBothLogs = (
   const target = { address: options.to, prefix: options.toPrefix, option: '--to-prefix' };
   ignoreCtrlZ(io);
   return withLog(io, { role: 'source', ...source }, (from) =>
-    withLog(io, { role: 'target', ...target, format: UNFINISHED_COPY }, (to) => work(from, to)),
+    withLog(io, { role: 'target', ...target }, (to) => work(from, to)),
   );
 };
 

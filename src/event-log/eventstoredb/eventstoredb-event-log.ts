@@ -1,10 +1,10 @@
-import { NEWEST_FORMAT } from '../../domain/formats';
 import { messageOf, type Fault } from '../../fault';
 import { whenReachable, type AwaitedStore, type WaitingForStore } from '../../async/reachable-store';
 import {
   APPEND_MS,
   logFault,
   mustBeAppendable,
+  mustHaveFormat,
   type Batch,
   type Continuity,
   type EventLog,
@@ -29,8 +29,8 @@ import { wholeLog, type WholeLog } from './whole-log';
 interface EventStoreOptions extends WaitingForStore {
   /** Thrown if there is no log, instead of creating one. */
   readonly missingFault?: Fault | undefined;
-  /** For a log that is created. */
-  readonly format?: number;
+  /** The log is the target of a copy, which may be unfinished. */
+  readonly isCopy?: boolean;
 }
 
 const eventStoreAt = (servers: string): AwaitedStore => ({
@@ -106,9 +106,13 @@ export const eventStoreDbEventLog = async (
     await connection.close();
   };
 
-  const { missingFault, format = NEWEST_FORMAT } = options;
   const own = ownStream(reader, append, streams.log());
-  const opening = whenReachable(() => own.findOrCreate({ missingFault, format }), store, options);
+  const findLog = async () => {
+    const found = await own.findOrCreate(options);
+    if (options.isCopy !== true) mustHaveFormat(found.format, store.name);
+    return found;
+  };
+  const opening = whenReachable(findLog, store, options);
   const { identity, position } = await opening.catch(async (error: unknown) => {
     await close();
     throw error;
@@ -123,8 +127,6 @@ export const eventStoreDbEventLog = async (
   return {
     identity: async () => identity,
     software: async () => `EventStoreDB ${await connection.serverVersion().catch(orReadFault)}`,
-    format: own.format,
-    raiseFormat: own.raiseFormat,
     append,
     readStream: (stream, after = -1) => reader.forwards(stream, after),
     revisionAt: reader.revisionAt,
@@ -143,6 +145,7 @@ export const eventStoreDbEventLog = async (
     head: log.head,
     distance: distanceIn(log),
     continuity,
+    completeCopy: own.completeCopy,
     close,
   };
 };

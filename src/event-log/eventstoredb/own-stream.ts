@@ -1,18 +1,29 @@
 import { randomUUID } from 'node:crypto';
-import { FIRST_FORMAT, UNFINISHED_COPY } from '../../domain/formats';
 import { codeOf, moreOf, type Fault } from '../../fault';
 import { isJsonObject } from '../../json';
 import { isUuid } from '../../uuid';
-import { logFault, type EventLog, type LoggedEvent, type Position } from '../event-log';
+import {
+  LOG_FORMAT,
+  logFault,
+  UNFINISHED_COPY,
+  type EventLog,
+  type Expected,
+  type LoggedEvent,
+  type NewEvent,
+  type Position,
+} from '../event-log';
 import type { StreamReader } from './stream-reader';
 
-/** The log's own stream: its identity, and its format. */
-
-/** The first event contains the identity. The first process to start writes it, once. */
+/**
+ * The log's own stream. The first event has the identity, and the last one the format: there are two in the target of a
+ * completed copy, else one. The first process to start writes it, once.
+ */
 const TYPE = 'LogMade';
+const COMPLETED = 'LogCopied';
 
-interface Identity {
+interface OwnStream {
   readonly identity: string;
+  readonly format: number;
   /** Everything else in this log comes after this position. */
   readonly position: Position;
 }
@@ -28,84 +39,65 @@ const notOurs = (stream: string): Fault =>
 const isGone = (error: unknown): boolean =>
   codeOf(error) === 'history_missing' || moreOf(error)['isForeign'] === true;
 
-const identityIn = ({ type, revision, data, position }: LoggedEvent): Identity | undefined => {
+const identityIn = ({ type, revision, data }: LoggedEvent): string | undefined => {
   const identity = isJsonObject(data) ? data['identity'] : undefined;
-  const isOurs = type === TYPE && revision === 0 && isUuid(identity);
-  return isOurs ? { identity, position } : undefined;
+  return type === TYPE && revision === 0 && isUuid(identity) ? identity : undefined;
 };
 
+const formatIn = ({ data }: LoggedEvent): number => Number(isJsonObject(data) ? data['format'] : undefined);
+
 /** Undefined if there is no log here. Throws if the stream belongs to another program. */
-const writtenIdentity = async (reader: StreamReader, stream: string): Promise<Identity | undefined> => {
-  for await (const [event] of reader.forwards(stream, -1)) {
-    const found = event === undefined ? undefined : identityIn(event);
-    if (found === undefined) throw notOurs(stream);
-    return found;
-  }
-  return undefined;
+const readOwn = async (reader: StreamReader, stream: string): Promise<OwnStream | undefined> => {
+  let own: OwnStream | undefined;
+  for await (const batch of reader.forwards(stream, -1))
+    for (const event of batch) {
+      const identity = own?.identity ?? identityIn(event);
+      if (identity === undefined) throw notOurs(stream);
+      own = { identity, format: formatIn(event), position: own?.position ?? event.position };
+    }
+  return own;
 };
 
 interface NewLog {
   /** Thrown instead of creating the log. */
   readonly missingFault?: Fault | undefined;
-  readonly format: number;
+  /** The log is the target of a copy. */
+  readonly isCopy?: boolean | undefined;
 }
 
-/** After the identity. Programs without formats read only the identity. */
-const RAISED = 'LogFormatRaised';
-
-const formatIn = ({ data }: LoggedEvent): number => {
-  const format = isJsonObject(data) ? data['format'] : undefined;
-  return Number.isSafeInteger(format) ? Number(format) : FIRST_FORMAT;
-};
-
 export const ownStream = (reader: StreamReader, append: EventLog['append'], stream: string) => {
-  /** There is one event for each time the format was raised. */
-  const readFormat = async () => {
-    let format: number | undefined;
-    let revision = -1;
-    for await (const batch of reader.forwards(stream, -1))
-      for (const event of batch) {
-        format = Math.max(format ?? UNFINISHED_COPY, formatIn(event));
-        revision = event.revision;
-      }
-    return { format: format ?? FIRST_FORMAT, revision };
+  /** If another process wrote the event, that one counts. */
+  const write = async (type: string, data: NewEvent['data'], expected: Expected): Promise<void> => {
+    await append(stream, [{ id: randomUUID(), type, data, metadata: {} }], expected).catch(
+      (error: unknown) => {
+        if (codeOf(error) !== 'stream_changed') throw error;
+      },
+    );
   };
 
   return {
-    findOrCreate: async ({ missingFault, format }: NewLog): Promise<Identity> => {
-      const known = await writtenIdentity(reader, stream);
+    findOrCreate: async ({ missingFault, isCopy = false }: NewLog): Promise<OwnStream> => {
+      const known = await readOwn(reader, stream);
       if (known !== undefined) return known;
       if (missingFault !== undefined) throw missingFault;
-      const event = { id: randomUUID(), type: TYPE, data: { identity: randomUUID(), format }, metadata: {} };
-      await append(stream, [event], 'no_stream').catch((error: unknown) => {
-        if (codeOf(error) !== 'stream_changed') throw error;
-      });
-      const created = await writtenIdentity(reader, stream);
+      const format = isCopy ? UNFINISHED_COPY : LOG_FORMAT;
+      await write(TYPE, { identity: randomUUID(), format }, 'no_stream');
+      const created = await readOwn(reader, stream);
       if (created === undefined) throw logFault('log_unavailable', `Stream ${stream} cannot be read.`);
       return created;
     },
     /** Undefined if the log was deleted or another program's stream is in its place. */
     identity: (): Promise<string | undefined> =>
-      writtenIdentity(reader, stream).then(
+      readOwn(reader, stream).then(
         (found) => found?.identity,
         (error: unknown) => {
           if (!isGone(error)) throw error;
           return undefined;
         },
       ),
-    format: async (): Promise<number> => (await readFormat()).format,
-    raiseFormat: async (to: number): Promise<void> => {
-      for (;;) {
-        const { format, revision } = await readFormat();
-        if (format >= to) return;
-        const event = { id: randomUUID(), type: RAISED, data: { format: to }, metadata: {} };
-        try {
-          return void (await append(stream, [event], revision));
-        } catch (error) {
-          // Another process has raised it in the meantime.
-          if (codeOf(error) !== 'stream_changed') throw error;
-        }
-      }
+    completeCopy: async (): Promise<void> => {
+      if ((await readOwn(reader, stream))?.format === UNFINISHED_COPY)
+        await write(COMPLETED, { format: LOG_FORMAT }, 0);
     },
   };
 };

@@ -88,8 +88,8 @@ const appendIn = (db: Database) => {
   };
 };
 
-export const openAppender = (path: string, prefix = ''): Appender => {
-  const db = openForAppending(path, prefix);
+export const openAppender = (path: string): Appender => {
+  const db = openForAppending(path);
   neverWait(db);
   const isStillThere = stillThere(path);
   const append = appendIn(db);
@@ -127,7 +127,7 @@ const CHECKPOINT_MS = 60_000;
 /** Answers requests to append. It never creates the log: one that has disappeared must not come back empty. */
 export const appending = ({ path, prefix }: AppenderFile): ThreadBody => {
   mustBeOurLog(path, prefix);
-  const appender = openAppender(path, prefix);
+  const appender = openAppender(path);
   let checkpointTimer: NodeJS.Timeout | undefined;
 
   /** If this fails, it is tried again after later requests, and at close. */

@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { FIRST_FORMAT, NEWEST_FORMAT } from '../../domain/formats';
 import { codeOf, fault, type Fault } from '../../fault';
-import { inTransaction, migrate, openForReading, openForWriting, type Database } from '../../sqlite/database';
-import { prefixOf } from '../streams';
+import { openForReading, openForWriting, type Database } from '../../sqlite/database';
 
 /** The file of a log: how it is found and created, and its schema. */
 
@@ -12,22 +10,20 @@ export const LOG_FILE = 'events.db';
 
 export const logPath = (folder: string): string => join(folder, LOG_FILE);
 
-const STREAM_INDEX = 'CREATE UNIQUE INDEX IF NOT EXISTS events_by_stream ON events (stream, revision)';
-
-const schema = [
-  `CREATE TABLE events (
-     position INTEGER PRIMARY KEY,
-     stream TEXT NOT NULL,
-     revision INTEGER NOT NULL,
-     id TEXT NOT NULL,
-     type TEXT NOT NULL,
-     data TEXT NOT NULL,
-     metadata TEXT NOT NULL,
-     recorded_at INTEGER NOT NULL
-   );
-   ${STREAM_INDEX};
-   CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;`,
-];
+/** The index is created again if someone dropped it: everything works without it, only slowly. */
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS events (
+    position INTEGER PRIMARY KEY,
+    stream TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    data TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    recorded_at INTEGER NOT NULL
+  );
+  CREATE UNIQUE INDEX IF NOT EXISTS events_by_stream ON events (stream, revision);
+  CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;`;
 
 const START_OVER =
   'To start with an empty log instead, move its remains and the folder read-models out of the way.';
@@ -62,17 +58,6 @@ export const findLog = (path: string): 'found' | 'absent' => {
 export const logMissing = (path: string): Fault =>
   incomplete(`the folder has read models, but ${path} is missing`, 'Restore it from a backup.');
 
-const mustHaveTables = (db: Database, path: string): void => {
-  const tables = db.prepare(
-    `SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('events', 'meta')`,
-  );
-  if (tables.all().length < 2)
-    throw incomplete(
-      `${path} has no tables; perhaps it was copied without ${path}-wal`,
-      'Restore both files from the same backup.',
-    );
-};
-
 /** What a log stores about itself. */
 export const metaIn = (
   db: Database,
@@ -82,20 +67,9 @@ export const metaIn = (
   (db.prepare(`SELECT value FROM ${file}.meta WHERE name = ?`).get(name) as { value: string } | undefined)
     ?.value;
 
-/** The stored prefix. Earlier programs did not store it, but the first tenant's stream shows it. */
-const prefixIn = (db: Database): string | undefined => {
-  const stored = metaIn(db, 'prefix');
-  if (stored !== undefined) return stored;
-  for (const row of db.prepare('SELECT stream FROM events ORDER BY position').iterate()) {
-    const prefix = prefixOf((row as { stream: string }).stream);
-    if (prefix !== undefined) return prefix;
-  }
-  return undefined;
-};
-
 const mustHavePrefix = (db: Database, path: string, prefix: string): void => {
-  const found = prefixIn(db);
-  if (found === undefined || found === prefix) return;
+  const found = metaIn(db, 'prefix');
+  if (found === prefix) return;
   throw fault(
     'log_of_another_prefix',
     `The streams of the event log ${path} have the prefix "${found}", but STREAM_PREFIX is "${prefix}". ${found === '' ? 'Leave STREAM_PREFIX empty' : `Set STREAM_PREFIX=${found}`}, or name another DATA_DIR.`,
@@ -103,54 +77,34 @@ const mustHavePrefix = (db: Database, path: string, prefix: string): void => {
   );
 };
 
-/** Throws unless this is a complete log with this prefix. Changes nothing, since the connection is read-only. */
-export const mustBeOurLog = (path: string, prefix: string): void => {
+/** Throws unless there is a log with this prefix; returns its format. Changes nothing: the connection is read-only. */
+export const mustBeOurLog = (path: string, prefix: string): number => {
   const db = openForReading(path);
   try {
-    mustHaveTables(db, path);
     mustHavePrefix(db, path, prefix);
+    return Number(metaIn(db, 'format'));
   } finally {
     db.close();
   }
 };
 
-/** A log without a format was created by a program without formats. */
-export const formatIn = (db: Database): number => Number(metaIn(db, 'format') ?? FIRST_FORMAT);
-
-export const raiseFormatIn = (db: Database, to: number): void =>
-  inTransaction(db, () => {
-    if (formatIn(db) < to) db.prepare(`INSERT OR REPLACE INTO meta VALUES ('format', ?)`).run(String(to));
-  });
-
-/** Stores the identity, prefix and format of a new log. */
-const writeIdentity = (db: Database, path: string, prefix: string, format: number): void => {
-  if (metaIn(db, 'identity') !== undefined && metaIn(db, 'prefix') !== undefined)
-    return mustHavePrefix(db, path, prefix);
-  inTransaction(db, () => {
-    mustHavePrefix(db, path, prefix);
-    const put = db.prepare('INSERT OR IGNORE INTO meta VALUES (?, ?)');
-    if (put.run('identity', randomUUID()).changes > 0) put.run('format', String(format));
-    put.run('prefix', prefix);
-  });
-};
-
-/** Creates what is missing. */
-const createTables = (db: Database, path: string): void => {
-  migrate(db, schema, `The event log ${path}`);
-  // In case someone dropped it: everything works without it, only slowly.
-  db.exec(STREAM_INDEX);
-};
-
-/** Opens a log for writing, and creates it in the file if there is none. */
-export const openForAppending = (path: string, prefix: string, format = NEWEST_FORMAT): Database => {
+export const openForAppending = (path: string): Database => {
   const db = openForWriting(path, 'FULL');
   try {
-    createTables(db, path);
-    writeIdentity(db, path, prefix, format);
+    db.exec(SCHEMA);
     return db;
   } catch (error) {
     db.close();
     throw error;
+  }
+};
+
+export const setFormat = (path: string, format: number): void => {
+  const db = openForWriting(path, 'FULL');
+  try {
+    db.prepare(`UPDATE meta SET value = ? WHERE name = 'format'`).run(String(format));
+  } finally {
+    db.close();
   }
 };
 
@@ -192,8 +146,12 @@ export const putFile = (path: string, write: (temporary: string) => void): void 
  * name, its connections would keep using that name's `-shm` file, while other processes would not.
  */
 const writeEmptyLog = (path: string, prefix: string, format: number): void => {
-  const db = openForAppending(':memory:', prefix, format);
+  const db = openForAppending(':memory:');
   try {
+    const put = db.prepare('INSERT INTO meta VALUES (?, ?)');
+    put.run('identity', randomUUID());
+    put.run('format', String(format));
+    put.run('prefix', prefix);
     db.prepare('VACUUM INTO ?').run(path);
   } finally {
     db.close();

@@ -1,20 +1,16 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { NEWEST_FORMAT } from '../../domain/formats';
 import { codeOf, fault, messageOf } from '../../fault';
-import {
-  dataVersion,
-  openForReading,
-  openForWriting,
-  sqliteVersion,
-  type Database,
-} from '../../sqlite/database';
+import { dataVersion, openForReading, sqliteVersion, type Database } from '../../sqlite/database';
 import { yieldToEventLoop } from '../../async/clock';
 import { answerInPlace, type Thread } from '../../async/thread';
 import {
   APPEND_MS,
+  LOG_FORMAT,
   logFault,
   mustBeAppendable,
+  mustHaveFormat,
+  UNFINISHED_COPY,
   type Appended,
   type EventLog,
   type Head,
@@ -24,14 +20,13 @@ import { appendWithRetry } from '../append-with-retry';
 import type { Streams } from '../streams';
 import { appending, READY, type AppenderFile, type AppendRequest } from './appender';
 import {
+  createLog,
   findLog,
-  formatIn,
+  mustBeOurLog,
   logMissing,
   logPath,
-  createLog,
   metaIn,
-  mustBeOurLog,
-  raiseFormatIn,
+  setFormat,
   stillThere,
 } from './log-file';
 import { eventReader, positionOf, readOrFault, rowIdOf } from './reader';
@@ -53,19 +48,21 @@ const serialised = (event: NewEvent) => ({
 
 /**
  * `read`: nothing is opened for writing until the first append, and the log must exist. `write`: the log must exist.
- * `create`: the log is created if there is none.
+ * `create`: the log is created if there is none. `copy`: the same for the target of a copy, which may be unfinished.
  */
-export type Opening = 'read' | 'write' | 'create';
+export type Opening = 'read' | 'write' | 'create' | 'copy';
 
 interface SqliteOptions {
   readonly opening?: Opening;
-  /** For a log that is created. */
-  readonly format?: number;
   /** What writes to the file. By default this thread does, with the first append. */
   readonly appender?: (file: AppenderFile) => Thread;
 }
 
-const ownCodes: ReadonlySet<string | undefined> = new Set(['log_incomplete', 'log_of_another_prefix']);
+const ownCodes: ReadonlySet<string | undefined> = new Set([
+  'log_incomplete',
+  'log_of_another_prefix',
+  'log_of_newer_program',
+]);
 
 const notOpened = (path: string, error: unknown): unknown =>
   ownCodes.has(codeOf(error))
@@ -73,13 +70,15 @@ const notOpened = (path: string, error: unknown): unknown =>
     : logFault('log_unavailable', `The event log ${path} cannot be opened: ${messageOf(error)}`);
 
 /** Checks what exists before anything is written. */
-const ensureLog = (path: string, prefix: string, opening: Opening, format: number): void => {
+const ensureLog = (path: string, prefix: string, opening: Opening): void => {
+  const isCopy = opening === 'copy';
   if (findLog(path) === 'absent') {
-    if (opening !== 'create') throw logMissing(path);
+    if (opening !== 'create' && !isCopy) throw logMissing(path);
     mkdirSync(dirname(path), { recursive: true });
-    createLog(path, prefix, format);
+    createLog(path, prefix, isCopy ? UNFINISHED_COPY : LOG_FORMAT);
   }
-  mustBeOurLog(path, prefix);
+  const format = mustBeOurLog(path, prefix);
+  if (!isCopy) mustHaveFormat(format, path);
 };
 
 /** Yields before each append: who appends in a loop must not keep timers and signals waiting. */
@@ -106,15 +105,11 @@ const attempting =
       throw logFault('log_unavailable', `The append failed: ${messageOf(error)}`);
     });
 
-/** Rare and by the operator, so on this thread. */
-const raiseFormat = (path: string, to: number): void => {
-  const db = openForWriting(path, 'FULL');
+const completeCopy = async (path: string): Promise<void> => {
   try {
-    raiseFormatIn(db, to);
+    setFormat(path, LOG_FORMAT);
   } catch (error) {
-    throw logFault('log_unavailable', `The event log ${path} could not be written to: ${messageOf(error)}`);
-  } finally {
-    db.close();
+    throw logFault('log_unavailable', `The event log ${path} cannot be written: ${messageOf(error)}`);
   }
 };
 
@@ -133,8 +128,6 @@ const logQueries = (db: Database, path: string) => {
   return {
     identity: async () => readOrFault(identity) ?? '',
     software: async () => `SQLite ${sqliteVersion(db)}`,
-    format: async () => readOrFault(() => formatIn(db)),
-    raiseFormat: async (to) => raiseFormat(path, to),
     head: async () => readOrFault(head),
     continuity: async (known) =>
       readOrFault(() => {
@@ -152,13 +145,13 @@ const logQueries = (db: Database, path: string) => {
 export const sqliteEventLog = async (
   folder: string,
   streams: Streams,
-  { opening = 'create', format = NEWEST_FORMAT, appender: appenderOf = appendingHere }: SqliteOptions = {},
+  { opening = 'create', appender: appenderOf = appendingHere }: SqliteOptions = {},
 ): Promise<EventLog> => {
   const path = logPath(folder);
   const { prefix } = streams;
   const appender = appenderOf({ path, prefix });
   try {
-    ensureLog(path, prefix, opening, format);
+    ensureLog(path, prefix, opening);
     if (opening !== 'read') await appender.call(READY, OPEN_MS);
   } catch (error) {
     await appender.close();
@@ -181,6 +174,7 @@ export const sqliteEventLog = async (
     readTenant: (tenantId, from = {}) =>
       read.merged([streams.tenant(tenantId), streams.activity(tenantId)], from),
     readAll: (from = {}) => read.all(from),
+    completeCopy: () => completeCopy(path),
     distance: async (after, upTo) => Math.max(0, rowIdOf(upTo) - rowIdOf(after)),
     close: async () => {
       changes.close();

@@ -34,7 +34,6 @@ const PERMANENT: ReadonlySet<HttpProblemCode> = new Set([
   'tenant_unreadable',
   'application_type_fixed',
   'quota_exceeded',
-  'upgrade_unfinished',
 ]);
 
 export const problemHeaders = (code: HttpProblemCode): Readonly<Record<string, string>> => {

@@ -2,7 +2,7 @@ import { appendContract } from './append';
 import { closingContract } from './closing';
 import { contentContract } from './content';
 import { continuityContract } from './continuity';
-import { formatContract } from './format';
+import { copyTargetContract } from './copy-target';
 import { givenLog, type Open } from './given-log';
 import { headContract } from './head';
 import { readAllContract } from './read-all';
@@ -16,6 +16,8 @@ import { repeatedAppendContract } from './repeated-append';
 export const eventLogContract = (name: string, open: Open): void => {
   describe(`the event log on ${name}`, () => {
     const given = givenLog(open);
+    it('names the software that stores it', async () =>
+      expect(await given.log.software()).toMatch(/^(SQLite|EventStoreDB) \S/));
     appendContract(given);
     repeatedAppendContract(given);
     contentContract(given);
@@ -24,7 +26,7 @@ export const eventLogContract = (name: string, open: Open): void => {
     readAllContract(given);
     headContract(given);
     continuityContract(given);
-    formatContract(given);
+    copyTargetContract(given);
     closingContract(given);
   });
 };

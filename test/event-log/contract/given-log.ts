@@ -16,8 +16,8 @@ export interface OpenedLog {
   beside(): Promise<EventLog>;
 }
 
-/** A fresh log, created in a format. */
-export type Open = (format?: number) => Promise<OpenedLog>;
+/** A fresh log; with `copy`, one that was opened as the target of a copy. */
+export type Open = (purpose?: 'copy') => Promise<OpenedLog>;
 
 /** A fresh log for each test. */
 export interface GivenLog {
@@ -67,7 +67,7 @@ export const givenLog = (open: Open): GivenLog => {
       opened.delete(current.log);
       current = keep(await current.reopen());
     },
-    openOne: async (format) => keep(await open(format)),
+    openOne: async (purpose) => keep(await open(purpose)),
     close,
   };
 };
