@@ -171,17 +171,14 @@ describe('a start that fails', () => {
     expectOneSentence(await start(env), 'address not available 192.0.2.1');
   });
 
-  it('says that DATA_DIR is where no folder can be created', async () => {
-    if (process.platform !== 'linux') return;
-    expectOneSentence(await start({ DATA_DIR: '/proc/foo' }), 'DATA_DIR=/proc/foo is in a place where no');
-    expectOneSentence(await start({ DATA_DIR: '/proc/foo/bar' }), 'DATA_DIR=/proc/foo/bar is in a place');
-  });
-
   it('says that DATA_DIR is a file, or in one', async () => {
     const file = join(freshFolder(), 'file');
     writeFileSync(file, '');
-    expectOneSentence(await start({ DATA_DIR: file }), `DATA_DIR=${file} is a file`);
-    expectOneSentence(await start({ DATA_DIR: join(file, 'in') }), `DATA_DIR=${file}/in is inside a file`);
+    expectOneSentence(await start({ DATA_DIR: file }), `The folder ${file} cannot be used: EEXIST`);
+    expectOneSentence(
+      await start({ DATA_DIR: join(file, 'in') }),
+      `The folder ${file}/in cannot be used: ENOTDIR`,
+    );
     const folder = freshFolder();
     writeFileSync(join(folder, 'read-models'), '');
     expectOneSentence(await start({ DATA_DIR: folder }), 'read-models');
@@ -228,9 +225,7 @@ describe('a start that fails', () => {
       const folder = join(disk, 'data');
       await operatorAt(folder, {}, commandProcess).json('tenant create --name A');
       makeReadOnly(disk);
-      expectOneSentence(await start({ DATA_DIR: folder }), `DATA_DIR=${folder} is on a read-only disk`);
-      const fresh = join(disk, 'new', 'data');
-      expectOneSentence(await start({ DATA_DIR: fresh }), `DATA_DIR=${fresh} is on a read-only disk`);
+      expectOneSentence(await start({ DATA_DIR: folder }), `The folder ${folder} cannot be used: EROFS`);
       expectOneSentence(await operatorAt(folder).run('tenant list'), 'read-only');
     }),
   );

@@ -164,10 +164,6 @@ export const openLogForReading = async (
   return { log, streams, close: log.close };
 };
 
-/** Read models in files need no entry of their own: the embedded log uses the same SQLite. */
-export const softwareOf = async ({ log, mongo }: Stores): Promise<readonly string[]> =>
-  Promise.all([log.software(), ...(mongo === undefined ? [] : [mongo.software()])]);
-
 /** Stores that only the main thread opens: snapshots, which are a local cache, and uses of keys. */
 export const openMainThreadStores = async (
   { DATA_DIR }: Configuration,
@@ -242,8 +238,8 @@ export const openLog = async (
       'log_not_found',
       `${withoutSecrets(address)} is not the address of an event log. Name a data folder by its path or as sqlite:PATH, or an event store as esdb://HOST:PORT.`,
     );
-  if (role === 'source') mustBeReadable(folder, `The folder ${folder}`);
-  if (role === 'target') mustBeUsable(folder, `The folder ${folder}`);
+  if (role === 'source') mustBeReadable(folder);
+  if (role === 'target') mustBeUsable(folder);
   else if (!existsSync(logPath(folder)))
     throw fault('log_not_found', `There is no event log in the folder ${folder}.`);
   return sqliteEventLog(folder, streams, { opening: role === 'source' ? 'read' : 'copy' });

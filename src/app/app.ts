@@ -21,7 +21,6 @@ import {
   openServing,
   openStores,
   probeLog,
-  softwareOf,
   type Report,
   type Serving,
 } from './adapters';
@@ -37,8 +36,6 @@ export interface App {
   readonly watch: LogWatch;
   /** Where the log is stored, without secrets. */
   readonly store: string;
-  /** The names and versions of the databases in use. */
-  software(): Promise<readonly string[]>;
   readonly ledger: Ledger;
   readonly projecting: Projecting;
   readonly streams: Streams;
@@ -106,7 +103,6 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
       log: appending,
       watch,
       store: storeOf(configuration),
-      software: () => softwareOf(stores),
       access,
       keyUses,
       ledger: ledger({ log: appending, folds, streams, keys }),

@@ -63,7 +63,7 @@ export const createBackup = (
 ): BackedUp => {
   const source = embeddedFolder(configuration);
   mustBeReadable(source);
-  mustBeUsable(folder, `The folder ${folder}`);
+  mustBeUsable(folder);
   const created = createSqliteBackup(source, folder, onProgress);
   markBackup(source);
   return created;

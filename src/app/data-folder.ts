@@ -7,101 +7,42 @@ import {
   readdirSync,
   readFileSync,
   statfsSync,
-  statSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Configuration } from '../configuration';
-import { findLog, LOG_FILE, logPath, putFile } from '../event-log/sqlite/log-file';
+import { findLog, logPath, putFile } from '../event-log/sqlite/log-file';
 import { codeOf, fault, messageOf, type Fault } from '../fault';
 import { storeOf } from './log-address';
 
-const unusable = (named: string, why: string, remedy = 'Choose another folder.'): Fault =>
-  fault('data_dir_unusable', `${named} ${why}. ${remedy}`);
+const unusable = (folder: string, why: string): Fault =>
+  fault('data_dir_unusable', `The folder ${folder} cannot be used: ${why}.`);
 
-const nameOf = (uid: number): string => {
+/** Creates the folder if it is missing, private to its owner. */
+export const mustBeUsable = (folder: string): void => {
   try {
-    const line = new RegExp(`^([^:]+):[^:]*:${uid}:`, 'm').exec(readFileSync('/etc/passwd', 'utf8'));
-    return line?.[1] ?? `with the id ${uid}`;
-  } catch {
-    return `with the id ${uid}`;
-  }
-};
-
-/** Undefined: there is no such folder, or it is this user's own. */
-const otherOwner = (folder: string): string | undefined => {
-  const { uid } = statSync(folder, { throwIfNoEntry: false }) ?? {};
-  return uid === undefined || uid === process.getuid?.() ? undefined : nameOf(uid);
-};
-
-/** What to do if this user may not write a folder. */
-const asItsOwner = (folder: string): string | undefined => {
-  const owner = otherOwner(folder);
-  return owner === undefined
-    ? undefined
-    : `It belongs to the user ${owner}: run this as its owner, or choose another folder.`;
-};
-
-const asConfigured = (folder: string): string => `DATA_DIR=${folder}`;
-
-const FULL = 'is on a full disk';
-const MAKE_ROOM = 'Free some space, or use a larger disk.';
-
-const whyUnusable: Readonly<Record<string, string>> = {
-  EEXIST: 'is a file, not a folder',
-  ENOTDIR: 'is inside a file, not in a folder',
-  ENOENT: 'is in a place where no folder can be made',
-  EROFS: 'is on a read-only disk',
-  ENOSPC: FULL,
-  EACCES: 'cannot be written by this user',
-  EPERM: 'cannot be written by this user',
-};
-
-const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-
-/** Private to the owner. Another process may create it at the same time. */
-const makeFolder = (path: string): void => {
-  try {
-    mkdirSync(path, { mode: 0o700 });
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    accessSync(folder, constants.W_OK);
   } catch (error) {
-    if (!isFolder(path)) throw error;
+    throw unusable(folder, messageOf(error));
   }
 };
 
-/** One level at a time: in some places, such as /proc, Node's recursive mkdir never returns. */
-const makeFolders = (path: string): void => {
-  if (existsSync(path)) return accessSync(path, constants.W_OK);
-  makeFolders(dirname(path));
-  makeFolder(path);
-};
-
-export const mustBeUsable = (folder: string, named = asConfigured(folder)): void => {
+/** Data that this user may not read must not look like none. */
+export const mustBeReadable = (folder: string): void => {
   try {
-    makeFolders(folder);
-    makeFolder(folder);
+    accessSync(folder, constants.R_OK | constants.X_OK);
+    accessSync(logPath(folder), constants.R_OK);
   } catch (error) {
-    const code = codeOf(error) ?? '';
-    const isForbidden = code === 'EACCES' || code === 'EPERM';
-    const remedy = isForbidden ? asItsOwner(folder) : code === 'ENOSPC' ? MAKE_ROOM : undefined;
-    throw unusable(named, whyUnusable[code] ?? `cannot be made (${messageOf(error)})`, remedy);
+    if (codeOf(error) === 'EACCES') throw unusable(folder, messageOf(error));
   }
-};
-
-/** Throws if there is data that this user may not read: to look for it would find nothing. */
-export const mustBeReadable = (folder: string, named = asConfigured(folder)): void => {
-  for (const path of [folder, logPath(folder)])
-    try {
-      accessSync(path, path === folder ? constants.R_OK | constants.X_OK : constants.R_OK);
-    } catch (error) {
-      if (codeOf(error) === 'EACCES') throw unusable(named, 'cannot be read by this user', asItsOwner(path));
-    }
 };
 
 export const readModelsIn = (folder: string): string => join(folder, 'read-models');
 
 /** Read models are created after the log, so their files prove that there was one. */
 export const holdsReadModelFiles = (folder: string): boolean =>
-  isFolder(readModelsIn(folder)) && readdirSync(readModelsIn(folder)).some((file) => file.endsWith('.db'));
+  existsSync(readModelsIn(folder)) && readdirSync(readModelsIn(folder)).some((file) => file.endsWith('.db'));
 
 /** Final, since waiting does not help. */
 const notFound = (where: string): Fault =>
@@ -138,21 +79,7 @@ const MIN_FREE_BYTES = 1_048_576;
 export const mustHaveRoom = (folder: string, error?: unknown): void => {
   const { bavail, bsize } = statfsSync(folder);
   if (bavail * bsize >= MIN_FREE_BYTES) return;
-  const what = error === undefined ? '' : ` (${messageOf(error).replace(/\.$/, '')})`;
-  throw unusable(asConfigured(folder), `${FULL}${what}`, MAKE_ROOM);
-};
-
-const isOpenToOthers = (path: string): boolean =>
-  ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0;
-
-/** A warning if other users can read existing data: its permissions are not changed. Undefined: it is private. */
-export const openToOthers = (folder: string): string | undefined => {
-  const path = resolve(folder);
-  const exposed = [LOG_FILE, 'secret', 'key-uses.db', 'snapshots.db', 'read-models'].filter((name) =>
-    isOpenToOthers(join(path, name)),
-  );
-  if (process.platform === 'win32' || !isOpenToOthers(path) || exposed.length === 0) return undefined;
-  return `Other users of this machine may read data in ${path} (${exposed.join(', ')}). Make it private with: chmod -R go= ${path}`;
+  throw unusable(folder, `its disk is full${error === undefined ? '' : ` (${messageOf(error)})`}`);
 };
 
 /** Also the minimum length of `SECRET`. */

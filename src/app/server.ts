@@ -22,7 +22,6 @@ import { programVersion } from '../version';
 import type { Serving } from './adapters';
 import { openApp, type App } from './app';
 import { backupAgeSeconds } from './backups';
-import { openToOthers } from './data-folder';
 import { firstKey } from './demo';
 import { buildMissing } from './first-builds';
 import { readModelStoreOf, storeOf } from './log-address';
@@ -203,8 +202,6 @@ const openAppOf = async (server: Running): Promise<App> => {
   });
   await compiling;
   server.app = app;
-  const exposed = openToOthers(configuration.DATA_DIR);
-  if (exposed !== undefined) logger.warn(exposed);
   return app;
 };
 

@@ -10,9 +10,6 @@ export interface EventLog {
   /** A random UUID written when the log was created. A copy of the log has its own. */
   identity(): Promise<string>;
 
-  /** The name and version of the store, for people. */
-  software(): Promise<string>;
-
   /**
    * Atomically appends all events if the stream is exactly at `expected`, and resolves once they are durable. Repeating
    * an append (same event ids, same `expected`) returns the same result and writes nothing. Always settles within

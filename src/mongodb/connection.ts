@@ -10,8 +10,6 @@ export interface MongoConnection {
   readonly db: Db;
   /** The servers and the database, without credentials. */
   readonly place: string;
-  /** The name and version of the server, for people. */
-  software(): Promise<string>;
   /** Turns errors of the driver into faults of the port, and passes on everything else. */
   run<T>(work: Promise<T>): Promise<T>;
   close(): Promise<void>;
@@ -155,6 +153,5 @@ export const mongoConnection = async (url: string, waiting: WaitingForStore): Pr
     work.catch((error: unknown) => {
       throw unavailable(error, place);
     });
-  const software = async () => `MongoDB ${String((await run(db.command({ buildInfo: 1 }))).version)}`;
-  return { db, place, software, run, close };
+  return { db, place, run, close };
 };

@@ -151,9 +151,6 @@ export const migrate = (db: Database, steps: readonly string[], what: string): v
   });
 };
 
-export const sqliteVersion = (db: Database): string =>
-  (db.prepare('SELECT sqlite_version() AS version').get() as { version: string }).version;
-
 export const dataVersion = (db: Database): (() => number) => {
   const statement = db.prepare('PRAGMA data_version');
   statement.setReturnArrays(true);

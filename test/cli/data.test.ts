@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { projections } from '../../projections/projections';
@@ -10,7 +10,7 @@ import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
 import { EMBEDDED, storesOf } from '../support/profile';
 import { eventsIn, operatorAt } from '../support/operator';
-import { commandProcess, loggedBy, serviceProcess, startService } from '../support/service';
+import { commandProcess, serviceProcess } from '../support/service';
 
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 
@@ -130,26 +130,10 @@ describe('new data', () => {
   it('is private, whatever the umask is', async () => {
     const folder = join(freshFolder(), 'a', 'data');
     const service = await serviceProcess({ DATA_DIR: folder });
-    await commandProcess(['projections', 'rebuild', '--all'], { DATA_DIR: folder });
+    await commandProcess(['projections', 'rebuild'], { DATA_DIR: folder });
     expect(new Set(modesIn(folder))).toEqual(new Set(['700', '600']));
     await service.stop();
-    expect(service.stderr()).not.toContain('Other users');
     expect(statSync(join(folder, '..')).mode & 0o777).toBe(0o700);
-  });
-
-  it('that others may read is reported with a warning in one line, and left unchanged', async () => {
-    const folder = freshFolder();
-    await operatorAt(folder).json('tenant create --name A');
-    chmodSync(folder, 0o755);
-    chmodSync(join(folder, 'events.db'), 0o644);
-    const service = await startService({ DATA_DIR: folder });
-    await service.stop();
-    const [warning, ...more] = loggedBy(service, 'Other users');
-    expect(more).toEqual([]);
-    for (const text of [folder, 'events.db', 'chmod']) expect(JSON.stringify(warning)).toContain(text);
-    expect([folder, join(folder, 'events.db')].map((path) => statSync(path).mode & 0o777)).toEqual([
-      0o755, 0o644,
-    ]);
   });
 });
 

@@ -121,9 +121,7 @@ describe('a damaged read model', () => {
       const operator = operatorAt(service.folder, EMBEDDED, commandProcess);
       if (how === 'cut off in the middle') {
         const [problems, status] = await Promise.all([problemsOf(service.folder), operator.run('status')]);
-        expect(problems).toEqual([
-          { check: 'read models', status: 'problem', finding: expect.stringContaining(COMMAND) },
-        ]);
+        expect(problems).toMatchObject([{ check: 'read models', finding: expect.stringContaining(COMMAND) }]);
         expect([status.code, status.stdout]).toEqual([1, expect.stringContaining(file)]);
       }
       const rebuilt = await operator.run('projections rebuild');

@@ -90,16 +90,15 @@ describe('a connection to MongoDB', () => {
     expect((error as Error).message).not.toContain(PASSWORD);
   });
 
-  it('uses the primary and majority concern, whatever the address says, and reports what it is', async () => {
-    const port = await begin(() => ({ ...HELLO, version: '8.0.4' }));
-    const { db, place, software, close } = await open(
+  it('uses the primary and majority concern, whatever the address says', async () => {
+    const port = await begin(() => HELLO);
+    const { db, place, close } = await open(
       `mongodb://127.0.0.1:${port}/ledger?w=1&journal=false&wtimeoutMS=5&readPreference=secondary&readConcernLevel=local`,
     );
     expect(db.readConcern?.level).toBe('majority');
     expect(db.writeConcern).toMatchObject({ w: 'majority', journal: true, wtimeoutMS: 0 });
     expect(db.readPreference?.mode).toBe('primary');
     expect([db.databaseName, place]).toEqual(['ledger', `127.0.0.1:${port}/ledger`]);
-    expect(await software()).toBe('MongoDB 8.0.4');
     await close();
   });
 
@@ -150,7 +149,7 @@ describe('a connection to MongoDB', () => {
         /^MongoDB at 127\.0\.0\.1:1\/ledger could not be reached within 2 s\. Start it, or correct MONGODB_URL\. .*ECONNREFUSED/,
       ),
     });
-    expect(reports).toEqual(['Waiting for MongoDB at 127.0.0.1:1/ledger, 2 s at most.']);
+    expect(reports).toEqual(['Waiting for MongoDB at 127.0.0.1:1/ledger.']);
   });
 
   it('waits for a server that starts later', async () => {

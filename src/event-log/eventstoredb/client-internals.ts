@@ -4,7 +4,6 @@ import type { CallOptions, Metadata } from '@grpc/grpc-js';
 
 /** Protected members of the package's client. A subclass could use them, but the package cannot create one from a URL. */
 interface Internals {
-  readonly capabilities: Promise<{ readonly serverVersion: string }>;
   createChannel: () => Promise<{ close(): void }>;
   handleError: (client: StreamsClient, error: Error) => Promise<void>;
   getGRPCClient(kind: typeof StreamsClient, what: string): Promise<StreamsClient>;

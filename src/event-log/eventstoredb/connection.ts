@@ -7,7 +7,6 @@ import { unparsable, withDefaults } from './connection-string';
 /** The client of this process, replaced when it seems broken. */
 export interface Connection {
   client(): EventStoreDBClient;
-  serverVersion(): Promise<string>;
   /** The same client with its append stream. */
   current(): { readonly client: EventStoreDBClient; readonly appends: AppendStream };
   /** Replaces a client that did not answer. Its calls in progress may still finish for a while. */
@@ -114,7 +113,6 @@ export const connectTo = (given: string): Connection => {
 
   return {
     client: () => current.client,
-    serverVersion: async () => (await internalsOf(current.client).capabilities).serverVersion,
     current: () => current,
     renew: (broken) => {
       const now = monotonicMs();

@@ -14,7 +14,7 @@ import {
 } from '../event-log';
 import { appendWithRetry } from '../append-with-retry';
 import type { Streams } from '../streams';
-import { isFinal, readFault } from './errors';
+import { isFinal } from './errors';
 import { appending } from './append';
 import { connectTo, type Connection } from './connection';
 import { serversOf } from './connection-string';
@@ -85,10 +85,6 @@ const appendThrough =
     return appended;
   };
 
-const orReadFault = (error: unknown): never => {
-  throw readFault(error);
-};
-
 /** The event log on EventStoreDB or KurrentDB: our streams on a server that other programs may share. */
 export const eventStoreDbEventLog = async (
   url: string,
@@ -126,7 +122,6 @@ export const eventStoreDbEventLog = async (
 
   return {
     identity: async () => identity,
-    software: async () => `EventStoreDB ${await connection.serverVersion().catch(orReadFault)}`,
     append,
     readStream: (stream, after = -1) => reader.forwards(stream, after),
     revisionAt: reader.revisionAt,

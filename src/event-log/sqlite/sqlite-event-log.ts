@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { codeOf, fault, messageOf } from '../../fault';
-import { dataVersion, openForReading, sqliteVersion, type Database } from '../../sqlite/database';
+import { dataVersion, openForReading, type Database } from '../../sqlite/database';
 import { yieldToEventLoop } from '../../async/clock';
 import { answerInPlace, type Thread } from '../../async/thread';
 import {
@@ -127,7 +127,6 @@ const logQueries = (db: Database, path: string) => {
 
   return {
     identity: async () => readOrFault(identity) ?? '',
-    software: async () => `SQLite ${sqliteVersion(db)}`,
     head: async () => readOrFault(head),
     continuity: async (known) =>
       readOrFault(() => {

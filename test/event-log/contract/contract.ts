@@ -16,8 +16,6 @@ import { repeatedAppendContract } from './repeated-append';
 export const eventLogContract = (name: string, open: Open): void => {
   describe(`the event log on ${name}`, () => {
     const given = givenLog(open);
-    it('names the software that stores it', async () =>
-      expect(await given.log.software()).toMatch(/^(SQLite|EventStoreDB) \S/));
     appendContract(given);
     repeatedAppendContract(given);
     contentContract(given);
