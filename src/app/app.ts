@@ -54,11 +54,6 @@ export interface App {
   close(): Promise<void>;
 }
 
-const unchanged = (log: EventLog): EventLog => log;
-
-/** All that happens around an append, from the outside in. */
-const appendsOf = (watch: LogWatch, { measured = unchanged }: AppOptions): EventLog => measured(watch.log);
-
 const openParts = (configuration: Configuration, report: Report, options: AppOptions): Promise<App> =>
   openAll(async (closeLater) => {
     const { writing, createsData = true, times = TIMES, onLost = () => undefined } = options;
@@ -84,7 +79,7 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
       probe: () => probeLog(configuration, stores),
     });
     closeLater({ close: async () => watch.stop() });
-    const appending = appendsOf(watch, options);
+    const appending = options.measured?.(watch.log) ?? watch.log;
     const append = (tenantId: string, events: readonly NewEvent[]) =>
       appendToEnd(appending, streams.activity(tenantId), events, BACKGROUND_MS);
     const access = closeLater(
@@ -120,7 +115,7 @@ export interface AppOptions {
   /** Writes to files and projects. Undefined: this thread does. */
   readonly writing?: WritingThread;
   /** Records metrics of the appends to a log. */
-  readonly measured?: ((log: EventLog) => EventLog) | undefined;
+  readonly measured?: (log: EventLog) => EventLog;
   /** Called once the log is certain to be rolled back. The process must end: commands do when they next look. */
   readonly onLost?: (reason: Fault) => void;
   readonly times?: Times;

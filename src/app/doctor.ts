@@ -70,7 +70,7 @@ const storeFindings = async (configuration: Configuration): Promise<readonly Fin
   const app = await openApp(configuration, () => undefined, { createsData: false });
   try {
     await app.watch.check();
-    const status = await ledgerStatus(app);
+    const status = await ledgerStatus(app, { readsParked: true });
     const notWritable = await app.watch.mustBeWritable().then(() => undefined, messageOf);
     const { trouble } = status.log;
     return [

@@ -245,7 +245,7 @@ export const makeMetrics = ({ app, limits, isReady, backupAge }: MetricsDependen
   const measured = appendMetrics(registers);
   const set = readingMetrics(registers);
   // Concurrent scrapes share one query, so that they do not pile up on a store that does not respond.
-  const statuses = singleFlight(() => ledgerStatus(app() as App, async () => undefined));
+  const statuses = singleFlight(() => ledgerStatus(app() as App));
   return {
     requests,
     measured,

@@ -30,7 +30,7 @@ import { ANSWER_MS } from '../ledger/ledger';
 import { writingThread } from './writing-thread';
 import { readingThread, type ReadingThread } from './reading-thread';
 import { reporter } from './reporter';
-import { checkBriefly, ledgerStatus } from './status';
+import { ledgerStatus } from './status';
 
 /** How often a starting server updates its progress. */
 const CATCH_UP_SLICE_MS = 250;
@@ -164,14 +164,13 @@ const openOperations = (server: Running): Promise<Listener> => {
   const { configuration } = server;
   const { OPS_HOST: host, OPS_PORT: port, PUBLIC_URL: publicUrl } = configuration;
   const traceHeader = headerNames(configuration.HEADER_PREFIX).traceId;
-  const check = checkBriefly();
   const listener = operations({
     phase: () => server.phase,
     waitingFor: () => (server.app === undefined ? storesOf(configuration) : undefined),
     status: async () => {
       const app = server.app as App;
       await app.watch.mustBeWritable();
-      return ledgerStatus(app, check);
+      return ledgerStatus(app);
     },
     limits: () => server.limits?.status(),
     metrics: server.metrics,

@@ -1,5 +1,5 @@
 import type { App } from './app';
-import { monotonicMs, orUndefined } from '../async/clock';
+import { monotonicMs } from '../async/clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import { firstOf } from '../event-log/reading';
 import { projections } from '../../projections/projections';
@@ -22,8 +22,7 @@ const rebuildsIn = ({ leases }: RegistryState): readonly RunningRebuild[] =>
   });
 
 const MAX_SHOWN = 100;
-const MAX_CHECK_MS = 1_000;
-const MAX_BRIEF_CHECK_MS = 200;
+const MAX_READ_MS = 1_000;
 
 interface Lag {
   readonly lag_events: number;
@@ -81,23 +80,11 @@ const statusOf = async (
   }
 };
 
-/** Tries to read the stream of each tenant. Those that fail are then listed by `unreadable`. */
-export type CheckTenants = (ledger: App['ledger'], tenants: ReadonlySet<string>) => Promise<void>;
-
-const checkAll: CheckTenants = async (ledger, tenants) => {
-  const known = new Set(ledger.unreadable().map(({ tenant_id }) => tenant_id));
+/** Tries to read the own streams of parked tenants. Those that cannot be read are then listed by `unreadable`. */
+const readParked = async (ledger: App['ledger'], statuses: readonly ProjectionStatus[]): Promise<void> => {
+  const tenants = new Set(statuses.flatMap(({ parked }) => parked.map(({ tenant_id }) => tenant_id)));
   for (const tenantId of tenants)
-    if (!known.has(tenantId))
-      await ledger.stateOf(tenantId, monotonicMs() + MAX_CHECK_MS).catch(() => undefined);
-};
-
-/** The same, but stops waiting after a moment. The check continues, and the next status shows its result. */
-export const checkBriefly = (): CheckTenants => {
-  let checking: Promise<void> | undefined;
-  return async (ledger, tenants) => {
-    checking ??= checkAll(ledger, tenants).finally(() => (checking = undefined));
-    await orUndefined(checking, MAX_BRIEF_CHECK_MS);
-  };
+    await ledger.stateOf(tenantId, monotonicMs() + MAX_READ_MS).catch(() => undefined);
 };
 
 type Subject = Pick<App, 'log' | 'ledger' | 'projecting' | 'store'> & {
@@ -105,9 +92,10 @@ type Subject = Pick<App, 'log' | 'ledger' | 'projecting' | 'store'> & {
   watch: Pick<App['watch'], 'missing' | 'setBack'>;
 };
 
+/** A server knows from requests which tenants cannot be read. A command has none: it passes `readsParked`. */
 export const ledgerStatus = async (
   { log, ledger, projecting, store, replay, watch }: Subject,
-  check: CheckTenants = checkAll,
+  { readsParked = false } = {},
 ): Promise<LedgerStatus> => {
   // In parallel, because under load each of them takes a while.
   const headPosition = log.head().then((last) => last?.position);
@@ -122,8 +110,7 @@ export const ledgerStatus = async (
   // Read models may have applied events that came after the head was asked for.
   const positions = [head, ...shown.map(({ position }) => position ?? undefined)];
   const last = positions.reduce((a, b) => ((b ?? '') > (a ?? '') ? b : a));
-  const suspects = new Set(shown.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
-  await check(ledger, suspects);
+  if (readsParked) await readParked(ledger, shown);
   const trouble = (watch.setBack() ?? watch.missing())?.message;
   return {
     log: { store, identity, head: last ?? null, ...(trouble === undefined ? {} : { trouble }) },

@@ -52,7 +52,7 @@ const print = ({ io }: OperatorSession, status: LedgerStatus): void => {
 
 const run = async (session: OperatorSession, options: JsonOption): Promise<void> => {
   const { io } = session;
-  const status = await ledgerStatus(session.app);
+  const status = await ledgerStatus(session.app, { readsParked: true });
   const isDamaged = status.projections.some(({ damage }) => damage !== undefined);
   if (isDamaged || parkedRows(status).length > 0) io.exitCode = 1;
   if (options.json === true) printJson(io, status);

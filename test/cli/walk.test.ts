@@ -198,7 +198,7 @@ describe.each(places)('the command line $where', ({ open }) => {
       decisions: { parked: [] },
     });
     const plain = (await operator.run('status')).stdout;
-    expect(plain).toMatch(/^store: +\S.*\nlog: +[0-9a-f-]{36}\nformat: +\d\nhead: +\S+\nprojector: /);
+    expect(plain).toMatch(/^store: +\S.*\nlog: +[0-9a-f-]{36}\nhead: +\S+\nprojector: /);
     expect(plain).toMatch(/^tenants +tenants_v\d+_\w+ +\S+ +0 +0\.0 +0$/m);
   });
 });
