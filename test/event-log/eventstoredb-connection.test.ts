@@ -73,7 +73,7 @@ describe('a start', () => {
     await until(() => warnings.length > 0);
     await server.restart();
     const { log, aStream } = await opening;
-    expect(warnings).toEqual([`Waiting for the event store at 127.0.0.1:${server.port}, 5 s at most.`]);
+    expect(warnings).toEqual([`Waiting for the event store at 127.0.0.1:${server.port}.`]);
     expect((await log.append(aStream(), someEvents(1), 'no_stream')).revision).toBe(0);
   });
 
