@@ -97,7 +97,7 @@ export const tables: Readonly<Record<string, readonly { readonly name: string; r
     { name: 'http errors', text: httpErrors() },
     { name: 'command line errors', text: commandLineErrors() },
   ],
-  'docs/limits.md': [{ name: 'rate limits', text: rateLimits() }],
+  'docs/clients.md': [{ name: 'rate limits', text: rateLimits() }],
   'docs/events.md': [{ name: 'events', text: events() }],
   'docs/monitoring/README.md': [{ name: 'metrics', text: metrics() }],
 };
