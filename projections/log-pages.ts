@@ -132,13 +132,12 @@ const pageByNumber = async (
 /** Rows that are looked at for one page. So a page may be short, or even empty, although there are more. */
 const MAX_LOOKED_AT = 1_000;
 
-/** Whether a row matches a filter apart from its dates. */
-const matches = ({ entityType, entityId, actorId, operation, traceId }: LogFilter, row: LogRow): boolean =>
+/** Whether a row matches a filter apart from its dates and its trace, which are ranges of an index. */
+const matches = ({ entityType, entityId, actorId, operation }: LogFilter, row: LogRow): boolean =>
   (entityType === undefined || row.entity_type === entityType) &&
   (entityId === undefined || row.entity_id === entityId) &&
   (actorId === undefined || row.actor_id === actorId) &&
-  (operation === undefined || row.operation === operation) &&
-  (traceId === undefined || row.trace_id === traceId);
+  (operation === undefined || row.operation === operation);
 
 /** Looks at no more rows than a page has if they all match, otherwise at more and more. */
 const pageByLooking = async (

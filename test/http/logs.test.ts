@@ -443,6 +443,14 @@ describe('audit logs', () => {
       ]);
     });
 
+    it('goes on in the same place after a rebuild', async () => {
+      const page = async (start: string) => idsOf(await customer.get(`?size=2&start=${start}`));
+      const cursor = await cursorOf(customer);
+      const before = await page(cursor);
+      await by.run('projections', 'rebuild');
+      expect([await cursorOf(customer), await page(cursor)]).toEqual([cursor, before]);
+    });
+
     it('of another tenant is refused', async () => {
       await refused(other, await cursorOf(customer));
       await refused(customer, await cursorOf(other));

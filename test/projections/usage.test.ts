@@ -109,7 +109,7 @@ const act: fc.Arbitrary<Act> = fc.record({
   ),
   at: fc.option(fc.integer({ min: -3, max: 3 }), { nil: undefined }),
   activity: fc.nat(9).map((n) => n === 0),
-  copyOf: fc.option(fc.nat(50), { freq: 4, nil: undefined }),
+  copyOf: fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.nat(50) }),
 });
 
 const inOffset = (ms: number, offset: string): string => {

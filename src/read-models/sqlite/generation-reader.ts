@@ -11,7 +11,7 @@ import { messageOf } from '../../fault';
 import { lost } from '../damage';
 import { PARKED, type Generation, type Reader, type ScannedText, type ScanStart } from '../read-models';
 import { stored, storedText, textOf } from '../stored-text';
-import { findIn, parkedIn, tableOf } from './tables';
+import { fieldIn, findIn, parkedIn, tableOf } from './tables';
 
 const MAX_NUMBERS = 100_000;
 
@@ -148,16 +148,18 @@ const find =
 /** A binary search by number. */
 const countBefore =
   (connection: Connection) =>
-  (tenantId: string, collection: string, line: Line, value: Value): number => {
-    const { number, monotonicField } = numberingOf(connection.collectionOf(collection), line);
-    const query = { ...line, limit: 1 };
-    const [last] = find(connection)(tenantId, collection, { ...query, from: 1, descending: true });
+  (tenantId: string, name: string, line: Line, value: Value): number => {
+    const collection = connection.collectionOf(name);
+    const { number, monotonicField } = numberingOf(collection, line);
+    const [last] = find(connection)(tenantId, name, { ...line, from: 1, descending: true, limit: 1 });
+    const statement = connection.prepared(fieldIn(collection, line.index, monotonicField));
+    const [tenant, equal] = [connection.numberOf(tenantId) ?? -1, line.equal.map(stored)];
     let [low, high] = [0, Number(last?.[number] ?? 0)];
     while (low < high) {
       const middle = Math.ceil((low + high) / 2);
-      const one = { ...query, from: middle, upTo: middle, areAllThere: true };
-      const [document] = find(connection)(tenantId, collection, one);
-      if ((document?.[monotonicField] as Value) < value) low = middle;
+      const row = statement.get(tenant, ...equal, middle) as { value: Value } | undefined;
+      if (row === undefined) throw lost(`${name} ${middle} of tenant ${tenantId} is missing.`);
+      if (row.value < value) low = middle;
       else high = middle - 1;
     }
     return low;

@@ -107,3 +107,9 @@ export const findIn = (collection: Collection, query: Query) => {
     values: [...values, query.limit],
   };
 };
+
+/** A field of the document with certain values in all fields of an index, as SQL. */
+export const fieldIn = (collection: Collection, index: string, field: string): string => {
+  const tests = columnsOf(collection, index).map((column) => ` AND ${column} = ?`);
+  return `SELECT document ->> '$.${name(field)}' AS value FROM ${tableBy(collection, index)} WHERE tenant = ?${tests.join('')}`;
+};
