@@ -242,17 +242,12 @@ const eventLog = {
   copy_refused: {
     title: 'This cannot be copied.',
     meaning:
-      'The message says why: the source is empty, source and target are the same log, or the target cannot store an event unchanged. What was copied before is safe.',
+      'The message says why: the source is empty or still being written to, the target is not a new log, or cannot store an event unchanged. What was copied before is safe: run the same command again.',
   },
   copy_differs: {
     title: 'The target is not a copy of this source.',
     meaning:
-      'It holds other events, or something else is writing to it. The message names the first difference. A log is append-only, so start over with an empty target.',
-  },
-  copy_source_grows: {
-    title: 'The source is still being written to.',
-    meaning:
-      'Stop whatever writes to it and run the same command again: it resumes where it stopped. `--follow-until-quiet` keeps copying until the source is quiet.',
+      'Their events have different digests: something else has written to the target, or it was begun with another source. Start over with a new target.',
   },
   history_missing: {
     title: 'Events of a stream were removed from the event store.',

@@ -58,7 +58,8 @@ export const campaigns: Readonly<Record<string, NamedProgram>> = {
   },
   copy: {
     meaning: 'Copies 100,000 events to an event store and back, and kills the copy on the way.',
-    files: ['test/event-log/copy-campaign'],
+    files: ['test/event-log/copy-adapters.test'],
+    env: { EVENTS: '100000', KILLS: '3' },
   },
   audit: {
     meaning: 'Exports a million events and detects the tampering in four altered copies.',

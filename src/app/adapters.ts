@@ -233,7 +233,7 @@ export const openLog = async (
     });
   }
   const folder = folderOf(address);
-  if (folder === undefined || folder === '')
+  if (folder === undefined)
     throw fault(
       'log_not_found',
       `${withoutSecrets(address)} is not the address of an event log. Name a data folder by its path or as sqlite:PATH, or an event store as esdb://HOST:PORT.`,

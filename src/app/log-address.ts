@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Configuration } from '../configuration';
 import { logPath } from '../event-log/sqlite/log-file';
 
@@ -21,9 +20,8 @@ export const readModelStoreOf = ({ DATA_DIR, MONGODB_URL }: Place<'MONGODB_URL'>
   return scheme === undefined ? resolve(DATA_DIR, 'read-models') : `${scheme}${servers}`;
 };
 
-/** The data folder of `sqlite:PATH`, `file:PATH` or a plain path. Undefined: another kind of address. */
+/** The data folder of `sqlite:PATH` or a plain path. Undefined: another kind of address. */
 export const folderOf = (address: string): string | undefined => {
-  if (address.startsWith('file://')) return fileURLToPath(address);
-  const [, scheme, path = address] = /^([a-z][a-z0-9+.-]+):(.*)$/is.exec(address) ?? [];
-  return scheme === undefined || scheme === 'sqlite' || scheme === 'file' ? path : undefined;
+  const [, scheme = 'sqlite', path = address] = /^([a-z][a-z0-9+.-]+):(.*)$/is.exec(address) ?? [];
+  return scheme === 'sqlite' && path !== '' ? path : undefined;
 };

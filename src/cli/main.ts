@@ -23,7 +23,7 @@ const commands: ReadonlyMap<string, readonly [file: string, create: string]> = n
   ['ingest', ['./ingest-command', 'ingestCommand']],
   ['demo', ['./demo-command', 'demoCommand']],
   ['projections', ['./projections/projections-commands', 'projectionsCommands']],
-  ['log', ['./log/log-commands', 'logCommands']],
+  ['log', ['./log-commands', 'logCommands']],
   ['backup', ['./backup-commands', 'backupCommands']],
   ['status', ['./status-command', 'statusCommand']],
   ['doctor', ['./doctor-command', 'doctorCommand']],

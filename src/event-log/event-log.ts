@@ -154,20 +154,26 @@ export const LOG_FORMAT = 1;
 /** A log stores this number instead until the copy into it is complete. */
 export const UNFINISHED_COPY = 0;
 
-/** Every adapter checks this when it opens a log, unless it is opened as the target of a copy. */
-export const mustHaveFormat = (format: number, store: string): void => {
+/** Every adapter checks this when it opens a log: the target of a copy must be unfinished, any other log complete. */
+export const mustHaveFormat = (format: number, store: string, isCopy: boolean): void => {
+  if (format === (isCopy ? UNFINISHED_COPY : LOG_FORMAT)) return;
+  if (isCopy)
+    throw fault(
+      'copy_refused',
+      `There is an event log in ${store} that is not an unfinished copy. Copy into a new one.`,
+      { isFinal: true },
+    );
   if (format === UNFINISHED_COPY)
     throw fault(
       'log_incomplete',
       `The event log in ${store} is a copy that was not completed. Run the same \`tenant-ledger log copy\` again.`,
       { isFinal: true },
     );
-  if (format !== LOG_FORMAT)
-    throw fault(
-      'log_of_newer_program',
-      `The event log in ${store} has format ${format}, and this program knows only format ${LOG_FORMAT}.`,
-      { isFinal: true },
-    );
+  throw fault(
+    'log_of_newer_program',
+    `The event log in ${store} has format ${format}, and this program knows only format ${LOG_FORMAT}.`,
+    { isFinal: true },
+  );
 };
 
 /** Whether it is a time as logs write it. */

@@ -20,10 +20,6 @@ export interface Streams {
   prefixes(): readonly string[];
   /** The kind and tenant of the stream, or undefined if it is not a tenant's. */
   parse(stream: string): { readonly kind: StreamKind; readonly tenantId: string } | undefined;
-  /** Its name without the prefix, the same in every log, or undefined if it is not one of ours. */
-  withoutPrefix(stream: string): string | undefined;
-  /** The inverse of `withoutPrefix`. */
-  withPrefix(name: string): string;
 }
 
 export const streamNames = (prefix = ''): Streams => {
@@ -31,24 +27,17 @@ export const streamNames = (prefix = ''): Streams => {
 
   const suffixOf = (stream: string): string => (stream.startsWith(prefix) ? stream.slice(prefix.length) : '');
 
-  const withoutPrefix = (stream: string): string | undefined => {
-    const name = suffixOf(stream);
-    return name === 'operator' || pattern.test(name) ? name : undefined;
-  };
-
   return {
     prefix,
     tenant: (tenantId) => `${prefix}tenant-${tenantId}`,
     activity: (tenantId) => `${prefix}activity-${tenantId}`,
     operator: () => `${prefix}operator`,
     log: () => `${prefix}log`,
-    holds: (stream) => withoutPrefix(stream) !== undefined,
+    holds: (stream) => suffixOf(stream) === 'operator' || pattern.test(suffixOf(stream)),
     prefixes: () => [`${prefix}tenant-`, `${prefix}activity-`, `${prefix}operator`],
     parse: (stream) => {
       const match = pattern.exec(suffixOf(stream));
       return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };
     },
-    withoutPrefix,
-    withPrefix: (name) => `${prefix}${name}`,
   };
 };

@@ -4,7 +4,7 @@ import { decode, operatorEventOf } from './codec';
 import type { LoggedEvent, Position } from './event-log';
 import { gapBefore } from './gap';
 import type { LedgerLog } from './ledger-log';
-import { comparableOf, runningDigest } from './comparable-events';
+import { eventsDigest } from './events-digest';
 import { operatorEvents } from './operator-events';
 import { upTo } from './reading';
 import { repeatedTexts, type RepeatedTexts } from './repeated-texts';
@@ -23,12 +23,6 @@ interface Finding<Kind = FindingKind> {
   readonly detail: string;
 }
 
-/** The result of an earlier verification of this log, or of the log that it is a copy of. */
-export interface EarlierHistory {
-  readonly events: number;
-  readonly digest: string;
-}
-
 export interface VerifiedLog {
   readonly identity: string;
   /** In our own streams. */
@@ -45,13 +39,6 @@ export interface VerifiedLog {
   readonly noted: Readonly<Record<NoteKind, number>>;
   /** At most MAX_LISTED. */
   readonly notes: readonly Finding<NoteKind>[];
-  /** Whether this log still starts with the earlier history. `cut`: there are fewer events now. */
-  readonly earlier?: 'unchanged' | 'changed' | 'cut';
-}
-
-interface Verification {
-  readonly earlier?: EarlierHistory | undefined;
-  onProgress(done: number, total: number): void;
 }
 
 const MAX_LISTED = 100;
@@ -171,31 +158,10 @@ const checking = (
   };
 };
 
-/** Computes the digest, and on the way that of the earlier verification. */
-const comparing = (earlier: EarlierHistory | undefined) => {
-  const digest = runningDigest();
-  let events = 0;
-  let earlierDigest = earlier?.events === 0 ? digest.soFar() : undefined;
-  return {
-    digest: digest.soFar,
-    events: () => events,
-    add: (event: LoggedEvent, name: string): void => {
-      digest.add(comparableOf(event, name));
-      events += 1;
-      if (events === earlier?.events) earlierDigest = digest.soFar();
-    },
-    outcome: (): Pick<VerifiedLog, 'earlier'> => {
-      if (earlier === undefined) return {};
-      if (earlierDigest === undefined) return { earlier: 'cut' };
-      return { earlier: earlierDigest === earlier.digest ? 'unchanged' : 'changed' };
-    },
-  };
-};
-
 /** Reads a log up to its current head and lists what is wrong, so it ends even while the log is being written to. */
 export const verifyLog = async (
   ledgerLog: LedgerLog,
-  { earlier, onProgress }: Verification,
+  onProgress: (done: number, total: number) => void,
 ): Promise<VerifiedLog> => {
   const { log, streams } = ledgerLog;
   const head = (await log.head())?.position;
@@ -204,40 +170,39 @@ export const verifyLog = async (
   const setAside = await readSetAside(ledgerLog);
   const ids = repeatedTexts();
   const checked = checking(ledgerLog, setAside, ids, results);
-  const history = comparing(earlier);
-  let foreign = 0;
+  const digest = eventsDigest();
+  let [events, foreign] = [0, 0];
   let lastPosition: Position | undefined;
 
   const take = (event: LoggedEvent): void => {
-    const name = streams.withoutPrefix(event.stream);
-    if (name === undefined) {
+    if (!streams.holds(event.stream)) {
       foreign += 1;
       return;
     }
     checked.check(event);
-    history.add(event, name);
+    digest.add(event);
+    events += 1;
     lastPosition = event.position;
   };
 
   if (head !== undefined)
     for await (const batch of upTo(log.readAll(), head)) {
       for (const event of batch) take(event);
-      onProgress(history.events() + foreign, total);
+      onProgress(events + foreign, total);
     }
   await compareRepeated(ledgerLog, ids, lastPosition ?? '', results);
 
   const { findings, notes } = results;
   return {
     identity: await log.identity(),
-    events: history.events(),
+    events,
     streams: checked.streams(),
     foreign,
     lastPosition,
-    digest: history.digest(),
+    digest: digest.value(),
     found: findings.total(),
     findings: findings.listed,
     noted: { copy: notes.count('copy'), set_aside: notes.count('set_aside') },
     notes: notes.listed,
-    ...history.outcome(),
   };
 };

@@ -1,21 +1,29 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { join } from 'node:path';
+import { pause } from '../../src/async/clock';
 import { copyLog } from '../../src/event-log/copy';
+import type { EventLog } from '../../src/event-log/event-log';
 import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
-import { streamNames } from '../../src/event-log/streams';
+import { streamNames, type Streams } from '../../src/event-log/streams';
 import { verifyLog } from '../../src/event-log/verify-log';
 import { closeAfterwards } from '../support/closing';
 import { fillBusyLog } from '../support/busy-log';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
+import { EMBEDDED } from '../support/profile';
+import { command, spawnProgram } from '../support/service';
 
 /** From one adapter to the other and back: with a real server if one is named, else with the stand-in. */
 const REAL = process.env['TEST_EVENTSTORE_URL'];
-const options = { quietMs: 5, follow: false, onProgress: () => undefined };
+/** `npm run campaign -- copy` copies 100,000, and kills each copy three times. */
+const EVENTS = Number(process.env['EVENTS'] ?? 2_000);
+const KILLS = Number(process.env['KILLS'] ?? 1);
+const silent = (): void => undefined;
 
 let standIn: StandIn | undefined;
 beforeAll(async () => {
@@ -23,16 +31,16 @@ beforeAll(async () => {
 });
 afterAll(() => standIn?.stop());
 
-const embedded = async (folder: string): Promise<LedgerLog> => {
-  const streams = streamNames('old-');
-  const log = await sqliteEventLog(folder, streams);
+const newStreams = (): Streams => streamNames(`copy-${randomUUID()}.`);
+
+const embedded = async (streams: Streams, folder: string, opening: 'create' | 'copy'): Promise<LedgerLog> => {
+  const log = await sqliteEventLog(folder, streams, { opening });
   closeAfterwards(log.close);
   return { log, streams };
 };
 
-const eventStore = async (): Promise<LedgerLog> => {
-  const streams = streamNames(`copy-${randomUUID()}.`);
-  const around = { waitMs: 10_000, onError: () => undefined };
+const eventStore = async (streams: Streams): Promise<LedgerLog> => {
+  const around = { waitMs: 10_000, onError: silent, isCopy: true };
   const log = await eventStoreDbEventLog(REAL ?? standIn?.url ?? '', streams, around);
   closeAfterwards(log.close);
   return { log, streams };
@@ -57,52 +65,96 @@ const odd = [
 describe('a log copied from SQLite to EventStoreDB and back', () => {
   it('is identical, row for row, including recorded times', async () => {
     const [first, last] = [freshFolder(), freshFolder()];
-    const [from, between, to] = [await embedded(first), await eventStore(), await embedded(last)];
+    const streams = newStreams();
+    const [from, between] = [await embedded(streams, first, 'create'), await eventStore(streams)];
+    const to = await embedded(streams, last, 'copy');
     await fillBusyLog(from, 150, 20);
-    const stream = from.streams.tenant(randomUUID());
+    const stream = streams.tenant(randomUUID());
     await from.log.append(
       stream,
       odd.map((data) => anEvent(data, { metadata: { ...data, at: 'now' } })),
       'no_stream',
     );
     await from.log.append(
-      from.streams.operator(),
+      streams.operator(),
       [anEvent([1, null] as never), anEvent(null as never), anEvent(0 as never)],
       'no_stream',
     );
     const again = anEvent({ said: 'twice' });
     for (const [other, expected] of [
-      [from.streams.activity(randomUUID()), 'no_stream'] as const,
+      [streams.activity(randomUUID()), 'no_stream'] as const,
       [stream, 3] as const,
     ])
       await from.log.append(other, [again], expected);
     await from.log.append(stream, [again], 4);
-    const there = await copyLog(from, between, options);
-    const back = await copyLog(between, to, options);
-    expect([there.events, there.copied, back.copied]).toEqual([160, 160, 160]);
-    expect(new Set([...Object.values(there.digest), ...Object.values(back.digest)]).size).toBe(1);
+    const there = await copyLog(from, between, silent);
+    expect(there.events).toBe(160);
+    expect(await copyLog(between, to, silent)).toEqual(there);
     expect(rowsIn(last)).toEqual(rowsIn(first));
-    const verified = await Promise.all(
-      [from, between, to].map((ledgerLog) =>
-        verifyLog(ledgerLog, { earlier: undefined, onProgress: () => undefined }),
-      ),
-    );
-    expect(new Set(verified.map(({ digest }) => digest))).toEqual(new Set([there.digest.source]));
-    expect(verified.map(({ noted }) => noted.copy)).toEqual([1, 1, 1]);
+    for (const second of [eventStore(streams), embedded(streams, last, 'copy')])
+      await expect(second).rejects.toMatchObject({ code: 'copy_refused' });
     for (const ledgerLog of [from, between, to])
-      for (const earlier of verified)
-        expect(await verifyLog(ledgerLog, { earlier, onProgress: () => undefined })).toMatchObject({
-          earlier: 'unchanged',
-          events: 160,
-        });
+      expect(await verifyLog(ledgerLog, silent)).toMatchObject({ ...there, noted: { copy: 1 } });
   });
 
   it('fits into its appends, also with the times that the event store keeps in the metadata', async () => {
-    const [from, to] = [await embedded(freshFolder()), await eventStore()];
+    const streams = newStreams();
+    const [from, to] = [await embedded(streams, freshFolder(), 'create'), await eventStore(streams)];
     const events = Array.from({ length: 60 }, () => anEvent({ text: 'x'.repeat(20_100) }));
-    const stream = from.streams.activity(randomUUID());
+    const stream = streams.activity(randomUUID());
     for (let at = 0; at < events.length; at += 30)
       await from.log.append(stream, events.slice(at, at + 30), at === 0 ? 'no_stream' : at - 1);
-    expect((await copyLog(from, to, options)).copied).toBe(60);
+    expect((await copyLog(from, to, silent)).events).toBe(60);
   });
+
+  /** Roughly, and 0 while it is not there. */
+  const countIn = async (target: () => Promise<EventLog>): Promise<number> => {
+    const log = await target();
+    const head = await log.head();
+    const count = head === undefined ? 0 : await log.distance(undefined, head.position);
+    await log.close();
+    return count;
+  };
+
+  it(
+    'is complete and usable only after the command was repeated, if it was killed on the way',
+    async () => {
+      const streams = newStreams();
+      const [first, last] = [freshFolder(), freshFolder()];
+      const url = REAL ?? standIn?.url ?? '';
+      const source = await sqliteEventLog(first, streams);
+      await fillBusyLog({ log: source, streams }, EVENTS, 500);
+      await source.close();
+      const env = { ...EMBEDDED, STREAM_PREFIX: streams.prefix };
+      const targets: readonly (readonly [string, string, () => Promise<EventLog>])[] = [
+        [first, url, async () => (await eventStore(streams)).log],
+        [url, last, async () => (await embedded(streams, last, 'copy')).log],
+      ];
+      const digests: unknown[] = [];
+      for (const [from, to, target] of targets) {
+        const line = ['log', 'copy', '--from', from, '--to', to, '--json'];
+        for (let kill = 1; kill <= KILLS; kill += 1) {
+          const child = spawnProgram(line, env);
+          const ended = once(child, 'close');
+          while (child.exitCode === null && (await countIn(target)) < (EVENTS * kill) / (KILLS + 1))
+            await pause(10);
+          child.kill('SIGKILL');
+          expect(await ended).toEqual([null, 'SIGKILL']);
+          expect(await command(['log', 'verify', to], env)).toMatchObject({
+            code: 1,
+            stderr: expect.stringContaining('[log_incomplete]'),
+          });
+        }
+        const { code, stdout } = await command(line, env);
+        expect(code).toBe(0);
+        const { events, digest } = JSON.parse(stdout) as { events: number; digest: string };
+        expect(events).toBe(EVENTS);
+        const verified = await command(['log', 'verify', to, '--json'], env);
+        digests.push(digest, (JSON.parse(verified.stdout) as { digest: string }).digest);
+      }
+      expect(new Set(digests).size).toBe(1);
+      expect(rowsIn(last)).toEqual(rowsIn(first));
+    },
+    60_000 + EVENTS * 10,
+  );
 });

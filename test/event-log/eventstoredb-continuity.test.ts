@@ -193,6 +193,6 @@ describe('the stream with the identity of the log', () => {
   });
 
   it('is ours if it starts with a LogMade event with a UUID', async () => {
-    expect(await opened((server) => put(server, 'LogMade', { identity }))).toBe('opened');
+    expect(await opened((server) => put(server, 'LogMade', { identity, format: 1 }))).toBe('opened');
   });
 });

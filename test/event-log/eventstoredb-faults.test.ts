@@ -235,7 +235,7 @@ describe('a subscription to the event store', () => {
 
   it('misses no event written by others while its server was down, or before it was back', async () => {
     const { log, server, tail, stream, streams } = await following();
-    const { log: other } = await openOn(server.url, { prefix: streams.withPrefix('') });
+    const { log: other } = await openOn(server.url, { prefix: streams.prefix });
     await server.kill();
     await until(async () => (await refusedWith(log.head().then(() => undefined))) === 'log_unavailable');
     const data = Buffer.from('{}');
@@ -403,7 +403,7 @@ describe('a shared event store', () => {
     const { server, aStream, log, streams } = await onStandIn({ readsWithoutFilters: true });
     const { position } = await log.append(aStream(), someEvents(1), 'no_stream');
     await log.append('others', someEvents(100), 'no_stream');
-    const { log: fresh } = await openOn(server.url, { prefix: streams.withPrefix('') });
+    const { log: fresh } = await openOn(server.url, { prefix: streams.prefix });
     expect((await fresh.head())?.position).toBe(position);
   });
 

@@ -40,7 +40,7 @@ const copyAmongOthers = async (events: readonly LoggedEvent[], from: Streams, fo
     log.append(streams.activity(randomUUID()), othersOf(), 'no_stream', 20_000);
   await appendOthers();
   for (const event of events) {
-    const stream = streams.withPrefix(from.withoutPrefix(event.stream) ?? '');
+    const stream = `${streams.prefix}${event.stream.slice(from.prefix.length)}`;
     const expected = event.revision === 0 ? 'no_stream' : event.revision - 1;
     await log.append(stream, [unchanged(event)], expected, 20_000);
     await appendOthers();

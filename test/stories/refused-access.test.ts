@@ -31,7 +31,7 @@ describe('refused access', () => {
     (await eventsIn(folder))
       .filter(({ type }) => type === 'AccessRefused')
       .map(({ stream, data }) => ({
-        stream: by.streams.withoutPrefix(stream),
+        stream: stream.slice(by.streams.prefix.length),
         ...(data as Record<string, unknown>),
       }));
 

@@ -4,7 +4,7 @@ import { readConfiguration } from '../../configuration';
 import type { Position } from '../../event-log/event-log';
 import type { LedgerLog } from '../../event-log/ledger-log';
 import { fault } from '../../fault';
-import { withLog } from '../log/arguments';
+import { withLog } from '../log-commands';
 import type { Io } from '../io';
 
 /** Opens the configured log read-only. */
@@ -15,7 +15,7 @@ export const withConfiguredLog = async <T>(
   const configuration = readConfiguration(io.env);
   // With an event store, nothing is read from the data folder.
   mustHoldData(configuration);
-  return withLog(io, { role: 'source', address: 'configured' }, work);
+  return withLog(io, 'source', 'configured', work);
 };
 
 const POSITION = /^[0-9]{16,20}$/;

@@ -29,7 +29,7 @@ import { wholeLog, type WholeLog } from './whole-log';
 interface EventStoreOptions extends WaitingForStore {
   /** Thrown if there is no log, instead of creating one. */
   readonly missingFault?: Fault | undefined;
-  /** The log is the target of a copy, which may be unfinished. */
+  /** The log is the target of a copy, which must be unfinished. */
   readonly isCopy?: boolean;
 }
 
@@ -105,7 +105,7 @@ export const eventStoreDbEventLog = async (
   const own = ownStream(reader, append, streams.log());
   const findLog = async () => {
     const found = await own.findOrCreate(options);
-    if (options.isCopy !== true) mustHaveFormat(found.format, store.name);
+    mustHaveFormat(found.format, store.name, options.isCopy === true);
     return found;
   };
   const opening = whenReachable(findLog, store, options);

@@ -73,7 +73,6 @@ const mustHavePrefix = (db: Database, path: string, prefix: string): void => {
   throw fault(
     'log_of_another_prefix',
     `The streams of the event log ${path} have the prefix "${found}", but STREAM_PREFIX is "${prefix}". ${found === '' ? 'Leave STREAM_PREFIX empty' : `Set STREAM_PREFIX=${found}`}, or name another DATA_DIR.`,
-    { found, path },
   );
 };
 

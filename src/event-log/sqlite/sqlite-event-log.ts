@@ -48,7 +48,7 @@ const serialised = (event: NewEvent) => ({
 
 /**
  * `read`: nothing is opened for writing until the first append, and the log must exist. `write`: the log must exist.
- * `create`: the log is created if there is none. `copy`: the same for the target of a copy, which may be unfinished.
+ * `create`: the log is created if there is none. `copy`: the same for the target of a copy, which must be unfinished.
  */
 export type Opening = 'read' | 'write' | 'create' | 'copy';
 
@@ -59,6 +59,7 @@ interface SqliteOptions {
 }
 
 const ownCodes: ReadonlySet<string | undefined> = new Set([
+  'copy_refused',
   'log_incomplete',
   'log_of_another_prefix',
   'log_of_newer_program',
@@ -77,8 +78,7 @@ const ensureLog = (path: string, prefix: string, opening: Opening): void => {
     mkdirSync(dirname(path), { recursive: true });
     createLog(path, prefix, isCopy ? UNFINISHED_COPY : LOG_FORMAT);
   }
-  const format = mustBeOurLog(path, prefix);
-  if (!isCopy) mustHaveFormat(format, path);
+  mustHaveFormat(mustBeOurLog(path, prefix), path, isCopy);
 };
 
 /** Yields before each append: who appends in a loop must not keep timers and signals waiting. */

@@ -1,0 +1,135 @@
+import { Command } from 'commander';
+import { openLog } from '../app/adapters';
+import { withoutSecrets } from '../app/log-address';
+import { readConfiguration } from '../configuration';
+import { copyLog } from '../event-log/copy';
+import type { LedgerLog } from '../event-log/ledger-log';
+import { streamNames } from '../event-log/streams';
+import { verifyLog, type VerifiedLog } from '../event-log/verify-log';
+import { commandGroup, jsonOption, type JsonOption } from './arguments';
+import { FAILED } from './failure';
+import { warn } from './operator-session';
+import { ignoreCtrlZ, notice, printJson, printOne, printRecord, printTable } from './output';
+import { withProgress } from './progress';
+import type { Io } from './io';
+
+const ADDRESSES = `An address: the path of a data folder, sqlite:PATH, esdb://HOST:PORT for EventStoreDB and KurrentDB, or the word
+configured for the log that the environment names (EVENTSTORE_URL, else DATA_DIR). The streams have STREAM_PREFIX.`;
+
+interface AddressedLog extends LedgerLog {
+  readonly address: string;
+}
+
+/**
+ * Opens a log for some work and always closes it. `configured` keeps a password in the environment: arguments are visible
+ * to every user of the machine.
+ */
+export const withLog = async <T>(
+  io: Io,
+  role: 'source' | 'target',
+  given: string,
+  work: (log: AddressedLog) => Promise<T>,
+): Promise<T> => {
+  const { EVENTSTORE_URL, DATA_DIR, STREAM_PREFIX } = readConfiguration(io.env);
+  const address = given === 'configured' ? EVENTSTORE_URL || DATA_DIR : given;
+  const streams = streamNames(STREAM_PREFIX);
+  const log = await openLog(address, streams, role, warn(io));
+  try {
+    return await work({ address, streams, log });
+  } finally {
+    await log.close();
+  }
+};
+
+interface CopyOptions extends JsonOption {
+  readonly from: string;
+  readonly to: string;
+}
+
+const copy =
+  (io: Io) =>
+  (options: CopyOptions): Promise<void> => {
+    ignoreCtrlZ(io);
+    return withLog(io, 'source', options.from, (from) =>
+      withLog(io, 'target', options.to, async (to) => {
+        const copied = await withProgress(io, 'Copying:', ({ showStep }) => copyLog(from, to, showStep));
+        const [source, target] = [from, to].map(({ address }) => withoutSecrets(address));
+        printOne(io, { from: source, to: target, ...copied }, options);
+      }),
+    );
+  };
+
+const copyCommand = (io: Io): Command =>
+  new Command('copy')
+    .description('copy an event log into another one, and compare them')
+    .requiredOption('--from <address>', 'the log that is copied')
+    .requiredOption('--to <address>', 'the log that it is copied to: a new one, or an unfinished copy')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      `
+${ADDRESSES}
+Order, revisions, ids, data, metadata and recorded times are kept; the target has an identity of its own. Nobody can use
+it until it is complete: if the command is killed, run it again. Exit code 1 if the logs differ at the end.`,
+    )
+    .action(copy(io));
+
+const report = (
+  { address }: AddressedLog,
+  { identity, events, streams, foreign, lastPosition, digest, found, noted }: VerifiedLog,
+) => ({
+  log: withoutSecrets(address),
+  identity,
+  events,
+  streams,
+  foreign_events: foreign,
+  last_position: lastPosition ?? null,
+  digest,
+  findings_total: found,
+  copies_total: noted.copy,
+  set_aside_total: noted.set_aside,
+});
+
+const print = (io: Io, log: AddressedLog, verified: VerifiedLog, json = false): void => {
+  const { findings, found, notes, noted } = verified;
+  if (json) return printJson(io, { ...report(log, verified), findings, notes });
+  printRecord(io, report(log, verified));
+  const listed = [...findings, ...notes];
+  const more = found + noted.copy + noted.set_aside - listed.length;
+  printTable(
+    io,
+    listed.map((finding) => ({ ...finding })),
+  );
+  if (more > 0) notice(io, `${more} more are not listed.`);
+};
+
+const verify =
+  (io: Io) =>
+  (address: string, { json }: JsonOption): Promise<void> =>
+    withLog(io, 'source', address, async (log) => {
+      const verified = await withProgress(io, 'Verifying:', ({ showStep }) =>
+        verifyLog(log, (done, total) => showStep('reading', done, total)),
+      );
+      print(io, log, verified, json);
+      if (verified.found > 0) io.exitCode = FAILED;
+    });
+
+const verifyCommand = (io: Io): Command =>
+  new Command('verify')
+    .description('read a whole event log and report what is wrong with it')
+    .argument('[address]', 'the log', 'configured')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      `
+${ADDRESSES}
+Checked: the revisions of each stream go up from 0 without a gap, positions rise, every event of ours can be read, no
+event id comes twice within a tenant. Printed: the log's identity, the number of events and a SHA-256 digest over all of
+them, the same that log copy prints. Exit code 1 if anything is found. Second copies of an event with equal content,
+which count once, and what was set aside with "projections set-aside" are counted apart and do not fail. Nothing is
+written.`,
+    )
+    .action(verify(io));
+
+export const logCommands = (io: Io): Command =>
+  commandGroup('log', 'work on the event log itself', [copyCommand(io), verifyCommand(io)]);

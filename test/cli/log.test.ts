@@ -1,0 +1,150 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../../src/event-log/streams';
+import { fillBusyLog } from '../support/busy-log';
+import { anEvent } from '../support/events';
+import { fileOf } from '../support/fact-file';
+import { aFact } from '../support/facts';
+import { freshFolder } from '../support/folders';
+import { operatorAt } from '../support/operator';
+import { EMBEDDED } from '../support/profile';
+import { command, spawnProgram } from '../support/service';
+import { until } from '../support/waiting';
+
+const at = (folder: string, prefix = '') => operatorAt(folder, { ...EMBEDDED, STREAM_PREFIX: prefix });
+
+const withLog = async (count: number, prefix = ''): Promise<string> => {
+  const [folder, streams] = [freshFolder(), streamNames(prefix)];
+  const log = await sqliteEventLog(folder, streams);
+  await fillBusyLog({ log, streams }, count);
+  await log.close();
+  return folder;
+};
+
+const inFile = <T>(folder: string, work: (db: InstanceType<typeof DatabaseSync>) => T): T => {
+  const db = new DatabaseSync(join(folder, 'events.db'));
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+};
+
+const countIn = (folder: string): number =>
+  inFile(folder, (db) => db.prepare('SELECT count(*) AS events FROM events').get() as { events: number })
+    .events;
+
+describe('tenant-ledger log copy', () => {
+  it('killed before its first event is no first start, and is completed by the next one', async () => {
+    const [from, to] = [await withLog(10), freshFolder()];
+    const line = ['log', 'copy', '--from', from, '--to', to];
+    const env = { DATA_DIR: to, PORT: '0', OPS_PORT: '0', ...EMBEDDED };
+    const child = spawnProgram(line, env);
+    const ended = once(child, 'close');
+    await until(() => existsSync(join(to, 'events.db')));
+    child.kill('SIGKILL');
+    await ended;
+    const before = countIn(to);
+    const onward = ['log', 'copy', '--from', to, '--to', freshFolder()];
+    for (const using of [['serve'], ['tenant', 'create', '--name', 'X'], ['audit'], onward]) {
+      const { code, stdout, stderr } = await command(using, env);
+      expect({ using, code, stdout }).toEqual({ using, code: 1, stdout: '' });
+      expect(stderr).toMatch(/Run the same `tenant-ledger log copy` again.*log_incomplete/s);
+    }
+    expect(countIn(to)).toBe(before);
+    expect((await command(line, env)).code).toBe(0);
+    expect(countIn(to)).toBe(10);
+    expect(await at(to).json('log verify')).toMatchObject({ events: 10, findings_total: 0 });
+  });
+
+  it('creates a log that the service works on as before, and never adds to one that is complete', async () => {
+    const [from, to] = [at(freshFolder()), at(freshFolder())];
+    const { tenant_id: id } = await from.json('tenant create', '--name', 'Émile & Sons');
+    const report = await from.run('log copy --from configured --to', to.folder);
+    expect(report).toMatchObject({ code: 0, stderr: '' });
+    expect(report.stdout).toMatch(/^from: .*\nto: .*\nevents: +1\ndigest: +[0-9a-f]{64}\n$/);
+    const [there, here] = await Promise.all([to, from].map((side) => side.json(`tenant show ${id}`)));
+    expect(there).toEqual(here);
+    const other = await withLog(10);
+    for (const target of [to.folder, from.folder]) {
+      const again = await from.run('log copy', '--from', other, '--to', target);
+      expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('[copy_refused]')]);
+      expect(countIn(target)).toBe(1);
+    }
+  });
+
+  it('states in one sentence what is wrong with an address, and never shows a password', async () => {
+    const { code, stdout, stderr } = await at(freshFolder()).run(
+      'log copy --from postgres://me:hunter2@db/x --to',
+      freshFolder(),
+    );
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(
+      /postgres:\/\/…@db\/x is not the address of an event log\..* \[log_not_found\]\n$/,
+    );
+  });
+});
+
+describe('tenant-ledger log verify', () => {
+  it('prints its findings, and the digest that log copy prints', async () => {
+    const [folder, elsewhere] = [await withLog(300, 'p-'), freshFolder()];
+    const operator = at(folder, 'p-');
+    const first = await operator.json<Record<string, unknown>>('log verify');
+    expect(first).toMatchObject({ events: 300, streams: 50, findings_total: 0, findings: [] });
+    const { digest } = await operator.json('log copy --from configured --to', elsewhere);
+    expect(digest).toBe(first['digest']);
+    expect(await operator.json(`log verify sqlite:${elsewhere}`)).toMatchObject({ events: 300, digest });
+
+    inFile(folder, (db) => db.exec('DELETE FROM events WHERE position = 60'));
+    const changed = await operator.run('log verify');
+    expect(changed.code).toBe(1);
+    expect(changed.stdout).toMatch(/^gap .* p-activity-\S+ lacks revision 1 before this event\.$/m);
+  });
+
+  it('counts second copies and what was set aside apart, and succeeds', async () => {
+    const folder = freshFolder();
+    const operator = at(folder);
+    const { tenant_id = '' } = await operator.json('tenant create --name Acme');
+    const [fact, bad] = [anEvent({ entityId: 'a' }, { type: 'TokenCreated' }), anEvent()];
+    const log = await sqliteEventLog(folder, streamNames());
+    await log.append(streamNames().activity(tenant_id), [fact, fact, bad], 'no_stream');
+    await log.close();
+    const red = await operator.run('log verify --json');
+    expect(red.code).toBe(1);
+    expect(JSON.parse(red.stdout)).toMatchObject({
+      findings_total: 1,
+      copies_total: 1,
+      set_aside_total: 0,
+      findings: [{ kind: 'bad_event', event_id: bad.id }],
+      notes: [{ kind: 'copy', event_id: fact.id, revision: 1 }],
+    });
+
+    await operator.run('tenant show', tenant_id); // projects up to the bad event
+    await operator.json('projections set-aside', bad.id, '--reason', 'Not ours.');
+    const plain = await operator.run('log verify');
+    expect([plain.code, plain.stderr]).toEqual([0, '']);
+    expect(plain.stdout).toMatch(/^findings_total: +0\ncopies_total: +1\nset_aside_total: +1$/m);
+    expect(plain.stdout).toMatch(/^copy .* It is a second copy of revision 0 of activity-/m);
+    expect(plain.stdout).toMatch(/^set_aside .* The event type SomethingHappened is unknown\.$/m);
+
+    const line = aFact(tenant_id, { id: bad.id });
+    expect(await operator.json('ingest', fileOf([line, { ...line, id: fact.id }]))).toMatchObject({
+      accepted: 0,
+      already_there: 2,
+    });
+  });
+
+  it('says what is wrong with its arguments', async () => {
+    const operator = at(await withLog(1, 'p-'));
+    const refused = async (...line: readonly string[]) => {
+      const { code, stdout, stderr } = await operator.run('log verify', ...line);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      return stderr;
+    };
+    expect(await refused()).toContain('have the prefix "p-", but STREAM_PREFIX is ""');
+    expect(await refused(freshFolder())).toMatch(/^tenant-ledger: There is no event log in the folder /);
+  });
+});
