@@ -6,7 +6,7 @@ import type { ApiContext } from '../http/context';
 import type { RequestMetrics } from '../http/dependencies';
 import { RESPOND_MS } from '../http/operations';
 import { sentStatus } from '../http/response/access-log';
-import type { RateLimits, RateLimitsStatus } from '../limits/rate-limits';
+import type { RateLimitsStatus } from '../limits/rate-limits';
 import { singleFlight } from '../async/single-flight';
 import type { LedgerStatus, ProjectionStatus } from '../projecting/status';
 import { programVersion } from '../version';
@@ -26,7 +26,7 @@ export interface Metrics {
 export interface MetricsDependencies {
   /** Undefined until the stores are open. */
   readonly app: () => App | undefined;
-  readonly limits: () => RateLimits | undefined;
+  readonly limits: () => RateLimitsStatus | undefined;
   readonly isReady: () => boolean;
   /** Undefined: the log is not one that the service backs up. */
   readonly backupAge: () => number | undefined;
@@ -123,13 +123,8 @@ const appendMetrics = (registers: Registry[]): Metrics['measured'] => {
   });
 };
 
-/** The state at one scrape. */
-interface Snapshot {
-  readonly isReady: boolean;
-  readonly backupAge: number | undefined;
-  readonly limits: RateLimitsStatus | undefined;
-  /** Undefined: the stores are not open yet. */
-  readonly app: App | undefined;
+/** What is asked at one scrape. */
+interface Snapshot extends MetricsDependencies {
   /** Undefined: the stores did not answer. */
   readonly ledger: LedgerStatus | undefined;
 }
@@ -144,6 +139,8 @@ interface Reading {
 }
 
 const flag = (condition: boolean): Values => [[condition ? 1 : 0]];
+
+const ifKnown = (value: number | undefined): Values => (value === undefined ? [] : [[value]]);
 
 const perProjection =
   (read: (status: ProjectionStatus) => number) =>
@@ -161,12 +158,12 @@ const readings: readonly Reading[] = [
   {
     name: 'ready',
     help: '1 when requests are answered, 0 while the service starts or stops.',
-    read: ({ isReady }) => flag(isReady),
+    read: ({ isReady }) => flag(isReady()),
   },
   {
     name: 'event_log_up',
     help: '1 when the event log answers, 0 when it is out of reach or was rolled back.',
-    read: ({ app }) => flag(app?.watch.isAway() === false && app.watch.setBack() === undefined),
+    read: ({ app }) => flag(app()?.watch.isAway() === false && app()?.watch.setBack() === undefined),
   },
   {
     name: 'projector_up',
@@ -200,7 +197,7 @@ const readings: readonly Reading[] = [
   {
     name: 'unreadable_tenants',
     help: 'Tenants whose own stream cannot be read: their writes are refused.',
-    read: ({ ledger }) => (ledger === undefined ? [] : [[ledger.decisions.parked.length]]),
+    read: ({ ledger }) => ifKnown(ledger?.decisions.parked.length),
   },
   {
     name: 'rebuild_progress_ratio',
@@ -212,12 +209,12 @@ const readings: readonly Reading[] = [
   {
     name: 'rate_limits_shared',
     help: '1 when instances share their rate counters, 0 when this one counts for itself.',
-    read: ({ limits }) => flag(limits?.shared === true && limits.trouble === undefined),
+    read: ({ limits }) => flag(limits()?.shared === true && limits()?.trouble === undefined),
   },
   {
     name: 'backup_age_seconds',
     help: 'Time since the last `backup create`, or since the log was created if there was none; absent with an event store.',
-    read: ({ backupAge }) => (backupAge === undefined ? [] : [[backupAge]]),
+    read: ({ backupAge }) => ifKnown(backupAge()),
   },
 ];
 
@@ -237,7 +234,8 @@ const readingMetrics = (registers: Registry[]) => {
   };
 };
 
-export const makeMetrics = ({ app, limits, isReady, backupAge }: MetricsDependencies): Metrics => {
+export const makeMetrics = (dependencies: MetricsDependencies): Metrics => {
+  const { app } = dependencies;
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -253,8 +251,7 @@ export const makeMetrics = ({ app, limits, isReady, backupAge }: MetricsDependen
     contentType: registry.contentType,
     text: async () => {
       const ledger = app() === undefined ? undefined : await orUndefined(statuses.current().done, RESPOND_MS);
-      const state = { isReady: isReady(), backupAge: backupAge() };
-      set({ ...state, limits: limits()?.status(), app: app(), ledger });
+      set({ ...dependencies, ledger });
       return registry.metrics();
     },
   };

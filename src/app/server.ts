@@ -301,7 +301,7 @@ export const makeServer = (
     reading: readingThread(configuration, reporter(logger)),
     metrics: makeMetrics({
       app: () => server.app,
-      limits: () => server.limits,
+      limits: () => server.limits?.status(),
       isReady: () => server.phase === 'ready',
       backupAge: () => backupAgeSeconds(configuration),
     }),

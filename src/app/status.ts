@@ -6,9 +6,9 @@ import { projections } from '../../projections/projections';
 import { rebuildLease } from '../projecting/lease';
 import type { RebuildStep } from '../projecting/rebuild';
 import { damaged, damageIn } from '../read-models/damage';
-import { generationName, type RegistryState } from '../read-models/read-models';
+import { generationName, PARKED, type RegistryState } from '../read-models/read-models';
 import { exists, type LiveGeneration } from '../projecting/live-generations';
-import { firstParked } from '../projecting/parked-tenants';
+import type { ParkedTenant } from '../projecting/parked-tenants';
 import type { LedgerStatus, ProjectionStatus, RunningRebuild } from '../projecting/status';
 
 const rebuildsIn = ({ leases }: RegistryState): readonly RunningRebuild[] =>
@@ -70,9 +70,10 @@ const statusOf = async (
   try {
     const [[applied, lag], parked] = await Promise.all([
       reader.applied().then(async (at) => [at, await lagAt(at)] as const),
-      firstParked(generation, MAX_SHOWN),
+      generation.scan(PARKED, MAX_SHOWN),
     ]);
-    return { ...names, position: applied ?? null, ...lag, parked, ...trouble(marked) };
+    const tenants = parked.map(({ document }) => document as unknown as ParkedTenant);
+    return { ...names, position: applied ?? null, ...lag, parked: tenants, ...trouble(marked) };
   } catch (error) {
     const why = marked ?? damageIn(error)?.why;
     if (why === undefined && exists(generation)) throw error;

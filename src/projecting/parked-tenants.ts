@@ -40,13 +40,3 @@ export const findParked = async (
 
 export const parkedTenants = (generation: Scanner): AsyncIterable<ParkedTenant> =>
   documentsOf(generation, PARKED);
-
-/** Ordered by tenant. */
-export const firstParked = async (generation: Scanner, limit: number): Promise<readonly ParkedTenant[]> => {
-  const parked: ParkedTenant[] = [];
-  for await (const tenant of parkedTenants(generation)) {
-    parked.push(tenant);
-    if (parked.length === limit) break;
-  }
-  return parked;
-};

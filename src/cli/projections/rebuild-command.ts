@@ -50,15 +50,14 @@ const checkedConfiguration = (io: Io): Promise<Configuration> =>
 
 const MAX_SHOWN = 20;
 
-/** Shows the first differences of each projection. `verify` lists all. */
+/** Shows the first differences. `verify` lists all. */
 const showFirst = (io: Io) => {
-  const shown = new Map<string, number>();
+  let count = 0;
   return (projection: string, difference: Difference): void => {
-    const count = (shown.get(projection) ?? 0) + 1;
-    shown.set(projection, count);
+    count += 1;
     if (count <= MAX_SHOWN) notice(io, differenceText(projection, difference));
     if (count === MAX_SHOWN + 1)
-      notice(io, `There are more: tenant-ledger projections verify lists all of them.`);
+      notice(io, 'There are more: tenant-ledger projections verify lists all of them.');
   };
 };
 
