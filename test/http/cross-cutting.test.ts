@@ -81,6 +81,7 @@ describe('every request', () => {
         actor: { type: 'application', id: json.modified_by },
         at: json.modified_at,
         version: 1,
+        changes: [{ field: 'name', from: expect.any(String), to: CANARY }],
         keyId: expect.stringMatching(/^[0-9a-f-]{36}$/),
         traceId: trace,
         idempotency: {
