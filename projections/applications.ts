@@ -103,7 +103,7 @@ export const keyAsAdded = (event: Caused<'KeyAdded'>): KeyDocument => ({
 
 export const applications: Projector = {
   name: 'applications',
-  version: 3,
+  version: 1,
   streams: ['tenant'],
   collections: [
     { name: 'applications', indexes: {} },

@@ -132,7 +132,7 @@ const logged = (event: Recorded): readonly Change[] => {
 
 export const logs: Projector = {
   name: 'logs',
-  version: 6,
+  version: 1,
   streams: ['tenant', 'activity'],
   collections: [
     {

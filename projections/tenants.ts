@@ -41,7 +41,7 @@ export const documentOfTenant = (tenant: Exclude<Tenant, { status: 'absent' }>):
 
 export const tenants: Projector = {
   name: 'tenants',
-  version: 2,
+  version: 1,
   streams: ['tenant'],
   collections: [{ name: 'tenants', indexes: {} }],
   on: {

@@ -103,7 +103,7 @@ const plan = (included_monthly_active_tokens: number): readonly Change[] => [
 
 export const usage: Projector = {
   name: 'usage',
-  version: 2,
+  version: 1,
   streams: ['tenant', 'activity'],
   collections: [
     { name: 'facts', indexes: {} },

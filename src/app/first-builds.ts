@@ -31,7 +31,7 @@ const isLong = async ({ log }: App): Promise<boolean> => {
 };
 
 /**
- * Builds read models that no earlier program had, as after an upgrade, the way a rebuild does: fast, on all processors,
+ * Builds read models that do not exist yet, as after an upgrade, the way a rebuild does: fast, on all processors,
  * and without delaying appends. Waits for another process that already does. What cannot be built like this is left to
  * whoever projects.
  */

@@ -106,9 +106,6 @@ export const newGeneration = (projection: string, version: number): GenerationId
   generation: `g${randomBytes(5).toString('hex')}`,
 });
 
-/** Earlier programs numbered their generations. They may still run, and use these. */
-export const isNumbered = ({ generation }: GenerationId): boolean => /^[0-9]+$/.test(generation);
-
 export const generationName = ({ projection, version, generation }: GenerationId): string =>
   `${projection}_v${version}_${generation}`;
 

@@ -135,22 +135,6 @@ export const inReadTransaction = <T>(db: Database, work: () => T): T => {
   }
 };
 
-/** Migrates a file to the newest schema, step by step. Throws if a newer program created it. */
-export const migrate = (db: Database, steps: readonly string[], what: string): void => {
-  const version = (): number =>
-    (db.prepare('PRAGMA user_version').get() as { user_version: number }).user_version;
-  if (version() === steps.length) return;
-  inTransaction(db, () => {
-    const from = version();
-    if (from > steps.length)
-      throw new Error(
-        `${what} was created by a newer version of tenant-ledger. Start that version, or a newer one.`,
-      );
-    for (const step of steps.slice(from)) db.exec(step);
-    db.exec(`PRAGMA user_version = ${steps.length}`);
-  });
-};
-
 export const dataVersion = (db: Database): (() => number) => {
   const statement = db.prepare('PRAGMA data_version');
   statement.setReturnArrays(true);

@@ -24,7 +24,6 @@ describe('a scratch store', () => {
       `scratch-${here}-${process.ppid}-abc`,
       `scratch-elsewhere-${dead}-abc`,
       `scratch-${here}-1-${dead}-abc`,
-      `scratch-${dead}-abc`, // of an earlier program, on any machine
     ];
     for (const name of [left, ...others]) mkdirSync(join(folder, name, 'deep'), { recursive: true });
     const scratch = await openScratch(readConfiguration({ DATA_DIR: folder }));

@@ -55,7 +55,7 @@ describeMongodb('read models in an empty database', () => {
   }, 60_000);
 });
 
-describe('read models that no earlier program had', () => {
+describe('read models that do not exist yet', () => {
   it('are built in threads of their own, and projected from there on', async () => {
     await expectBuilt(await openOn(EVENTS));
   });

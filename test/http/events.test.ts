@@ -189,8 +189,7 @@ describe('raw events over HTTP', () => {
   it('have positions that name their stream and revision, and no others are accepted', async () => {
     for (const { position, revision, stream } of linesOf((await get()).text).filter((line) => 'id' in line))
       expect(position).toBe(`${/(tenant|activity)-/.exec(String(stream))?.[1]}:${revision}`);
-    const signed = `MDAwMDAwMDAwMDAwMDAzMg.${'x'.repeat(43)}`;
-    const wrong = ['tenant:999', 'tenant:-1', 'tenant:00', 'tenant:1e0', 'log:0', 'operator:0', signed];
+    const wrong = ['tenant:999', 'tenant:-1', 'tenant:00', 'tenant:1e0', 'log:0', 'operator:0'];
     for (const position of [...wrong, '0000000000000001', 'tenant:9999999999999999', 'tenant', 'x'])
       for (const answer of [
         await get(`?after=${position}`),
@@ -198,9 +197,7 @@ describe('raw events over HTTP', () => {
       ]) {
         const field = 'after' in answer.json.errors ? 'after' : 'Last-Event-ID';
         expectProblem(answer, { status: 400, code: 'validation_failed', fields: [field] });
-        expect(answer.json.errors[field][0]).toContain(
-          position === signed ? 'is a position of an earlier version' : 'for example tenant:12',
-        );
+        expect(answer.json.errors[field][0]).toContain('for example tenant:12');
       }
     // A stranger's position is one of the caller's own events, or of none.
     expectProblem(await get('?after=activity:0', stranger.key), {

@@ -63,17 +63,6 @@ describeMongodb('read models in MongoDB', () => {
     await openIn(place, { log: 'one' });
   });
 
-  it('refuse data written by a newer program', async () => {
-    const place = randomUUID();
-    await (await openIn(place)).requestRetry();
-    const { db } = await connect(place);
-    await db.collection('read_models.registry').updateOne({}, { $set: { format: 3 } });
-    await expect(openIn(place)).rejects.toMatchObject({
-      code: 'configuration_invalid',
-      message: expect.stringMatching(/newer version/),
-    });
-  });
-
   it.each<[string, Document]>([
     ['names with a meaning to the server', { $set: 1, 'a.b': { $gt: '' }, '': 0 }],
     ['names with a meaning to the driver', { _bsontype: 'ObjectId', a: { _bsontype: 'Long' } }],
@@ -298,27 +287,9 @@ describeMongodb('read models in MongoDB', () => {
         .filter((name) => name.startsWith(`${generationName(one)}.`));
     expect(await readModels.remove(late, {})).toBe(true);
     await db.collection(`${generationName(late)}.notes`).insertOne({ n: 1 });
-    await db.collection('notes_v1_7.0a1b2c3d.notes').insertOne({ n: 1 });
     expect(await readModels.remove(removed, {})).toBe(true);
     for (const one of [late, removed]) expect(await collectionsOf(one)).toEqual([]);
     expect(await collectionsOf(kept)).toHaveLength(collections.length + 2);
-    // An older program may use it.
-    expect(await collectionsOf(id('notes', 1, '7'))).toHaveLength(1);
-  });
-
-  it('count the generations of older programs as unusable, and remove them on request', async () => {
-    const place = randomUUID();
-    const { db } = await connect(place);
-    await db.collection('notes_v1_7.0a1b2c3d.notes').insertOne({ n: 1 });
-    const readModels = await openIn(place);
-    expect((await readModels.state()).generations).toEqual([]);
-    await readModels.requestRetry();
-    const older = id('notes', 1, '7');
-    expect((await readModels.state()).generations).toEqual([
-      { ...older, isLive: false, damage: expect.any(String) },
-    ]);
-    expect(await readModels.remove(older, {})).toBe(true);
-    expect(await db.listCollections({ name: /^notes/ }).toArray()).toEqual([]);
   });
 
   describe('that somebody has damaged', () => {

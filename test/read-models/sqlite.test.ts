@@ -375,7 +375,7 @@ describe('read models in SQLite files', () => {
     it.each([
       ['just creating them', (path: string) => openForWriting(path, 'NORMAL').close()],
       ['about to write to an empty file', (path: string) => writeFileSync(path, '')],
-    ])('are left to another process that is %s, beside generations of an earlier program', (_, begin) => {
+    ])('are left to another process that is %s, beside generations', (_, begin) => {
       const folder = freshFolder();
       const path = join(folder, 'registry.db');
       writeFileSync(join(folder, 'logs_v2_1.db'), '');

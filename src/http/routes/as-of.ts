@@ -29,5 +29,5 @@ export const pastMoment = async (
   const event = await placeAt(asOf, request, stores);
   if (event !== undefined) return { time: event.recordedAt, position: event.position };
   const expected = 'an ISO 8601 date or date-time, or the position of an event';
-  throw invalid({ as_of: [positionRefused(asOf, expected)] });
+  throw invalid({ as_of: [positionRefused(expected)] });
 };

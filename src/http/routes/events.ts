@@ -52,14 +52,9 @@ const query = queryCheck(
 );
 type Query = ReturnType<typeof query>;
 
-/** Earlier versions signed positions. */
-const SIGNED = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{43}$/;
-
 /** What is wrong with a position at which there is no event. */
-export const positionRefused = (position: string, expected = 'the position of an event'): string =>
-  SIGNED.test(position)
-    ? 'is a position of an earlier version of this service: start again without it, positions are now like tenant:12'
-    : `must be ${expected} of this Tenant, for example tenant:12`;
+export const positionRefused = (expected = 'the position of an event'): string =>
+  `must be ${expected} of this Tenant, for example tenant:12`;
 
 /** The event that a request names by its position. Undefined: there is none. */
 export const placeAt = (
@@ -78,7 +73,7 @@ const afterOf = async (
   const [field, position] = last === '' ? ['after', request.query.after] : ['Last-Event-ID', last];
   if (position === undefined || position === '') return undefined;
   const place = await placeAt(position, request, stores);
-  if (place === undefined) throw invalid({ [field]: [positionRefused(position)] });
+  if (place === undefined) throw invalid({ [field]: [positionRefused()] });
   return place;
 };
 

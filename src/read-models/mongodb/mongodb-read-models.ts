@@ -6,7 +6,6 @@ import {
   COMMON_COLLECTIONS,
   generationName,
   generationRemoved,
-  isNumbered,
   type Build,
   type Generation,
   type GenerationId,
@@ -29,7 +28,6 @@ import {
   beginRemoval,
   endCreation,
   endRemoval,
-  FORMAT,
   markDamaged,
   registriesIn,
   registryDocument,
@@ -56,17 +54,11 @@ export interface MongoReadModelsOptions {
 const OTHER_LOG_HINT =
   'Check EVENTSTORE_URL, STREAM_PREFIX and MONGODB_URL: they name the log and its read models together. If this is the right log, name another database in MONGODB_URL, or drop this one: the read models are then rebuilt from the log.';
 
-/** Throws if the registry is not for this program and this log. */
+/** Throws if the registry is for another log. */
 const mustBeOurs = async (connection: MongoConnection, log: string): Promise<void> => {
   const { place } = connection;
   const found = await registriesIn(connection).findOne({ _id: REGISTRY_ID });
-  if (found === null) return;
-  if (found.format > FORMAT)
-    throw fault(
-      'configuration_invalid',
-      `The read models in ${place} were created by a newer version of tenant-ledger. Start that version, or name another database in MONGODB_URL.`,
-    );
-  if (found.log !== log)
+  if (found !== null && found.log !== log)
     throw fault(
       'read_models_of_another_log',
       `The database ${place} holds read models of another event log. ${OTHER_LOG_HINT}`,
@@ -102,7 +94,7 @@ const dropOrphans = async (
   const listed = await db.listCollections({}, { nameOnly: true }).toArray();
   const now = await registry.read();
   const isOrphan = (id: GenerationId): boolean =>
-    generationName(id) === generationName(removed) || (!isNumbered(id) && rowOf(now, id) === undefined);
+    generationName(id) === generationName(removed) || rowOf(now, id) === undefined;
   for (const { name } of listed) {
     const id = generationOf(name);
     if (id !== undefined && isOrphan(id)) await db.dropCollection(name);

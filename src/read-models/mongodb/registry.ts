@@ -17,8 +17,6 @@ import { generationOf, REGISTRY } from './layout';
 /** A single document with all generations and leases. Its times are those of the server. */
 export interface StoredRegistry {
   readonly _id: typeof REGISTRY_ID;
-  /** The version of this layout. */
-  readonly format: number;
   /** The identity of the log that all generations are built from. */
   readonly log: string;
   /** The number of changes of generations. */
@@ -41,9 +39,7 @@ interface StoredRow {
 /** As read, with the time of the server. */
 type Found = StoredRegistry & { readonly now: Date };
 
-/** Not the id that programs with numbered generations used: those run beside this one without sharing anything. */
-export const REGISTRY_ID = 'registry_2';
-export const FORMAT = 2;
+export const REGISTRY_ID = 'registry';
 
 /** Short, because another process waits this long until it takes over. */
 const LEASE_MS = 3_000;
@@ -80,7 +76,7 @@ const gone = ({ place }: MongoConnection): Error =>
     `The registry of the read models in ${place} is gone: was the database dropped? Restart the service, or run: ${REBUILD}`,
   );
 
-const empty = (log: string) => ({ _id: REGISTRY_ID, format: FORMAT, log }) as const;
+const empty = (log: string) => ({ _id: REGISTRY_ID, log }) as const;
 
 /** While there is no registry, nothing exists. The first change creates it. */
 export const registryDocument = (connection: MongoConnection, log: string): RegistryDocument => {

@@ -68,7 +68,7 @@ const isBeingCreated = (path: string): boolean => {
   if (statSync(path).size === 0) return !existsSync(`${path}-wal`);
   const db = openForReading(path);
   try {
-    return (db.prepare('PRAGMA user_version').get() as { user_version: number }).user_version === 0;
+    return db.prepare('SELECT 1 FROM sqlite_master').get() === undefined;
   } finally {
     db.close();
   }

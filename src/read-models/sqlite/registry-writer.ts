@@ -1,7 +1,6 @@
 import {
   checkpointAndClose,
   inTransaction,
-  migrate,
   openForWriting,
   neverWait,
   type Database,
@@ -46,19 +45,25 @@ export const isExpired = ({ holder, until }: LeaseRow, now: number): boolean =>
 const rowOfUnknown = ({ projection, version, generation }: GenerationId): string =>
   `INSERT INTO generations VALUES ('${projection}', ${version}, '${generation}', 0, NULL, 'the registry that listed it was lost.');`;
 
-/** `generations` are those that exist before there is a registry. */
-const migrations = (generations: readonly GenerationId[]): readonly string[] => [
-  `CREATE TABLE generations (
-     projection TEXT, version INTEGER, generation TEXT, is_live INTEGER NOT NULL, left_at INTEGER, damage TEXT,
-     PRIMARY KEY (projection, version, generation)
-   ) WITHOUT ROWID;
-   CREATE UNIQUE INDEX one_live ON generations (projection, version) WHERE is_live = 1;
-   CREATE TABLE leases (
-     what TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL, note TEXT NOT NULL
-   ) WITHOUT ROWID;
-   CREATE TABLE retries (only INTEGER PRIMARY KEY CHECK (only = 1), count INTEGER NOT NULL, tenant_id TEXT);
-   ${generations.map(rowOfUnknown).join('')}`,
-];
+const SCHEMA = `
+  CREATE TABLE generations (
+    projection TEXT, version INTEGER, generation TEXT, is_live INTEGER NOT NULL, left_at INTEGER, damage TEXT,
+    PRIMARY KEY (projection, version, generation)
+  ) WITHOUT ROWID;
+  CREATE UNIQUE INDEX one_live ON generations (projection, version) WHERE is_live = 1;
+  CREATE TABLE leases (
+    what TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL, note TEXT NOT NULL
+  ) WITHOUT ROWID;
+  CREATE TABLE retries (only INTEGER PRIMARY KEY CHECK (only = 1), count INTEGER NOT NULL, tenant_id TEXT);`;
+
+/** `generations` lists those that exist before there is a registry. Several processes may create it at once. */
+const createTables = (db: Database, generations: () => readonly GenerationId[]): void => {
+  const tables = db.prepare('SELECT 1 FROM sqlite_master');
+  if (tables.get() !== undefined) return;
+  inTransaction(db, () => {
+    if (tables.get() === undefined) db.exec(`${SCHEMA}${generations().map(rowOfUnknown).join('')}`);
+  });
+};
 
 const WHICH = 'projection = ? AND version = ? AND generation = ?';
 
@@ -125,7 +130,7 @@ export const openRegistryWriter = (
   generations: () => readonly GenerationId[],
 ): RegistryWriter => {
   const db = openForWriting(path, 'NORMAL');
-  migrate(db, migrations(generations()), `The registry of the read models ${path}`);
+  createTables(db, generations);
   neverWait(db);
   const on = statementsOn(db);
   return {

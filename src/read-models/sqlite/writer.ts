@@ -9,7 +9,6 @@ import {
   generationName,
   generationNamed,
   generationRemoved,
-  isNumbered,
   type Checkpoint,
   type DocumentKey,
   type GenerationId,
@@ -60,8 +59,7 @@ const generationWrites = (folder: string, registry: RegistryWriter, files: OpenF
   /** Their creation was interrupted. If the registry is busy, the next removal does it. */
   const deleteUnknown = (): void => {
     try {
-      for (const id of generationsIn(folder).filter((other) => !isNumbered(other)))
-        registry.unlessKnown(id, () => deleteFile(folder, id));
+      for (const id of generationsIn(folder)) registry.unlessKnown(id, () => deleteFile(folder, id));
     } catch (error) {
       if (!isBusy(error)) throw error;
     }
