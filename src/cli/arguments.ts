@@ -68,7 +68,7 @@ export const typeOption = (): Option =>
   new Option('--type <type>', 'the application type').choices(applicationTypes);
 
 export const commandGroup = (name: string, description: string, commands: readonly Command[]): Command => {
-  const group = new Command(name).description(description);
+  const group = new Command(name).description(description).helpCommand(false);
   for (const command of commands) group.addCommand(command);
   return group;
 };

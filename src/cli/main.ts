@@ -36,8 +36,8 @@ const load = (io: Io, [file, create]: readonly [string, string]): Command | unde
 
 /** Loads the named command, none for `--version`, otherwise all: for the help and for suggestions after a typo. */
 const loadFor = (io: Io, args: readonly string[]): readonly Command[] => {
-  if (args[0] === '--version' || args[0] === '-V') return [];
-  const name = args.find((arg) => !arg.startsWith('-') && arg !== 'help') ?? '';
+  if (args[0] === '--version') return [];
+  const name = args.find((arg) => !arg.startsWith('-')) ?? '';
   const named = commands.get(name);
   const wanted = named === undefined ? [...commands.values()] : [named];
   return wanted.flatMap((each) => load(io, each) ?? []);
@@ -53,7 +53,9 @@ const parserOutput = ({ stdout, stderr }: Io, report: FailureReport): OutputConf
 const programFor = (io: Io, args: readonly string[], report: FailureReport): Command => {
   const program = new Command('tenant-ledger')
     .description('Tenants, Applications, keys and their audit log, on an append-only event log.')
-    .version(programVersion())
+    .version(programVersion(), '--version')
+    .helpOption('--help')
+    .helpCommand(false)
     .configureOutput(parserOutput(io, report))
     // Options after a subcommand belong to it, even if its parent has options of the same name.
     .enablePositionalOptions()

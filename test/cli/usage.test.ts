@@ -44,6 +44,9 @@ const wrong: readonly { line: string; says: readonly string[] }[] = [
   { line: 'tenant', says: ['Usage: tenant-ledger tenant', 'set-plan'] },
   { line: 'tennant list', says: ["unknown command 'tennant'", 'Did you mean tenant?'] },
   { line: 'tenant lost', says: ["unknown command 'lost'", 'Did you mean list?'] },
+  // One name for each thing.
+  { line: 'tenant help', says: ["unknown command 'help'"] },
+  { line: 'tenant list -h', says: ["unknown option '-h'"] },
   { line: 'serve now', says: ['too many arguments'] },
   { line: 'tenant list --jsno', says: ["unknown option '--jsno'", 'Did you mean --json?'] },
   { line: 'tenant create', says: ["'--name <name>' not specified"] },
