@@ -24,6 +24,7 @@ interface Past {
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
   readonly by?: string;
+  readonly changes?: readonly unknown[];
 }
 
 const key = (applicationId: string, days: number, more: Readonly<Record<string, unknown>> = {}) => {
@@ -82,6 +83,7 @@ const story = () => {
       type: 'TenantUpdated',
       data: { name: 'Acme Payments', settings: { ...settings, deduplicateTokens: true } },
       by: CONSOLE,
+      changes: [{ field: 'settings.deduplicate_tokens', from: false, to: true }],
     },
   ];
   return { past, key: own.key, keyId: own.keyId };
@@ -113,13 +115,20 @@ const reported = (): readonly Told[] =>
 /** In the order of their times: the log of a tenant never runs backwards. */
 const toldIn = (past: readonly Past[], keyId: string): readonly Told[] => {
   const client = { address: '203.0.113.7', userAgent: 'Mozilla/5.0' };
-  const decided = past.map(({ days, type, data, by }): Told => {
+  const decided = past.map(({ days, type, data, by, changes = [] }): Told => {
     const at = daysAgo(days);
-    const version = type === 'KeyAdded' ? 2 : 1;
     const metadata =
       by === undefined
-        ? { version, at, actor: { type: 'user', id: OPERATOR } }
-        : { version, at, actor: { type: 'application', id: by }, keyId, traceId: randomUUID(), client };
+        ? { version: 1, at, actor: { type: 'user', id: OPERATOR } }
+        : {
+            version: 1,
+            at,
+            actor: { type: 'application', id: by },
+            keyId,
+            traceId: randomUUID(),
+            client,
+            changes,
+          };
     return { stream: 'tenant', event: { id: randomUUID(), type, data, metadata, recordedAt: at } };
   });
   return [...decided, ...reported()].toSorted((a, b) => (a.event.recordedAt < b.event.recordedAt ? -1 : 1));
