@@ -240,14 +240,9 @@ const eventLog = {
       'Commands create no log, so that a wrong path is noticed. Set `DATA_DIR`, or `EVENTSTORE_URL` and `STREAM_PREFIX`, as the service has them. The addresses that `log` commands take are the path of a data folder, `sqlite:PATH`, `esdb://HOST:PORT`, and `configured` for the log that the environment names.',
   },
   copy_refused: {
-    title: 'This cannot be copied.',
+    title: 'There is no complete copy of this log.',
     meaning:
-      'The message says why: the source is empty or still being written to, the target is not a new log, or cannot store an event unchanged. What was copied before is safe: run the same command again.',
-  },
-  copy_differs: {
-    title: 'The target is not a copy of this source.',
-    meaning:
-      'Their events have different digests: something else has written to the target, or it was begun with another source. Start over with a new target.',
+      'The message says why. The source is empty or still being written to, or the target cannot store an event unchanged: what was copied is safe, so run the same command again. The target is not a new log, or has other events than the source: start over with a new one.',
   },
   history_missing: {
     title: 'Events of a stream were removed from the event store.',

@@ -96,8 +96,7 @@ export const copyLog = async (from: LedgerLog, to: LedgerLog, onProgress: OnProg
   const source = await digestUpTo(from, head, onCompared);
   const target = await digestUpTo(to, undefined, onCompared);
   if (target.digest !== source.digest)
-    throw fault(
-      'copy_differs',
+    throw refused(
       `The target is not a copy of this source: it has ${target.events} events with the digest ${target.digest}, the source has ${source.events} with ${source.digest}. Remove the target and copy again.`,
     );
   if ((await from.log.head())?.position !== head)

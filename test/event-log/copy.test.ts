@@ -168,7 +168,7 @@ describe('a copy of an event log', () => {
         if (rowsOf(to).length === 8) await change(to);
         return appended;
       });
-      await expect(copyLog(from, changed, silent)).rejects.toMatchObject({ code: 'copy_differs' });
+      await expect(copyLog(from, changed, silent)).rejects.toThrow('The target is not a copy of this source');
       expect(await isComplete(to)).toBe(false);
     });
 
