@@ -6,7 +6,13 @@ import { Alert, Dialog, Form, NewKey, Time, useOneAtATime } from './parts.js';
 import { momentFrom } from './time.js';
 import type { Application, Key, KeyDay } from './wire.js';
 
-/** How often a key was used on each day. */
+/** `getTenant 12, listEvents 2`. */
+const countsText = (counts: Readonly<Record<string, number>>): string =>
+  Object.entries(counts)
+    .map(([name, count]) => `${name} ${count}`)
+    .join(', ');
+
+/** What a key was used for and refused on each day. */
 const Uses = ({ application, id }: { readonly application: Application; readonly id: string }) => {
   const [loaded] = useLoaded<readonly KeyDay[]>(`/applications/${application.id}/keys/${id}/uses`);
   if (loaded === undefined) return <p class="quiet">Loading …</p>;
@@ -17,22 +23,16 @@ const Uses = ({ application, id }: { readonly application: Application; readonly
       <thead>
         <tr>
           <th scope="col">Day (UTC)</th>
-          <th scope="col">Requests</th>
-          <th scope="col">Failed</th>
           <th scope="col">Operations</th>
+          <th scope="col">Refused</th>
         </tr>
       </thead>
       <tbody>
-        {loaded.value.map(({ date, operations, failed }) => (
+        {loaded.value.map(({ date, operations, refusals }) => (
           <tr key={date}>
             <th scope="row">{date}</th>
-            <td class="number">{Object.values(operations).reduce((sum, one) => sum + one, 0)}</td>
-            <td class="number">{failed}</td>
-            <td>
-              {Object.entries(operations)
-                .map(([name, count]) => `${name} ${count}`)
-                .join(', ')}
-            </td>
+            <td>{countsText(operations)}</td>
+            <td>{countsText(refusals)}</td>
           </tr>
         ))}
       </tbody>

@@ -84,7 +84,7 @@ export interface Permission {
 export interface KeyDay {
   readonly date: string;
   readonly operations: Readonly<Record<string, number>>;
-  readonly failed: number;
+  readonly refusals: Readonly<Record<string, number>>;
 }
 
 export interface Tenant {

@@ -1,7 +1,7 @@
 import { auditLine, displayName, knownEntityTypes } from '../src/domain/audit-wording';
 import { eventSchemas } from '../src/domain/event-schemas';
 import type { Recorded } from '../src/domain/events';
-import { keyUsed } from './key-days';
+import { keyCollections, keyUsed } from './key-days';
 import { change, changeTogether, type Change, type Document, type Projector, type Reader } from './projector';
 
 /**
@@ -157,11 +157,12 @@ export const logs: Projector = {
     { name: 'entity_types', indexes: {} },
     { name: 'heads', indexes: {} },
     { name: SET_ASIDE, indexes: {} },
+    ...keyCollections,
   ],
   onSetAside: ({ id, position }) => [change(SET_ASIDE, id, () => ({ position }))],
   on: {
     ...Object.fromEntries(Object.keys(eventSchemas).map((type) => [type, logged])),
-    KeyUsed: (event) => [...logged(event), keyUsed(event)],
+    KeyUsed: (event) => [keyUsed(event), ...logged(event)],
   },
 };
 

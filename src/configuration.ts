@@ -154,7 +154,7 @@ export const settings = {
   }),
   RECORD_CLIENTS: setting({
     meaning:
-      'Whether to keep the client address and the user agent of a request with the events that it causes, and addresses in `AccessRefused`, for investigations: `true` or `false`. They are personal data.',
+      'Whether to keep the client address and the user agent of a request with the events that it causes, for investigations: `true` or `false`. They are personal data.',
     fallback: 'true',
     example: 'false',
     read: trueOrFalse,

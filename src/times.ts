@@ -1,9 +1,11 @@
-/** How long the service waits for what may never come. Tests pass shorter times. */
+/** How long the service waits for what may never come, and for more of the same. Tests pass other times. */
 export const TIMES = {
   /** How long a shutdown waits for requests in progress. */
   shutdownMs: 10_000,
   /** How long reads are served after the event log last answered: keys may have been revoked in the meantime. */
   readsWithoutLogMs: 60_000,
+  /** How long what keys did is collected before it is appended. */
+  keyUsesMs: 1_000,
 };
 
 export type Times = Readonly<typeof TIMES>;

@@ -1,132 +1,259 @@
-import { hasLog } from '../../projections/logs';
-import type { Reader } from '../../projections/projector';
-import { BACKGROUND_MS, beforeDeadline, isoNow, monotonicMs } from '../async/clock';
+import { randomUUID } from 'node:crypto';
+import { beforeDeadline, DAY_MS, monotonicMs } from '../async/clock';
+import type { KeyUse, RefusalReason } from '../domain/key-use';
+import type { KnownKey, RefusedAccess } from '../domain/refusal';
 import { encode } from '../event-log/codec';
-import type { EventLog, NewEvent } from '../event-log/event-log';
-import { firstOf } from '../event-log/reading';
-import type { Streams } from '../event-log/streams';
+import type { NewEvent } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import { groupedBy } from '../grouping';
-import type { KeyDay, KeyUses } from '../key-uses/key-uses';
-import { lastRevision } from '../projecting/stream-revisions';
 import { uuidOfText } from '../uuid';
-import { CLOSE_MS } from './access-record';
 
-export interface KeyUseRecordDependencies {
-  readonly keyUses: Pick<KeyUses, 'daysBefore' | 'remove'>;
-  readonly log: Pick<EventLog, 'append' | 'readStream'>;
-  readonly streams: Streams;
-  /** Reads the live generation of `logs`. */
-  readonly logs: () => Reader;
-  readonly warn: (what: string, error: unknown) => void;
-  readonly now?: () => string;
-  readonly everyMs?: number;
+/** A key that is known, valid or not, and the tenant that it belongs to. */
+export interface KeyOfTenant extends KnownKey {
+  readonly tenantId: string;
 }
 
-/** This long after midnight, every process has written what it has counted, even if its clock is slow. */
-const EVERY_MS = 300_000;
-/** Few enough not to keep requests waiting, and their events fit into one append. */
-const PAGE_SIZE = 100;
+/** A request that a key was accepted for, one that it was refused, or the end of a response that gave events out. */
+export type KeyAct = { readonly operation: string } | RefusedAccess | { readonly eventsGivenOut: number };
 
-/** The same id for the same day, however often and by whomever it is recorded. */
-const eventOf = ({ tenantId, address, ...data }: KeyDay): NewEvent => {
-  const { applicationId, keyId, date, lastAt } = data;
-  const actor = { type: 'application', id: applicationId } as const;
-  const client = address === undefined ? undefined : { address };
-  const id = uuidOfText(`KeyUsed ${tenantId} ${keyId} ${date}`);
-  return encode({ type: 'KeyUsed', data }, { actor, keyId, at: lastAt, client }, id);
-};
-
-/** Appends those that are not in the stream after this revision, whoever else appends at the same time. */
-const appendAfter = async (
-  { log }: KeyUseRecordDependencies,
-  stream: string,
-  events: readonly NewEvent[],
-  revision: number,
-): Promise<void> => {
-  for (let [missing, end] = [events, revision]; missing.length > 0;)
-    try {
-      await log.append(stream, missing, end < 0 ? 'no_stream' : end, BACKGROUND_MS);
-      return;
-    } catch (error) {
-      if (codeOf(error) !== 'stream_changed') throw error;
-      const before = end;
-      for await (const batch of log.readStream(stream, before)) {
-        const ids = new Set(batch.map(({ id }) => id));
-        missing = missing.filter(({ id }) => !ids.has(id));
-        end = batch.at(-1)?.revision ?? end;
-      }
-      if (end === before) throw error;
-    }
-};
-
-/** Appends what the log does not have yet: neither the read model, nor the stream after what the read model shows. */
-const appendMissing = async (
-  dependencies: KeyUseRecordDependencies,
-  tenantId: string,
-  days: readonly KeyDay[],
-): Promise<void> => {
-  const { log, streams } = dependencies;
-  // The days may come from another log that was here before. A read model that lags cannot tell.
-  if ((await firstOf(log.readStream(streams.tenant(tenantId)))) === undefined) return;
-  const reader = dependencies.logs();
-  const shown = await lastRevision(reader, tenantId, 'activity');
-  const missing: NewEvent[] = [];
-  for (const event of days.map(eventOf)) if (!(await hasLog(reader, tenantId, event.id))) missing.push(event);
-  await appendAfter(dependencies, streams.activity(tenantId), missing, shown);
-};
+export interface KeyUseRecordDependencies {
+  /** Appends to the tenant's activity stream, whoever else does. */
+  readonly append: (tenantId: string, events: readonly NewEvent[]) => Promise<unknown>;
+  readonly warn: (what: string, error: unknown) => void;
+  /** Whether events say where the last request came from. */
+  readonly recordsClients: boolean;
+  /** How long what is due is collected, so that it becomes one append per tenant. */
+  readonly collectMs: number;
+  readonly now?: () => number;
+}
 
 /**
- * Writes what each key was used for on a UTC day as one event, after the day has ended. Any number of processes may do so
- * at the same time, and a process that was down catches up. Best effort: nothing waits for it.
+ * The most that is kept in memory, at about a kilobyte each: the keys that were used today, and those of yesterday until
+ * they are written. Further ones are not counted.
  */
-export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
-  const { keyUses, warn, now = isoNow, everyMs = EVERY_MS } = dependencies;
-  let timer: NodeJS.Timeout | undefined;
-  let running: Promise<void> | undefined;
-  let isClosing = false;
+const MAX_KEYS = 20_000;
+/** A single tenant must not crowd out the others. */
+const MAX_KEYS_OF_TENANT = 5_000;
+
+const tooMany = new Error(`More than ${MAX_KEYS} keys were used, or ${MAX_KEYS_OF_TENANT} of one tenant.`);
+
+/** The appends after a day are spread over this time. */
+const SPREAD_MS = 1_800_000;
+const CLOSE_MS = 3_000;
+/** Of one append: few enough not to keep others waiting. */
+const MAX_EVENTS = 100;
+const APPENDS_AT_ONCE = 10;
+
+type Tally = {
+  -readonly [M in Exclude<keyof KeyUse, 'applicationId' | 'keyId' | 'date'>]: KeyUse[M];
+} & {
+  operations: Record<string, number>;
+  refusals: Partial<Record<RefusalReason, number>>;
+  missingPermissions: string[];
+};
+
+/** What one key did on one day. */
+interface KeyDay {
+  readonly key: KeyOfTenant;
+  readonly date: string;
+  /** What no event says yet. */
+  tally: Tally | undefined;
+  /** What an event says that is not known to be written. It is appended again as it is: it has the same id then. */
+  unsettled: { readonly event: NewEvent; readonly use: KeyUse } | undefined;
+  address: string | undefined;
+  usedAt: string | undefined;
+  /** The hour in which each kind of refusal was last reported at once. */
+  readonly reportedIn: Partial<Record<RefusalReason, string>>;
+}
+
+const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+const idOf = ({ tenantId, keyId }: Pick<KeyOfTenant, 'tenantId' | 'keyId'>, date: string): string =>
+  `${tenantId} ${keyId} ${date}`;
+
+const emptyTally = (at: string): Tally => ({
+  operations: {},
+  refusals: {},
+  missingPermissions: [],
+  eventsGivenOut: 0,
+  firstAt: at,
+  lastAt: at,
+});
+
+const addTo = (tally: Tally, at: string, act: KeyAct): void => {
+  if (at < tally.firstAt) tally.firstAt = at;
+  if (at > tally.lastAt) tally.lastAt = at;
+  if ('operation' in act) tally.operations[act.operation] = (tally.operations[act.operation] ?? 0) + 1;
+  else if ('eventsGivenOut' in act) tally.eventsGivenOut += act.eventsGivenOut;
+  else {
+    tally.refusals[act.reason] = (tally.refusals[act.reason] ?? 0) + 1;
+    if (act.reason === 'permission_missing')
+      tally.missingPermissions = [...new Set([...tally.missingPermissions, ...act.permissions])];
+  }
+};
+
+const useOf = ({ key: { applicationId, keyId }, date }: KeyDay, tally: Tally): KeyUse => ({
+  applicationId,
+  keyId,
+  date,
+  ...tally,
+});
+
+/** Whether it is the first refusal for this reason in an hour: that is reported at once. */
+const isNewRefusal = ({ reportedIn }: KeyDay, at: string, act: KeyAct): boolean => {
+  if (!('reason' in act)) return false;
+  const hour = at.slice(0, 13);
+  if (reportedIn[act.reason] === hour) return false;
+  reportedIn[act.reason] = hour;
+  return true;
+};
+
+/** What is kept in memory, within its bounds. */
+const boundedDays = () => {
+  const days = new Map<string, KeyDay>();
+  const perTenant = new Map<string, number>();
+  const find = (key: Pick<KeyOfTenant, 'tenantId' | 'keyId'>, date: string) => days.get(idOf(key, date));
+  return {
+    all: (): Iterable<KeyDay> => days.values(),
+    find,
+    /** Undefined: there is no room for it. */
+    begin: (key: KeyOfTenant, date: string): KeyDay | undefined => {
+      const ofTenant = perTenant.get(key.tenantId) ?? 0;
+      if (days.size >= MAX_KEYS || ofTenant >= MAX_KEYS_OF_TENANT) return undefined;
+      const unused = { tally: undefined, unsettled: undefined, address: undefined, usedAt: undefined };
+      const day: KeyDay = { key, date, ...unused, reportedIn: {} };
+      days.set(idOf(key, date), day);
+      perTenant.set(key.tenantId, ofTenant + 1);
+      return day;
+    },
+    forget: ({ key, date }: KeyDay): void => {
+      if (!days.delete(idOf(key, date))) return;
+      const left = (perTenant.get(key.tenantId) ?? 1) - 1;
+      if (left === 0) perTenant.delete(key.tenantId);
+      else perTenant.set(key.tenantId, left);
+    },
+  };
+};
+
+/** Makes the event about a key and day that is to be appended, if there is anything to say. */
+const eventMaker = () => {
+  const instance = randomUUID();
+  let made = 0;
+  return (day: KeyDay): NewEvent | undefined => {
+    const { key, date, tally, address } = day;
+    if (day.unsettled !== undefined || tally === undefined) return day.unsettled?.event;
+    made += 1;
+    const id = uuidOfText(`KeyUsed ${idOf(key, date)} ${instance} ${made}`);
+    const actor = { type: 'application', id: key.applicationId } as const;
+    const client = address === undefined ? undefined : { address };
+    const use = useOf(day, tally);
+    const metadata = { actor, keyId: key.keyId, at: use.lastAt, client };
+    const event = encode({ type: 'KeyUsed', data: use }, metadata, id);
+    day.unsettled = { event, use };
+    day.tally = undefined;
+    return event;
+  };
+};
+
+/** Appends what is due, one append per tenant unless it has very many keys. What fails stays due. */
+const appender = (
+  { append, warn }: KeyUseRecordDependencies,
+  due: Set<KeyDay>,
+  onWritten: (day: KeyDay) => void,
+) => {
+  const eventOf = eventMaker();
 
   /** False: the log cannot take any more now. */
-  const record = async (tenantId: string, days: readonly KeyDay[]): Promise<boolean> => {
-    try {
-      await appendMissing(dependencies, tenantId, days);
-      await keyUses.remove(days);
-      return !isClosing;
-    } catch (error) {
-      warn(`The use of keys of tenant ${tenantId} could not be recorded.`, error);
-      return codeOf(error) !== 'log_unavailable' && !isClosing;
-    }
+  const write = async (tenantId: string, ofTenant: readonly KeyDay[]): Promise<boolean> => {
+    for (let from = 0; from < ofTenant.length; from += MAX_EVENTS)
+      try {
+        const part = ofTenant.slice(from, from + MAX_EVENTS);
+        const events = part.flatMap((day) => eventOf(day) ?? []);
+        if (events.length > 0) await append(tenantId, events);
+        for (const day of part) {
+          day.unsettled = undefined;
+          onWritten(day);
+        }
+      } catch (error) {
+        warn('What keys did could not be recorded, and is tried again.', error);
+        for (const day of ofTenant.slice(from)) due.add(day);
+        return codeOf(error) !== 'log_unavailable';
+      }
+    return true;
   };
 
-  const recordAll = async (): Promise<void> => {
-    const today = new Date(Date.parse(now()) - EVERY_MS).toISOString().slice(0, 10);
-    for (let after: KeyDay | undefined; ;) {
-      const days = await keyUses.daysBefore(today, PAGE_SIZE, after);
-      for (const [tenantId, ofTenant] of groupedBy(days, ({ tenantId: id }) => id))
-        if (!(await record(tenantId, ofTenant))) return;
-      if (days.length < PAGE_SIZE) return;
-      after = days.at(-1);
+  return async (): Promise<void> => {
+    const batches = [...groupedBy(due, ({ key }) => key.tenantId)];
+    due.clear();
+    for (let canWrite = true; batches.length > 0;) {
+      const next = batches.splice(0, APPENDS_AT_ONCE);
+      if (canWrite) canWrite = (await Promise.all(next.map((batch) => write(...batch)))).every(Boolean);
+      else for (const day of next.flatMap(([, ofTenant]) => ofTenant)) due.add(day);
     }
   };
+};
 
-  /** Records the days that have ended. Never throws. */
-  const sumUp = (): Promise<void> =>
-    (running ??= recordAll()
-      .catch((error: unknown) => warn('The use of keys could not be recorded.', error))
-      .finally(() => (running = undefined)));
+/** Whether it is a tenant's turn to write its day that has ended. */
+const isTurnOf = (tenantId: string, ms: number): boolean =>
+  ms % DAY_MS >= Number.parseInt(tenantId.slice(0, 8), 16) % SPREAD_MS;
+
+/**
+ * Records what keys did as `KeyUsed` events: at the first use of a key on a UTC day, at a refusal, after the day and at a
+ * stop. Nothing waits for it. What could not be appended is tried again; what was not appended when a process is killed is
+ * lost.
+ */
+export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
+  const { warn, recordsClients, collectMs, now = Date.now } = dependencies;
+  const days = boundedDays();
+  const due = new Set<KeyDay>();
+  const isOver = ({ date }: KeyDay): boolean => date < dateOf(now());
+  const writeDue = appender(dependencies, due, (day) => {
+    if (day.tally === undefined && isOver(day)) days.forget(day);
+  });
+  let writing: Promise<void> | undefined;
+  const timer = setInterval(() => {
+    for (const day of days.all()) if (isOver(day) && isTurnOf(day.key.tenantId, now())) due.add(day);
+    if (due.size > 0) writing ??= writeDue().finally(() => (writing = undefined));
+  }, collectMs).unref();
+
+  /** Twice: what was counted while an event was unsettled comes after that. */
+  const writeAll = async (): Promise<void> => {
+    await writing;
+    for (let round = 0; round < 2; round += 1) {
+      for (const day of days.all()) due.add(day);
+      await writeDue();
+    }
+  };
+  /** Newest first. */
+  const lastDaysOf = (tenantId: string, keyId: string): readonly KeyDay[] =>
+    [now(), now() - DAY_MS].flatMap((ms) => days.find({ tenantId, keyId }, dateOf(ms)) ?? []);
 
   return {
-    sumUp,
-    start: (): void => {
-      void sumUp();
-      timer = setInterval(() => void sumUp(), everyMs).unref();
+    /** Never throws or waits. `at` is ISO 8601. */
+    count: (key: KeyOfTenant, at: string, act: KeyAct, address: string): void => {
+      const known = days.find(key, at.slice(0, 10));
+      const day = known ?? days.begin(key, at.slice(0, 10));
+      if (day === undefined) return warn('Not all that keys do is counted.', tooMany);
+      addTo((day.tally ??= emptyTally(at)), at, act);
+      if (isNewRefusal(day, at, act) || known === undefined) due.add(day);
+      if (recordsClients) day.address = address;
+      const isAccepted = !('reason' in act) || act.reason === 'permission_missing';
+      if (isAccepted && at > (day.usedAt ?? '')) day.usedAt = at;
     },
+    /** When this process last accepted the key, today or on a day that is not written yet. */
+    lastUse: (tenantId: string, keyId: string): string | undefined =>
+      lastDaysOf(tenantId, keyId).find(({ usedAt }) => usedAt !== undefined)?.usedAt,
+    /** What this process has counted about a key and no event in the log says yet. */
+    unwritten: (tenantId: string, keyId: string): readonly KeyUse[] =>
+      lastDaysOf(tenantId, keyId).flatMap((day) => [
+        ...(day.unsettled === undefined ? [] : [day.unsettled.use]),
+        ...(day.tally === undefined ? [] : [useOf(day, day.tally)]),
+      ]),
     close: async (): Promise<void> => {
-      isClosing = true;
       clearInterval(timer);
       const late = () => new Error(`It took longer than ${CLOSE_MS} ms.`);
-      await beforeDeadline(running ?? Promise.resolve(), monotonicMs() + CLOSE_MS, late).catch(
-        (error: unknown) => warn('The use of keys could not be recorded.', error),
+      await beforeDeadline(writeAll(), monotonicMs() + CLOSE_MS, late).catch((error: unknown) =>
+        warn('The last of what keys did could not be recorded.', error),
       );
     },
   };

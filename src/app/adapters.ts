@@ -11,9 +11,6 @@ import { sqliteEventLog, type Opening } from '../event-log/sqlite/sqlite-event-l
 import { streamNames, type Streams } from '../event-log/streams';
 import { probeWriteLock } from '../event-log/log-watch';
 import { fault, type Fault } from '../fault';
-import type { KeyUses } from '../key-uses/key-uses';
-import { mongoKeyUses } from '../key-uses/mongo-key-uses';
-import { countingUses, keyUsesPath, sqliteKeyUses } from '../key-uses/sqlite-key-uses';
 import type { Snapshots } from '../ledger/snapshots';
 import { savingSnapshots, snapshotsPath, sqliteSnapshots } from '../ledger/sqlite-snapshots';
 import { mongoCounters, type SharedCounters } from '../limits/mongo-counters';
@@ -85,7 +82,6 @@ export interface Writers {
   readonly log: Thread;
   readonly readModels: Thread;
   readonly snapshots: Thread;
-  readonly keyUses: Thread;
 }
 
 export const writersOf = ({
@@ -95,7 +91,6 @@ export const writersOf = ({
   log: () => appending({ path: logPath(DATA_DIR), prefix: STREAM_PREFIX }),
   readModels: () => writing(readModelsIn(DATA_DIR)),
   snapshots: () => savingSnapshots(snapshotsPath(DATA_DIR)),
-  keyUses: () => countingUses(keyUsesPath(DATA_DIR)),
 });
 
 /** What the stores are opened for. */
@@ -164,18 +159,12 @@ export const openLogForReading = async (
   return { log, streams, close: log.close };
 };
 
-/** Stores that only the main thread opens: snapshots, which are a local cache, and uses of keys. */
-export const openMainThreadStores = async (
+/** A local cache, which only the main thread opens. */
+export const openSnapshots = async (
   { DATA_DIR }: Configuration,
-  { log, mongo }: Stores,
+  { log }: Stores,
   { report, writers }: { readonly report: Report; readonly writers: Writers | undefined },
-): Promise<{ readonly snapshots: Snapshots; readonly keyUses: KeyUses }> => ({
-  snapshots: sqliteSnapshots(DATA_DIR, await log.identity(), report, writers?.snapshots),
-  keyUses:
-    mongo === undefined
-      ? sqliteKeyUses(DATA_DIR, { report }, writers?.keyUses)
-      : mongoKeyUses(mongo, { report }),
-});
+): Promise<Snapshots> => sqliteSnapshots(DATA_DIR, await log.identity(), report, writers?.snapshots);
 
 /** What only a server needs. */
 export interface Serving {

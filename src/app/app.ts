@@ -1,14 +1,10 @@
 import { projections } from '../../projections/projections';
-import { accessRecord, type AccessRecord } from '../access/access-record';
 import { keyRecords } from '../access/key-records';
-import { BACKGROUND_MS } from '../async/clock';
 import type { Configuration } from '../configuration';
-import { appendToEnd } from '../event-log/append-to-end';
-import type { EventLog, NewEvent } from '../event-log/event-log';
+import type { EventLog } from '../event-log/event-log';
 import { logWatch, type LogWatch } from '../event-log/log-watch';
 import type { Streams } from '../event-log/streams';
 import type { Fault } from '../fault';
-import type { KeyUses } from '../key-uses/key-uses';
 import { cachedFolds } from '../ledger/folds';
 import { ledger, type Ledger } from '../ledger/ledger';
 import { furthestCheckpoint } from '../projecting/live-generations';
@@ -16,14 +12,7 @@ import { openProjecting, type Projecting } from '../projecting/projecting';
 import type { ReplayDependencies } from '../projecting/rebuild';
 import { TIMES, type Times } from '../times';
 import { programVersion } from '../version';
-import {
-  openMainThreadStores,
-  openServing,
-  openStores,
-  probeLog,
-  type Report,
-  type Serving,
-} from './adapters';
+import { openServing, openSnapshots, openStores, probeLog, type Report, type Serving } from './adapters';
 import { mustBeUsable, mustHaveRoom, mustHoldData, noLogFound } from './data-folder';
 import { storeOf } from './log-address';
 import { openAll } from './open-all';
@@ -39,9 +28,6 @@ export interface App {
   readonly ledger: Ledger;
   readonly projecting: Projecting;
   readonly streams: Streams;
-  /** Records requests that were refused to known keys. */
-  readonly access: AccessRecord;
-  readonly keyUses: KeyUses;
   /** For queries about replays. The replays themselves run in worker threads. */
   readonly replay: Omit<ReplayDependencies, 'consumer'>;
   /** Opens what only a server needs. */
@@ -68,9 +54,7 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
     const projecting = await openProjecting({ ...replay, projectors: projections, thread: writing?.project });
     closeLater({ close: projecting.stop });
     // After the check that the read models belong to this log, so that nothing is written to another log's database.
-    const { snapshots, keyUses } = await openMainThreadStores(configuration, stores, opening);
-    closeLater(snapshots);
-    closeLater(keyUses);
+    const snapshots = closeLater(await openSnapshots(configuration, stores, opening));
     const watch = logWatch({
       log,
       checkpoint: () => furthestCheckpoint(projecting.live),
@@ -80,11 +64,6 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
     });
     closeLater({ close: async () => watch.stop() });
     const appending = options.measured?.(watch.log) ?? watch.log;
-    const append = (tenantId: string, events: readonly NewEvent[]) =>
-      appendToEnd(appending, streams.activity(tenantId), events, BACKGROUND_MS);
-    const access = closeLater(
-      accessRecord({ append, warn: report, recordsClients: configuration.RECORD_CLIENTS }),
-    );
     const keys = closeLater(
       keyRecords({
         log: watch.log,
@@ -98,8 +77,6 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
       log: appending,
       watch,
       store: storeOf(configuration),
-      access,
-      keyUses,
       ledger: ledger({ log: appending, folds, streams, keys }),
       projecting,
       streams,

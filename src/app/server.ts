@@ -1,9 +1,10 @@
 import type { Logger } from 'pino';
 import { keyUseRecord, type KeyUseRecord } from '../access/key-use-record';
 import { openStreams } from '../audit/open-streams';
-import { monotonicMs, orUndefined } from '../async/clock';
+import { BACKGROUND_MS, monotonicMs, orUndefined } from '../async/clock';
 import { readOrigins, type Configuration, headerNames } from '../configuration';
 import { compileTenantSchemas } from '../event-log/codec';
+import { appendToEnd } from '../event-log/append-to-end';
 import type { Position } from '../event-log/event-log';
 import { fault, type Fault } from '../fault';
 import { api } from '../http/api';
@@ -48,7 +49,7 @@ interface Running {
   app?: App;
   /** Read models that are built before projecting starts. */
   firstBuilds?: Promise<void>;
-  keyUse?: KeyUseRecord;
+  keyUses?: KeyUseRecord;
   limits?: RateLimits;
   phase: 'starting' | 'ready' | 'stopping';
   /** Unlike `phase`, still says during shutdown whether reads may be answered. */
@@ -106,20 +107,33 @@ const settingsOf = (configuration: Configuration): ApiDependencies['settings'] =
   version: programVersion(),
 });
 
+const recordKeyUses = (server: Running, { log, streams }: App): KeyUseRecord => {
+  const { configuration, logger } = server;
+  server.keyUses = keyUseRecord({
+    append: (tenantId, events) => appendToEnd(log, streams.activity(tenantId), events, BACKGROUND_MS),
+    warn: reporter(logger),
+    recordsClients: configuration.RECORD_CLIENTS,
+    collectMs: server.times.keyUsesMs,
+  });
+  return server.keyUses;
+};
+
 const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Serving): ApiDependencies => {
   const { configuration, logger, reading } = server;
-  const { ledger, access, keyUses, projecting } = app;
+  const { ledger, projecting } = app;
+  const keyUses = recordKeyUses(server, app);
   const openedMs = monotonicMs();
   const settings = settingsOf(configuration);
   return {
     settings,
-    portal: configuration.PORTAL ? portal({ secret, files: portalFiles(), settings, ledger }) : undefined,
+    portal: configuration.PORTAL
+      ? portal({ secret, files: portalFiles(), settings, keys: { ledger, keyUses } })
+      : undefined,
     stores: {
       ledger,
       reader: readerOnceReady(server, app),
       events: { ledgerLog: app, reading, open: openStreams(), stopping: server.stopping.signal },
       keyUses,
-      access,
       limits: openLimits(server, limiterOf),
     },
     readModels: {
@@ -223,13 +237,6 @@ const catchUp = async (server: Running, app: App): Promise<void> => {
   }
 };
 
-const recordKeyUse = ({ keyUses, log, streams, projecting }: App, logger: Logger): KeyUseRecord => {
-  const logs = () => projecting.reader('logs');
-  const record = keyUseRecord({ keyUses, log, streams, logs, warn: reporter(logger) });
-  record.start();
-  return record;
-};
-
 /** The result of a successful start: the read models are up to date and requests are answered. */
 export interface Started {
   readonly url: string;
@@ -261,7 +268,6 @@ const start = async (server: Running): Promise<Started | undefined> => {
   if (server.phase === 'stopping') return undefined;
   server.phase = 'ready';
   server.wasReady = true;
-  server.keyUse = recordKeyUse(app, logger);
   server.becameReady.notify();
   const { url } = listener;
   logger.info({ url, operations: ops.url, version: programVersion(), store: app.store }, 'ready');
@@ -274,7 +280,7 @@ const stop = async (server: Running, reason?: Fault): Promise<void> => {
   await Promise.all(server.listeners.map((listener) => listener.close(server.times.shutdownMs)));
   await server.firstBuilds?.catch(() => undefined);
   await server.reading.close();
-  await server.keyUse?.close();
+  await server.keyUses?.close();
   await server.app?.close();
 };
 

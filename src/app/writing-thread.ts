@@ -90,7 +90,6 @@ export const writingThread = (
       log: writer('log'),
       readModels: writer('readModels'),
       snapshots: writer('snapshots'),
-      keyUses: writer('keyUses'),
     },
     project: (onMoved) => {
       moved = onMoved;

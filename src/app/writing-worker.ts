@@ -90,7 +90,7 @@ const answerControl = (request: 'start' | 'stop'): Outcome => {
 /** Appends come first, all of them in one transaction. */
 const answer = (requests: readonly WritingRequest[]): ReturnType<ThreadBody['answer']> => {
   const outcomes = new Map<WritingRequest, Outcome | Promise<Outcome>>();
-  for (const to of ['log', 'readModels', 'snapshots', 'keyUses'] as const) {
+  for (const to of ['log', 'readModels', 'snapshots'] as const) {
     const own = requests.filter((request) => request.to === to);
     if (own.length === 0) continue;
     if (to === 'log') appendedAt = threadMs();

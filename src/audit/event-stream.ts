@@ -23,7 +23,7 @@ export interface StreamDependencies {
   readonly form: StreamForm;
   /** Where the stream begins, as the caller sees it. */
   readonly after: string | undefined;
-  /** Counts events that the caller gets. */
+  /** Counts the events that the caller got, at the end. */
   readonly gaveOut: (events: number) => void;
   /** Why the caller may no longer read. Undefined: it may. */
   readonly mayRead: () => Promise<EndReason | undefined>;
@@ -77,6 +77,7 @@ export async function* eventStream({
 }: StreamDependencies): AsyncGenerator<Uint8Array | string> {
   const check = endReason({ mayRead, stopping, stalled });
   let position = after;
+  let given = 0;
   const end = (reason: EndReason): string => form.end(JSON.stringify({ end: { reason, position } }));
   let wroteAt = threadMs();
   try {
@@ -85,7 +86,7 @@ export async function* eventStream({
       const chunk = await chunks.next(CHECK_MS, gone);
       const isSilent = threadMs() - wroteAt >= HEARTBEAT_MS;
       const hasBytes = chunk !== undefined && chunk.bytes.length > 0;
-      if (chunk !== undefined && chunk.events > 0) gaveOut(chunk.events);
+      given += chunk?.events ?? 0;
       if (hasBytes || isSilent) {
         wroteAt = threadMs();
         yield hasBytes ? chunk.bytes : form.heartbeat();
@@ -98,5 +99,7 @@ export async function* eventStream({
   } catch (error) {
     yield end(isUnavailable(error) ? error.code : 'internal_error');
     if (!isUnavailable(error)) throw error;
+  } finally {
+    if (given > 0) gaveOut(given);
   }
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { lastDaysOf } from '../access/key-days';
+import { findKeyDays, findLastUse } from '../../projections/key-days';
 import { isoNow } from '../async/clock';
 import { addKey, revokeKey } from '../domain/application-keys';
 import { keyBy } from '../domain/keys';
@@ -48,9 +48,9 @@ const list = (io: Io): Command =>
     .option('--application <uuid>', 'only those of this Application', uuid);
 
 /** `getTenant 12, listEvents 2`. */
-const operationsText = (operations: Readonly<Record<string, number>>): string =>
-  Object.entries(operations)
-    .map(([operation, count]) => `${operation} ${count}`)
+const countsText = (counts: Readonly<Record<string, number>>): string =>
+  Object.entries(counts)
+    .map(([name, count]) => `${name} ${count}`)
     .join(', ');
 
 const show = (io: Io): Command =>
@@ -59,17 +59,22 @@ const show = (io: Io): Command =>
     const { tenant } = options;
     const key = (await keyViewsOf(session, tenant)).find(({ key_id }) => key_id === id);
     if (key === undefined) throw fault('key_not_found', `Tenant ${tenant} has no key ${id}.`);
-    const { keyUses, projecting } = session.app;
-    const uses = await lastDaysOf({ logs: projecting.reader('logs'), keyUses }, tenant, id, isoNow());
+    const uses = await findKeyDays(session.app.projecting.reader('logs'), tenant, id, isoNow());
     if (options.json === true) return printJson(io, { ...key, uses });
     printRecord(io, key);
     printTable(
       io,
-      uses.map((day) => ({ ...day, operations: operationsText(day.operations) })),
+      uses.map(({ operations, refusals, ...day }) => ({
+        ...day,
+        operations: countsText(operations),
+        refusals: countsText(refusals),
+      })),
     );
     if (uses.length === 0) notice(io, 'It was not used in the last 30 days, as far as that was recorded.');
   })
-    .description('show a key and what it was used for on each of the last 30 days (UTC), to about a minute')
+    .description(
+      'show a key and what it was used for on each of the last 30 days (UTC), as far as it is in the log',
+    )
     .argument('<key-id>', 'the id of the key', uuid)
     .addOption(tenantOption());
 
@@ -90,7 +95,7 @@ const find = (io: Io): Command =>
     const isTenantDeleted = tenant.status === 'deleted';
     const isApplicationDeleted = application === undefined;
     const ends = { expires_at: expiresAt, revoked_at: revoked ? '' : undefined };
-    const lastUses = await session.app.keyUses.lastUses(tenant.id, [id]);
+    const lastUse = await findLastUse(session.app.projecting.reader('logs'), tenant.id, id);
     printOne(
       io,
       {
@@ -105,7 +110,7 @@ const find = (io: Io): Command =>
         status: statusOf(ends, { isTenantDeleted, isApplicationDeleted }),
         created_at: created.at,
         expires_at: expiresAt ?? null,
-        last_used_at: lastUses.get(id) ?? null,
+        last_used_at: lastUse ?? null,
       },
       options,
     );

@@ -1,4 +1,5 @@
 import { findApplication, type ApplicationDocument, type KeyDocument } from '../../projections/applications';
+import type { LastUse } from '../../projections/key-days';
 import { findTenant, type TenantDocument } from '../../projections/tenants';
 import type { App } from '../app/app';
 import { isoNow } from '../async/clock';
@@ -80,9 +81,11 @@ export const keyViewsOf = async (session: OperatorSession, tenantId: string): Pr
   const deleted = new Set(
     applications.filter(({ deleted_at }) => deleted_at !== undefined).map(({ id }) => id),
   );
-  const lastUses = await session.app.keyUses.lastUses(tenantId);
-  const reader = session.app.projecting.reader('applications');
-  const keys = await collected<KeyDocument>(documentsOf(reader, 'keys', tenantId));
+  const { reader } = session.app.projecting;
+  const lastUses = new Map<string, string>();
+  for await (const { key_id, last_used_at } of documentsOf<LastUse>(reader('logs'), 'key_uses', tenantId))
+    lastUses.set(key_id, last_used_at);
+  const keys = await collected<KeyDocument>(documentsOf(reader('applications'), 'keys', tenantId));
   return keys.map((key) => {
     const isApplicationDeleted = deleted.has(key.application_id);
     return viewOf(key, { isTenantDeleted, isApplicationDeleted }, lastUses.get(key.id));

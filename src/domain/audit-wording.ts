@@ -1,4 +1,3 @@
-import { refusedMessage } from './access';
 import type { EventType, Recorded } from './events';
 import { factTypes, partsOf, type EntityFactType } from './facts';
 import { keyUsedMessage } from './key-use';
@@ -83,8 +82,10 @@ const wording: Wording = {
       data.operation,
       data.message ?? `${data.entityType} ${data.operation}`,
     ),
-  AccessRefused: ({ data }) => line('application', data.applicationId, 'deny', refusedMessage(data)),
-  KeyUsed: ({ data }) => line('key', data.keyId, 'use', keyUsedMessage(data)),
+  KeyUsed: ({ data }) => {
+    const operation = Object.keys(data.refusals).length === 0 ? 'use' : 'deny';
+    return line('key', data.keyId, operation, keyUsedMessage(data));
+  },
 };
 
 export const auditLine = (event: Recorded): AuditLine =>

@@ -1,7 +1,7 @@
 import type { Actor } from './events';
 import { keyBy, type KeyHolder, type KeyState } from './keys';
 import { isAssignable } from './permissions';
-import { refusal } from './refusal';
+import { refusal, type KnownKey, type RefusedAccess } from './refusal';
 import type { Tenant } from './tenant';
 
 /** Who is calling: the holder of a key, or the operator on the command line. */
@@ -17,16 +17,12 @@ export type KeyStatus =
       readonly application: KeyHolder;
       readonly expiresAt?: string;
     }
+  | { readonly status: 'unknown' }
   | {
-      readonly status: 'unknown' | 'revoked' | 'expired' | 'application_deleted';
-      /** Whose key it was, if the key is known and its tenant exists. */
-      readonly of?: KnownKey;
+      readonly status: 'revoked' | 'expired' | 'application_deleted';
+      /** The key, unless its tenant is deleted. */
+      readonly key?: KnownKey;
     };
-
-export interface KnownKey {
-  readonly keyId: string;
-  readonly applicationId: string;
-}
 
 /** A key expires at `expiresAt`, not just after it. */
 export const isExpired = (expiresAt: string | undefined, at: string): boolean =>
@@ -47,10 +43,10 @@ export interface KeyRecord {
 /** The one rule for all sources. */
 export const statusOf = ({ key, application, isTenantDeleted }: KeyRecord, at: string): KeyStatus => {
   if (key === undefined) return { status: 'unknown' };
-  const of = isTenantDeleted ? {} : { of: { keyId: key.id, applicationId: key.applicationId } };
-  if (key.revoked) return { status: 'revoked', ...of };
-  if (isExpired(key.expiresAt, at)) return { status: 'expired', ...of };
-  if (application === undefined) return { status: 'application_deleted', ...of };
+  const known = isTenantDeleted ? {} : { key: { keyId: key.id, applicationId: key.applicationId } };
+  if (key.revoked) return { status: 'revoked', ...known };
+  if (isExpired(key.expiresAt, at)) return { status: 'expired', ...known };
+  if (application === undefined) return { status: 'application_deleted', ...known };
   const expiry = key.expiresAt === undefined ? {} : { expiresAt: key.expiresAt };
   return { status: isTenantDeleted ? 'tenant_deleted' : 'valid', keyId: key.id, application, ...expiry };
 };
@@ -68,17 +64,20 @@ const FINAL: ReadonlySet<KeyStatus['status']> = new Set(['revoked', 'application
 export const isFinal = ({ status }: KeyStatus): boolean => FINAL.has(status);
 
 /** The caller gets the same answer for every reason; only the operator's log shows the reason. */
-export const keyRefused = (reason: string, of?: KnownKey) =>
-  refusal('key_refused', 'The API key is missing, malformed, unknown, expired or revoked.', {
-    reason,
-    ...(of === undefined ? {} : { of }),
-  });
+export const keyRefused = (reason: string, access?: RefusedAccess) =>
+  refusal(
+    'key_refused',
+    'The API key is missing, malformed, unknown, expired or revoked.',
+    { reason },
+    access,
+  );
 
 export const requireValid = (
   found: KeyStatus,
 ): { readonly keyId: string; readonly application: KeyHolder; readonly expiresAt?: string } => {
   if (found.status === 'valid') return found;
-  throw keyRefused(found.status, 'of' in found ? found.of : undefined);
+  const isKnown = 'key' in found && found.key !== undefined;
+  throw keyRefused(found.status, isKnown ? { reason: found.status, key: found.key } : undefined);
 };
 
 /** A permission counts only if the Application holds it and its type may hold it. */
@@ -87,9 +86,14 @@ export const holds = ({ type, permissions }: KeyHolder, permission: string): boo
 
 export const mustHold = (application: KeyHolder, permission: string): void => {
   if (holds(application, permission)) return;
-  throw refusal('permission_missing', `This requires the permission ${permission}.`, {
-    required_permission: permission,
-    application_type: application.type,
-    assignable: isAssignable(permission, application.type),
-  });
+  throw refusal(
+    'permission_missing',
+    `This requires the permission ${permission}.`,
+    {
+      required_permission: permission,
+      application_type: application.type,
+      assignable: isAssignable(permission, application.type),
+    },
+    { reason: 'permission_missing', permissions: [permission] },
+  );
 };

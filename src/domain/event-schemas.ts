@@ -1,6 +1,6 @@
-import { accessFaults, COUNTED_ADDRESSES, NAMED_ADDRESSES } from './access';
 import type { EventType, OperatorEvent, StreamKind } from './events';
 import { factTypes, isFactType, type EntityFactType } from './facts';
+import { refusalReasons } from './key-use';
 import { applicationTypes } from './permissions';
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -75,31 +75,17 @@ export const eventSchemas: Readonly<Record<EventType, Schema>> = {
   KeyRevoked: data({ keyId: uuid, applicationId: uuid }),
   ...entityFacts,
   ActivityReported: fact({ entityType: word, operation: word }),
-  AccessRefused: data(
-    {
-      applicationId: uuid,
-      keyId: uuid,
-      faults: { type: 'array', items: { enum: accessFaults }, minItems: 1, uniqueItems: true },
-      permissions,
-      count: { type: 'integer', minimum: 1 },
-      addressCount: { type: 'integer', minimum: 1, maximum: COUNTED_ADDRESSES },
-      addresses: {
-        type: 'array',
-        items: { type: 'string', maxLength: 64 },
-        minItems: 1,
-        maxItems: NAMED_ADDRESSES,
-      },
-      firstAt: moment,
-      lastAt: moment,
-    },
-    ['permissions'],
-  ),
   KeyUsed: data({
     applicationId: uuid,
     keyId: uuid,
     date: { type: 'string', format: 'date' },
     operations: { type: 'object', additionalProperties: wholeNumber },
-    failed: wholeNumber,
+    refusals: {
+      type: 'object',
+      properties: Object.fromEntries(refusalReasons.map((reason) => [reason, wholeNumber])),
+      additionalProperties: false,
+    },
+    missingPermissions: permissions,
     eventsGivenOut: wholeNumber,
     firstAt: moment,
     lastAt: moment,
@@ -125,4 +111,4 @@ export const isOperatorEventType = (text: string): text is OperatorEvent['type']
 
 /** The kind of stream that a type belongs in; in any other stream it is a bad event. */
 export const streamKindOf = (type: EventType): StreamKind =>
-  isFactType(type) || type === 'AccessRefused' || type === 'KeyUsed' ? 'activity' : 'tenant';
+  isFactType(type) || type === 'KeyUsed' ? 'activity' : 'tenant';

@@ -1,4 +1,3 @@
-import type { AccessEvent } from './access';
 import type { FactEvent } from './facts';
 import type { KeyUseEvent } from './key-use';
 import type { ApplicationType } from './permissions';
@@ -80,7 +79,7 @@ export interface OperatorEvent {
 }
 
 /** The stream `activity-<tenantId>`. */
-export type ActivityEvent = FactEvent | AccessEvent | KeyUseEvent;
+export type ActivityEvent = FactEvent | KeyUseEvent;
 
 export type LedgerEvent = TenantEvent | ActivityEvent;
 

@@ -29,6 +29,7 @@ export const mustHoldAll = (
     'permission_not_held',
     `${what} requires a key that itself has ${missing.join(', ')}, or every permission that its type may have.`,
     { missing_permissions: missing },
+    { reason: 'permission_missing', permissions: missing },
   );
 };
 

@@ -1,6 +1,10 @@
+/** Why a known key was refused. An unknown one belongs to no tenant, so no tenant's log says anything about it. */
+export const refusalReasons = ['permission_missing', 'expired', 'revoked', 'application_deleted'] as const;
+export type RefusalReason = (typeof refusalReasons)[number];
+
 /**
- * What one key was used for on one UTC day: at most one per key and day, in the stream `activity-<tenantId>`. No decision
- * depends on it.
+ * What one process saw one key do on one UTC day since its last such event, in the stream `activity-<tenantId>`. No
+ * decision depends on it.
  */
 export interface KeyUseEvent {
   readonly type: 'KeyUsed';
@@ -9,10 +13,11 @@ export interface KeyUseEvent {
     readonly keyId: string;
     /** For example `2026-11-16`. */
     readonly date: string;
-    /** How many requests succeeded, by the operation id in the API description. */
+    /** How many requests the key was accepted for, by the operation id in the API description. */
     readonly operations: Readonly<Record<string, number>>;
-    /** How many requests were answered with an error. */
-    readonly failed: number;
+    readonly refusals: Readonly<Partial<Record<RefusalReason, number>>>;
+    /** What requests needed that were refused because a permission was missing. */
+    readonly missingPermissions: readonly string[];
     /** How many events `GET /events` sent, and rows of `GET /logs` as CSV. */
     readonly eventsGivenOut: number;
     readonly firstAt: string;
@@ -22,12 +27,25 @@ export interface KeyUseEvent {
 
 export type KeyUse = KeyUseEvent['data'];
 
-const counted = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? '' : 's'}`;
+const sumOf = (counts: Readonly<Record<string, number>>): number =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0);
 
-/** `Key used 12 times on 2026-11-16, 2 of them failed, 500 events given out`. */
-export const keyUsedMessage = ({ date, operations, failed, eventsGivenOut }: KeyUse): string => {
-  const requests = Object.values(operations).reduce((sum, count) => sum + count, failed);
-  const failures = failed === 0 ? '' : `, ${failed} of them failed`;
-  const events = eventsGivenOut === 0 ? '' : `, ${counted(eventsGivenOut, 'event')} given out`;
-  return `Key used ${counted(requests, 'time')} on ${date}${failures}${events}`;
+const times = (count: number): string => `${count} time${count === 1 ? '' : 's'}`;
+
+const reasonText = ({ refusals, missingPermissions }: KeyUse): string =>
+  Object.keys(refusals)
+    .map((reason) =>
+      reason === 'permission_missing' ? `lacks ${missingPermissions.join(', ')}` : reason.replace('_', ' '),
+    )
+    .join('; ');
+
+/** `Key refused 2 times (lacks tenant:update), used 12 times on 2026-11-16, 500 events given out`. */
+export const keyUsedMessage = (use: KeyUse): string => {
+  const [used, refused] = [sumOf(use.operations), sumOf(use.refusals)];
+  const parts = [
+    ...(refused === 0 ? [] : [`refused ${times(refused)} (${reasonText(use)})`]),
+    ...(used === 0 ? [] : [`used ${times(used)}`]),
+    ...(use.eventsGivenOut === 0 ? [] : [`${use.eventsGivenOut} events given out`]),
+  ];
+  return `Key ${parts.join(', ')} on ${use.date}`;
 };

@@ -1,3 +1,15 @@
+import type { RefusalReason } from './key-use';
+
+export interface KnownKey {
+  readonly keyId: string;
+  readonly applicationId: string;
+}
+
+/** What a known key was refused: something that it may not do, or everything because it is no longer valid. */
+export type RefusedAccess =
+  | { readonly reason: 'permission_missing'; readonly permissions: readonly string[] }
+  | { readonly reason: Exclude<RefusalReason, 'permission_missing'>; readonly key: KnownKey };
+
 /**
  * A refusal is an answer, not a failure: the state of the tenant does not allow the request. Its `code` is stable and
  * documented in docs/errors.md.
@@ -18,10 +30,16 @@ export interface Refusal extends Error {
   readonly name: 'Refusal';
   readonly code: RefusalCode;
   readonly more: Readonly<Record<string, unknown>>;
+  /** If it is about the access of a known key, which is recorded for its tenant. */
+  readonly access?: RefusedAccess | undefined;
 }
 
-export const refusal = (code: RefusalCode, message: string, more: Record<string, unknown> = {}): Refusal =>
-  Object.assign(new Error(message), { name: 'Refusal' as const, code, more });
+export const refusal = (
+  code: RefusalCode,
+  message: string,
+  more: Readonly<Record<string, unknown>> = {},
+  access?: RefusedAccess,
+): Refusal => Object.assign(new Error(message), { name: 'Refusal' as const, code, more, access });
 
 /** Refuses one value, by the name of its field in requests. */
 export const invalidValue = (field: string, sentence: string): Refusal =>

@@ -1,12 +1,11 @@
 import type { Logger } from 'pino';
 import type { Reader } from '../../projections/projector';
-import type { AccessRecord } from '../access/access-record';
+import type { KeyUseRecord } from '../access/key-use-record';
 import type { openStreams } from '../audit/open-streams';
 import type { Reading } from '../audit/reading';
 import type { HeaderNames } from '../configuration';
 import type { Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
-import type { KeyUses } from '../key-uses/key-uses';
 import type { Ledger } from '../ledger/ledger';
 import type { RateLimits } from '../limits/rate-limits';
 import type { ApiContext, Step } from './context';
@@ -41,9 +40,7 @@ export interface Stores {
   /** Its answers are no older than the request. Throws while the service is starting. */
   readonly reader: (projection: string) => Reader;
   readonly events: EventSource;
-  readonly keyUses: KeyUses;
-  /** Records requests that were refused to known keys. */
-  readonly access: AccessRecord;
+  readonly keyUses: KeyUseRecord;
   readonly limits: RateLimits;
 }
 

@@ -1,18 +1,20 @@
 import { Readable } from 'node:stream';
 import { isoNow, monotonicMs } from '../async/clock';
+import type { KeyUseRecord } from '../access/key-use-record';
 import { holds, keyRefused, mustHold } from '../domain/authority';
 import type { Client } from '../domain/events';
 import { masked } from '../domain/key-like';
 import type { KeyHolder } from '../domain/keys';
+import { isRefusal, type KnownKey } from '../domain/refusal';
 import type { Position } from '../event-log/event-log';
 import { codeOf, fault } from '../fault';
-import type { RequestWithKey } from '../key-uses/key-uses';
 import { digestOf, tenantOfKey } from '../ledger/api-key';
+import type { Identity } from '../ledger/identify';
 import { ANSWER_MS, isRefused } from '../ledger/ledger';
 import type { PresentedKey } from '../ledger/request';
 import { findParked } from '../projecting/parked-tenants';
 import { httpProblems, isHttpProblemCode } from '../problems';
-import { authenticated, headerOf, type ApiContext, type ApiState, type Step } from './context';
+import { authenticated, headerOf, type ApiContext, type Step } from './context';
 import type { ApiDependencies, Stores } from './dependencies';
 import { etagOf, ifMatch, isUnchanged } from './request/conditions';
 import { idempotencyOf, sentIdempotency } from './request/idempotency';
@@ -73,30 +75,32 @@ const finalError = async (ctx: ApiContext, error: unknown, { stores }: ApiDepend
   );
 };
 
-/** Counts what an accepted key was used for. */
-const countUse = (
-  state: ApiState,
-  at: string,
-  what: RequestWithKey['what'],
-  { settings, stores }: ApiDependencies,
-): void => {
-  const { tenantId, keyId, application } = authenticated(state).identity;
-  const address = settings.recordsClients ? state.clientAddress : undefined;
-  stores.keyUses.used({ tenantId, applicationId: application.id, keyId, at, address, what });
+const knownKeyOf = ({ keyId, application }: Identity): KnownKey => ({ keyId, applicationId: application.id });
+
+/** Counts a request for its key: as a refusal, or else as what the key was used for, whatever came of it. */
+export const countRequest = (ctx: ApiContext, keyUses: KeyUseRecord, error?: unknown): void => {
+  const { presented, identity, at, clientAddress, operation = ctx.method.toLowerCase() } = ctx.state;
+  const refused = isRefusal(error) ? error.access : undefined;
+  const key = refused !== undefined && 'key' in refused ? refused.key : identity && knownKeyOf(identity);
+  if (presented === undefined || key === undefined) return;
+  // It became invalid while the request was handled, and is not known any more.
+  if (refused === undefined && codeOf(error) === 'key_refused') return;
+  keyUses.count({ ...key, tenantId: presented.tenantId }, at, refused ?? { operation }, clientAddress);
 };
 
 /** 401 comes first: an unauthenticated caller must not learn which routes exist. */
 export const authenticate =
   (dependencies: ApiDependencies): Step =>
   async (ctx, next) => {
-    await identify(ctx, dependencies);
+    const { keyUses } = dependencies.stores;
     try {
-      await next();
-      const { at, operation = ctx.method.toLowerCase() } = ctx.state;
-      countUse(ctx.state, at, { operation }, dependencies);
-    } catch (thrown) {
-      const error = await finalError(ctx, thrown, dependencies);
-      if (codeOf(error) !== 'key_refused') countUse(ctx.state, ctx.state.at, 'failed', dependencies);
+      await identify(ctx, dependencies);
+      await next().catch(async (error: unknown) => {
+        throw await finalError(ctx, error, dependencies);
+      });
+      countRequest(ctx, keyUses);
+    } catch (error) {
+      countRequest(ctx, keyUses, error);
       throw error;
     }
   };
@@ -158,7 +162,13 @@ const requestOf = (ctx: ApiContext, route: Route, dependencies: ApiDependencies)
       ctx.vary('Accept');
       return ctx.accepts(...types);
     },
-    gaveOut: (eventsGivenOut) => countUse(ctx.state, isoNow(), { eventsGivenOut }, dependencies),
+    gaveOut: (eventsGivenOut) =>
+      dependencies.stores.keyUses.count(
+        { tenantId, ...knownKeyOf(identity) },
+        isoNow(),
+        { eventsGivenOut },
+        ctx.state.clientAddress,
+      ),
     gone: () => goneOf(ctx),
   };
 };

@@ -2,7 +2,7 @@ import type { Db } from 'mongodb';
 import { fault } from '../fault';
 
 /** Collections besides the read models. All may be lost, but without the secrets, the sessions of the portal end. */
-const SHARED = new Set(['rate_counters', 'key_uses', 'key_days', 'secrets']);
+const SHARED = new Set(['rate_counters', 'secrets']);
 
 /** `<projection>_v<version>_<generation>…`, and the collections about all generations. */
 const READ_MODELS = /^(?:read_models\..*|[a-z_]+_v[0-9]+_[0-9a-z]+(?:[._/-].*)?)$/;

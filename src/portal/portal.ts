@@ -1,5 +1,7 @@
+import type { KeyUseRecord } from '../access/key-use-record';
 import { headerOf, type ApiContext, type Step } from '../http/context';
 import type { ApiSettings } from '../http/dependencies';
+import { countRequest } from '../http/handle';
 import { bodyReader } from '../http/request/request-body';
 import { pathOf } from '../http/request/request-start';
 import { bodyCheck } from '../http/request/validation';
@@ -17,7 +19,13 @@ export interface PortalDependencies {
   readonly secret: string;
   readonly files: PortalFiles;
   readonly settings: ApiSettings;
+  readonly keys: Keys;
+}
+
+/** What checks keys, and what counts those that it refuses. */
+interface Keys {
   readonly ledger: Ledger;
+  readonly keyUses: KeyUseRecord;
 }
 
 const PAGES = /^\/portal(?:\/(?:logs|then|applications|tenant|usage))?$/;
@@ -141,17 +149,19 @@ const requests = (secret: string, settings: ApiSettings) => {
 type Requests = ReturnType<typeof requests>;
 
 /** Throws unless the key is valid now. */
-const mustBeValid = async (ctx: ApiContext, ledger: Ledger, key: string): Promise<void> => {
+const mustBeValid = async (ctx: ApiContext, { ledger, keyUses }: Keys, key: string): Promise<void> => {
   const tenantId = tenantOfKey(key);
   if (tenantId === undefined) throw keyRefused('malformed');
   const { at, deadline } = ctx.state;
-  // So that a refusal is recorded, as everywhere else.
   ctx.state.presented = { tenantId, digest: digestOf(key), at, deadline };
-  await ledger.identify(ctx.state.presented, 0);
+  await ledger.identify(ctx.state.presented, 0).catch((error: unknown) => {
+    countRequest(ctx, keyUses, error);
+    throw error;
+  });
 };
 
 /** Signs in and out, and names the session if somebody is signed in. */
-const sessionStep = ({ cookieOf, cookieOfRequest, keyOf, readBody }: Requests, ledger: Ledger) => {
+const sessionStep = ({ cookieOf, cookieOfRequest, keyOf, readBody }: Requests, keys: Keys) => {
   const setCookie = (ctx: ApiContext, value: string, more = ''): void => {
     const { name, attributes } = cookieOfRequest(ctx);
     ctx.set('Set-Cookie', `${name}=${value}; ${attributes}${more}`);
@@ -162,7 +172,7 @@ const sessionStep = ({ cookieOf, cookieOfRequest, keyOf, readBody }: Requests, l
     cookieOfRequest(ctx);
     await readBody(ctx, false);
     const key = signInBody(ctx.request.body).key.trim();
-    await mustBeValid(ctx, ledger, key);
+    await mustBeValid(ctx, keys, key);
     setCookie(ctx, cookieOf(key));
   };
   return async (ctx: ApiContext, next: Next): Promise<void> => {
@@ -180,7 +190,7 @@ const sessionStep = ({ cookieOf, cookieOfRequest, keyOf, readBody }: Requests, l
 };
 
 /** Makes and redeems tickets. */
-const downloadSteps = (secret: string, { apiKey, keyOf, readBody }: Requests, ledger: Ledger) => {
+const downloadSteps = (secret: string, { apiKey, keyOf, readBody }: Requests, keys: Keys) => {
   const { issue, use } = tickets(secret);
   const requiredKey = (ctx: ApiContext): string => {
     const key = keyOf(ctx);
@@ -194,7 +204,7 @@ const downloadSteps = (secret: string, { apiKey, keyOf, readBody }: Requests, le
       await readBody(ctx, false);
       const { file, query = '' } = downloadBody(ctx.request.body);
       // The page can say that its session has ended; a link that fails cannot.
-      await mustBeValid(ctx, ledger, key);
+      await mustBeValid(ctx, keys, key);
       const { path, accept } = DOWNLOADS[file] as (typeof DOWNLOADS)[string];
       const ticket = issue(key, { target: query === '' ? path : `${path}?${query}`, accept, name: file });
       sendJson(ctx, 201, { url: `${DOWNLOAD}${ticket}` });
@@ -232,10 +242,10 @@ const sendPageOrFile = async (ctx: ApiContext, next: Next, files: PortalFiles): 
  * The console at `/portal`: its files, its session, and the API below `/portal/api/` for its own scripts. The cookie
  * counts nowhere else.
  */
-export const portal = ({ secret, files, settings, ledger }: PortalDependencies): Step => {
+export const portal = ({ secret, files, settings, keys }: PortalDependencies): Step => {
   const shared = requests(secret, settings);
-  const session = sessionStep(shared, ledger);
-  const { makeTicket, download } = downloadSteps(secret, shared, ledger);
+  const session = sessionStep(shared, keys);
+  const { makeTicket, download } = downloadSteps(secret, shared, keys);
 
   const callApi = async (ctx: ApiContext, next: Next): Promise<void> => {
     mustBeOwnScript(ctx);

@@ -1,265 +1,261 @@
+import * as fc from 'fast-check';
 import { randomUUID } from 'node:crypto';
-import type { Reader } from '../../projections/projector';
-import { keyUseRecord, type KeyUseRecordDependencies } from '../../src/access/key-use-record';
-import type { App } from '../../src/app/app';
-import { operatorRequest } from '../../src/app/operator';
-import { createTenant } from '../../src/domain/tenant';
-import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
+import {
+  keyUseRecord,
+  type KeyAct,
+  type KeyOfTenant,
+  type KeyUseRecordDependencies,
+} from '../../src/access/key-use-record';
+import type { KeyUse } from '../../src/domain/key-use';
+import type { NewEvent } from '../../src/event-log/event-log';
 import { fault } from '../../src/fault';
-import { eventsOf } from '../support/events';
-import { freshFolder } from '../support/folders';
-import { OWNER } from '../support/given';
-import { openAppIn } from '../support/profile';
 import { until } from '../support/waiting';
 
-const APPLICATION = randomUUID();
-const FACT = { type: 'TokenRead', data: { entityId: 't' }, metadata: { version: 1 } };
-const opened: App[] = [];
-afterEach(async () => {
-  for (const app of opened.splice(0)) await app.close();
+const MINUTE = 60_000;
+const DAY = '2026-01-31';
+const NEXT_DAY = Date.parse('2026-02-01T00:00:00.000Z');
+const ADDRESS = '192.0.2.1';
+
+const keyOf = (first: string, keyId: string = randomUUID()): KeyOfTenant => ({
+  tenantId: `${first}${randomUUID().slice(8)}`,
+  applicationId: randomUUID(),
+  keyId,
+});
+const KEY = keyOf('00000000');
+
+/** A record of which the test sets the time. It writes every few milliseconds. */
+const given = (more: Partial<KeyUseRecordDependencies> = {}) => {
+  let ms = Date.parse(`${DAY}T12:00:00.000Z`);
+  const appended: { readonly tenantId: string; readonly events: readonly NewEvent[] }[] = [];
+  const warnings: string[] = [];
+  const record = keyUseRecord({
+    append: async (tenantId, events) => appended.push({ tenantId, events }),
+    warn: (what) => warnings.push(what),
+    recordsClients: true,
+    collectMs: 2,
+    now: () => ms,
+    ...more,
+  });
+  const uses = () => appended.flatMap(({ events }) => events.map(({ data }) => data as unknown as KeyUse));
+  return {
+    record,
+    appended,
+    warnings,
+    uses,
+    setTime: (time: number) => (ms = time),
+    count: (act: KeyAct, key = KEY) => record.count(key, new Date(ms).toISOString(), act, ADDRESS),
+    untilUses: (number: number) => until(() => uses().length === number),
+    /** Long enough for several rounds. */
+    pass: () => new Promise((resolve) => setTimeout(resolve, 30)),
+  };
+};
+const READ = { operation: 'getTenant' };
+const REFUSED: KeyAct = { reason: 'revoked', key: KEY };
+const lacks = (...permissions: readonly string[]): KeyAct => ({ reason: 'permission_missing', permissions });
+
+describe('what a key did', () => {
+  it('is recorded at its first use of the day, and the rest after the day', async () => {
+    const { record, appended, uses, count, untilUses, setTime, pass } = given();
+    count(READ);
+    await untilUses(1);
+    count(READ);
+    setTime(Date.parse(`${DAY}T13:00:00.000Z`));
+    count({ operation: 'listLogs' });
+    count(READ);
+    count({ eventsGivenOut: 70 });
+    await pass();
+    expect(uses()).toHaveLength(1);
+    setTime(NEXT_DAY);
+    await untilUses(2);
+    const { tenantId: _, ...key } = KEY;
+    const common = { ...key, date: DAY, refusals: {}, missingPermissions: [] };
+    const noon = `${DAY}T12:00:00.000Z`;
+    const one = `${DAY}T13:00:00.000Z`;
+    expect(uses()).toEqual([
+      { ...common, operations: { getTenant: 1 }, eventsGivenOut: 0, firstAt: noon, lastAt: noon },
+      {
+        ...common,
+        operations: { getTenant: 2, listLogs: 1 },
+        eventsGivenOut: 70,
+        firstAt: noon,
+        lastAt: one,
+      },
+    ]);
+    expect(appended[1]!.events[0]!.metadata).toMatchObject({ at: one, client: { address: ADDRESS } });
+    await record.close();
+    expect(uses()).toHaveLength(2);
+  });
+
+  it('is recorded in one append per tenant, each at its own time after midnight', async () => {
+    const { record, appended, count, untilUses, setTime, pass } = given();
+    const late = keyOf('001a8ce0'); // half an hour less a minute, in ms
+    for (const key of [KEY, { ...KEY, keyId: randomUUID() }, late]) count(READ, key);
+    await untilUses(3);
+    for (const key of [KEY, { ...KEY, keyId: appended[0]!.events[1]!.data['keyId'] as string }, late])
+      count(READ, key);
+    setTime(NEXT_DAY);
+    await untilUses(5);
+    setTime(NEXT_DAY + 28 * MINUTE);
+    await pass();
+    expect(appended.slice(2).map(({ tenantId, events }) => [tenantId, events.length])).toEqual([
+      [KEY.tenantId, 2],
+    ]);
+    setTime(NEXT_DAY + 30 * MINUTE);
+    await untilUses(6);
+    await record.close();
+    expect(appended.at(-1)).toMatchObject({ tenantId: late.tenantId, events: [{}] });
+  });
+
+  it('is recorded at once where it was refused, once per reason and hour', async () => {
+    const { record, uses, count, untilUses, setTime, pass } = given();
+    count(REFUSED);
+    await untilUses(1);
+    count(REFUSED);
+    await pass();
+    expect(uses()).toHaveLength(1);
+    count(lacks('tenant:read'));
+    await untilUses(2);
+    count(lacks('tenant:read'));
+    count(lacks('log:read', 'tenant:read'));
+    setTime(Date.parse(`${DAY}T13:00:00.000Z`));
+    count(REFUSED);
+    await untilUses(3);
+    await record.close();
+    expect(uses().map(({ refusals, missingPermissions }) => [refusals, missingPermissions])).toEqual([
+      [{ revoked: 1 }, []],
+      [{ revoked: 1, permission_missing: 1 }, ['tenant:read']],
+      [{ revoked: 1, permission_missing: 2 }, ['tenant:read', 'log:read']],
+    ]);
+  });
+
+  it('is recorded at a stop, which takes at most 3 s', async () => {
+    const { record, uses, count, untilUses } = given();
+    count(READ);
+    await untilUses(1);
+    count(READ);
+    await record.close();
+    expect(uses()).toHaveLength(2);
+
+    const hanging = given({ append: () => new Promise(() => undefined) });
+    hanging.count(READ);
+    const before = performance.now();
+    await hanging.record.close();
+    expect(performance.now() - before).toBeLessThan(3_500);
+    expect(hanging.warnings).toHaveLength(1);
+  });
+
+  it('has no address where clients are not recorded', async () => {
+    const { record, appended, count } = given({ recordsClients: false });
+    count(READ);
+    await record.close();
+    expect(JSON.stringify(appended)).not.toContain(ADDRESS);
+  });
+
+  it('has another event id in every process', async () => {
+    const all = [given(), given()];
+    for (const { count, record } of all) {
+      count(READ);
+      await record.close();
+    }
+    expect(new Set(all.flatMap(({ appended }) => appended[0]!.events.map(({ id }) => id))).size).toBe(2);
+  });
+
+  it('is known exactly where it was counted, also before it is recorded', async () => {
+    const { record, count, setTime, untilUses } = given();
+    count(READ);
+    await untilUses(1);
+    expect(record.unwritten(KEY.tenantId, KEY.keyId)).toEqual([]);
+    setTime(Date.parse(`${DAY}T13:00:00.000Z`));
+    count(READ);
+    expect(record.unwritten(KEY.tenantId, KEY.keyId)).toMatchObject([{ operations: { getTenant: 1 } }]);
+    expect(record.lastUse(KEY.tenantId, KEY.keyId)).toBe(`${DAY}T13:00:00.000Z`);
+    setTime(Date.parse(`${DAY}T14:00:00.000Z`));
+    count(REFUSED);
+    expect(record.lastUse(KEY.tenantId, KEY.keyId)).toBe(`${DAY}T13:00:00.000Z`);
+    expect(record.lastUse(KEY.tenantId, randomUUID())).toBeUndefined();
+    await record.close();
+  });
 });
 
-/** A process on the stores of a folder. */
-const processIn = async (folder: string) => {
-  const app = await openAppIn(folder);
-  opened.push(app);
-  await app.projecting.start();
-  const { streams, keyUses } = app;
-  const newTenant = async (): Promise<string> => {
-    const tenantId = randomUUID();
-    const decide = createTenant({ name: 'A', ownerId: OWNER, includedMonthlyActiveTokens: 0 });
-    const request = operatorRequest(tenantId, OWNER, 20_000);
-    const { position } = await app.ledger.execute({ ...request, decide });
-    await until(() => app.projecting.reached(position, 0), 20_000);
-    return tenantId;
-  };
-  /** Stored as soon as the process ends. */
-  const used = (tenantId: string, keyId: string, at: string, operation = 'listLogs'): void =>
-    keyUses.used({
-      tenantId,
-      applicationId: APPLICATION,
-      keyId,
-      at,
-      address: '192.0.2.1',
-      what: { operation },
-    });
-  const events = (tenantId: string): Promise<readonly LoggedEvent[]> =>
-    eventsOf(app.log.readStream(streams.activity(tenantId)));
-  const projected = async (): Promise<void> => {
-    const head = await app.log.head();
-    await until(() => app.projecting.reached(head?.position ?? '', 0), 20_000);
-  };
-  const recordAt = (now: string, more: Partial<KeyUseRecordDependencies> = {}) => {
-    const warnings: unknown[] = [];
-    const logs = () => app.projecting.reader('logs');
-    const warn = (what: string, error: unknown) => warnings.push([what, (error as Error).message]);
-    const record = keyUseRecord({ keyUses, log: app.log, streams, logs, warn, now: () => now, ...more });
-    return { ...record, warnings };
-  };
-  const end = async (): Promise<void> => {
-    opened.splice(opened.indexOf(app), 1);
-    await app.close();
-  };
-  return { app, newTenant, used, events, projected, recordAt, end };
-};
-
-type Process = Awaited<ReturnType<typeof processIn>>;
-
-/** Another process, after one has ended in which these keys were used. */
-const afterUse = async (use: (one: Process, tenantId: string) => void) => {
-  const folder = freshFolder();
-  const one = await processIn(folder);
-  const tenantId = await one.newTenant();
-  use(one, tenantId);
-  await one.end();
-  return { folder, tenantId, process: await processIn(folder) };
-};
-
-const pendingIn = ({ app }: Process) => app.keyUses.daysBefore('9999', 1_000);
-
-const dataOf = (events: readonly LoggedEvent[]) =>
-  events.map(({ data }) => data as { date: string; keyId: string; operations: Record<string, number> });
-
-describe('the record of what keys were used for', () => {
-  it('does not depend on how far the read models are', async () => {
-    const { tenantId, process } = await afterUse(({ used }, tenant) =>
-      used(tenant, randomUUID(), '2026-01-31T08:00:00.000Z'),
-    );
-    const logs = () => ({ get: async () => undefined }) as unknown as Reader;
-    await process.recordAt('2026-02-01T00:05:00.000Z', { logs }).sumUp();
-    expect(await process.events(tenantId)).toHaveLength(1);
-  });
-
-  it('is one event per key and day, once the day has ended for every clock', async () => {
-    const keyId = randomUUID();
-    const { tenantId, process } = await afterUse(({ used }, tenant) => {
-      used(tenant, keyId, '2026-01-31T08:00:00.000Z');
-      used(tenant, keyId, '2026-01-31T23:59:59.999Z', 'getTenant');
-      used(tenant, keyId, '2026-02-01T00:00:00.000Z');
-    });
-    for (const now of ['2026-01-31T23:59:59.999Z', '2026-02-01T00:04:59.999Z'])
-      await process.recordAt(now).sumUp();
-    expect(await process.events(tenantId)).toEqual([]);
-    for (let times = 0; times < 3; times += 1) await process.recordAt('2026-02-01T00:05:00.000Z').sumUp();
-    const [event, ...more] = await process.events(tenantId);
-    expect(more).toEqual([]);
-    expect(event).toMatchObject({
-      type: 'KeyUsed',
-      data: {
-        applicationId: APPLICATION,
-        keyId,
-        date: '2026-01-31',
-        operations: { listLogs: 1, getTenant: 1 },
-        failed: 0,
-        eventsGivenOut: 0,
-        firstAt: '2026-01-31T08:00:00.000Z',
-        lastAt: '2026-01-31T23:59:59.999Z',
-      },
-      metadata: {
-        version: 1,
-        at: '2026-01-31T23:59:59.999Z',
-        keyId,
-        actor: { type: 'application', id: APPLICATION },
-        client: { address: '192.0.2.1' },
-      },
-    });
-    expect((await pendingIn(process)).map(({ date }) => date)).toEqual(['2026-02-01']);
-  });
-
-  it('is made while a process runs past midnight', async () => {
-    const { tenantId, process } = await afterUse(({ used }, tenant) => {
-      for (const day of ['30', '31']) used(tenant, randomUUID(), `2026-01-${day}T12:00:00.000Z`);
-    });
-    let now = '2026-01-31T23:59:00.000Z';
-    const record = process.recordAt('', { now: () => now, everyMs: 20 });
-    record.start();
-    const dates = async () => dataOf(await process.events(tenantId)).map(({ date }) => date);
-    await until(async () => (await dates()).length === 1);
-    now = '2026-02-01T00:05:00.000Z';
-    await until(async () => (await dates()).length === 2);
+describe('a record that cannot be appended', () => {
+  it('is appended again as it is, before what was counted meanwhile', async () => {
+    let isAway = true;
+    const tried: NewEvent[][] = [];
+    const append = async (_: string, events: readonly NewEvent[]) => {
+      tried.push([...events]);
+      if (isAway) throw fault('log_unavailable', 'It is away.');
+    };
+    const { record, count, warnings } = given({ append });
+    count(READ);
+    await until(() => tried.length >= 2);
+    expect(tried[1]).toEqual(tried[0]);
+    for (let i = 0; i < 3; i += 1) count(READ);
+    isAway = false;
     await record.close();
-    expect(await dates()).toEqual(['2026-01-30', '2026-01-31']);
+    const written = tried.slice(-2).flat();
+    expect(written[0]).toEqual(tried[0]![0]);
+    expect(written[1]!.data).toMatchObject({ operations: { getTenant: 3 } });
+    expect(warnings.length).toBeGreaterThan(0);
   });
 
-  it('of days on which no process ran at their end is made up for', async () => {
-    const { tenantId, process } = await afterUse(({ used }, tenant) => {
-      for (const day of ['05', '06', '08'])
-        for (const keyId of ['a', 'b'])
-          used(tenant, `${keyId.repeat(8)}-0000-4000-8000-000000000000`, `2026-01-${day}T12:00:00.000Z`);
-    });
-    await process.recordAt('2026-02-20T12:00:00.000Z').sumUp();
-    expect(dataOf(await process.events(tenantId)).map(({ date, keyId }) => `${date} ${keyId[0]}`)).toEqual([
-      '2026-01-05 a',
-      '2026-01-05 b',
-      '2026-01-06 a',
-      '2026-01-06 b',
-      '2026-01-08 a',
-      '2026-01-08 b',
-    ]);
-    expect(await pendingIn(process)).toEqual([]);
+  it('does not keep back that of other tenants, unless the log is away', async () => {
+    const bad = keyOf('ffffffff');
+    const written: string[] = [];
+    const append = async (tenantId: string) => {
+      if (tenantId === bad.tenantId) throw new Error('No.');
+      written.push(tenantId);
+    };
+    const { record, count } = given({ append });
+    const good = Array.from({ length: 30 }, () => keyOf('00000000'));
+    for (const key of [bad, ...good]) count(READ, key);
+    await record.close();
+    expect(written.toSorted()).toEqual(good.map(({ tenantId }) => tenantId).toSorted());
   });
+});
 
-  it('is written once by several processes at the same time, beside other writers', async () => {
-    const tenants: string[] = [];
-    const keys = Array.from({ length: 40 }, () => randomUUID());
-    const folder = freshFolder();
-    const first = await processIn(folder);
-    for (let i = 0; i < 3; i += 1) tenants.push(await first.newTenant());
-    for (const tenant of tenants) for (const key of keys) first.used(tenant, key, '2026-01-31T12:00:00.000Z');
-    await first.end();
-    const processes = [await processIn(folder), await processIn(folder), await processIn(folder)];
-    const { log, streams } = processes[0]!.app;
-    const others = tenants.map(async (tenant) => {
-      for (let end = -1; end < 20; end += 1)
-        await log
-          .append(streams.activity(tenant), [{ ...FACT, id: randomUUID() }], end < 0 ? 'no_stream' : end)
-          .catch(() => undefined);
-    });
-    const records = processes.map((one) => one.recordAt('2026-02-01T12:00:00.000Z'));
-    await Promise.all([...records.map((record) => record.sumUp()), ...others]);
-    expect(records.flatMap(({ warnings }) => warnings)).toEqual([]);
-    for (const tenant of tenants) {
-      const uses = (await processes[0]!.events(tenant)).filter(({ type }) => type === 'KeyUsed');
-      expect(
-        dataOf(uses)
-          .map(({ keyId }) => keyId)
-          .toSorted(),
-      ).toEqual(keys.toSorted());
-    }
-    expect(await pendingIn(processes[0]!)).toEqual([]);
+it('nothing is lost or counted twice, whichever appends fail, and whether or not they were made', async () => {
+  const acts = fc.array(fc.constantFrom<KeyAct | 'pause'>(READ, REFUSED, { eventsGivenOut: 3 }, 'pause'), {
+    maxLength: 30,
   });
-
-  it.each(['shows it', 'is far behind'])(
-    'is not repeated after a crash before the removal, when the read model %s',
-    async (isShown) => {
-      const { folder, tenantId, process } = await afterUse(({ used }, tenant) =>
-        used(tenant, randomUUID(), '2026-01-31T12:00:00.000Z'),
+  const outcomes = fc.infiniteStream(fc.constantFrom('made', 'failed', 'made but failed'));
+  await fc.assert(
+    fc.asyncProperty(acts, outcomes, async (all, outcome) => {
+      const log = new Map<string, KeyUse>();
+      let isStopping = false;
+      const append = async (_: string, events: readonly NewEvent[]) => {
+        const { value } = outcome.next();
+        if (value !== 'failed' || isStopping)
+          for (const { id, data } of events) log.set(id, (log.get(id) ?? data) as unknown as KeyUse);
+        if (value !== 'made' && !isStopping) throw fault('outcome_unknown', 'Who knows?');
+      };
+      const { record, count, pass } = given({ append, collectMs: 1 });
+      for (const act of all)
+        if (act === 'pause') await pass();
+        else count(act);
+      isStopping = true;
+      await record.close();
+      const sum = (of: (use: KeyUse) => number | undefined) =>
+        [...log.values()].reduce((total, use) => total + (of(use) ?? 0), 0);
+      const times = (act: KeyAct) => all.filter((one) => one === act).length;
+      expect(sum(({ operations }) => operations['getTenant'])).toBe(times(READ));
+      expect(sum(({ refusals }) => refusals.revoked)).toBe(times(REFUSED));
+      expect(sum(({ eventsGivenOut }) => eventsGivenOut)).toBe(
+        all.filter((act) => typeof act === 'object' && 'eventsGivenOut' in act).length * 3,
       );
-      const { log, streams, keyUses } = process.app;
-      await log.append(streams.activity(tenantId), [{ ...FACT, id: randomUUID() }], 'no_stream');
-      const remove = async (): Promise<never> => {
-        throw new Error('killed');
-      };
-      const crashing = process.recordAt('2026-02-01T12:00:00.000Z', { keyUses: { ...keyUses, remove } });
-      await crashing.sumUp();
-      expect(crashing.warnings).toHaveLength(1);
-      expect(await process.events(tenantId)).toHaveLength(2);
-
-      const other = await processIn(folder);
-      await other.projected();
-      const reader = other.app.projecting.reader('logs');
-      const behind: Reader = {
-        ...reader,
-        get: async (tenant, collection, key) =>
-          collection === 'rows' || key === 'activity' ? undefined : reader.get(tenant, collection, key),
-      };
-      const logs = () => (isShown === 'shows it' ? reader : behind);
-      const record = other.recordAt('2026-02-01T12:00:00.000Z', { logs });
-      await record.sumUp();
-      expect(await other.events(tenantId)).toHaveLength(2);
-      expect([record.warnings, await pendingIn(other)]).toEqual([[], []]);
-    },
+    }),
+    { numRuns: 20 },
   );
+});
 
-  it('waits for a log that is away at midnight', async () => {
-    const { tenantId, process } = await afterUse(({ used }, tenant) =>
-      used(tenant, randomUUID(), '2026-01-31T12:00:00.000Z'),
-    );
-    const append = async (): Promise<never> => {
-      throw fault('log_unavailable', 'The log is away.');
-    };
-    const away = process.recordAt('2026-02-01T00:05:00.000Z', { log: { ...process.app.log, append } });
-    await away.sumUp();
-    expect(away.warnings).toEqual([[expect.stringContaining(tenantId), 'The log is away.']]);
-    expect(await pendingIn(process)).toHaveLength(1);
-    await process.recordAt('2026-02-01T00:10:00.000Z').sumUp();
-    expect(await process.events(tenantId)).toHaveLength(1);
-    expect(await pendingIn(process)).toEqual([]);
-  });
-
-  it('of a tenant that cannot be recorded does not hold up the others', async () => {
-    const folder = freshFolder();
-    const one = await processIn(folder);
-    const tenants = (await Promise.all([one.newTenant(), one.newTenant()])).toSorted() as [string, string];
-    for (const tenant of tenants) one.used(tenant, randomUUID(), '2026-01-31T12:00:00.000Z');
-    await one.end();
-    const process = await processIn(folder);
-    const append: EventLog['append'] = async (stream, ...more) => {
-      if (stream.includes(tenants[0])) throw fault('history_missing', 'The stream was removed.');
-      return process.app.log.append(stream, ...more);
-    };
-    const record = process.recordAt('2026-02-01T12:00:00.000Z', { log: { ...process.app.log, append } });
-    await record.sumUp();
-    expect(record.warnings).toHaveLength(1);
-    expect((await pendingIn(process)).map(({ tenantId }) => tenantId)).toEqual([tenants[0]]);
-    expect(await process.events(tenants[1])).toHaveLength(1);
-  });
-
-  it('does not reach a log that does not know the tenant', async () => {
-    const unknown = randomUUID();
-    const { process } = await afterUse(({ used }) => used(unknown, randomUUID(), '2026-01-31T12:00:00.000Z'));
-    await process.recordAt('2026-02-01T12:00:00.000Z').sumUp();
-    expect(await process.events(unknown)).toEqual([]);
-    expect(await pendingIn(process)).toEqual([]);
-  });
+it('memory is bounded: by 5,000 keys of a tenant and 20,000 in all, and a warning says what was not counted', async () => {
+  const { record, count, uses, warnings } = given({ collectMs: 3_600_000 });
+  const tenants = Array.from({ length: 5 }, (_, n) => keyOf(`0000000${n}`));
+  for (const tenant of tenants)
+    for (let n = 0; n < 5_001; n += 1) count(READ, { ...tenant, keyId: randomUUID() });
+  await record.close();
+  const perTenant = tenants.map(
+    ({ applicationId }) => uses().filter((use) => use.applicationId === applicationId).length,
+  );
+  expect(perTenant).toEqual([5_000, 5_000, 5_000, 5_000, 0]);
+  expect(warnings).toHaveLength(4 + 5_001);
 });

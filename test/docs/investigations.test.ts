@@ -48,14 +48,16 @@ const withHistory = async (service: Service) => {
   const data = {
     applicationId: event.actor.id,
     keyId: event.key_id,
-    faults: ['expired'],
-    count: 1,
-    addressCount: 1,
-    addresses: ['127.0.0.1'],
+    date: at.slice(0, 10),
+    operations: {},
+    refusals: { expired: 1 },
+    missingPermissions: [],
+    eventsGivenOut: 0,
     firstAt: at,
     lastAt: at,
   };
-  const refused = { id: randomUUID(), type: 'AccessRefused', data, metadata: { version: 1 } };
+  const metadata = { version: 1, client: { address: '127.0.0.1' } };
+  const refused = { id: randomUUID(), type: 'KeyUsed', data, metadata };
   try {
     await appendToEnd(log, streams.activity(event.tenant_id), [refused]);
   } finally {

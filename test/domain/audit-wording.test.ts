@@ -24,12 +24,11 @@ const lines: Readonly<Record<string, readonly [string, string, string]>> = {
   KeyAdded: ['key', 'create', 'Key added'],
   KeyExpirySet: ['key', 'update', 'Key expiry set'],
   KeyRevoked: ['key', 'delete', 'Key revoked'],
-  AccessRefused: [
-    'application',
+  KeyUsed: [
+    'key',
     'deny',
-    'Access refused 12 times from 3 addresses: lacks tenant:update; expired key',
+    'Key refused 3 times (lacks tenant:update; revoked), used 10 times, 500 events given out on 2026-01-31',
   ],
-  KeyUsed: ['key', 'use', 'Key used 12 times on 2026-01-31, 2 of them failed, 500 events given out'],
 };
 const verbs = { Created: 'create', Read: 'read', Used: 'use', Updated: 'update', Deleted: 'delete' };
 

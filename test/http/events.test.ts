@@ -200,7 +200,7 @@ describe('raw events over HTTP', () => {
         expect(answer.json.errors[field][0]).toContain('for example tenant:12');
       }
     // A stranger's position is one of the caller's own events, or of none.
-    expectProblem(await get('?after=activity:0', stranger.key), {
+    expectProblem(await get('?after=activity:9', stranger.key), {
       status: 400,
       code: 'validation_failed',
       fields: ['after'],

@@ -255,6 +255,8 @@ describe('a running service with a scavenged event', () => {
       grow: () => undefined,
       close: () => store.stop(),
     });
+    await rename(service, service.key, 'First');
+    await until(() => store.log.records.some(({ type }) => type === 'KeyUsed'));
     await rename(service, service.key, 'Last');
     const last = store.log.records.findLast(({ stream }) => stream.startsWith('ledger.tenant-'))!;
     const data = Buffer.from('{}');

@@ -66,12 +66,12 @@ describeMongodb('a MONGODB_URL that does not work', () => {
     expect(await collectionsOf(shop)).toEqual(['orders']);
   });
 
-  it('but not because only uses of keys are left in the database', async () => {
+  it('but not because only counters are left in the database', async () => {
     const { db, place, close } = await mongoConnection(mongodbUrl(), {
       waitMs: 10_000,
       onError: () => undefined,
     });
-    await db.collection('key_days').insertOne({ uses: 1 });
+    await db.collection('rate_counters').insertOne({ points: 1 });
     expect(await holdsReadModels(db, place)).toBe(false);
     await close();
   });

@@ -309,9 +309,9 @@ describe('signing in to the portal', () => {
     const ticket = { file: 'logs.csv' };
     expect((await send(`${service.url}/portal/api/downloads`, 'POST', own, ticket)).status).toBe(401);
     await service.stop();
-    const refused = (await by.events()).filter(({ type }) => type === 'AccessRefused');
+    const refused = (await by.events()).filter(({ type }) => type === 'KeyUsed');
     expect(refused.map(({ data }) => data)).toEqual([
-      expect.objectContaining({ keyId, count: 2, faults: ['revoked'] }),
+      expect.objectContaining({ keyId, operations: {}, refusals: { revoked: 2 } }),
     ]);
   });
 

@@ -1,56 +1,105 @@
-import { findKeyDays, keyDayView, keyUsed } from '../../projections/key-days';
-import type { Document, Reader } from '../../projections/projector';
+import { randomUUID } from 'node:crypto';
+import { findKeyDays, findLastUse, findLastUses } from '../../projections/key-days';
+import { logs } from '../../projections/logs';
 import type { KeyUse } from '../../src/domain/key-use';
-import { TENANT } from './given';
+import { loggedSample } from '../support/samples';
+import { TENANT } from '../support/given';
+import { projected } from './history';
 
-const used = (date: string, keyId = 'a', count = 1): KeyUse => ({
-  applicationId: 'x',
-  keyId,
+const APPLICATION = randomUUID();
+const KEY = randomUUID();
+
+const used = (date: string, more: Partial<KeyUse> = {}, hour = '01'): KeyUse => ({
+  applicationId: APPLICATION,
+  keyId: KEY,
   date,
-  operations: { listLogs: count },
-  failed: 0,
+  operations: { listLogs: 1 },
+  refusals: {},
+  missingPermissions: [],
   eventsGivenOut: 0,
-  firstAt: `${date}T01:00:00.000Z`,
-  lastAt: `${date}T02:00:00.000Z`,
+  firstAt: `${date}T${hour}:00:00.000Z`,
+  lastAt: `${date}T${hour}:30:00.000Z`,
+  ...more,
 });
 
-/** The documents after these events, and how many of them a query reads. */
-const given = (...events: readonly KeyUse[]) => {
-  const documents = new Map<string, Document | undefined>();
-  let reads = 0;
-  for (const data of events) {
-    const { touches, apply } = keyUsed({ type: 'KeyUsed', data });
-    const keys = touches.map(({ collection, key }) => `${collection} ${key}`);
-    apply(keys.map((key) => documents.get(key))).forEach((next, at) => documents.set(keys[at]!, next));
-  }
-  const reader = {
-    get: async (_: string, collection: string, key: string) => {
-      reads += 1;
-      return documents.get(`${collection} ${key}`);
-    },
-  } as unknown as Reader;
-  return { reader, reads: () => reads };
-};
+/** The read model after these events, each of which may come again. */
+const after = (...uses: readonly { readonly use: KeyUse; readonly copies?: number }[]) =>
+  projected(
+    logs,
+    uses
+      .flatMap(({ use, copies = 1 }) => {
+        const id = randomUUID();
+        return Array.from({ length: copies }, () => ({ id, data: { ...use } }));
+      })
+      .map(({ id, data }, n) => ({
+        ...loggedSample({ type: 'KeyUsed', version: 1, data, metadata: { version: 1 } }, n),
+        id,
+      })),
+  );
 
-describe('the days on which a key was used', () => {
-  it('are found by date, across the end of a month, with one read per month', async () => {
-    const { reader, reads } = given(
-      used('2026-01-31'),
-      used('2026-02-01'),
-      used('2026-02-03'),
-      used('2026-02-01', 'b', 7),
+const AT = '2026-02-03T12:00:00.000Z';
+
+describe('the days of a key', () => {
+  it('add up what several events say of a day, each of them once, and what is not in the log yet', async () => {
+    const first = { eventsGivenOut: 5, operations: { getTenant: 2 } };
+    const second = { refusals: { permission_missing: 2 }, missingPermissions: ['log:read'] };
+    const reader = await after(
+      { use: used('2026-02-02', {}, '04') },
+      { use: used('2026-02-01', first, '03'), copies: 3 },
+      { use: used('2026-02-01', second, '02') },
     );
-    const dates = ['2026-02-03', '2026-02-02', '2026-02-01', '2026-01-31', '2026-01-30'];
-    expect(await findKeyDays(reader, TENANT, 'a', dates)).toEqual(
-      ['2026-02-03', '2026-02-01', '2026-01-31'].map((date) => keyDayView(used(date))),
-    );
-    expect(reads()).toBe(2);
-    expect(await findKeyDays(reader, TENANT, 'b', dates)).toEqual([keyDayView(used('2026-02-01', 'b', 7))]);
-    expect(await findKeyDays(reader, TENANT, 'c', dates)).toEqual([]);
+    const unwritten = [used('2026-02-03'), used('2026-02-02', { missingPermissions: ['tenant:read'] }, '05')];
+    expect(await findKeyDays(reader, TENANT, KEY, AT, unwritten)).toEqual([
+      expect.objectContaining({ date: '2026-02-03' }),
+      expect.objectContaining({
+        date: '2026-02-02',
+        operations: { listLogs: 2 },
+        missing_permissions: ['tenant:read'],
+      }),
+      {
+        date: '2026-02-01',
+        operations: { getTenant: 2, listLogs: 1 },
+        refusals: { permission_missing: 2 },
+        missing_permissions: ['log:read'],
+        events_given_out: 5,
+        first_used_at: '2026-02-01T02:00:00.000Z',
+        last_used_at: '2026-02-01T03:30:00.000Z',
+      },
+    ]);
+    expect(await findKeyDays(reader, TENANT, APPLICATION, AT)).toEqual([]);
   });
 
-  it('count a second copy of an event once', async () => {
-    const { reader } = given(used('2026-01-31'), used('2026-01-31'));
-    expect(await findKeyDays(reader, TENANT, 'a', ['2026-01-31'])).toEqual([keyDayView(used('2026-01-31'))]);
+  it('are the last thirty, however many there were', async () => {
+    const dates = Array.from({ length: 40 }, (_, n) =>
+      new Date(Date.parse(AT) - n * 86_400_000).toISOString().slice(0, 10),
+    );
+    const reader = await after(...dates.toReversed().map((date) => ({ use: used(date) })));
+    const shown = async (at: string) => (await findKeyDays(reader, TENANT, KEY, at)).map(({ date }) => date);
+    expect(await shown(AT)).toEqual(dates.slice(0, 30));
+    expect(await shown('2026-03-01T00:00:00.000Z')).toEqual([
+      '2026-02-03',
+      '2026-02-02',
+      '2026-02-01',
+      '2026-01-31',
+    ]);
   });
+});
+
+it('the last use of a key is the latest that was accepted', async () => {
+  const other = randomUUID();
+  const revoked = { operations: {}, refusals: { revoked: 1 } };
+  const reader = await after(
+    { use: used('2026-02-01') },
+    { use: used('2026-01-31') },
+    { use: used('2026-02-02', revoked) },
+    { use: used('2026-01-30', { keyId: other }) },
+    { use: used('2026-02-03', { ...revoked, keyId: randomUUID() }) },
+  );
+  const expected = new Map([
+    [KEY, '2026-02-01T01:30:00.000Z'],
+    [other, '2026-01-30T01:30:00.000Z'],
+  ]);
+  expect(await findLastUses(reader, TENANT, APPLICATION)).toEqual(expected);
+  expect(await findLastUse(reader, TENANT, KEY)).toBe(expected.get(KEY));
+  expect(await findLastUse(reader, TENANT, APPLICATION)).toBeUndefined();
 });

@@ -398,7 +398,7 @@ describe('isolation', () => {
         return [theirs, absent] as const;
       };
       let [theirs, absent] = await both();
-      // Rows about refused access appear once a minute: only a difference that persists counts.
+      // Rows about what keys did appear by themselves: only a difference that persists counts.
       if (JSON.stringify(compared(theirs, thing)) !== JSON.stringify(compared(absent, other)))
         [theirs, absent] = await both();
       expect(compared(theirs, thing)).toEqual(compared(absent, other));

@@ -1,8 +1,10 @@
 import { revokeKey } from '../../src/domain/application-keys';
+import { deleteApplication } from '../../src/domain/applications';
 import { beside, type Beside, type NewApplication } from '../support/beside';
 import { freshFolder } from '../support/folders';
-import { ask } from '../support/http';
-import { openAppIn } from '../support/profile';
+import { ask, type AskOptions } from '../support/http';
+import { TIMES } from '../../src/times';
+import { newKey } from '../../src/ledger/new-key';
 import { operatorAt } from '../support/operator';
 import { serviceProcess, startService, type Service, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';
@@ -10,16 +12,13 @@ import { until } from '../support/waiting';
 interface Day {
   readonly date: string;
   readonly operations: Readonly<Record<string, number>>;
-  readonly failed: number;
-  readonly events_given_out: number;
 }
 
-const DAY_MS = 86_400_000;
-const daysAgo = (days: number): string => new Date(Date.now() - days * DAY_MS).toISOString();
-const dateOf = (at: string): string => at.slice(0, 10);
+const TODAY = expect.stringContaining(new Date().toISOString().slice(0, 10));
+const AT_ONCE = { ...TIMES, keyUsesMs: 10 };
 
-/** What a key was used for, from the request to where people look for it. */
-describe('what a key was used for', () => {
+/** What keys did, from the request to where people look for it. */
+describe('what a key did', () => {
   const folder = freshFolder();
   const operator = operatorAt(folder);
   let service: Service;
@@ -29,118 +28,134 @@ describe('what a key was used for', () => {
   let manager: NewApplication;
   let reading: NewApplication;
 
-  const get = (path: string, key: string) => ask(`${service.url}${path}`, { key });
+  const get = (path: string, key: string, more: AskOptions = {}) =>
+    ask(`${service.url}${path}`, { key, ...more });
   const usesPath = ({ id, keyId }: NewApplication): string => `/applications/${id}/keys/${keyId}/uses`;
   const usesOf = async (application: NewApplication): Promise<readonly Day[]> =>
     (await get(usesPath(application), manager.key)).json;
+  const lastUseOf = async ({ id, keyId }: NewApplication): Promise<string | undefined> =>
+    (await get(`/applications/${id}/keys/${keyId}`, manager.key)).json.last_used_at;
+  const eventsOf = async (keyId: string) =>
+    (await by.events()).filter(
+      ({ type, data }) => type === 'KeyUsed' && (data as { keyId: string }).keyId === keyId,
+    );
+  const rowsOf = async (keyId: string) =>
+    (await get(`/logs?entity_id=${keyId}&size=100`, manager.key)).json.data as readonly {
+      operation: string;
+      message: string;
+      actor_id: string;
+    }[];
 
   beforeAll(async () => {
     killed = await serviceProcess({ DATA_DIR: folder });
     service = killed;
     by = await beside(service);
     tenantId = await by.tenantId();
-    manager = await by.newApplication(tenantId, 'management', 'application:read', 'log:read', 'report:read');
+    manager = await by.newApplication(tenantId, 'management', 'application:read', 'log:read');
     reading = await by.newApplication(tenantId, 'management', 'tenant:read', 'log:read');
   });
   afterAll(() => service.stop());
 
-  it('is stored within a moment or, if more follows, a minute: a process that is killed loses no more', async () => {
-    expect(await usesOf(reading)).toEqual([]);
+  it('is in the log a moment after its first use of the day: a process that is killed does not lose that', async () => {
     await get('/tenants/self', reading.key);
-    await until(async () => (await usesOf(reading)).length === 1);
+    const usedAt = await lastUseOf(reading);
+    await until(async () => (await eventsOf(reading.keyId)).length === 1);
+    await get('/tenants/self', reading.key);
     await killed.kill();
     service = await startService({ DATA_DIR: folder });
-    expect(await usesOf(reading)).toMatchObject([{ operations: { getTenant: 1 }, failed: 0 }]);
+    expect(await usesOf(reading)).toMatchObject([{ date: TODAY, operations: { getTenant: 1 } }]);
+    expect(await lastUseOf(reading)).toBe(usedAt);
   });
 
-  it('is shown for today beside the key and by key show', async () => {
+  it('is shown exactly by the instance that served it, and by all once it has stopped', async () => {
     for (let i = 0; i < 3; i += 1) await get('/tenants/self', reading.key);
     await get('/applications', reading.key);
-    await get('/nothing', reading.key);
-    await ask(`${service.url}/tenants/self`, { key: reading.key, method: 'OPTIONS' });
     const stream = await fetch(`${service.url}/events`, { headers: { 'SVC-API-KEY': reading.key } });
     const given = (await stream.text()).trim().split('\n').length - 1;
-    expect(given).toBeGreaterThan(3);
-    await service.stop();
-    service = await startService({ DATA_DIR: folder });
-    const uses = await usesOf(reading);
-    const [today] = uses;
-    expect(uses).toEqual([
-      {
-        date: dateOf(daysAgo(0)),
-        operations: { getTenant: 4, listEvents: 1, options: 1 },
-        failed: 2,
-        events_given_out: given,
-        first_used_at: expect.stringContaining(today!.date),
-        last_used_at: expect.stringContaining(today!.date),
-      },
-    ]);
-
-    const show = (keyId: string): string => `key show ${keyId} --tenant ${tenantId}`;
-    expect(await operator.json(show(reading.keyId))).toMatchObject({ key_id: reading.keyId, uses });
-    const { stdout } = await operator.run(show(reading.keyId));
-    expect(stdout).toContain('getTenant 4, ');
-    const unused = await operator.run(show(manager.keyId.replace(/^./, (c) => (c === 'a' ? 'b' : 'a'))));
-    expect([unused.code, unused.stderr]).toEqual([1, expect.stringContaining('has no key')]);
-  });
-
-  it('on earlier days becomes one event per day, which audit --key, /logs and key show find', async () => {
-    const report = (await get('/tenants/self/reports/usage', manager.key)).json;
-    await service.stop();
-    const app = await openAppIn(folder);
-    for (const days of [45, 3, 2])
-      for (let i = 0; i < days; i += 1)
-        app.keyUses.used({
-          tenantId,
-          applicationId: reading.id,
-          keyId: reading.keyId,
-          at: daysAgo(days),
-          address: '192.0.2.1',
-          what: i === 0 ? { eventsGivenOut: 70 } : { operation: 'listLogs' },
-        });
-    await app.close();
-    service = await startService({ DATA_DIR: folder });
-    const dates = [45, 3, 2].map((days) => dateOf(daysAgo(days)));
-    const found = async () => {
-      const { stdout } = await operator.run(`audit --key ${reading.keyId} --type KeyUsed`);
-      const lines = stdout.split('\n').filter((line) => line.startsWith('{"id"'));
-      return lines.map((line) => JSON.parse(line) as { data: Day; metadata: Record<string, unknown> });
+    const csv = await get('/logs', reading.key, { headers: { Accept: 'text/csv' } });
+    const rows = csv.text.trim().split('\r\n').length - 1;
+    const expected = {
+      date: TODAY,
+      operations: { getTenant: 4, listEvents: 1, listLogs: 1 },
+      refusals: { permission_missing: 1 },
+      missing_permissions: ['application:read'],
+      events_given_out: given + rows,
+      first_used_at: TODAY,
+      last_used_at: TODAY,
     };
-    await until(async () => (await found()).length === 3);
-    const events = await found();
-    expect(events.map(({ data }) => data.date)).toEqual(dates);
-    expect(events[1]).toMatchObject({
-      data: { operations: { listLogs: 2 }, eventsGivenOut: 70 },
-      metadata: { client: { address: '192.0.2.1' } },
-    });
-    const { stderr } = await operator.run(`audit --key ${reading.keyId}`);
-    expect(stderr).toContain('summed up per UTC day');
+    await until(async () => JSON.stringify(await usesOf(reading)).includes(`_out":${given + rows},`));
+    expect(await usesOf(reading)).toEqual([expected]);
+    const usedAt = await lastUseOf(reading);
+    const elsewhere = await startService({ DATA_DIR: folder });
+    const { json } = await ask(`${elsewhere.url}${usesPath(reading)}`, { key: manager.key });
+    expect(json).toMatchObject([{ operations: { getTenant: 1 } }]);
 
-    const rows = async () => (await get(`/logs?entity_id=${reading.keyId}&size=2`, manager.key)).json.data;
-    await until(async () => (await rows())[0].operation === 'use');
-    expect(await rows()).toMatchObject([
-      {
-        entity_type: 'key',
-        operation: 'use',
-        actor_id: reading.id,
-        message: `Key used 1 time on ${dates[2]}, 70 events given out`,
-      },
-      { message: `Key used 2 times on ${dates[1]}, 70 events given out` },
-    ]);
-    const uses = await usesOf(reading);
-    expect(uses.map(({ date }) => date)).toEqual([dateOf(daysAgo(0)), dates[2], dates[1]]);
-    const shown = await operator.json<{ uses: Day[] }>(`key show ${reading.keyId} --tenant ${tenantId}`);
-    expect(shown.uses).toEqual(uses);
-    const pretty = await operator.run(`audit --key ${reading.keyId} --type KeyUsed --format pretty`);
-    expect(pretty.stdout).toContain(`Key used 2 times on ${dates[1]}`);
-    expect((await get('/tenants/self/reports/usage', manager.key)).json).toEqual(report);
+    await service.stop();
+    service = elsewhere;
+    expect(await usesOf(reading)).toEqual([expected]);
+    expect(await lastUseOf(reading)).toBe(usedAt);
+    const show = `key show ${reading.keyId} --tenant ${tenantId}`;
+    expect(await operator.json(show)).toMatchObject({ key_id: reading.keyId, uses: [expected] });
+    expect((await operator.run(show)).stdout).toContain('permission_missing 1');
   });
 
-  it('is shown of a revoked key too, but to nobody else', async () => {
-    const before = await usesOf(reading);
-    await by.write(tenantId, revokeKey(reading.keyId));
-    await until(async () => (await get('/permissions', reading.key)).status === 401);
-    expect((await usesOf(reading)).slice(1)).toEqual(before.slice(1));
+  it('is found by audit --key and in /logs', async () => {
+    const { stdout } = await operator.run(`audit --key ${reading.keyId} --type KeyUsed`);
+    const lines = stdout
+      .trim()
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line));
+    expect(lines).toMatchObject([
+      { data: { operations: { getTenant: 1 } }, metadata: { client: { address: '127.0.0.1' } } },
+      { data: { refusals: { permission_missing: 1 } }, actor: { type: 'application', id: reading.id } },
+    ]);
+    expect((await rowsOf(reading.keyId)).map(({ operation }) => operation)).toEqual([
+      'deny',
+      'use',
+      'create',
+    ]);
+    const pretty = await operator.run(`audit --key ${reading.keyId} --type KeyUsed --format pretty`);
+    expect(pretty.stdout).toContain('Key refused 1 time (lacks application:read), used 5 times, ');
+  });
+
+  it('is recorded at once where it was refused, whatever the reason, but not of keys that nobody knows', async () => {
+    await service.stop();
+    service = await startService({ DATA_DIR: folder }, AT_ONCE);
+    const [revoked, gone, creator] = [
+      await by.newApplication(tenantId, 'management', 'tenant:read'),
+      await by.newApplication(tenantId, 'management', 'tenant:read'),
+      await by.newApplication(tenantId, 'management', 'application:create'),
+    ];
+    await by.write(tenantId, revokeKey(revoked.keyId));
+    await by.write(tenantId, deleteApplication(gone.id));
+    const before = (await by.events()).length;
+    for (const method of ['GET', 'PUT', 'DELETE'])
+      for (const { key } of [revoked, gone])
+        await until(async () => (await get('/tenants/self', key, { method })).status === 401);
+    const wanted = { name: 'B', type: 'management', permissions: ['tenant:delete', 'log:read'] };
+    expect((await get('/applications', creator.key, { method: 'POST', body: wanted })).status).toBe(403);
+    await get('/permissions', newKey(tenantId).key);
+    await get('/permissions', `key_${'0'.repeat(55)}`);
+    const first = async ({ keyId }: NewApplication) => (await eventsOf(keyId))[0]?.data;
+    await until(async () => (await Promise.all([revoked, gone, creator].map(first))).every(Boolean));
+    await service.stop();
+    service = await startService({ DATA_DIR: folder });
+    expect(await usesOf(revoked)).toMatchObject([{ operations: {}, refusals: { revoked: 3 } }]);
+    expect(await first(gone)).toMatchObject({ refusals: { application_deleted: expect.any(Number) } });
+    expect(await first(creator)).toMatchObject({ missingPermissions: ['tenant:delete', 'log:read'] });
+    expect((await rowsOf(revoked.keyId))[0]).toMatchObject({
+      operation: 'deny',
+      actor_id: revoked.id,
+      message: expect.stringMatching(/^Key refused \d times? \(revoked\) on /),
+    });
+    const added = (await by.events()).slice(before);
+    expect(new Set(added.map(({ stream }) => stream.slice(by.streams.prefix.length)))).toEqual(
+      new Set([`activity-${tenantId}`]),
+    );
+  });
+
+  it('is shown to nobody else', async () => {
     const other = await by.newTenant();
     const foreign = await by.newApplication(other.tenantId, 'management', 'application:read');
     for (const [path, key] of [
@@ -150,5 +165,25 @@ describe('what a key was used for', () => {
       [usesPath({ ...reading, id: 'none' }), manager.key],
     ] as const)
       expect((await get(path, key)).status).toBe(404);
+  });
+
+  it('is not recorded of the keys of a deleted tenant, so that its history stops growing', async () => {
+    const other = await by.newTenant();
+    expect((await get('/tenants/self', other.key, { method: 'DELETE' })).status).toBe(204);
+    for (let i = 0; i < 3; i += 1) expect((await get('/tenants/self', other.key)).status).toBe(401);
+    await service.stop();
+    expect((await eventsOf(other.keyId)).map(({ data }) => data)).toMatchObject([
+      { operations: { deleteTenant: 1 }, refusals: {} },
+    ]);
+    service = await startService({ DATA_DIR: folder, RECORD_CLIENTS: 'false' });
+  });
+
+  it('has neither a secret nor, where clients are not recorded, an address', async () => {
+    const { key, keyId } = await by.newApplication(tenantId, 'management', 'tenant:read');
+    await get('/tenants/self', key);
+    await service.stop();
+    const events = await eventsOf(keyId);
+    expect(events).toHaveLength(1);
+    expect(JSON.stringify(events)).not.toMatch(/127\.0\.0\.1|key_[0-9A-Za-z]{10}|[0-9a-f]{64}/);
   });
 });

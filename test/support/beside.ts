@@ -24,7 +24,7 @@ export interface Beside {
   readonly log: EventLog;
   readonly streams: Streams;
   events(): Promise<readonly LoggedEvent[]>;
-  /** The number of events, not counting refused access, which is recorded when its minute is over. */
+  /** The number of events, not counting what keys did. */
   count(): Promise<number>;
   /** The tenant of the first event. */
   tenantId(): Promise<string>;
@@ -78,7 +78,7 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
     newOwner: (tenantId) =>
       newApplication(tenantId, 'management', ...permissionsOf('management').map(({ type }) => type)),
     run: (...args) => commandJson(args, { DATA_DIR: folder }),
-    count: async () => (await events()).filter(({ type }) => type !== 'AccessRefused').length,
+    count: async () => (await events()).filter(({ type }) => type !== 'KeyUsed').length,
     tenantId: async () => app.streams.parse((await events())[0]!.stream)!.tenantId,
     newTenant: async (name = 'Another tenant') => {
       const tenantId = randomUUID();

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { PassThrough, Writable } from 'node:stream';
 import type { Io } from '../../src/cli/io';
-import type { Times } from '../../src/times';
+import { TIMES, type Times } from '../../src/times';
 import { main } from '../../src/cli/main';
 
 /** A command line that runs in the process of the tests, with streams in memory. */
@@ -23,10 +23,13 @@ const collecting = (isTTY: boolean) => {
   return { stream: Object.assign(stream, { isTTY }), text: () => Buffer.concat(chunks).toString() };
 };
 
+/** What keys did is appended when the server stops: most tests are about other events. */
+export const TEST_TIMES: Times = { ...TIMES, keyUsesMs: 3_600_000 };
+
 export const run = (
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-  { isTerminal = false, times }: { readonly isTerminal?: boolean; readonly times?: Times } = {},
+  { isTerminal = false, times = TEST_TIMES }: { readonly isTerminal?: boolean; readonly times?: Times } = {},
 ): Running => {
   const stdin = Object.assign(new PassThrough(), { isTTY: isTerminal });
   const [stdout, stderr] = [collecting(isTerminal), collecting(isTerminal)];
@@ -38,7 +41,7 @@ export const run = (
     stdin,
     stdout: stdout.stream,
     stderr: stderr.stream,
-    ...(times === undefined ? {} : { times }),
+    times,
     umask: () => undefined,
     exit,
     on: (signal, handle) => signals.on(signal, handle),

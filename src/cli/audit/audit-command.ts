@@ -81,12 +81,12 @@ const noticeUnreadable = (io: Io, count: number): void => {
 };
 
 /** Otherwise a key that only read would look unused. */
-const noticeDailySums = (io: Io, { key, tenant, follow }: Options): void => {
-  if (key === undefined || follow === true) return;
-  notice(
-    io,
-    `Reads with this key are summed up per UTC day (KeyUsed), once the day has ended. Today: tenant-ledger key show ${key} --tenant ${tenant?.[0] ?? 'ID'}`,
-  );
+const noticeDailySums = (io: Io, { key, follow }: Options): void => {
+  if (key !== undefined && follow !== true)
+    notice(
+      io,
+      'Reads with this key are in KeyUsed: the first of each UTC day at once, the others after the day.',
+    );
 };
 
 /** Observes an export, and may end it. */
@@ -182,8 +182,7 @@ const HELP = `
 Events come from the event log itself, in its order, one per line: on a terminal readable, with what each decision changed
 (old → new), elsewhere NDJSON. Conditions combine with AND; --tenant and --type may be given several times.
 --key: events caused with this key, or about it. Reads make no events of their own: what a key was used for, reads
-included, is one event KeyUsed per UTC day, recorded after the day has ended. The first
-recorded day: audit --type KeyUsed --limit 1. Today: tenant-ledger key show. --since and --until compare the time of recording.
+included, and refused is summed up per UTC day in KeyUsed. --since and --until compare the time of recording.
 The last line of NDJSON is a trailer: the conditions, the number of events and the SHA-256 of the lines before it. A file
 can be checked with: head -n -1 FILE | sha256sum, and against the log with tenant-ledger audit check FILE.`;
 

@@ -1,5 +1,3 @@
-import type { AccessFault } from '../../domain/access';
-import type { KnownKey } from '../../domain/authority';
 import { masked } from '../../domain/key-like';
 import { codeOf, messageOf, moreOf } from '../../fault';
 import { httpProblems, isHttpProblemCode, type HttpProblemCode, type Problem } from '../../problems';
@@ -34,35 +32,8 @@ const detailOf = (
   return httpProblems[code].status < 500 ? messageOf(error) : undefined;
 };
 
-/** What the caller lacks to do this, to grant it, or to obtain it through a key. */
-const missingOf = (more: Readonly<Record<string, unknown>>): readonly string[] =>
-  [more['required_permission'] ?? more['missing_permissions'] ?? []].flat() as string[];
-
-/** Refusals of known keys are recorded for their tenant. The response neither waits for that nor depends on it. */
-const recordRefusedAccess = (ctx: ApiContext, error: unknown, { stores }: ApiDependencies): void => {
-  const { presented, identity, at, clientAddress: address } = ctx.state;
-  if (presented === undefined) return;
-  const more = moreOf(error);
-  const common = { tenantId: presented.tenantId, address, at };
-  const permissions = missingOf(more);
-  if (permissions.length > 0 && identity !== undefined) {
-    const { keyId, application } = identity;
-    stores.access.refused({
-      ...common,
-      keyId,
-      applicationId: application.id,
-      fault: 'permission_missing',
-      permissions,
-    });
-  } else if (codeOf(error) === 'key_refused' && more['of'] !== undefined) {
-    const knownKey = more['of'] as KnownKey;
-    stores.access.refused({ ...common, ...knownKey, fault: more['reason'] as AccessFault });
-  }
-};
-
 /** Turns an error into a problem response. */
 const respondWithProblem = (ctx: ApiContext, error: unknown, dependencies: ApiDependencies): void => {
-  recordRefusedAccess(ctx, error, dependencies);
   const thrown = codeOf(error);
   const code = thrown !== undefined && isHttpProblemCode(thrown) ? thrown : 'internal_error';
   noteProblem(ctx, code, error);

@@ -1,6 +1,5 @@
-import { lastDaysOf } from '../../access/key-days';
 import { keyAsAdded } from '../../../projections/applications';
-import type { KeyDayView } from '../../../projections/key-days';
+import { findKeyDays, type KeyDayView } from '../../../projections/key-days';
 import { addKey, MAX_GRACE_SECONDS, regenerateKey, revokeKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
 import { mustBeActive, mustHave } from '../../domain/tenant';
@@ -25,10 +24,10 @@ import {
   typesParameter,
   type WireKey,
 } from './application-resource';
-import { changed, liveApplication, liveKeyViews, orUnavailable } from './applications';
+import { changed, liveApplication, liveKeyViews } from './applications';
 import { done, ok, route, type RouteRequest } from './route';
 import type { Stores } from '../dependencies';
-import { count, described, listOf, moment, record, uuid, type Schema } from './schema';
+import { count, described, listOf, moment, record, text, uuid, type Schema } from './schema';
 
 const TAG = 'Applications';
 const PROJECTION = 'applications';
@@ -53,18 +52,23 @@ const keyDaySchema = record('ApplicationKeyUse', {
   date: described({ type: 'string', format: 'date' }, 'The day, in UTC.', '2026-02-01'),
   operations: described(
     { type: 'object', additionalProperties: count },
-    'How many requests succeeded, by the operation id in this description.',
+    'How many requests the key was accepted for, by the operation id in this description.',
   ),
-  failed: described(count, 'How many requests were answered with an error.'),
+  refusals: described(
+    { type: 'object', additionalProperties: count },
+    'How many requests were refused, by reason: a missing permission, or because the key is expired, revoked or of a deleted Application.',
+  ),
+  missing_permissions: described(listOf(text), 'The permissions that were missing.'),
   events_given_out: described(count, 'How many events `GET /events` sent, and rows of `GET /logs` as CSV.'),
   first_used_at: described(moment, 'When the first request arrived.'),
-  last_used_at: described(moment, 'When the last request arrived, or the last event was sent.'),
+  last_used_at: described(moment, 'When the last request arrived, or the last stream ended.'),
 });
 
 const keyDayExample: KeyDayView = {
   date: '2026-02-01',
   operations: { getTenant: 12, listEvents: 2 },
-  failed: 0,
+  refusals: { permission_missing: 1 },
+  missing_permissions: ['tenant:update'],
   events_given_out: 500,
   first_used_at: '2026-02-01T08:00:00.000Z',
   last_used_at: '2026-02-01T09:30:00.000Z',
@@ -147,8 +151,9 @@ export const listApplicationKeyUses = route({
     const { tenantId, at } = request;
     const key = await reader(PROJECTION).get(tenantId, 'keys', keyIdOf(request));
     if (key?.['application_id'] !== applicationIdOf(request)) throw keyNotFound();
-    const days = lastDaysOf({ logs: reader('logs'), keyUses }, tenantId, keyIdOf(request), at);
-    return ok(await orUnavailable(days));
+    const keyId = keyIdOf(request);
+    const unwritten = keyUses.unwritten(tenantId, keyId);
+    return ok(await findKeyDays(reader('logs'), tenantId, keyId, at, unwritten));
   },
 });
 

@@ -46,7 +46,7 @@ export const keySchema = record(
     expires_at: described(moment, 'When it expires; absent: never.'),
     last_used_at: described(
       moment,
-      'When it was last used, to about a minute; absent: never, or in the response to a write.',
+      'When it was last used: exactly if this instance served it, otherwise to the day; absent: never, or in the response to a write.',
     ),
   },
   ['key', 'name', 'created_by', 'expires_at', 'last_used_at'],

@@ -10,6 +10,7 @@ import {
   keyAsAdded,
   type ApplicationDocument,
 } from '../../../projections/applications';
+import { findLastUses } from '../../../projections/key-days';
 import { yieldToEventLoop } from '../../async/clock';
 import {
   createApplication as decideToCreate,
@@ -21,7 +22,7 @@ import { keyRefused } from '../../domain/authority';
 import type { Caused } from '../../domain/events';
 import { applicationTypes, type ApplicationType } from '../../domain/permissions';
 import { mustBeActive, mustHave, type Application } from '../../domain/tenant';
-import { fault, messageOf } from '../../fault';
+import { fault } from '../../fault';
 import type { Executed } from '../../ledger/ledger';
 import { newKey } from '../../ledger/new-key';
 import { bodyCheck, queryCheck } from '../request/validation';
@@ -55,21 +56,17 @@ import { listOf, described, record, type Schema } from './schema';
 const TAG = 'Applications';
 const PROJECTION = 'applications';
 
-/** Losing uses of keys is harmless, but reporting a used key as unused is not: a failed read is an error. */
-export const orUnavailable = <T>(uses: Promise<T>): Promise<T> =>
-  uses.catch((error: unknown) => {
-    throw fault('read_models_unavailable', messageOf(error));
-  });
-
 export const liveKeyViews = async (
   { tenantId, at }: RouteRequest<unknown>,
   stores: Stores,
   applicationId: string,
 ) => {
-  const keys = await findLiveKeys(stores.reader(PROJECTION), tenantId, applicationId, at);
-  const ids = keys.map(({ id }) => id);
-  const lastUses = await orUnavailable(stores.keyUses.lastUses(tenantId, ids));
-  return keys.map((key) => keyView(key, { last_used_at: lastUses.get(key.id) }));
+  const { reader, keyUses } = stores;
+  const keys = await findLiveKeys(reader(PROJECTION), tenantId, applicationId, at);
+  const lastUses = await findLastUses(reader('logs'), tenantId, applicationId);
+  const lastUseOf = (id: string): string | undefined =>
+    [lastUses.get(id) ?? [], keyUses.lastUse(tenantId, id) ?? []].flat().toSorted().at(-1);
+  return keys.map((key) => keyView(key, { last_used_at: lastUseOf(key.id) }));
 };
 
 const viewOf = async (request: RouteRequest<unknown>, stores: Stores, application: ApplicationDocument) =>

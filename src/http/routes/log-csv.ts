@@ -46,14 +46,19 @@ export const logCsv = async (
     return findLogs(reader, tenantId, { filter, olderThan, page: 1, size: PAGE_SIZE });
   };
   const csvFrom = async function* (first: LogPage): AsyncGenerator<string> {
-    yield csvText([COLUMNS]);
-    for (let page = first; ; page = await pageAfter(page.last)) {
-      gaveOut(page.rows.length);
-      if (page.rows.length > 0) yield linesOf(tenantId, page.rows);
-      if (page.last === undefined) return;
-      const reason = await whyEnd();
-      // Cut off without the end of the body: CSV has no place to say that it is not complete.
-      if (reason !== undefined) throw cutOff(reason);
+    let given = 0;
+    try {
+      yield csvText([COLUMNS]);
+      for (let page = first; ; page = await pageAfter(page.last)) {
+        given += page.rows.length;
+        if (page.rows.length > 0) yield linesOf(tenantId, page.rows);
+        if (page.last === undefined) return;
+        const reason = await whyEnd();
+        // Cut off without the end of the body: CSV has no place to say that it is not complete.
+        if (reason !== undefined) throw cutOff(reason);
+      }
+    } finally {
+      if (given > 0) gaveOut(given);
     }
   };
   const first = await pageAfter();

@@ -82,7 +82,7 @@ export interface RouteRequest<Body, Query = unknown> extends Request {
   readonly header: (name: string) => string | undefined;
   /** The media type that the client prefers, by default the first. False: it accepts none of them. */
   readonly accepts: (...types: readonly string[]) => string | false;
-  /** Counts events that the response contains. */
+  /** Counts the events that the response contained, once, when it has ended. */
   readonly gaveOut: (events: number) => void;
   /** Aborted when the connection is closed before the response is complete. */
   readonly gone: () => AbortSignal;
