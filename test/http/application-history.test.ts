@@ -100,6 +100,14 @@ describe('the Applications as of a moment', () => {
     expect(idsIn(await asOf('2099-01-01', '&size=3&page=2'))).toEqual(seen.slice(3, 6));
   });
 
+  it('take no cursor of the current ones, nor those one of the past', async () => {
+    await post('/applications', shop);
+    const { after: past } = (await asOf('2099-01-01', '&size=1')).json.pagination;
+    const { after: current } = (await to('/applications?size=1')).json.pagination;
+    expect((await asOf('2099-01-01', `&start=${current}`)).status).toBe(400);
+    expect((await to(`/applications?start=${past}`)).status).toBe(400);
+  });
+
   it('need log:read, and a moment', async () => {
     const { key } = await by.newApplication(tenantId, 'management', 'application:read');
     expect(await to('/applications?as_of=2099-01-01', { key })).toMatchObject({

@@ -495,7 +495,7 @@ describe('the list of Applications', () => {
     expect(Object.keys(answer.json.errors)).toEqual([field]);
   });
 
-  it('goes on from a cursor also with other filters, and accepts none of another list or of the past', async () => {
+  it('goes on from a cursor also with other filters, and accepts none of another list', async () => {
     const ids = await seven();
     const { after } = (await to('/applications?size=5')).json.pagination;
     const start = `start=${encodeURIComponent(after)}`;
@@ -504,13 +504,9 @@ describe('the list of Applications', () => {
       types.filter((id) => ids.indexOf(id) >= 5),
     );
     const log = (await to('/logs?size=1')).json.pagination.after;
-    const now = `as_of=${new Date().toISOString()}`;
-    const past = (await to(`/applications?size=1&${now}`)).json.pagination.after;
     for (const answer of [
       await to(`/applications?start=${encodeURIComponent(log)}`),
       await to(`/logs?${start}`),
-      await to(`/applications?start=${encodeURIComponent(past)}`),
-      await to(`/applications?${start}&${now}`),
     ])
       expect(answer).toEqual(problem(400, 'validation_failed'));
   });
