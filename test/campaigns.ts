@@ -57,9 +57,9 @@ export const campaigns: Readonly<Record<string, NamedProgram>> = {
     env: { BACKUPS: '20' },
   },
   copy: {
-    meaning: 'Copies 100,000 events to an event store and back, and kills the copy on the way.',
+    meaning: 'Copies 20,000 events to an event store and back, and kills each copy three times.',
     files: ['test/event-log/copy-adapters.test'],
-    env: { EVENTS: '100000', KILLS: '3' },
+    env: { EVENTS: '20000', KILLS: '3' },
   },
   audit: {
     meaning: 'Exports a million events and detects the tampering in four altered copies.',
