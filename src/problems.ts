@@ -22,12 +22,6 @@ export const httpProblems = {
       'A value is not valid: in a body, a header or a query, or in an option. `errors` says what is wrong with each field. Correct it and try again.',
     members: ['errors'],
   },
-  malformed_request: {
-    status: 400,
-    title: 'The request is not valid HTTP.',
-    meaning:
-      'The server could not parse the request line or the headers. Check the client and any proxy in between.',
-  },
   key_refused: {
     status: 401,
     title: 'The API key is not accepted.',
@@ -81,12 +75,6 @@ export const httpProblems = {
     title: 'This method is not supported for this path.',
     meaning: 'The `Allow` header lists the methods that are.',
   },
-  request_too_slow: {
-    status: 408,
-    title: 'The request took too long to arrive.',
-    meaning:
-      'The headers or the body did not arrive in time. Send the request again over a better connection.',
-  },
   idempotency_in_progress: {
     status: 409,
     title: 'A request with this idempotency key is in progress.',
@@ -136,11 +124,6 @@ export const httpProblems = {
     status: 429,
     title: 'Too many event streams are open.',
     meaning: 'Close one, or try again after `Retry-After` seconds. The detail says whose streams they are.',
-  },
-  headers_too_large: {
-    status: 431,
-    title: 'The headers are too large.',
-    meaning: 'Send fewer or shorter headers: 16 KiB in all.',
   },
   internal_error: {
     status: 500,

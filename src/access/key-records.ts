@@ -1,7 +1,6 @@
 import { findKeyRecord } from '../../projections/applications';
 import { boundedCache } from '../bounded-cache';
 import { beforeDeadline, threadMs } from '../async/clock';
-import { currentTurn } from '../async/turns';
 import { isFinal, statusOf, type KeyRecord } from '../domain/authority';
 import { logFault, type EventLog } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
@@ -40,31 +39,18 @@ const unprovenIfAway = (error: unknown): undefined => {
   if (codeOf(error) !== 'read_models_unavailable') throw error;
 };
 
-/**
- * The last check whether the store has changed: one per turn of the event loop, and one after each proof, which counts
- * for what the store shows from then on.
- */
-interface Look {
-  readonly reader: Reader;
-  /** The reader's change token then. */
-  readonly token: number;
-  readonly turn: number;
-  readonly proofs: number;
-}
-
 /** The records of known keys, for as long as a proof finds that the store has not changed. */
 const cachedRecords = () => {
   const records = new Map<string, Promise<KeyRecord | undefined>>();
   let proofs = 0;
-  let from: Look | undefined;
+  /** What the records were read from, and its change token then. */
+  let from: { readonly reader: Reader; readonly token: number } | undefined;
 
   const look = (reader: Reader): void => {
-    const turn = currentTurn();
-    if (from?.reader === reader && from.turn === turn && from.proofs === proofs) return;
     // A store that cannot tell whether it has changed is read again after each proof.
     const token = reader.changeToken?.() ?? reader.appliedToken?.() ?? proofs;
     if (from?.reader !== reader || from.token !== token) records.clear();
-    from = { reader, token, turn, proofs };
+    from = { reader, token };
   };
 
   return {

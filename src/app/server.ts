@@ -153,14 +153,10 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
   const { configuration, logger } = server;
   const dependencies = apiDependencies(server, app, await app.openServing());
   const { HOST: host, PORT: port } = configuration;
-  const { publicUrl, headers } = dependencies.settings;
   const handle = api(dependencies).callback();
   return openListener((request, response) => void handle(request, response), {
     host,
     port,
-    publicUrl,
-    traceHeader: headers.traceId,
-    onRefused: (code, traceId) => logger.info({ trace_id: traceId, code }, 'refused by the HTTP parser'),
     onError: acceptFailures(logger),
     maxConnections: MAX_CONNECTIONS,
   });
@@ -176,8 +172,7 @@ const storesOf = (configuration: Configuration): string => {
 /** Opened before the app, so that health checks can tell that the process is alive and what it waits for. */
 const openOperations = (server: Running): Promise<Listener> => {
   const { configuration } = server;
-  const { OPS_HOST: host, OPS_PORT: port, PUBLIC_URL: publicUrl } = configuration;
-  const traceHeader = headerNames(configuration.HEADER_PREFIX).traceId;
+  const { OPS_HOST: host, OPS_PORT: port } = configuration;
   const listener = operations({
     phase: () => server.phase,
     waitingFor: () => (server.app === undefined ? storesOf(configuration) : undefined),
@@ -191,7 +186,7 @@ const openOperations = (server: Running): Promise<Listener> => {
   });
   const onError = acceptFailures(server.logger);
   const maxConnections = MAX_OPERATIONS_CONNECTIONS;
-  return openListener(listener, { host, port, publicUrl, traceHeader, onError, maxConnections });
+  return openListener(listener, { host, port, onError, maxConnections });
 };
 
 const openAppOf = async (server: Running): Promise<App> => {

