@@ -100,7 +100,7 @@ describe('tenant-ledger doctor', () => {
     ],
     [
       'the read models are those of another version of the program',
-      (folder) => edit(folder, 'UPDATE generations SET version = 1', 'read-models/registry.db'),
+      (folder) => edit(folder, 'UPDATE generations SET version = version + 1', 'read-models/registry.db'),
       'usage is not built yet by this version of the program.',
     ],
     [
