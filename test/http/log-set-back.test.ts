@@ -203,7 +203,7 @@ describe('a running service whose log was rolled back', () => {
           /The event log was rolled back: .*projections rebuild.*\[log_set_back\]/s,
         );
       }
-      const rebuilt = await command(['projections', 'rebuild', '--all'], env);
+      const rebuilt = await command(['projections', 'rebuild'], env);
       expect({ code: rebuilt.code, stderr: rebuilt.stderr }).toMatchObject({ code: 0 });
       victim.service = await serviceProcess(env);
       const read = await ask(`${victim.service.url}/tenants/self`, { key: victim.key });
