@@ -27,8 +27,8 @@ interface ListenerOptions {
 }
 
 /**
- * A server that handles the requests of a connection one after the other: Node would start them all, and never tell the
- * later responses that their client has left.
+ * A server that handles the requests of a connection one after the other, and others in between: Node would start them
+ * all, and never tell the later responses that their client has left.
  */
 const sequentialServer = (handle: RequestListener) => {
   const server = createServer(TIMEOUTS);
@@ -44,10 +44,13 @@ const sequentialServer = (handle: RequestListener) => {
   server.on('request', (request, response) => {
     const { socket } = request;
     const unanswered = connections.get(socket) ?? [];
+    const startNext = (): void => {
+      if (socket.writable) unanswered[0]?.();
+    };
     const answered = (): void => {
       unanswered.shift();
-      if (unanswered.length === 0 && !server.listening) socket.destroySoon();
-      else if (socket.writable) unanswered[0]?.();
+      if (unanswered.length > 0) setImmediate(startNext);
+      else if (!server.listening) socket.destroySoon();
     };
     const start = (): void => {
       handle(request, response);
