@@ -18,8 +18,6 @@ const expectNothingLost = async (stores: Readonly<Record<string, string>>): Prom
   expect(outcome.acknowledged).toBeGreaterThan(campaign.kills);
   expect(outcome.unanswered).toBeGreaterThan(0);
   expect(outcome.readyAfterMs).toHaveLength(campaign.kills + 2);
-  // Other tests run beside this one; the campaign measures how long a start takes alone.
-  expect(Math.max(...outcome.readyAfterMs)).toBeLessThan(15_000);
   expect(outcome.live.length).toBeGreaterThan(2);
   expect(outcome.live).toEqual(outcome.rebuilt);
 };
