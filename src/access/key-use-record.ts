@@ -28,8 +28,8 @@ export interface KeyUseRecordDependencies {
 }
 
 /**
- * The most that is kept in memory, at about a kilobyte each: the keys that were used today, and those of yesterday until
- * they are written. Further ones are not counted.
+ * The most that is kept in memory, at about two kilobytes each: the keys that were used today, and those of yesterday
+ * until they are written. Further ones are not counted.
  */
 const MAX_KEYS = 20_000;
 /** A single tenant must not crowd out the others. */

@@ -76,6 +76,7 @@ describe('the days of a key', () => {
     const reader = await after(...dates.toReversed().map((date) => ({ use: used(date) })));
     const shown = async (at: string) => (await findKeyDays(reader, TENANT, KEY, at)).map(({ date }) => date);
     expect(await shown(AT)).toEqual(dates.slice(0, 30));
+    expect((await reader.get(TENANT, 'key_days', KEY))?.['days']).toHaveLength(30);
     expect(await shown('2026-03-01T00:00:00.000Z')).toEqual([
       '2026-02-03',
       '2026-02-02',
