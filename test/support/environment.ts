@@ -19,10 +19,19 @@ const STAND_IN = join(__dirname, 'event-store', 'stand-in-process.js');
 export default class extends TestEnvironment {
   #standIn: ChildProcess | undefined;
 
-  /** With PROFILE=clustered and no EVENTSTORE_URL, each test file has its own stand-in for the event store. */
+  readonly #profile: unknown;
+
+  constructor(...given: ConstructorParameters<typeof TestEnvironment>) {
+    super(...given);
+    this.#profile = given[0].projectConfig.testEnvironmentOptions['profile'];
+  }
+
+  /** In the clustered profile and without EVENTSTORE_URL, each test file has its own stand-in for the event store. */
   override async setup(): Promise<void> {
     await super.setup();
-    if (process.env['PROFILE'] !== 'clustered' || process.env['TEST_EVENTSTORE_URL'] !== undefined) return;
+    if (this.#profile !== 'clustered') return;
+    this.global.process.env['PROFILE'] = 'clustered';
+    if (process.env['TEST_EVENTSTORE_URL'] !== undefined) return;
     this.#standIn = fork(STAND_IN);
     const [url] = (await once(this.#standIn, 'message')) as [string];
     this.global.process.env['TEST_EVENTSTORE_URL'] = url;

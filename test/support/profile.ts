@@ -8,8 +8,9 @@ import { streamNames, type Streams } from '../../src/event-log/streams';
 import { mongodbUrl } from './mongodb/databases';
 
 /**
- * Where the programs of a test keep their data: in their folder, or with PROFILE=clustered in an event store, where each
- * folder has its own prefix, and in MongoDB, where each folder has its own database. `npm run test:stores` sets it.
+ * Where the programs of a test keep their data: in their folder, or in the clustered profile in an event store, where each
+ * folder has its own prefix, and in MongoDB, where each folder has its own database. `test/stores/jest.config.cjs` says
+ * which tests run in which profile.
  */
 export const isClustered = process.env['PROFILE'] === 'clustered';
 

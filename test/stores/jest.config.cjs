@@ -1,0 +1,27 @@
+const { join } = require('node:path');
+const { jest } = require('../../package.json');
+
+const rootDir = join(__dirname, '..', '..');
+const { testTimeout, testSequencer, maxWorkers: _, testPathIgnorePatterns: __, ...common } = jest;
+const project = { ...common, rootDir };
+
+/** What `npm run test:stores` runs: the tests of this folder, and those of the API once more on an event store and MongoDB. */
+module.exports = {
+  rootDir,
+  testTimeout,
+  testSequencer,
+  projects: [
+    { ...project, roots: ['<rootDir>/dist/test/stores'] },
+    {
+      ...project,
+      testEnvironmentOptions: { profile: 'clustered' },
+      testRegex: [
+        'dist/test/projections/.*\\.test\\.js$',
+        'dist/test/http/(tenants|permissions|reports|idempotency|logs|applications|cross-cutting|events)\\.test\\.js$',
+        'dist/test/audit/.*\\.test\\.js$',
+        'dist/test/cli/audit/.*\\.test\\.js$',
+        'dist/test/docs/investigations\\.test\\.js$',
+      ],
+    },
+  ],
+};
