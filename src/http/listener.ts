@@ -26,6 +26,19 @@ interface ListenerOptions {
   readonly onError: (error: Error) => void;
 }
 
+/** Runs what it is given one by one, and lets the event loop handle everything else in between. */
+const turnByTurn = () => {
+  const waiting: (() => void)[] = [];
+  const runNext = (): void => {
+    waiting[0]?.();
+    waiting.shift();
+    if (waiting.length > 0) setImmediate(runNext);
+  };
+  return (work: () => void): void => {
+    if (waiting.push(work) === 1) setImmediate(runNext);
+  };
+};
+
 /**
  * A server that handles the requests of a connection one after the other, and others in between: Node would start them
  * all, and never tell the later responses that their client has left.
@@ -33,6 +46,7 @@ interface ListenerOptions {
 const sequentialServer = (handle: RequestListener) => {
   const server = createServer(TIMEOUTS);
   server.setTimeout(SILENCE_MS);
+  const inTurn = turnByTurn();
   /** What starts the unanswered requests of each open connection. The first of them has been started. */
   const connections = new Map<Socket, (() => void)[]>();
 
@@ -49,7 +63,7 @@ const sequentialServer = (handle: RequestListener) => {
     };
     const answered = (): void => {
       unanswered.shift();
-      if (unanswered.length > 0) setImmediate(startNext);
+      if (unanswered.length > 0) inTurn(startNext);
       else if (!server.listening) socket.destroySoon();
     };
     const start = (): void => {
