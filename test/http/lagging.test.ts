@@ -5,7 +5,6 @@ import { newKey } from '../../src/ledger/new-key';
 import { beside, type Beside } from '../support/beside';
 import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { fact, reportFacts } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
 import { whileStuck } from '../support/stuck';
 import { until } from '../support/waiting';
@@ -36,19 +35,5 @@ describe('a server with a read model that lags behind', () => {
       expectProblem(await get(), { status: 503, code: 'read_models_unavailable' });
     });
     await until(async () => (await get()).json.name === 'New', 5_000, 'the Tenant');
-  });
-
-  it('streams events of an operation that `logs` does not show yet', async () => {
-    const { tenantId } = await by.newTenant();
-    const { key } = await by.newApplication(tenantId, 'management', 'log:read');
-    const get = (operation: string) => ask(`${service.url}/events?operation=${operation}`, { key });
-    await whileStuck(service.folder, 'logs', async () => {
-      const archived = fact('ActivityReported', 'c', { data: { entityType: 'card', operation: 'archive' } });
-      const [id] = await reportFacts(service.folder, tenantId, [archived]);
-      const { status, text } = await get('Archive');
-      expect([status, text.match(/^\{"id":"([^"]*)"/)?.[1]]).toEqual([200, id]);
-    });
-    await until(async () => (await get('achive')).status === 400, 5_000, 'a refusal');
-    expect((await get('archive')).status).toBe(200);
   });
 });

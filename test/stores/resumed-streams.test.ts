@@ -104,7 +104,7 @@ const hasSeen = (events: () => readonly Event[], name: string) => (): boolean =>
 
 describe('followers', () => {
   const title = 'resume after the service was killed, without a gap or a repeat, with the log in %s';
-  it.concurrent.each(Object.entries(stores))(title, async (_, open) => {
+  it.each(Object.entries(stores))(title, async (_, open) => {
     const store = await open();
     const [folder, PORT] = [freshFolder(), await freePort()];
     const env = { DATA_DIR: folder, PORT, ...store.env };
