@@ -28,7 +28,7 @@ export const campaigns: Readonly<Record<string, NamedProgram>> = {
   },
   switches: {
     meaning: 'Writes to one server and reads from another while read models are switched a thousand times.',
-    files: ['test/stories/switches.test'],
+    files: ['test/stores/switches.test'],
     env: { SWITCHES: '1000' },
   },
   isolation: {
@@ -38,7 +38,7 @@ export const campaigns: Readonly<Record<string, NamedProgram>> = {
   },
   requests: {
     meaning: 'Generates ten thousand valid, invalid and corrupted requests from the declared routes.',
-    files: ['test/stories/requests.test', 'test/stories/memory.test'],
+    files: ['test/stories/requests.test', 'test/stores/memory.test'],
     env: { CASES: '10000' },
   },
   'event-loop': {

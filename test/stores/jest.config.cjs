@@ -2,14 +2,22 @@ const { join } = require('node:path');
 const { jest } = require('../../package.json');
 
 const rootDir = join(__dirname, '..', '..');
-const { testTimeout, testSequencer, maxWorkers: _, testPathIgnorePatterns: __, ...common } = jest;
-const project = { ...common, rootDir };
+const { roots, globalSetup, globalTeardown, testEnvironment, sandboxInjectedGlobals, transform } = jest;
+const project = {
+  rootDir,
+  roots,
+  globalSetup,
+  globalTeardown,
+  testEnvironment,
+  sandboxInjectedGlobals,
+  transform,
+};
 
 /** What `npm run test:stores` runs: the tests of this folder, and those of the API once more on an event store and MongoDB. */
 module.exports = {
   rootDir,
-  testTimeout,
-  testSequencer,
+  testTimeout: jest.testTimeout,
+  testSequencer: jest.testSequencer,
   projects: [
     { ...project, roots: ['<rootDir>/dist/test/stores'] },
     {

@@ -4,13 +4,13 @@ import { chmodSync, copyFileSync, mkdirSync, readdirSync, rmSync, statSync, writ
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { makeReadOnly, onDisk, whyNoDisks } from './support/disks';
-import { freshFolder } from './support/folders';
-import { filesWith } from './support/found-text';
-import { ask, type ApiResponse } from './support/http';
-import { nobody } from './support/nobody';
-import { ownTimeMs } from './support/own-time';
-import { operatorAt } from './support/operator';
+import { makeReadOnly, onDisk, whyNoDisks } from '../support/disks';
+import { freshFolder } from '../support/folders';
+import { filesWith } from '../support/found-text';
+import { ask, type ApiResponse } from '../support/http';
+import { nobody } from '../support/nobody';
+import { ownTimeMs } from '../support/own-time';
+import { operatorAt } from '../support/operator';
 import {
   command,
   commandProcess,
@@ -19,9 +19,9 @@ import {
   type Finished,
   type Service,
   type ServiceProcess,
-} from './support/service';
+} from '../support/service';
 
-const ROOT = join(__dirname, '..', '..');
+const ROOT = join(__dirname, '..', '..', '..');
 const PROGRAM = join(ROOT, 'src', 'tenant-ledger.cjs');
 const PATH = process.env['PATH'] ?? '';
 
