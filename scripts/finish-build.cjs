@@ -1,31 +1,28 @@
 'use strict';
 
-// Completes what the compiler wrote to `dist`: removes outputs whose source is gone, and copies what browsers load.
+// Completes what the compiler wrote to `dist`: removes outputs whose source is gone, and adds what browsers load.
 
-const {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} = require('node:fs');
+const { buildSync } = require('esbuild');
+const { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } = require('node:fs');
 const { join } = require('node:path');
 
 const root = join(__dirname, '..');
 const dist = join(root, 'dist');
 const portal = join(dist, 'portal');
-const vendor = join(portal, 'vendor');
 const viewer = join(dist, 'swagger-ui');
 
-/** The libraries of the portal, by the names that its import map gives them. */
-const LIBRARIES = {
-  'preact.js': 'preact/dist/preact.mjs',
-  'hooks.js': 'preact/hooks/dist/hooks.mjs',
-  'jsx-runtime.js': 'preact/jsx-runtime/dist/jsxRuntime.mjs',
-  'signals.js': '@preact/signals/dist/signals.mjs',
-  'signals-core.js': '@preact/signals-core/dist/signals-core.mjs',
+/** One script with its libraries, one style sheet and the icon. Each name has a digest of its content. */
+const PORTAL = {
+  absWorkingDir: root,
+  entryPoints: ['portal/main.tsx', 'portal/portal.css', 'portal/icon.svg'],
+  entryNames: '[name]-[hash]',
+  outdir: portal,
+  bundle: true,
+  minify: true,
+  charset: 'utf8',
+  format: 'esm',
+  target: 'es2022',
+  loader: { '.svg': 'copy' },
 };
 
 /** The viewer of the API reference, and what its license wants to be given along. */
@@ -37,19 +34,27 @@ const VIEWER = [
   'NOTICE',
 ];
 
+/** Of the libraries in the portal's script, as a comment to be given along with them. Equal texts are there once. */
+const librariesAndLicenses = () => {
+  const { metafile } = buildSync({ ...PORTAL, metafile: true, write: false });
+  const paths = Object.keys(metafile.inputs).map(
+    (file) => /^node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0],
+  );
+  const folders = [...new Set(paths)].filter((folder) => folder !== undefined).toSorted();
+  const names = folders.map((folder) => folder.slice('node_modules/'.length)).join(', ');
+  const licenses = new Set(
+    folders.map((folder) => readFileSync(join(root, folder, 'LICENSE'), 'utf8').trim()),
+  );
+  return `/*!\nContains ${names}:\n\n${[...licenses].join('\n\n')}\n*/`;
+};
+
 for (const file of readdirSync(dist, { recursive: true })) {
-  const source = /^(?!portal\/vendor|swagger-ui)(.+)\.js(?:\.map)?$/.exec(file)?.[1];
-  if (source !== undefined && !['.ts', '.tsx'].some((ending) => existsSync(join(root, source + ending))))
-    rmSync(join(dist, file));
+  const source = /^(?!portal|swagger-ui)(.+)\.js(?:\.map)?$/.exec(file)?.[1];
+  if (source !== undefined && !existsSync(join(root, `${source}.ts`))) rmSync(join(dist, file));
 }
 
-mkdirSync(vendor, { recursive: true });
-for (const file of readdirSync(join(root, 'portal')))
-  if (/\.(css|svg)$/.test(file)) copyFileSync(join(root, 'portal', file), join(portal, file));
-for (const [name, file] of Object.entries(LIBRARIES)) {
-  const text = readFileSync(join(root, 'node_modules', file), 'utf8');
-  writeFileSync(join(vendor, name), text.replace(/\n?\/\/# sourceMappingURL=.*\n?$/, '\n'));
-}
+rmSync(portal, { recursive: true, force: true });
+buildSync({ ...PORTAL, footer: { js: librariesAndLicenses() } });
 
 mkdirSync(viewer, { recursive: true });
 for (const name of VIEWER) copyFileSync(join(root, 'node_modules/swagger-ui-dist', name), join(viewer, name));

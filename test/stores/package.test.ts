@@ -35,8 +35,9 @@ describe('the package that npm run package makes', () => {
     const files = readdirSync(program, { recursive: true, encoding: 'utf8' });
     const own = files.filter((file) => !file.startsWith('node_modules'));
     expect(own).toEqual(
-      expect.arrayContaining(['dist/portal/main.js', 'dist/src/cli/main.js', 'README.md', 'LICENSE']),
+      expect.arrayContaining(['dist/src/cli/main.js', 'dist/swagger-ui/LICENSE', 'README.md', 'LICENSE']),
     );
+    expect(own.filter((file) => /^dist\/portal\/\w+-\w+\.(css|js|svg)$/.test(file))).toHaveLength(3);
     expect(own.filter((file) => /\.(ts|map)$|^dist\/(test|bench)/.test(file))).toEqual([]);
     expect(existsSync(join(program, 'node_modules', 'typescript'))).toBe(false);
     expect(existsSync(join(program, 'node_modules', 'jest'))).toBe(false);
