@@ -256,6 +256,7 @@ describeInBrowser('the log explorer', () => {
     const exporting = await openTab(other.context(), FAILED_REQUESTS);
     await exporting.goto(`${service.url}/portal/logs?end_date=2020-01-01`);
     await exporting.getByRole('button', { name: 'Export CSV' }).waitFor();
+    await exporting.waitForLoadState('networkidle');
     await by.write(tenantId, revokeKey(keyId));
     expect(await other.getByRole('alert').innerText()).toContain('Your session has ended');
     await exporting.getByRole('button', { name: 'Export CSV' }).click();
