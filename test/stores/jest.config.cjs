@@ -19,11 +19,16 @@ module.exports = {
   testTimeout: jest.testTimeout,
   testSequencer: jest.testSequencer,
   projects: [
-    { ...project, roots: ['<rootDir>/dist/test/stores'] },
+    {
+      ...project,
+      roots: ['<rootDir>/dist/test/stores'],
+      testPathIgnorePatterns: ['round-trips'],
+    },
     {
       ...project,
       testEnvironmentOptions: { profile: 'clustered' },
       testRegex: [
+        'dist/test/stores/round-trips\\.test\\.js$',
         'dist/test/projections/.*\\.test\\.js$',
         'dist/test/http/(tenants|permissions|reports|idempotency|logs|applications|cross-cutting|events)\\.test\\.js$',
         'dist/test/audit/.*\\.test\\.js$',

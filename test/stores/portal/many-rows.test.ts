@@ -20,10 +20,13 @@ const SINCE = Date.now() - 29 * DAY_MS;
 /** Facts of one tenant over four weeks, written into the log of a stopped service. */
 const fill = (folder: string, tenantId: string): void => {
   const db = new DatabaseSync(join(folder, 'events.db'));
+  const stream = `activity-${tenantId}`;
+  const last = db.prepare('SELECT max(revision) AS revision FROM events WHERE stream = ?').get(stream);
+  const next = Number(last?.['revision'] ?? -1) + 1;
   db.exec(`
     WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ${ROWS})
     INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at)
-    SELECT 'activity-${tenantId}', n, format('00000000-0000-4000-9000-%012d', n), 'TokenCreated',
+    SELECT '${stream}', ${next} + n, format('00000000-0000-4000-9000-%012d', n), 'TokenCreated',
       format('{"entityId":"tok_%d"}', n), '{"version":1}', ${SINCE} + n * ${28 * DAY_MS} / ${ROWS}
     FROM numbers;
     PRAGMA wal_checkpoint(TRUNCATE)`);

@@ -38,7 +38,8 @@ describeInBrowser('the tail of the log', () => {
     await page.getByText('after-1').waitFor();
     await until(async () => (await state()) === 'Live');
     const ids = await page.locator('td.entity a:nth-of-type(2)').allInnerTexts();
-    expect(ids.slice(0, 5)).toEqual(['after-1', 'between-2', 'between-1', 'before-2', 'before-1']);
+    const ofFacts = ids.filter((id) => /^(before|between|after)-/.test(id));
+    expect(ofFacts).toEqual(['after-1', 'between-2', 'between-1', 'before-2', 'before-1']);
     const rows = await page
       .locator('table.log tbody tr')
       .evaluateAll((all) => all.map((row) => row.getAttribute('data-id')));
