@@ -25,14 +25,14 @@ interface Customer {
 }
 
 const streams = streamNames();
-const event = (type: string, data: NewEvent['data'], version = 1): NewEvent => ({
+const event = (type: string, data: NewEvent['data']): NewEvent => ({
   id: randomUUID(),
   type,
   data,
-  metadata: { version, at: new Date().toISOString() },
+  metadata: { version: 1, at: new Date().toISOString() },
 });
 const keyAdded = (applicationId: string, key: string): NewEvent =>
-  event('KeyAdded', { keyId: randomUUID(), applicationId, digest: digestOf(key) }, 2);
+  event('KeyAdded', { keyId: randomUUID(), applicationId, digest: digestOf(key) });
 
 const applicationCreated = (applicationId: string, isOwner: boolean): NewEvent =>
   event('ApplicationCreated', {

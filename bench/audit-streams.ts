@@ -9,7 +9,7 @@ import type { NewEvent } from '../src/event-log/event-log';
 import { sqliteEventLog } from '../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../src/event-log/streams';
 import { digestOf, makeKey } from '../src/ledger/api-key';
-import { startServer, type Server } from './processes';
+import { caughtUp, MAIN, startServer, type Server } from './processes';
 
 /**
  * What do open event streams cost? The effect of 200 Server-Sent Events streams on `PUT /tenants/self`; the delay from an
@@ -26,7 +26,6 @@ const WRITERS = 8;
 const MARKS = 100;
 /** The tenants of the clients that never read, with more events than the socket buffers hold. */
 const HEAVY = Math.ceil(STALLED / PER_TENANT);
-const MAIN = join(__dirname, '..', 'src', 'cli', 'main.js');
 const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
 
 interface Owner {
@@ -244,14 +243,8 @@ const followUnderLoad = async (server: Server, owners: readonly Owner[]): Promis
 const main = async (): Promise<void> => {
   const owners = await fill(HEAVY + STREAMS / PER_TENANT + 1);
   const server = await startServer({ DATA_DIR: folder, RATE_LIMITS: 'off', DEMO: 'false' });
-  const isIdle = async (): Promise<boolean> => {
-    const { projections = [] } = (await (await fetch(`${server.operationsUrl}/readyz`)).json()) as {
-      projections?: { lag_events: number }[];
-    };
-    return projections.length > 0 && projections.every(({ lag_events }) => lag_events === 0);
-  };
   try {
-    while (!(await isIdle())) await pause(100);
+    await caughtUp(server);
     const light = owners.slice(HEAVY);
     await sseStreams(server, light, light.at(-1) as Owner);
     await followUnderLoad(server, light);

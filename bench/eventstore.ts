@@ -1,41 +1,27 @@
 import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { EventLog, LoggedEvent, NewEvent } from '../src/event-log/event-log';
 import { eventStoreDbEventLog } from '../src/event-log/eventstoredb/eventstoredb-event-log';
 import { streamNames } from '../src/event-log/streams';
 import { anEvent } from '../test/support/events';
-import { databaseUrl } from '../test/support/mongodb/database-url';
-import { mongodbServer } from './mongodb-server';
-import { MANY, measureByTurns, median, put, startService, stopAll, type Target } from './http-load';
+import { bench, builds, median, printFigures } from './builds';
+import { MANY, measureByTurns, put, startService, type Target } from './http-load';
+import { eventStore, mongodbServer, placeIn, STAND_IN } from './stores';
 
 /**
- * Append and read rates of the EventStoreDB adapter, and of `PUT /tenants/self` on it: `npm run bench -- eventstore`, with EVENTSTORE_URL, or else with the
- * stand-in in its own process. With RECONNECTS=10000, only the heap before and after that many cut connections.
+ * Append and read rates of the EventStoreDB adapter, and of `PUT /tenants/self` on it, with EVENTSTORE_URL, or else with
+ * the stand-in in its own process. With BASE, the `main.js` of another build takes turns at the latter. With
+ * RECONNECTS=10000, only the heap before and after that many cut connections.
+ * `npm run bench -- eventstore [ROUNDS] [SECONDS]`
  */
 const PAYLOAD = { entityId: 'tok_0123456789', note: 'x'.repeat(280) };
-const SECONDS = 3;
-const SERVER = join(__dirname, '..', 'test', 'support', 'event-store', 'stand-in-process.js');
+const ROUNDS = Number(process.argv[2] ?? 3);
+const SECONDS = Number(process.argv[3] ?? 3);
 
 const event = () => anEvent(PAYLOAD, { metadata: { version: 1 } });
 const print = (what: string, value: string): void => console.log(`${what.padEnd(44)} ${value}`);
 const perSecond = (count: number, ms: number): string => `${Math.round((count * 1_000) / ms)}/s`;
-
-const server = async (): Promise<{
-  readonly url: string;
-  readonly what: string;
-  readonly stop: () => void;
-}> => {
-  const configuredUrl = process.env['EVENTSTORE_URL'];
-  if (configuredUrl !== undefined)
-    return { url: configuredUrl, what: 'EVENTSTORE_URL', stop: () => undefined };
-  const child = fork(SERVER);
-  const [url] = (await once(child, 'message')) as [string];
-  return { url, what: 'the stand-in', stop: () => child.disconnect() };
-};
 
 const openLog = (url: string): Promise<EventLog> =>
   eventStoreDbEventLog(url, streams, { waitMs: 10_000, onError: (what) => console.log(what) });
@@ -91,46 +77,32 @@ const measureLatency = async (log: EventLog): Promise<void> => {
 };
 
 /** `PUT /tenants/self` of a service on the event store, to compare with a bare append. With BASE, also of another build. */
-const measurePuts = async (url: string): Promise<void> => {
-  const root = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
+const measurePuts = async (root: string, url: string): Promise<void> => {
   const mongo = await mongodbServer();
-  const builds = [['this build', undefined] as const, ['BASE', process.env['BASE']] as const];
   const targets: [string, Target][] = [];
-  for (const [build, main] of builds) {
-    if (build === 'BASE' && main === undefined) continue;
-    const name = randomUUID();
-    const env = {
-      EVENTSTORE_URL: url,
-      STREAM_PREFIX: `bench-${name}.`,
-      MONGODB_URL: databaseUrl(mongo.url, name),
-    };
-    targets.push([build, await startService(root, env, main)]);
-  }
+  for (const { name, main } of builds)
+    targets.push([name, await startService(root, placeIn(url, mongo.url), main)]);
   const loads = new Map(
     [1, MANY].flatMap((connections) =>
-      targets.map(([name, target]) => [put(name, connections), target] as const),
+      targets.map(([name, target]) => [put(`PUT, ${name}`, connections), target] as const),
     ),
   );
-  try {
-    for (const [{ name, connections }, each] of await measureByTurns(loads, 3, SECONDS)) {
-      const rate = median(each.map((measured) => measured.rate));
-      const cost = median(each.map((measured) => measured.cost));
-      print(
-        `PUT, ${connections} connections, ${name}`,
-        `${rate.toFixed(0)}/s, ${((connections * 1_000) / rate).toFixed(1)} ms each, ${cost.toFixed(0)} µs of processor`,
-      );
-    }
-  } finally {
-    await stopAll(targets.map(([, target]) => target.server));
-    await mongo.close();
-    rmSync(root, { recursive: true, force: true });
+  for (const [{ name, connections }, each] of await measureByTurns(loads, ROUNDS, SECONDS)) {
+    const rate = median(each.map((measured) => measured.rate));
+    printFigures(`${name}, ${connections} connections, median of ${ROUNDS}`, {
+      'per second': rate,
+      'ms each': (connections * 1_000) / rate,
+      'µs of processor': median(each.map((measured) => measured.cost)),
+    });
   }
+  for (const [, { server }] of targets) await server.stop();
+  await mongo.close();
 };
 
-const rates = async (): Promise<void> => {
-  const { url, what, stop } = await server();
+const rates = async (root: string): Promise<void> => {
+  const { url, name, close } = await eventStore();
   const log = await openLog(url);
-  console.log(`EventStoreDB adapter on ${what}, events of ${JSON.stringify(PAYLOAD).length} bytes`);
+  console.log(`EventStoreDB adapter on ${name}, events of ${JSON.stringify(PAYLOAD).length} bytes`);
   for (const [writers, perCall] of [
     [1, 1],
     [64, 1],
@@ -141,8 +113,8 @@ const rates = async (): Promise<void> => {
   await measureReads('readAll', log.readAll());
   await measureLatency(log);
   await log.close();
-  await measurePuts(url);
-  stop();
+  await measurePuts(root, url);
+  await close();
 };
 
 const heap = (): number => {
@@ -155,7 +127,7 @@ const WARM_UP = 9_000;
 const MARKS = 5;
 
 const reconnects = async (count: number): Promise<void> => {
-  const child = fork(SERVER);
+  const child = fork(STAND_IN);
   const [url] = (await once(child, 'message')) as [string];
   const log = await openLog(url);
   const abort = new AbortController();
@@ -194,4 +166,4 @@ const reconnects = async (count: number): Promise<void> => {
 };
 
 const reconnectCount = Number(process.env['RECONNECTS'] ?? 0);
-void (reconnectCount > 0 ? reconnects(reconnectCount) : rates());
+void (reconnectCount > 0 ? reconnects(reconnectCount) : bench(rates));

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { App } from '../src/app/app';
 import { factTypes } from '../src/domain/facts';
 
-const TENANTS = 10;
 const BATCH = 100;
 
 const ENTITIES_PER_TYPE = 2_000;
@@ -22,15 +21,15 @@ const factOf = (type: string) => ({
 const facts = (count: number) =>
   Array.from({ length: count }, (_, i) => factOf(factTypes[i % factTypes.length] as string));
 
-/** Appends facts, spread evenly over ten tenants. */
+/** Appends facts, spread evenly over tenants. */
 export const appendFacts = async (
   { log, streams }: Pick<App, 'log' | 'streams'>,
   count: number,
+  tenants: readonly string[],
 ): Promise<void> => {
-  const tenants = Array.from({ length: TENANTS }, () => randomUUID());
   const ends = new Map<string, number>();
-  for (let done = 0; done < count; done += BATCH * TENANTS) {
-    const each = Math.min(BATCH, Math.ceil((count - done) / TENANTS));
+  for (let done = 0; done < count; done += BATCH * tenants.length) {
+    const each = Math.min(BATCH, Math.ceil((count - done) / tenants.length));
     await Promise.all(
       tenants.map(async (tenantId) => {
         const stream = streams.activity(tenantId);
@@ -41,8 +40,10 @@ export const appendFacts = async (
   }
 };
 
-export const seconds = async (work: () => Promise<unknown>): Promise<number> => {
-  const began = performance.now();
-  await work();
-  return (performance.now() - began) / 1_000;
-};
+/** Facts as `ingest` reads them, one per line. */
+export const factLines = (tenants: readonly string[], count: number): string =>
+  Array.from({ length: count }, (_, i) => {
+    const { id, type, data } = factOf(factTypes[i % factTypes.length] as string);
+    const occurredAt = new Date(Date.now() - Math.floor(Math.random() * 5_000_000_000)).toISOString();
+    return `${JSON.stringify({ id, tenant_id: tenants[i % tenants.length], type, data: { ...data, occurredAt } })}\n`;
+  }).join('');

@@ -5,15 +5,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openApp, type App } from '../src/app/app';
-import { monotonicMs, pause } from '../src/async/clock';
+import { monotonicMs } from '../src/async/clock';
 import { readConfiguration } from '../src/configuration';
 import { updateTenant } from '../src/domain/tenant';
 import type { NewEvent } from '../src/event-log/event-log';
 import { streamNames } from '../src/event-log/streams';
 
 /**
- * What does the first write to a tenant cost after a start, with and without its snapshot, on SQLite and on the stand-in
- * for an event store? `npm run bench -- first-write [EVENTS…]`
+ * What does the first write to a tenant cost after a start, on SQLite and on the stand-in for an event store?
+ * `npm run bench -- first-write [EVENTS…]`
  */
 const SIZES = process.argv.length > 2 ? process.argv.slice(2).map(Number) : [1_000, 10_000, 100_000];
 const ROUNDS = 3;
@@ -60,7 +60,6 @@ const firstWrite = async (open: () => Promise<App>): Promise<number> => {
     deadline: monotonicMs() + 60_000,
   });
   const ms = performance.now() - began;
-  await pause(300); // while the snapshot is saved
   await app.close();
   return ms;
 };
@@ -75,15 +74,9 @@ const measure = async (where: string, events: number, url: string): Promise<void
   const app = await open();
   await fill(app, events);
   await app.close();
-  const [without, withIt]: [number[], number[]] = [[], []];
-  for (let round = 0; round < ROUNDS; round += 1) {
-    for (const end of ['', '-wal', '-shm']) rmSync(join(folder, `snapshots.db${end}`), { force: true });
-    without.push(await firstWrite(open));
-    withIt.push(await firstWrite(open));
-  }
-  console.log(
-    `${where}, ${events} events: ${median(without)} without a snapshot, ${median(withIt)} with it (median of ${ROUNDS})`,
-  );
+  const times: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) times.push(await firstWrite(open));
+  console.log(`${where}, ${events} events: ${median(times)} (median of ${ROUNDS})`);
   rmSync(folder, { recursive: true, force: true });
 };
 

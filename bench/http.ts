@@ -1,73 +1,69 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { bench, builds, median, printFigures } from './builds';
 import {
   get,
-  loadLine,
   MANY,
   measureByTurns,
-  median,
   put,
-  start,
   startService,
-  stopAll,
   type Load,
   type Measured,
   type Target,
 } from './http-load';
 import { serveHello, serveLibraries } from './koa-servers';
+import { startPrinting, type Running } from './processes';
 
 /**
  * What is the overhead of a request? `GET /tenants/self` with everything on, with and without its access log, compared to
  * a bare Koa that says hello and to the service's libraries without the service; `GET /logs`; `PUT /tenants/self` from 32
  * connections to 32 tenants, and from a single client. All take turns in one run, with the client in its own process.
- * `npm run bench -- http [ROUNDS] [SECONDS]`
+ * With BASE, so does the `main.js` of another build. `npm run bench -- http [ROUNDS] [SECONDS]`
  */
-const ROUNDS = Number(process.argv[2] ?? 5);
+const ROUNDS = Number(process.argv[2] ?? 3);
 const SECONDS = Number(process.argv[3] ?? 2);
+
 const report = (measured: ReadonlyMap<Load, readonly Measured[]>): void => {
-  console.log(loadLine(ROUNDS, SECONDS));
   const [bare = []] = measured.values();
   for (const [{ name, connections }, each] of measured) {
     const rate = median(each.map((result) => result.rate));
-    const cost = median(each.map((result) => result.cost)).toFixed(1);
-    const ratio = median(each.map((result, round) => result.rate / (bare[round]?.rate ?? NaN)));
-    const byCost = median(each.map((result, round) => (bare[round]?.cost ?? NaN) / result.cost));
-    const ofBare = `${ratio.toFixed(2)} of bare Koa, by processor time ${byCost.toFixed(2)}`;
-    const taken = `${((connections * 1_000) / rate).toFixed(2)} ms each`;
-    console.log(
-      `${name.padEnd(40)} ${rate.toFixed(0).padStart(6)}/s, ${taken}, ${cost} µs of processor; ${ofBare}`,
-    );
+    printFigures(`${name}, median of ${ROUNDS}`, {
+      'per second': rate,
+      'ms each': (connections * 1_000) / rate,
+      'µs of processor': median(each.map((result) => result.cost)),
+      'of bare Koa': median(each.map((result, round) => result.rate / (bare[round]?.rate ?? NaN))),
+      'by processor time': median(each.map((result, round) => (bare[round]?.cost ?? NaN) / result.cost)),
+    });
   }
 };
 
-const main = async (): Promise<void> => {
-  const root = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
-  const bare = { server: await start(root, [__filename, '0', '0', 'hello']), keys: ['none'] };
-  const libraries = { server: await start(root, [__filename, '0', '0', 'libraries']), keys: ['none'] };
-  const logging = await startService(root, {});
-  const quiet = await startService(root, { LOG_LEVEL: 'warn' });
+const loadsOf = (name: string, logging: Target, quiet: Target): readonly (readonly [Load, Target])[] => {
+  const oneKey = (target: Target): Target => ({ ...target, keys: target.keys.slice(0, 1) });
+  return [
+    [get(`${name}: GET /tenants/self`, '/tenants/self'), oneKey(logging)],
+    [get(`${name}: GET /tenants/self without access log`, '/tenants/self'), oneKey(quiet)],
+    [get(`${name}: GET /logs`, '/logs'), logging],
+    [put(`${name}: PUT /tenants/self to ${MANY} tenants`, MANY), logging],
+    [put(`${name}: PUT /tenants/self of one client`, 1), logging],
+  ];
+};
+
+const measure = async (root: string): Promise<void> => {
+  const koa = (role: string): Promise<Running> => startPrinting([__filename, '0', '0', role]);
+  const bare = { server: await koa('hello'), keys: ['none'] };
+  const libraries = { server: await koa('libraries'), keys: ['none'] };
   const loads = new Map<Load, Target>([
     [get('bare Koa: hello', '/'), bare],
     [get('the libraries alone, with a log line', '/tenants/self'), libraries],
-    [get('GET /tenants/self', '/tenants/self'), { ...logging, keys: logging.keys.slice(0, 1) }],
-    [
-      get('GET /tenants/self without access log', '/tenants/self'),
-      { ...quiet, keys: quiet.keys.slice(0, 1) },
-    ],
-    [get('GET /logs', '/logs'), logging],
-    [put('PUT /tenants/self to 32 tenants', MANY), logging],
-    [put('PUT /tenants/self of one client', 1), logging],
   ]);
-  try {
-    report(await measureByTurns(loads, ROUNDS, SECONDS));
-  } finally {
-    await stopAll([bare.server, libraries.server, logging.server, quiet.server]);
-    rmSync(root, { recursive: true, force: true });
+  for (const { name, main } of builds) {
+    const logging = await startService(root, {}, main);
+    const quiet = await startService(root, { LOG_LEVEL: 'warn' }, main);
+    for (const [load, target] of loadsOf(name, logging, quiet)) loads.set(load, target);
   }
+  report(await measureByTurns(loads, ROUNDS, SECONDS));
+  for (const server of new Set([...loads.values()].map((target) => target.server))) await server.stop();
 };
 
 const role = process.argv[4];
 if (role === 'hello') serveHello();
 else if (role === 'libraries') serveLibraries();
-else void main();
+else void bench(measure);

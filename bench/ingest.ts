@@ -1,135 +1,116 @@
-import { spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
-import { loadavg, tmpdir } from 'node:os';
+import {
+  closeSync,
+  fdatasyncSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
-import { factTypes } from '../src/domain/facts';
-import { runToEnd, startServer, type Server } from './processes';
+import { pause } from '../src/async/clock';
+import { at, bench, byTurns, type Build, type Figures } from './builds';
+import { factLines } from './facts';
+import { makeLog } from './given-log';
+import { caughtUp, runToEnd, startServer, type Server } from './processes';
 
 /**
- * How fast does `ingest` run next to a server, until the read models contain every fact, and how far do they lag
- * meanwhile? `npm run bench -- ingest [FACTS]`
+ * How fast does `ingest` run next to a server, until the read models contain every fact, and how long does a change to
+ * another tenant take meanwhile until it is shown? With BASE, the `main.js` of another build takes turns.
+ * `npm run bench -- ingest [ROUNDS] [FACTS…]`
  */
-const FACTS = Number(process.argv[2] ?? 100_000);
+const ROUNDS = Number(process.argv[2] ?? 2);
+const SIZES = process.argv.length > 3 ? process.argv.slice(3).map(Number) : [40_000, 100_000];
 const TENANTS = 10;
 const LINES_PER_SYNC = 100;
-const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
-const data = join(folder, 'data');
-
-const linesFor = (tenants: readonly string[]): readonly string[] =>
-  Array.from({ length: FACTS }, (_, i) =>
-    JSON.stringify({
-      id: randomUUID(),
-      tenant_id: tenants[i % TENANTS],
-      type: factTypes[i % factTypes.length],
-      data: {
-        entityId: `entity-${Math.floor(Math.random() * 10_000)}`,
-        occurredAt: new Date(Date.now() - Math.floor(Math.random() * 5_000_000_000)).toISOString(),
-        entityType: 'webhook',
-        operation: 'send',
-      },
-    }),
-  );
+const BETWEEN_PUTS_MS = 10;
 
 /** The baseline of the disk: appends the same lines to a file, with an fdatasync as often as the log does one. */
-const plainAppend = (lines: readonly string[]): number => {
+const plainAppend = (root: string, file: string): number => {
+  const lines = readFileSync(file, 'utf8').split('\n');
   const began = performance.now();
-  const file = openSync(join(folder, 'plain.ndjson'), 'a');
+  const copy = openSync(join(root, 'plain.ndjson'), 'a');
   for (let from = 0; from < lines.length; from += LINES_PER_SYNC) {
-    writeSync(file, `${lines.slice(from, from + LINES_PER_SYNC).join('\n')}\n`);
-    fdatasyncSync(file);
+    writeSync(copy, `${lines.slice(from, from + LINES_PER_SYNC).join('\n')}\n`);
+    fdatasyncSync(copy);
   }
-  closeSync(file);
+  closeSync(copy);
   return (performance.now() - began) / 1_000;
 };
 
-interface Lag {
-  readonly seconds: number;
-  readonly events: number;
+interface Puts {
+  /** Milliseconds until each change was shown. */
+  readonly times: readonly number[];
+  /** How many were answered before they were shown. */
+  readonly pending: number;
 }
 
-interface Ready {
-  readonly projections: readonly { readonly lag_seconds: number; readonly lag_events: number }[];
-}
+/** Changes a tenant again and again, until the returned function is called. */
+const startPuts = ({ url }: Server, key: string): (() => Promise<Puts>) => {
+  const headers = { 'SVC-API-KEY': key, 'Content-Type': 'application/json' };
+  const request = async (body?: string): Promise<Response> =>
+    fetch(`${url}/tenants/self`, body === undefined ? { headers } : { method: 'PUT', headers, body });
+  const times: number[] = [];
+  let [pending, isOver] = [0, false];
 
-const lagNow = async ({ operationsUrl }: Server): Promise<Lag> => {
-  const { projections } = (await (await fetch(`${operationsUrl}/readyz`)).json()) as Ready;
-  return {
-    seconds: Math.max(...projections.map(({ lag_seconds }) => lag_seconds)),
-    events: Math.max(...projections.map(({ lag_events }) => lag_events)),
+  const isShown = async (name: string): Promise<boolean> => {
+    const response = await request();
+    const tenant = (await response.json()) as { readonly name?: string };
+    return tenant.name === name;
   };
-};
-
-/** Polls the lag until the returned function is called, which returns the worst. */
-const watchLag = (server: Server) => {
-  let isRunning = true;
-  let worst: Lag = { seconds: 0, events: 0 };
-  let asked = 0;
-  const watch = async (): Promise<void> => {
-    while (isRunning) {
-      const { seconds, events } = await lagNow(server);
-      asked += 1;
-      worst = { seconds: Math.max(worst.seconds, seconds), events: Math.max(worst.events, events) };
-      await new Promise((resolve) => setTimeout(resolve, 50));
+  const change = async (name: string): Promise<void> => {
+    const began = performance.now();
+    const response = await request(JSON.stringify({ name }));
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`PUT: ${response.status} ${text}`);
+    if (response.headers.has('SVC-READ-PENDING')) {
+      pending += 1;
+      while (!(await isShown(name))) await pause(1);
+    }
+    times.push(performance.now() - began);
+  };
+  const changeAll = async (): Promise<void> => {
+    for (let n = 0; !isOver; n += 1) {
+      await change(`Name ${n}`);
+      await pause(BETWEEN_PUTS_MS);
     }
   };
-  const watching = watch();
+  const changing = changeAll();
   return async () => {
-    isRunning = false;
-    await watching;
-    return { ...worst, asked };
+    isOver = true;
+    await changing;
+    return { times, pending };
   };
 };
 
-const caughtUp = async (server: Server): Promise<void> => {
-  while ((await lagNow(server)).events > 0) await new Promise((resolve) => setTimeout(resolve, 5));
-};
-
-const timed = async (file: string, server: Server): Promise<number> => {
+const measure = async (root: string, { name, main }: Build, facts: number): Promise<Figures> => {
+  const DATA_DIR = mkdtempSync(join(root, `${name}-`));
+  const [other, ...tenants] = await makeLog({ DATA_DIR }, { tenants: TENANTS + 1 }, main);
+  const file = join(root, `${facts}.ndjson`);
+  const ids = tenants.map(({ tenantId }) => tenantId);
+  writeFileSync(file, factLines(ids, facts));
+  const plain = plainAppend(root, file);
+  const server = await startServer({ DATA_DIR, RATE_LIMITS: 'off' }, main);
+  const puts = startPuts(server, other?.key ?? '');
   const began = performance.now();
-  const main = join(__dirname, '..', 'src', 'cli', 'main.js');
-  const flags = process.env['CPU_PROFILE'] === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', 'profile'];
-  const child = spawn(process.execPath, [...flags, main, 'ingest', file], {
-    env: { ...process.env, DATA_DIR: data },
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  const [code] = (await once(child, 'close')) as [number];
-  if (code !== 0) throw new Error(`ingest ended with ${code}.`);
+  const { seconds: appended } = await runToEnd(['ingest', file], { DATA_DIR }, main);
   await caughtUp(server);
-  return (performance.now() - began) / 1_000;
-};
-
-const row = (what: string, seconds: number): void =>
-  console.log(
-    `${what.padEnd(52)}${seconds.toFixed(2).padStart(8)} s${Math.round(FACTS / seconds)
-      .toString()
-      .padStart(10)}/s`,
-  );
-
-const main = async (): Promise<void> => {
-  const server = await startServer({ DATA_DIR: data });
-  const tenants: string[] = [];
-  for (let i = 0; i < TENANTS; i += 1) {
-    const id = randomUUID();
-    await runToEnd(['tenant', 'create', '--name', `Tenant ${i}`, '--id', id], { DATA_DIR: data });
-    tenants.push(id);
-  }
-  const lines = linesFor(tenants);
-  const file = join(folder, 'facts.ndjson');
-  writeFileSync(file, `${lines.join('\n')}\n`);
-  console.log(`${FACTS} facts of ${TENANTS} tenants; load average ${loadavg()[0]?.toFixed(2)}`);
-  row(`baseline: appended to a file, fdatasync every ${LINES_PER_SYNC} lines`, plainAppend(lines));
-  const lag = watchLag(server);
-  const seconds = await timed(file, server);
-  const worst = await lag();
-  row('ingest beside a server, until all is shown', seconds);
-  console.log(
-    `largest lag of the read models: ${worst.seconds.toFixed(2)} s, ${worst.events} events (${worst.asked} looks)`,
-  );
-  console.log(`load average ${loadavg()[0]?.toFixed(2)}`);
+  const shown = (performance.now() - began) / 1_000;
+  const { times, pending } = await puts();
   await server.stop();
-  rmSync(folder, { recursive: true, force: true });
+  return {
+    'facts/s until shown': facts / shown,
+    'facts/s until ingest ended': facts / appended,
+    'lines/s to a plain file': facts / plain,
+    'PUTs meanwhile': times.length,
+    'p50 ms': at(times, 0.5),
+    'p99 ms': at(times, 0.99),
+    'longest ms': at(times, 1),
+    'answered before shown': pending,
+  };
 };
 
-void main();
+void bench(async (root) => {
+  for (const facts of SIZES)
+    await byTurns(`ingest of ${facts} facts`, ROUNDS, (build) => measure(root, build, facts));
+});

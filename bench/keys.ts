@@ -11,7 +11,7 @@ import { startServer, type Server } from './processes';
 /**
  * What do large tenants cost themselves and others? 22 tenants (or TENANTS) with 10,000 idempotency keys each: writes to
  * them, reads of another tenant, and forged keys that name them, also while another tenant writes. A tenant with 12,000
- * keys and no snapshot: its first write, and reads of another tenant meanwhile.
+ * keys: its first write, and reads of another tenant meanwhile.
  * `npm run bench -- keys [TENANTS] [MAIN] [FOLDER]`, where MAIN is the main file of another build, and FOLDER keeps the data
  * of the large tenants for the next run.
  */
@@ -212,7 +212,7 @@ const measureLargeTenants = async (server: Server, all: Customers): Promise<void
   await measureForgedKeys(server, all, 'tenants in memory');
 };
 
-const firstWriteWithoutSnapshot = async (server: Server, neighbour: Customer, large: Customer) => {
+const firstWrite = async (server: Server, neighbour: Customer, large: Customer) => {
   const good = timedRequests(server, 200);
   await good(neighbour.key);
   const began = performance.now();
@@ -230,7 +230,7 @@ const firstWriteWithoutSnapshot = async (server: Server, neighbour: Customer, la
     },
   );
   const first = (performance.now() - began).toFixed(0);
-  console.log(`${KEYS} keys, no snapshot: the first write after ${first} ms and ${tries} tries`);
+  console.log(`${KEYS} keys: the first write after ${first} ms and ${tries} tries`);
   console.log(`  reads of another tenant meanwhile: ${percentiles(reads)}`);
 };
 
@@ -245,7 +245,7 @@ const main = async (): Promise<void> => {
     const neighbour = await makeCustomer(log, () => []);
     const large = await makeCustomer(log, manyKeys);
     await log.close();
-    await withServer(keys, (server) => firstWriteWithoutSnapshot(server, neighbour, large));
+    await withServer(keys, (server) => firstWrite(server, neighbour, large));
   } finally {
     rmSync(root, { recursive: true, force: true });
   }

@@ -1,33 +1,19 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MongoClient, type Db } from 'mongodb';
-import { projections } from '../projections/projections';
-import { openApp } from '../src/app/app';
-import { writingThread } from '../src/app/writing-thread';
-import { rebuildInWorkers } from '../src/app/replay-workers';
-import { readConfiguration } from '../src/configuration';
-import { messageOf } from '../src/fault';
-import { databaseUrl } from '../test/support/mongodb/database-url';
-import { mongodbServer } from './mongodb-server';
-import { appendFacts, seconds } from './facts';
+import { bench, byTurns, type Build, type Figures } from './builds';
+import { factLines } from './facts';
+import { makeLog } from './given-log';
+import { caughtUp, runToEnd, startServer, usedBy, type Environment } from './processes';
+import { eventStore, mongodbServer, placeIn } from './stores';
 
 /**
- * How fast are events projected live and rebuilt into all read models, on SQLite and on MongoDB: the server that
- * MONGODB_URL names, or a replica set of one on this machine?
- * `npm run bench -- mongodb [EVENTS]`
+ * How fast are ingested facts projected into all read models, and these rebuilt: on SQLite, and on an event store and
+ * MongoDB, which are those that EVENTSTORE_URL and MONGODB_URL name, or a stand-in and a replica set of one on this
+ * machine? With BASE, the `main.js` of another build takes turns. `npm run bench -- mongodb [ROUNDS] [EVENTS]`
  */
-const EVENTS = Number(process.argv[2] ?? 10_000);
-const TIMEOUT_MS = 120_000;
-
-interface Store {
-  readonly name: string;
-  readonly url: string;
-  readonly events: number;
-  close(): Promise<void>;
-}
-
-const onError = (what: string, error: unknown): void => console.error(`${what} ${messageOf(error)}`);
+const ROUNDS = Number(process.argv[2] ?? 2);
+const EVENTS = Number(process.argv[3] ?? 4_000);
 
 interface Sizes {
   readonly oplog: number;
@@ -52,65 +38,48 @@ const sizesOf = async (url: string): Promise<Sizes> => {
   return { oplog, ...largest };
 };
 
-const NO_SIZES: Sizes = { oplog: 0, rows: 1, data: 0, indexes: 0 };
+const sizeFigures = (before: Sizes, after: Sizes): Figures => ({
+  'bytes a log row': after.data / after.rows,
+  'of its indexes': after.indexes / after.rows,
+  'oplog bytes an event': (after.oplog - before.oplog) / EVENTS,
+});
 
-const measure = async ({ name, url, events }: Store, folder: string) => {
-  const MONGODB_URL = url === '' ? '' : databaseUrl(url, folder);
-  const configuration = { ...readConfiguration({ DATA_DIR: folder }), MONGODB_URL };
-  const app = await openApp(configuration, onError, { writing: writingThread(configuration, { onError }) });
-  await appendFacts(app, events);
-  const head = (await app.log.head())?.position ?? '';
-  const sizes = (): Promise<Sizes> | Sizes => (MONGODB_URL === '' ? NO_SIZES : sizesOf(MONGODB_URL));
-  const before = await sizes();
-  const projecting = await seconds(async () => {
-    await app.projecting.start();
-    const end = performance.now() + TIMEOUT_MS;
-    // Under this load, a server may not respond in time.
-    while (!(await app.projecting.reached(head, 1_000).catch(() => false)))
-      if (performance.now() > end)
-        throw new Error(`${events} events were not projected within ${TIMEOUT_MS / 1_000} s.`);
-  });
-  const after = await sizes();
-  const rebuilding = await seconds(async () => {
-    const options = { acceptDifferences: false };
-    const outcomes = await rebuildInWorkers(configuration, projections, options, { onError });
-    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
-  });
-  await app.close();
+const rebuildArguments = async (main: string): Promise<readonly string[]> => {
+  const { stdout } = await runToEnd(['projections', 'rebuild', '--help'], {}, main);
+  return ['projections', 'rebuild', ...(stdout.includes('--all') ? ['--all'] : [])];
+};
+
+const measure = async (root: string, { name, main }: Build, stores: Environment): Promise<Figures> => {
+  const env = { DATA_DIR: mkdtempSync(join(root, `${name}-`)), RATE_LIMITS: 'off', ...stores };
+  const customers = await makeLog(env, { tenants: 10 }, main);
+  const file = join(root, 'facts.ndjson');
+  const tenants = customers.map(({ tenantId }) => tenantId);
+  writeFileSync(file, factLines(tenants, EVENTS));
+  const server = await startServer(env, main);
+  const { MONGODB_URL: url } = env as Environment;
+  const [used, sizes] = [usedBy(server.pid), url === undefined ? undefined : await sizesOf(url)];
+  const began = performance.now();
+  await runToEnd(['ingest', file], env, main);
+  await caughtUp(server);
+  const seconds = (performance.now() - began) / 1_000;
+  const { processorSeconds } = usedBy(server.pid);
+  const stored = sizes === undefined || url === undefined ? {} : sizeFigures(sizes, await sizesOf(url));
+  const rebuilt = await runToEnd(await rebuildArguments(main), env, main);
+  await server.stop();
   return {
-    'read models in': name,
-    events,
-    'projected, events/s': Math.round(events / projecting),
-    'rebuilt and compared, events/s': Math.round(events / rebuilding),
-    'bytes a log row': Math.round(after.data / after.rows),
-    'of its indexes': Math.round(after.indexes / after.rows),
-    'oplog bytes an event': Math.round((after.oplog - before.oplog) / events),
+    'facts/s until shown': EVENTS / seconds,
+    'µs of processor of the server each': ((processorSeconds - used.processorSeconds) * 1e6) / EVENTS,
+    'rebuilt, events/s': EVENTS / rebuilt.seconds,
+    ...stored,
   };
 };
 
-const nothing = async (): Promise<void> => undefined;
-
-const openStores = async (): Promise<readonly Store[]> => {
-  const sqlite = { name: 'SQLite', url: '', events: EVENTS, close: nothing };
-  return [sqlite, { ...(await mongodbServer()), events: EVENTS }];
-};
-
-const main = async (): Promise<void> => {
-  const rows = [];
-  for (const store of await openStores()) {
-    const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
-    try {
-      rows.push(await measure(store, folder));
-    } catch (error) {
-      console.error(`${store.name} was not measured: ${messageOf(error)}`);
-      process.exitCode = 1;
-    }
-    await store.close();
-    rmSync(folder, { recursive: true, force: true });
-  }
-  console.table(rows);
-  // A store that was not measured may still be retrying.
-  process.exit();
-};
-
-void main();
+void bench(async (root) => {
+  await byTurns(`${EVENTS} facts on SQLite`, ROUNDS, (build) => measure(root, build, {}));
+  const [log, mongodb] = [await eventStore(), await mongodbServer()];
+  await byTurns(`${EVENTS} facts on ${log.name} and ${mongodb.name}`, ROUNDS, (build) =>
+    measure(root, build, placeIn(log.url, mongodb.url)),
+  );
+  await log.close();
+  await mongodb.close();
+});

@@ -1,59 +1,53 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openApp } from '../src/app/app';
-import { buildMissing } from '../src/app/first-builds';
-import { readConfiguration } from '../src/configuration';
-import { writingThread } from '../src/app/writing-thread';
-import { appendFacts, seconds } from './facts';
+import { bench, byTurns, type Build, type Figures } from './builds';
+import { factLines } from './facts';
+import { makeLog } from './given-log';
+import { caughtUp, runToEnd, startServer, usedBy } from './processes';
 
 /**
- * How fast are events appended, read, and projected into all read models, with all indexes: live, and by a start that
- * finds none? `npm run bench -- projecting [EVENTS]`
+ * How fast does a server project events that it finds in the log into all read models, with all indexes: into read
+ * models that are behind, and into new ones? Each figure includes the start of the program. With BASE, the `main.js` of
+ * another build takes turns. `npm run bench -- projecting [ROUNDS] [EVENTS]`
  */
-const EVENTS = Number(process.argv[2] ?? 200_000);
-const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
+const ROUNDS = Number(process.argv[2] ?? 2);
+const EVENTS = Number(process.argv[3] ?? 100_000);
 
-const configuration = readConfiguration({ DATA_DIR: folder });
-const onError = (what: string, error: unknown): void => console.error(what, error);
-
-const report = async (what: string, work: () => Promise<unknown>): Promise<void> => {
-  const before = process.cpuUsage();
-  const rate = Math.round(EVENTS / (await seconds(work)));
-  const { user, system } = process.cpuUsage(before);
-  console.log(`${what}: ${rate} events/s, ${((user + system) / EVENTS).toFixed(1)} µs of CPU each`);
+/** From the start of a server until it shows everything. */
+const measureStart = async (DATA_DIR: string, main: string) => {
+  const began = performance.now();
+  const server = await startServer({ DATA_DIR }, main);
+  await caughtUp(server);
+  const seconds = (performance.now() - began) / 1_000;
+  const { processorSeconds } = usedBy(server.pid);
+  await server.stop();
+  return { rate: EVENTS / seconds, cost: (processorSeconds * 1e6) / EVENTS };
 };
 
-const projectLive = async (): Promise<void> => {
-  const app = await openApp(configuration, onError, { writing: writingThread(configuration, { onError }) });
-  console.log(`append: ${Math.round(EVENTS / (await seconds(() => appendFacts(app, EVENTS))))} events/s`);
-  let read = 0;
-  const reading = await seconds(async () => {
-    for await (const batch of app.log.readAll()) read += batch.length;
-  });
-  console.log(`read: ${Math.round(read / reading)} events/s`);
-  const head = await app.log.head();
-  await report('projected live', async () => {
-    await app.projecting.start();
-    await app.projecting.reached(head?.position ?? '', 600_000);
-  });
-  await app.close();
+const measure = async (root: string, { name, main }: Build): Promise<Figures> => {
+  const DATA_DIR = mkdtempSync(join(root, `${name}-`));
+  const readModels = join(DATA_DIR, 'read-models');
+  const customers = await makeLog({ DATA_DIR }, { tenants: 10 }, main);
+  await (await startServer({ DATA_DIR }, main)).stop();
+  const behind = join(root, `${name}-behind`);
+  cpSync(readModels, behind, { recursive: true });
+  const file = join(root, 'facts.ndjson');
+  const tenants = customers.map(({ tenantId }) => tenantId);
+  writeFileSync(file, factLines(tenants, EVENTS));
+  await runToEnd(['ingest', file], { DATA_DIR }, main);
+
+  rmSync(readModels, { recursive: true });
+  cpSync(behind, readModels, { recursive: true });
+  const live = await measureStart(DATA_DIR, main);
+  rmSync(readModels, { recursive: true });
+  const first = await measureStart(DATA_DIR, main);
+  for (const folder of [behind, DATA_DIR]) rmSync(folder, { recursive: true });
+  return {
+    'behind, events/s': live.rate,
+    'µs of processor each': live.cost,
+    'new, events/s': first.rate,
+    'µs of processor for each': first.cost,
+  };
 };
 
-const buildFirst = async (): Promise<void> => {
-  rmSync(join(folder, 'read-models'), { recursive: true });
-  const app = await openApp(configuration, onError);
-  const { signal: abort } = new AbortController();
-  await report('built by a start', () =>
-    buildMissing(app, configuration, { onError, onProgress: () => undefined, abort }),
-  );
-  await app.close();
-};
-
-const main = async (): Promise<void> => {
-  await projectLive();
-  await buildFirst();
-  rmSync(folder, { recursive: true, force: true });
-};
-
-void main();
+void bench((root) => byTurns(`projecting ${EVENTS} events`, ROUNDS, (build) => measure(root, build)));

@@ -1,89 +1,51 @@
-import { closeSync, fsyncSync, mkdtempSync, openSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
-import { projections } from '../projections/projections';
-import { openApp, type App } from '../src/app/app';
-import { readConfiguration } from '../src/configuration';
-import type { RebuildStep } from '../src/projecting/rebuild';
-import { generationName } from '../src/read-models/read-models';
-import { rebuildInWorkers, verifyInWorkers } from '../src/app/replay-workers';
-import { appendFacts, seconds } from './facts';
+import { bench, builds, byTurns, type Build, type Figures } from './builds';
+import { makeLog } from './given-log';
+import { caughtUp, runToEnd, startServer, type Ran, type Server } from './processes';
 
 /**
- * How fast are all projections rebuilt next to a projecting process, how long does a verify take in comparison, and how
- * soon does a switch take effect? `npm run bench -- replay [EVENTS]`
+ * How fast are all read models rebuilt next to a server by `projections rebuild`, and how long does a verify take in
+ * comparison? With BASE, the `main.js` of another build takes turns. `npm run bench -- replay [ROUNDS] [EVENTS]`
  */
-const EVENTS = Number(process.argv[2] ?? 200_000);
-const TIMEOUT_MS = 3_600_000;
-const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
+const ROUNDS = Number(process.argv[2] ?? 2);
+const EVENTS = Number(process.argv[3] ?? 200_000);
 
-/** Otherwise the kernel would still write back the prepared data during the measurement. */
-const syncFiles = (path: string): void => {
-  for (const { name, parentPath } of readdirSync(path, { recursive: true, withFileTypes: true }))
-    if (name.includes('.db')) {
-      const file = openSync(join(parentPath, name), 'r+');
-      fsyncSync(file);
-      closeSync(file);
-    }
+/** Earlier builds ask for the names of the projections, or for all of them. */
+const takesAll = async ({ main }: Build): Promise<boolean> =>
+  (await runToEnd(['projections', 'rebuild', '--help'], {}, main)).stdout.includes('--all');
+
+interface Given {
+  readonly DATA_DIR: string;
+  readonly server: Server;
+  readonly all: readonly string[];
+}
+
+const give = async (root: string, build: Build): Promise<Given> => {
+  const DATA_DIR = mkdtempSync(join(root, `${build.name}-`));
+  await makeLog({ DATA_DIR }, { tenants: 10, facts: EVENTS }, build.main);
+  const server = await startServer({ DATA_DIR }, build.main);
+  await caughtUp(server);
+  return { DATA_DIR, server, all: (await takesAll(build)) ? ['--all'] : [] };
 };
 
-/** Measured from the move of the pointer until the app in this process reads the new generation. */
-const untilRead = async ({ projecting }: App, generation: string): Promise<number> =>
-  seconds(async () => {
-    const isRead = (): boolean =>
-      projecting.live.some(({ generation: live }) => generationName(live.id) === generation);
-    while (!isRead()) await new Promise((resolve) => setImmediate(resolve));
-  });
-
-const configuration = readConfiguration({ DATA_DIR: folder });
-const onError = (what: string, error: unknown): void => console.error(what, error);
-
-const rebuildAll = async (app: App) => {
-  const began = performance.now();
-  const steps = new Set<string>();
-  const onStep = (name: string, { step }: RebuildStep): void => {
-    if (steps.has(`${name} ${step}`)) return;
-    steps.add(`${name} ${step}`);
-    console.log(`  ${name} ${step} from ${((performance.now() - began) / 1_000).toFixed(1)} s`);
+const measure = async ({ DATA_DIR, all }: Given, { main }: Build): Promise<Figures> => {
+  const run = (...args: readonly string[]): Promise<Ran> =>
+    runToEnd(['projections', ...args], { DATA_DIR }, main);
+  const rebuilt = await run('rebuild', ...all);
+  const verified = await run('verify');
+  return {
+    'rebuilt, events/s': EVENTS / rebuilt.seconds,
+    'µs of processor each': (rebuilt.used.processorSeconds * 1e6) / EVENTS,
+    'MB at most': rebuilt.used.mostMemory,
+    'verified, events/s': EVENTS / verified.seconds,
+    'verify to rebuild': verified.seconds / rebuilt.seconds,
   };
-  const options = { acceptDifferences: false };
-  const outcomes = await rebuildInWorkers(configuration, projections, options, { onError, onStep });
-  const total = (performance.now() - began) / 1_000;
-  const switches = outcomes.map((outcome) => {
-    if (outcome.status === 'rejected') throw outcome.reason as Error;
-    return untilRead(app, outcome.value.generation);
-  });
-  return { total, slowestSwitch: Math.max(...(await Promise.all(switches))) };
 };
 
-const verifyAll = (): Promise<unknown> =>
-  verifyInWorkers(configuration, projections, undefined, {
-    onError,
-    onProgress: () => undefined,
-    onDifference: () => {
-      throw new Error('There is a difference.');
-    },
-  });
-
-const main = async (): Promise<void> => {
-  const app = await openApp(configuration, onError);
-  await appendFacts(app, EVENTS);
-  await app.projecting.start();
-  const head = (await app.log.head())?.position ?? '';
-  if (!(await app.projecting.reached(head, TIMEOUT_MS))) throw new Error('The read models are behind.');
-  syncFiles(folder);
-  const before = process.cpuUsage();
-  const { total, slowestSwitch } = await rebuildAll(app);
-  const { user, system } = process.cpuUsage(before);
-  const verifying = await seconds(() => verifyAll());
-  console.log(
-    `rebuild of all projections: ${total.toFixed(1)} s, ${Math.round(EVENTS / total)} events/s, ${((user + system) / EVENTS).toFixed(1)} µs of CPU each`,
-  );
-  console.log(`verify of all: ${verifying.toFixed(1)} s, ${(verifying / total).toFixed(2)} of a rebuild`);
-  console.log(`slowest switch: ${Math.round(slowestSwitch * 1_000)} ms`);
-  console.log(`memory: ${Math.round(process.resourceUsage().maxRSS / 1_024)} MB at most`);
-  await app.close();
-  rmSync(folder, { recursive: true, force: true });
-};
-
-void main();
+void bench(async (root) => {
+  const given = new Map<Build, Given>();
+  for (const build of builds) given.set(build, await give(root, build));
+  await byTurns(`replay of ${EVENTS} events`, ROUNDS, (build) => measure(given.get(build) as Given, build));
+  for (const { server } of given.values()) await server.stop();
+});

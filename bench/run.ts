@@ -25,16 +25,12 @@ export const benchmarks: Readonly<Record<string, NamedProgram>> = {
     meaning: 'A tenant with 1,000 Applications of 100 keys each.',
     files: ['bench/applications'],
   },
-  'applications-lag': {
-    meaning: 'How soon a change shows while another process appends a burst.',
-    files: ['bench/applications-lag'],
-  },
   'log-pages': {
     meaning: 'Pages of a long log, near and far, by each filter.',
     files: ['bench/log-pages'],
   },
   projecting: {
-    meaning: 'Events appended, read and projected per second.',
+    meaning: 'Events that a server finds in the log projected per second.',
     files: ['bench/projecting'],
   },
   replay: {
@@ -42,8 +38,16 @@ export const benchmarks: Readonly<Record<string, NamedProgram>> = {
     files: ['bench/replay'],
   },
   ingest: {
-    meaning: 'Facts ingested beside a server until all are visible.',
+    meaning: 'Facts ingested until all are shown, and what others notice.',
     files: ['bench/ingest'],
+  },
+  idle: {
+    meaning: 'What a server costs that nobody uses.',
+    files: ['bench/idle'],
+  },
+  start: {
+    meaning: 'A start with 200,000 events, until it is ready.',
+    files: ['bench/start'],
   },
   audit: {
     meaning: 'Raw events exported, checked and found.',
@@ -54,7 +58,7 @@ export const benchmarks: Readonly<Record<string, NamedProgram>> = {
     files: ['bench/audit-streams'],
   },
   mongodb: {
-    meaning: 'Events projected and rebuilt on SQLite and on MongoDB.',
+    meaning: 'Facts projected and rebuilt on SQLite and on MongoDB.',
     files: ['bench/mongodb'],
   },
   eventstore: {

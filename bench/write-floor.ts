@@ -1,22 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import Koa from 'koa';
 import bodyParser from 'koa-bodyparser';
-import {
-  loadLine,
-  MANY,
-  measureByTurns,
-  median,
-  put,
-  start,
-  startService,
-  stopAll,
-  type Load,
-  type Target,
-} from './http-load';
+import { bench, builds, median, printFigures } from './builds';
+import { MANY, measureByTurns, put, startService, type Load, type Target } from './http-load';
+import { startPrinting } from './processes';
 import type { FloorWrite } from './write-floor-worker';
 
 /**
@@ -59,42 +49,40 @@ const serveFloor = (folder: string): void => {
   });
 };
 
-const main = async (): Promise<void> => {
-  const root = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
-  const base = process.env['BASE'];
+const startAll = async (root: string): Promise<readonly [name: string, target: Target][]> => {
   const keys = Array.from({ length: MANY }, (_, i) => `tenant-${i}`);
   const folder = mkdtempSync(join(root, 'floor-'));
   const targets: [name: string, target: Target][] = [
-    ['floor', { server: await start(root, [__filename, '0', '0', folder]), keys }],
-    ...(base === undefined ? [] : [['base', await startService(root, {}, base)] as [string, Target]]),
-    ['service', await startService(root, {})],
+    ['floor', { server: await startPrinting([__filename, '0', '0', folder]), keys }],
   ];
+  for (const { name, main } of builds) targets.push([name, await startService(root, {}, main)]);
+  return targets;
+};
+
+const measure = async (root: string): Promise<void> => {
+  const targets = await startAll(root);
   const loads = new Map<Load, Target>(
     [1, MANY].flatMap((connections) =>
-      targets.map(([name, target]) => [put(`${name}, ${connections}`, connections), target] as const),
+      targets.map(([name, target]) => [put(name, connections), target] as const),
     ),
   );
-  try {
-    const measured = await measureByTurns(loads, ROUNDS, SECONDS);
-    console.log(loadLine(ROUNDS, SECONDS));
-    const floorOf = ({ connections }: Load) =>
-      [...measured].find(([load]) => load.name === `floor, ${connections}`)?.[1] ?? [];
-    for (const [load, each] of measured) {
-      const rate = median(each.map((result) => result.rate));
-      const cost = median(each.map((result) => result.cost));
-      const ratio = median(each.map((result, round) => result.rate / (floorOf(load)[round]?.rate ?? NaN)));
-      const ms = (load.connections * 1_000) / rate;
-      console.log(
-        `PUT, ${load.name.padEnd(12)} ${rate.toFixed(0).padStart(6)}/s, ${ms.toFixed(2)} ms each, ` +
-          `${cost.toFixed(0)} µs of processor; ${ratio.toFixed(2)} of the floor's rate`,
-      );
-    }
-  } finally {
-    await stopAll(targets.map(([, { server }]) => server));
-    rmSync(root, { recursive: true, force: true });
+  const measured = await measureByTurns(loads, ROUNDS, SECONDS);
+  const floorOf = ({ connections }: Load) =>
+    [...measured].find(([load]) => load.name === 'floor' && load.connections === connections)?.[1] ?? [];
+  for (const [load, each] of measured) {
+    const rate = median(each.map((result) => result.rate));
+    printFigures(`PUT, ${load.name}, ${load.connections} connections, median of ${ROUNDS}`, {
+      'per second': rate,
+      'ms each': (load.connections * 1_000) / rate,
+      'µs of processor': median(each.map((result) => result.cost)),
+      "of the floor's rate": median(
+        each.map((result, round) => result.rate / (floorOf(load)[round]?.rate ?? NaN)),
+      ),
+    });
   }
+  for (const [, { server }] of targets) await server.stop();
 };
 
 const [, , , , floorFolder] = process.argv;
-if (floorFolder === undefined) void main();
+if (floorFolder === undefined) void bench(measure);
 else serveFloor(floorFolder);

@@ -1,11 +1,9 @@
-import type { KeyRecord } from '../src/domain/authority';
 import type { Caused, Recorded } from '../src/domain/events';
 import { canonicalTime } from '../src/domain/moment';
 import type { ApplicationType } from '../src/domain/permissions';
 import { amend, by, change, type Projector, type Reader } from './projector';
-import type { KeyState } from '../src/domain/keys';
 
-/** The Applications of a tenant and their keys. Reads check API keys against them. */
+/** The Applications of a tenant and their keys. */
 export interface ApplicationDocument {
   readonly id: string;
   readonly name: string;
@@ -23,7 +21,6 @@ export interface ApplicationDocument {
 export interface KeyDocument {
   readonly id: string;
   readonly application_id: string;
-  readonly digest: string;
   readonly name?: string | undefined;
   readonly created_by?: string | undefined;
   readonly created_at: string;
@@ -47,12 +44,6 @@ export interface DirectoryEntry {
   readonly revision: number;
 }
 
-/** Present once the tenant is deleted, which invalidates every key. */
-interface AccessDocument {
-  readonly deleted_at: string;
-}
-
-const TENANT = 'tenant';
 const NEVER = '9999-12-31T23:59:59.999Z';
 
 const endsAt = (expiresAt: string | undefined): Pick<KeyDocument, 'expires_at' | 'ends_at'> =>
@@ -93,7 +84,6 @@ export const applicationAsCreated = (event: Caused<'ApplicationCreated'>): Appli
 export const keyAsAdded = (event: Caused<'KeyAdded'>): KeyDocument => ({
   id: event.data.keyId,
   application_id: event.data.applicationId,
-  digest: event.data.digest,
   ...(event.data.name === undefined ? {} : { name: event.data.name }),
   ...by('created_by', event),
   created_at: event.at,
@@ -107,12 +97,10 @@ export const applications: Projector = {
   streams: ['tenant'],
   collections: [
     { name: 'applications', indexes: {} },
-    { name: 'keys', indexes: { by_digest: ['digest'], live: ['live_in', 'ends_at'] } },
-    { name: 'access', indexes: {} },
+    { name: 'keys', indexes: { live: ['live_in', 'ends_at'] } },
     { name: 'directory', indexes: {} },
   ],
   on: {
-    TenantDeleted: (event) => [change<AccessDocument>('access', TENANT, () => ({ deleted_at: event.at }))],
     ApplicationCreated: (event) => [
       change<ApplicationDocument>('applications', event.data.applicationId, () =>
         applicationAsCreated(event),
@@ -154,31 +142,3 @@ export const findApplication = async (
   applicationId: string,
 ): Promise<ApplicationDocument | undefined> =>
   (await reader.get(tenantId, 'applications', applicationId)) as ApplicationDocument | undefined;
-
-const keyOf = ({
-  id,
-  application_id: applicationId,
-  expires_at: expiresAt,
-  revoked_at,
-}: KeyDocument): KeyState => ({
-  id,
-  applicationId,
-  revoked: revoked_at !== undefined,
-  ...(expiresAt === undefined ? {} : { expiresAt }),
-});
-
-/** What the read model says about a key. Everything is read after the call, so none of it is older. */
-export const findKeyRecord = async (reader: Reader, tenantId: string, digest: string): Promise<KeyRecord> => {
-  const found = await reader.find(tenantId, 'keys', { index: 'by_digest', equal: [digest], limit: 1 });
-  const document = found[0] as KeyDocument | undefined;
-  if (document === undefined) return { key: undefined, application: undefined, isTenantDeleted: false };
-  const [access, application] = await Promise.all([
-    reader.get(tenantId, 'access', TENANT),
-    findApplication(reader, tenantId, document.application_id),
-  ]);
-  return {
-    key: keyOf(document),
-    application: application?.deleted_at === undefined ? application : undefined,
-    isTenantDeleted: access !== undefined,
-  };
-};

@@ -75,7 +75,7 @@ const isAccepted = ({ operations, refusals, eventsGivenOut }: KeyUse): boolean =
 export const keyUsed = ({ id, data }: Recorded<KeyUseEvent>): Change => {
   const { keyId: key, applicationId: application_id } = data;
   const touches = [
-    { collection: 'rows', key: id },
+    { collection: 'log_rows', key: id },
     { collection: DAYS, key },
     { collection: LAST_USES, key },
   ];

@@ -68,14 +68,14 @@ const orderOf = (filter: LogFilter): Order => {
 const rowsIn = (reader: Reader, tenantId: string, { index, equal, number }: Order) => ({
   number,
   last: async (): Promise<number> => {
-    const head = await reader.get(tenantId, 'heads', headOf(index, ...equal));
+    const head = await reader.get(tenantId, 'log_heads', headOf(index, ...equal));
     return (head as { readonly count: number } | undefined)?.count ?? 0;
   },
   countsBefore: (values: readonly Value[]): Promise<readonly number[]> =>
-    reader.countsBefore(tenantId, 'rows', { index, equal }, values),
+    reader.countsBefore(tenantId, 'log_rows', { index, equal }, values),
   newest: async (range: Pick<Query, 'from' | 'upTo' | 'limit' | 'areAllThere'>) => {
     const query = { index, equal, descending: true, ...range };
-    return (await reader.find(tenantId, 'rows', query)) as unknown as readonly LogRow[];
+    return (await reader.find(tenantId, 'log_rows', query)) as unknown as readonly LogRow[];
   },
 });
 

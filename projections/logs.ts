@@ -67,7 +67,7 @@ export const headOf = (index: string, ...equal: readonly string[]): string =>
 
 const TYPES = 'tenant';
 /** Where the events are that have no row because the operator has set them aside, by id. */
-const SET_ASIDE = 'set_aside';
+const SET_ASIDE = 'log_set_aside';
 const isKnown: ReadonlySet<string> = new Set(knownEntityTypes);
 /** Entity types listed besides `knownEntityTypes`. */
 export const MAX_TYPES = 1_000;
@@ -89,12 +89,12 @@ const logged = (event: Recorded): readonly Change[] => {
   const { entityType, entityId, operation, message } = auditLine(event);
   const { actor, traceId } = event;
   const touches = [
-    { collection: 'rows', key: event.id },
-    { collection: 'entity_types', key: TYPES },
-    { collection: 'heads', key: headOf('by_number') },
-    { collection: 'heads', key: headOf('by_type', entityType) },
-    { collection: 'heads', key: headOf('by_entity', entityId) },
-    { collection: 'heads', key: headOf('by_typed_entity', entityId, entityType) },
+    { collection: 'log_rows', key: event.id },
+    { collection: 'log_entity_types', key: TYPES },
+    { collection: 'log_heads', key: headOf('by_number') },
+    { collection: 'log_heads', key: headOf('by_type', entityType) },
+    { collection: 'log_heads', key: headOf('by_entity', entityId) },
+    { collection: 'log_heads', key: headOf('by_typed_entity', entityId, entityType) },
   ];
   const next = (documents: readonly (Document | undefined)[]): readonly (Document | undefined)[] => {
     const [row, types, all, ofType, ofEntity, ofTypedEntity] = documents;
@@ -136,7 +136,7 @@ export const logs: Projector = {
   streams: ['tenant', 'activity'],
   collections: [
     {
-      name: 'rows',
+      name: 'log_rows',
       indexes: {
         by_number: ['number'],
         by_type: ['entity_type', 'type_number'],
@@ -154,8 +154,8 @@ export const logs: Projector = {
         by_typed_entity: 'number',
       },
     },
-    { name: 'entity_types', indexes: {} },
-    { name: 'heads', indexes: {} },
+    { name: 'log_entity_types', indexes: {} },
+    { name: 'log_heads', indexes: {} },
     { name: SET_ASIDE, indexes: {} },
     ...keyCollections,
   ],
@@ -172,7 +172,7 @@ export const findLog = async (
   tenantId: string,
   eventId: string,
 ): Promise<LogRow | undefined> =>
-  (await reader.get(tenantId, 'rows', eventId)) as unknown as LogRow | undefined;
+  (await reader.get(tenantId, 'log_rows', eventId)) as unknown as LogRow | undefined;
 
 /** Whether this event has a row. */
 export const hasLog = async (reader: Reader, tenantId: string, eventId: string): Promise<boolean> =>
@@ -185,7 +185,7 @@ export const findLogPosition = async (
   eventId: string,
 ): Promise<string | undefined> => {
   const found =
-    (await reader.get(tenantId, 'rows', eventId)) ?? (await reader.get(tenantId, SET_ASIDE, eventId));
+    (await reader.get(tenantId, 'log_rows', eventId)) ?? (await reader.get(tenantId, SET_ASIDE, eventId));
   return (found as { readonly position: string } | undefined)?.position;
 };
 
@@ -196,7 +196,7 @@ export interface EntityType {
 
 /** `knownEntityTypes`, and the first MAX_TYPES others that occurred in the tenant's log, by display name. */
 export const listEntityTypes = async (reader: Reader, tenantId: string): Promise<readonly EntityType[]> => {
-  const found = (await reader.get(tenantId, 'entity_types', TYPES)) as EntityTypes | undefined;
+  const found = (await reader.get(tenantId, 'log_entity_types', TYPES)) as EntityTypes | undefined;
   return [...knownEntityTypes, ...(found?.values ?? [])]
     .map((value) => ({ display_name: displayName(value), value }))
     .toSorted((a, b) => (a.display_name < b.display_name ? -1 : 1));

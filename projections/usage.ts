@@ -13,14 +13,13 @@ import {
 
 /**
  * The usage of a tenant. A token counts if the latest of its created and deleted facts, by their own times, is a
- * creation (on a tie, the deletion wins), in whatever order they arrive. Each token also keeps the months in which it
- * was active. So facts that arrive late or out of order give the same result. A second copy of a fact changes nothing:
- * the ids are kept, because a copy without a time of its own would otherwise count at another time.
+ * creation (on a tie, the deletion wins), in whatever order they arrive. There is also a document for each month in
+ * which a token was active. So facts that arrive late or out of order give the same result. A second copy of a fact
+ * changes nothing: the ids are kept, because a copy without a time of its own would otherwise count at another time.
  */
 interface TokenDocument {
   readonly created_at?: string;
   readonly deleted_at?: string;
-  readonly months: readonly string[];
 }
 
 interface TypeDocument {
@@ -53,9 +52,13 @@ const latest = (known: string | undefined, time: string): string =>
 const isAlive = (token: TokenDocument | undefined): boolean =>
   token?.created_at !== undefined && (token.deleted_at === undefined || token.created_at > token.deleted_at);
 
-const seen = (token: TokenDocument, operation: FactOperation, time: string): TokenDocument => {
-  if (operation === 'Created') return { ...token, created_at: latest(token.created_at, time) };
-  return operation === 'Deleted' ? { ...token, deleted_at: latest(token.deleted_at, time) } : token;
+const seen = (
+  token: TokenDocument | undefined,
+  operation: FactOperation,
+  time: string,
+): TokenDocument | undefined => {
+  if (operation === 'Created') return { ...token, created_at: latest(token?.created_at, time) };
+  return operation === 'Deleted' ? { ...token, deleted_at: latest(token?.deleted_at, time) } : token;
 };
 
 const tokenFact =
@@ -63,29 +66,32 @@ const tokenFact =
   (event: TokenFact): readonly Change[] => {
     const time = ownTime(event);
     const month = time.slice(0, 7);
+    const token = `${type}:${event.data.entityId}`;
     const touches = [
-      { collection: 'facts', key: event.id },
-      { collection: 'tokens', key: `${type}:${event.data.entityId}` },
-      { collection: 'types', key: type },
-      { collection: 'months', key: month },
+      { collection: 'usage_facts', key: event.id },
+      { collection: 'usage_tokens', key: token },
+      { collection: 'usage_token_months', key: `${token}:${month}` },
+      { collection: 'usage_types', key: type },
+      { collection: 'usage_months', key: month },
     ];
     return [
-      changeTogether(touches, ([copy, tokenNow, typeNow, monthNow]) => {
-        if (copy !== undefined) return [copy, tokenNow, typeNow, monthNow];
-        const before = (tokenNow as TokenDocument | undefined) ?? { months: [] };
-        const wasCounted = !ACTIVE.has(operation) || before.months.includes(month);
-        const months = wasCounted ? before.months : [...before.months, month];
-        const token = seen({ ...before, months }, operation, time);
+      changeTogether(touches, (documents) => {
+        const [copy, tokenNow, tokenMonth, typeNow, monthNow] = documents;
+        if (copy !== undefined) return documents;
+        const before = tokenNow as TokenDocument | undefined;
+        const after = seen(before, operation, time);
         const known = (typeNow as TypeDocument | undefined) ?? { type, count: 0 };
-        const count = known.count + Number(isAlive(token)) - Number(isAlive(before));
+        const count = known.count + Number(isAlive(after)) - Number(isAlive(before));
         const created =
           operation === 'Created' ? { last_created_at: latest(known.last_created_at, time) } : {};
+        const isCounted = ACTIVE.has(operation) && tokenMonth === undefined;
         const active = (monthNow as MonthDocument | undefined)?.active ?? 0;
         return [
           {},
-          token as unknown as Document,
+          after as Document | undefined,
+          isCounted ? {} : tokenMonth,
           { ...known, count, ...created },
-          wasCounted ? monthNow : { active: active + 1 },
+          isCounted ? { active: active + 1 } : monthNow,
         ];
       }),
     ];
@@ -98,7 +104,7 @@ const tokenFacts = Object.fromEntries(
 ) as Reducers;
 
 const plan = (included_monthly_active_tokens: number): readonly Change[] => [
-  change<PlanDocument>('plan', PLAN, () => ({ included_monthly_active_tokens })),
+  change<PlanDocument>('usage_plan', PLAN, () => ({ included_monthly_active_tokens })),
 ];
 
 export const usage: Projector = {
@@ -106,11 +112,12 @@ export const usage: Projector = {
   version: 1,
   streams: ['tenant', 'activity'],
   collections: [
-    { name: 'facts', indexes: {} },
-    { name: 'tokens', indexes: {} },
-    { name: 'types', indexes: {} },
-    { name: 'months', indexes: {} },
-    { name: 'plan', indexes: {} },
+    { name: 'usage_facts', indexes: {} },
+    { name: 'usage_tokens', indexes: {} },
+    { name: 'usage_token_months', indexes: {} },
+    { name: 'usage_types', indexes: {} },
+    { name: 'usage_months', indexes: {} },
+    { name: 'usage_plan', indexes: {} },
   ],
   on: {
     ...tokenFacts,
@@ -132,9 +139,9 @@ export interface UsageReport {
 /** `at` determines the current month. */
 export const reportUsage = async (reader: Reader, tenantId: string, at: string): Promise<UsageReport> => {
   const [types, month, tenantPlan] = (await Promise.all([
-    reader.find(tenantId, 'types', { limit: MAX_TYPES }),
-    reader.get(tenantId, 'months', at.slice(0, 7)),
-    reader.get(tenantId, 'plan', PLAN),
+    reader.find(tenantId, 'usage_types', { limit: MAX_TYPES }),
+    reader.get(tenantId, 'usage_months', at.slice(0, 7)),
+    reader.get(tenantId, 'usage_plan', PLAN),
   ])) as unknown as readonly [readonly TypeDocument[], MonthDocument | undefined, PlanDocument | undefined];
   return {
     token_report: {

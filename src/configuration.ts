@@ -77,7 +77,7 @@ export const settings = {
   }),
   DATA_DIR: setting({
     meaning:
-      'The folder of the event log, the read models and the snapshots. Several processes may share it. With `EVENTSTORE_URL` and `MONGODB_URL` it is only a cache.',
+      'The folder of the event log and the read models. Several processes may share it. With `EVENTSTORE_URL` and `MONGODB_URL` nothing is kept in it.',
     fallback: './data',
     example: '/var/lib/tenant-ledger',
     read: matching(/^[^\0]+$/),

@@ -10,6 +10,8 @@ type InternalCode =
   | 'expired'
   | 'commit_too_large'
   | 'generation_removed'
+  | 'read_model_set_removed'
+  | 'read_models_busy'
   | 'no_answer'
   | 'not_open'
   | 'reader_stalled'

@@ -89,7 +89,7 @@ export const httpProblems = {
     status: 409,
     title: 'There are as many as there may be.',
     meaning:
-      'A tenant can have only so many Applications, and an Application only so many keys; the detail names the number. Delete or revoke what is no longer needed.',
+      'A tenant can have only so many Applications and keys, and an Application only so many keys; the detail names the number. Delete or revoke what is no longer needed.',
   },
   precondition_failed: {
     status: 412,
@@ -134,7 +134,7 @@ export const httpProblems = {
     status: 503,
     title: 'The event log is out of reach.',
     meaning:
-      'Nothing was changed. Reads are refused only once the log has been unreachable for some time, since keys may have been revoked in the meantime. Repeat the request after `Retry-After` seconds.',
+      'Nothing was changed. The log did not answer, or the long history of the Tenant is still being read, as after a start. A Tenant in memory is read for some time without the log, but not for ever, since keys may have been revoked in the meantime. Repeat the request after `Retry-After` seconds.',
   },
   log_set_back: {
     status: 503,
@@ -151,13 +151,8 @@ export const httpProblems = {
   read_models_unavailable: {
     status: 503,
     title: 'The read models are out of reach.',
-    meaning: 'Repeat the request after `Retry-After` seconds. Writes are not affected.',
-  },
-  starting: {
-    status: 503,
-    title: 'The service is starting.',
     meaning:
-      'The read models have not yet caught up with the event log; `progress` says how far they are. Repeat the request after `Retry-After` seconds.',
+      'They cannot be read or, after a start, have not caught up with the event log yet; then `progress` says how far they are. Repeat the request after `Retry-After` seconds. Writes are not affected.',
     members: ['progress'],
   },
   tenant_unreadable: {
@@ -186,19 +181,19 @@ const readModels = {
     meaning: 'Only an event that parks a tenant can be set aside. `tenant-ledger status` lists these events.',
   },
   rebuild_running: {
-    title: 'This projection is already being rebuilt.',
+    title: 'Another rebuild was faster.',
     meaning:
-      'Wait for it, or end the process that the message names. `tenant-ledger status` shows how far it is.',
+      'Another process switched to other read models during the rebuild. These are in use now; there is nothing left to do.',
   },
   rebuild_differs: {
-    title: 'The rebuilt read model differs from the live one.',
+    title: 'The rebuilt read models differ from the live ones.',
     meaning:
-      'Documents differ, or it parks a tenant that the live one does not park. The live read model stays in use, and what was built is kept. The command shows the first differences, `tenant-ledger projections verify` all of them. `--accept-differences` continues with what was built and switches to it. The exit code is 4.',
+      'Documents differ, or a tenant is parked that the live ones do not park. The live read models stay in use, and what was built is removed by the next rebuild. The command shows the first differences, `tenant-ledger projections verify` all of them. `--accept-differences` builds them again and switches to them. The exit code is 4.',
   },
   read_models_of_another_log: {
     title: 'The read models belong to another event log.',
     meaning:
-      '`EVENTSTORE_URL`, `MONGODB_URL`, `STREAM_PREFIX` or `DATA_DIR` is not what it was when they were built: correct it. Only if this is the right log, move the folder `read-models` out of `DATA_DIR`, or name another database in `MONGODB_URL`, and start again: the read models are then rebuilt from the log.',
+      '`EVENTSTORE_URL`, `MONGODB_URL`, `STREAM_PREFIX` or `DATA_DIR` is not what it was when they were built: correct it. Only if this is the right log, run `tenant-ledger projections rebuild`, which builds them from it, and start again.',
   },
 } satisfies Record<string, Problem>;
 

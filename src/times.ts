@@ -6,6 +6,10 @@ export const TIMES = {
   readsWithoutLogMs: 60_000,
   /** How long what keys did is collected before it is appended. */
   keyUsesMs: 1_000,
+  /** How long a log may look rolled back: a new leader of a cluster may show an older state for a moment. */
+  logDoubtMs: 5_000,
+  /** How long a failed append makes the process unavailable, unless another succeeds. */
+  appendFailedMs: 5_000,
 };
 
 export type Times = Readonly<typeof TIMES>;

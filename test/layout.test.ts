@@ -19,6 +19,8 @@ const TYPE = /^export (?:interface|type) (\w+)/gm;
  * of commands with `['./x', 'y']`.
  */
 const IMPORT = /(?:^import|^export) (?:type )?\{([^}]*)\} from '(\.[^']*)'/gm;
+/** `import * as x from './y'` */
+const NAMESPACE = /^import \* as (\w+) from '(\.[^']*)'/gm;
 const COMMANDS = /\['(\.[^']*)', '(\w+)'\]/g;
 const REQUIRED = /const \{ (\w+) \} =\s+require\('(\.[^']*)'\)/g;
 
@@ -42,6 +44,9 @@ const importsOf = (file: string): readonly string[] => {
     ...[...text.matchAll(IMPORT)].flatMap(([, names = '', from = '']) =>
       namesIn(names).map((name) => at(from, name)),
     ),
+    ...[...text.matchAll(NAMESPACE)].flatMap(([, space = '', from = '']) =>
+      Array.from(text.matchAll(new RegExp(`\\b${space}\\.(\\w+)`, 'g')), ([, name = '']) => at(from, name)),
+    ),
     ...[...text.matchAll(COMMANDS)].map(([, from = '', name = '']) => at(from, name)),
     ...[...text.matchAll(REQUIRED)].map(([, name = '', from = '']) => at(from, name)),
   ];
@@ -62,12 +67,10 @@ const types = exportedBy(TYPE);
 const ALLOWED: ReadonlySet<string> = new Set<string>([
   'src/audit/open-streams.ts MAX_STREAMS_PER_TENANT',
   'src/app/logger.ts withoutDetails',
-  'src/app/replay-workers.ts spread',
   'src/cli/main.ts main',
   'src/event-log/sqlite/appender.ts openAppender',
   'src/http/api.ts routes',
   'src/ingest/lines.ts MAX_LINE_BYTES',
-  'src/projecting/active-generations.ts STILL_READ_MS',
 ]);
 
 describe('an export of the program', () => {

@@ -1,32 +1,27 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { hostname } from 'node:os';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { projections } from '../../projections/projections';
 import type { Configuration } from '../configuration';
 import type { EventLog } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
-import type { Thread, ThreadBody } from '../async/thread';
-import { appending } from '../event-log/sqlite/appender';
+import type { Thread } from '../async/thread';
 import { logPath } from '../event-log/sqlite/log-file';
 import { sqliteEventLog, type Opening } from '../event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../event-log/streams';
-import { probeWriteLock } from '../event-log/log-watch';
 import { fault, type Fault } from '../fault';
-import type { Snapshots } from '../ledger/snapshots';
-import { savingSnapshots, snapshotsPath, sqliteSnapshots } from '../ledger/sqlite-snapshots';
 import { mongoCounters, type SharedCounters } from '../limits/mongo-counters';
 import { mongoConnection, type MongoConnection } from '../mongodb/connection';
 import { holdsReadModels } from '../mongodb/database';
 import { sharedSecret } from '../mongodb/shared-secret';
+import { compose } from '../projecting/compose';
 import { mongodbReadModels } from '../read-models/mongodb/mongodb-read-models';
 import type { ReadModels } from '../read-models/read-models';
-import { isGone } from '../read-models/lease-holder';
-import { setDamagedRegistryAside, sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
-import { writing } from '../read-models/sqlite/writer';
+import { sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
 import {
   holdsReadModelFiles,
   mustBeReadable,
   mustBeUsable,
-  mustHaveRoom,
   noLogFound,
   readModelsIn,
   storedSecret,
@@ -35,6 +30,9 @@ import { folderOf, readModelStoreOf, storeOf, withoutSecrets } from './log-addre
 import { openAll } from './open-all';
 
 /** This file alone chooses the adapters of a configuration. */
+
+/** Everything that this version of the program derives from the log. */
+export const projector = compose(projections);
 
 /** Without an error, it reports a recovery, which is logged at level info. */
 export type Report = (what: string, error?: unknown) => void;
@@ -77,23 +75,10 @@ const eventStoreLog = (
   return eventStoreDbEventLog(url, streams, { waitMs, onError: report, ...creation });
 };
 
-/** What writes to the files of each store. */
-export interface Writers {
-  readonly log: Thread;
-  readonly readModels: Thread;
-  readonly snapshots: Thread;
-}
+/** How long a command, or whoever opens a file, waits for a lock that another process holds. */
+const FILE_BUSY_MS = 5_000;
 
-export const writersOf = ({
-  DATA_DIR,
-  STREAM_PREFIX,
-}: Configuration): Readonly<Record<keyof Writers, () => ThreadBody>> => ({
-  log: () => appending({ path: logPath(DATA_DIR), prefix: STREAM_PREFIX }),
-  readModels: () => writing(readModelsIn(DATA_DIR)),
-  snapshots: () => savingSnapshots(snapshotsPath(DATA_DIR)),
-});
-
-/** What the stores are opened for. */
+/** What the stores are opened for: a worker projects between appends, and waits for no lock. */
 export type StoreUse = 'server' | 'worker' | 'command';
 
 const waitMsOf = (use: StoreUse): number => (use === 'server' ? Infinity : COMMAND_WAIT_MS);
@@ -103,8 +88,8 @@ interface StoreOptions {
   readonly report: Report;
   /** Thrown if there is no log. Undefined: one is created. */
   readonly missingFault?: Fault | undefined;
-  /** By default the calling thread writes. */
-  readonly writers?: Pick<Writers, 'log' | 'readModels'> | undefined;
+  /** What appends to the embedded log. By default the calling thread does. */
+  readonly appender?: Thread | undefined;
 }
 
 const openingOf = (use: StoreUse, mustExist: boolean): Opening => {
@@ -115,14 +100,14 @@ const openingOf = (use: StoreUse, mustExist: boolean): Opening => {
 const openLogOf = (
   configuration: Configuration,
   streams: Streams,
-  { use, report, missingFault, writers }: StoreOptions,
+  { use, report, missingFault, appender }: StoreOptions,
 ): Promise<EventLog> => {
   const { DATA_DIR, EVENTSTORE_URL } = configuration;
   if (EVENTSTORE_URL !== '')
     return eventStoreLog(EVENTSTORE_URL, streams, waitMsOf(use), report, { missingFault });
   return sqliteEventLog(DATA_DIR, streams, {
     opening: openingOf(use, missingFault !== undefined),
-    ...(writers === undefined ? {} : { appender: () => writers.log }),
+    ...(appender === undefined ? {} : { appender: () => appender }),
   });
 };
 
@@ -136,14 +121,11 @@ export const openStores = (configuration: Configuration, options: StoreOptions):
       mongo === undefined ? holdsReadModelFiles(DATA_DIR) : await holdsReadModels(mongo.db, mongo.place);
     const missingFault = hasReadModels ? noLogHere(configuration) : options.missingFault;
     const log = closeLater(await openLogOf(configuration, streams, { ...options, missingFault }));
-    const { use, report, writers } = options;
-    if (use === 'server' && mongo === undefined) setDamagedRegistryAside(readModelsIn(DATA_DIR), report);
+    const { version, collections } = projector;
+    const busyMs = options.use === 'worker' ? 0 : FILE_BUSY_MS;
     const readModels = await (mongo === undefined
-      ? sqliteReadModels(
-          readModelsIn(DATA_DIR),
-          writers === undefined ? {} : { writer: () => writers.readModels },
-        )
-      : mongodbReadModels(mongo, { log: await log.identity() }));
+      ? sqliteReadModels({ folder: readModelsIn(DATA_DIR), version, collections, busyMs })
+      : mongodbReadModels(mongo, { version, collections }));
     closeLater(readModels);
     return { log, streams, readModels, mongo };
   });
@@ -158,13 +140,6 @@ export const openLogForReading = async (
   const log = await openLogOf(configuration, streams, { use: 'worker', report, missingFault });
   return { log, streams, close: log.close };
 };
-
-/** A local cache, which only the main thread opens. */
-export const openSnapshots = async (
-  { DATA_DIR }: Configuration,
-  { log }: Stores,
-  { report, writers }: { readonly report: Report; readonly writers: Writers | undefined },
-): Promise<Snapshots> => sqliteSnapshots(DATA_DIR, await log.identity(), report, writers?.snapshots);
 
 /** What only a server needs. */
 export interface Serving {
@@ -187,16 +162,6 @@ export const openServing = async (
     };
   const secret = SECRET === '' ? await mongo.run(sharedSecret(mongo.db)) : SECRET;
   return { secret, ...(await mongo.run(mongoCounters(mongo.db))) };
-};
-
-/** Throws if the embedded log cannot be written now. An event store detects that itself. */
-export const probeLog = async (
-  { DATA_DIR, EVENTSTORE_URL }: Configuration,
-  { log, streams }: Pick<Stores, 'log' | 'streams'>,
-): Promise<void> => {
-  if (EVENTSTORE_URL !== '') return;
-  mustHaveRoom(DATA_DIR);
-  await probeWriteLock(log, streams.operator());
 };
 
 /**
@@ -240,22 +205,10 @@ export interface Scratch {
   remove(): Promise<void>;
 }
 
-/** Process ids mean something on their own machine only, and containers may share a volume. */
-const scratchPrefix = (pid: number | string): string => `scratch-${encodeURIComponent(hostname())}-${pid}-`;
-
-/** Cleans up after replays that were killed on this machine. */
-const removeAbandoned = (folder: string): void => {
-  for (const name of readdirSync(folder)) {
-    const [, prefix, pid = ''] = /^(scratch-.+-([0-9]+)-)[^-]+$/.exec(name) ?? [];
-    if (prefix === scratchPrefix(pid) && isGone(`${hostname()} ${pid}`))
-      rmSync(join(folder, name), { recursive: true, force: true });
-  }
-};
-
-export const openScratch = async ({ DATA_DIR }: Configuration): Promise<Scratch> => {
-  removeAbandoned(DATA_DIR);
-  const folder = mkdtempSync(join(DATA_DIR, scratchPrefix(process.pid)));
-  const readModels = sqliteReadModels(folder);
+export const openScratch = (): Scratch => {
+  const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-'));
+  const { version, collections } = projector;
+  const readModels = sqliteReadModels({ folder, version, collections });
   return {
     readModels,
     remove: async () => {

@@ -1,35 +1,36 @@
-import { projections } from '../../projections/projections';
-import { keyRecords } from '../access/key-records';
 import type { Configuration } from '../configuration';
 import type { EventLog } from '../event-log/event-log';
-import { logWatch, type LogWatch } from '../event-log/log-watch';
+import { logWatch, mustStillHold, type LogWatch } from '../event-log/log-watch';
 import type { Streams } from '../event-log/streams';
-import type { Fault } from '../fault';
+import { fault, type Fault } from '../fault';
 import { cachedFolds } from '../ledger/folds';
 import { ledger, type Ledger } from '../ledger/ledger';
-import { furthestCheckpoint } from '../projecting/live-generations';
-import { openProjecting, type Projecting } from '../projecting/projecting';
-import type { ReplayDependencies } from '../projecting/rebuild';
+import { knownLiveSet, type KnownLiveSet } from '../projecting/live-set';
+import type { ReplayDependencies } from '../projecting/replay';
+import type { Control } from '../read-models/read-models';
 import { TIMES, type Times } from '../times';
 import { programVersion } from '../version';
-import { openServing, openSnapshots, openStores, probeLog, type Report, type Serving } from './adapters';
+import { catchingUp, type CatchUp } from './catch-up';
+import { openServing, openStores, projector, type Report, type Serving } from './adapters';
 import { mustBeUsable, mustHaveRoom, mustHoldData, noLogFound } from './data-folder';
-import { storeOf } from './log-address';
+import { readModelStoreOf, storeOf } from './log-address';
 import { openAll } from './open-all';
-import type { WritingThread } from './writing-thread';
+import type { WorkerThread } from './worker-thread';
 
 /** Everything that the HTTP API and the command line are built on. */
 export interface App {
   readonly log: EventLog;
-  /** Whether the log is reachable, whole and writable. Checks only on request. */
+  /** Whether the log is whole and writable, as far as appends have shown. */
   readonly watch: LogWatch;
   /** Where the log is stored, without secrets. */
   readonly store: string;
   readonly ledger: Ledger;
-  readonly projecting: Projecting;
   readonly streams: Streams;
-  /** For queries about replays. The replays themselves run in worker threads. */
-  readonly replay: Omit<ReplayDependencies, 'consumer'>;
+  /** What this process knows of the read models that answer queries. */
+  readonly live: KnownLiveSet;
+  readonly catchUp: CatchUp;
+  /** What projecting, rebuilding and verifying need. */
+  readonly replay: ReplayDependencies;
   /** Opens what only a server needs. */
   openServing(): Promise<Serving>;
   /**
@@ -40,46 +41,43 @@ export interface App {
   close(): Promise<void>;
 }
 
+/** Read models belong to one log. With another, or one that was rolled back, their answers would be wrong. */
+const mustMatch = async (log: EventLog, control: Control, configuration: Configuration): Promise<void> => {
+  if (control.log !== (await log.identity()))
+    throw fault(
+      'read_models_of_another_log',
+      `The read models in ${readModelStoreOf(configuration)} were built from another event log. Name the right store, or build them from this log with: tenant-ledger projections rebuild`,
+    );
+  await mustStillHold(log, control.to);
+};
+
 const openParts = (configuration: Configuration, report: Report, options: AppOptions): Promise<App> =>
   openAll(async (closeLater) => {
-    const { writing, createsData = true, times = TIMES, onLost = () => undefined } = options;
-    if (writing !== undefined) closeLater(writing);
+    const { worker, createsData = true, times = TIMES, onLost = () => undefined } = options;
+    if (worker !== undefined) closeLater(worker);
     const missingFault =
       createsData || configuration.EVENTSTORE_URL === '' ? undefined : noLogFound(configuration);
-    const use = writing === undefined ? 'command' : 'server';
-    const opening = { use, report, missingFault, writers: writing?.writers } as const;
-    const stores = closeLater(await openStores(configuration, opening));
-    const { log, streams, readModels, mongo } = stores;
-    const replay = { log, streams, readModels, program: programVersion(), onError: report };
-    const projecting = await openProjecting({ ...replay, projectors: projections, thread: writing?.project });
-    closeLater({ close: projecting.stop });
-    // After the check that the read models belong to this log, so that nothing is written to another log's database.
-    const snapshots = closeLater(await openSnapshots(configuration, stores, opening));
-    const watch = logWatch({
-      log,
-      checkpoint: () => furthestCheckpoint(projecting.live),
-      report,
-      onLost,
-      probe: () => probeLog(configuration, stores),
-    });
+    const use = worker === undefined ? 'command' : 'server';
+    const opening = { use, report, missingFault, appender: worker?.appender } as const;
+    const { log, streams, readModels, mongo } = closeLater(await openStores(configuration, opening));
+    const watch = logWatch({ log, report, onLost, times });
     closeLater({ close: async () => watch.stop() });
+    const found = await readModels.live();
+    if (found !== undefined && options.anyReadModels !== true)
+      await mustMatch(log, found.control, configuration);
+    if (found?.control.to !== undefined) watch.saw(found.control.to);
+    const replay = { log, streams, readModels, projector, program: programVersion() };
+    const live = knownLiveSet(readModels);
     const appending = options.measured?.(watch.log) ?? watch.log;
-    const keys = closeLater(
-      keyRecords({
-        log: watch.log,
-        streams,
-        applications: () => projecting.reader('applications'),
-        withoutLogMs: times.readsWithoutLogMs,
-      }),
-    );
-    const folds = cachedFolds(log, snapshots, streams);
+    const folds = cachedFolds({ log, streams }, { withoutLogMs: times.readsWithoutLogMs });
     return {
       log: appending,
       watch,
       store: storeOf(configuration),
-      ledger: ledger({ log: appending, folds, streams, keys }),
-      projecting,
+      ledger: ledger({ log: appending, folds, streams }),
       streams,
+      live,
+      catchUp: catchingUp(replay, live),
       replay,
       openServing: async () => closeLater(await openServing(configuration, mongo)),
       mustHaveRoom: (error) => {
@@ -89,8 +87,8 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
   });
 
 export interface AppOptions {
-  /** Writes to files and projects. Undefined: this thread does. */
-  readonly writing?: WritingThread;
+  /** Appends and projects. Undefined: this thread does. */
+  readonly worker?: WorkerThread;
   /** Records metrics of the appends to a log. */
   readonly measured?: (log: EventLog) => EventLog;
   /** Called once the log is certain to be rolled back. The process must end: commands do when they next look. */
@@ -98,6 +96,8 @@ export interface AppOptions {
   readonly times?: Times;
   /** False: fails if there is no log. */
   readonly createsData?: boolean;
+  /** True: also read models of another log, or of events that it no longer holds. A rebuild repairs them. */
+  readonly anyReadModels?: boolean;
 }
 
 export const openApp = async (

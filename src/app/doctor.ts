@@ -1,7 +1,7 @@
 import { statfsSync } from 'node:fs';
 import { readConfiguration, type Configuration } from '../configuration';
 import { messageOf } from '../fault';
-import type { LedgerStatus, ProjectionStatus } from '../projecting/status';
+import type { LedgerStatus } from '../projecting/status';
 import { openApp } from './app';
 import { readModelStoreOf } from './log-address';
 import { ledgerStatus } from './status';
@@ -37,25 +37,24 @@ const roomFinding = ({ DATA_DIR }: Configuration): Finding => {
     : problem('room', free, 'Use a larger disk, or remove old read models: tenant-ledger projections prune');
 };
 
-const troubleOf = ({ projection, generation, lag_seconds, damage }: ProjectionStatus): readonly string[] => {
-  if (damage !== undefined) return [damage];
-  if (generation === null) return [`${projection} is not built yet by this version of the program.`];
-  return lag_seconds > MAX_LAG_SECONDS ? [`${projection} is ${Math.round(lag_seconds)} s behind.`] : [];
+const troubleOf = ({ set, lag_seconds }: LedgerStatus['read_models']): string | undefined => {
+  if (set === null) return 'They are not built yet by this version of the program.';
+  return lag_seconds > MAX_LAG_SECONDS ? `They are ${Math.round(lag_seconds)} s behind.` : undefined;
 };
 
-const readModelsFinding = ({ projections }: LedgerStatus): Finding => {
-  const troubles = projections.flatMap(troubleOf);
-  return troubles.length === 0
+const readModelsFinding = (status: LedgerStatus): Finding => {
+  const trouble = troubleOf(status.read_models);
+  return trouble === undefined
     ? ok('read models', `Up to date, or less than ${MAX_LAG_SECONDS} s behind.`)
     : problem(
         'read models',
-        troubles.join(' '),
+        trouble,
         'Start the service. If they do not catch up, its log says why; tenant-ledger projections rebuild builds them again.',
       );
 };
 
-const parkedFinding = ({ projections, decisions }: LedgerStatus): Finding => {
-  const parked = [...decisions.parked, ...projections.flatMap((projection) => projection.parked)];
+const parkedFinding = ({ read_models, unreadable }: LedgerStatus): Finding => {
+  const parked = [...unreadable, ...read_models.parked];
   const all = [...new Set(parked.map(({ tenant_id, event_id }) => `${tenant_id} at event ${event_id}`))];
   if (all.length === 0) return ok('parked tenants', 'None.');
   const more = all.length > MAX_NAMED ? ` and ${all.length - MAX_NAMED} more` : '';
@@ -69,17 +68,9 @@ const parkedFinding = ({ projections, decisions }: LedgerStatus): Finding => {
 const storeFindings = async (configuration: Configuration): Promise<readonly Finding[]> => {
   const app = await openApp(configuration, () => undefined, { createsData: false });
   try {
-    await app.watch.check();
     const status = await ledgerStatus(app, { readsParked: true });
-    const notWritable = await app.watch.mustBeWritable().then(() => undefined, messageOf);
-    const { trouble } = status.log;
     return [
-      trouble === undefined
-        ? ok('stores', `${app.store}; ${readModelStoreOf(configuration)}`)
-        : problem('stores', trouble),
-      notWritable === undefined
-        ? ok('writing', 'The event log can be written.')
-        : problem('writing', notWritable),
+      ok('stores', `${app.store}; ${readModelStoreOf(configuration)}`),
       roomFinding(configuration),
       readModelsFinding(status),
       parkedFinding(status),

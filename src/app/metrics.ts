@@ -8,7 +8,7 @@ import { RESPOND_MS } from '../http/operations';
 import { sentStatus } from '../http/response/access-log';
 import type { RateLimitsStatus } from '../limits/rate-limits';
 import { singleFlight } from '../async/single-flight';
-import type { LedgerStatus, ProjectionStatus } from '../projecting/status';
+import type { LedgerStatus } from '../projecting/status';
 import { programVersion } from '../version';
 import type { App } from './app';
 import { ledgerStatus } from './status';
@@ -142,11 +142,6 @@ const flag = (condition: boolean): Values => [[condition ? 1 : 0]];
 
 const ifKnown = (value: number | undefined): Values => (value === undefined ? [] : [[value]]);
 
-const perProjection =
-  (read: (status: ProjectionStatus) => number) =>
-  ({ ledger }: Snapshot): Values =>
-    (ledger?.projections ?? []).map((status) => [read(status), { projection: status.projection }]);
-
 /** Read at every scrape. Values that are unknown at the moment are omitted, never reported stale. */
 const readings: readonly Reading[] = [
   {
@@ -162,49 +157,43 @@ const readings: readonly Reading[] = [
   },
   {
     name: 'event_log_up',
-    help: '1 when the event log answers, 0 when it is out of reach or was rolled back.',
-    read: ({ app }) => flag(app()?.watch.isAway() === false && app()?.watch.setBack() === undefined),
+    help: '1 unless the last append found the event log out of reach, or it looks rolled back.',
+    read: ({ app }) => flag(app()?.watch.isAway() === false),
   },
   {
     name: 'projector_up',
-    help: '1 when some process projects, 0 when nobody holds the lease.',
-    read: ({ ledger }) => (ledger === undefined ? [] : flag(ledger.projector !== null)),
+    help: '1 when some instance projects, 0 when nobody holds the lease; absent without MongoDB.',
+    read: ({ ledger }) => (ledger?.projector === undefined ? [] : flag(ledger.projector !== null)),
   },
   {
-    name: 'projection_up',
-    help: '1 when the live generation can be read, 0 when it is damaged and must be rebuilt.',
-    labels: ['projection'],
-    read: perProjection(({ damage }) => (damage === undefined ? 1 : 0)),
+    name: 'read_models_up',
+    help: '1 when there are read models that can be read, 0 when they are not built yet.',
+    read: ({ ledger }) => (ledger === undefined ? [] : flag(ledger.read_models.set !== null)),
   },
   {
-    name: 'projection_lag_events',
-    help: 'Events that the live generation does not show yet.',
-    labels: ['projection'],
-    read: perProjection(({ lag_events }) => lag_events),
+    name: 'read_models_lag_events',
+    help: 'Events that the read models do not show yet.',
+    read: ({ ledger }) => ifKnown(ledger?.read_models.lag_events),
   },
   {
-    name: 'projection_lag_seconds',
-    help: 'How long the oldest event that the live generation does not show has been in the log.',
-    labels: ['projection'],
-    read: perProjection(({ lag_seconds }) => lag_seconds),
+    name: 'read_models_lag_seconds',
+    help: 'How long the oldest event that the read models do not show has been in the log.',
+    read: ({ ledger }) => ifKnown(ledger?.read_models.lag_seconds),
   },
   {
     name: 'parked_tenants',
     help: 'Tenants that wait at a bad event; 100 means that many or more.',
-    labels: ['projection'],
-    read: perProjection(({ parked }) => parked.length),
+    read: ({ ledger }) => ifKnown(ledger?.read_models.parked.length),
   },
   {
     name: 'unreadable_tenants',
     help: 'Tenants whose own stream cannot be read: their writes are refused.',
-    read: ({ ledger }) => ifKnown(ledger?.decisions.parked.length),
+    read: ({ ledger }) => ifKnown(ledger?.unreadable.length),
   },
   {
     name: 'rebuild_progress_ratio',
     help: 'How much of the log a rebuild has read, from 0 to 1; absent when there is none.',
-    labels: ['projection'],
-    read: ({ ledger }) =>
-      (ledger?.rebuilds ?? []).map(({ projection, progress }) => [progress, { projection }]),
+    read: ({ ledger }) => ifKnown(ledger?.read_models.building?.progress),
   },
   {
     name: 'rate_limits_shared',

@@ -23,10 +23,16 @@ export interface ReadingThread extends Reading {
   close(): Promise<void>;
 }
 
-/** Started by the first task. One that has died is started again by the next task. */
+interface Listeners {
+  readonly onError: (what: string, error: unknown) => void;
+  /** The process must end. */
+  readonly onDeath: (error: Error) => void;
+}
+
+/** Started by the first task, and again after it was ended because nobody needed it. */
 export const readingThread = (
   configuration: Configuration,
-  onError: (what: string, error: unknown) => void,
+  { onError, onDeath }: Listeners,
   { idleMs = IDLE_MS, file = join(__dirname, 'reading-worker.js') } = {},
 ): ReadingThread => {
   let worker: Worker | undefined;
@@ -47,7 +53,7 @@ export const readingThread = (
     });
     ended = Promise.all([ended, exited]);
     started.on('message', ({ what, failure }: ReadingReport) => onError(what, errorOf(failure)));
-    started.on('error', (error) => onError('The thread that reads the event log has died.', error));
+    started.on('error', onDeath);
     return started;
   };
 

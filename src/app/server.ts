@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
 import { keyUseRecord, type KeyUseRecord } from '../access/key-use-record';
 import { openStreams } from '../audit/open-streams';
-import { BACKGROUND_MS, monotonicMs, orUndefined } from '../async/clock';
+import { BACKGROUND_MS, pause } from '../async/clock';
 import { readOrigins, type Configuration, headerNames } from '../configuration';
 import { compileTenantSchemas } from '../event-log/codec';
 import { appendToEnd } from '../event-log/append-to-end';
 import type { Position } from '../event-log/event-log';
-import { fault, type Fault } from '../fault';
+import { codeOf, fault, type Fault } from '../fault';
 import { api } from '../http/api';
 import type { ApiDependencies } from '../http/dependencies';
 import { openListener, type Listener } from '../http/listener';
@@ -15,27 +15,23 @@ import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { portalFiles } from '../portal/files';
 import { portal } from '../portal/portal';
+import type { KnownLiveSet } from '../projecting/live-set';
 import type { ParkedTenant } from '../projecting/parked-tenants';
-import { cachingReader } from '../read-models/caching-reader';
-import { condition, type Condition } from '../async/condition';
 import { TIMES, type Times } from '../times';
 import { programVersion } from '../version';
 import type { Serving } from './adapters';
 import { openApp, type App } from './app';
 import { backupAgeSeconds } from './backups';
 import { firstKey } from './demo';
-import { buildMissing } from './first-builds';
 import { readModelStoreOf, storeOf } from './log-address';
 import { makeMetrics, type Metrics } from './metrics';
-import { ANSWER_MS } from '../ledger/ledger';
-import { writingThread } from './writing-thread';
+import { workerThread, type WorkerThread } from './worker-thread';
 import { readingThread, type ReadingThread } from './reading-thread';
 import { reporter } from './reporter';
 import { ledgerStatus } from './status';
 
-/** How often a starting server updates its progress. */
-const CATCH_UP_SLICE_MS = 250;
-const MAX_LOOK_MS = 1_000;
+/** Most starts take less. After this, requests are answered while the read models are not up to date yet. */
+const START_MS = 5_000;
 
 interface Running {
   readonly configuration: Configuration;
@@ -46,19 +42,17 @@ interface Running {
   readonly stopping: AbortController;
   readonly reading: ReadingThread;
   readonly metrics: Metrics;
+  worker?: WorkerThread;
   app?: App;
-  /** Read models that are built before projecting starts. */
-  firstBuilds?: Promise<void>;
   keyUses?: KeyUseRecord;
   limits?: RateLimits;
   phase: 'starting' | 'ready' | 'stopping';
-  /** Unlike `phase`, still says during shutdown whether reads may be answered. */
-  wasReady: boolean;
-  readonly becameReady: Condition;
-  /** Called once the log is certain to be rolled back. */
-  readonly onLost: (reason: Fault) => void;
-  /** Until it is ready, as shown in responses. Not in events: their number is nobody's business but the operator's. */
-  progress: { readonly percent: number };
+  /** The read models have shown what was in the log at the start. No read of them is answered before. */
+  isCaughtUp: boolean;
+  /** Called if the log is certain to be rolled back, or a thread died. */
+  readonly mustEnd: (reason: Error) => void;
+  /** How much of the log a first build has read, from 0 to 1. Not in events: their number is the operator's business. */
+  building: number;
 }
 
 const acceptFailures = (logger: Logger) => {
@@ -75,22 +69,19 @@ const MAX_CONNECTIONS = 10_000;
 /** For a probe, a scraper and a few operators. */
 const MAX_OPERATIONS_CONNECTIONS = 32;
 
-/** Most starts take less: then the first reads wait for it. A longer one is answered with its progress. */
-const BRIEF_START_MS = 2_000;
-
-const whenReady = async (server: Running, until: number): Promise<void> => {
-  const withinMs = until - ANSWER_MS - monotonicMs();
-  if (!server.wasReady && withinMs > 0) await server.becameReady.wait({ withinMs });
-};
-
-const readerOnceReady = (server: Running, { projecting }: App): ApiDependencies['stores']['reader'] => {
-  const reader = cachingReader(projecting.reader);
-  return (projection) => {
-    if (!server.wasReady)
-      throw fault('starting', 'The read models have not caught up yet.', { progress: server.progress });
-    return reader(projection);
-  };
-};
+/** Read models that were set back by a power loss must not answer before they have caught up. */
+const readModelsOf = (
+  server: Running,
+  { live }: App,
+): Pick<KnownLiveSet, 'read' | 'reached' | 'mayPark'> => ({
+  ...live,
+  read: async () => {
+    if (server.isCaughtUp) return live.read();
+    throw fault('read_models_unavailable', 'The read models have not caught up with the event log yet.', {
+      progress: { percent: Math.floor(100 * server.building) },
+    });
+  },
+});
 
 const openLimits = (server: Running, limiterOf: Serving['limiterOf']): RateLimits => {
   const policies = readPolicies(server.configuration.RATE_LIMITS) ?? [];
@@ -120,9 +111,8 @@ const recordKeyUses = (server: Running, { log, streams }: App): KeyUseRecord => 
 
 const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Serving): ApiDependencies => {
   const { configuration, logger, reading } = server;
-  const { ledger, projecting } = app;
+  const { ledger } = app;
   const keyUses = recordKeyUses(server, app);
-  const openedMs = monotonicMs();
   const settings = settingsOf(configuration);
   return {
     settings,
@@ -131,19 +121,10 @@ const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Servi
       : undefined,
     stores: {
       ledger,
-      reader: readerOnceReady(server, app),
+      readModels: readModelsOf(server, app),
       events: { ledgerLog: app, reading, open: openStreams(), stopping: server.stopping.signal },
       keyUses,
       limits: openLimits(server, limiterOf),
-    },
-    readModels: {
-      isReady: () => server.wasReady,
-      whenReady: (deadline) => whenReady(server, Math.min(deadline, openedMs + BRIEF_START_MS)),
-      // A store that does not respond must not delay responses that do not need it.
-      upToDate: async () =>
-        projecting.isUpToDate() || (await orUndefined(projecting.refresh(), MAX_LOOK_MS)) === true,
-      reached: projecting.reached,
-      isParked: projecting.isParked,
     },
     monitoring: { logger, metrics: server.metrics.requests },
   };
@@ -169,6 +150,12 @@ const storesOf = (configuration: Configuration): string => {
   return `${log} and the read models ${readModelStoreOf(configuration)}`;
 };
 
+const noReadModels = (): Error =>
+  fault(
+    'read_models_unavailable',
+    'The read models are gone. Restart the service, or run: tenant-ledger projections rebuild',
+  );
+
 /** Opened before the app, so that health checks can tell that the process is alive and what it waits for. */
 const openOperations = (server: Running): Promise<Listener> => {
   const { configuration } = server;
@@ -178,8 +165,10 @@ const openOperations = (server: Running): Promise<Listener> => {
     waitingFor: () => (server.app === undefined ? storesOf(configuration) : undefined),
     status: async () => {
       const app = server.app as App;
-      await app.watch.mustBeWritable();
-      return ledgerStatus(app);
+      app.watch.mustBeWritable();
+      const status = await ledgerStatus(app);
+      if (server.phase === 'ready' && status.read_models.set === null) throw noReadModels();
+      return status;
     },
     limits: () => server.limits?.status(),
     metrics: server.metrics,
@@ -192,20 +181,24 @@ const openOperations = (server: Running): Promise<Listener> => {
 const openAppOf = async (server: Running): Promise<App> => {
   const { configuration, logger } = server;
   const report = reporter(logger);
-  /** A failure to project may be due to the log, so check that at once. */
-  const onProjectingError = (what: string, error: unknown): void => {
+  const onError = (what: string, error: unknown): void => {
     report(what, error);
-    void server.app?.watch.check();
+    if (codeOf(error) === 'log_set_back') server.app?.watch.lose(error as Fault);
   };
-  /** The same text from every projection: it is logged once. */
   const onParked = ({ tenant_id, event_id, reason }: ParkedTenant): void =>
     report(`Tenant ${tenant_id} is parked at event ${event_id}.`, new Error(reason));
   const compiling = compileTenantSchemas();
-  const writing = writingThread(configuration, { onError: onProjectingError, onParked });
+  server.worker = workerThread(configuration, {
+    onShown: (shown) => server.app?.live.moved(shown),
+    onBuilding: (progress) => (server.building = progress),
+    onParked,
+    onError,
+    onDeath: server.mustEnd,
+  });
   const app = await openApp(configuration, report, {
-    writing,
+    worker: server.worker,
     measured: server.metrics.measured,
-    onLost: server.onLost,
+    onLost: server.mustEnd,
     times: server.times,
   });
   await compiling;
@@ -213,24 +206,28 @@ const openAppOf = async (server: Running): Promise<App> => {
   return app;
 };
 
-/** The progress of the slowest read model. */
-const progressTo = async ({ log, projecting }: App, head: Position): Promise<Running['progress']> => {
-  const controls = await Promise.all(projecting.live.map(({ generation }) => generation.control()));
-  const [slowest = ''] = controls.map(({ applied = '' }) => applied).toSorted();
-  const total = await log.distance(undefined, head);
-  const done = slowest === '' ? 0 : await log.distance(undefined, slowest);
-  return { percent: total === 0 ? 0 : Math.floor((Math.min(done, total) / total) * 100) };
+/** Whether there are read models, and they show a position. */
+const isShown = async ({ live }: App, position: Position): Promise<boolean> =>
+  (await live.reached(position, CATCH_UP_SLICE_MS)) &&
+  live.read().then(
+    () => true,
+    () => false,
+  );
+
+/** Waits until the read models show what the log had at the start. */
+const catchUp = async (server: Running, app: App, position: Position): Promise<void> => {
+  while (!server.isCaughtUp && server.phase !== 'stopping') {
+    server.isCaughtUp = await isShown(app, position);
+    if (server.isCaughtUp) break;
+    app.mustHaveRoom();
+    await pause(CATCH_UP_LOOK_MS, server.stopping.signal);
+  }
+  if (server.phase === 'starting') server.phase = 'ready';
 };
 
-/** Waits until the read models have applied the events that the log had at the start. No read is answered before. */
-const catchUp = async (server: Running, app: App): Promise<void> => {
-  const head = await app.log.head();
-  while (head !== undefined && server.phase !== 'stopping') {
-    server.progress = await progressTo(app, head.position);
-    if (await app.projecting.reached(head.position, CATCH_UP_SLICE_MS)) return;
-    app.mustHaveRoom();
-  }
-};
+const CATCH_UP_SLICE_MS = 250;
+/** Who waits for a position that is late is answered at once, so that asking again at once would use a whole core. */
+const CATCH_UP_LOOK_MS = 20;
 
 /** The result of a successful start: the read models are up to date and requests are answered. */
 export interface Started {
@@ -240,32 +237,23 @@ export interface Started {
 }
 
 const start = async (server: Running): Promise<Started | undefined> => {
-  const { configuration, logger, listeners } = server;
+  const { listeners } = server;
   const ops = await openOperations(server);
   listeners.push(ops);
   const app = await openAppOf(server);
-  const listener = await openApi(server, app);
-  listeners.push(listener);
-  app.watch.start();
-  server.firstBuilds = buildMissing(app, configuration, {
-    onProgress: (percent) => (server.progress = { percent }),
-    onError: reporter(logger),
-    abort: server.stopping.signal,
-  });
-  await server.firstBuilds;
+  await server.worker?.project();
+  const key = await firstKey(app, server.configuration);
+  const head = await app.log.head();
+  const caughtUp = catchUp(server, app, head?.position ?? '');
+  await Promise.race([caughtUp, pause(START_MS, server.stopping.signal)]);
   if (server.stopping.signal.aborted) return undefined;
-  await app.projecting.start().catch((error: unknown) => {
-    app.mustHaveRoom(error);
-    throw error;
+  const { url } = await openApi(server, app).then((listener) => {
+    listeners.push(listener);
+    return listener;
   });
-  const key = await firstKey(app, configuration);
-  await catchUp(server, app);
-  if (server.phase === 'stopping') return undefined;
-  server.phase = 'ready';
-  server.wasReady = true;
-  server.becameReady.notify();
-  const { url } = listener;
-  logger.info({ url, operations: ops.url, version: programVersion(), store: app.store }, 'ready');
+  await caughtUp;
+  if (server.stopping.signal.aborted) return undefined;
+  server.logger.info({ url, operations: ops.url, version: programVersion(), store: app.store }, 'ready');
   return { url, key };
 };
 
@@ -273,7 +261,6 @@ const stop = async (server: Running, reason?: Fault): Promise<void> => {
   server.phase = 'stopping';
   server.stopping.abort(reason);
   await Promise.all(server.listeners.map((listener) => listener.close(server.times.shutdownMs)));
-  await server.firstBuilds?.catch(() => undefined);
   await server.reading.close();
   await server.keyUses?.close();
   await server.app?.close();
@@ -286,11 +273,11 @@ export interface Server {
   stop(reason?: Fault): Promise<void>;
 }
 
-/** `onLost` is called once the log is certain to be rolled back. Then the process must end. */
+/** `mustEnd` is called if the log is certain to be rolled back (`log_set_back`), or a thread died. */
 export const makeServer = (
   configuration: Configuration,
   logger: Logger,
-  onLost: (reason: Fault) => void,
+  mustEnd: (reason: Error) => void,
   times: Times = TIMES,
 ): Server => {
   const server: Running = {
@@ -299,7 +286,7 @@ export const makeServer = (
     logger,
     listeners: [],
     stopping: new AbortController(),
-    reading: readingThread(configuration, reporter(logger)),
+    reading: readingThread(configuration, { onError: reporter(logger), onDeath: mustEnd }),
     metrics: makeMetrics({
       app: () => server.app,
       limits: () => server.limits?.status(),
@@ -307,10 +294,9 @@ export const makeServer = (
       backupAge: () => backupAgeSeconds(configuration),
     }),
     phase: 'starting',
-    wasReady: false,
-    becameReady: condition(),
-    onLost,
-    progress: { percent: 0 },
+    isCaughtUp: false,
+    mustEnd,
+    building: 0,
   };
   return {
     start: () =>

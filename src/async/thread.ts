@@ -6,7 +6,7 @@ import {
   type ResourceLimits,
 } from 'node:worker_threads';
 import { codeOf, fault, messageOf, type Fault, type FaultCode } from '../fault';
-import { monotonicMs, pause } from './clock';
+import { monotonicMs, pause, yieldToEventLoop } from './clock';
 
 /** What answers requests: a worker thread, of which `startThread` is the caller's side, or this one (`answerInPlace`). */
 export interface Thread {
@@ -103,15 +103,17 @@ export interface ThreadOptions {
   readonly heap?: ResourceLimits;
   /** Called with what the thread reports, before the answers of the same turn. */
   readonly onReport?: (report: never) => void;
-  /** Called when it has exited without being closed. It is started again by the next call. */
-  readonly onDeath?: (error: Error | undefined) => void;
+  /** Called when it has exited without being closed. It is not started again: all calls fail with `no_answer`. */
+  readonly onDeath?: (error: Error) => void;
 }
 
-/** One worker, from start to exit. */
-const startWorker = (file: string, data: unknown, options: ThreadOptions, onExit: (why?: Error) => void) => {
+/** A worker, from start to exit. */
+const startWorker = (file: string, data: unknown, options: ThreadOptions) => {
   const worker = new Worker(file, { workerData: data, resourceLimits: options.heap ?? {} });
   const calls = pendingCalls();
-  let died: Error | undefined;
+  let isClosing = false;
+  let error = new Error('It exited.');
+  let died: string | undefined;
   /** Requests of one turn of the event loop are sent together, and so answered together. */
   let requests: QueuedRequest[] = [];
   const send = (): void => {
@@ -122,22 +124,28 @@ const startWorker = (file: string, data: unknown, options: ThreadOptions, onExit
     for (const report of reports) options.onReport?.(report as never);
     answers.forEach(calls.settle);
   });
-  worker.on('error', (error) => (died = error));
-  worker.on('exit', () => {
-    onExit(died);
-    calls.failAll(died === undefined ? 'The thread exited.' : `The thread died: ${died.message}`);
+  worker.on('error', (reason) => (error = reason));
+  const ended = new Promise<void>((resolve) => {
+    worker.on('exit', () => {
+      died = `The thread died: ${error.message}`;
+      calls.failAll(died);
+      if (!isClosing) options.onDeath?.(error);
+      resolve();
+    });
   });
   return {
-    call: <T>(request: unknown, withinMs: number) =>
-      calls.add<T>(withinMs, (id) => {
+    call: async <T>(request: unknown, withinMs: number): Promise<T> => {
+      if (died !== undefined) throw fault('no_answer', died);
+      return calls.add<T>(withinMs, (id) => {
         const notAfter = monotonicMs() + Math.max(0, withinMs - EXPIRY_MS);
         const count = requests.push({ id, request, notAfter });
         if (count === 1) setImmediate(send);
         else if (count === MAX_GROUP) send();
-      }),
+      });
+    },
     /** Asks it to exit: `terminate()` while it is inside SQLite would crash the whole process. */
-    end: async (): Promise<void> => {
-      const ended = new Promise((resolve) => worker.once('exit', resolve));
+    close: async (): Promise<void> => {
+      isClosing = true;
       send();
       worker.postMessage('close' satisfies Message);
       await ended;
@@ -145,26 +153,19 @@ const startWorker = (file: string, data: unknown, options: ThreadOptions, onExit
   };
 };
 
-/** Started by the first call. One that has died is started again by the next call. */
+/** Started by the first call. */
 export const startThread = (file: string, data: unknown, options: ThreadOptions = {}): Thread => {
-  let closing = false;
-  let worker: ReturnType<typeof startWorker> | undefined;
-
-  const start = () =>
-    startWorker(file, data, options, (error) => {
-      worker = undefined;
-      if (!closing) options.onDeath?.(error);
-    });
-
+  let thread: Thread | undefined;
+  let isClosed = false;
   return {
-    call: async <T>(request: unknown, withinMs: number) => {
-      if (closing) throw fault('expired', 'The thread is closed.');
-      worker ??= start();
-      return worker.call<T>(request, withinMs);
+    call: async (request, withinMs) => {
+      if (isClosed) throw fault('expired', 'The thread is closed.');
+      thread ??= startWorker(file, data, options);
+      return thread.call(request, withinMs);
     },
     close: async () => {
-      closing = true;
-      await worker?.end();
+      isClosed = true;
+      await thread?.close();
     },
   };
 };
@@ -179,18 +180,6 @@ export interface ThreadBody {
   isRetried(error: unknown): boolean;
   close(): void | Promise<void>;
 }
-
-/** Each request for itself. */
-export const answerEach =
-  (answer: (request: never) => unknown): ThreadBody['answer'] =>
-  (requests) =>
-    requests.map((request): Outcome => {
-      try {
-        return { value: answer(request as never) };
-      } catch (error) {
-        return { error };
-      }
-    });
 
 const RETRY_MS = 5;
 
@@ -226,6 +215,7 @@ const answerGroup = (
   body: ThreadBody,
   group: readonly QueuedRequest[],
   post: (answers: readonly Answer[]) => void,
+  postLater: (answer: Answer) => void,
 ): QueuedRequest[] => {
   const now = monotonicMs();
   const answers = group.filter((request) => request.notAfter < now).map(expired);
@@ -237,7 +227,7 @@ const answerGroup = (
   const again: QueuedRequest[] = [];
   for (const [at, request] of timely.entries()) {
     const outcome = outcomes[at] as Outcome | Promise<Outcome>;
-    if ('then' in outcome) void outcome.then((later) => post([toAnswer(request.id, later)]));
+    if ('then' in outcome) void outcome.then((settled) => postLater(toAnswer(request.id, settled)));
     else if ('error' in outcome && body.isRetried(outcome.error)) again.push(request);
     else answers.push(toAnswer(request.id, outcome));
   }
@@ -262,6 +252,15 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
     reports = [];
   };
   const postReports = (): void => post([]);
+  /** Answers that are settled together go back together. */
+  let settled: Answer[] = [];
+  const postSettled = (): void => {
+    post(settled);
+    settled = [];
+  };
+  const postLater = (answer: Answer): void => {
+    if (settled.push(answer) === 1) queueMicrotask(postSettled);
+  };
 
   const close = async (): Promise<void> => {
     await body.close();
@@ -273,7 +272,7 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
     clearTimeout(retrying);
     retrying = undefined;
     isClosing ||= gather(port, waiting);
-    waiting = answerGroup(body, waiting, post);
+    waiting = answerGroup(body, waiting, post, postLater);
     if (waiting.length > 0) retrying = setTimeout(work, RETRY_MS);
     else if (isClosing) void close();
   };
@@ -288,13 +287,17 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
   };
 };
 
-/** Answers requests in this thread, which may therefore be blocked by them. */
+/**
+ * Answers requests in this thread, which may therefore be blocked by them. Yields before each: who asks in a loop must
+ * not keep timers and signals waiting.
+ */
 export const answerInPlace = (open: () => ThreadBody): Thread => {
   let body: ThreadBody | undefined;
   let isClosed = false;
   return {
     call: async <T>(request: unknown, withinMs: number): Promise<T> => {
       const notAfter = monotonicMs() + Math.max(0, withinMs - EXPIRY_MS);
+      await yieldToEventLoop();
       for (;;) {
         if (isClosed) throw fault('expired', 'It is closed.');
         body ??= open();

@@ -98,8 +98,12 @@ export interface ReadEvents {
 
 async function* batchesOf(log: EventLog, { tenants }: EventFilter, from: ReadFrom) {
   const [tenantId, ...others] = tenants ?? [];
-  if (tenantId !== undefined && others.length === 0) return yield* log.readTenant(tenantId, from);
-  yield* log.readAll(from);
+  if (tenantId === undefined || others.length > 0) return yield* log.readAll(from);
+  const { after = '', follow, signal } = from;
+  if (follow !== true) return yield* log.readTenant(tenantId, from);
+  const head = (await log.head())?.position ?? '';
+  yield* upTo(log.readTenant(tenantId, from), head);
+  yield* log.readAll({ after: head > after ? head : after, follow, signal });
 }
 
 /** A predicate for events of our own streams that match the filter. */

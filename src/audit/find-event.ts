@@ -64,13 +64,12 @@ const isBehind = async ({ log, streams }: LedgerLog, tenantId: string, known: Kn
 
 export interface FindEventDependencies {
   readonly ledgerLog: LedgerLog;
-  /** Of the read model `logs`. */
   readonly reader: Pick<Reader, 'get'>;
   readonly search: (wanted: EventSearch) => Promise<Position | undefined>;
 }
 
 /**
- * Finds an event of a tenant by its id. The read model `logs` knows where each event is that it has applied or
+ * Finds an event of a tenant by its id. The read models know where each event is that was applied or
  * skipped; only what comes after those is searched.
  */
 export const findEvent = async (

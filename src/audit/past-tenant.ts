@@ -1,6 +1,6 @@
 import type { ApplicationFilter } from '../../projections/application-pages';
 import { liveKeysOf } from '../domain/grants';
-import type { Key } from '../domain/keys';
+import type { UnrevokedKey } from '../domain/keys';
 import type { Application, Tenant } from '../domain/tenant';
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
@@ -38,7 +38,7 @@ export const tenantAt = async (
 export interface PastApplication {
   readonly application: Application;
   /** Those valid at that time, possibly none. */
-  readonly keys: readonly Key[];
+  readonly keys: readonly UnrevokedKey[];
 }
 
 export interface PastQuestion {

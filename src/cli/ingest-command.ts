@@ -12,7 +12,6 @@ import {
   type ShownActivity,
 } from '../ingest/ingest';
 import { retrying } from '../ingest/retry';
-import { isDamage } from '../read-models/damage';
 import { readSetAside, type SetAside } from '../projecting/set-aside';
 import { lastRevision } from '../projecting/stream-revisions';
 import { wholeNumber, type JsonOption } from './arguments';
@@ -36,14 +35,8 @@ const shownActivity = async (
   tenantId: string,
 ): Promise<ShownActivity> => ({
   revision: await lastRevision(reader, tenantId, 'activity'),
-  has: async (eventId) => setAside.event('logs', tenantId, eventId) || hasLog(reader, tenantId, eventId),
+  has: async (eventId) => setAside.event(tenantId, eventId) || hasLog(reader, tenantId, eventId),
 });
-
-/** A damaged read model shows nothing any more. */
-const unlessDamaged = (error: unknown): false => {
-  if (!isDamage(error)) throw error;
-  return false;
-};
 
 /** Ingests reported facts, as NDJSON, in the session of a command. */
 const ingestIn = async (
@@ -53,21 +46,18 @@ const ingestIn = async (
   /** How long to wait for a store that is away. */
   waitSeconds: number,
 ): Promise<Finished> => {
-  const { log, ledger, streams, projecting, watch } = app;
+  const { log, ledger, streams, live } = app;
   const withRetry = retrying(waitSeconds * 1_000, (error) =>
     notice(io, `${messageOf(error)} Waiting up to ${waitSeconds} s for it.`),
   );
-  watch.start();
   await withRetry(upToDate);
-  if (!options.dryRun) await projecting.start();
   const setAside = await readSetAside(app);
   const dependencies = {
     log,
     ledger,
     streams,
-    reached: (position: Position, withinMs: number) =>
-      withRetry(() => projecting.reached(position, withinMs).catch(unlessDamaged)),
-    shown: (tenantId: string) => shownActivity(projecting.reader('logs'), setAside, tenantId),
+    reached: (position: Position, withinMs: number) => withRetry(() => app.catchUp(position, withinMs)),
+    shown: async (tenantId: string) => shownActivity((await live.read()).set, setAside, tenantId),
   };
   return withProgress(io, 'Ingesting:', (line) =>
     ingest(input, dependencies, { ...options, onProgress: progressIn(line), withRetry }),

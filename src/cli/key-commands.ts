@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
+import type { KeyDocument } from '../../projections/applications';
 import { findKeyDays, findLastUse } from '../../projections/key-days';
 import { isoNow } from '../async/clock';
 import { addKey, revokeKey } from '../domain/application-keys';
-import { keyBy } from '../domain/keys';
+import { keyBy, type Key } from '../domain/keys';
 import { fault } from '../fault';
 import { newKey } from '../ledger/new-key';
 import { actorOption, commandGroup, moment, tenantOption, uuid, type TenantOptions } from './arguments';
@@ -59,7 +60,7 @@ const show = (io: Io): Command =>
     const { tenant } = options;
     const key = (await keyViewsOf(session, tenant)).find(({ key_id }) => key_id === id);
     if (key === undefined) throw fault('key_not_found', `Tenant ${tenant} has no key ${id}.`);
-    const uses = await findKeyDays(session.app.projecting.reader('logs'), tenant, id, isoNow());
+    const uses = await findKeyDays((await session.app.live.read()).set, tenant, id, isoNow());
     if (options.json === true) return printJson(io, { ...key, uses });
     printRecord(io, key);
     printTable(
@@ -87,15 +88,24 @@ const mustFind = async (session: OperatorSession, { tenantId, digest }: GivenKey
   return { tenant, key };
 };
 
+/** Of a revoked key, only the read model still has its name and times. */
+const detailsOf = async ({ app }: OperatorSession, tenantId: string, key: Key) => {
+  if (!key.revoked) return { name: key.name, createdAt: key.created.at, expiresAt: key.expiresAt };
+  const found = await (await app.live.read()).set.get(tenantId, 'keys', key.id);
+  const { name, created_at, expires_at } = (found ?? {}) as Partial<KeyDocument>;
+  return { name, createdAt: created_at, expiresAt: expires_at };
+};
+
 const find = (io: Io): Command =>
   sessionCommand(io, 'find', async (session, _: undefined, options: TenantOptions) => {
     const { tenant, key } = await mustFind(session, await readKey(io, 'find'));
-    const { id, applicationId, name, created, expiresAt, revoked } = key;
+    const { id, applicationId, revoked } = key;
+    const { name, createdAt, expiresAt } = await detailsOf(session, tenant.id, key);
     const application = tenant.applications.get(applicationId);
     const isTenantDeleted = tenant.status === 'deleted';
     const isApplicationDeleted = application === undefined;
     const ends = { expires_at: expiresAt, revoked_at: revoked ? '' : undefined };
-    const lastUse = await findLastUse(session.app.projecting.reader('logs'), tenant.id, id);
+    const lastUse = await findLastUse((await session.app.live.read()).set, tenant.id, id);
     printOne(
       io,
       {
@@ -108,7 +118,7 @@ const find = (io: Io): Command =>
         key_id: id,
         key_name: name ?? null,
         status: statusOf(ends, { isTenantDeleted, isApplicationDeleted }),
-        created_at: created.at,
+        created_at: createdAt ?? null,
         expires_at: expiresAt ?? null,
         last_used_at: lastUse ?? null,
       },

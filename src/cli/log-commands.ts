@@ -76,7 +76,7 @@ it until it is complete: if the command is killed, run it again. Exit code 1 if 
 
 const report = (
   { address }: AddressedLog,
-  { identity, events, streams, foreign, lastPosition, digest, found, noted }: VerifiedLog,
+  { identity, events, streams, foreign, lastPosition, digest, found, setAside }: VerifiedLog,
 ) => ({
   log: withoutSecrets(address),
   identity,
@@ -86,21 +86,18 @@ const report = (
   last_position: lastPosition ?? null,
   digest,
   findings_total: found,
-  copies_total: noted.copy,
-  set_aside_total: noted.set_aside,
+  set_aside_total: setAside,
 });
 
 const print = (io: Io, log: AddressedLog, verified: VerifiedLog, json = false): void => {
-  const { findings, found, notes, noted } = verified;
-  if (json) return printJson(io, { ...report(log, verified), findings, notes });
+  const { findings, found } = verified;
+  if (json) return printJson(io, { ...report(log, verified), findings });
   printRecord(io, report(log, verified));
-  const listed = [...findings, ...notes];
-  const more = found + noted.copy + noted.set_aside - listed.length;
   printTable(
     io,
-    listed.map((finding) => ({ ...finding })),
+    findings.map((finding) => ({ ...finding })),
   );
-  if (more > 0) notice(io, `${more} more are not listed.`);
+  if (found > findings.length) notice(io, `${found - findings.length} more are not listed.`);
 };
 
 const verify =
@@ -123,11 +120,10 @@ const verifyCommand = (io: Io): Command =>
       'after',
       `
 ${ADDRESSES}
-Checked: the revisions of each stream go up from 0 without a gap, positions rise, every event of ours can be read, no
-event id comes twice within a tenant. Printed: the log's identity, the number of events and a SHA-256 digest over all of
-them, the same that log copy prints. Exit code 1 if anything is found. Second copies of an event with equal content,
-which count once, and what was set aside with "projections set-aside" are counted apart and do not fail. Nothing is
-written.`,
+Checked: the revisions of each stream go up from 0 without a gap, positions rise, every event of ours can be read.
+Printed: the log's identity, the number of events and a SHA-256 digest over all of them, the same that log copy prints.
+Exit code 1 if anything is found. What was set aside with "projections set-aside" is counted apart and does not fail.
+Nothing is written.`,
     )
     .action(verify(io));
 

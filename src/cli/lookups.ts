@@ -5,11 +5,17 @@ import type { App } from '../app/app';
 import { isoNow } from '../async/clock';
 import { isExpired } from '../domain/authority';
 import { fault } from '../fault';
-import { documentsOf } from '../read-models/scanning';
+import { rowsOf } from '../projecting/scanning';
+import type { ReadModelSet } from '../read-models/read-models';
 import type { OperatorSession } from './operator-session';
 
 interface WithApp {
-  readonly app: Pick<App, 'projecting'>;
+  readonly app: Pick<App, 'live'>;
+}
+
+/** The documents of a collection, of one tenant or all. */
+async function* documentsOf<T>(set: ReadModelSet, collection: string, tenantId?: string): AsyncGenerator<T> {
+  for await (const { text } of rowsOf(set, collection, tenantId)) yield JSON.parse(text) as T;
 }
 
 const collected = async <T>(documents: AsyncIterable<T>): Promise<readonly T[]> => {
@@ -18,18 +24,22 @@ const collected = async <T>(documents: AsyncIterable<T>): Promise<readonly T[]> 
   return all;
 };
 
-export const allTenants = ({ app }: WithApp): AsyncIterable<TenantDocument> =>
-  documentsOf<TenantDocument>(app.projecting.reader('tenants'), 'tenants');
+export async function* allTenants({ app }: WithApp): AsyncGenerator<TenantDocument> {
+  yield* documentsOf<TenantDocument>((await app.live.read()).set, 'tenants');
+}
 
 /** The tenant in the read models, deleted or not. */
 export const knownTenant = async ({ app }: WithApp, tenantId: string): Promise<TenantDocument> => {
-  const tenant = await findTenant(app.projecting.reader('tenants'), tenantId);
+  const tenant = await findTenant((await app.live.read()).set, tenantId);
   if (tenant === undefined) throw fault('tenant_not_found', `There is no tenant ${tenantId}.`);
   return tenant;
 };
 
-export const applicationsOf = ({ app }: WithApp, tenantId: string): Promise<readonly ApplicationDocument[]> =>
-  collected(documentsOf(app.projecting.reader('applications'), 'applications', tenantId));
+export const applicationsOf = async (
+  { app }: WithApp,
+  tenantId: string,
+): Promise<readonly ApplicationDocument[]> =>
+  collected(documentsOf((await app.live.read()).set, 'applications', tenantId));
 
 /** The Application in the read models, deleted or not. */
 export const knownApplication = async (
@@ -38,8 +48,8 @@ export const knownApplication = async (
   id: string,
 ): Promise<ApplicationDocument> => {
   await knownTenant(session, tenantId);
-  const reader = session.app.projecting.reader('applications');
-  const application = await findApplication(reader, tenantId, id);
+  const { set } = await session.app.live.read();
+  const application = await findApplication(set, tenantId, id);
   if (application === undefined)
     throw fault('application_not_found', `Tenant ${tenantId} has no Application ${id}.`);
   return application;
@@ -81,11 +91,11 @@ export const keyViewsOf = async (session: OperatorSession, tenantId: string): Pr
   const deleted = new Set(
     applications.filter(({ deleted_at }) => deleted_at !== undefined).map(({ id }) => id),
   );
-  const { reader } = session.app.projecting;
+  const { set } = await session.app.live.read();
   const lastUses = new Map<string, string>();
-  for await (const { key_id, last_used_at } of documentsOf<LastUse>(reader('logs'), 'key_uses', tenantId))
+  for await (const { key_id, last_used_at } of documentsOf<LastUse>(set, 'key_uses', tenantId))
     lastUses.set(key_id, last_used_at);
-  const keys = await collected<KeyDocument>(documentsOf(reader('applications'), 'keys', tenantId));
+  const keys = await collected<KeyDocument>(documentsOf(set, 'keys', tenantId));
   return keys.map((key) => {
     const isApplicationDeleted = deleted.has(key.application_id);
     return viewOf(key, { isTenantDeleted, isApplicationDeleted }, lastUses.get(key.id));

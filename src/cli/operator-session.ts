@@ -1,13 +1,12 @@
 import { Command } from 'commander';
 import { randomUUID } from 'node:crypto';
-import { openApp, type App } from '../app/app';
+import { openApp, type App, type AppOptions } from '../app/app';
 import { operatorRequest } from '../app/operator';
 import { monotonicMs } from '../async/clock';
 import { readConfiguration, settings, type Configuration } from '../configuration';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
 import { messageOf } from '../fault';
-import { isDamage } from '../read-models/damage';
 import { jsonOption } from './arguments';
 import { ignoreCtrlZ, notice } from './output';
 import { withProgress } from './progress';
@@ -16,7 +15,7 @@ import type { Io } from './io';
 const WRITE_MS = 5_000;
 const CATCH_UP_MS = 2_000;
 
-export const BEHIND = 'The read models do not show it yet; the process that projects them is behind.';
+export const BEHIND = 'The read models do not show it yet; the service shows it when it has caught up.';
 
 /** Prints a report of the app: a warning, or without an error a recovery. */
 export const warn =
@@ -25,11 +24,15 @@ export const warn =
     notice(io, error === undefined || messageOf(error) === what ? what : `${what} ${messageOf(error)}`);
 
 /** Waits until the read models have applied this position, or for a while. */
-const catchUp = async (io: Io, { projecting }: App, position: Position): Promise<void> => {
-  const reached = await withProgress(io, 'Projecting:', (line) =>
-    projecting.catchUp(position, CATCH_UP_MS, (done) => line.show(`${done} of ${position}`)),
+const isShown = (io: Io, app: App, position: Position): Promise<boolean> =>
+  withProgress(io, 'Projecting:', (line) =>
+    app.catchUp(position, CATCH_UP_MS, (done) => line.show(`${done} of ${position}`)),
   );
-  if (!reached) notice(io, BEHIND);
+
+const howFar = async ({ replay: { readModels } }: App, head: Position): Promise<string> => {
+  const live = await readModels.live();
+  if (live === undefined) return 'This version of the program has no read models yet.';
+  return `The read models are behind: they show position ${live.control.to?.position ?? 0} of ${head}.`;
 };
 
 /** Asks operators for an id of their own, where somebody reads it. */
@@ -52,37 +55,36 @@ const sessionOf = (io: Io, app: App, configuration: Configuration) => ({
     const { tenant, position } = await app.ledger.execute({ ...request, decide });
     if (actor === undefined) askForOperator(io, configuration);
     // The write has succeeded, so a new key must be printed even if the read models fail.
-    await catchUp(io, app, position).catch((error: unknown) =>
-      warn(io)('The change is made, but the read models do not show it yet.', error),
+    await isShown(io, app, position).then(
+      (shown) => (shown ? undefined : notice(io, BEHIND)),
+      (error: unknown) => warn(io)('The change is made, but the read models do not show it yet.', error),
     );
     return tenant;
   },
   /** The current state of the tenant, read from its stream. */
   stateOf: (tenantId: string): Promise<Tenant> => app.ledger.stateOf(tenantId, monotonicMs() + WRITE_MS),
-  /** Waits until the read models have caught up with the log, or for a while. Tells which of them cannot. */
+  /** Waits until the read models have caught up with the log, or for a while; then says how far they are. */
   upToDate: async (): Promise<void> => {
-    const head = await app.log.head();
-    await catchUp(io, app, head?.position ?? '').catch((error: unknown) => {
-      if (!isDamage(error)) throw error;
-      // A command fails only if it needs this one.
-      notice(io, messageOf(error));
-    });
+    const head = (await app.log.head())?.position ?? '';
+    if (!(await isShown(io, app, head))) notice(io, await howFar(app, head));
   },
 });
 
 export type OperatorSession = ReturnType<typeof sessionOf>;
 
+type SessionOptions = Pick<AppOptions, 'createsData' | 'anyReadModels'>;
+
 /**
  * Opens the app for one command and always closes it. Only commands that can start a new ledger create missing data.
  */
-export const inSession = async <T>(
+const inSession = async <T>(
   io: Io,
   work: (session: OperatorSession) => Promise<T>,
-  { createsData = false } = {},
+  { createsData = false, anyReadModels = false }: SessionOptions = {},
 ): Promise<T> => {
   const configuration = readConfiguration(io.env);
   ignoreCtrlZ(io);
-  const app = await openApp(configuration, warn(io), { createsData });
+  const app = await openApp(configuration, warn(io), { createsData, anyReadModels });
   try {
     return await work(sessionOf(io, app, configuration));
   } finally {
@@ -95,7 +97,7 @@ export const sessionCommand = <Arguments extends readonly unknown[]>(
   io: Io,
   name: string,
   run: (session: OperatorSession, ...args: Arguments) => Promise<void>,
-  options: { createsData?: boolean } = {},
+  options: SessionOptions = {},
 ): Command =>
   new Command(name)
     .addOption(jsonOption())

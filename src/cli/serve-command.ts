@@ -3,8 +3,8 @@ import type { Logger } from 'pino';
 import { orUndefined } from '../async/clock';
 import { headerNames, readConfiguration, settingNames, settings, type Configuration } from '../configuration';
 import type { Started } from '../app/server';
-import type { Fault } from '../fault';
-import { LOG_SET_BACK } from './failure';
+import { codeOf, type Fault } from '../fault';
+import { FAILED, LOG_SET_BACK } from './failure';
 import type { Io } from './io';
 
 /** The exit code after a second signal, which skips the graceful shutdown. */
@@ -47,11 +47,16 @@ const stopOnSignals = (io: Io, logger: Logger, stop: () => Promise<void>): void 
 /** How long the shutdown may take if the log was rolled back: what it waits for may never come. */
 const LOST_STOP_MS = 5_000;
 
-const endOnLostLog =
+/** After the death of a thread nothing can be finished: requests in progress end as if the process were killed. */
+const endBecause =
   (io: Io, logger: Logger, stop: (reason: Fault) => Promise<void>) =>
-  (reason: Fault): void => {
-    logger.fatal({ err: reason, exit_code: LOG_SET_BACK }, reason.message);
-    void orUndefined(stop(reason), LOST_STOP_MS).then(() => exit(io, logger, LOG_SET_BACK));
+  (reason: Error): void => {
+    const isLost = codeOf(reason) === 'log_set_back';
+    const code = isLost ? LOG_SET_BACK : FAILED;
+    const why = isLost ? reason.message : `A thread of the service died: ${reason.message}`;
+    logger.fatal({ err: reason, exit_code: code }, why);
+    const stopped = isLost ? orUndefined(stop(reason as Fault), LOST_STOP_MS) : Promise.resolve();
+    void stopped.then(() => exit(io, logger, code));
   };
 
 /** How to use the server. There is a key if this start created a tenant. */
@@ -79,7 +84,7 @@ const serve = (io: Io) => async (): Promise<void> => {
   const server = makeServer(
     configuration,
     logger,
-    endOnLostLog(io, logger, (reason) => server.stop(reason)),
+    endBecause(io, logger, (reason) => server.stop(reason)),
     io.times,
   );
   stopOnSignals(io, logger, () => server.stop());

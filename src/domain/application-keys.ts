@@ -1,7 +1,7 @@
 import { isExpired } from './authority';
 import type { TenantEvent } from './events';
 import { effectivePermissions, liveKeysOf, mustHoldAll } from './grants';
-import { findKey, keyBy, type Key } from './keys';
+import { findKey, keyBy, type Key, type UnrevokedKey } from './keys';
 import { mustBeName } from './names';
 import { invalidValue, refusal } from './refusal';
 import {
@@ -47,10 +47,23 @@ export const keyAdded = (
 const mustHoldPermissionsOf = (context: DecisionContext, application: Application): void =>
   mustHoldAll(context, effectivePermissions(application), 'A new key of this Application');
 
-const mustHaveRoom = (live: number): void => {
-  if (live < QUOTAS.liveKeys) return;
-  const limit = `An Application can have at most ${QUOTAS.liveKeys} keys, not counting revoked and expired ones.`;
-  throw refusal('quota_exceeded', `${limit} Revoke one first.`);
+const tooManyKeys = (whose: string, most: number) =>
+  refusal(
+    'quota_exceeded',
+    `${whose} can have at most ${most} keys, not counting revoked and expired ones. Revoke one first.`,
+  );
+
+/** Throws unless the tenant may have one more key, after so many have ended. */
+export const mustHaveRoomInAll = (tenant: ActiveTenant, at: string, ended = 0): void => {
+  if (tenant.keys.size - tenant.keys.revoked < QUOTAS.liveKeysInAll) return;
+  let live = -ended;
+  for (const application of tenant.applications.values()) live += liveKeysOf(tenant, application, at).length;
+  if (live >= QUOTAS.liveKeysInAll) throw tooManyKeys('A Tenant', QUOTAS.liveKeysInAll);
+};
+
+const mustHaveRoom = (tenant: ActiveTenant, at: string, live: number, ended = 0): void => {
+  if (live - ended >= QUOTAS.liveKeys) throw tooManyKeys('An Application', QUOTAS.liveKeys);
+  mustHaveRoomInAll(tenant, at, ended);
 };
 
 export const addKey =
@@ -59,12 +72,16 @@ export const addKey =
     const tenant = mustBeActive(now);
     const application = mustHave(tenant, applicationId);
     mustHoldPermissionsOf(context, application);
-    mustHaveRoom(liveKeysOf(tenant, application, context.at).length);
+    mustHaveRoom(tenant, context.at, liveKeysOf(tenant, application, context.at).length);
     return [keyAdded(tenant, applicationId, key, context)];
   };
 
 /** How an existing key ends: at once, or at a given time. */
-const ending = (applicationId: string, { id: keyId, expiresAt }: Key, endsAt: string | undefined) => {
+const ending = (
+  applicationId: string,
+  { id: keyId, expiresAt }: UnrevokedKey,
+  endsAt: string | undefined,
+) => {
   if (endsAt === undefined) return [{ type: 'KeyRevoked', data: { keyId, applicationId } }] as const;
   const endsEarlier = expiresAt !== undefined && Date.parse(expiresAt) <= Date.parse(endsAt);
   return endsEarlier
@@ -83,7 +100,7 @@ export const regenerateKey =
     const application = mustHave(tenant, applicationId);
     mustHoldPermissionsOf(context, application);
     const live = liveKeysOf(tenant, application, context.at);
-    mustHaveRoom(graceSeconds === 0 ? 0 : live.length);
+    mustHaveRoom(tenant, context.at, live.length, graceSeconds === 0 ? live.length : 0);
     const endsAt =
       graceSeconds === 0 ? undefined : new Date(Date.parse(context.at) + graceSeconds * 1_000).toISOString();
     return [

@@ -1,4 +1,4 @@
-import { keyAdded, type NewKey } from './application-keys';
+import { keyAdded, mustHaveRoomInAll, type NewKey } from './application-keys';
 import { holds } from './authority';
 import type { TenantEvent } from './events';
 import { mustHoldAll } from './grants';
@@ -65,7 +65,9 @@ export const createApplication =
       type: 'ApplicationCreated',
       data: { applicationId, name, applicationType, permissions: [...new Set(input.permissions)] },
     };
-    return key === undefined ? [created] : [created, keyAdded(tenant, applicationId, key, context)];
+    if (key === undefined) return [created];
+    mustHaveRoomInAll(tenant, context.at);
+    return [created, keyAdded(tenant, applicationId, key, context)];
   };
 
 /** Anything left out stays unchanged. */

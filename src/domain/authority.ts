@@ -1,5 +1,5 @@
 import type { Actor } from './events';
-import { keyBy, type KeyHolder, type KeyState } from './keys';
+import { keyBy, type Key, type KeyHolder, type UnrevokedKey } from './keys';
 import { isAssignable } from './permissions';
 import { refusal, type KnownKey, type RefusedAccess } from './refusal';
 import type { Tenant } from './tenant';
@@ -9,7 +9,7 @@ export type Caller =
   | { readonly kind: 'key'; readonly digest: string; readonly applicationId: string }
   | { readonly kind: 'operator'; readonly actor: Actor };
 
-/** The status of a key, according to one source: the tenant's stream for writes, a read model for reads. */
+/** The status of a key, according to its tenant's stream. */
 export type KeyStatus =
   | {
       readonly status: 'valid' | 'tenant_deleted';
@@ -29,39 +29,21 @@ export const isExpired = (expiresAt: string | undefined, at: string): boolean =>
   expiresAt !== undefined && Date.parse(expiresAt) <= Date.parse(at);
 
 /** Neither revoked nor expired. */
-export const isLive = ({ revoked, expiresAt }: KeyState, at: string): boolean =>
-  !revoked && !isExpired(expiresAt, at);
-
-/** Everything that decides about a key, according to one source. */
-export interface KeyRecord {
-  readonly key: KeyState | undefined;
-  /** Undefined: deleted. */
-  readonly application: KeyHolder | undefined;
-  readonly isTenantDeleted: boolean;
-}
-
-/** The one rule for all sources. */
-export const statusOf = ({ key, application, isTenantDeleted }: KeyRecord, at: string): KeyStatus => {
-  if (key === undefined) return { status: 'unknown' };
-  const known = isTenantDeleted ? {} : { key: { keyId: key.id, applicationId: key.applicationId } };
-  if (key.revoked) return { status: 'revoked', ...known };
-  if (isExpired(key.expiresAt, at)) return { status: 'expired', ...known };
-  if (application === undefined) return { status: 'application_deleted', ...known };
-  const expiry = key.expiresAt === undefined ? {} : { expiresAt: key.expiresAt };
-  return { status: isTenantDeleted ? 'tenant_deleted' : 'valid', keyId: key.id, application, ...expiry };
-};
+export const isLive = (key: Key, at: string): key is UnrevokedKey =>
+  !key.revoked && !isExpired(key.expiresAt, at);
 
 export const keyStatusIn = (now: Tenant, digest: string, at: string): KeyStatus => {
-  if (now.status === 'absent') return { status: 'unknown' };
-  const key = keyBy(now.keys, digest);
-  const application = now.applications.get(key?.applicationId ?? '');
-  return statusOf({ key, application, isTenantDeleted: now.status === 'deleted' }, at);
+  const key = now.status === 'absent' ? undefined : keyBy(now.keys, digest);
+  if (now.status === 'absent' || key === undefined) return { status: 'unknown' };
+  const { id: keyId, applicationId } = key;
+  const known = now.status === 'deleted' ? {} : { key: { keyId, applicationId } };
+  if (key.revoked) return { status: 'revoked', ...known };
+  if (isExpired(key.expiresAt, at)) return { status: 'expired', ...known };
+  const application = now.applications.get(applicationId);
+  if (application === undefined) return { status: 'application_deleted', ...known };
+  const expiry = key.expiresAt === undefined ? {} : { expiresAt: key.expiresAt };
+  return { status: now.status === 'deleted' ? 'tenant_deleted' : 'valid', keyId, application, ...expiry };
 };
-
-const FINAL: ReadonlySet<KeyStatus['status']> = new Set(['revoked', 'application_deleted', 'tenant_deleted']);
-
-/** No later event can change a final status, so it holds even if the source is stale. */
-export const isFinal = ({ status }: KeyStatus): boolean => FINAL.has(status);
 
 /** The caller gets the same answer for every reason; only the operator's log shows the reason. */
 export const keyRefused = (reason: string, access?: RefusedAccess) =>

@@ -12,11 +12,11 @@ export interface FieldChange {
 const change = (field: string, from: unknown = null, to: unknown = null): readonly FieldChange[] =>
   JSON.stringify(from) === JSON.stringify(to) ? [] : [{ field, from, to }];
 
-const expiryOf = ({ applications, keys }: ActiveTenant, applicationId: string, keyId: string) =>
-  applications
-    .get(applicationId)
-    ?.digests.map((digest) => keyBy(keys, digest))
-    .find((key) => key?.id === keyId)?.expiresAt;
+const expiryOf = ({ applications, keys }: ActiveTenant, applicationId: string, keyId: string) => {
+  const digests = applications.get(applicationId)?.digests ?? [];
+  const key = digests.map((digest) => keyBy(keys, digest)).find((own) => own?.id === keyId);
+  return key === undefined || key.revoked ? undefined : key.expiresAt;
+};
 
 const changesOfActive = (now: ActiveTenant, event: TenantEvent): readonly FieldChange[] => {
   switch (event.type) {

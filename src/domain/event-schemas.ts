@@ -95,7 +95,6 @@ export const eventSchemas: Readonly<Record<EventType, Schema>> = {
 const parkedEvent = data({
   eventId: uuid,
   eventTenantId: uuid,
-  projections: { type: 'array', items: { type: 'string' }, minItems: 1 },
   reason: { type: 'string' },
 });
 

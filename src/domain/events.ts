@@ -72,8 +72,6 @@ export interface OperatorEvent {
   readonly data: {
     readonly eventId: string;
     readonly eventTenantId: string;
-    /** The projections in which the event parked the tenant. It is set aside in these only. */
-    readonly projections: readonly string[];
     readonly reason: string;
   };
 }

@@ -1,5 +1,5 @@
 import { holds, isLive } from './authority';
-import { keyBy, type KeyHolder, type Key } from './keys';
+import { keyBy, type KeyHolder, type UnrevokedKey } from './keys';
 import { permissionsOf } from './permissions';
 import { refusal } from './refusal';
 import type { ActiveTenant, Application, DecisionContext } from './tenant';
@@ -42,4 +42,5 @@ export const liveKeysOf = (
   { keys }: Pick<ActiveTenant, 'keys'>,
   { digests }: Pick<Application, 'digests'>,
   at: string,
-): readonly Key[] => digests.flatMap((digest) => keyBy(keys, digest) ?? []).filter((key) => isLive(key, at));
+): readonly UnrevokedKey[] =>
+  digests.flatMap((digest) => keyBy(keys, digest) ?? []).filter((key) => isLive(key, at));

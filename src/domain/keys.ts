@@ -5,18 +5,24 @@ export interface Stamp {
   readonly by?: string;
 }
 
-/** What checking a key depends on. */
-export interface KeyState {
+/** What stays of a revoked key: enough to refuse it, to say whose it was, and to use no id twice. */
+export interface RevokedKey {
   readonly id: string;
   readonly applicationId: string;
-  readonly expiresAt?: string;
-  readonly revoked: boolean;
+  readonly revoked: true;
 }
 
-export interface Key extends KeyState {
+/** It may have expired, or have lost its Application. */
+export interface UnrevokedKey {
+  readonly id: string;
+  readonly applicationId: string;
+  readonly revoked: false;
+  readonly expiresAt?: string;
   readonly name?: string;
   readonly created: Stamp;
 }
+
+export type Key = UnrevokedKey | RevokedKey;
 
 /** The Application that holds a key. */
 export interface KeyHolder {
@@ -31,6 +37,8 @@ export interface KeyHolder {
  */
 export interface Keys {
   readonly size: number;
+  /** How many of them are revoked. */
+  readonly revoked: number;
   readonly buckets: readonly (ReadonlyMap<string, Key> | undefined)[];
 }
 
@@ -39,7 +47,7 @@ const BUCKET_CHARACTERS = 2;
 
 const bucketOf = (digest: string): number => Number.parseInt(digest.slice(0, BUCKET_CHARACTERS), 16);
 
-export const noKeys: Keys = { size: 0, buckets: [] };
+export const noKeys: Keys = { size: 0, revoked: 0, buckets: [] };
 
 export const keyBy = ({ buckets }: Keys, digest: string): Key | undefined =>
   buckets[bucketOf(digest)]?.get(digest);
@@ -66,7 +74,7 @@ export interface ChangingKeys {
 }
 
 export const changingKeys = (start: Keys): ChangingKeys => {
-  let { size } = start;
+  let { size, revoked } = start;
   let buckets: (ReadonlyMap<string, Key> | undefined)[] | undefined;
   const own = new Map<number, Map<string, Key>>();
   let base = start;
@@ -86,12 +94,14 @@ export const changingKeys = (start: Keys): ChangingKeys => {
     get: (digest) => (buckets ?? base.buckets)[bucketOf(digest)]?.get(digest),
     set: (digest, key) => {
       const bucket = ownBucket(bucketOf(digest));
-      if (!bucket.has(digest)) size += 1;
+      const before = bucket.get(digest);
+      if (before === undefined) size += 1;
+      if (key.revoked && before?.revoked !== true) revoked += 1;
       bucket.set(digest, key);
     },
     keys: () => {
       if (buckets === undefined) return base;
-      base = { size, buckets };
+      base = { size, revoked, buckets };
       buckets = undefined;
       own.clear();
       return base;

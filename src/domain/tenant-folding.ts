@@ -1,5 +1,13 @@
 import type { Circumstances, TenantEvent } from './events';
-import { allKeys, changingKeys, noKeys, type ChangingKeys, type Key, type Stamp } from './keys';
+import {
+  allKeys,
+  changingKeys,
+  noKeys,
+  type ChangingKeys,
+  type Key,
+  type Stamp,
+  type UnrevokedKey,
+} from './keys';
 import type { ActiveTenant, Application, DeletedTenant, Tenant } from './tenant';
 
 export const stampOf = ({ at, actor }: Pick<Circumstances, 'at' | 'actor'>): Stamp =>
@@ -82,17 +90,18 @@ const mutableDigests = ({ applications, ownDigests }: Maps, id: string): string[
   return digests;
 };
 
+/** Nothing changes a key that is revoked. */
 const changeKey = (
   maps: Maps,
   { keyId, applicationId }: { readonly keyId: string; readonly applicationId: string },
-  change: (key: Key) => Key,
+  change: (key: UnrevokedKey) => Key,
 ): void => {
   const digest = maps.digestOf(keyId, applicationId) ?? '';
   const key = maps.keys.get(digest);
-  if (key === undefined) return;
+  if (key === undefined || key.revoked) return;
   const changed = change(key);
   maps.keys.set(digest, changed);
-  if (!changed.revoked || key.revoked) return;
+  if (!changed.revoked) return;
   const digests = mutableDigests(maps, key.applicationId);
   const at = digests.indexOf(digest);
   if (at >= 0) digests.splice(at, 1);
@@ -143,9 +152,10 @@ const applied = (now: ActiveTenant, maps: Maps, event: FoldableEvent): ActiveTen
       return now;
     }
     case 'KeyAdded': {
-      const { keyId: id, applicationId, digest, expiresAt, name } = event.data;
-      const exists = maps.applications.read().has(applicationId);
-      mustBe(exists, 'A key is added to an Application that does not exist.');
+      const { keyId: id, digest, expiresAt, name } = event.data;
+      // Not the text in the event, of which there would be one per key.
+      const applicationId = maps.applications.read().get(event.data.applicationId)?.id ?? '';
+      mustBe(applicationId !== '', 'A key is added to an Application that does not exist.');
       const optional = {
         ...(expiresAt === undefined ? {} : { expiresAt }),
         ...(name === undefined ? {} : { name }),
@@ -158,7 +168,7 @@ const applied = (now: ActiveTenant, maps: Maps, event: FoldableEvent): ActiveTen
       changeKey(maps, event.data, (key) => ({ ...key, expiresAt: event.data.expiresAt }));
       return now;
     case 'KeyRevoked':
-      changeKey(maps, event.data, (key) => ({ ...key, revoked: true }));
+      changeKey(maps, event.data, ({ id, applicationId }) => ({ id, applicationId, revoked: true }));
       return now;
   }
 };

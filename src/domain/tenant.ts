@@ -44,6 +44,8 @@ export const QUOTAS = {
   applications: 1_000,
   /** Per Application, neither revoked nor expired. */
   liveKeys: 100,
+  /** Of all its Applications. */
+  liveKeysInAll: 5_000,
 };
 
 /** What a decision may depend on besides the state of the tenant. */

@@ -39,18 +39,24 @@ export interface EventLog {
 
   /**
    * The events of all streams of one tenant after a position, in log order. The cost does not depend on other tenants.
-   * With `follow` it waits for new events.
    */
-  readTenant(tenantId: string, from?: ReadFrom): AsyncIterable<Batch>;
+  readTenant(tenantId: string, from?: Omit<ReadFrom, 'follow'>): AsyncIterable<Batch>;
 
   /**
    * The whole log after a position, in order, in bounded batches. With `follow` it waits for new events and reconnects
-   * on its own, without gaps or repeats; it ends only when `signal` is aborted or the log is closed.
+   * on its own, without gaps or repeats; it ends only when `signal` is aborted or the log is closed, and fails only with
+   * `log_set_back`: after it reconnected, the last event that it delivered was no longer in the log.
    */
   readAll(from?: ReadFrom): AsyncIterable<Batch>;
 
   /** The position and id of the last event, or undefined while the log is empty. */
   head(): Promise<Head | undefined>;
+
+  /**
+   * A number that is another one once anything was appended, by whichever process. It is read at once and costs next to
+   * nothing. Undefined, or no such member: the log cannot tell.
+   */
+  changeToken?(): number | undefined;
 
   /** The number of events after one position, up to and including another; estimated where counting means reading. */
   distance(after: Position | undefined, upTo: Position): Promise<number>;

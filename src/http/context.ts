@@ -28,6 +28,10 @@ export interface ApiState {
   route?: string;
   /** Its operation id. */
   operation?: string;
+  /** When the read models were looked at, on the monotonic clock. */
+  lookedMs?: number;
+  /** The tenant is parked, so the response only includes what was recorded before. */
+  isIncomplete?: true;
   /** A write that is not visible in the read models yet. */
   isReadPending?: true;
   /** The code of the problem in the response. */

@@ -1,12 +1,11 @@
 import type { Logger } from 'pino';
-import type { Reader } from '../../projections/projector';
 import type { KeyUseRecord } from '../access/key-use-record';
 import type { openStreams } from '../audit/open-streams';
 import type { Reading } from '../audit/reading';
 import type { HeaderNames } from '../configuration';
-import type { Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import type { Ledger } from '../ledger/ledger';
+import type { KnownLiveSet } from '../projecting/live-set';
 import type { RateLimits } from '../limits/rate-limits';
 import type { ApiContext, Step } from './context';
 
@@ -14,7 +13,6 @@ import type { ApiContext, Step } from './context';
 export interface ApiDependencies {
   readonly settings: ApiSettings;
   readonly stores: Stores;
-  readonly readModels: ReadModels;
   readonly monitoring: Monitoring;
   /** The web console. Undefined: it is switched off. */
   readonly portal?: Step | undefined;
@@ -37,8 +35,7 @@ export interface ApiSettings {
 /** What is read and written. Handlers get these. */
 export interface Stores {
   readonly ledger: Ledger;
-  /** Its answers are no older than the request. Throws while the service is starting. */
-  readonly reader: (projection: string) => Reader;
+  readonly readModels: Pick<KnownLiveSet, 'read' | 'reached' | 'mayPark'>;
   readonly events: EventSource;
   readonly keyUses: KeyUseRecord;
   readonly limits: RateLimits;
@@ -51,18 +48,6 @@ export interface EventSource {
   readonly open: ReturnType<typeof openStreams>;
   /** Aborted when the process is stopping. */
   readonly stopping: AbortSignal;
-}
-
-/** How far the read models are. */
-export interface ReadModels {
-  /** False until they have reached the head that this process found when it started. */
-  readonly isReady: () => boolean;
-  /** Waits for that until the deadline, if this process has just started. */
-  readonly whenReady: (deadline: number) => Promise<void>;
-  /** Await this before the first use of `reader`. False: it may be stale. */
-  readonly upToDate: () => Promise<boolean>;
-  readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
-  readonly isParked: (tenantId: string, reached: Position) => Promise<boolean>;
 }
 
 export interface RequestMetrics {

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import type { Reader } from '../../projections/projector';
 import { isoNow, monotonicMs } from '../async/clock';
 import type { KeyUseRecord } from '../access/key-use-record';
 import { holds, keyRefused, mustHold } from '../domain/authority';
@@ -10,10 +11,10 @@ import type { Position } from '../event-log/event-log';
 import { codeOf, fault } from '../fault';
 import { digestOf, tenantOfKey } from '../ledger/api-key';
 import type { Identity } from '../ledger/identify';
-import { ANSWER_MS, isRefused } from '../ledger/ledger';
+import { ANSWER_MS } from '../ledger/ledger';
 import type { PresentedKey } from '../ledger/request';
 import { findParked } from '../projecting/parked-tenants';
-import { httpProblems, isHttpProblemCode } from '../problems';
+import { READ_WITHIN_MS, type ReadModelSet } from '../read-models/read-models';
 import { authenticated, headerOf, type ApiContext, type Step } from './context';
 import type { ApiDependencies, Stores } from './dependencies';
 import { etagOf, ifMatch, isUnchanged } from './request/conditions';
@@ -45,7 +46,7 @@ const presentedKeyOf = (ctx: ApiContext, { settings: { headers } }: ApiDependenc
 };
 
 /** A key that is accepted for a read was valid at most this long ago. */
-export const MAX_READ_AGE_MS = 400;
+export const MAX_READ_AGE_MS = 500;
 
 const identify = async (ctx: ApiContext, dependencies: ApiDependencies): Promise<void> => {
   const presented = presentedKeyOf(ctx, dependencies);
@@ -53,26 +54,6 @@ const identify = async (ctx: ApiContext, dependencies: ApiDependencies): Promise
   // A key may start a write however long ago it was valid: `execute` checks it at the revision of the append.
   const maxAgeMs = isRead(ctx) ? MAX_READ_AGE_MS : Infinity;
   ctx.state.identity = await dependencies.stores.ledger.identify(presented, maxAgeMs);
-};
-
-/** Whether a write was refused before `execute`, which decides at the head of the stream anyway. */
-const isRefusedEarly = (error: unknown): boolean => {
-  const code = codeOf(error) ?? '';
-  return !isRefused(error) && isHttpProblemCode(code) && httpProblems[code].status < 500;
-};
-
-/**
- * The error to respond with. If a write is refused before any decision, its key is checked again at the head of the
- * stream: if another process has revoked it in the meantime, the response is 401 instead of the original error.
- */
-const finalError = async (ctx: ApiContext, error: unknown, { stores }: ApiDependencies): Promise<unknown> => {
-  if (isRead(ctx) || !isRefusedEarly(error)) return error;
-  // Not from `presented`: both were reset once the body had arrived.
-  const { at, deadline } = ctx.state;
-  return stores.ledger.identify({ ...authenticated(ctx.state).presented, at, deadline }, 0).then(
-    () => error,
-    (refused: unknown) => refused,
-  );
 };
 
 const knownKeyOf = ({ keyId, application }: Identity): KnownKey => ({ keyId, applicationId: application.id });
@@ -95,9 +76,7 @@ export const authenticate =
     const { keyUses } = dependencies.stores;
     try {
       await identify(ctx, dependencies);
-      await next().catch(async (error: unknown) => {
-        throw await finalError(ctx, error, dependencies);
-      });
+      await next();
       countRequest(ctx, keyUses);
     } catch (error) {
       countRequest(ctx, keyUses, error);
@@ -136,7 +115,17 @@ const goneOf = ({ res }: ApiContext): AbortSignal => {
 
 const noParameters = queryCheck({});
 
-const requestOf = (ctx: ApiContext, route: Route, dependencies: ApiDependencies): RouteRequest<unknown> => {
+const undeclared = async (): Promise<never> => {
+  throw new Error('A route that reads the read models must declare it.');
+};
+const NO_READER: Reader = { get: undeclared, find: undeclared, countsBefore: undeclared };
+
+const requestOf = (
+  ctx: ApiContext,
+  route: Route,
+  reader: Reader,
+  dependencies: ApiDependencies,
+): RouteRequest<unknown> => {
   const { headers, recordsClients } = dependencies.settings;
   const { at, deadline, traceId } = ctx.state;
   const { presented, identity } = authenticated(ctx.state);
@@ -157,6 +146,7 @@ const requestOf = (ctx: ApiContext, route: Route, dependencies: ApiDependencies)
     params: ctx['params'] as RouteRequest<unknown>['params'],
     query: (route.query ?? noParameters)(ctx.querystring),
     body: route.body === undefined ? undefined : route.body(ctx.request.body),
+    reader,
     header: (name) => headerOf(ctx, name),
     accepts: (...types) => {
       ctx.vary('Accept');
@@ -174,41 +164,50 @@ const requestOf = (ctx: ApiContext, route: Route, dependencies: ApiDependencies)
 };
 
 /**
- * A read model must have caught up since the start, and not be stale. The tenant may be parked in it at a bad event: then
- * the response only includes what was recorded before, and a header says so.
+ * Looks at the read models once; all queries of the request read the set that is found. The tenant may be parked in it at
+ * a bad event: then the response only includes what was recorded before, and a header says so.
  */
-const requireReadModel = async (
+const lookAtReadModels = async (
   ctx: ApiContext,
-  projection: string,
-  { stores, readModels, settings }: ApiDependencies,
-): Promise<void> => {
-  if (!readModels.isReady()) await readModels.whenReady(ctx.state.deadline);
-  if (!(await readModels.upToDate()))
-    throw fault(
-      'read_models_unavailable',
-      'It could not be determined in time whether the read models had been switched.',
-    );
-  const { tenantId } = authenticated(ctx.state).identity;
-  const parked = await findParked(stores.reader(projection), tenantId);
-  if (parked !== undefined) ctx.set(settings.headers.completeUntil, parked.recorded_at);
+  { stores, settings }: ApiDependencies,
+): Promise<ReadModelSet> => {
+  const { set, control } = await stores.readModels.read();
+  ctx.state.lookedMs = monotonicMs();
+  if (control.parked === 0) return set;
+  const parked = await findParked(set, authenticated(ctx.state).identity.tenantId);
+  if (parked === undefined) return set;
+  ctx.state.isIncomplete = true;
+  ctx.set(settings.headers.completeUntil, parked.recorded_at);
+  return set;
+};
+
+/** A set may be removed a minute after it was left. */
+const mustStillBeThere = ({ state }: ApiContext): void => {
+  if (state.lookedMs === undefined || monotonicMs() - state.lookedMs <= READ_WITHIN_MS) return;
+  throw fault(
+    'read_models_unavailable',
+    'The request took too long, and what it has read may be incomplete.',
+  );
 };
 
 /**
- * Waits until a write is visible in the read models. If it is not by the deadline, it is durable nonetheless, and a
- * header says so. During startup no reads are served, so there is nothing to wait for.
+ * Waits until a write is shown by the read models. If it is not by the deadline, it is durable nonetheless, and a header
+ * says so.
  */
-const awaitVisible = async (
+const awaitShown = async (
   ctx: ApiContext,
   position: Position,
-  { readModels, settings }: ApiDependencies,
+  { stores: { readModels }, settings }: ApiDependencies,
 ): Promise<void> => {
   const { tenantId } = authenticated(ctx.state).identity;
   const remainingMs = Math.max(0, ctx.state.deadline - ANSWER_MS - monotonicMs());
-  const isVisible = await readModels
-    .reached(position, readModels.isReady() ? remainingMs : 0)
-    .then(async (reached) => reached && !(await readModels.isParked(tenantId, position)))
+  const isParked = async (): Promise<boolean> =>
+    readModels.mayPark() && (await findParked((await readModels.read()).set, tenantId)) !== undefined;
+  const isShown = await readModels
+    .reached(position, remainingMs)
+    .then(async (reached) => reached && !(await isParked()))
     .catch(() => false);
-  if (isVisible) return;
+  if (isShown) return;
   ctx.state.isReadPending = true;
   ctx.set(settings.headers.readPending, 'true');
 };
@@ -219,7 +218,8 @@ const send = (
   response: RouteResponse,
   { settings }: ApiDependencies,
 ): void => {
-  const { status, body, type, etag, isRepeat } = response;
+  const { status, body, type, isRepeat } = response;
+  const etag = ctx.state.isIncomplete === true ? undefined : response.etag;
   ctx.set('Cache-Control', 'private, no-cache');
   if (isRepeat === true) ctx.set(settings.headers.replayed, 'true');
   if (etag !== undefined) ctx.set('ETag', etagOf(etag));
@@ -246,9 +246,9 @@ export const handle = async (
   if (route.permission !== undefined)
     await requirePermission(route.permission, identity.application, presented, dependencies.stores);
   if (route.body !== undefined) await readBody(ctx, route.body.isOptional);
-  // Before the read: if the tenant is released in between, the response has more than the header says, not less.
-  if (route.projection !== undefined) await requireReadModel(ctx, route.projection, dependencies);
-  const response = await route.handle(requestOf(ctx, route, dependencies), dependencies.stores);
-  if (response.position !== undefined) await awaitVisible(ctx, response.position, dependencies);
+  const reader = route.isQuery === true ? await lookAtReadModels(ctx, dependencies) : NO_READER;
+  const response = await route.handle(requestOf(ctx, route, reader, dependencies), dependencies.stores);
+  if (response.position !== undefined) await awaitShown(ctx, response.position, dependencies);
+  mustStillBeThere(ctx);
   send(ctx, route, response, dependencies);
 };

@@ -49,7 +49,7 @@ interface Readiness {
 const late = (): Error =>
   new Error(`The event log or the read models have not answered within ${RESPOND_MS} ms.`);
 
-/** Ready: the log and the read models respond, no read model is damaged, and the read models have caught up once since startup. */
+/** Ready: the log and the read models respond, and the read models have caught up once since startup. */
 const readinessOf = ({ phase, waitingFor, status, limits }: OperationsDependencies) => {
   /** Concurrent probes share one query, so they do not pile up on an unresponsive store. */
   const statuses = singleFlight(status);
@@ -66,13 +66,9 @@ const readinessOf = ({ phase, waitingFor, status, limits }: OperationsDependenci
     if (waiting !== undefined) return { code: 503, body: { status: phase(), waiting_for: waiting } };
     try {
       const detail = await fetchStatus();
-      const damage = detail.projections.flatMap((projection) => projection.damage ?? []);
-      const state =
-        damage.length === 0 ? { status: phase() } : { status: 'unavailable', reason: damage.join(' ') };
-      return {
-        code: state.status === 'ready' ? 200 : 503,
-        body: { ...state, ...detail, limits: limits() },
-      };
+      const areGone = phase() === 'ready' && detail.read_models.set === null;
+      const now = areGone ? 'unavailable' : phase();
+      return { code: now === 'ready' ? 200 : 503, body: { status: now, ...detail, limits: limits() } };
     } catch (error) {
       const last = lastKnown === undefined ? {} : { last_known: lastKnown };
       const body = { status: 'unavailable', reason: messageOf(error), limits: limits(), ...last };

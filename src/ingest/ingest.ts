@@ -50,8 +50,8 @@ export interface Finished extends Ingested {
   readonly failure?: Error;
 }
 
-/** Limits how long an append holds the write lock of the log, since others write too. */
-const MAX_APPEND_EVENTS = 500;
+/** Limits how long others wait, for the lock of the log and until their own writes are shown. */
+const MAX_BATCH = 100;
 
 interface ValidFact {
   readonly line: number;
@@ -77,8 +77,7 @@ function* appendsOf(
     events.push(event);
     size += bytes;
     const next = facts[at + 1];
-    if (next !== undefined && events.length < MAX_APPEND_EVENTS && size + next.bytes <= MAX_APPEND_BYTES)
-      continue;
+    if (next !== undefined && size + next.bytes <= MAX_APPEND_BYTES) continue;
     yield { tenantId, events };
     events = [];
     size = 0;
@@ -190,10 +189,12 @@ const ingestAll = async (
 ): Promise<void> => {
   for await (const lines of linesOf(input)) {
     const at = isoNow();
-    const batch = lines.flatMap((line) => validate(run, line, at));
-    const end = await appendBatch(run, batch);
+    const facts = lines.flatMap((line) => validate(run, line, at));
+    for (let from = 0; from < facts.length; from += MAX_BATCH) {
+      const end = await appendBatch(run, facts.slice(from, from + MAX_BATCH));
+      if (end !== '') await appended(end);
+    }
     reportRefusals(run);
-    if (end !== '') await appended(end, batch.length);
     run.onProgress({ ...run.totals });
   }
 };

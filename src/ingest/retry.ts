@@ -1,6 +1,5 @@
 import { monotonicMs, pause } from '../async/clock';
 import { codeOf, moreOf } from '../fault';
-import { isDamage } from '../read-models/damage';
 
 /** Repeats an action that fails because a store is away, as during the election of a new leader. */
 export type Retry = <T>(action: () => Promise<T>) => Promise<T>;
@@ -19,7 +18,7 @@ const AWAY: ReadonlySet<string | undefined> = new Set([
 ]);
 
 const retryMs = (error: unknown, waitMs: number): number => {
-  if (moreOf(error)['isFinal'] === true || isDamage(error)) return 0;
+  if (moreOf(error)['isFinal'] === true) return 0;
   if (codeOf(error) === 'log_set_back') return Math.min(waitMs, SET_BACK_MS);
   return AWAY.has(codeOf(error)) ? waitMs : 0;
 };

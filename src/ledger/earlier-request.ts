@@ -1,7 +1,6 @@
 import type { Idempotency, Recorded, TenantEvent } from '../domain/events';
 import type { LedgerLog } from '../event-log/ledger-log';
-import { tenantEventOf } from './fold';
-import type { KnownTenant } from './folds';
+import { tenantEventOf, type KnownTenant } from './fold';
 import { requestKey } from './remembered-requests';
 
 /** A request that was answered before. */
@@ -15,19 +14,31 @@ export interface EarlierRequest {
   readonly events: readonly Recorded<TenantEvent>[];
 }
 
-interface RepeatableRequest {
+export interface RepeatableRequest {
   readonly tenantId: string;
   readonly applicationId: string;
   readonly request: Pick<Idempotency, 'scope' | 'key'> | undefined;
 }
 
-/** The events of one request are adjacent in the stream. */
-const eventsOf = async (
+/** The revision at which the events of the same request may begin, if it is remembered. It may be ahead of the fold. */
+export const rememberedRevision = (
+  { requests }: KnownTenant,
+  { applicationId, request }: RepeatableRequest,
+): number | undefined =>
+  request === undefined ? undefined : requests.find(requestKey(applicationId, request));
+
+/** The same request, if its events do begin at the remembered revision. They are adjacent in the stream. */
+export const earlierRequest = async (
   { log, streams }: LedgerLog,
   { tenantId, applicationId, request }: RepeatableRequest,
   revision: number,
-): Promise<readonly Recorded<TenantEvent>[]> => {
+): Promise<EarlierRequest | undefined> => {
   const events: Recorded<TenantEvent>[] = [];
+  const found = (): EarlierRequest | undefined => {
+    const [first] = events;
+    if (first?.idempotency === undefined) return undefined;
+    return { hash: first.idempotency.hash, keyId: first.keyId, revision, events };
+  };
   for await (const batch of log.readStream(streams.tenant(tenantId), revision - 1))
     for (const logged of batch) {
       const event = tenantEventOf(logged, revision + events.length - 1, tenantId, streams);
@@ -36,25 +47,8 @@ const eventsOf = async (
         actor?.id === applicationId &&
         idempotency?.key === request?.key &&
         idempotency?.scope === request?.scope;
-      if (!isCaused) return events;
+      if (!isCaused) return found();
       events.push(event);
     }
-  return events;
-};
-
-/** The same request, if it was answered before and is still remembered. It may be ahead of the fold. */
-export const earlierRequest = async (
-  ledgerLog: LedgerLog,
-  { requests }: KnownTenant,
-  repeatable: RepeatableRequest,
-): Promise<EarlierRequest | undefined> => {
-  const { applicationId, request } = repeatable;
-  if (request === undefined) return undefined;
-  for (const revision of requests.find(requestKey(applicationId, request))) {
-    const events = await eventsOf(ledgerLog, repeatable, revision);
-    const [first] = events;
-    if (first?.idempotency !== undefined)
-      return { hash: first.idempotency.hash, keyId: first.keyId, revision, events };
-  }
-  return undefined;
+  return found();
 };

@@ -6,19 +6,24 @@ import { decode } from '../event-log/codec';
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import { gapBefore } from '../event-log/gap';
 import type { Streams } from '../event-log/streams';
+import type { RememberedRequests } from './remembered-requests';
 
 /** A tenant's stream, folded up to a revision. */
 export interface Fold {
   /** -1 while there is no stream. */
   readonly revision: number;
-  readonly eventId: string;
   readonly tenant: Tenant;
 }
 
-/** Raise it whenever the same events would fold to a different state, so that older snapshots are ignored. */
-export const FOLD_VERSION = 1;
+/** What decisions about a tenant are based on. */
+export interface KnownTenant {
+  /** It is immutable. */
+  readonly fold: Fold;
+  /** They advance on their own, so they may be ahead of the fold. */
+  readonly requests: RememberedRequests;
+}
 
-export const emptyFold: Fold = { revision: -1, eventId: '', tenant: absent };
+export const emptyFold: Fold = { revision: -1, tenant: absent };
 
 /** A tenant whose stream cannot be read. Snake case: this is what `/readyz` and `status --json` show. */
 export interface UnreadableTenant {
@@ -64,7 +69,7 @@ export interface FoldingStream {
 
 export const foldingStream = (start: Fold, tenantId: string): FoldingStream => {
   const folding = foldingFrom(start.tenant);
-  let { revision, eventId } = start;
+  let { revision } = start;
   return {
     revision: () => revision,
     take: (event) => {
@@ -73,18 +78,25 @@ export const foldingStream = (start: Fold, tenantId: string): FoldingStream => {
       } catch (error) {
         throw unreadable(tenantId, event, messageOf(error));
       }
-      ({ revision, id: eventId } = event);
+      ({ revision } = event);
     },
-    fold: () => ({ revision, eventId, tenant: folding.tenant() }),
+    fold: () => ({ revision, tenant: folding.tenant() }),
   };
 };
 
 const BASE_BYTES = 2_000;
 const APPLICATION_BYTES = 2_000;
 const KEY_BYTES = 600;
+const REVOKED_KEY_BYTES = 300;
 
 /** Estimated memory use of a fold. */
-export const bytesOf = ({ tenant }: Fold): number =>
-  tenant.status === 'absent'
-    ? BASE_BYTES
-    : BASE_BYTES + tenant.applications.size * APPLICATION_BYTES + tenant.keys.size * KEY_BYTES;
+export const bytesOf = ({ tenant }: Fold): number => {
+  if (tenant.status === 'absent') return BASE_BYTES;
+  const { applications, keys } = tenant;
+  return (
+    BASE_BYTES +
+    applications.size * APPLICATION_BYTES +
+    (keys.size - keys.revoked) * KEY_BYTES +
+    keys.revoked * REVOKED_KEY_BYTES
+  );
+};

@@ -1,16 +1,9 @@
 import { threadMs } from '../async/clock';
-import {
-  isFinal,
-  keyStatusIn,
-  requireValid,
-  statusOf,
-  type KeyRecord,
-  type KeyStatus,
-} from '../domain/authority';
+import { keyStatusIn, requireValid } from '../domain/authority';
 import type { LedgerLog } from '../event-log/ledger-log';
-import type { Fold } from './fold';
-import { earlierRequest, type EarlierRequest } from './earlier-request';
-import type { Folds, KnownTenant } from './folds';
+import { earlierRequest, rememberedRevision, type EarlierRequest } from './earlier-request';
+import type { KnownTenant } from './fold';
+import type { Folds } from './folds';
 import type { KeyHolder } from '../domain/keys';
 import type { PresentedKey } from './request';
 
@@ -21,16 +14,6 @@ export interface Identity {
   readonly application: KeyHolder;
   /** When the key expires, if it does. */
   readonly expiresAt?: string;
-}
-
-/** What the read model says about keys. */
-export interface KeyRecords {
-  /**
-   * What it says about a key, if it is proven to show everything that was in the log at this time (on the clock of this
-   * thread) or later. Undefined: that cannot be proven, or the tenant is parked. While the log does not answer:
-   * `log_unavailable`, or for reads what is known, for a while.
-   */
-  find(key: PresentedKey, since: number): Promise<KeyRecord | undefined>;
 }
 
 type Holder = Omit<Identity, 'tenantId'>;
@@ -51,46 +34,29 @@ export const holderOf = (
 };
 
 /**
- * The holder of this key, or `key_refused`. A key that is accepted was valid at most this long ago; a refusal is as of
- * this call. While the log does not answer, both are as of its last answer for reads.
+ * The holder of this key, or `key_refused`. A key that is accepted was valid at most this long ago; for reads, while the
+ * log does not answer, when the tenant was last looked up. A refusal is as of this call.
  */
 export type Identify = (key: PresentedKey, maxAgeMs: number) => Promise<Identity>;
 
-export const identifying = (ledgerLog: LedgerLog, folds: Folds, records: KeyRecords): Identify => {
-  const statusIn = ({ tenant }: Fold, { digest, at }: PresentedKey): KeyStatus =>
-    keyStatusIn(tenant, digest, at);
-
-  /** With a proof, the read model decides; without one, the fold. */
-  const statusAt = async (key: PresentedKey, since: number): Promise<KeyStatus> => {
-    const { tenantId, at, deadline } = key;
-    const isFolded = folds.peek(tenantId, since) !== undefined;
-    const record = isFolded ? undefined : await records.find(key, since);
-    if (record !== undefined) return statusOf(record, at);
-    return statusIn((await folds.asOf(tenantId, since, deadline)).fold, key);
-  };
-
-  const statusWithin = async (key: PresentedKey, maxAgeMs: number): Promise<KeyStatus> => {
-    const cached = folds.peek(key.tenantId);
-    const known = cached === undefined ? undefined : statusIn(cached, key);
-    // No later event changes a final status.
-    if (known !== undefined && isFinal(known)) return known;
-    const found = await statusAt(key, threadMs() - maxAgeMs);
-    return found.status === 'valid' || maxAgeMs === 0 ? found : statusAt(key, threadMs());
-  };
-
-  const repeatedDeletion = async (key: PresentedKey, { application }: Extract<KeyStatus, Holder>) => {
-    const { tenantId, request } = key;
-    const tenant = await folds.asOf(tenantId, threadMs(), key.deadline);
-    const repeatable = { tenantId, applicationId: application.id, request };
-    return holderOf(tenant, key, await earlierRequest(ledgerLog, tenant, repeatable));
+export const identifying = (ledgerLog: LedgerLog, folds: Folds): Identify => {
+  const earlierOf = async (known: KnownTenant, { tenantId, digest, at, request }: PresentedKey) => {
+    const found = keyStatusIn(known.fold.tenant, digest, at);
+    if (found.status !== 'tenant_deleted') return undefined;
+    const repeatable = { tenantId, applicationId: found.application.id, request };
+    const revision = rememberedRevision(known, repeatable);
+    return revision === undefined ? undefined : earlierRequest(ledgerLog, repeatable, revision);
   };
 
   return async (key, maxAgeMs) => {
-    const found = await statusWithin(key, maxAgeMs);
-    const isRepeat = found.status === 'tenant_deleted' && key.request !== undefined;
-    return {
-      tenantId: key.tenantId,
-      ...(isRepeat ? await repeatedDeletion(key, found) : requireValid(found)),
-    };
+    const { tenantId, digest, at, deadline, isWrite = false } = key;
+    if (maxAgeMs > 0) {
+      const find = isWrite ? folds.asOf : folds.forReading;
+      const { fold } = await find(tenantId, threadMs() - maxAgeMs, deadline);
+      const found = keyStatusIn(fold.tenant, digest, at);
+      if (found.status === 'valid') return { tenantId, ...requireValid(found) };
+    }
+    const known = await folds.asOf(tenantId, threadMs(), deadline);
+    return { tenantId, ...holderOf(known, key, await earlierOf(known, key)) };
   };
 };

@@ -9,10 +9,10 @@ import { encode } from '../event-log/codec';
 import { logFault, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf, fault, type FaultCode } from '../fault';
-import { earlierRequest, type EarlierRequest } from './earlier-request';
-import type { Fold, UnreadableTenant } from './fold';
-import type { Folds, KnownTenant } from './folds';
-import { holderOf, identifying, type Identify, type KeyRecords } from './identify';
+import { earlierRequest, rememberedRevision, type EarlierRequest } from './earlier-request';
+import type { Fold, KnownTenant, UnreadableTenant } from './fold';
+import type { Folds } from './folds';
+import { holderOf, identifying, type Identify } from './identify';
 import { requestKey } from './remembered-requests';
 import type { Request } from './request';
 import { streamQueue } from './stream-queue';
@@ -68,55 +68,29 @@ const mustMeet = ({ resource, isMet }: Command, now: Tenant): void => {
   throw fault('precondition_failed', `The ${resource.of} has changed: If-Match does not match.`, { tag });
 };
 
+/** What a command comes to, at one state of the tenant. */
 type Plan =
-  | { readonly kind: 'repeat'; readonly events: EarlierRequest['events'] }
+  | { readonly kind: 'repeat'; readonly known: KnownTenant; readonly events: EarlierRequest['events'] }
   | {
       readonly kind: 'append';
+      /** The decision holds at this state, and nowhere else. */
+      readonly known: KnownTenant;
       readonly actor: Actor;
       readonly keyId?: string;
       readonly events: readonly TenantEvent[];
+      readonly encoded: readonly NewEvent[];
     };
-
-const planFor = async (
-  dependencies: LedgerDependencies,
-  known: KnownTenant,
-  command: Command,
-): Promise<Plan> => {
-  const { tenant } = known.fold;
-  const { tenantId, caller, permission, idempotency, at } = command;
-  const decide = (requester: Requester): readonly TenantEvent[] => {
-    mustMeet(command, tenant);
-    return command.decide(tenant, { requester, at });
-  };
-  if (caller.kind === 'operator')
-    return { kind: 'append', actor: caller.actor, events: decide({ kind: 'operator' }) };
-  const { applicationId } = caller;
-  const earlier = await earlierRequest(dependencies, known, {
-    tenantId,
-    applicationId,
-    request: idempotency,
-  });
-  const { keyId, application } = holderOf(known, { digest: caller.digest, at }, earlier);
-  if (permission !== undefined) mustHold(application, permission);
-  if (earlier === undefined) {
-    const actor = { type: 'application' as const, id: application.id };
-    return { kind: 'append', actor, keyId, events: decide({ kind: 'application', application }) };
-  }
-  if (earlier.hash === idempotency?.hash) return { kind: 'repeat', events: earlier.events };
-  if (tenant.status === 'deleted') throw keyRefused('tenant_deleted');
-  throw fault('idempotency_key_reused', 'This idempotency key was used with another body.');
-};
+type AppendPlan = Extract<Plan, { kind: 'append' }>;
 
 interface LedgerDependencies extends LedgerLog {
   readonly folds: Folds;
-  readonly keys: KeyRecords;
 }
 
 /** The events for the log, each with what it changes in the state that those before it leave. */
 const encodeEvents = (
   { fold }: KnownTenant,
   { tenantId, at, traceId, client, idempotency }: Command,
-  { events, actor, keyId }: Plan & { kind: 'append' },
+  { events, actor, keyId }: Pick<AppendPlan, 'events' | 'actor' | 'keyId'>,
 ): readonly NewEvent[] => {
   let { tenant, revision } = fold;
   return events.map((event) => {
@@ -127,18 +101,53 @@ const encodeEvents = (
   });
 };
 
+/** One step, without waiting for anything: the decision, what it changes and its revision come from the same state. */
+const planFor = (known: KnownTenant, command: Command, earlier: EarlierRequest | undefined): Plan => {
+  const { tenant } = known.fold;
+  const { caller, permission, idempotency, at } = command;
+  const planAppend = (requester: Requester, actor: Actor, keyId?: string): Plan => {
+    mustMeet(command, tenant);
+    const events = command.decide(tenant, { requester, at });
+    const by = { events, actor, ...(keyId === undefined ? {} : { keyId }) };
+    return { kind: 'append', known, ...by, encoded: encodeEvents(known, command, by) };
+  };
+  if (caller.kind === 'operator') return planAppend({ kind: 'operator' }, caller.actor);
+  const { keyId, application } = holderOf(known, { digest: caller.digest, at }, earlier);
+  if (permission !== undefined) mustHold(application, permission);
+  if (earlier === undefined)
+    return planAppend(
+      { kind: 'application', application },
+      { type: 'application', id: application.id },
+      keyId,
+    );
+  if (earlier.hash === idempotency?.hash) return { kind: 'repeat', known, events: earlier.events };
+  if (tenant.status === 'deleted') throw keyRefused('tenant_deleted');
+  throw fault('idempotency_key_reused', 'This idempotency key was used with another body.');
+};
+
+/** Plans on the state at this time or later. If the same request was made meanwhile, starts over. */
+const planAt = async (dependencies: LedgerDependencies, command: Command, since: number): Promise<Plan> => {
+  const { tenantId, caller, idempotency: request, deadline } = command;
+  for (;;) {
+    const known = await dependencies.folds.asOf(tenantId, since, deadline);
+    if (caller.kind === 'operator') return planFor(known, command, undefined);
+    const repeatable = { tenantId, applicationId: caller.applicationId, request };
+    const revision = rememberedRevision(known, repeatable);
+    if (revision === undefined) return planFor(known, command, undefined);
+    const earlier = await earlierRequest(dependencies, repeatable, revision);
+    if (rememberedRevision(known, repeatable) === revision) return planFor(known, command, earlier);
+  }
+};
+
 const append = async (
   { log, folds, streams }: LedgerDependencies,
   command: Command,
-  known: KnownTenant,
-  plan: Plan & { kind: 'append' },
+  { known, events, encoded, actor, keyId }: AppendPlan,
 ): Promise<Executed> => {
   const { tenantId, deadline, at, traceId, idempotency } = command;
-  const { events, actor, keyId } = plan;
   const { revision } = known.fold;
   const left = deadline - ANSWER_MS - monotonicMs();
   if (left <= 0) throw logFault('log_unavailable', 'No time was left to write.');
-  const encoded = encodeEvents(known, command, plan);
   const expected = revision < 0 ? 'no_stream' : revision;
   const began = threadMs();
   const appending = log.append(streams.tenant(tenantId), encoded, expected, left);
@@ -175,53 +184,35 @@ const REFUSED: ReadonlySet<string | undefined> = new Set<FaultCode>([
   'idempotency_key_reused',
 ]);
 
-/** Refused by a decision or the ledger. `execute` refuses only at the head of the stream. */
-export const isRefused = (error: unknown): boolean => isRefusal(error) || REFUSED.has(codeOf(error));
-
-/** Plans on the cached state. What was refused or repeated there is planned again on the state at `since` or later. */
-const makePlan = async (
-  dependencies: LedgerDependencies,
-  command: Command,
-  isFresh: boolean,
-  since: number,
-): Promise<{ readonly plan: Plan; readonly known: KnownTenant }> => {
-  const planAt = async (time: number) => {
-    const known = await dependencies.folds.asOf(command.tenantId, time, command.deadline);
-    return { known, plan: await planFor(dependencies, known, command) };
-  };
-  if (isFresh) return planAt(threadMs());
-  try {
-    const planned = await planAt(-Infinity);
-    if (planned.plan.kind === 'append') return planned;
-  } catch (error) {
-    if (!isRefused(error)) throw error;
-  }
-  return planAt(since);
-};
+/** Refused by a decision or the ledger. */
+const isRefused = (error: unknown): boolean => isRefusal(error) || REFUSED.has(codeOf(error));
 
 /**
- * Plans and appends, again from the head of the stream for as long as the stream changes in between. A refusal takes
- * account of everything written before the command arrived, at `since`, so those that wait share a read.
+ * Plans on the cached state and appends. What was refused or repeated there is planned again on the state when the command
+ * arrived, so that those that wait share a read; if the stream has changed meanwhile, on its newest state.
  */
 const decideAndAppend = async (
   dependencies: LedgerDependencies,
   command: Command,
-  since: number,
+  arrivedAt: number,
 ): Promise<Executed> => {
-  for (let isFresh = false; ; isFresh = true) {
-    const { plan, known } = await makePlan(dependencies, command, isFresh, since);
-    if (plan.kind === 'repeat') return repeat(known.fold, plan.events);
+  for (let since = -Infinity; ;) {
+    const isCached = since === -Infinity;
     try {
-      return await append(dependencies, command, known, plan);
+      const plan = await planAt(dependencies, command, since);
+      if (plan.kind === 'append') return await append(dependencies, command, plan);
+      if (!isCached) return repeat(plan.known.fold, plan.events);
+      since = arrivedAt;
     } catch (error) {
-      const mayBeStale = codeOf(error) === 'stream_changed' || (!isFresh && isRefused(error));
-      if (!mayBeStale) throw error;
+      if (codeOf(error) === 'stream_changed') since = threadMs();
+      else if (isCached && isRefused(error)) since = arrivedAt;
+      else throw error;
     }
   }
 };
 
 export const ledger = (dependencies: LedgerDependencies): Ledger => {
-  const { folds, streams, keys } = dependencies;
+  const { folds, streams } = dependencies;
   const inTurn = streamQueue();
   const inProgress = new Set<string>();
 
@@ -236,12 +227,12 @@ export const ledger = (dependencies: LedgerDependencies): Ledger => {
   };
 
   return {
-    identify: identifying(dependencies, folds, keys),
+    identify: identifying(dependencies, folds),
     execute: (command) => {
-      const since = threadMs();
+      const arrivedAt = threadMs();
       return exclusive(command, () =>
         inTurn(streams.tenant(command.tenantId), command.deadline - ANSWER_MS, () =>
-          decideAndAppend(dependencies, command, since),
+          decideAndAppend(dependencies, command, arrivedAt),
         ),
       );
     },

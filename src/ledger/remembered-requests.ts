@@ -19,80 +19,33 @@ export interface RememberedRequests {
   revision(): number;
   /** Takes the next event of the stream. Events already included are ignored. */
   take(event: Recorded<TenantEvent>): void;
-  /** The revisions at which the events of this request may begin, oldest first. */
-  find(key: string): readonly number[];
-  /** For a snapshot. */
-  packed(): PackedRequests;
+  /** The revision at which the events of this request may begin. */
+  find(key: string): number | undefined;
   /** Estimated memory use. */
   bytes(): number;
 }
 
-export interface PackedRequests {
-  /** The `requestKey` of the last event, or empty. The events of one request are adjacent in the stream. */
-  readonly lastKey: string;
-  /** Digests and revisions in base64, oldest first. */
-  readonly requests: string;
-}
-
 const DIGEST_BYTES = 6;
-const ENTRY_BYTES = DIGEST_BYTES + 4;
-const MIN_CAPACITY = 16;
+/** An entry of a map takes this much, with its two numbers. */
+const ENTRY_BYTES = 64;
 
 const digestOf = (key: string): number => Number.parseInt(hash('sha256', key).slice(0, 2 * DIGEST_BYTES), 16);
 
-/** Digests and revisions, oldest first. Once full, the oldest is replaced. */
-const requestRing = () => {
-  let digests = new Float64Array(MIN_CAPACITY);
-  let revisions = new Uint32Array(MIN_CAPACITY);
-  let count = 0;
-  /** The place of the oldest. */
-  let start = 0;
+export const rememberedRequests = (): RememberedRequests => {
+  const revisions = new Map<number, number>();
+  /** One iterator for all, since each new one would skip everything that was deleted before. */
+  const oldestFirst = revisions.keys();
+  let revision = -1;
+  /** The key of the last event, or empty. The events of one request are adjacent in the stream. */
+  let lastKey = '';
 
-  const grow = (): void => {
-    const capacity = Math.min(2 * count, MAX_REQUESTS);
-    const [oldDigests, oldRevisions] = [digests, revisions];
-    digests = new Float64Array(capacity);
-    digests.set(oldDigests);
-    revisions = new Uint32Array(capacity);
-    revisions.set(oldRevisions);
+  const remember = (digest: number, at: number): void => {
+    revisions.delete(digest);
+    revisions.set(digest, at);
+    if (revisions.size <= MAX_REQUESTS) return;
+    const { value: oldest } = oldestFirst.next();
+    if (oldest !== undefined) revisions.delete(oldest);
   };
-
-  return {
-    push: (digest: number, revision: number): void => {
-      if (count === digests.length && count < MAX_REQUESTS) grow();
-      const place = (start + count) % digests.length;
-      if (count === digests.length) start = (start + 1) % count;
-      else count += 1;
-      digests[place] = digest;
-      revisions[place] = revision;
-    },
-    revisionsOf: (digest: number): readonly number[] => {
-      const found: number[] = [];
-      for (let at = digests.indexOf(digest); at >= 0 && at < count; at = digests.indexOf(digest, at + 1))
-        found.push(revisions[at] as number);
-      return found.toSorted((a, b) => a - b);
-    },
-    packed: (): string => {
-      const bytes = Buffer.allocUnsafe(count * ENTRY_BYTES);
-      for (let i = 0; i < count; i += 1) {
-        const place = (start + i) % digests.length;
-        bytes.writeUIntBE(digests[place] as number, i * ENTRY_BYTES, DIGEST_BYTES);
-        bytes.writeUInt32BE(revisions[place] as number, i * ENTRY_BYTES + DIGEST_BYTES);
-      }
-      return bytes.toString('base64');
-    },
-    bytes: () => digests.byteLength + revisions.byteLength,
-  };
-};
-
-/** `from` is up to this revision. */
-export const rememberedRequests = (from?: PackedRequests, upTo = -1): RememberedRequests => {
-  const ring = requestRing();
-  const bytes = Buffer.from(from?.requests ?? '', 'base64');
-  for (let at = 0; at + ENTRY_BYTES <= bytes.length; at += ENTRY_BYTES)
-    ring.push(bytes.readUIntBE(at, DIGEST_BYTES), bytes.readUInt32BE(at + DIGEST_BYTES));
-  let revision = upTo;
-  let lastKey = from?.lastKey ?? '';
 
   return {
     revision: () => revision,
@@ -100,11 +53,10 @@ export const rememberedRequests = (from?: PackedRequests, upTo = -1): Remembered
       if (taken <= revision) return;
       revision = taken;
       const key = idempotency === undefined || actor === undefined ? '' : requestKey(actor.id, idempotency);
-      if (key !== '' && key !== lastKey) ring.push(digestOf(key), taken);
+      if (key !== '' && key !== lastKey) remember(digestOf(key), taken);
       lastKey = key;
     },
-    find: (key) => ring.revisionsOf(digestOf(key)),
-    packed: () => ({ lastKey, requests: ring.packed() }),
-    bytes: ring.bytes,
+    find: (key) => revisions.get(digestOf(key)),
+    bytes: () => revisions.size * ENTRY_BYTES,
   };
 };

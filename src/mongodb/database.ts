@@ -4,8 +4,8 @@ import { fault } from '../fault';
 /** Collections besides the read models. All may be lost, but without the secrets, the sessions of the portal end. */
 const SHARED = new Set(['rate_counters', 'secrets']);
 
-/** `<projection>_v<version>_<generation>…`, and the collections about all generations. */
-const READ_MODELS = /^(?:read_models\..*|[a-z_]+_v[0-9]+_[0-9a-z]+(?:[._/-].*)?)$/;
+/** `<collection>_<id of the set>`, and the collections about all sets. */
+const READ_MODELS = /^(?:read_model_(?:sets|roots|leases)|[a-z_]+_[0-9a-f]{16})$/;
 
 /** Throws if another program uses the database, before anything is written to it. */
 export const holdsReadModels = async (db: Db, place: string): Promise<boolean> => {

@@ -2,39 +2,51 @@ import { decode, type Decoded, type Owner } from '../event-log/codec';
 import type { LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 
-/** An event of the log, decoded at first use, once for all runs. */
+/** An event of a tenant, decoded. */
 export interface BatchEvent {
   readonly logged: LoggedEvent;
-  readonly owner: Owner;
-  readonly decoded: Decoded;
+  readonly owner: Exclude<Owner, undefined>;
+  readonly decoded: Exclude<Decoded, { readonly status: 'foreign' }>;
+  /** The position just before it, where its tenant resumes if it is parked here. */
+  readonly after: string | undefined;
 }
 
 export type Batch = readonly BatchEvent[];
 
-/** A class for speed: object literals would each carry a getter of their own. */
-class LazilyDecoded implements BatchEvent {
-  #decoded: Decoded | undefined;
+const isWellFormed = (value: unknown): boolean => {
+  if (typeof value === 'string') return value.isWellFormed();
+  if (typeof value !== 'object' || value === null) return true;
+  return Object.entries(value).every(([name, member]) => name.isWellFormed() && isWellFormed(member));
+};
 
-  constructor(
-    readonly logged: LoggedEvent,
-    readonly owner: Owner,
-    private readonly streams: Streams,
-  ) {}
+/** Text that not every store can hold makes an event bad in all of them. */
+const decodedOf = (logged: LoggedEvent, streams: Streams, owner: BatchEvent['owner']): Decoded => {
+  const decoded = decode(logged, streams, owner);
+  if (decoded.status !== 'good' || (isWellFormed(logged.data) && isWellFormed(logged.metadata)))
+    return decoded;
+  return { status: 'bad', ...owner, reason: 'A text is not well-formed: half of a character is missing.' };
+};
 
-  get decoded(): Decoded {
-    return (this.#decoded ??= decode(this.logged, this.streams, this.owner));
-  }
-}
-
-export const batchOf = (events: readonly LoggedEvent[], streams: Streams): Batch => {
+/** The events of tenants among those after a position. */
+export const batchOf = (
+  events: readonly LoggedEvent[],
+  streams: Streams,
+  after: string | undefined,
+): Batch => {
   /** Parses each stream name only once. */
   const owners = new Map<string, Owner>();
   const ownerOf = (stream: string): Owner => {
-    const known = owners.get(stream);
-    if (known !== undefined) return known;
-    const owner = streams.parse(stream);
-    owners.set(stream, owner);
-    return owner;
+    if (!owners.has(stream)) owners.set(stream, streams.parse(stream));
+    return owners.get(stream);
   };
-  return events.map((logged) => new LazilyDecoded(logged, ownerOf(logged.stream), streams));
+  const batch: BatchEvent[] = [];
+  let before = after;
+  for (const logged of events) {
+    const owner = ownerOf(logged.stream);
+    const decoded = owner === undefined ? undefined : decodedOf(logged, streams, owner);
+    if (owner !== undefined && decoded !== undefined && decoded.status !== 'foreign')
+      batch.push({ logged, owner, decoded, after: before });
+    before = logged.position;
+  }
+  return batch;
 };

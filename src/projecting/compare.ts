@@ -1,14 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Document, Projector } from '../../projections/projector';
-import { yieldToEventLoop, monotonicMs, pause } from '../async/clock';
+import type { Document } from '../../projections/projector';
+import { monotonicMs } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import { fault } from '../fault';
-import { differences } from '../read-models/differences';
-import type { DocumentKey, Generation, Snapshot, Suspect } from '../read-models/read-models';
+import {
+  PARKED,
+  type Control,
+  type DocumentKey,
+  type ReadModelSet,
+  type Scanned,
+} from '../read-models/read-models';
+import type { ComposedProjector } from './compose';
 import { parkedKey } from './parked-tenants';
-import { POLL_MS } from './progress';
+import { rowsOf } from './scanning';
 
-/** A document that differs between the live read model and a replay of the log. */
+/** A document that differs between the live set and a replay of the log. */
 export interface Difference extends DocumentKey {
   readonly kind: 'differs' | 'missing' | 'too_many';
   readonly live: Document | undefined;
@@ -22,93 +28,139 @@ export interface Comparison {
 }
 
 export interface CompareOptions {
-  /** Advances the replayed side to exactly this position. */
+  /** Advances the replayed set, which is not ahead of the live one, to exactly this position. */
   readonly follow: (position: Position) => Promise<void>;
   readonly onDifference: (difference: Difference) => void;
-  readonly onProgress?: (documents: number) => void;
+  /** Runs now and then, with the number of documents compared so far. */
+  readonly between: (documents: number) => Promise<void>;
   readonly tenantId?: string | undefined;
 }
 
 const TIMEOUT_MS = 30_000;
+/** The documents that are looked up at one position: few, so that a busy set stands still for long enough. */
+const MAX_LOOKED_UP = 100;
+const PART = 500;
 
 const kindOf = (live: Document | undefined, replayed: Document | undefined): Difference['kind'] => {
   if (live === undefined) return 'missing';
   return replayed === undefined ? 'too_many' : 'differs';
 };
 
-/** A snapshot of the live documents at a moment that the replayed side has not passed yet. */
-const liveSnapshot = async (
-  live: Generation,
-  reached: Position,
+const documentsOf = (set: ReadModelSet, keys: readonly DocumentKey[]) =>
+  Promise.all(keys.map(({ tenantId, collection, key }) => set.get(tenantId, collection, key)));
+
+/** Documents of a set as they are together at one position. */
+const documentsAtOnce = async (
+  set: ReadModelSet,
   keys: readonly DocumentKey[],
-): Promise<Snapshot> => {
+): Promise<{ readonly control: Control; readonly documents: readonly (Document | undefined)[] }> => {
   const end = monotonicMs() + TIMEOUT_MS;
   for (;;) {
-    const snapshot = await live.snapshot(keys);
-    if ((snapshot.control.to?.position ?? '') >= reached) return snapshot;
+    const control = await set.control();
+    const documents = await documentsOf(set, keys);
+    if ((await set.control()).n === control.n) return { control, documents };
     if (monotonicMs() > end)
       throw fault(
         'read_models_unavailable',
-        'The live read model is not advancing. Is any process projecting it?',
+        `The read models changed whenever they were compared, for ${TIMEOUT_MS / 1_000} s.`,
       );
-    await pause(POLL_MS);
   }
 };
 
 /**
- * A tenant parked in the live generation, but not at the same event in the replay, is reported as parked, not as
- * different. One parked in the replay by missing events cannot be compared either: the problem is the gap.
+ * A tenant parked in the live set, but not at the same event in the replay, is reported as parked, not as different.
+ * One parked in the replay by missing events cannot be compared either: the problem is the gap.
  */
 const cannotCompare = (live: Document | undefined, replayed: Document | undefined): boolean =>
   live?.['event_id'] !== replayed?.['event_id'] &&
   (live !== undefined || replayed?.['cause'] === 'missing_events');
 
 /**
- * Compares suspects again at one position of the log: takes a snapshot of the live documents and advances the replayed
- * side to exactly that position. Whatever still differs is wrong.
+ * Compares documents again at one position of the log, to which the replayed set is advanced. Whatever still differs is
+ * wrong.
  */
 const examine = async (
-  suspects: readonly Suspect[],
-  live: Generation,
-  replayed: Generation,
+  suspects: readonly DocumentKey[],
+  live: ReadModelSet,
+  replayed: ReadModelSet,
   follow: CompareOptions['follow'],
 ): Promise<readonly Difference[]> => {
-  if (suspects.length === 0) return [];
   const tenants = [...new Set(suspects.map(({ tenantId }) => tenantId))];
   const keys = [...suspects, ...tenants.map(parkedKey)];
-  const reached = (await replayed.control()).to?.position ?? '';
-  const { control, documents } = await liveSnapshot(live, reached, keys);
+  const { control, documents } = await documentsAtOnce(live, keys);
   if (control.to !== undefined) await follow(control.to.position);
-  const { documents: expected } = await replayed.snapshot(keys);
+  const expected = await documentsOf(replayed, keys);
   const at = suspects.length;
   const skipped = new Set(tenants.filter((_, i) => cannotCompare(documents[at + i], expected[at + i])));
-  return suspects.flatMap(({ seenIn, ...key }, i) => {
+  return suspects.flatMap((key, i) => {
     const [actual, correct] = [documents[i], expected[i]];
     if (skipped.has(key.tenantId) || isDeepStrictEqual(actual, correct)) return [];
-    // A document that both sides have is reported once, by its suspect from the live side.
-    if (seenIn === 'rebuilt' && actual !== undefined) return [];
     return [{ ...key, kind: kindOf(actual, correct), live: actual, replayed: correct }];
   });
 };
 
-/** Compares a read model with a replay of the log, document by document, while the live one keeps advancing. */
+/** By UTF-8 bytes, as `scan` orders them. */
+const orderOfTexts = (one: string, other: string): number =>
+  one === other ? 0 : Buffer.compare(Buffer.from(one), Buffer.from(other));
+
+/** Negative: the first one comes first. Undefined comes last. */
+const orderOf = (one: Scanned | undefined, other: Scanned | undefined): number => {
+  if (one === undefined || other === undefined) return one === undefined ? 1 : -1;
+  return orderOfTexts(one.tenantId, other.tenantId) || orderOfTexts(one.key, other.key);
+};
+
+/** Text that is not JSON equals nothing else. */
+const areEqual = (one: string, other: string): boolean => {
+  if (one === other) return true;
+  try {
+    return isDeepStrictEqual(JSON.parse(one), JSON.parse(other));
+  } catch {
+    return false;
+  }
+};
+
+type Rows = AsyncGenerator<Scanned, undefined>;
+
+/** Merges the documents of two sets. One that differs throughout is a suspect; a suspect may have changed since. */
+async function* merged(live: Rows, replayed: Rows) {
+  let [one, other] = [(await live.next()).value, (await replayed.next()).value];
+  for (let row = one ?? other; row !== undefined; row = one ?? other) {
+    const order = orderOf(one, other);
+    const found = order <= 0 ? one : other;
+    const isSuspect = order !== 0 || !areEqual(one?.text ?? '', other?.text ?? '');
+    yield { ...(found ?? row), isLive: order <= 0, isSuspect };
+    if (order <= 0) one = (await live.next()).value;
+    if (order >= 0) other = (await replayed.next()).value;
+  }
+}
+
+/** Compares a set with a replay of the log, document by document, while it keeps advancing. */
 export const compare = async (
-  projector: Projector,
-  live: Generation,
-  replayed: Generation,
+  { collections }: ComposedProjector,
+  live: ReadModelSet,
+  replayed: ReadModelSet,
   options: CompareOptions,
 ): Promise<Comparison> => {
-  const { tenantId, follow, onDifference, onProgress } = options;
+  const { tenantId: only, follow, onDifference, between } = options;
   let [documents, found] = [0, 0];
-  for (const { name: collection } of projector.collections)
-    for await (const step of differences(live, replayed, { collection, tenantId })) {
-      for (const difference of await examine(step.suspects, live, replayed, follow)) {
-        found += 1;
-        onDifference(difference);
-      }
-      documents += step.documents;
-      onProgress?.(documents);
-      await yieldToEventLoop();
+  let suspects: DocumentKey[] = [];
+  const examineAll = async (): Promise<void> => {
+    for (const difference of await examine(suspects, live, replayed, follow)) {
+      found += 1;
+      onDifference(difference);
     }
+    suspects = [];
+  };
+  for (const { name: collection } of collections.filter(({ name }) => name !== PARKED)) {
+    const rows = merged(rowsOf(live, collection, only), rowsOf(replayed, collection, only));
+    for await (const { tenantId, key, isLive, isSuspect } of rows) {
+      documents += Number(isLive);
+      if (isSuspect) suspects.push({ tenantId, collection, key });
+      if (suspects.length === MAX_LOOKED_UP) await examineAll();
+      if (documents % PART === 0) await between(documents);
+    }
+  }
+  if (suspects.length > 0) await examineAll();
+  await between(documents);
   return { documents, differences: found };
 };

@@ -1,16 +1,18 @@
-import type { Change, Projector, Reference } from '../../projections/projector';
-import type { Recorded } from '../domain/events';
+import type { Change, Reference } from '../../projections/projector';
 import { gapBefore } from '../event-log/gap';
+import type { Streams } from '../event-log/streams';
 import { messageOf } from '../fault';
-import { PARKED, STREAMS, type Target, type Write } from '../read-models/read-models';
+import { PARKED, STREAMS, type Write } from '../read-models/read-models';
 import type { Batch, BatchEvent } from './batch';
-import { documentCache, write, type DocumentCache, type Slot } from './document-cache';
-import { PARKED_KEY, type ParkedTenant } from './parked-tenants';
+import type { ComposedProjector } from './compose';
+import { write, type DocumentCache, type Slot } from './document-cache';
+import { parkedKey, type ParkedTenant } from './parked-tenants';
 import type { SetAside } from './set-aside';
 import type { StreamDocument } from './stream-revisions';
 
 export interface Folding {
-  readonly projector: Projector;
+  readonly projector: ComposedProjector;
+  readonly streams: Streams;
   /** The version of this program. */
   readonly program: string;
   readonly now: () => string;
@@ -19,9 +21,6 @@ export interface Folding {
 
 interface Step {
   readonly entry: BatchEvent;
-  readonly tenantId: string;
-  /** The position just before it, where the tenant resumes if it is parked here. */
-  readonly after: string | undefined;
   readonly parking: Slot;
   /** The last revision applied of its stream. */
   readonly progress: Slot;
@@ -35,63 +34,39 @@ interface Work {
   readonly bad?: string;
 }
 
-const badWork = (bad: string): Work => ({ changes: [], slots: [], bad });
-
-type AnyReducer = (event: Recorded) => readonly Change[];
-
 /** The changes of an event. One that is set aside is not applied, whether it is readable or not. */
 const changesOf = (
   { projector, setAside }: Folding,
-  { logged, decoded }: BatchEvent,
-  tenantId: string,
+  { logged, owner, decoded }: BatchEvent,
 ): readonly Change[] => {
-  if (setAside.event(projector.name, tenantId, logged.id)) return projector.onSetAside?.(logged) ?? [];
+  if (setAside.event(owner.tenantId, logged.id)) return projector.onSetAside(logged);
   if (decoded.status === 'bad') throw new Error(decoded.reason);
-  if (decoded.status === 'foreign') return [];
-  const reducer = projector.on[decoded.event.type] as AnyReducer | undefined;
-  return reducer?.(decoded.event) ?? [];
+  return projector.changesOf(decoded.event);
 };
 
-const workOf = (run: Folding, entry: BatchEvent, tenantId: string, cache: DocumentCache): Work => {
-  const slotOf = ({ collection, key }: Reference): Slot => cache.slot(tenantId, collection, key);
+const workOf = (folding: Folding, entry: BatchEvent, cache: DocumentCache): Work => {
+  const slotOf = ({ collection, key }: Reference): Slot => cache.slot(entry.owner.tenantId, collection, key);
   try {
-    const changes = changesOf(run, entry, tenantId);
+    const changes = changesOf(folding, entry);
     return { changes, slots: changes.map(({ touches }) => touches.map(slotOf)) };
   } catch (error) {
-    return badWork(messageOf(error));
+    return { changes: [], slots: [], bad: messageOf(error) };
   }
 };
 
-const stepOf = (
-  run: Folding,
-  entry: BatchEvent,
-  after: string | undefined,
-  cache: DocumentCache,
-): Step | undefined => {
-  if (entry.owner === undefined || !run.projector.streams.includes(entry.owner.kind)) return undefined;
-  const { decoded } = entry;
-  if (decoded.status === 'foreign') return undefined;
-  const tenantId = decoded.status === 'bad' ? decoded.tenantId : decoded.event.tenantId;
-  const parking = cache.slot(tenantId, PARKED, PARKED_KEY);
-  const work = workOf(run, entry, tenantId, cache);
-  const progress = cache.slot(tenantId, STREAMS, entry.owner.kind);
-  return { entry, tenantId, after, parking, progress, work };
+const parkingOf = (cache: DocumentCache, tenantId: string): Slot => {
+  const { collection, key } = parkedKey(tenantId);
+  return cache.slot(tenantId, collection, key);
 };
 
-const stepsOf = (
-  run: Folding,
-  batch: Batch,
-  after: string | undefined,
-  cache: DocumentCache,
-): readonly Step[] => {
-  const steps: Step[] = [];
-  let before = after;
-  for (const entry of batch) {
-    const step = stepOf(run, entry, before, cache);
-    if (step !== undefined) steps.push(step);
-    before = entry.logged.position;
-  }
-  return steps;
+const stepOf = (folding: Folding, entry: BatchEvent, cache: DocumentCache): Step => {
+  const { tenantId, kind } = entry.owner;
+  return {
+    entry,
+    parking: parkingOf(cache, tenantId),
+    progress: cache.slot(tenantId, STREAMS, kind),
+    work: workOf(folding, entry, cache),
+  };
 };
 
 const applyOne = (change: Change, slots: readonly Slot[]): void => {
@@ -104,10 +79,9 @@ const applyOne = (change: Change, slots: readonly Slot[]): void => {
 
 /** Applies the changes of one event in order, all or none: if one throws, the earlier ones are reverted. */
 const apply = ({ changes, slots }: Work): void => {
-  const originals =
-    changes.length < 2
-      ? []
-      : slots.flat().map((slot) => ({ slot, document: slot.document, isWritten: slot.isWritten }));
+  const originals = slots
+    .flat()
+    .map((slot) => ({ slot, document: slot.document, isWritten: slot.isWritten }));
   try {
     changes.forEach((change, i) => applyOne(change, slots[i] as readonly Slot[]));
   } catch (error) {
@@ -117,102 +91,98 @@ const apply = ({ changes, slots }: Work): void => {
 };
 
 const park = (
-  { entry: { logged }, tenantId, after, parking }: Step,
+  { entry: { logged, owner, after }, parking }: Step,
   why: Pick<ParkedTenant, 'cause' | 'reason'>,
-  run: Folding,
+  { now, program }: Folding,
 ): void => {
   const parked: ParkedTenant = {
-    tenant_id: tenantId,
+    tenant_id: owner.tenantId,
     event_id: logged.id,
-    event_type: logged.type,
+    event_type: logged.type.toWellFormed(),
     position: logged.position,
     recorded_at: logged.recordedAt,
     ...(after === undefined ? {} : { after }),
-    ...why,
-    since: run.now(),
-    program: run.program,
+    cause: why.cause,
+    reason: why.reason.toWellFormed(),
+    since: now(),
+    program,
   };
   write(parking, { ...parked });
 };
 
 /** Describes events missing before this one, unless the operator has accepted the gap. */
-const gapAt = ({ entry: { logged }, tenantId, progress }: Step, run: Folding): string | undefined => {
+const gapAt = ({ entry: { logged, owner }, progress }: Step, { setAside }: Folding): string | undefined => {
   const { revision: last } = (progress.document as StreamDocument | undefined) ?? { revision: -1 };
   const gap = gapBefore(logged, last);
-  const isAccepted = gap === undefined || run.setAside.gapBefore(run.projector.name, tenantId, logged.id);
-  return isAccepted ? undefined : gap;
+  return gap === undefined || setAside.gapBefore(owner.tenantId, logged.id) ? undefined : gap;
 };
 
 /** An event that is set aside is skipped but counts as applied, so its stream continues after it. */
-const take = (step: Step, run: Folding): void => {
-  const { revision } = step.entry.logged;
-  const gap = gapAt(step, run);
-  if (gap !== undefined) return park(step, { cause: 'missing_events', reason: gap }, run);
+const take = (step: Step, folding: Folding): void => {
+  const gap = gapAt(step, folding);
+  if (gap !== undefined) return park(step, { cause: 'missing_events', reason: gap }, folding);
   try {
     if (step.work.bad !== undefined) throw new Error(step.work.bad);
     apply(step.work);
-    write(step.progress, { revision });
+    write(step.progress, { revision: step.entry.logged.revision });
   } catch (error) {
-    park(step, { cause: 'bad_event', reason: messageOf(error) }, run);
+    park(step, { cause: 'bad_event', reason: messageOf(error) }, folding);
   }
 };
 
-/** With more, the steps would survive young-generation garbage collections and be copied. */
-const MAX_STEPS = 512;
+/** Loads all documents at once, and only then applies the events. */
+const foldInto = async (
+  folding: Folding,
+  cache: DocumentCache,
+  batch: Batch,
+  begin: () => void = () => undefined,
+): Promise<void> => {
+  const steps = batch.map((entry) => stepOf(folding, entry, cache));
+  await cache.load();
+  begin();
+  for (const step of steps) if (step.parking.document === undefined) take(step, folding);
+};
+
+export interface Folded {
+  readonly writes: readonly Write[];
+  /** The tenants that are parked by it. */
+  readonly parked: readonly ParkedTenant[];
+}
+
+const foldedOf = (cache: DocumentCache): Folded => {
+  const writes = cache.writes();
+  const parked = writes
+    .filter(({ collection, document }) => collection === PARKED && document !== undefined)
+    .map(({ document }) => document as unknown as ParkedTenant);
+  return { writes, parked };
+};
 
 /**
  * Applies a batch to the documents of the cache. Events of a parked tenant are not applied, nor are later events of a
- * tenant that an event of this batch parks. With `refused`, every event of the batch parks its tenant.
+ * tenant that an event of this batch parks.
  */
-export const foldBatch = async (
-  run: Folding,
-  cache: DocumentCache,
-  batch: Batch,
-  after: string | undefined,
-  refused?: string,
-): Promise<readonly Write[]> => {
+export const foldBatch = async (folding: Folding, cache: DocumentCache, batch: Batch): Promise<Folded> => {
   cache.begin();
-  let before = after;
-  for (let at = 0; at < batch.length; at += MAX_STEPS) {
-    const part = batch.slice(at, at + MAX_STEPS);
-    const steps = stepsOf(run, part, before, cache);
-    await cache.load();
-    for (const step of steps) {
-      if (step.parking.document !== undefined) continue;
-      if (refused === undefined) take(step, run);
-      else park(step, { cause: 'bad_event', reason: refused }, run);
-    }
-    before = part.at(-1)?.logged.position;
-  }
-  return cache.writes();
+  await foldInto(folding, cache, batch);
+  return foldedOf(cache);
 };
 
-/** The result of retrying a parked tenant: it may have more events waiting, is parked again, or is no longer parked. */
-export interface Retried {
-  readonly writes: readonly Write[];
-  readonly outcome: 'more' | 'parked' | 'free';
-}
+/** `again`: it is parked again. `more`: it stays parked behind the last of the events. `free`: it is not parked any more. */
+export type Retried = 'again' | 'more' | 'free';
 
-/**
- * The same for retrying a parked tenant: applies its next waiting events as if it were not parked. It stays parked, but at
- * a later position, until none are waiting.
- */
+/** The same for a parked tenant: applies its next waiting events, possibly all that are left, as if it were not parked. */
 export const foldWaiting = async (
-  run: Folding & { readonly generation: Target },
+  folding: Folding,
+  cache: DocumentCache,
   tenant: ParkedTenant,
-  batch: Batch,
-): Promise<Retried> => {
-  const cache = documentCache(run.generation);
+  { batch, isRest }: { readonly batch: Batch; readonly isRest: boolean },
+): Promise<Folded & { readonly retried: Retried }> => {
   cache.begin();
-  const parking = cache.slot(tenant.tenant_id, PARKED, PARKED_KEY);
-  const steps = stepsOf(run, batch, tenant.after, cache);
-  await cache.load();
-  parking.document = undefined;
-  const retrying = { ...run, now: () => tenant.since };
-  for (const step of steps) if (parking.document === undefined) take(step, retrying);
-  const isParkedAgain = (parking.document as ParkedTenant | undefined) !== undefined;
-  if (isParkedAgain) return { writes: cache.writes(), outcome: 'parked' };
-  const reached = batch.at(-1)?.logged.position;
-  write(parking, reached === undefined ? undefined : { ...tenant, after: reached });
-  return { writes: cache.writes(), outcome: reached === undefined ? 'free' : 'more' };
+  const parking = parkingOf(cache, tenant.tenant_id);
+  const retrying = { ...folding, now: () => tenant.since };
+  await foldInto(retrying, cache, batch, () => (parking.document = undefined));
+  if (parking.document !== undefined) return { ...foldedOf(cache), retried: 'again' };
+  const after = batch.at(-1)?.logged.position ?? tenant.after;
+  write(parking, isRest ? undefined : { ...tenant, after });
+  return { ...foldedOf(cache), retried: isRest ? 'free' : 'more' };
 };

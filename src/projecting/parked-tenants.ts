@@ -1,8 +1,8 @@
 import type { Reader } from '../../projections/projector';
-import { PARKED, type DocumentKey, type Scanner } from '../read-models/read-models';
-import { documentsOf } from '../read-models/scanning';
+import { PARKED, type DocumentKey, type ReadModelSet } from '../read-models/read-models';
+import { rowsOf } from './scanning';
 
-/** Why a tenant is parked in one projection, and where it resumes. */
+/** Why a tenant is parked in a set, and where it resumes. */
 export interface ParkedTenant {
   readonly tenant_id: string;
   readonly event_id: string;
@@ -20,8 +20,8 @@ export interface ParkedTenant {
   readonly program: string;
 }
 
-/** The only key per tenant: a projection parks a tenant at one event at a time. */
-export const PARKED_KEY = 'tenant';
+/** The only key per tenant: a set parks a tenant at one event at a time. */
+const PARKED_KEY = 'tenant';
 
 export const parkedKey = (tenantId: string): DocumentKey => ({
   tenantId,
@@ -29,14 +29,14 @@ export const parkedKey = (tenantId: string): DocumentKey => ({
   key: PARKED_KEY,
 });
 
-/** Why this tenant is parked in a read model, if it is. */
+/** Why this tenant is parked, if it is. There is no need to ask while `parked` is 0 in the control state. */
 export const findParked = async (
   reader: Pick<Reader, 'get'>,
   tenantId: string,
-): Promise<ParkedTenant | undefined> => {
-  const { collection, key } = parkedKey(tenantId);
-  return (await reader.get(tenantId, collection, key)) as unknown as ParkedTenant | undefined;
-};
+): Promise<ParkedTenant | undefined> =>
+  (await reader.get(tenantId, PARKED, PARKED_KEY)) as unknown as ParkedTenant | undefined;
 
-export const parkedTenants = (generation: Scanner): AsyncIterable<ParkedTenant> =>
-  documentsOf(generation, PARKED);
+/** All parked tenants, ordered by their ids. */
+export async function* parkedTenants(set: Pick<ReadModelSet, 'scan'>): AsyncGenerator<ParkedTenant> {
+  for await (const { text } of rowsOf(set, PARKED)) yield JSON.parse(text) as ParkedTenant;
+}

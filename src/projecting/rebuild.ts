@@ -1,40 +1,13 @@
-import type { Projector } from '../../projections/projector';
-import type { Position } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
-import { fault } from '../fault';
-import {
-  generationName,
-  generationsOf,
-  idOf,
-  liveOf,
-  newGeneration,
-  type Build,
-  type Generation,
-  type GenerationId,
-  type ReadModels,
-  type RegistryState,
-  type Target,
-} from '../read-models/read-models';
-import { damageIn, REBUILD, unlessDamaged } from '../read-models/damage';
+import { pause, RETRY_MS, yieldToEventLoop } from '../async/clock';
+import { mustStillHold } from '../event-log/log-watch';
+import { codeOf, fault, moreOf } from '../fault';
+import type { LiveSet, ReadModelSet } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
-import type { Consumer } from './consumer';
-import { keptLeases, rebuildLease, type KeptLeases } from './lease';
-import { matchesLog } from './live-generations';
 import { parkedTenants } from './parked-tenants';
-import { retryDue } from './retry-parked';
-import { project, runInto } from './projection-run';
-
-export interface ReplayDependencies extends LedgerLog {
-  readonly readModels: ReadModels;
-  readonly program: string;
-  readonly onError: (what: string, error: unknown) => void;
-  /** Shared by concurrent replays, so that the log is read once. */
-  readonly consumer: Consumer;
-  readonly abort?: AbortSignal;
-}
+import { replayInto, type ReplayDependencies } from './replay';
 
 export interface RebuildOptions {
-  /** Switch although the new generation differs from the live one, or parks a tenant that the live one does not park. */
+  /** Switch although the new set differs from the live one, or parks a tenant that the live one does not park. */
   readonly acceptDifferences: boolean;
   readonly onStep: (step: RebuildStep) => void;
   readonly onDifference: (difference: Difference) => void;
@@ -45,218 +18,180 @@ export type RebuildStep =
   | { readonly step: 'indexing' | 'comparing' | 'switching' };
 
 export interface Rebuilt {
-  readonly projection: string;
-  readonly generation: string;
+  readonly set: ReadModelSet;
+  /** How many events it shows. */
   readonly events: number;
-  /** Undefined: there was nothing of the same version to compare with. */
+  /** Undefined: there was nothing of this version and of this log to compare with, or it was damaged. */
   readonly comparison?: Comparison;
+  /** How many tenants it parks that were not parked before. */
   readonly parked: number;
 }
 
-interface Rebuild extends ReplayDependencies, RebuildOptions {
-  readonly projector: Projector;
+interface Build extends ReplayDependencies, RebuildOptions {
+  readonly built: ReadModelSet;
+  readonly replay: ReturnType<typeof replayInto>;
 }
 
-/** Writes may never stop, so the last events may be projected after the switch, before the generation is read. */
-const MAX_BEHIND = 1_000;
+const RENEW_MS = 1_000;
+const SWITCH_ATTEMPTS = 20;
 
-/** What an earlier rebuild has begun and not switched to. */
-const unfinishedBuild = (state: RegistryState, projector: Projector): GenerationId | undefined =>
-  generationsOf(state, projector).find(
-    ({ isLive, leftMs, damage }) => !isLive && leftMs === undefined && damage === undefined,
-  );
-
-/** Resumes what an earlier rebuild has begun, or begins. */
-const beginBuild = async ({ readModels, log }: ReplayDependencies, projector: Projector): Promise<Build> => {
-  const { name, version, collections } = projector;
-  const left = unfinishedBuild(await readModels.state(), projector);
-  const found =
-    left === undefined ? undefined : await unlessDamaged(readModels.build(idOf(left), collections));
-  if (found !== undefined && (await matchesLog(found, log))) return found;
-  if (left !== undefined) await readModels.remove(left, { live: true });
-  const id = newGeneration(name, version);
-  await readModels.create(id, collections, await log.identity());
-  return readModels.build(id, collections);
+const projectToHead = async ({ log, replay }: Build): Promise<void> => {
+  const head = await log.head();
+  if (head !== undefined) await replay(head.position);
 };
 
-/** Retries parked tenants first: a killed rebuild may have left some that can resume now. */
-const projectNearlyAll = async (rebuild: Rebuild, target: Target): Promise<void> => {
-  const { log, projector, consumer, onStep, abort } = rebuild;
-  for (let left = Infinity; left > MAX_BEHIND;) {
-    abort?.throwIfAborted();
-    const head = await log.head();
-    if (head === undefined) return;
-    const total = await log.distance(undefined, head.position);
-    left = await log.distance((await target.control()).to?.position, head.position);
-    const moved = (position: Position): void => {
-      void log.distance(undefined, position).then(
-        (done) => onStep({ step: 'building', done, total }),
-        () => undefined,
-      );
-    };
-    const run = await runInto(rebuild, projector, target, moved);
-    await retryDue(run);
-    await project(run, consumer.upTo(head.position), abort === undefined ? {} : { abort });
-  }
-};
-
-/** A new version has a live generation before anything is built: then there is nothing to compare with. */
-const openBuiltLive = async (
-  { readModels, log, projector }: Rebuild,
-  id: GenerationId | undefined,
-): Promise<Generation | undefined> => {
-  if (id === undefined) return undefined;
-  const live = await readModels.open(idOf(id), projector.collections);
-  return (await live.control()).to !== undefined && (await matchesLog(live, log)) ? live : undefined;
-};
-
-const compareWith = async (rebuild: Rebuild, live: Generation, rebuilt: Generation): Promise<Comparison> => {
-  const { projector, consumer, onStep, onDifference } = rebuild;
-  onStep({ step: 'comparing' });
-  const follow =
-    (target: Target) =>
-    async (position: Position): Promise<void> =>
-      project(await runInto(rebuild, projector, target), consumer.upTo(position));
-  const { to } = await rebuilt.control();
-  if (to !== undefined) await follow(live)(to.position);
-  return compare(projector, live, rebuilt, { follow: follow(rebuilt), onDifference });
-};
-
-interface Compared {
-  readonly live: Generation;
-  readonly comparison: Comparison;
-}
-
-/** Undefined: there is no live generation, or it is damaged, which is the same to a rebuild. */
-const comparedWithLive = async (
-  rebuild: Rebuild,
-  id: GenerationId | undefined,
-  rebuilt: Generation,
-): Promise<Compared | undefined> => {
+/** Whether the log still holds what a set was made from. */
+const isOfLog = async ({ log }: Build, { control }: LiveSet): Promise<boolean> => {
+  if (control.log !== (await log.identity())) return false;
   try {
-    const live = await openBuiltLive(rebuild, id);
-    return live === undefined ? undefined : { live, comparison: await compareWith(rebuild, live, rebuilt) };
+    await mustStillHold(log, control.to);
+    return true;
   } catch (error) {
-    if (id === undefined || damageIn(error)?.generation !== generationName(id)) throw error;
-    rebuild.onError(
-      `${rebuild.projector.name}: the live generation cannot be read, so the new one was not compared with it.`,
-      error,
-    );
-    return undefined;
+    if (codeOf(error) !== 'log_set_back') throw error;
+    return false;
   }
+};
+
+/** Projects the live set too, so that the new one is not ahead of it. */
+const compareWith = async (build: Build, live: ReadModelSet): Promise<Comparison> => {
+  const { projector, built, replay, onDifference, abort } = build;
+  const { to } = await built.control();
+  if (to !== undefined) await replayInto(build, live)(to.position);
+  const between = async (): Promise<void> => {
+    await yieldToEventLoop();
+    abort?.throwIfAborted();
+  };
+  return compare(projector, live, built, { follow: replay, onDifference, between });
 };
 
 const parkedOnlyIn = async (
-  rebuilt: Generation,
-  live: Generation | undefined,
+  built: ReadModelSet,
+  live: ReadModelSet | undefined,
 ): Promise<readonly string[]> => {
-  const parked = async (generation: Generation): Promise<string[]> => {
-    const ids: string[] = [];
-    for await (const tenant of parkedTenants(generation)) ids.push(tenant.tenant_id);
-    return ids;
-  };
-  const known = new Set(live === undefined ? [] : await parked(live));
-  return (await parked(rebuilt)).filter((tenantId) => !known.has(tenantId));
+  const known = new Set<string>();
+  const found: string[] = [];
+  if (live !== undefined) for await (const { tenant_id } of parkedTenants(live)) known.add(tenant_id);
+  for await (const { tenant_id } of parkedTenants(built)) if (!known.has(tenant_id)) found.push(tenant_id);
+  return found;
 };
 
-/** Why not to switch to the rebuild, if there is a reason. What was built is kept. */
-const refusalOf = (
-  { acceptDifferences, projector: { name } }: Rebuild,
-  differences: number,
-  newlyParked: readonly string[],
-): Error | undefined => {
-  if (acceptDifferences || differences + newlyParked.length === 0) return undefined;
-  const differ = `${differences === 1 ? '1 document differs' : `${differences} documents differ`} from the live read model`;
-  const parks = `the rebuild parks ${newlyParked.slice(0, 5).join(', ')}`;
-  const found = [...(differences > 0 ? [differ] : []), ...(newlyParked.length > 0 ? [parks] : [])];
+/** A live set that is damaged cannot be compared with, so it is replaced by what the log says. */
+const compareIfReadable = async (build: Build, live: LiveSet | undefined, isComparable: boolean) => {
+  try {
+    const comparison = live === undefined || !isComparable ? undefined : await compareWith(build, live.set);
+    return { comparison, parked: await parkedOnlyIn(build.built, live?.set) };
+  } catch (error) {
+    if (moreOf(error)['isDamaged'] !== true) throw error;
+    return { comparison: undefined, parked: [] };
+  }
+};
+
+const refusal = (differences: number, parked: readonly string[]): Error => {
+  const found = [
+    ...(differences === 0 ? [] : [`${differences} document(s) differ from the live read models`]),
+    ...(parked.length === 0 ? [] : [`the rebuild parks ${parked.slice(0, 5).join(', ')}`]),
+  ];
   return fault(
     'rebuild_differs',
-    `${name}: ${found.join(', and ')}. The live read model was kept. To switch all the same: ${REBUILD} --accept-differences`,
+    `${found.join(', and ')}. The live read models were kept. To switch all the same: tenant-ledger projections rebuild --accept-differences`,
   );
 };
 
-const switchedByOther = (name: string) =>
-  fault('rebuild_running', `${name} was switched by another process during the rebuild.`);
-
-/**
- * Builds a new generation next to the live one, compares them, and switches to it. If killed at any moment, the live one
- * is untouched.
- */
-const rebuildOne = async (rebuild: Rebuild): Promise<Rebuilt> => {
-  const { log, readModels, projector, onStep } = rebuild;
-  const { name } = projector;
-  const build = await beginBuild(rebuild, projector);
-  await projectNearlyAll(rebuild, build);
-  onStep({ step: 'indexing' });
-  const rebuilt = await build.finish();
-  await projectNearlyAll(rebuild, rebuilt);
-  const before = liveOf(await readModels.state(), projector);
-  if (before?.generation === rebuilt.id.generation) throw switchedByOther(name);
-  const { live, comparison } = (await comparedWithLive(rebuild, before, rebuilt)) ?? {};
-  const newlyParked = await parkedOnlyIn(rebuilt, live);
-  const refused = refusalOf(rebuild, comparison?.differences ?? 0, newlyParked);
-  if (refused !== undefined) throw refused;
-  onStep({ step: 'switching' });
-  await projectNearlyAll(rebuild, rebuilt);
-  if (!(await readModels.makeLive(rebuilt.id, before?.generation))) throw switchedByOther(name);
-  const { to } = await rebuilt.control();
-  return {
-    projection: name,
-    generation: generationName(rebuilt.id),
-    events: to === undefined ? 0 : await log.distance(undefined, to.position),
-    ...(comparison === undefined ? {} : { comparison }),
-    parked: newlyParked.length,
-  };
-};
-
-/** The leases of rebuilds, which keep others from rebuilding the same. */
-export interface RebuildLeases {
-  /** Why projections cannot be rebuilt now. */
-  readonly refused: ReadonlyMap<string, Error>;
-  /** Shows everyone how far a rebuild is. */
-  note(projection: string, step: RebuildStep): void;
-  release(): Promise<void>;
-}
-
-const RENEW_MS = 500;
-
-/** Belongs in a thread that no rebuild blocks, because they must be renewed. */
-export const takeRebuildLeases = async (
-  readModels: ReadModels,
-  names: readonly string[],
-  onError: (what: string, error: unknown) => void,
-): Promise<RebuildLeases> => {
-  const notes = new Map<string, string>();
-  const refused = new Map<string, Error>();
-  const kept = new Map<string, KeptLeases>();
-  for (const name of names) {
-    const leases = keptLeases(readModels, [rebuildLease(name)], onError);
-    if ((await leases.hold()).size > 0) {
-      kept.set(name, leases);
+/** Projects to the head and switches, again and again while the former set is further. */
+const switchTo = async (build: Build, former: LiveSet | undefined, evenIfBehind: boolean): Promise<void> => {
+  const { readModels, built, abort } = build;
+  for (let failures = 0; ;) {
+    await projectToHead(build);
+    try {
+      if (await readModels.succeed(built, former?.set, { evenIfBehind })) return;
+    } catch (error) {
+      // It may have succeeded all the same, which the next attempt finds out.
+      failures += 1;
+      if (failures === SWITCH_ATTEMPTS || abort?.aborted === true) throw error;
+      await pause(RETRY_MS, abort);
       continue;
     }
-    const holder = (await readModels.state()).leases.get(rebuildLease(name))?.holder ?? 'another process';
-    refused.set(name, fault('rebuild_running', `${name} is being rebuilt by ${holder}.`));
+    await built.control();
+    if ((await readModels.live())?.set.id !== former?.set.id)
+      throw fault('rebuild_running', 'Another process switched to other read models during the rebuild.');
   }
-  const renewing = setInterval(() => {
-    for (const [name, leases] of kept) void leases.hold(notes.get(name));
-  }, RENEW_MS);
-  return {
-    refused,
-    note: (projection, step) => void notes.set(projection, JSON.stringify(step)),
-    release: async () => {
-      clearInterval(renewing);
-      for (const leases of kept.values()) await leases.release();
-    },
-  };
 };
 
-/** Rebuilds several at the same time, reading the log once for all. A failure of one does not stop the others. */
-export const rebuildTogether = (
+const fillAndSwitch = async (build: Build): Promise<Rebuilt> => {
+  const { readModels, built, acceptDifferences, onStep } = build;
+  await projectToHead(build);
+  onStep({ step: 'indexing' });
+  await built.finish();
+  await projectToHead(build);
+  const live = await readModels.live();
+  const isComparable = live !== undefined && (await isOfLog(build, live));
+  onStep({ step: 'comparing' });
+  const { comparison, parked } = await compareIfReadable(build, live, isComparable);
+  const differences = comparison?.differences ?? 0;
+  if (!acceptDifferences && differences + parked.length > 0) throw refusal(differences, parked);
+  onStep({ step: 'switching' });
+  await switchTo(build, live, live !== undefined && !isComparable);
+  const { to } = await built.control();
+  const events = to === undefined ? 0 : await build.log.distance(undefined, to.position);
+  return { set: built, events, ...(comparison === undefined ? {} : { comparison }), parked: parked.length };
+};
+
+const rebuildOnce = async (dependencies: ReplayDependencies, options: RebuildOptions): Promise<Rebuilt> => {
+  const { log, readModels } = dependencies;
+  const head = await log.head();
+  const total = head === undefined ? 0 : await log.distance(undefined, head.position);
+  const built = await readModels.create(await log.identity());
+  const renewing = setInterval(() => void built.renew().catch(() => false), RENEW_MS);
+  let done = 0;
+  const onEvents = (events: number): void => {
+    done += events;
+    options.onStep({ step: 'building', done, total: Math.max(done, total) });
+  };
+  try {
+    const replay = replayInto(dependencies, built, { onEvents });
+    return await fillAndSwitch({ ...dependencies, ...options, built, replay });
+  } catch (error) {
+    // The store refuses this if the set has become live, and for a minute after it was renewed.
+    await readModels.remove(built.id).catch(() => false);
+    throw error;
+  } finally {
+    clearInterval(renewing);
+  }
+};
+
+/** Removes what earlier rebuilds have left. The store keeps what may still be in use. */
+export const removeLeftovers = async ({
+  readModels,
+}: Pick<ReplayDependencies, 'readModels'>): Promise<void> => {
+  for (const { id, version, isLive } of await readModels.list())
+    if (version === readModels.version && !isLive) await readModels.remove(id);
+};
+
+/**
+ * Builds a new set next to the live one, compares them, and switches to it. If killed at any moment, the live one is
+ * untouched. Starts over if others have taken it for dead and removed what it built.
+ */
+export const rebuild = async (
   dependencies: ReplayDependencies,
-  projectors: readonly Projector[],
-  optionsFor: (projector: Projector) => RebuildOptions,
-): Promise<PromiseSettledResult<Rebuilt>[]> =>
-  Promise.allSettled(
-    projectors.map((projector) => rebuildOne({ ...dependencies, ...optionsFor(projector), projector })),
-  );
+  options: RebuildOptions,
+): Promise<Rebuilt> => {
+  for (;;)
+    try {
+      await removeLeftovers(dependencies);
+      return await rebuildOnce(dependencies, options);
+    } catch (error) {
+      if (codeOf(error) !== 'read_model_set_removed') throw error;
+    }
+};
+
+/** Makes the first set of a version, unless another process does so at the same time: then that one is live. */
+export const buildFirst = async (
+  dependencies: ReplayDependencies,
+  onStep: RebuildOptions['onStep'] = () => undefined,
+): Promise<void> => {
+  try {
+    await rebuild(dependencies, { acceptDifferences: true, onStep, onDifference: () => undefined });
+  } catch (error) {
+    if (codeOf(error) !== 'rebuild_running') throw error;
+  }
+};

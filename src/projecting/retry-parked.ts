@@ -1,75 +1,94 @@
-import { upTo } from '../event-log/reading';
-import { codeOf } from '../fault';
-import { batchOf, type Batch } from './batch';
-import { foldWaiting, type Retried } from './fold-batch';
-import { parkedKey, parkedTenants, type ParkedTenant } from './parked-tenants';
-import { parkedBy, type ProjectionRun } from './projection-run';
+import { isDeepStrictEqual } from 'node:util';
+import type { LoggedEvent, Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
+import type { ReadModelSet } from '../read-models/read-models';
+import { batchOf } from './batch';
+import { documentCache } from './document-cache';
+import { foldWaiting, type Folding, type Retried } from './fold-batch';
+import { findParked, parkedKey, parkedTenants, type ParkedTenant } from './parked-tenants';
 
-type Outcome = Retried['outcome'] | 'overtaken';
+export interface RetryOptions {
+  /** Tenants to retry whatever parked them. Undefined: only those that may have become readable. */
+  readonly isRequested?: (tenantId: string) => boolean;
+  /** Runs before each commit, so that the set may be projected further in between. */
+  readonly between?: () => Promise<void>;
+  readonly onParked?: (tenant: ParkedTenant) => void;
+}
 
-/** Splits the batch in halves if it is too large for one commit. A single event too large leaves the tenant parked. */
-const commitWaiting = async (
-  run: ProjectionRun,
-  n: number,
-  tenant: ParkedTenant,
-  batch: Batch,
-): Promise<Outcome> => {
-  const retried = await foldWaiting(run, tenant, batch);
-  try {
-    if (!(await run.generation.commit(n, undefined, retried.writes))) return 'overtaken';
-    if (retried.outcome === 'parked') for (const again of parkedBy(retried.writes)) run.parked?.(again);
-    return retried.outcome;
-  } catch (error) {
-    if (codeOf(error) !== 'commit_too_large') throw error;
-    return batch.length <= 1 ? 'parked' : commitWaiting(run, n, tenant, batch.slice(0, batch.length >> 1));
-  }
+export interface Retry extends LedgerLog, RetryOptions {
+  readonly set: ReadModelSet;
+  readonly folding: Folding;
+}
+
+/** The events of one commit. */
+const MAX_EVENTS = 512;
+
+interface Waiting {
+  readonly events: readonly LoggedEvent[];
+  /** No more events are waiting up to the position for which they were read. */
+  readonly isRest: boolean;
+}
+
+/** The next events of a parked tenant that the set has already passed. */
+const readWaiting = async (
+  { log }: LedgerLog,
+  { tenant_id: tenantId, after }: ParkedTenant,
+  upTo: Position,
+): Promise<Waiting> => {
+  const events: LoggedEvent[] = [];
+  for await (const batch of log.readTenant(tenantId, { after }))
+    for (const event of batch) {
+      if (event.position > upTo) return { events, isRest: true };
+      if (events.length === MAX_EVENTS) return { events, isRest: false };
+      events.push(event);
+    }
+  return { events, isRest: true };
 };
 
 /**
- * Applies the next events of a parked tenant that the generation has already passed. Reads the parked document after the
- * control state, like all documents: another process may have freed the tenant since it was listed, and its events must
- * not be applied twice.
+ * Applies the next waiting events of a tenant. It becomes free only if the set has not moved since they were read: it may
+ * have passed another event of the tenant.
  */
-const retryNext = async (run: ProjectionRun, tenantId: string): Promise<Outcome> => {
-  const { to, n } = await run.generation.control();
-  const [parked] = await run.generation.load([parkedKey(tenantId)]);
-  if (parked === undefined) return 'free';
-  const tenant = parked as unknown as ParkedTenant;
-  const waiting = upTo(run.log.readTenant(tenantId, { after: tenant.after }), to?.position ?? '');
-  for await (const due of waiting) return commitWaiting(run, n, tenant, batchOf(due, run.streams));
-  return commitWaiting(run, n, tenant, []);
-};
-
-const retryParked = async (
-  run: ProjectionRun,
+const retryNext = async (
+  { log, streams, set, folding, onParked = () => undefined }: Retry,
   tenantId: string,
-  between: () => Promise<void>,
-): Promise<void> => {
-  for (;;) {
-    const outcome = await retryNext(run, tenantId);
-    if (outcome === 'free' || outcome === 'parked') return;
-    await between();
-  }
+): Promise<Retried> => {
+  const before = await set.control();
+  const tenant = await findParked(set, tenantId);
+  if (tenant === undefined || before.next !== undefined) return 'free';
+  const { events, isRest } = await readWaiting({ log, streams }, tenant, before.to?.position ?? '');
+  const batch = batchOf(events, streams, tenant.after);
+  let folded: Awaited<ReturnType<typeof foldWaiting>> | undefined;
+  const outcome = await set.advance(async (now) => {
+    folded = undefined;
+    const [parked] = await set.load([parkedKey(tenantId)]);
+    if (!isDeepStrictEqual(parked, { ...tenant })) return undefined;
+    const isLast = isRest && now.to?.position === before.to?.position;
+    if (!isLast && batch.length === 0) return undefined;
+    folded = await foldWaiting(folding, documentCache(set), tenant, { batch, isRest: isLast });
+    return { writes: folded.writes, parked: now.parked - Number(folded.retried === 'free') };
+  });
+  if (outcome === 'superseded') return 'free';
+  if (outcome === 'overtaken' || folded === undefined) return 'more';
+  if (folded.retried === 'again') folded.parked.forEach(onParked);
+  return folded.retried;
 };
 
 /**
  * Retries the tenants that another version of the program parked and may have parked wrongly, those whose event has been
- * set aside, and those that the operator wants retried. Each continues where it is, so between two commits the
- * generation may be projected further.
+ * set aside, and those that are requested. Each continues where it was parked, in order.
  */
-export const retryDue = async (
-  run: ProjectionRun,
-  isRequested: (tenantId: string) => boolean = () => false,
-  between: () => Promise<void> = async () => undefined,
-): Promise<void> => {
-  const { event, gapBefore } = run.setAside;
+export const retryDue = async (retry: Retry): Promise<void> => {
+  const { set, folding, isRequested = () => false, between = async () => undefined } = retry;
+  const { event, gapBefore } = folding.setAside;
   const isSetAside = ({ cause, tenant_id, event_id }: ParkedTenant): boolean =>
-    (cause === 'missing_events' ? gapBefore : event)(run.projector.name, tenant_id, event_id);
+    (cause === 'missing_events' ? gapBefore : event)(tenant_id, event_id);
   const isDue = (tenant: ParkedTenant): boolean =>
-    isRequested(tenant.tenant_id) || tenant.program !== run.program || isSetAside(tenant);
-  for await (const tenant of parkedTenants(run.generation))
-    if (isDue(tenant)) {
-      await retryParked(run, tenant.tenant_id, between);
-      await between();
-    }
+    isRequested(tenant.tenant_id) || tenant.program !== folding.program || isSetAside(tenant);
+  if ((await set.control()).parked === 0) return;
+  for await (const tenant of parkedTenants(set)) {
+    if (!isDue(tenant)) continue;
+    do await between();
+    while ((await retryNext(retry, tenant.tenant_id)) === 'more');
+  }
 };

@@ -1,28 +1,31 @@
-import type { Position } from '../event-log/event-log';
+import type { EventLog, Position } from '../event-log/event-log';
+import { firstOf } from '../event-log/reading';
 import type { UnreadableTenant } from '../ledger/fold';
+import { GRACE_MS, PARKED, type ReadModels } from '../read-models/read-models';
 import type { ParkedTenant } from './parked-tenants';
-import type { RebuildStep } from './rebuild';
 
-/** How far a read model is behind the log. Snake case: this is what `/readyz` and `status --json` show. */
-export interface ProjectionStatus {
-  readonly projection: string;
-  /** Null: it has not been built yet. */
-  readonly generation: string | null;
+/** A set that nobody reads yet. */
+export interface RunningBuild {
+  readonly set: string;
+  readonly position: Position | null;
+}
+
+export interface BuildStatus extends RunningBuild {
+  /** How much of the log it has read, from 0 to 1. */
+  readonly progress: number;
+}
+
+/** The snake case is what `/readyz` and `status --json` show. */
+export interface SetStatus {
+  /** Null: there is none yet. */
+  readonly set: string | null;
   readonly position: Position | null;
   readonly lag_events: number;
   /** The age of the oldest event in the log that was not applied yet. */
   readonly lag_seconds: number;
+  /** Only the first ones, if there are many. */
   readonly parked: readonly ParkedTenant[];
-  /** Why the live generation cannot be read, and what to do. */
-  readonly damage?: string;
-}
-
-export interface RunningRebuild {
-  readonly projection: string;
-  readonly holder: string;
-  readonly step: RebuildStep['step'];
-  /** From 0 to 1. */
-  readonly progress: number;
+  readonly building: BuildStatus | null;
 }
 
 export interface LedgerStatus {
@@ -31,12 +34,55 @@ export interface LedgerStatus {
     readonly store: string;
     readonly identity: string;
     readonly head: Position | null;
-    /** A problem with a log that can be read. */
-    readonly trouble?: string;
   };
-  readonly projector: string | null;
-  readonly projections: readonly ProjectionStatus[];
-  readonly rebuilds: readonly RunningRebuild[];
-  /** Tenants whose own stream cannot be read, so that their writes are refused. */
-  readonly decisions: { readonly parked: readonly UnreadableTenant[] };
+  /** The process that projects, where only one of several does. */
+  readonly projector?: string | null;
+  readonly read_models: SetStatus;
+  /** Tenants whose own stream cannot be read, so that everything of theirs is refused. */
+  readonly unreadable: readonly UnreadableTenant[];
 }
+
+const MAX_SHOWN = 100;
+
+/** The build of this version that was renewed last, if that was lately. */
+export const findBuild = async (
+  readModels: Pick<ReadModels, 'list' | 'version'>,
+): Promise<RunningBuild | undefined> => {
+  const [build] = (await readModels.list())
+    .filter(({ version, isLive }) => version === readModels.version && !isLive)
+    .filter(({ control: { next, removed } }) => next === undefined && removed === undefined)
+    .filter(({ control }) => Date.now() - Date.parse(control.renewedAt) < GRACE_MS)
+    .toSorted((a, b) => (a.control.renewedAt > b.control.renewedAt ? -1 : 1));
+  return build === undefined ? undefined : { set: build.id, position: build.control.to?.position ?? null };
+};
+
+const lagOf = async (log: EventLog, position: Position | undefined) => {
+  const head = await log.head();
+  const oldest =
+    head === undefined || head.position <= (position ?? '')
+      ? undefined
+      : await firstOf(log.readAll({ after: position }));
+  if (head === undefined || oldest === undefined) return { lag_events: 0, lag_seconds: 0 };
+  const lag_seconds = Math.max(0, (Date.now() - Date.parse(oldest.recordedAt)) / 1_000);
+  return { lag_events: await log.distance(position, head.position), lag_seconds };
+};
+
+const progressOf = async (log: EventLog, build: RunningBuild): Promise<BuildStatus> => {
+  const head = await log.head();
+  const total = head === undefined ? 0 : await log.distance(undefined, head.position);
+  const done = build.position === null ? 0 : await log.distance(undefined, build.position);
+  return { ...build, progress: total === 0 ? 1 : Math.min(1, done / total) };
+};
+
+export const readStatus = async (readModels: ReadModels, log: EventLog): Promise<SetStatus> => {
+  const [live, build] = await Promise.all([readModels.live(), findBuild(readModels)]);
+  const { to, parked = 0 } = live?.control ?? {};
+  const rows = live === undefined || parked === 0 ? [] : await live.set.scan(PARKED, MAX_SHOWN);
+  return {
+    set: live?.set.id ?? null,
+    position: to?.position ?? null,
+    ...(await lagOf(log, to?.position)),
+    parked: rows.map(({ text }) => JSON.parse(text) as ParkedTenant),
+    building: build === undefined ? null : await progressOf(log, build),
+  };
+};

@@ -2,12 +2,12 @@ import type { Reader } from '../../projections/projector';
 import type { StreamKind } from '../domain/events';
 import { STREAMS } from '../read-models/read-models';
 
-/** How much of a tenant's stream a generation has applied. Its key is the stream kind. */
+/** How much of a tenant's stream a set has applied. Its key is the stream kind. */
 export interface StreamDocument {
   readonly revision: number;
 }
 
-/** The last revision of a tenant's stream that this read model has applied, or -1. */
+/** The last revision of a tenant's stream that a set has applied, or -1. */
 export const lastRevision = async (
   reader: Pick<Reader, 'get'>,
   tenantId: string,

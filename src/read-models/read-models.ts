@@ -1,253 +1,144 @@
-import { randomBytes } from 'node:crypto';
-import type { Collection, Document, Projector, Reader as Queries } from '../../projections/projector';
-import type { Head, Position } from '../event-log/event-log';
-import { fault, type Fault } from '../fault';
+import type { Collection, Document, Reader } from '../../projections/projector';
+import type { Head } from '../event-log/event-log';
 
 /**
- * A store of read models. Everything in it can be rebuilt from the log. Every adapter keeps every promise on this page,
- * and `test/read-models/contract` checks each of them.
+ * A store of read models. Everything in it can be made again from the log. Every adapter keeps every promise on this
+ * page, and `test/read-models/contract` checks each of them.
  *
- * A projection is stored as generations, `<name>_v<version>_<generation>`. At most one per name and version is live, that
- * is, answers queries. A rebuild builds another one and then makes it live.
+ * A set is all documents of all projectors of one version of the program, with one control state. A rebuild builds
+ * another set and then names it as the successor in the control state of the former one. That freezes the former set and
+ * redirects every reader at once: whoever finds `next` goes on there. The set at the end of this chain is live. A root
+ * for each version says where to begin. It is a hint: it moves only forward along the chain.
  *
- * A document is any JSON object and is returned exactly as written. A NUL and a lone surrogate are text like any other,
- * in documents, keys and indexed values. Distinct texts are never treated as equal.
+ * So a read never goes back in time, in any process: a set advances only while it has no successor, its position never
+ * decreases, and a successor is at least as far when it is named.
  *
- * A store that cannot be reached or written to rejects with `read_models_unavailable`; the message says where it is. So
- * does a generation whose contents are lost, in whole or in part (`isDamage`), and from then on it is marked as damaged.
+ * A document is any JSON object of well-formed text and is returned as it was written. A store that cannot be reached,
+ * read or written rejects with `read_models_unavailable`, and the message says where it is and why.
  */
-export interface ReadModels extends Registry {
-  /** Creates an empty generation, bound to this log. Nothing else creates one. */
-  create(id: GenerationId, collections: readonly Collection[], log: string): Promise<void>;
+export interface ReadModels {
+  /** Identifies the layout of the store, and the names and versions of all projectors. Each version has its own chain. */
+  readonly version: string;
 
-  /** Opens a generation, after finishing an unfinished build. `generation_removed`: it does not exist. */
-  open(id: GenerationId, collections: readonly Collection[]): Promise<Generation>;
+  /**
+   * The set at the end of this version's chain, and its control state as read during this call, with `next` absent.
+   * Sees every `advance` and `succeed` that was acknowledged before the call, by any process. Undefined: certainly none
+   * exists, that is, there is no root, or it leads to a set that does not exist or is no database.
+   */
+  live(): Promise<LiveSet | undefined>;
 
-  /** The same for a generation that is built before it is queried. An unfinished build is resumed. */
-  build(id: GenerationId, collections: readonly Collection[]): Promise<Build>;
+  /** Makes an empty set that nobody reads yet. */
+  create(log: string): Promise<ReadModelSet>;
 
-  /** Tells the operator what to do if the read models belong to another log. */
-  readonly otherLogHint: string;
+  /**
+   * The only switch: names `built` as the successor of `former`, or as the first set of its version where `live` finds none.
+   * False: another set has succeeded `former`, or `former` has got further than `built`, or `built` is to be removed; nothing was changed.
+   * True also if `built` had succeeded `former` before the call. Syncs what it wrote.
+   */
+  succeed(
+    built: ReadModelSet,
+    former: ReadModelSet | undefined,
+    /** Switch even if `former` is further: the log does not hold its events any more. */
+    options?: { readonly evenIfBehind?: boolean },
+  ): Promise<boolean>;
 
-  /** How often to look at the registry. Longer for a server on the network. */
-  readonly pollMs: number;
+  /** All sets of all versions. */
+  list(): Promise<readonly SetInfo[]>;
+
+  /**
+   * Removes a set. False, having changed nothing: it is on the way from a root to the end of a chain, or it was
+   * superseded, or renewed by its builder, within the last minute.
+   */
+  remove(id: string): Promise<boolean>;
+
+  /** Removes the root of another version, so that its sets can be removed. */
+  abandon(version: string): Promise<void>;
+
+  /** Says who projects in this version, where several machines may. Undefined: whoever appends projects. */
+  readonly lease?: Lease;
 
   close(): Promise<void>;
 }
 
-/** What exists, what is live, who works on it. Reading it creates nothing. */
-export interface Registry extends Leases {
-  state(): Promise<RegistryState>;
-
-  /**
-   * Changes whenever the state changes, in whichever process, other than by the passing of time; otherwise stays the
-   * same. Omitted by stores where it would not be much cheaper than `state`.
-   */
-  readonly stateToken?: () => number;
-
-  /**
-   * Compare-and-set: makes a generation live if it exists, is not damaged, and `expected` is what is live now. Otherwise
-   * returns false and changes nothing.
-   */
-  makeLive(id: GenerationId, expected: string | undefined): Promise<boolean>;
-
-  /**
-   * Permanently removes a generation with its documents, unless something refuses it: then returns false and changes
-   * nothing. If interrupted, it is left marked as damaged.
-   */
-  remove(id: GenerationId, unless: RemovalGuard): Promise<boolean>;
-
-  /** Asks the process that projects to retry one parked tenant, or all. */
-  requestRetry(tenantId?: string): Promise<void>;
+/** Avoids duplicate work. Correctness never depends on it. */
+export interface Lease {
+  /** Takes or renews it. False: another process holds it. */
+  hold(): Promise<boolean>;
+  release(): Promise<void>;
+  /** The name of the process that holds it now. */
+  holder(): Promise<string | undefined>;
 }
 
-export interface RegistryState {
-  /** All generations that exist. */
-  readonly generations: readonly StoredGeneration[];
-  /** The leases that are held now. */
-  readonly leases: ReadonlyMap<string, HeldLease>;
-  readonly retries: RetryRequests;
+export interface LiveSet {
+  readonly set: ReadModelSet;
+  readonly control: Control;
 }
 
-export interface GenerationId {
-  readonly projection: string;
-  readonly version: number;
-  /** Random, and never used again. */
-  readonly generation: string;
-}
-
-export interface StoredGeneration extends GenerationId {
+export interface SetInfo {
+  readonly id: string;
+  readonly version: string;
+  readonly control: Control;
+  /** It is at the end of the chain of its version. */
   readonly isLive: boolean;
-  /** How long ago it ceased to be live, by the store's clock. Undefined: it is live, or never was. */
-  readonly leftMs?: number;
-  /** Why its contents are lost, as found by any process. */
-  readonly damage?: string;
 }
 
-export interface HeldLease {
-  readonly holder: string;
-  readonly note: string;
-}
-
-export interface Leases {
-  /** How long a lease lasts, by the store's clock, unless it is renewed. */
-  readonly leaseMs: number;
-  /**
-   * Takes or renews leases: returns those that `holder` has now. Leases only avoid duplicate work; correctness depends on
-   * `commit` and `makeLive` alone. A lease is free earlier if the store detects that its holder is gone.
-   */
-  lease(names: readonly string[], holder: string, note?: string): Promise<ReadonlySet<string>>;
-  release(names: readonly string[], holder: string): Promise<void>;
-}
-
-export const newGeneration = (projection: string, version: number): GenerationId => ({
-  projection,
-  version,
-  generation: `g${randomBytes(5).toString('hex')}`,
-});
-
-export const generationName = ({ projection, version, generation }: GenerationId): string =>
-  `${projection}_v${version}_${generation}`;
-
-/** Without what is stored about it. */
-export const idOf = ({ projection, version, generation }: GenerationId): GenerationId => ({
-  projection,
-  version,
-  generation,
-});
-
-/** Undefined if it is not the name of a generation. */
-export const generationNamed = (name: string): GenerationId | undefined => {
-  const [, projection, version, generation] = /^([a-z_]+)_v([0-9]+)_([0-9a-z]+)$/.exec(name) ?? [];
-  if (projection === undefined || generation === undefined) return undefined;
-  return { projection, version: Number(version), generation };
-};
-
-type Version = Pick<Projector, 'name' | 'version'>;
-
-/** The generations of one projection in one version. */
-export const generationsOf = (
-  { generations }: RegistryState,
-  { name, version }: Version,
-): readonly StoredGeneration[] =>
-  generations.filter((id) => id.projection === name && id.version === version);
-
-export const liveOf = (state: RegistryState, version: Version): StoredGeneration | undefined =>
-  generationsOf(state, version).find(({ isLive }) => isLive);
-
-export const generationRemoved = (id: GenerationId): Fault =>
-  fault('generation_removed', `There is no generation ${generationName(id)} any more.`);
-
-export const commitTooLarge = (bytes: number, max: number): Fault =>
-  fault('commit_too_large', `A commit of ${bytes} bytes exceeds the maximum of ${max}.`);
-
-/** What prevents a generation from being removed. */
-export interface RemovalGuard {
-  /** Any of these leases is held. */
-  readonly held?: readonly string[];
-  /** It is live. Omitted: then it ceases to be. */
-  readonly live?: boolean;
-  /** It ceased to be live less than this time ago: other processes may still read it. */
-  readonly leftWithinMs?: number;
-}
-
-export interface RetryRequests {
-  /** The number of requests so far, never reset. */
-  readonly count: number;
-  /** The tenant of the last one. Undefined: all tenants. */
-  readonly tenantId?: string;
-}
-
-/** Where a scan begins: after this document or, without a key, with the first one of the tenant. */
-export interface ScanStart {
-  readonly tenantId: string;
-  readonly key?: string;
-}
-
-export interface Scanner {
-  /**
-   * The documents of a collection, of all tenants, ordered by tenant and key. Well-formed texts are ordered by their
-   * UTF-8 bytes.
-   */
-  scan(collection: string, limit: number, after?: ScanStart): Promise<readonly Scanned[]>;
-}
-
-/** What events are projected into: a generation, built or not. Until then only `PARKED` and `STREAMS` can be scanned. */
-export interface Target extends Scanner {
-  readonly id: GenerationId;
-  control(): Promise<Control>;
-
-  /** The maximum size of the documents of one commit, as JSON in UTF-8, including their keys. */
-  readonly maxCommitBytes: number;
-
-  /** The documents as of the control state or later, in the order of the keys. */
-  load(keys: readonly DocumentKey[]): Promise<readonly (Document | undefined)[]>;
-
-  /**
-   * Atomically writes all documents and moves the control state to `n + 1`, but only if it is still at `n`; otherwise
-   * returns false. So the winner has read exactly state `n`, and a redelivered batch, a crash at any point, and a second
-   * or stale projector are harmless. Throws `commit_too_large` above `maxCommitBytes`, having written nothing.
-   */
-  commit(n: number, to: Checkpoint | undefined, writes: readonly Write[]): Promise<boolean>;
-}
-
-/**
- * A generation that can be queried. Once a commit resolves, it is visible to every later query in any process, and it
- * survives a crash of this process.
- */
-export interface Generation extends Target {
-  readonly reader: Reader;
-
-  /** A consistent snapshot of the control state and documents, in the order of the keys. */
-  snapshot(keys: readonly DocumentKey[]): Promise<Snapshot>;
-
-  /** Like `scan`, with each document as JSON. Comparing that costs a fraction, as nearly all are equal. */
-  scanTexts(collection: string, limit: number, after?: ScanStart): Promise<readonly ScannedText[]>;
-}
-
-/**
- * A generation that is not queried while it is built. Its own `control` and `load` see a commit once it resolves; other
- * processes may see it later, and a crash may lose the last commits: the control state tells which.
- */
-export interface Build extends Target {
-  /** Makes it queryable. The build must not be used afterwards. */
-  finish(): Promise<Generation>;
-}
-
-/** Answers queries, and never writes. */
-export interface Reader extends Queries, Scanner {
-  /** Queries see everything up to this position. Undefined: nothing yet. */
-  applied(): Promise<Position | undefined>;
-
-  /**
-   * Changes whenever what this reader sees changes, in whichever process; otherwise stays the same. Omitted by stores
-   * where it would not be much cheaper than a read.
-   */
-  readonly changeToken?: () => number;
-
-  /**
-   * The same for stores without `changeToken`, but only as of the last call of `applied`: changes once such a call has
-   * found a change.
-   */
-  readonly appliedToken?: () => number;
-}
-
-/** The position up to which events have been applied, and the id of the event there. */
-export type Checkpoint = Head;
-
+/** The control state of a set: how far it is, and what comes after it. */
 export interface Control {
   /** The number of commits. */
   readonly n: number;
-  readonly to?: Checkpoint;
-  /** What queries see. It may trail `to` where a commit and its documents are not written atomically. */
-  readonly applied?: Position;
-  /** The identity of the log that it is built from. */
+  /** The last event that the set shows. Undefined: none yet. */
+  readonly to?: Head;
+  /** The identity of the log that it is made from. */
   readonly log: string;
+  /** How many tenants are parked in it. */
+  readonly parked: number;
+  /** When its builder last said that it is at work, by the clock of the store. */
+  readonly renewedAt: string;
+  /** The set that takes its place. */
+  readonly next?: string;
+  readonly supersededAt?: string;
+  /** It is being removed: nobody may read it, write to it or make it a successor. */
+  readonly removed?: true;
 }
 
-export interface Snapshot {
-  readonly control: Control;
-  readonly documents: readonly (Document | undefined)[];
+export interface ReadModelSet extends Reader {
+  readonly id: string;
+
+  /** Rejects with `read_model_set_removed` if the set is gone. */
+  control(): Promise<Control>;
+
+  /** The documents of a collection, of all tenants, ordered by tenant and key (by their UTF-8 bytes). */
+  scan(collection: string, limit: number, after?: ScanStart): Promise<readonly Scanned[]>;
+
+  /** Inside `advance`: the documents as of the control state that `work` was given, in the order of the keys. */
+  load(keys: readonly DocumentKey[]): Promise<readonly (Document | undefined)[]>;
+
+  /**
+   * Runs `work` on the newest control state and atomically commits what it returns together with `n + 1`. Whoever wins
+   * `n + 1` has read exactly `n`, so a repeated batch, a crash at any point and a second projector are harmless.
+   *
+   * `done`: committed, visible to every later read in any process; or `work` returned nothing, and nothing was written.
+   * `overtaken`: another process committed first; nothing was written. `superseded`: the set has a successor or is to be
+   * removed; nothing was written. If `work` rejects, so does this, and nothing was written.
+   *
+   * An adapter may run `work` under a lock of its file: it must await nothing but microtasks and `load`.
+   */
+  advance(work: (now: Control) => Promise<Change | undefined>): Promise<Advanced>;
+
+  /** The builder says that it is at work. False: the set is to be removed, so the build must start over. */
+  renew(): Promise<boolean>;
+
+  /** Ends a build: makes the secondary indexes and syncs everything. Queries before it may be slow. */
+  finish(): Promise<void>;
+}
+
+export type Advanced = 'done' | 'overtaken' | 'superseded';
+
+export interface Change {
+  /** The last event that is applied with it. Undefined: the position stays. */
+  readonly to?: Head;
+  readonly writes: readonly Write[];
+  readonly parked: number;
 }
 
 export interface DocumentKey {
@@ -261,35 +152,29 @@ export interface Write extends DocumentKey {
   readonly document: Document | undefined;
 }
 
-export interface Scanned extends Required<ScanStart> {
-  readonly document: Document;
+/** Where a scan begins: after this document or, without a key, with the first one of the tenant. */
+export interface ScanStart {
+  readonly tenantId: string;
+  readonly key?: string;
 }
 
-/** Equal texts are equal documents. Documents whose members are in another order are equal too. */
-export interface ScannedText extends Required<ScanStart> {
+/** A document as JSON. Equal texts are equal documents; documents whose members are in another order are equal too. */
+export interface Scanned extends Required<ScanStart> {
   readonly text: string;
 }
 
-/** One step of a comparison. */
-export interface Compared {
-  /** The number of live documents compared in this step. */
-  readonly documents: number;
-  readonly suspects: readonly Suspect[];
-}
+/** How long a set stays that was superseded, or that its builder has not renewed: requests may still read it. */
+export const GRACE_MS = 60_000;
 
-/** A document that may differ. */
-export interface Suspect extends DocumentKey {
-  /** The side on which it was found. A document that both have may be found on either side, or on both. */
-  readonly seenIn: 'live' | 'rebuilt';
-}
+/** A request may read a set for this long after its look at the control state. */
+export const READ_WITHIN_MS = 30_000;
 
-/** A collection that every generation has besides its projector's own: one document per parked tenant. */
+/** A collection that every set has besides those of its projectors: one document per parked tenant. */
 export const PARKED = 'parked';
 
-/** Another one: per tenant, the last revision applied of each of its streams. */
+/** Another one: per tenant and kind of stream, the last revision that was applied. */
 export const STREAMS = 'streams';
 
-/** Written last, because they say how much of a stream has been applied. */
 export const COMMON_COLLECTIONS: readonly Collection[] = [PARKED, STREAMS].map((name) => ({
   name,
   indexes: {},

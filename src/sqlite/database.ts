@@ -1,5 +1,5 @@
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { existsSync, fstatSync, readSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { monotonicMs } from '../async/clock';
 import { fault, messageOf } from '../fault';
 
@@ -27,14 +27,6 @@ export const isDamagedFile = (error: unknown, path: string): boolean => {
       messageOf(error),
     );
   return isDamage || sqliteExtendedCode === SQLITE_IOERR_SHORT_READ;
-};
-
-/** The size of a file that lacks pages, by its own header. It may be growing: a checkpoint writes the header first. */
-export const sizeIfTooShort = (file: number): number | undefined => {
-  const header = Buffer.alloc(32);
-  readSync(file, header, 0, header.length, 0);
-  const { size } = fstatSync(file);
-  return size < header.readUInt16BE(16) * header.readUInt32BE(28) ? size : undefined;
 };
 
 /** If several processes open a new file at once, SQLite fails all but one at once instead of waiting for the lock. */
@@ -75,21 +67,14 @@ export const openAlone = (path: string): Database => new DatabaseSync(path);
 export const neverWait = (db: Database): void => db.exec('PRAGMA busy_timeout = 0');
 
 /**
- * Moves commits from the `-wal` file into the database file, as far as concurrent readers allow. Never waits for long.
- */
-export const checkpoint = (db: Database): void => {
-  neverWait(db);
-  db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-};
-
-/**
  * Closes a writing connection and leaves the file complete without its `-wal`, unless another process uses it. SQLite
  * does that on its own, but not while there are prepared statements, which the driver finalizes only at garbage
  * collection.
  */
 export const checkpointAndClose = (db: Database): void => {
   try {
-    checkpoint(db);
+    neverWait(db);
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   } catch {
     // Nothing is lost: the rest is in the -wal file.
   } finally {
@@ -122,16 +107,6 @@ const rollBack = (db: Database): void => {
     if (db.isTransaction) db.exec('ROLLBACK');
   } catch {
     // The original error says more.
-  }
-};
-
-/** What the work reads is as of one moment. */
-export const inReadTransaction = <T>(db: Database, work: () => T): T => {
-  db.exec('BEGIN');
-  try {
-    return work();
-  } finally {
-    db.exec('COMMIT');
   }
 };
 

@@ -1,38 +1,12 @@
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
-import { hostname } from 'node:os';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openLog, openScratch } from '../../src/app/adapters';
-import { readConfiguration } from '../../src/configuration';
+import { openLog } from '../../src/app/adapters';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { startStandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 
 const quiet = (): void => undefined;
-
-const scratchIn = (folder: string): readonly string[] =>
-  readdirSync(folder).filter((name) => name.startsWith('scratch-'));
-
-describe('a scratch store', () => {
-  it('is deleted when it is removed, and so are leftovers of killed processes; others stay', async () => {
-    const folder = freshFolder();
-    const { pid: dead } = spawnSync(process.execPath, ['-e', '']);
-    const here = hostname();
-    const left = `scratch-${here}-${dead}-abc`;
-    const others = [
-      `scratch-${here}-${process.ppid}-abc`,
-      `scratch-elsewhere-${dead}-abc`,
-      `scratch-${here}-1-${dead}-abc`,
-    ];
-    for (const name of [left, ...others]) mkdirSync(join(folder, name, 'deep'), { recursive: true });
-    const scratch = await openScratch(readConfiguration({ DATA_DIR: folder }));
-    const [own, ...more] = scratchIn(folder).filter((name) => !others.includes(name));
-    expect([own, more]).toEqual([expect.stringContaining(`scratch-${here}-${process.pid}-`), []]);
-    await scratch.remove();
-    expect(scratchIn(folder).toSorted()).toEqual(others.toSorted());
-  });
-});
 
 describe('an event log named by its address', () => {
   it('is the one in a data folder, named with or without its kind', async () => {

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { monotonicMs, yieldToEventLoop } from '../../src/async/clock';
 import { startThread, type Thread } from '../../src/async/thread';
 import { refusedWith, until } from '../support/waiting';
@@ -9,12 +10,21 @@ describe('a thread', () => {
   let naps: Int32Array;
   let busy: Int32Array;
   let reports: unknown[];
+  let deaths: string[];
   const file = join(__dirname, '..', 'support', 'mortal-thread.js');
   beforeEach(() => {
     naps = new Int32Array(new SharedArrayBuffer(4));
     busy = new Int32Array(new SharedArrayBuffer(4));
     reports = [];
-    thread = startThread(file, { naps, busy }, { onReport: (report) => void reports.push(report) });
+    deaths = [];
+    thread = startThread(
+      file,
+      { naps, busy },
+      {
+        onReport: (report) => void reports.push(report),
+        onDeath: (error) => void deaths.push(error.message),
+      },
+    );
   });
   afterEach(() => thread.close());
 
@@ -59,7 +69,7 @@ describe('a thread', () => {
     expect(await thread.call('count', LONG)).toBe(2);
   });
 
-  it('is restarted after it died, and reports no_answer to those who waited', async () => {
+  it('is not started again after it died, and reports no_answer to those who waited and to all others', async () => {
     await thread.call({ echo: 'it is up' }, LONG);
     const codes = await Promise.all(
       [thread.call({ echo: 1 }, LONG), thread.call('die', LONG), thread.call({ echo: 2 }, LONG)].map(
@@ -67,9 +77,21 @@ describe('a thread', () => {
       ),
     );
     expect(codes.slice(1)).toEqual(['no_answer', 'no_answer']);
-    expect(await thread.call('count', LONG)).toBe(1);
-    expect(await refusedWith(thread.call('die', LONG))).toBe('no_answer');
-    expect(await thread.call({ echo: 'again' }, LONG)).toBe('again');
+    expect(deaths).toEqual(['It exited.']);
+    expect(await refusedWith(thread.call({ echo: 'again' }, 100 * LONG))).toBe('no_answer');
+  });
+
+  it('says what it died of', async () => {
+    expect(await refusedWith(thread.call('throwLater', LONG))).toBe('no_answer');
+    expect(deaths).toEqual(['it was too much']);
+  });
+
+  it('sends answers that settle together in one message', async () => {
+    const messages = jest.spyOn(Worker.prototype, 'emit');
+    const asked = Array.from({ length: 50 }, (_, later) => thread.call({ later }, LONG));
+    expect(await Promise.all(asked)).toEqual(Array.from({ length: 50 }, (_, later) => later));
+    expect(messages.mock.calls.filter(([name]) => name === 'message')).toHaveLength(1);
+    messages.mockRestore();
   });
 
   it('tries again what is busy, and meanwhile answers the rest', async () => {
@@ -94,6 +116,7 @@ describe('a thread', () => {
     expect(await Promise.all(asked)).toEqual(['rested', 1]);
     expect(await refusedWith(thread.call({ echo: 2 }, LONG))).toBe('expired');
     await thread.close();
+    expect(deaths).toEqual([]);
   });
 
   it('can be closed after it died', async () => {

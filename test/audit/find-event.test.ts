@@ -50,7 +50,7 @@ describe('an event that is looked for by its id', () => {
       get: async (_: string, collection: string, key: string) => {
         if (collection === STREAMS) return { revision: revisions[key] };
         const position = positions.get(key);
-        const isThere = collection === (setAside >= 0 && key === aside ? 'set_aside' : 'rows');
+        const isThere = collection === (setAside >= 0 && key === aside ? 'log_set_aside' : 'log_rows');
         return isThere && position !== undefined ? { position } : undefined;
       },
     };

@@ -29,7 +29,8 @@ describe('a list', () => {
   beforeAll(async () => {
     tenant = (await operator.json('tenant create --name A'))['tenant_id'] ?? '';
     await operator.json('tenant create --name', 'Ä'.repeat(200));
-    const { log, streams, close } = await openAppIn(operator.folder);
+    const app = await openAppIn(operator.folder);
+    const { log, streams } = app;
     const metadata = { version: 1, at: new Date().toISOString() };
     const applications = Array.from({ length: APPLICATIONS }, () => randomUUID());
     const events = [
@@ -44,7 +45,8 @@ describe('a list', () => {
     ].map((event) => ({ ...event, id: randomUUID(), metadata }));
     for (let at = 0; at < events.length; at += 1_000)
       await log.append(streams.tenant(tenant), events.slice(at, at + 1_000), at);
-    await close();
+    expect(await app.catchUp((await log.head())?.position ?? '', 30_000)).toBe(true);
+    await app.close();
   });
 
   it('of keys or Applications is complete, however long it is', async () => {

@@ -37,9 +37,12 @@ const countIn = (folder: string): number =>
   inFile(folder, (db) => db.prepare('SELECT count(*) AS events FROM events').get() as { events: number })
     .events;
 
+/** So many that copying them takes longer than killing a process. */
+const MANY = 3_000;
+
 describe('tenant-ledger log copy', () => {
-  it('killed before its first event is no first start, and is completed by the next one', async () => {
-    const [from, to] = [await withLog(10), freshFolder()];
+  it('killed before its last event is no first start, and is completed by the next one', async () => {
+    const [from, to] = [await withLog(MANY), freshFolder()];
     const line = ['log', 'copy', '--from', from, '--to', to];
     const env = { DATA_DIR: to, PORT: '0', OPS_PORT: '0', ...EMBEDDED };
     const child = spawnProgram(line, env);
@@ -56,8 +59,8 @@ describe('tenant-ledger log copy', () => {
     }
     expect(countIn(to)).toBe(before);
     expect((await command(line, env)).code).toBe(0);
-    expect(countIn(to)).toBe(10);
-    expect(await at(to).json('log verify')).toMatchObject({ events: 10, findings_total: 0 });
+    expect(countIn(to)).toBe(MANY);
+    expect(await at(to).json('log verify')).toMatchObject({ events: MANY, findings_total: 0 });
   });
 
   it('creates a log that the service works on as before, and never adds to one that is complete', async () => {
@@ -104,7 +107,7 @@ describe('tenant-ledger log verify', () => {
     expect(changed.stdout).toMatch(/^gap .* p-activity-\S+ lacks revision 1 before this event\.$/m);
   });
 
-  it('counts second copies and what was set aside apart, and succeeds', async () => {
+  it('counts what was set aside apart, and succeeds', async () => {
     const folder = freshFolder();
     const operator = at(folder);
     const { tenant_id = '' } = await operator.json('tenant create --name Acme');
@@ -116,19 +119,15 @@ describe('tenant-ledger log verify', () => {
     expect(red.code).toBe(1);
     expect(JSON.parse(red.stdout)).toMatchObject({
       findings_total: 1,
-      copies_total: 1,
       set_aside_total: 0,
       findings: [{ kind: 'bad_event', event_id: bad.id }],
-      notes: [{ kind: 'copy', event_id: fact.id, revision: 1 }],
     });
 
     await operator.run('tenant show', tenant_id); // projects up to the bad event
     await operator.json('projections set-aside', bad.id, '--reason', 'Not ours.');
     const plain = await operator.run('log verify');
     expect([plain.code, plain.stderr]).toEqual([0, '']);
-    expect(plain.stdout).toMatch(/^findings_total: +0\ncopies_total: +1\nset_aside_total: +1$/m);
-    expect(plain.stdout).toMatch(/^copy .* It is a second copy of revision 0 of activity-/m);
-    expect(plain.stdout).toMatch(/^set_aside .* The event type SomethingHappened is unknown\.$/m);
+    expect(plain.stdout).toMatch(/^findings_total: +0\nset_aside_total: +1$/m);
 
     const line = aFact(tenant_id, { id: bad.id });
     expect(await operator.json('ingest', fileOf([line, { ...line, id: fact.id }]))).toMatchObject({

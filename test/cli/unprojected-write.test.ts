@@ -1,6 +1,6 @@
 import { freshFolder } from '../support/folders';
 import { operatorAt } from '../support/operator';
-import { stuckReadModel } from '../support/stuck';
+import { stuckReadModels } from '../support/stuck';
 
 it('a write that the read models cannot store is still made, and the command reports both', async () => {
   const operator = operatorAt(freshFolder());
@@ -8,7 +8,7 @@ it('a write that the read models cannot store is still made, and the command rep
   const { application_id: application } = await operator.json(
     `application create --tenant ${tenant} --name Desk --type management`,
   );
-  const stuck = stuckReadModel(operator.folder, 'applications');
+  const stuck = stuckReadModels(operator.folder);
   const { code, stdout, stderr } = await operator.run(
     `key create --tenant ${tenant} --application ${application} --json`,
   );

@@ -212,6 +212,45 @@ describe('limits', () => {
   });
 });
 
+describe('the limit of keys of a whole tenant', () => {
+  const documented = QUOTAS.liveKeysInAll;
+  beforeAll(() => void (QUOTAS.liveKeysInAll = 4));
+  afterAll(() => void (QUOTAS.liveKeysInAll = documented));
+
+  it('is 5,000', () => expect(documented).toBe(5_000));
+
+  const THIRD = id(7);
+  /** One key is that of the caller, one that of the other Application. */
+  const full = [
+    ...two(all, []),
+    applicationCreated(THIRD, []),
+    keyAdded(id(8), THIRD, 8),
+    keyAdded(id(9), THIRD, 9, minute(31)),
+  ];
+
+  it('applies to every way of getting one', () => {
+    for (const decide of [addKey(OTHER, key), creation([]), regenerateKey(OTHER, key, 10)])
+      given(...full)
+        .when(decide, by(all))
+        .thenRefuses('quota_exceeded');
+    given(...full)
+      .when(regenerateKey(OTHER, key, 0), by(all))
+      .then(revoked(OTHER_KEY, OTHER), keyAdded(NEW_KEY, OTHER, 3));
+  });
+
+  it('does not count keys that are revoked, expired, or of a deleted Application', () => {
+    given(...full, revoked(id(8), THIRD))
+      .when(addKey(OTHER, key), by(all))
+      .then(keyAdded(NEW_KEY, OTHER, 3));
+    given(...full)
+      .when(addKey(OTHER, key), { ...by(all), at: minute(31) })
+      .then(keyAdded(NEW_KEY, OTHER, 3));
+    given(...full, { type: 'ApplicationDeleted', data: { applicationId: THIRD } })
+      .when(addKey(OTHER, key), by(all))
+      .then(keyAdded(NEW_KEY, OTHER, 3));
+  });
+});
+
 describe('regenerating a key with a grace period', () => {
   it('ends the others after it, but none later than it would have ended', () => {
     const expirySet = (keyId: string, expiresAt: string): TenantEvent => ({

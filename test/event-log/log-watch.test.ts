@@ -1,76 +1,128 @@
 import { randomUUID } from 'node:crypto';
-import type { Continuity, EventLog, Head } from '../../src/event-log/event-log';
-import { logWatch, type LogWatchDependencies } from '../../src/event-log/log-watch';
+import { join } from 'node:path';
+import { pause } from '../../src/async/clock';
+import { logFault, type Continuity, type EventLog, type Head } from '../../src/event-log/event-log';
+import { logWatch, mustStillHold } from '../../src/event-log/log-watch';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { codeOf, type Fault } from '../../src/fault';
+import { type Fault } from '../../src/fault';
+import { openForWriting } from '../../src/sqlite/database';
+import { TIMES } from '../../src/times';
 import { closeAfterwards } from '../support/closing';
 import { startStandIn } from '../support/event-store/stand-in';
 import { eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { clustered, EMBEDDED, openAppIn } from '../support/profile';
-import { openForWriting } from '../../src/sqlite/database';
-import { passTime } from '../support/pass-time';
 import { refusedWith, until } from '../support/waiting';
-import { join } from 'node:path';
 
 const streams = streamNames();
 
-const watched = (log: EventLog, more: Partial<LogWatchDependencies> = {}) => {
-  const reports: { readonly what: string; readonly error?: Fault | undefined }[] = [];
-  let lost = 0;
+const watched = (log: EventLog, times = { logDoubtMs: 100, appendFailedMs: 100 }) => {
+  const reports: string[] = [];
+  const lost: Fault[] = [];
   const watch = logWatch({
     log,
-    checkpoint: async () => undefined,
-    report: (what, error) => void reports.push({ what, error }),
-    onLost: () => (lost += 1),
-    ...more,
+    report: (what) => void reports.push(what),
+    onLost: (reason) => void lost.push(reason),
+    times,
   });
   closeAfterwards(watch.stop);
-  return { watch, reports, lost: () => lost };
+  return { watch, reports, lost };
 };
 
 const aLog = async () => {
   const folder = freshFolder();
   const log = await sqliteEventLog(folder, streams);
   closeAfterwards(log.close);
-  const restoreTo = (position: number): void => {
+  const change = (sql: string): void => {
     const db = openForWriting(join(folder, 'events.db'), 'FULL');
-    db.exec(`DELETE FROM events WHERE position > ${position}`);
+    db.exec(sql);
     db.close();
   };
-  return { log, restoreTo, aStream: () => streams.tenant(randomUUID()) };
+  const restoreTo = (position: number): void => change(`DELETE FROM events WHERE position > ${position}`);
+  return { log, restoreTo, change, aStream: () => streams.tenant(randomUUID()) };
 };
 
+const known: Head = { position: '0000000000000007', eventId: randomUUID() };
+
+describe('a log that was set back', () => {
+  it('has 5 s to show that it was not, and so has an append that failed to be followed by another', () => {
+    expect(TIMES).toMatchObject({ logDoubtMs: 5_000, appendFailedMs: 5_000 });
+  });
+
+  it.each<[Continuity, RegExp]>([
+    ['set_back', /rolled back: it ends before the event .* at 0000000000000007.*projections rebuild/],
+    ['replaced', /rolled back: another log, or none, is in the place.*projections rebuild/],
+    ['missing', /at 0000000000000007 is missing.*scavenged, or.*projections rebuild/],
+  ])('is refused when it stays %s, and not before', async (found, words) => {
+    const begun = performance.now();
+    const holding = mustStillHold({ continuity: async () => found }, known, 100);
+    await expect(holding).rejects.toMatchObject({
+      code: 'log_set_back',
+      message: expect.stringMatching(words),
+    });
+    expect(performance.now() - begun).toBeGreaterThanOrEqual(99);
+  });
+
+  it('is accepted if a new leader soon shows the event, and fails for another reason if it is away', async () => {
+    let looks = 0;
+    const continuity = async (): Promise<Continuity> => (++looks < 3 ? 'set_back' : 'whole');
+    await mustStillHold({ continuity }, known, 10_000);
+    expect(looks).toBe(3);
+    const away = async (): Promise<Continuity> => {
+      throw logFault('log_unavailable', 'It is away.');
+    };
+    expect(await refusedWith(mustStillHold({ continuity: away }, known))).toBe('log_unavailable');
+  });
+});
+
 describe('a watched log', () => {
-  it('acknowledges nothing after it was rolled back, not even to a tenant that lost nothing', async () => {
+  it('acknowledges nothing after it was rolled back, not even to a tenant that lost nothing, and is lost', async () => {
     const { log, restoreTo, aStream } = await aLog();
-    const { watch, reports } = watched(log);
+    const { watch, reports, lost } = watched(log);
     const [untouched, other] = [aStream(), aStream()];
     await watch.log.append(untouched, someEvents(2), 'no_stream');
     await watch.log.append(other, someEvents(3), 'no_stream');
     restoreTo(2);
     expect(await refusedWith(watch.log.append(untouched, someEvents(1), 1))).toBe('log_set_back');
-    expect(reports.map(({ error }) => codeOf(error))).toEqual(['log_set_back']);
     expect(await refusedWith(watch.log.append(aStream(), someEvents(1), 'no_stream'))).toBe('log_set_back');
-    await expect(watch.mustBeWritable()).rejects.toThrow(/The event log was rolled back/);
+    expect(await eventsOf(log.readAll())).toHaveLength(3);
+    expect(() => watch.mustBeWritable()).toThrow(/The event log was rolled back/);
+    expect(lost).toEqual([]);
+    await until(() => lost.length > 0);
+    await pause(150);
+    expect(lost).toMatchObject([{ code: 'log_set_back' }]);
+    expect(reports).toHaveLength(1);
+    expect(await refusedWith(watch.log.append(aStream(), someEvents(1), 'no_stream'))).toBe('log_set_back');
+  });
+
+  it('compares appends with what others have seen in it', async () => {
+    const { log, restoreTo, aStream } = await aLog();
+    const { watch } = watched(log);
+    const stream = aStream();
+    await log.append(stream, someEvents(5), 'no_stream');
+    watch.saw((await log.head())!);
+    restoreTo(3);
+    expect(await refusedWith(watch.log.append(aStream(), someEvents(1), 'no_stream'))).toBe('log_set_back');
   });
 
   it('does not mistake a stream that became shorter for one that others have changed', async () => {
-    const { log, restoreTo, aStream } = await aLog();
-    const { watch } = watched({ ...log, continuity: async () => 'whole' });
-    const stream = aStream();
+    const { log, change, aStream } = await aLog();
+    const { watch, lost } = watched(log);
+    const [stream, other] = [aStream(), aStream()];
     await watch.log.append(stream, someEvents(5), 'no_stream');
-    restoreTo(3);
-    const refused = watch.log.append(stream, someEvents(1), 4);
-    await expect(refused).rejects.toMatchObject({
+    await watch.log.append(other, someEvents(1), 'no_stream');
+    change('DELETE FROM events WHERE position IN (4, 5)');
+    await expect(watch.log.append(stream, someEvents(1), 4)).rejects.toMatchObject({
       code: 'log_set_back',
       message: expect.stringContaining('ends at revision 2 but had reached revision 4'),
     });
+    expect(await refusedWith(watch.log.append(other, someEvents(1), 0))).toBe('log_set_back');
+    await until(() => lost.length > 0);
     expect(await eventsOf(log.readStream(stream))).toHaveLength(3);
   });
 
-  it('recognises a repeated append as such', async () => {
+  it('recognises a repeated append as such, and a conflict', async () => {
     const { log, aStream } = await aLog();
     const { watch, reports } = watched(log);
     const stream = aStream();
@@ -79,115 +131,79 @@ describe('a watched log', () => {
     await watch.log.append(stream, someEvents(1), 0);
     expect(await watch.log.append(stream, events, 'no_stream')).toEqual(first);
     expect(await refusedWith(watch.log.append(stream, someEvents(1), 0))).toBe('stream_changed');
-    expect(reports).toEqual([]);
+    expect({ reports, isAway: watch.isAway() }).toEqual({ reports: [], isAway: false });
   });
 
-  const scripted = async (answers: () => Continuity | Promise<Continuity>) => {
-    const { log } = await aLog();
-    const known: Head = { position: '0000000000000007', eventId: randomUUID() };
-    return watched(
-      { ...log, continuity: async () => answers() },
-      { checkpoint: async () => known, everyMs: 5 },
-    );
-  };
+  it('never says that an append was not made when it could not look', async () => {
+    const { log, aStream } = await aLog();
+    const continuity = async (): Promise<Continuity> => {
+      throw logFault('log_unavailable', 'It is away.');
+    };
+    const { watch } = watched({ ...log, continuity });
+    const [stream, events] = [aStream(), someEvents(1)];
+    await watch.log.append(stream, events, 'no_stream');
+    expect(await refusedWith(watch.log.append(stream, events, 'no_stream'))).toBe('outcome_unknown');
+  });
 
-  it('reports once that it is unreachable, and once for how long it was', async () => {
+  it('accepts appends again if a new leader showed an older state for a moment, even if it was away meanwhile', async () => {
+    const { log, aStream } = await aLog();
+    const answers: (Continuity | 'away')[] = ['set_back', 'set_back', 'away', 'whole'];
+    const continuity = async (): Promise<Continuity> => {
+      const next = answers.shift() ?? 'whole';
+      if (next === 'away') throw logFault('log_unavailable', 'It is away.');
+      return next;
+    };
+    const { watch, reports, lost } = watched({ ...log, continuity }, { ...TIMES, logDoubtMs: 5_000 });
+    watch.saw(known);
+    expect(await refusedWith(watch.log.append(aStream(), someEvents(1), 'no_stream'))).toBe('log_set_back');
+    expect(watch.isAway()).toBe(true);
+    await until(() => !watch.isAway());
+    expect([reports.length, lost]).toEqual([2, []]);
+    for (let i = 0; i < 8; i += 1) await watch.log.append(aStream(), someEvents(1), 'no_stream');
+  });
+
+  it('is lost once, whoever notices it', async () => {
+    const { watch, lost } = watched((await aLog()).log);
+    const reason = logFault('log_set_back', 'A subscription noticed it.');
+    watch.lose(reason);
+    watch.lose(logFault('log_set_back', 'So did another.'));
+    expect(lost).toEqual([reason]);
+    expect(() => watch.mustBeWritable()).toThrow('A subscription noticed it.');
+  });
+
+  it('is not writable for a while after a failed append, and away until one succeeds', async () => {
+    const { log, aStream } = await aLog();
     let isAway = true;
-    const { watch, reports } = await scripted(() => {
-      if (isAway) throw Object.assign(new Error('gone'), { code: 'log_unavailable' });
-      return 'whole';
-    });
-    await watch.check();
-    await watch.check();
+    const append: EventLog['append'] = async (...all) => {
+      if (isAway) throw logFault('log_unavailable', 'A lock is held.');
+      return log.append(...all);
+    };
+    const { watch } = watched({ ...log, append });
+    expect(() => watch.mustBeWritable()).not.toThrow();
+    await refusedWith(watch.log.append(aStream(), someEvents(1), 'no_stream'));
+    expect(() => watch.mustBeWritable()).toThrow('Writes are failing. A lock is held.');
+    await pause(110);
+    expect(() => watch.mustBeWritable()).not.toThrow();
+    expect(watch.isAway()).toBe(true);
     isAway = false;
-    await watch.check();
-    await watch.check();
-    expect(reports.map(({ what }) => what)).toEqual([
-      'The event log is out of reach; retrying until it is back.',
-      expect.stringMatching(/^The event log is back after \d+\.\d s\.$/),
-    ]);
-    expect(reports[1]?.error).toBeUndefined();
-    expect(watch.setBack()).toBeUndefined();
-  });
-
-  it('refuses appends when it looks rolled back, resumes if that was momentary, but not by growing past it', async () => {
-    let now: Continuity = 'set_back';
-    const { watch, reports, lost } = await scripted(() => now);
-    await watch.check();
-    expect(watch.setBack()?.message).toMatch(/rolled back: it ends before the event .* at 0000000000000007/);
-    expect(() => watch.assertLogIntact()).not.toThrow();
-    now = 'missing';
-    await watch.check();
-    expect(watch.setBack()).toBeDefined();
-    now = 'whole';
-    await watch.check();
-    expect(watch.setBack()).toBeUndefined();
-    expect(reports).toHaveLength(2);
-    expect(lost()).toBe(0);
-  });
-
-  it('is lost for good if it stays rolled back, whatever follows', async () => {
-    let now: Continuity = 'replaced';
-    const { watch, reports, lost } = await scripted(() => now);
-    watch.start();
-    await until(() => reports.length === 1);
-    expect(lost()).toBe(0);
-    passTime(5_001);
-    await until(() => lost() === 1);
-    now = 'whole';
-    await watch.check();
-    expect(watch.setBack()?.message).toContain('another log, or none, is in the place');
-    expect(() => watch.assertLogIntact()).toThrow('another log, or none, is in the place');
-    expect(reports).toHaveLength(1);
-  });
-
-  it('reports a missing event once, and continues', async () => {
-    const { watch, reports } = await scripted(() => 'missing');
-    await watch.check();
-    await watch.check();
-    expect(watch.setBack()).toBeUndefined();
-    expect(watch.missing()?.message).toMatch(/scavenged, or the log was rolled back.*projections rebuild/);
-    expect(reports).toHaveLength(1);
+    await watch.log.append(aStream(), someEvents(1), 'no_stream');
+    expect(watch.isAway()).toBe(false);
   });
 });
 
-describe.each(['SQLite', 'the event store'])(
-  'a log in %s that is constantly written, projected and checked',
-  (kind) => {
-    it('is never considered rolled back', async () => {
-      const folder = freshFolder();
-      const store = kind === 'SQLite' ? undefined : await startStandIn();
-      if (store !== undefined) closeAfterwards(() => store.stop());
-      const env = store === undefined ? EMBEDDED : clustered(store.url);
-      const app = await openAppIn(folder, env);
-      closeAfterwards(() => app.close());
-      await app.projecting.start();
-      let looks = 0;
-      const checkpoint = async (): Promise<Head | undefined> => {
-        looks += 1;
-        const controls = await Promise.all(app.projecting.live.map(({ generation }) => generation.control()));
-        return controls
-          .map(({ to }) => to)
-          .toSorted((a, b) => ((a?.position ?? '') < (b?.position ?? '') ? -1 : 1))
-          .at(-1);
-      };
-      const { watch, reports } = watched(app.log, { checkpoint, everyMs: 1 });
-      watch.start();
-      let last = '';
-      const write = async (): Promise<void> => {
-        const stream = app.streams.activity(randomUUID());
-        for (let at = -1; at < 99; at += 4)
-          ({ position: last } = await watch.log.append(
-            stream,
-            someEvents(4),
-            at < 0 ? 'no_stream' : at,
-            20_000,
-          ));
-      };
-      do await Promise.all(Array.from({ length: 6 }, write));
-      while (looks < 20);
-      expect(await app.projecting.reached(last, 20_000)).toBe(true);
-      expect({ reports, setBack: watch.setBack(), missing: watch.missing() }).toEqual({ reports: [] });
-    }, 60_000);
-  },
-);
+describe.each(['SQLite', 'the event store'])('a log in %s that many write', (kind) => {
+  it('is never considered rolled back', async () => {
+    const store = kind === 'SQLite' ? undefined : await startStandIn();
+    if (store !== undefined) closeAfterwards(() => store.stop());
+    const app = await openAppIn(freshFolder(), store === undefined ? EMBEDDED : clustered(store.url));
+    closeAfterwards(() => app.close());
+    const { watch, reports } = watched(app.log);
+    const write = async (): Promise<void> => {
+      const stream = app.streams.activity(randomUUID());
+      for (let at = -1; at < 99; at += 4)
+        await watch.log.append(stream, someEvents(4), at < 0 ? 'no_stream' : at, 20_000);
+    };
+    await Promise.all(Array.from({ length: 6 }, write));
+    expect({ reports, isAway: watch.isAway() }).toEqual({ reports: [], isAway: false });
+  }, 60_000);
+});

@@ -1,7 +1,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { cpSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pause } from '../../src/async/clock';
 import type { EventLog } from '../../src/event-log/event-log';
@@ -196,7 +196,7 @@ describe('a backup', () => {
     }),
   );
 
-  it('that was killed leaves the earlier one as it was, and the next one replaces both', async () => {
+  it('that was killed leaves the earlier one as it was, and the next one replaces it', async () => {
     const { source, backup } = await backedUp(20);
     const before = bytesIn(backup);
     await fillLargeLog(source, 30_000);
@@ -205,15 +205,9 @@ describe('a backup', () => {
     while (readdirSync(backup).length === 1) await pause(1);
     child.kill('SIGKILL');
     expect(await ended).toEqual([null, 'SIGKILL']);
-    const left = readdirSync(backup).filter((name) => name !== 'events.db');
     expect(bytesIn(backup)).toMatchObject(before);
     expect(verifyBackup(backup, silent)).toMatchObject({ events: 20 });
     expect(createBackup(source, backup, silent)).toMatchObject({ events: 30_020 });
-    expect(readdirSync(backup)).toEqual(['events.db', ...left]); // it might still be in progress
-    const longAgo = Date.now() / 1_000 - 3_700;
-    for (const name of left) utimesSync(join(backup, name), longAgo, longAgo);
-    createBackup(source, backup, silent);
-    expect(readdirSync(backup)).toEqual(['events.db']);
     expect(rowsIn(restored(backup))).toEqual(rowsIn(source));
   });
 

@@ -6,8 +6,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { monotonicMs } from '../../src/async/clock';
+import { startThread } from '../../src/async/thread';
 import { APPEND_MS, type EventLog, type NewEvent } from '../../src/event-log/event-log';
-import { openAppender } from '../../src/event-log/sqlite/appender';
+import { openAppender, type AppenderFile } from '../../src/event-log/sqlite/appender';
 import { sqliteEventLog, type Opening } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';
 import { messageOf } from '../../src/fault';
@@ -247,9 +248,12 @@ describe('the SQLite event log', () => {
   });
 
   describe('while another connection holds the lock', () => {
-    const locked = async () => {
+    const locked = async (inThread = true) => {
       const folder = freshFolder();
-      const log = await openLog(folder);
+      const file = join(__dirname, '..', 'support', 'appender-thread.js');
+      const appender = (of: AppenderFile) => startThread(file, of);
+      const log = await sqliteEventLog(folder, streamNames(), inThread ? { appender } : {});
+      closeAfterwards(log.close);
       const stream = `tenant-${randomUUID()}`;
       await log.append(stream, someEvents(1), 'no_stream');
       const db = openFile(folder);
@@ -257,8 +261,11 @@ describe('the SQLite event log', () => {
       return { log, stream, release: () => db.exec('ROLLBACK') };
     };
 
-    it('reports in time that it is unavailable, and works again afterwards', async () => {
-      const { log, stream, release } = await locked();
+    it.each([
+      ['a thread of its own', true],
+      ['a command', false],
+    ])('reports in time that it is unavailable, and works again afterwards: %s', async (_, inThread) => {
+      const { log, stream, release } = await locked(inThread);
       const startedAt = monotonicMs();
       expect(await refusedWith(log.append(stream, someEvents(1), 0))).toBe('log_unavailable');
       expect(monotonicMs() - startedAt).toBeLessThanOrEqual(APPEND_MS);

@@ -9,7 +9,7 @@ import { startService, type Service } from '../support/service';
 import { whileStuck } from '../support/stuck';
 import { until } from '../support/waiting';
 
-describe('a server with a read model that lags behind', () => {
+describe('a server with read models that lag behind', () => {
   let service: Service;
   let by: Beside;
   beforeAll(async () => {
@@ -20,11 +20,11 @@ describe('a server with a read model that lags behind', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('does not refuse the key of a Tenant that `tenants` does not show yet', async () => {
+  it('does not refuse the key of a Tenant that they do not show yet', async () => {
     const tenantId = randomUUID();
     const { key, input } = newKey(tenantId);
     const get = () => ask(`${service.url}/tenants/self`, { key });
-    await whileStuck(service.folder, 'tenants', async () => {
+    await whileStuck(service.folder, async () => {
       await by.write(
         tenantId,
         createTenant({ name: 'New', ownerId: randomUUID(), includedMonthlyActiveTokens: 0 }),

@@ -22,7 +22,7 @@ describe('rows of the log as CSV', () => {
     return logCsv(
       {},
       request as unknown as RouteRequest<undefined>,
-      { reader: () => log.reader, events } as unknown as Stores,
+      { readModels: { read: async () => ({ set: log.reader }) }, events } as unknown as Stores,
       TIMES,
     );
   };

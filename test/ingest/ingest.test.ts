@@ -30,7 +30,7 @@ describe('ingest', () => {
   let tenant = '';
   beforeAll(async () => {
     here = await readingsOf(folder);
-    await here.app.projecting.start();
+    await here.app.catchUp((await here.app.log.head())?.position ?? '', 10_000);
   });
   beforeEach(async () => {
     tenant = await here.newTenant();
@@ -40,14 +40,14 @@ describe('ingest', () => {
     input: AsyncIterable<string> | readonly (Fact | string)[],
     { dryRun = false, areBehind = false, has, log = here.app.log }: IngestOptions = {},
   ): Promise<Outcome> => {
-    const { ledger, streams, projecting } = here.app;
+    const { ledger, streams, live } = here.app;
     const errors: (readonly [number, string])[] = [];
     const source = async function* () {
       if (Symbol.asyncIterator in input) yield* input;
       else yield textOf(input);
     };
     const shown = async (tenantId: string): Promise<ShownActivity> => {
-      const reader = projecting.reader('logs');
+      const { set: reader } = await live.read();
       return areBehind
         ? { revision: -1, has: async () => false }
         : {
@@ -55,7 +55,13 @@ describe('ingest', () => {
             has: has ?? ((id) => hasLog(reader, tenantId, id)),
           };
     };
-    const dependencies = { log, ledger, streams, reached: projecting.reached, shown };
+    const dependencies = {
+      log,
+      ledger,
+      streams,
+      reached: (position: string, withinMs: number) => here.app.catchUp(position, withinMs),
+      shown,
+    };
     const {
       shown: isShown,
       failure,

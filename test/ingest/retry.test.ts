@@ -29,10 +29,6 @@ describe('retrying', () => {
   it.each([
     ['for another reason', fault('stream_changed', 'Changed.')],
     ['with an error of the program', new TypeError('oops')],
-    [
-      'because a read model is damaged',
-      fault('read_models_unavailable', 'Damaged.', { damaged: 'logs_v3_1' }),
-    ],
     ['for good', fault('log_unavailable', 'Refused.', { isFinal: true })],
   ])('does not repeat what fails %s', async (_, error) => {
     const { action, calls } = failing(1, error);

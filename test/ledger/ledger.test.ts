@@ -2,15 +2,20 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { monotonicMs, threadMs } from '../../src/async/clock';
+import { revokeKey } from '../../src/domain/application-keys';
 import { updateApplication } from '../../src/domain/applications';
-import { changePlan, type Decide } from '../../src/domain/tenant';
+import { changePlan, updateTenant, type Decide } from '../../src/domain/tenant';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { codeOf } from '../../src/fault';
+import { tenantEventOf } from '../../src/ledger/fold';
 import { anEvent, eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import {
+  byKey,
   byOperator,
   closeLedgers,
+  fillStream,
+  idempotent,
   ifAt,
   makeCustomer,
   openLedger,
@@ -103,6 +108,79 @@ describe('the changes stored with an event', () => {
       [{ field, from: 0, to: 1 }],
       [{ field, from: 1, to: 2 }],
     ]);
+  });
+});
+
+describe('a fold that advances between a decision and its append', () => {
+  /** What another program has appended, as this one would have read it. */
+  const lastEventOf = async (program: OpenLedger, customer: Customer) => {
+    const logged = (await historyOf(program, customer)).at(-1)!;
+    return tenantEventOf(logged, logged.revision - 1, customer.tenantId, streams);
+  };
+
+  it('changes nothing about it: the decision holds at the revision that it was made at, or is made again', async () => {
+    const { program, other, customer } = await twoLedgers();
+    const { tenantId } = customer;
+    const known = await program.folds.asOf(tenantId, -Infinity, soon());
+    await other.ledger.execute(rename(customer, 'Meanwhile'));
+    const meanwhile = await lastEventOf(other, customer);
+    const seen: unknown[] = [];
+    const decide: Decide = (now, context) => {
+      seen.push(now.status === 'active' && now.name);
+      program.folds.advance(tenantId, known, [meanwhile], threadMs());
+      return updateTenant({ name: 'Mine', settings: {} })(now, context);
+    };
+    await program.ledger.execute(byKey(customer, decide));
+    expect(seen).toEqual(['Acme', 'Meanwhile']);
+    const changes = (await historyOf(program, customer)).map(
+      ({ metadata }) => (metadata as { changes?: unknown }).changes,
+    );
+    expect(changes.slice(3)).toEqual([
+      [{ field: 'name', from: 'Acme', to: 'Meanwhile' }],
+      [{ field: 'name', from: 'Meanwhile', to: 'Mine' }],
+    ]);
+  });
+
+  it('gives a key no time to write after its revocation', async () => {
+    const { program, other, customer } = await twoLedgers();
+    const { tenantId, keyId } = customer;
+    const known = await program.folds.asOf(tenantId, -Infinity, soon());
+    await other.ledger.execute(byOperator(tenantId, revokeKey(keyId)));
+    const revocation = await lastEventOf(other, customer);
+    const decide: Decide = (now, context) => {
+      program.folds.advance(tenantId, known, [revocation], threadMs());
+      return updateTenant({ name: 'Too late', settings: {} })(now, context);
+    };
+    expect(await refusedWith(program.ledger.execute(byKey(customer, decide)))).toBe('key_refused');
+    expect(await historyOf(program, customer)).toHaveLength(4);
+  });
+
+  it('starts it over if the request that it repeats was made again while that was looked up', async () => {
+    const folder = freshFolder();
+    const other = await openLedger(folder);
+    const customer = await makeCustomer(other);
+    let lookups = 0;
+    const program: OpenLedger = await openLedger(folder, (log) => ({
+      ...log,
+      readStream: async function* (stream, after) {
+        if (after === 2) lookups += 1;
+        // The first look is in the cached state, which is not relied on.
+        if (after === 2 && lookups === 2) {
+          await fillStream(other.log, customer, 1);
+          await program.folds.asOf(customer.tenantId, threadMs(), soon());
+        }
+        yield* log.readStream(stream, after);
+      },
+    }));
+    const request = rename(customer, 'First', idempotent('key-0'));
+    expect((await program.ledger.execute(request)).events).toMatchObject([{ revision: 3 }]);
+    await program.ledger.execute(rename(customer, 'Between'));
+    // As after it was forgotten, so the newest answer counts.
+    expect(await program.ledger.execute(request)).toMatchObject({
+      isRepeat: true,
+      events: [{ revision: 5, data: { name: 'Filled 0' } }],
+    });
+    expect(lookups).toBe(2);
   });
 });
 

@@ -1,28 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Document, Projector } from '../../projections/projector';
-import { monotonicMs } from '../../src/async/clock';
 import type { Appended, EventLog, NewEvent } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { batchOf } from '../../src/projecting/batch';
-import type { Batches } from '../../src/projecting/consumer';
+import { compose, type ComposedProjector } from '../../src/projecting/compose';
+import type { Folding } from '../../src/projecting/fold-batch';
+import { logReader } from '../../src/projecting/log-reader';
 import { parkedTenants, type ParkedTenant } from '../../src/projecting/parked-tenants';
-import { openProjecting, type Projecting } from '../../src/projecting/projecting';
-import type { ProjectionRun } from '../../src/projecting/projection-run';
-import {
-  generationNamed,
-  type GenerationId,
-  type ReadModels,
-  type Scanner,
-  type Target,
-} from '../../src/read-models/read-models';
+import { projection, type ProjectionOptions } from '../../src/projecting/project';
+import { retryDue, type RetryOptions } from '../../src/projecting/retry-parked';
+import { readSetAside } from '../../src/projecting/set-aside';
+import type { DocumentKey, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
 import { openForWriting } from '../../src/sqlite/database';
+import { memoryReadModels, memoryStore } from '../read-models/memory-read-models';
 import { closeAfterwards } from '../support/closing';
 import { freshFolder } from '../support/folders';
-import { isClustered } from '../support/profile';
-import { storeUnderTest } from '../support/store-under-test';
-import { until } from '../support/waiting';
+import { linesProjector, type Happened } from './lines';
 
 export const streams = streamNames();
 
@@ -41,17 +35,12 @@ export const created = (name = 'A tenant'): GivenEvent => ({
 });
 export const updated = (name: string): GivenEvent => ({ type: 'TenantUpdated', data: { name, settings } });
 
-export const newEvent = ({
+const newEvent = ({
   type,
   data = {},
   metadata = { version: 1 },
   id = randomUUID(),
-}: GivenEvent): NewEvent => ({
-  id,
-  type,
-  data,
-  metadata,
-});
+}: GivenEvent): NewEvent => ({ id, type, data, metadata });
 
 /** A log whose streams need no revisions from the test. */
 export interface TestLog extends EventLog {
@@ -63,7 +52,7 @@ export interface TestLog extends EventLog {
   lose(stream: string, ...revisions: readonly number[]): void;
 }
 
-const lastRevision = async (log: EventLog, stream: string): Promise<number> => {
+const lastOf = async (log: EventLog, stream: string): Promise<number> => {
   let last = -1;
   for await (const batch of log.readStream(stream)) last = batch.at(-1)?.revision ?? last;
   return last;
@@ -73,7 +62,7 @@ export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
   const log = await sqliteEventLog(folder, streams);
   closeAfterwards(() => log.close());
   const known = new Map<string, number>();
-  const next = async (stream: string) => known.get(stream) ?? (await lastRevision(log, stream));
+  const next = async (stream: string) => known.get(stream) ?? (await lastOf(log, stream));
   return {
     ...log,
     folder,
@@ -103,112 +92,150 @@ export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
   };
 };
 
-// A commit takes several round trips there.
-if (isClustered) jest.setTimeout(120_000);
+/** A folder or a database that any number of processes may open. */
+export interface Place {
+  open(between?: () => Promise<void>): Promise<ReadModels>;
+}
 
-/** The generations that this test has created, in order. */
-const generations: GenerationId[] = [];
-afterEach(() => void generations.splice(0));
-
-/** Ids are random. Numbers the generations of a projection and version in the order of their creation instead. */
-export const numbered = (name: string): string => {
-  const id = generationNamed(name)!;
-  const line = generations.filter(
-    ({ projection, version }) => projection === id.projection && version === id.version,
-  );
-  const at = line.findIndex(({ generation }) => generation === id.generation);
-  return `${id.projection}_v${id.version}_${at + 1}`;
-};
-
-/** The n-th generation that was created of a projection and version. */
-export const nth = (n: number, projection = 'lines', version = 1): GenerationId =>
-  generations.filter((id) => id.projection === projection && id.version === version)[n - 1]!;
-
-export const openReadModels: typeof storeUnderTest = async (...dependencies) => {
-  const readModels = await storeUnderTest(...dependencies);
-  closeAfterwards(() => readModels.close());
+/** The store under test. `between` runs between its operations, where it can. */
+export const freshPlace = (
+  { collections, version }: ComposedProjector,
+  now: () => number = Date.now,
+): Place => {
+  const store = memoryStore();
   return {
-    ...readModels,
-    create: (id, ...more) => {
-      generations.push(id);
-      return readModels.create(id, ...more);
-    },
+    open: async (between) =>
+      memoryReadModels({
+        collections,
+        version,
+        store,
+        now,
+        ...(between === undefined ? {} : { between }),
+      }),
   };
 };
 
-/** A whole projecting process, as `src/app/app.ts` creates it. Its errors are kept. */
-export const openProcess = async (
-  log: EventLog,
-  readModels: ReadModels,
-  projectors: readonly Projector[],
-  program = '1',
-): Promise<Projecting & { readonly warnings: string[] }> => {
-  const warnings: string[] = [];
-  const onError = (what: string, error: unknown) => void warnings.push(`${what} ${(error as Error).message}`);
-  const projecting = await openProjecting({ log, streams, readModels, projectors, program, onError });
-  closeAfterwards(() => projecting.stop());
-  return {
-    ...projecting,
-    get live() {
-      return projecting.live;
-    },
-    warnings,
-  };
+export const lines = compose([linesProjector()]);
+
+/** The first set of a place, which is live. */
+export const firstSet = async (readModels: ReadModels, log = 'log'): Promise<ReadModelSet> => {
+  const set = await readModels.create(log);
+  expect(await readModels.succeed(set, undefined)).toBe(true);
+  return set;
 };
 
-export const runOf = (
-  projector: Projector,
-  generation: Target,
-  log: EventLog,
-  program = '1',
-  now = '2026-01-01T00:00:00.000Z',
-): ProjectionRun => ({
+export const NOW = '2026-01-01T00:00:00.000Z';
+
+export const foldingOf = (projector: ComposedProjector = lines, program = '1', now = NOW): Folding => ({
   projector,
-  generation,
-  log,
   streams,
   program,
   now: () => now,
   setAside: { event: () => false, gapBefore: () => false },
-  moved: () => undefined,
 });
 
-/** The batches of a log, as the consumer makes them. */
-export const allOf = (log: EventLog): Batches =>
-  async function* (after) {
-    for await (const batch of log.readAll({ after })) yield batchOf(batch, streams);
-  };
+/** Projects everything that is in the log. */
+export const projectAll = async (
+  set: ReadModelSet,
+  log: EventLog,
+  folding = foldingOf(),
+  options: ProjectionOptions = {},
+): Promise<void> => {
+  const readAfter = logReader((after) => log.readAll({ after }));
+  const setAside = await readSetAside({ log, streams });
+  expect(await projection(set, readAfter, { ...folding, setAside }, options).toEnd()).toBe('at_end');
+};
 
-export const parkedIn = async (generation: Scanner): Promise<readonly ParkedTenant[]> => {
+export const retryAll = async (
+  set: ReadModelSet,
+  log: EventLog,
+  folding = foldingOf(),
+  options: RetryOptions = {},
+): Promise<void> => {
+  const setAside = await readSetAside({ log, streams });
+  await retryDue({ log, streams, set, folding: { ...folding, setAside }, ...options });
+};
+
+export const parkedIn = async (set: Pick<ReadModelSet, 'scan'>): Promise<readonly ParkedTenant[]> => {
   const parked: ParkedTenant[] = [];
-  for await (const tenant of parkedTenants(generation)) parked.push(tenant);
+  for await (const tenant of parkedTenants(set)) parked.push(tenant);
   return parked;
 };
 
-/** Every document of a generation, under `<tenant> <collection> <key>`. */
+/** Every document of a set, under `<tenant> <collection> <key>`. */
 export const documentsOf = async (
-  generation: Scanner,
+  set: Pick<ReadModelSet, 'scan'>,
   collections: readonly string[],
 ): Promise<Record<string, Document>> => {
   const all: Record<string, Document> = {};
   for (const collection of collections)
-    for (const { tenantId, key, document } of await generation.scan(collection, 100_000))
-      all[`${tenantId} ${collection} ${key}`] = document;
+    for (const { tenantId, key, text } of await set.scan(collection, 100_000))
+      all[`${tenantId} ${collection} ${key}`] = JSON.parse(text) as Document;
   return all;
+};
+
+/** Changes a document behind the engine's back; undefined removes it. */
+export const edit = async (
+  set: ReadModelSet,
+  key: DocumentKey,
+  document: Document | undefined,
+): Promise<void> => {
+  const work = async ({ parked }: { parked: number }) => ({ writes: [{ ...key, document }], parked });
+  expect(await set.advance(work)).toBe('done');
+};
+
+export const headOf = (tenantId: string): DocumentKey => ({ tenantId, collection: 'heads', key: 'all' });
+
+/** A log, a live set of it, and a history that the test itself records. */
+export const replayHarness = async (projectors: readonly Projector[] = [linesProjector()]) => {
+  const projector = compose(projectors);
+  const log = await openLog();
+  let now = Date.parse(NOW);
+  const place = freshPlace(projector, () => now);
+  const readModels = await place.open();
+  const set = await firstSet(readModels, await log.identity());
+  const history: Happened[] = [];
+  return {
+    log,
+    streams,
+    projector,
+    program: '1',
+    place,
+    readModels,
+    set,
+    history,
+    /** Lets the clock of the store go on. */
+    pass: (ms: number): void => void (now += ms),
+    /** Appends to the log, and records it in the history. */
+    record: async (tenantId: string, ...events: readonly GivenEvent[]): Promise<string> => {
+      const { position: last } = await log.record(streams.tenant(tenantId), ...events);
+      events.forEach(({ type, data }, i) => {
+        const position = String(Number(last) - events.length + 1 + i).padStart(last.length, '0');
+        const keyId = data?.['keyId'] as string | undefined;
+        history.push({ tenantId, type, position, bad: false, ...(keyId === undefined ? {} : { keyId }) });
+      });
+      return last;
+    },
+    catchUp: async (into = set): Promise<ReadModelSet> => {
+      await projectAll(into, log, foldingOf(projector));
+      return into;
+    },
+    retry: (options: RetryOptions = {}, program = '1') =>
+      retryAll(set, log, foldingOf(projector, program), options),
+  };
+};
+
+export type ReplayHarness = Awaited<ReturnType<typeof replayHarness>>;
+
+/** A few tenants with a few events each. */
+export const someTenants = async (
+  { record }: Pick<ReplayHarness, 'record'>,
+  count = 3,
+): Promise<readonly string[]> => {
+  const tenants = Array.from({ length: count }, () => randomUUID());
+  for (const tenantId of tenants) await record(tenantId, created(), updated('a'), updated('b'));
+  return tenants;
 };
 
 /** Yields once to the event loop. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
-/** Another process keeps trying to take a lease, for longer than its holder takes it at once. */
-export const takenByNobody = async (
-  readModels: ReadModels,
-  lease: string,
-  lastsMs: number,
-): Promise<void> => {
-  const end = monotonicMs() + lastsMs + 100;
-  await until(async () => {
-    expect(await readModels.lease([lease], 'somebody else')).toEqual(new Set());
-    return monotonicMs() > end;
-  });
-};

@@ -49,7 +49,7 @@ export const linesProjector = (cannotRead: CannotRead = () => false): Projector 
   return {
     name: 'lines',
     version: 1,
-    streams: ['tenant'],
+    streams: ['tenant', 'activity'],
     collections: lineCollections.map((name) => ({ name, indexes: {} })),
     on: {
       TenantCreated: reducer,

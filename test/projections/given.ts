@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import type { Document, Projector } from '../../projections/projector';
+import type { Document, Projector, Reader } from '../../projections/projector';
 import type { TenantEvent } from '../../src/domain/events';
 import { decode } from '../../src/event-log/codec';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
-import type { Reader } from '../../src/read-models/read-models';
 import { projected } from './history';
 
 /** Given events, then documents, in real read models. */

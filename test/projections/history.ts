@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import type { Projector } from '../../projections/projector';
 import { isFactType } from '../../src/domain/facts';
-import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
+import type { LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { batchOf } from '../../src/projecting/batch';
-import { project } from '../../src/projecting/projection-run';
-import type { Generation, Reader, ReadModels } from '../../src/read-models/read-models';
+import { compose, type ComposedProjector } from '../../src/projecting/compose';
+import type { ReadAfter } from '../../src/projecting/log-reader';
+import { projection } from '../../src/projecting/project';
+import type { ReadModels, ReadModelSet } from '../../src/read-models/read-models';
 import { storeUnderTest } from '../support/store-under-test';
-import { createAndOpen } from '../support/generations';
 
 /** Histories of facts and other events as stored in the log, projected by the real engine in batches of any size. */
 export interface HistoryEvent {
@@ -37,57 +37,53 @@ export const loggedOf = (history: readonly HistoryEvent[]): readonly LoggedEvent
   });
 };
 
-let readModels: ReadModels | undefined;
-let number = 0;
+/** The stores that the tests of a file share, by the version of their projector. */
+const stores = new Map<string, ReadModels>();
 afterAll(async () => {
-  await readModels?.close();
-  readModels = undefined;
+  for (const store of stores.values()) await store.close();
+  stores.clear();
 });
 
-/** The events split into batches of these sizes, repeatedly. */
-function* cut(events: readonly LoggedEvent[], sizes: readonly number[]): Generator<readonly LoggedEvent[]> {
-  for (let from = 0, turn = 0; from < events.length; turn += 1) {
-    const size = sizes[turn % sizes.length] ?? events.length;
-    yield events.slice(from, from + size);
-    from += size;
-  }
-}
+/** The events in pieces of these sizes, repeatedly, wherever it is read from. */
+const inPieces = (events: readonly LoggedEvent[], sizes: readonly number[]): ReadAfter => {
+  let turn = 0;
+  return async (after = '') => {
+    const size = sizes[turn++ % sizes.length] ?? events.length;
+    const from = events.findIndex(({ position }) => position > after);
+    return from < 0 ? [] : events.slice(from, from + size);
+  };
+};
 
-/** A generation of a projection after these events. */
+/** A set of one projector after these events. */
 export const projectedInto = async (
   store: ReadModels,
-  generationNumber: number,
-  projector: Projector,
+  projector: ComposedProjector,
   events: readonly LoggedEvent[],
   sizes: readonly number[] = [events.length],
-): Promise<Generation> => {
-  const id = { projection: projector.name, version: projector.version, generation: `n${generationNumber}` };
-  const generation = await createAndOpen(store, id, projector.collections, 'log');
-  const run = {
+): Promise<ReadModelSet> => {
+  const set = await store.create('log');
+  const folding = {
     projector,
-    generation,
-    log: undefined as unknown as EventLog,
     streams,
     program: '1',
     now: () => iso(0),
     setAside: { event: () => false, gapBefore: () => false },
-    moved: () => undefined,
   };
-  await project(run, async function* () {
-    for (const batch of cut(events, sizes)) yield batchOf(batch, streams);
-  });
-  return generation;
+  await projection(set, inPieces(events, sizes), folding).toEnd();
+  await set.finish();
+  return set;
 };
 
-/** A new generation, in a store that all tests of a file share. */
+/** A new set, in a store that all tests of a file share. */
 export const projected = async (
   projector: Projector,
   events: readonly LoggedEvent[],
   sizes?: readonly number[],
-): Promise<Reader> => {
-  readModels ??= await storeUnderTest(undefined, {});
-  number += 1;
-  return (await projectedInto(readModels, number, projector, events, sizes)).reader;
+): Promise<ReadModelSet> => {
+  const composed = compose([projector]);
+  const store = stores.get(composed.version) ?? (await storeUnderTest(composed));
+  stores.set(composed.version, store);
+  return projectedInto(store, composed, events, sizes);
 };
 
 /** Batch sizes, so that boundaries may fall anywhere. */

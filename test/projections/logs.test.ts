@@ -1,9 +1,9 @@
+import type { Reader } from '../../projections/projector';
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { countLogs, findLogs, isNumbered, type LogFilter, type LogPage } from '../../projections/log-pages';
 import { findLog, listEntityTypes, logs, type LogRow } from '../../projections/logs';
 import type { LoggedEvent } from '../../src/event-log/event-log';
-import type { Reader } from '../../src/read-models/read-models';
 import { seed, seeded } from '../support/property';
 import { OTHER_TENANT, TENANT, USER } from './given';
 import { batchSizes, clockSteps, iso, loggedOf, positionOf, projected, type HistoryEvent } from './history';
@@ -219,7 +219,7 @@ describe('the logs of any history', () => {
         const reader = await projected(logs, events, sizes);
         for (const tenantId of [TENANT, OTHER_TENANT]) {
           const naive = naiveRows(events, tenantId);
-          const rows = (await reader.find(tenantId, 'rows', {
+          const rows = (await reader.find(tenantId, 'log_rows', {
             index: 'by_number',
             limit: 1_000,
           })) as unknown as LogRow[];

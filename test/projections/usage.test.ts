@@ -1,8 +1,8 @@
+import type { Reader } from '../../projections/projector';
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { reportUsage, usage } from '../../projections/usage';
 import type { LoggedEvent } from '../../src/event-log/event-log';
-import type { Reader } from '../../src/read-models/read-models';
 import { seed, seeded } from '../support/property';
 import { OTHER_TENANT, TENANT, USER } from './given';
 import { batchSizes, clockSteps, iso, loggedOf, projected, type HistoryEvent } from './history';

@@ -1,376 +1,345 @@
-import type { Db } from 'mongodb';
-import { randomUUID } from 'node:crypto';
+import { fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Document } from '../../projections/projector';
-import { generationName, type GenerationId } from '../../src/read-models/read-models';
 import { monotonicMs, pause } from '../../src/async/clock';
+import { mongoConnection, type MongoConnection } from '../../src/mongodb/connection';
+import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
+import type { ReadModels, ReadModelSet } from '../../src/read-models/read-models';
 import { closeAfterwards } from '../support/closing';
-import { countedFailure } from '../support/counted-failure';
 import type { Gate } from '../support/gate';
+import { freePort } from '../support/free-port';
 import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
-import { connectMongodb, mongodbBehindProxy, openMongodb, readModelsOn } from '../support/mongodb-under-test';
-import { createAndBuild, createAndOpen, storedOf } from '../support/generations';
+import { findMongod } from '../support/mongodb/mongod';
+import { connectMongodb, mongodbBehindProxy } from '../support/mongodb-under-test';
 import { refusedWith, until } from '../support/waiting';
-import { readModelsContract } from './contract/contract';
-import { at, collections, id, LOG, note, ONE, put } from './contract/harness';
+import { describeReadModels } from './contract/read-models';
+import { add, at, COLLECTIONS, countIn, LOG, note, ONE } from './mongodb-counts';
 
-const nested = (levels: number): Document => (levels === 0 ? {} : { in: nested(levels - 1) });
-
-describeMongodb('the port of read models', () =>
-  readModelsContract('MongoDB', async () => {
-    const place = randomUUID();
-    const { onWrite, ...injection } = countedFailure();
-    const open = () => openMongodb(place, { onWrite });
-    const openWithin = (maxCommitBytes: number) => openMongodb(undefined, { onWrite, maxCommitBytes });
-    /** The clock of the server cannot be changed. */
-    const earlier = async (ms: number): Promise<void> => {
-      const { db, close } = await connectMongodb(mongodbUrl(place));
-      const later = { $add: ['$leases.work.until', ms] };
-      await db.collection('read_models.registry').updateOne({}, [{ $set: { 'leases.work.until': later } }]);
-      await close();
+/** All tests share one database, since making one takes longer than most of them. */
+describeMongodb('the port of read-model sets', () => {
+  let shared: Promise<MongoConnection> | undefined;
+  describeReadModels('MongoDB', async () => {
+    const connection = await (shared ??= connectMongodb());
+    const discard = async (): Promise<void> => {
+      const names = await connection.db.listCollections({}, { nameOnly: true }).toArray();
+      await Promise.all(names.map(({ name }) => connection.db.dropCollection(name)));
     };
-    return { readModels: await open(), reopen: open, openWithin, later: pause, earlier, ...injection };
-  }),
-);
+    return { open: (options) => mongodbReadModels(connection, options), discard };
+  });
+});
 
 describeMongodb('read models in MongoDB', () => {
-  /** The connection that others use is named first. */
-  const closing = (...resources: readonly { close(): Promise<void> }[]): void => {
-    for (const { close } of resources) closeAfterwards(close);
-  };
-  const openIn: typeof openMongodb = async (...parts) => {
-    const readModels = await openMongodb(...parts);
-    closing(readModels);
+  const openAt = async (url: string, options: { graceMs?: number; leaseMs?: number } = {}) => {
+    const connection = await connectMongodb(url);
+    closeAfterwards(connection.close);
+    const readModels = await mongodbReadModels(connection, {
+      version: 'v1',
+      collections: COLLECTIONS,
+      ...options,
+    });
+    closeAfterwards(readModels.close);
     return readModels;
   };
-  const openBoth = async () => {
-    const place = randomUUID();
-    return [await openIn(place), place] as const;
+  const firstSet = async (readModels: ReadModels): Promise<ReadModelSet> => {
+    const set = await readModels.create(LOG);
+    await set.finish();
+    expect(await readModels.succeed(set, undefined)).toBe(true);
+    return set;
   };
-  const connect = async (place: string) => {
-    const connection = await connectMongodb(mongodbUrl(place));
-    closing(connection);
-    return connection;
-  };
-
-  it('belong to one log: another one is refused, and nothing is written', async () => {
-    const place = randomUUID();
-    await (await openIn(place, { log: 'one' })).requestRetry();
-    await expect(openIn(place, { log: 'another' })).rejects.toMatchObject({
-      code: 'read_models_of_another_log',
-      message: expect.stringMatching(/another event log\. Check .*MONGODB_URL/),
-    });
-    await openIn(place, { log: 'one' });
-  });
+  const nested = (levels: number): Document => (levels === 0 ? {} : { in: nested(levels - 1) });
 
   it.each<[string, Document]>([
     ['names with a meaning to the server', { $set: 1, 'a.b': { $gt: '' }, '': 0 }],
-    ['names with a meaning to the driver', { _bsontype: 'ObjectId', a: { _bsontype: 'Long' } }],
+    ['names with a meaning to the driver', { _bsontype: 'ObjectId', a: { $ref: 'x', $id: 1 } }],
     ['names with a meaning in JavaScript', JSON.parse('{"__proto__":{"a":1},"constructor":2}') as Document],
-    ['a NUL or a lone surrogate in a name', { 'a\u0000b': 1, '\ud800': { '\u0001': 2 } }],
-    ['a lone surrogate in a text', { deep: [['\udc00', { text: 'a\ud800' }]] }],
+    ['a NUL in a name and in texts', { 'a\0b': 1, text: 'a\0b', shelf: 'x\0' }],
+    ['a NUL in texts', { text: 'a\0b', shelf: 'x\0y', list: ['\0'] }],
     ['more levels than BSON allows', nested(300)],
     ['a list that is much larger in BSON', { list: Array.from({ length: 1_500_000 }, () => 1) }],
     ['lists and objects in indexed fields', { shelf: ['a', 'b'], place: { a: [1] }, colour: null }],
-    ['unusual texts beside indexed fields', { shelf: 'a\ud800', place: 2, text: '\ud800' }],
+    ['numbers of all kinds', { n: 1.5, small: -1, large: 2 ** 53 - 1, tiny: 5e-324 }],
   ])('keep a document with %s', async (_, document) => {
-    const generation = await createAndOpen(await openIn(), id('notes'), collections, LOG);
-    const write = note(ONE, 'a', document);
-    expect(await generation.commit(0, at(1), [write, note(ONE, 'b', { shelf: 'a', place: 1 })])).toBe(true);
+    const set = await (await openAt(mongodbUrl('documents'))).create(LOG);
+    await set.finish();
+    const writes = [note('a\0', document), note('b', { shelf: 'a', place: 1 })];
+    expect(await set.advance(async () => ({ to: at(1), writes, parked: 0 }))).toBe('done');
     // Jest takes seconds to compare such long lists.
-    const isTheSame = (found: unknown): boolean => isDeepStrictEqual(found, [document]);
-    expect(isTheSame(await generation.load([write]))).toBe(true);
-    expect(isTheSame(await generation.reader.find(ONE, 'notes', { limit: 1 }))).toBe(true);
-    const onShelf = await generation.reader.find(ONE, 'notes', { index: 'by_shelf', equal: ['a'], limit: 9 });
+    const isTheSame = (found: unknown): boolean => isDeepStrictEqual(found, document);
+    expect(isTheSame(await set.get(ONE, 'notes', 'a\0'))).toBe(true);
+    expect(isTheSame((await set.load([note('a\0', undefined)]))[0])).toBe(true);
+    expect(isTheSame((await set.find(ONE, 'notes', { limit: 1 }))[0])).toBe(true);
+    const [scanned] = await set.scan('notes', 1);
+    expect(isTheSame(JSON.parse(scanned!.text))).toBe(true);
+    expect(scanned!.key).toBe('a\0');
+    const onShelf = await set.find(ONE, 'notes', { index: 'by_shelf', equal: ['a'], limit: 9 });
     expect(onShelf).toEqual([{ shelf: 'a', place: 1 }]);
   });
 
-  it('change their token with every commit, even one that does not move the position', async () => {
-    const place = randomUUID();
-    const { reader } = await createAndOpen(await openIn(place), id('notes'), collections, LOG);
-    const other = await createAndOpen(await openIn(place), id('notes'), collections, LOG);
-    const token = async () => {
-      await reader.applied();
-      return reader.appliedToken!();
-    };
-    const seen = [await token()];
-    for (const to of [at(1), undefined]) {
-      await other.commit(seen.length - 1, to, [note(ONE, 'a', { of: seen.length })]);
-      expect(reader.appliedToken!()).toBe(seen.at(-1));
-      seen.push(await token());
-      expect(await token()).toBe(seen.at(-1));
-    }
-    expect(new Set(seen).size).toBe(3);
+  it('commit each batch exactly once, however many processes try', async () => {
+    const url = mongodbUrl();
+    const first = await openAt(url);
+    await firstSet(first);
+    const all = [first, await openAt(url), await openAt(url)];
+    const outcomes = await Promise.all(
+      all.map(async (readModels) => {
+        const { set } = (await readModels.live())!;
+        const found = [];
+        for (let i = 0; i < 40; i += 1) found.push(await add(set));
+        return found;
+      }),
+    );
+    const done = outcomes.flat().filter((outcome) => outcome === 'done').length;
+    const { set, control } = (await first.live())!;
+    expect(new Set(outcomes.flat())).toEqual(new Set(['done', 'overtaken']));
+    expect({ n: control.n, count: await countIn(set) }).toEqual({ n: done, count: done });
+    expect(await set.scan('notes', 1_000)).toHaveLength(done);
   });
 
-  it.each([-30_000, 30_000])(
-    'tell times by the server, with a clock that is %s ms ahead',
-    async (aheadMs) => {
-      const [{ leaseMs, ...readModels }, place] = await openBoth();
-      const other = await openIn(place);
-      for (const name of ['one', 'two']) await readModels.create(id('notes', 1, name), collections, LOG);
-      await readModels.makeLive(id('notes', 1, 'one'), undefined);
-      const nowMs = Date.now;
-      const clock = jest.spyOn(Date, 'now').mockImplementation(() => nowMs() + aheadMs);
-      try {
-        await readModels.lease(['work'], 'holder one');
-        await readModels.makeLive(id('notes', 1, 'two'), 'one');
-      } finally {
-        clock.mockRestore();
-      }
-      const { generations, leases } = await other.state();
-      expect(leases.has('work')).toBe(true);
-      expect(generations.find(({ generation }) => generation === 'one')?.leftMs).toBeLessThan(leaseMs);
-    },
-  );
+  it('are left alone by a process that was killed in a transaction, once another has its lease', async () => {
+    const { url, faults } = await mongodbBehindProxy();
+    const readModels = await openAt(url, { leaseMs: 1_000 });
+    const set = await firstSet(readModels);
+    faults.add({ command: 'update', collection: /^notes_/, action: { type: 'hang', when: 'before' } });
+    const killed = fork(join(__dirname, 'mongodb-process.js'), [url], { stdio: 'ignore' });
+    await until(() => faults.affected === 1);
+    killed.kill('SIGKILL');
+    await once(killed, 'exit');
+    expect(await readModels.lease!.holder()).toContain(String(killed.pid));
+    expect(await refusedWith(add(set))).toBe('read_models_unavailable');
+    await until(() => readModels.lease!.hold(), 5_000);
+    const startedAt = monotonicMs();
+    expect(await add(set)).toBe('done');
+    expect(monotonicMs() - startedAt).toBeLessThan(1_000);
+    expect(await countIn(set)).toBe(1);
+  });
 
-  /** A generation with one note, on a server behind a gate. */
-  const behindGate = async () => {
-    const { url, ...gate } = await mongodbBehindProxy();
-    const connection = await connectMongodb(url);
-    const readModels = await readModelsOn(connection);
-    closing(connection, readModels);
-    const generation = await createAndOpen(readModels, id('notes'), collections, LOG);
-    await generation.commit(0, at(1), [note(ONE, 'a', { shelf: 'a', place: 1, moment: 'm' })]);
-    return { gate, reader: generation.reader };
-  };
+  it.each<['before' | 'after', number]>([
+    ['before', 1],
+    ['before', 2],
+    ['after', 1],
+    ['after', 2],
+  ])('commit once if the connection is cut %s the commit, %i times', async (when, times) => {
+    const { url, faults } = await mongodbBehindProxy();
+    const set = await firstSet(await openAt(url));
+    faults.add({ command: 'commitTransaction', times, action: { type: 'drop', when } });
+    expect(await add(set)).toBe('done');
+    expect(faults.affected).toBe(times);
+    expect(await countIn(set)).toBe(1);
+    expect(await add(set)).toBe('done');
+    expect(await set.control()).toMatchObject({ n: 2, to: at(2) });
+    expect(await countIn(set)).toBe(2);
+  });
+
+  it('write nothing if a statement of a transaction fails', async () => {
+    const { url, faults } = await mongodbBehindProxy();
+    const set = await firstSet(await openAt(url));
+    faults.add({ command: 'update', collection: /^notes_/, action: { type: 'error', code: 8_000 } });
+    expect(await refusedWith(add(set))).toBe('read_models_unavailable');
+    expect(await set.control()).toMatchObject({ n: 0 });
+    expect(await countIn(set)).toBe(0);
+    expect(await add(set)).toBe('done');
+  });
+
+  it('start a build over that was interrupted', async () => {
+    const { url, faults } = await mongodbBehindProxy();
+    const readModels = await openAt(url);
+    const set = await readModels.create(LOG);
+    expect(await add(set)).toBe('done');
+    faults.add({ command: 'update', collection: 'read_model_sets', action: { type: 'error', code: 8_000 } });
+    expect(await refusedWith(add(set))).toBe('read_models_unavailable');
+    expect(await add(set)).toBe('superseded');
+    expect(await set.renew()).toBe(false);
+    expect(await refusedWith(readModels.succeed(set, undefined))).toBe('read_models_unavailable');
+  });
+
+  it('wait for a majority once for each commit, and take no more round trips than needed', async () => {
+    const { url, roundTrips } = await mongodbBehindProxy();
+    const set = await firstSet(await openAt(url));
+    await add(set);
+    roundTrips.reset();
+    await add(set);
+    const table = Object.entries(roundTrips.table()).map(([name, count]) => [
+      name.replace(`_${set.id}`, ''),
+      count,
+    ]);
+    expect(Object.fromEntries(table)).toEqual({
+      'find read_model_sets': 1,
+      'find counts': 1,
+      'update read_model_sets': 1,
+      'update counts': 1,
+      'update notes': 1,
+      commitTransaction: 1,
+    });
+  });
+
+  it('have a lease that one process holds until it releases it or does not renew it', async () => {
+    const url = mongodbUrl();
+    const [one, two] = [await openAt(url, { leaseMs: 400 }), await openAt(url, { leaseMs: 400 })];
+    expect(await one.lease!.holder()).toBeUndefined();
+    const tried = await Promise.all([one.lease!.hold(), two.lease!.hold()]);
+    expect(tried.toSorted()).toEqual([false, true]);
+    const [first, second] = tried[0] ? [one.lease!, two.lease!] : [two.lease!, one.lease!];
+    expect(await second.holder()).toBe(`${hostname()} ${process.pid}`);
+    for (let i = 0; i < 6; i += 1) {
+      expect([await first.hold(), await second.hold()]).toEqual([true, false]);
+      await pause(100);
+    }
+    await second.release();
+    expect(await second.hold()).toBe(false);
+    await pause(400);
+    expect(await first.holder()).toBeUndefined();
+    expect([await second.hold(), await first.hold()]).toEqual([true, false]);
+    await second.release();
+    expect(await first.hold()).toBe(true);
+  });
+
+  it('give a lease to another process if the clock of the server was set back', async () => {
+    const url = mongodbUrl();
+    const [one, two] = [await openAt(url), await openAt(url)];
+    expect(await one.lease!.hold()).toBe(true);
+    const { db, close } = await connectMongodb(url);
+    closeAfterwards(close);
+    const renewed_at = new Date(Date.now() + 3_600_000);
+    await db.collection('read_model_leases').updateOne({}, { $set: { renewed_at } });
+    expect(await two.lease!.hold()).toBe(true);
+  });
 
   it.each<[string, (gate: Gate) => void]>([
     ['freezes', (gate) => gate.freeze()],
-    ['receives nothing any more', (gate) => gate.lose('everything')],
     ['cannot send its answers', (gate) => gate.lose('answers')],
   ])('fail every query within a second if the server %s', async (_, happens) => {
-    const { gate, reader } = await behindGate();
-    const line = { index: 'on_shelf', equal: ['a'] };
-    const queries: Readonly<Record<string, () => Promise<unknown>>> = {
-      get: () => reader.get(ONE, 'notes', 'a'),
-      find: () => reader.find(ONE, 'notes', { index: 'by_shelf', equal: ['a'], limit: 1 }),
-      countsBefore: () => reader.countsBefore(ONE, 'notes', line, ['n']),
-      applied: () => reader.applied(),
-    };
-    for (const query of Object.values(queries)) expect(await query()).toBeTruthy();
+    const { url, ...gate } = await mongodbBehindProxy();
+    const readModels = await openAt(url);
+    const set = await firstSet(readModels);
+    await add(set);
     happens(gate);
-    const outcomes = Object.entries(queries).map(async ([name, query]) => {
-      const startedAt = monotonicMs();
-      const code = await refusedWith(query());
-      // One second, plus an allowance for a busy machine.
-      return { name, code, isInTime: monotonicMs() - startedAt < 2_000 };
-    });
-    expect(await Promise.all(outcomes)).toEqual(
-      Object.keys(queries).map((name) => ({ name, code: 'read_models_unavailable', isInTime: true })),
-    );
-    gate.lose('nothing');
+    const asked = [
+      readModels.live(),
+      set.control(),
+      set.get(ONE, 'notes', 'n1'),
+      set.find(ONE, 'notes', { index: 'by_shelf', equal: ['a'], limit: 1 }),
+      set.countsBefore(ONE, 'notes', { index: 'on_shelf', equal: ['a'] }, ['n']),
+    ];
+    const startedAt = monotonicMs();
+    for (const answer of await Promise.all(asked.map((one) => refusedWith(one))))
+      expect(answer).toBe('read_models_unavailable');
+    expect(monotonicMs() - startedAt).toBeLessThan(1_500);
     gate.thaw();
+    gate.lose('nothing');
     gate.cut();
-    await until(async () => (await refusedWith(reader.get(ONE, 'notes', 'a'))) === 'no refusal');
+    await until(async () => (await refusedWith(set.control())) === 'no refusal');
+    expect(await countIn(set)).toBe(1);
   });
 
-  it('are opened only when their indexes are ready, not while they are being built', async () => {
-    const server = await mongodbBehindProxy();
-    const connection = await connectMongodb(server.url);
-    const readModels = await readModelsOn(connection);
-    closing(connection, readModels);
-    await createAndBuild(readModels, id('notes'), collections, LOG);
-    const admin = connection.db.client.db('admin');
-    const hang = (mode: 'alwaysOn' | 'off') =>
-      admin.command({ configureFailPoint: 'hangAfterSettingUpIndexBuild', mode });
-    await (
-      await createAndBuild(readModels, id('notes'), collections, LOG)
-    ).commit(0, at(1), [note(ONE, 'a', {})]);
-    await hang('alwaysOn');
-    // As if the command had timed out: the server goes on with it.
-    server.faults.add({ command: 'createIndexes', action: { type: 'timeout' } });
-    let isOpen = false;
-    const opening = createAndOpen(readModels, id('notes'), collections, LOG).finally(() => (isOpen = true));
-    try {
-      await until(() => server.roundTrips.count({ command: 'createIndexes' }) >= 2);
-      expect(isOpen).toBe(false);
-    } finally {
-      await hang('off');
-    }
-    const found = (await opening).reader.find(ONE, 'notes', { index: 'by_shelf', equal: ['a'], limit: 1 });
-    expect(await found).toEqual([]);
-  });
-
-  /** Starts a commit of these notes and kills its writer before this many of its writes. */
-  const begin = async (notes: ReturnType<typeof note>[], killedBefore: number) => {
-    const server = await mongodbBehindProxy();
-    const connection = await connectMongodb(server.url);
-    let writes = 0;
-    const killed = await readModelsOn(connection, {
-      onWrite: () => {
-        writes += 1;
-        if (writes === killedBefore) throw new Error('killed');
-      },
-    });
-    const other = await readModelsOn(connection, { finishAfterMs: 0 });
-    closing(connection, killed, other);
-    const begun = await createAndOpen(killed, id('notes'), collections, LOG);
-    await expect(begun.commit(0, at(1), notes)).rejects.toThrow('killed');
-    return { server, db: connection.db, finish: () => createAndOpen(other, id('notes'), collections, LOG) };
+  const successorOf = async (readModels: ReadModels, former: ReadModelSet): Promise<ReadModelSet> => {
+    const set = await readModels.create(LOG);
+    const { to = at(0) } = await former.control();
+    expect(await set.advance(async () => ({ to, writes: [], parked: 0 }))).toBe('done');
+    expect(await readModels.succeed(set, former)).toBe(true);
+    return set;
   };
 
-  it('do not take a duplicate for written if the same answer says that no majority has the writes', async () => {
-    const notes = ['a', 'b'].map((key) => note(ONE, key, { shelf: key }));
-    const { server, db, finish } = await begin(notes, 2);
-    const there = { _id: `${ONE} a`, n: 1, t: ONE, doc: { shelf: 'a' } };
-    const [{ name } = { name: '' }] = await db.listCollections({ name: /\.notes$/ }).toArray();
-    server.faults.add({
-      command: 'update',
-      collection: /notes$/,
-      first: () => db.collection<typeof there>(name).insertOne(there),
-      action: { type: 'writeConcernError', code: 64 },
+  it('write nothing to a set that was superseded while the work went on', async () => {
+    const readModels = await openAt(mongodbUrl());
+    const former = await firstSet(readModels);
+    await add(former);
+    const late = former.advance(async () => {
+      await successorOf(readModels, former);
+      return { to: at(9), writes: [note('late', {})], parked: 0 };
     });
-    const control = async () => (await finish()).control();
-    await expect(control()).rejects.toMatchObject({ code: 'read_models_unavailable' });
-    expect(server.faults.affected).toBe(1);
-    expect(await control()).toMatchObject({ n: 1, applied: at(1).position });
-    expect(await (await finish()).load(notes)).toEqual([{ shelf: 'a' }, { shelf: 'b' }]);
+    expect(await late).toBe('superseded');
+    expect(await former.control()).toMatchObject({ n: 1, to: at(1) });
+    expect(await former.get(ONE, 'notes', 'late')).toBeUndefined();
   });
 
-  it('complete a commit that another process is completing at the same time', async () => {
-    const notes = ['a', 'b', 'c'].map((key) => note(ONE, key, { shelf: key }));
-    const { finish } = await begin(notes, 2);
-    const finished = await Promise.all([finish(), finish(), finish()]);
-    for (const generation of finished) {
-      expect(await generation.control()).toMatchObject({ n: 1, applied: at(1).position });
-      expect(await generation.load(notes)).toEqual(notes.map(({ document }) => document));
-    }
+  it('write nothing to a set whose removal has begun, which any process can finish', async () => {
+    const url = mongodbUrl();
+    const readModels = await openAt(url, { graceMs: 0 });
+    const set = await firstSet(readModels);
+    const { db, close } = await connectMongodb(url);
+    closeAfterwards(close);
+    const late = set.advance(async () => {
+      await readModels.abandon('v1');
+      await db.collection('read_model_sets').updateOne({}, { $set: { removed: true } });
+      return { to: at(9), writes: [note('late', {})], parked: 0 };
+    });
+    expect(await late).toBe('superseded');
+    expect(await set.get(ONE, 'notes', 'late')).toBeUndefined();
+    expect(await readModels.live()).toBeUndefined();
+    expect(await readModels.remove(set.id)).toBe(true);
+    expect(await readModels.list()).toEqual([]);
   });
 
-  it('complete a commit before the next one, even if the next one is made without looking', async () => {
-    const connection = await connectMongodb();
-    let writes = 0;
-    const onWrite = (): void => {
-      writes += 1;
-      if (writes === 2) throw new Error('killed');
-    };
-    const killed = await readModelsOn(connection, { onWrite });
-    const other = await readModelsOn(connection, { finishAfterMs: 0 });
-    closing(connection, killed, other);
-    const [first, second] = [
-      await createAndOpen(killed, id('notes'), collections, LOG),
-      await createAndOpen(other, id('notes'), collections, LOG),
-    ];
-    const [one, two] = [note(ONE, 'a', { of: 1 }), note(ONE, 'b', { of: 2 })];
-    await expect(first.commit(0, at(1), [one])).rejects.toThrow('killed');
-    expect(await second.commit(1, at(2), [two])).toBe(true);
-    expect(await second.load([one, two])).toEqual([{ of: 1 }, { of: 2 }]);
-    expect(await second.control()).toMatchObject({ n: 2, applied: at(2).position });
-  });
-
-  it('write a large commit in parts, and complete it with the missing ones', async () => {
-    const notes = Array.from({ length: 2_500 }, (_, i) => note(ONE, `${i}`, { shelf: `${i}` }));
-    const { server, finish } = await begin(notes, 4);
-    const written: number[] = [];
-    server.faults.add({
+  it('keep the root where it is if a process that was suspended moves it late', async () => {
+    const { url, faults } = await mongodbBehindProxy();
+    const other = await openAt(url);
+    const first = await firstSet(other);
+    const suspended = await openAt(url);
+    expect((await suspended.live())?.set.id).toBe(first.id);
+    const second = await successorOf(other, first);
+    const quick = await openAt(url, { graceMs: 0 });
+    let third: ReadModelSet | undefined;
+    faults.add({
       command: 'update',
-      collection: /notes$/,
-      when: ({ updates }) => written.push((updates as unknown[]).length) < 0,
+      collection: 'read_model_roots',
+      first: async () => {
+        third = await successorOf(other, second);
+        expect(await quick.remove(second.id)).toBe(true);
+      },
       action: { type: 'slow', ms: 0 },
     });
-    const finished = await finish();
-    expect(await finished.control()).toMatchObject({ n: 1, applied: at(1).position });
-    expect(await finished.load(notes)).toEqual(notes.map(({ document }) => document));
-    expect(written).toEqual([500]);
+    expect((await suspended.live())?.set.id).toBe(third!.id);
+    expect((await (await openAt(url)).live())?.set.id).toBe(third!.id);
   });
 
-  it('remove a generation with its collections, and what a late projector wrote to another one', async () => {
-    const place = randomUUID();
-    const readModels = await openIn(place);
-    const [kept, late, removed] = [id('notes', 1, 'kept'), id('notes', 1, 'late'), id('notes')];
-    for (const one of [kept, late, removed]) await readModels.create(one, collections, LOG);
-    const { db } = await connect(place);
-    const collectionsOf = async (one: GenerationId) =>
-      (await db.listCollections({}, { nameOnly: true }).toArray())
-        .map(({ name }) => name)
-        .filter((name) => name.startsWith(`${generationName(one)}.`));
-    expect(await readModels.remove(late, {})).toBe(true);
-    await db.collection(`${generationName(late)}.notes`).insertOne({ n: 1 });
-    expect(await readModels.remove(removed, {})).toBe(true);
-    for (const one of [late, removed]) expect(await collectionsOf(one)).toEqual([]);
-    expect(await collectionsOf(kept)).toHaveLength(collections.length + 2);
+  it('drop the collections of a removed set, and what a suspended builder wrote afterwards', async () => {
+    const url = mongodbUrl();
+    const readModels = await openAt(url, { graceMs: 0 });
+    const live = await firstSet(readModels);
+    const { db, close } = await connectMongodb(url);
+    closeAfterwards(close);
+    const namesOf = async ({ id }: ReadModelSet) =>
+      (await db.listCollections({}, { nameOnly: true }).toArray()).filter(({ name }) => name.endsWith(id))
+        .length;
+    const [one, two] = [await readModels.create(LOG), await readModels.create(LOG)];
+    expect(await namesOf(one)).toBe(4);
+    const late = one.advance(async () => {
+      expect(await readModels.remove(one.id)).toBe(true);
+      expect(await namesOf(one)).toBe(0);
+      return { to: at(1), writes: [note('a', {})], parked: 0 };
+    });
+    expect(await late).toBe('superseded');
+    expect(await namesOf(one)).toBe(1);
+    expect(await readModels.remove(two.id)).toBe(true);
+    expect([await namesOf(one), await namesOf(two), await namesOf(live)]).toEqual([0, 0, 4]);
   });
 
-  describe('that somebody has damaged', () => {
-    const control = (db: Db) => db.collection<{ _id: string }>('read_models.controls');
-    const dropCollection = (ending: string) => async (db: Db) => {
-      const all = await db.listCollections({}, { nameOnly: true }).toArray();
-      const { name } = all.find((each) => each.name.endsWith(`.${ending}`)) ?? { name: '' };
-      expect(await db.dropCollection(name)).toBe(true);
-    };
-    const altering = (change: object) => async (db: Db) =>
-      void (await control(db).updateOne({}, { $set: change }));
-
-    it.each<[string, (db: Db) => Promise<unknown>]>([
-      ['by dropping a collection with indexes', dropCollection('notes')],
-      ['by dropping a collection without any', dropCollection('counts')],
-      ['by deleting its control document', (db) => control(db).deleteOne({})],
-      ['by dropping all control documents', (db) => db.dropCollection('read_models.controls')],
-      ['by altering its number', altering({ n: 'many' })],
-      ['by altering its applied number', altering({ applied_n: 7 })],
-      ['by altering its checkpoint', altering({ to: 3 })],
-    ])('%s fail, say so and can be built again', async (_, damage) => {
-      const place = randomUUID();
-      const readModels = await openIn(place);
-      const live = await createAndOpen(readModels, id('notes'), collections, LOG);
-      const first = [note(ONE, 'a', { text: 'a' }), put(ONE, 'counts', 'all', { count: 1 })];
-      expect(await live.commit(0, at(1), first)).toBe(true);
-      expect(await readModels.makeLive(id('notes'), undefined)).toBe(true);
-      await damage((await connect(place)).db);
-      const isDamage = { code: 'read_models_unavailable', more: { damaged: 'notes_v1_one' } };
-      const use = async () => {
-        await live.reader.applied();
-        await live.control();
-        await live.reader.get(ONE, 'notes', 'a');
-        await live.reader.get(ONE, 'counts', 'all');
-      };
-      await expect(use()).rejects.toMatchObject(isDamage);
-      const other = await openIn(place);
-      for (const models of [readModels, other])
-        expect((await storedOf(models, live.id))?.damage).toBeDefined();
-      await expect(createAndOpen(other, live.id, collections, LOG)).rejects.toMatchObject(isDamage);
-      const build = await createAndBuild(other, id('notes', 1, 'two'), collections, LOG);
-      expect(await build.commit(0, at(1), first)).toBe(true);
-      const rebuilt = await build.finish();
-      expect(await other.makeLive(rebuilt.id, live.id.generation)).toBe(true);
-      expect(await rebuilt.reader.get(ONE, 'counts', 'all')).toEqual({ count: 1 });
+  it('refuse a server that is no replica set', async () => {
+    const mongod = await findMongod();
+    const folder = mkdtempSync(join(tmpdir(), 'standalone-'));
+    const port = await freePort();
+    const args = ['--dbpath', folder, '--port', port, '--bind_ip', '127.0.0.1', '--nounixsocket'];
+    const server = spawn(mongod!, args, { stdio: 'ignore' });
+    closeAfterwards(async () => {
+      server.kill('SIGKILL');
+      await once(server, 'exit');
+      rmSync(folder, { recursive: true });
     });
-
-    it('by deleting the registry are all built again: which were live is not known any more', async () => {
-      const place = randomUUID();
-      const readModels = await openIn(place);
-      const live = await createAndOpen(readModels, id('notes'), collections, LOG);
-      expect(await live.commit(0, at(1), [note(ONE, 'a', { text: 'a' })])).toBe(true);
-      expect(await readModels.makeLive(id('notes'), undefined)).toBe(true);
-      await (await connect(place)).db.dropCollection('read_models.registry');
-      await expect(readModels.state()).rejects.toMatchObject({
-        code: 'read_models_unavailable',
-        message: expect.stringContaining('tenant-ledger projections rebuild'),
-      });
-      const other = await openIn(place);
-      expect((await other.state()).generations).toEqual([]);
-      await other.create(id('notes', 1, 'two'), collections, LOG);
-      for (const models of [other, readModels])
-        expect((await models.state()).generations).toEqual(
-          expect.arrayContaining([{ ...live.id, isLive: false, damage: expect.stringMatching(/registry/) }]),
-        );
+    const connection = await mongoConnection(`mongodb://127.0.0.1:${port}/test`, {
+      waitMs: 30_000,
+      onError: () => undefined,
     });
-
-    it.each(['notes', 'counts'])('are noticed even if a commit has created %s again', async (name) => {
-      const place = randomUUID();
-      const readModels = await openIn(place);
-      const live = await createAndOpen(readModels, id('notes'), collections, LOG);
-      expect(await live.commit(0, at(1), [put(ONE, name, 'a', { count: 1 })])).toBe(true);
-      expect(await readModels.makeLive(id('notes'), undefined)).toBe(true);
-      await dropCollection(name)((await connect(place)).db);
-      expect(await live.commit(1, at(2), [put(ONE, name, 'b', { count: 1 })])).toBe(true);
-      await expect(live.reader.get(ONE, name, 'a')).rejects.toMatchObject({
-        more: { damaged: 'notes_v1_one' },
-      });
-      await expect(live.load([{ tenantId: ONE, collection: name, key: 'a' }])).rejects.toMatchObject({
-        more: { damaged: 'notes_v1_one' },
-      });
+    closeAfterwards(connection.close);
+    await expect(
+      mongodbReadModels(connection, { version: 'v1', collections: COLLECTIONS }),
+    ).rejects.toMatchObject({
+      code: 'read_models_unavailable',
+      message: expect.stringMatching(/is not a replica set.*rs\.initiate/),
+      more: { isFinal: true },
     });
   });
 });

@@ -74,15 +74,10 @@ describeMongodb('a service on an event store and MongoDB', () => {
     const id = await tenantId();
     const before = (await get('/logs?entity_type=tenant')).json;
     expect(await service.stop()).toBe(0);
-    expect(readdirSync(folder).filter((name) => !name.startsWith('snapshots.db'))).toEqual([]);
+    expect(readdirSync(folder)).toEqual([]);
     rmSync(folder, { recursive: true });
     service = await startService(env);
     expect(service.key).toBe('');
-    expect((await get('/logs?entity_type=tenant')).json).toEqual(before);
-    const next = await get(`/logs?entity_type=tenant&size=1&start=${encodeURIComponent(cursor)}`);
-    expect([next.status, next.json.data.length]).toEqual([200, 1]);
-    const keys = await operator().json<{ last_used_at: string | null }[]>(`key list --tenant ${id}`);
-    expect(keys.filter(({ last_used_at }) => last_used_at !== null).length).toBe(1);
     // Reading this history takes longer than a request may take: it is read once, for the requests that follow.
     eventStore.slowDown(`ledger.tenant-${id}`, 2_300);
     const refused = await rename('Three');
@@ -92,6 +87,11 @@ describeMongodb('a service on an event store and MongoDB', () => {
       true,
     ]);
     eventStore.slowDown(`ledger.tenant-${id}`, 0);
+    expect((await get('/logs?entity_type=tenant')).json).toEqual(before);
+    const next = await get(`/logs?entity_type=tenant&size=1&start=${encodeURIComponent(cursor)}`);
+    expect([next.status, next.json.data.length]).toEqual([200, 1]);
+    const keys = await operator().json<{ last_used_at: string | null }[]>(`key list --tenant ${id}`);
+    expect(keys.filter(({ last_used_at }) => last_used_at !== null).length).toBe(1);
     await showsAtOnce(await rename('Three'), 'Three');
     await succeeds('projections verify');
   });

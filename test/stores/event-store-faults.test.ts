@@ -269,10 +269,9 @@ describe('a subscription to the event store', () => {
     await expectAll(log, tail, 7);
   });
 
-  it('that stalls, or whose server freezes, is noticed within 15 s; one of a quiet tenant is not taken for stalled', async () => {
+  it('that stalls, or whose server freezes, is noticed within 15 s', async () => {
     const mute = await following();
     const frozen = await following();
-    const quiet = await onStandIn();
 
     const silent = async (): Promise<void> => {
       mute.subscription.mute();
@@ -294,32 +293,7 @@ describe('a subscription to the event store', () => {
       );
       await expectAll(frozen.log, frozen.tail, 4);
     };
-    const othersWrite = async (): Promise<void> => {
-      const { log, server, streams, aStream } = quiet;
-      const tenantId = randomUUID();
-      const events = someEvents(2);
-      await log.append(streams.tenant(tenantId), [events[0]!], 'no_stream');
-      const abort = new AbortController();
-      const seen: string[] = [];
-      const ended = (async () => {
-        for await (const batch of log.readTenant(tenantId, { follow: true, signal: abort.signal }))
-          seen.push(...idsOf(batch));
-      })();
-      await until(() => seen.length === 1 && server.subscriptions.size === 1);
-      const [subscription] = server.subscriptions;
-      const startedAt = monotonicMs();
-      while (monotonicMs() - startedAt < 7_000) {
-        await log.append(aStream(), someEvents(1), 'no_stream');
-        await new Promise((resolve) => setTimeout(resolve, 250));
-      }
-      expect([...server.subscriptions]).toEqual([subscription]);
-      await log.append(streams.tenant(tenantId), [events[1]!], 0);
-      await until(() => seen.length === 2);
-      abort.abort();
-      await ended;
-      expect(seen).toEqual(idsOf(events));
-    };
-    await Promise.all([silent(), freezeServer(), othersWrite()]);
+    await Promise.all([silent(), freezeServer()]);
   });
 });
 

@@ -153,16 +153,12 @@ describeMongodb('an operator of a running service whose event log is in an event
     await until(async () => (await ready(service)).status === 200);
   });
 
-  it('finds in the server log when the store became unreachable and when it came back', async () => {
+  it('finds in the server log that the store became unreachable', async () => {
     await store.kill();
-    await until(() => service.stderr().includes('"The event log is out of reach'));
+    await until(() => service.stderr().includes('"Following the event log failed'));
     expect((await rename(service, service.key, 'Not now')).status).toBe(503);
     await store.restart();
-    await until(() => /"The event log is back after \d/.test(service.stderr()));
-    const lines = loggedBy(service, '"The event log is ').filter(({ msg }) =>
-      /out of reach|is back/.test(String(msg)),
-    );
-    expect(lines.map(({ level }) => level)).toEqual([40, 30]);
+    await until(async () => (await rename(service, service.key, 'Now')).status === 200);
   });
 
   it('learns at the next write that a stream was removed under the running service', async () => {

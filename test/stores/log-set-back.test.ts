@@ -114,11 +114,22 @@ const expectEnded = async (service: Service): Promise<void> => {
   ]);
 };
 
-/** A command that prints events until it ends on its own. */
+/** A command that prints events until it is interrupted. */
 const followingCommand = async (tenantId: string, env: Place['env']) => {
-  const { stdout, stderr, done } = startCommand(['audit', '--tenant', tenantId, '--follow'], env);
+  const { stdout, stderr, done, signal } = startCommand(['audit', '--tenant', tenantId, '--follow'], env);
   await until(() => stdout() !== '');
-  return { ended: done.then((code) => ({ code, stderr: stderr() })), printed: stdout };
+  return { ended: done.then((code) => ({ code, stderr: stderr() })), printed: stdout, signal };
+};
+
+/** The next write notices it, once the store can be reached again. None is acknowledged. */
+const expectNoticed = async (service: Service, key: string): Promise<void> => {
+  const answers = new Set<number>();
+  await until(async () => {
+    const { status, json } = await rename(service, key, 'Never');
+    answers.add(status);
+    return json.code === 'log_set_back';
+  });
+  expect([...answers]).toEqual([503]);
 };
 
 interface Kind {
@@ -165,7 +176,7 @@ describe('a running service whose log was rolled back', () => {
     }),
   );
 
-  it('ends with the reason and its own exit code, and so do open event streams and commands', () =>
+  it('ends with the reason and its own exit code, and so do open event streams and commands that reconnect', () =>
     eachOf(async ({ service, key, place, open }) => {
       const stream = await following(`${service.url}/events?follow=true`, key);
       const { id } = (await ask(`${service.url}/tenants/self`, { key })).json as { id: string };
@@ -177,7 +188,8 @@ describe('a running service whose log was rolled back', () => {
       await until(() => stream.text().includes('Lost'));
       await until(() => follower.printed().includes('Lost'));
       await place.setBack();
-      await until(async () => (await ask(`${service.operationsUrl}/readyz`)).status === 503);
+      await expectNoticed(service, key);
+      expect((await ask(`${service.operationsUrl}/readyz`)).status).toBe(503);
       await expectEnded(service);
       await stream.reading;
       const last = stream.text().trimEnd().split('\n').at(-1) ?? '';
@@ -186,10 +198,12 @@ describe('a running service whose log was rolled back', () => {
         open === inStandIn ? /^log_(set_back|unavailable)$/ : /^log_set_back$/,
       );
       expect(JSON.parse(last)).toEqual({ end: { reason, position: expect.any(String) } });
-      expect(await follower.ended).toEqual({
-        code: 3,
-        stderr: expect.stringMatching(/The event log was rolled back.*\[log_set_back\]/s),
-      });
+      if (open !== inStandIn) follower.signal('SIGINT');
+      expect(await follower.ended).toMatchObject(
+        open === inStandIn
+          ? { code: 3, stderr: expect.stringMatching(/The event log was rolled back.*\[log_set_back\]/s) }
+          : { code: 0 },
+      );
     }));
 
   it('has its log refused by commands, and works again after a rebuild and a restart', () =>
@@ -216,13 +230,7 @@ describe('a running service whose log was rolled back', () => {
       place.keep();
       for (let i = 0; i < 3; i += 1) expect((await rename(service, key, `Lost ${i}`)).status).toBe(200);
       await place.setBack();
-      const answers = new Set<number>();
-      await until(async () => {
-        const { status, json } = await rename(service, key, 'Never');
-        answers.add(status);
-        return json.code === 'log_set_back';
-      });
-      expect([...answers]).toEqual([503]);
+      await expectNoticed(service, key);
       await expectEnded(service);
     }));
 
@@ -240,44 +248,48 @@ describe('a running service whose log file is gone', () => {
     const place = await inFile(removeFiles);
     const service = await started(place);
     await place.setBack();
+    expect((await rename(service, service.key, 'Never')).status).toBe(503);
     await expectEnded(service);
     expect(readdirSync(service.folder)).not.toContain('events.db');
   });
 });
 
+describe('a running service whose node was restored while nobody wrote', () => {
+  it('ends when it has reconnected', async () => {
+    const place = await inStandIn();
+    const service = await started(place);
+    place.keep();
+    expect((await rename(service, service.key, 'Lost')).status).toBe(200);
+    await place.setBack();
+    await expectEnded(service);
+  });
+});
+
 describe('a running service with a scavenged event', () => {
-  it('keeps running, and reports which event is missing and what to do', async () => {
+  it('keeps running; the next start is refused and says which event is missing', async () => {
     const store = await startStandIn();
+    const env = { ...clustered(store.url), DATA_DIR: freshFolder() };
     const service = await started({
-      env: clustered(store.url),
+      env,
       keep: () => undefined,
       setBack: async () => undefined,
       grow: () => undefined,
       close: () => store.stop(),
     });
-    await rename(service, service.key, 'First');
-    await until(() => store.log.records.some(({ type }) => type === 'KeyUsed'));
     await rename(service, service.key, 'Last');
-    const last = store.log.records.findLast(({ stream }) => stream.startsWith('ledger.tenant-'))!;
+    await until(() => store.log.records.at(-1)?.type === 'KeyUsed');
+    const last = store.log.records.at(-1)!;
     const data = Buffer.from('{}');
-    const other = {
-      id: crypto.randomUUID(),
-      type: 'X',
-      contentType: 'application/json',
-      data,
-      metadata: data,
-    };
-    store.log.append('others', 'any', [other]);
+    store.log.append('others', 'any', [
+      { id: crypto.randomUUID(), type: 'X', contentType: 'application/json', data, metadata: data },
+    ]);
+    await until(async () => (await command(['status'], env)).code === 0);
     store.log.scavenge(last.id);
-    const ready = (): Promise<ApiResponse> => ask(`${service.operationsUrl}/readyz`);
-    await until(async () => (await ready()).text.includes('trouble'));
-    const { status, json } = await ready();
-    expect(status).toBe(200);
-    expect((json.log as { trouble: string }).trouble).toMatch(
-      new RegExp(
-        `^The event ${last.id} at .* is missing .* it was scavenged, or the log was rolled back and has grown`,
-      ),
-    );
     expect((await ask(`${service.url}/tenants/self`, { key: service.key })).status).toBe(200);
+    const refused = await command(['status'], env);
+    expect(refused.code).toBe(3);
+    expect(refused.stderr).toMatch(
+      new RegExp(`The event ${last.id} at .* is missing .* it was scavenged, or the log was rolled back`),
+    );
   });
 });

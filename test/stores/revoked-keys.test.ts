@@ -49,7 +49,7 @@ describe('a key used for reads at two servers on one data folder', () => {
   });
 
   describe('while the applications read model is stuck', () => {
-    const stuckWhile = (work: () => Promise<void>) => whileStuck(first!.folder, 'applications', work);
+    const stuckWhile = (work: () => Promise<void>) => whileStuck(first!.folder, work);
 
     it('that is invalidated in any way is refused for reads by both a second later; all other keys still work', async () => {
       const neighbour = await by.newTenant();
@@ -69,6 +69,31 @@ describe('a key used for reads at two servers on one data folder', () => {
           await allRead(neighbour.key);
         }
       });
+    });
+
+    it('that is revoked under load is refused a second later by both, and no valid key ever is', async () => {
+      const [neighbour, revoked] = [await by.newTenant(), await by.newTenant()];
+      let [going, refusals] = [true, 0];
+      const load = servers().flatMap((server) =>
+        Array.from({ length: 10 }, async (_, n) => {
+          while (going) {
+            const write = { method: 'PUT', body: { name: `Load ${n}` } };
+            const { status } = await get(server, neighbour.key, n === 0 ? write : {});
+            if (status === 401) refusals += 1;
+          }
+        }),
+      );
+      await allRead(revoked.key);
+      await stuckWhile(async () => {
+        await by.write(revoked.tenantId, revokeKey(revoked.keyId));
+        await bothRefuseWithinASecond(revoked.key);
+        const end = performance.now() + 1_000;
+        while (performance.now() < end)
+          for (const server of servers()) expect((await get(server, revoked.key)).status).toBe(401);
+      });
+      going = false;
+      await Promise.all(load);
+      expect(refusals).toBe(0);
     });
 
     it('is refused at once by the server that deletes its tenant, and by the other within a second', async () => {

@@ -199,7 +199,7 @@ describe('a start that fails', () => {
     expectOneSentence(
       ended,
       'another event log',
-      'Check STREAM_PREFIX and DATA_DIR',
+      'tenant-ledger projections rebuild',
       '[read_models_of_another_log]',
     );
   });

@@ -3,7 +3,6 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { App } from '../../src/app/app';
-import { PARKED, STREAMS } from '../../src/read-models/read-models';
 import { condition } from '../../src/async/condition';
 import { freePort } from '../support/free-port';
 import { mongodbUrl } from '../support/mongodb/databases';
@@ -95,21 +94,20 @@ const withApp = async <T>(folder: string, log: Log, work: (app: App) => Promise<
   const app = await openAppIn(folder, log);
   try {
     const head = await app.log.head();
-    if (head !== undefined) await app.projecting.catchUp(head.position, 10_000);
+    if (head !== undefined) await app.catchUp(head.position, 10_000);
     return await work(app);
   } finally {
     await app.close();
   }
 };
 
-/** Every document of every collection of every projection. */
+/** Every document of every collection. */
 const allDocuments = (folder: string, log: Log): Promise<readonly unknown[]> =>
-  withApp(folder, log, async ({ projecting }) => {
+  withApp(folder, log, async ({ live, replay }) => {
     const found: unknown[] = [];
-    for (const { projector, generation } of projecting.live)
-      for (const collection of [...projector.collections.map(({ name }) => name), PARKED, STREAMS])
-        for (const row of await generation.scan(collection, 100_000))
-          found.push({ projection: projector.name, collection, ...row });
+    const { set } = await live.read();
+    for (const { name } of replay.projector.collections)
+      for (const row of await set.scan(name, 100_000)) found.push({ collection: name, ...row });
     return found;
   });
 

@@ -66,15 +66,15 @@ const command = (env: Environment, ...args: readonly string[]): Promise<Finished
     );
   });
 
-const newCustomer = async ({ ledger, projecting }: App): Promise<Customer> => {
+const newCustomer = async (app: App): Promise<Customer> => {
   const [tenantId, applicationId] = [randomUUID(), randomUUID()];
   const { key, input } = newKey(tenantId);
-  const write = (decide: Decide) => ledger.execute({ ...operatorRequest(tenantId, NIL, 20_000), decide });
+  const write = (decide: Decide) => app.ledger.execute({ ...operatorRequest(tenantId, NIL, 20_000), decide });
   await write(createTenant({ name: 'Acme', ownerId: NIL, includedMonthlyActiveTokens: 0 }));
   const permissions = permissionsOf('management').map(({ type }) => type);
   const application = { applicationId, name: 'App', type: 'management', permissions, key: input } as const;
   const { position } = await write(createApplication(application));
-  while (!(await projecting.reached(position, 1_000)));
+  while (!(await app.catchUp(position, 1_000)));
   return { tenantId, key };
 };
 

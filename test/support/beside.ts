@@ -9,7 +9,6 @@ import type { EventLog, LoggedEvent, Position } from '../../src/event-log/event-
 import type { Streams } from '../../src/event-log/streams';
 import { openAppIn } from './profile';
 import { commandJson, type Service } from './service';
-import { until } from './waiting';
 
 export interface NewApplication {
   readonly id: string;
@@ -54,8 +53,9 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
     const request = operatorRequest(tenantId, NIL, 20_000);
     return (await app.ledger.execute({ ...request, decide })).position;
   };
-  const shown = async (position: Position): Promise<void> =>
-    until(() => app.projecting.reached(position, 0), 20_000, 'the read models');
+  const shown = async (position: Position): Promise<void> => {
+    if (!(await app.catchUp(position, 20_000))) throw new Error(`The read models do not show ${position}.`);
+  };
   const events = async (): Promise<readonly LoggedEvent[]> => {
     const all: LoggedEvent[] = [];
     for await (const batch of app.log.readAll()) all.push(...batch);

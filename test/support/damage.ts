@@ -10,16 +10,32 @@ const overwrite = (path: string, from: number, bytes: number): void => {
 /** The first page holds the header and the schema. */
 const PAGE = 4_096;
 
-/** The ways in which a disk, or somebody with a shell, damages a SQLite file. */
-export const fileDamages: Readonly<Record<string, (path: string, table: string) => void>> = {
+type Damages = Readonly<Record<string, (path: string) => void>>;
+
+/** The ways in which a disk, or somebody with a shell, makes a SQLite file useless. */
+export const wholeDamages: Damages = {
   'truncated to nothing': (path) => truncateSync(path, 0),
   'cut off in the middle': (path) => truncateSync(path, statSync(path).size >> 1),
   'overwritten at its start': (path) => overwrite(path, 0, 100),
   'overwritten after its first page': (path) => overwrite(path, PAGE, statSync(path).size - PAGE),
-  'without one of its tables': (path, table) => {
+  deleted: (path) => rmSync(path),
+};
+
+/** The first page of a table, of a file whose `-wal` is empty. */
+const pageOf = (path: string, table: string): number => {
+  const db = new DatabaseSync(path, { readOnly: true });
+  const row = db.prepare('SELECT rootpage FROM sqlite_master WHERE name = ?').get(table);
+  db.close();
+  return Number(row?.['rootpage']);
+};
+
+/** Those that leave its control state readable, so that only some reads find out. */
+export const partialDamages: Damages = {
+  'overwritten in one of its tables': (path) =>
+    overwrite(path, (pageOf(path, 'docs_tenants') - 1) * PAGE, PAGE),
+  'without one of its tables': (path) => {
     const db = new DatabaseSync(path);
-    db.exec(`DROP TABLE ${table}`);
+    db.exec('DROP TABLE docs_tenants');
     db.close();
   },
-  deleted: (path) => rmSync(path),
 };

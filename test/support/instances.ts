@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { Projector } from '../../projections/projector';
 import { openApp, type App } from '../../src/app/app';
 import { operatorRequest } from '../../src/app/operator';
 import { newKey } from '../../src/ledger/new-key';
@@ -8,13 +7,10 @@ import { createApplication } from '../../src/domain/applications';
 import { permissionsOf } from '../../src/domain/permissions';
 import { createTenant, type Decide } from '../../src/domain/tenant';
 import type { Position } from '../../src/event-log/event-log';
-import { projectingLease } from '../../src/projecting/lease';
 import { standInProcess } from './event-store/own-process';
 import { freshFolder } from './folders';
 import { mongodbBehindProxy, type DisturbedMongodb } from './mongodb-under-test';
 import { commandProcess, serviceProcess, type Finished, type ServiceProcess } from './service';
-import { until } from './waiting';
-import { leaseHolder } from './generations';
 
 /** Several instances of the program on the same stores: each is its own process. */
 export interface Instances {
@@ -26,8 +22,8 @@ export interface Instances {
   /** Stops one cleanly, or kills it, and starts another in its place. */
   restart(at: number): Promise<void>;
   replaceKilled(at: number): Promise<void>;
-  /** Which of them projects this; -1 for none. */
-  projecting(projector: Pick<Projector, 'name' | 'version'>): Promise<number>;
+  /** Which of them projects; -1 for none. */
+  projecting(): Promise<number>;
   write(tenantId: string, decide: Decide): Promise<Position>;
   newTenant(): Promise<Customer>;
   /** The command line on the same stores. */
@@ -84,9 +80,8 @@ export const startInstances = async (count: number, more: Environment = {}): Pro
     replaceKilled: async (at) => {
       running[at] = await serviceProcess(env);
     },
-    projecting: async (projector) => {
-      const lease = projectingLease(projector.name, projector.version);
-      const holder = (await leaseHolder(app.replay.readModels, lease)) ?? '';
+    projecting: async () => {
+      const holder = (await app.replay.readModels.lease?.holder()) ?? '';
       return running.findIndex(({ process: { pid } }) => holder.split(' ').includes(String(pid)));
     },
     newTenant: async () => {
@@ -101,7 +96,7 @@ export const startInstances = async (count: number, more: Environment = {}): Pro
         key: input,
       } as const;
       const shown = await write(tenantId, createApplication(application));
-      await until(() => app.projecting.reached(shown, 0), 20_000, 'the read models');
+      await app.catchUp(shown, 20_000);
       return { tenantId, applicationId, keyId: input.keyId, key };
     },
     run: (...args) => commandProcess(args, { DATA_DIR: freshFolder(), ...env }),

@@ -3,7 +3,6 @@ import { newKey } from '../../src/ledger/new-key';
 import { applicationTypes, permissions, type ApplicationType } from '../../src/domain/permissions';
 import type { NewEvent } from '../../src/event-log/event-log';
 import { readingsOf } from './readings';
-import { until } from './waiting';
 
 /** A tenant with an Application of every type for every permission: each alone, all of them, and none. */
 export interface IsolatedTenant {
@@ -67,7 +66,7 @@ export const isolatedTenants = async (folder: string): Promise<() => Promise<Iso
     const made = applicationTypes.flatMap((type) => SETS.map((held) => applicationOf(id, type, held)));
     const events = made.flatMap((application) => application.events);
     const { position } = await app.log.append(app.streams.tenant(id), events, 0, 10_000);
-    await until(() => app.projecting.reached(position, 0), 20_000, 'the read models');
+    await app.catchUp(position, 20_000);
     return { id, callers: made.map(({ caller }) => caller) };
   };
 };

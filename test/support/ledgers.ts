@@ -8,12 +8,9 @@ import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { digestOf, makeKey } from '../../src/ledger/api-key';
 import type { Fold } from '../../src/ledger/fold';
-import { cachedFolds, type Folds } from '../../src/ledger/folds';
-import type { KeyRecords } from '../../src/ledger/identify';
+import { cachedFolds, type Folds, type FoldsOptions } from '../../src/ledger/folds';
 import { ledger, type Command, type Ledger } from '../../src/ledger/ledger';
-import { snapshotText } from '../../src/ledger/snapshot-text';
-import type { Snapshots } from '../../src/ledger/snapshots';
-import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
+import { TIMES } from '../../src/times';
 import { anEvent, eventsOf } from './events';
 import { OWNER } from './given';
 
@@ -22,7 +19,6 @@ export const streams = streamNames();
 /** A ledger as the program creates it, on the files of a folder. Several may share a folder. */
 export interface OpenLedger {
   readonly log: EventLog;
-  readonly snapshots: Snapshots;
   readonly folds: Folds;
   readonly ledger: Ledger;
   /** How many events have been read from streams so far. */
@@ -41,29 +37,23 @@ const counting = (log: EventLog): { readonly log: EventLog; readonly eventsRead:
   return { log: { ...log, readStream }, eventsRead: () => count };
 };
 
-/** Checks keys by folding their tenants. */
-export const withoutReadModels: KeyRecords = { find: async () => undefined };
-
 const opened = new Set<OpenLedger>();
 
 /** `around` may wrap the log of the ledger, to interfere at a chosen moment. */
 export const openLedger = async (
   folder: string,
   around: (log: EventLog) => EventLog = (log) => log,
-  maxBytes?: number,
+  options: Partial<FoldsOptions> = {},
 ): Promise<OpenLedger> => {
   const { log, eventsRead } = counting(around(await sqliteEventLog(folder, streams)));
-  const snapshots = sqliteSnapshots(folder, await log.identity(), () => undefined);
-  const folds = cachedFolds(log, snapshots, streams, maxBytes);
+  const folds = cachedFolds({ log, streams }, { withoutLogMs: TIMES.readsWithoutLogMs, ...options });
   const program: OpenLedger = {
     log,
-    snapshots,
     folds,
-    ledger: ledger({ log, folds, streams, keys: withoutReadModels }),
+    ledger: ledger({ log, folds, streams }),
     eventsRead,
     close: async () => {
       opened.delete(program);
-      await snapshots.close();
       await log.close();
     },
   };
@@ -199,13 +189,9 @@ export const ifAt = (revision: number): Pick<Command, 'resource' | 'isMet'> => (
   isMet: (now) => now === String(revision),
 });
 
-/** A fold as saved, line by line. */
-export const linesOf = async (fold: Fold): Promise<readonly string[]> => {
-  const text = await snapshotText({ fold, replies: { lastKey: '', requests: '' } });
-  return Buffer.from(text).toString().split('\n').slice(0, -2);
-};
-
-export const textOf = async (fold: Fold): Promise<string> => (await linesOf(fold)).join('\n');
+/** A fold as text, for comparisons. */
+export const textOf = (fold: Fold): string =>
+  JSON.stringify(fold, (_, value: unknown) => (value instanceof Map ? [...value] : value));
 
 /** A deadline that no test should reach. */
 export const soon = (): number => monotonicMs() + 20_000;

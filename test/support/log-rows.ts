@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { logs } from '../../projections/logs';
-import { generationName, type Reader } from '../../src/read-models/read-models';
+import { compose } from '../../src/projecting/compose';
+import type { Reader } from '../../projections/projector';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { iso, loggedOf, projectedInto } from '../projections/history';
-import { inThreadWriter } from './in-thread-writer';
 import { freshFolder } from './folders';
 
 export const TENANT = 'aaaaaaaa-0000-4000-8000-000000000001';
@@ -30,11 +30,13 @@ export const filledLog = async (
   close: () => Promise<void>;
 }> => {
   const folder = freshFolder();
-  const readModels = sqliteReadModels(folder, { writer: inThreadWriter({}) });
-  const generation = await projectedInto(readModels, 1, logs, eventsOf(rows));
+  const projector = compose([logs]);
+  const { version, collections } = projector;
+  const readModels = sqliteReadModels({ folder, version, collections });
+  const set = await projectedInto(readModels, projector, eventsOf(rows));
   return {
-    reader: generation.reader,
-    path: join(folder, `${generationName(generation.id)}.db`),
+    reader: set,
+    path: join(folder, `set-${version}-${set.id}.db`),
     close: () => readModels.close(),
   };
 };

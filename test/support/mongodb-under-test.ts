@@ -31,12 +31,12 @@ export const connectMongodb = async (url = mongodbUrl()): Promise<MongoConnectio
 
 export const readModelsOn = (
   connection: MongoConnection,
-  options: Partial<MongoReadModelsOptions> = {},
-): Promise<ReadModels> => mongodbReadModels(connection, { log: 'some log', ...options });
+  options: MongoReadModelsOptions,
+): Promise<ReadModels> => mongodbReadModels(connection, options);
 
 export const openMongodb = async (
-  place?: string,
-  options?: Partial<MongoReadModelsOptions>,
+  place: string | undefined,
+  options: MongoReadModelsOptions,
 ): Promise<ReadModels> => {
   const connection = await connectMongodb(mongodbUrl(place));
   const readModels = await readModelsOn(connection, options);

@@ -1,4 +1,5 @@
 import { workerData } from 'node:worker_threads';
+import { yieldToEventLoop } from '../../src/async/clock';
 import { answerInThread } from '../../src/async/thread';
 
 /** A thread for tests: it echoes, takes its time, refuses or dies, as requested. */
@@ -11,6 +12,9 @@ type Request =
   | 'throw'
   | 'busy'
   | { readonly report: unknown }
+  /** Answers with its number, after a turn of the event loop. */
+  | { readonly later: number }
+  | 'throwLater'
   | 'die';
 
 /** Shared counters: the naps started, and whether it is busy. */
@@ -23,6 +27,10 @@ const nap = (ms: number): void => {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 };
 
+/** The requests of one turn are settled together. */
+let turn: Promise<void> | undefined;
+const together = (): Promise<void> => (turn ??= yieldToEventLoop().finally(() => (turn = undefined)));
+
 const report = answerInThread({
   answer: (requests) =>
     (requests as Request[]).map((request) => {
@@ -33,6 +41,13 @@ const report = answerInThread({
         return Atomics.load(busy, 0) > 0 ? { error: new Error('busy') } : { value: 'free' };
       if (request === 'throw') throw new Error('the whole group fails');
       if (request === 'die') process.exit(3);
+      if (request === 'throwLater') {
+        setImmediate(() => {
+          throw new Error('it was too much');
+        });
+        return new Promise<never>(() => undefined);
+      }
+      if ('later' in request) return together().then(() => ({ value: request.later }));
       if ('report' in request) {
         report(request.report);
         return { value: 'reported' };

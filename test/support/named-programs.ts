@@ -30,8 +30,9 @@ export const runNamed = async (
 ): Promise<void> => {
   const program = programs[name];
   if (program === undefined) {
+    const width = Math.max(...Object.keys(programs).map((known) => known.length));
     for (const [known, { meaning }] of Object.entries(programs))
-      console.log(`npm run ${script} -- ${known.padEnd(12)} ${meaning}`);
+      console.log(`npm run ${script} -- ${known.padEnd(width)} ${meaning}`);
     process.exitCode = name === '' ? 0 : 2;
     return;
   }
@@ -40,6 +41,7 @@ export const runNamed = async (
     env: { ...program.env, ...process.env },
     stdio: 'inherit',
   });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
   const [code] = (await once(child, 'close')) as [number | null];
   process.exitCode = code ?? 1;
 };

@@ -38,14 +38,17 @@ export const readingsOf = async (folder: string): Promise<Readings> => {
       return tenantId;
     },
     deleteTenant: (tenantId) => execute(tenantId, deleteTenant()),
-    usage: (tenantId) => reportUsage(app.projecting.reader('usage'), tenantId, new Date().toISOString()),
+    usage: async (tenantId) => reportUsage((await app.live.read()).set, tenantId, new Date().toISOString()),
     logs: async (tenantId) => {
       const question = { filter: {}, page: 1, size: ALL };
-      const { rows, total } = await findLogs(app.projecting.reader('logs'), tenantId, question);
+      const { rows, total } = await findLogs((await app.live.read()).set, tenantId, question);
       if (rows.length !== total) throw new Error(`The log has ${rows.length} rows and says ${total}.`);
       return rows;
     },
-    areUpToDate: async () => app.projecting.reached((await app.log.head())?.position ?? '', 0),
+    areUpToDate: async () => {
+      const { position = '' } = (await app.log.head()) ?? {};
+      return ((await app.live.read()).control.to?.position ?? '') >= position;
+    },
     close: async () => {
       opened.delete(app);
       await app.close();

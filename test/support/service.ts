@@ -115,12 +115,12 @@ export const loggedBy = (
     .filter((line) => line.includes(text))
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-/** Waits until every projection has caught up: logs and usage are projected by their own workers. */
+/** Waits until the read models have caught up. */
 export const allProjected = ({ operationsUrl }: Pick<Service, 'operationsUrl'>): Promise<void> =>
   until(async () => {
     const response = await fetch(`${operationsUrl}/readyz`);
-    const { projections = [] } = (await response.json()) as { projections?: { lag_events: number }[] };
-    return response.ok && projections.length > 0 && projections.every(({ lag_events }) => lag_events === 0);
+    const { read_models } = (await response.json()) as { read_models?: { lag_events: number } };
+    return response.ok && read_models?.lag_events === 0;
   });
 
 /** Tests send more requests than a client may: those about limits set their own (an empty setting: as specified). */

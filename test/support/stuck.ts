@@ -1,17 +1,14 @@
-import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
-import { liveGeneration } from './generation-names';
+import { liveSetFile } from './set-files';
 
-interface StuckReadModel {
+interface StuckReadModels {
   release(): void;
-  /** Leaves the read model as it is. */
+  /** Leaves the read models as they are. */
   close(): void;
 }
 
-const withTrigger = (folder: string, projection: string, work: string): StuckReadModel => {
-  const db = new DatabaseSync(join(folder, 'read-models', `${liveGeneration(folder, projection)}.db`), {
-    timeout: 5_000,
-  });
+const withTrigger = (folder: string, work: string): StuckReadModels => {
+  const db = new DatabaseSync(liveSetFile(folder), { timeout: 5_000 });
   db.exec(`CREATE TRIGGER stuck BEFORE UPDATE ON control BEGIN SELECT ${work}; END`);
   return {
     release: () => {
@@ -22,17 +19,13 @@ const withTrigger = (folder: string, projection: string, work: string): StuckRea
   };
 };
 
-/** Prevents a read model from advancing, as a broken disk would, until `release` is called. */
-export const stuckReadModel = (folder: string, projection: string): StuckReadModel =>
-  withTrigger(folder, projection, `RAISE(ABORT, 'stuck')`);
+/** Prevents the read models from advancing, as a broken disk would, until `release` is called. */
+export const stuckReadModels = (folder: string): StuckReadModels =>
+  withTrigger(folder, `RAISE(ABORT, 'stuck')`);
 
-/** Does the work while a read model does not advance. */
-export const whileStuck = async (
-  folder: string,
-  projection: string,
-  work: () => Promise<void>,
-): Promise<void> => {
-  const stuck = stuckReadModel(folder, projection);
+/** Does the work while the read models do not advance. */
+export const whileStuck = async (folder: string, work: () => Promise<void>): Promise<void> => {
+  const stuck = stuckReadModels(folder);
   try {
     await work();
   } finally {
@@ -40,10 +33,9 @@ export const whileStuck = async (
   }
 };
 
-/** Makes every commit of a read model slow: it takes most of a second of its thread by default. */
-export const slowReadModel = (folder: string, projection: string, steps = 2_000_000): StuckReadModel =>
+/** Makes every commit of the read models slow: it takes most of a second of its thread by default. */
+export const slowReadModels = (folder: string, steps = 2_000_000): StuckReadModels =>
   withTrigger(
     folder,
-    projection,
     `(SELECT sum(x) FROM (WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < ${steps}) SELECT x FROM c))`,
   );

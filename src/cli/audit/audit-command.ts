@@ -3,15 +3,13 @@ import type { EventFilter } from '../../audit/event-filter';
 import { exportLines } from '../../audit/export';
 import { eventSchemas, operatorEventSchemas } from '../../domain/event-schemas';
 import { looksLikeKey, masked } from '../../domain/key-like';
-import type { Head, Position } from '../../event-log/event-log';
-import { logWatch } from '../../event-log/log-watch';
+import type { Position } from '../../event-log/event-log';
 import type { LedgerLog } from '../../event-log/ledger-log';
 import { fault } from '../../fault';
 import { suggestionFor } from '../../nearest';
 import { bound, collected, mustBeInOrder, uuid, wholeNumber } from '../arguments';
 import { FAILED } from '../failure';
 import type { Io } from '../io';
-import { warn } from '../operator-session';
 import { counted, isOutputLost, notice, untilInterrupted, writeOut } from '../output';
 import { withProgress, type ProgressLine } from '../progress';
 import { mustBeReached, positionArgument, withConfiguredLog } from './arguments';
@@ -93,7 +91,6 @@ const noticeDailySums = (io: Io, { key, follow }: Options): void => {
 interface Observer {
   readonly line: ProgressLine;
   readonly signal: AbortSignal;
-  readonly onRead: (last: Head) => void;
 }
 
 /** Masked only if a condition contains a key: with a masked condition, a trailer describes another export. */
@@ -105,7 +102,7 @@ const run = async (
   ledgerLog: LedgerLog,
   options: Options,
   upTo: Position | undefined,
-  { line, signal, onRead }: Observer,
+  { line, signal }: Observer,
 ) => {
   const { log, streams } = ledgerLog;
   const { event, after, limit, follow = false } = options;
@@ -127,7 +124,6 @@ const run = async (
     if (text !== '') line.clear();
     await writeOut(io, last === undefined ? withoutKey(text) : text, signal);
     if (last === undefined || signal.aborted) break;
-    onRead({ position: last.position, eventId: last.id });
     done += read;
     events += lines.length;
     ({ position } = last);
@@ -136,46 +132,20 @@ const run = async (
   return { position, events, unreadable };
 };
 
-/** Ends `--follow` if the log is rolled back or replaced. Otherwise it would wait forever, after printing events now gone. */
-const watchLog = (io: Io, { log }: LedgerLog) => {
-  const lost = new AbortController();
-  let last: Head | undefined;
-  const watch = logWatch({
-    log,
-    checkpoint: async () => last,
-    report: warn(io),
-    onLost: (reason) => lost.abort(reason),
-  });
-  watch.start();
-  return {
-    lost: lost.signal,
-    onRead: (read: Head): void => void (last = read),
-    stop: watch.stop,
-  };
-};
-
 const audit = (io: Io, options: Options): Promise<void> =>
   withConfiguredLog(io, async (ledgerLog) => {
     if (options.after !== undefined) await mustBeReached(ledgerLog, options.after);
-    const interrupted = untilInterrupted(io);
-    const watched = options.follow === true ? watchLog(io, ledgerLog) : undefined;
-    const signal = watched === undefined ? interrupted : AbortSignal.any([interrupted, watched.lost]);
+    const signal = untilInterrupted(io);
     const head = options.follow === true ? undefined : await ledgerLog.log.head();
-    try {
-      const onRead = watched?.onRead ?? (() => undefined);
-      const { position, events, unreadable } = await withProgress(io, 'Exporting:', (line) =>
-        run(io, ledgerLog, options, head?.position, { line, signal, onRead }),
-      );
-      noticeUnreadable(io, unreadable);
-      noticeDailySums(io, options);
-      watched?.lost.throwIfAborted();
-      if (signal.aborted) return isOutputLost(signal) ? undefined : noticeEnd(io, options, position);
-      if (options.event !== undefined && events === 0)
-        throw fault('event_not_found', `No event ${options.event} meets the conditions.`);
-      if (isPretty(io, options)) notice(io, counted(events, 'event'));
-    } finally {
-      watched?.stop();
-    }
+    const { position, events, unreadable } = await withProgress(io, 'Exporting:', (line) =>
+      run(io, ledgerLog, options, head?.position, { line, signal }),
+    );
+    noticeUnreadable(io, unreadable);
+    noticeDailySums(io, options);
+    if (signal.aborted) return isOutputLost(signal) ? undefined : noticeEnd(io, options, position);
+    if (options.event !== undefined && events === 0)
+      throw fault('event_not_found', `No event ${options.event} meets the conditions.`);
+    if (isPretty(io, options)) notice(io, counted(events, 'event'));
   });
 
 const HELP = `

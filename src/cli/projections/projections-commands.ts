@@ -1,10 +1,12 @@
 import { Command } from 'commander';
-import { projections } from '../../../projections/projections';
 import { operatorActor } from '../../app/operator';
 import { isoNow } from '../../async/clock';
+import { readFolding } from '../../projecting/replay';
+import { retryDue } from '../../projecting/retry-parked';
+import { findParked, parkedTenants } from '../../projecting/parked-tenants';
 import { setAside } from '../../projecting/set-aside';
-import { prune, unusedGenerations } from '../../projecting/prune';
-import { generationName } from '../../read-models/read-models';
+import type { SetInfo } from '../../read-models/read-models';
+import type { App } from '../../app/app';
 import {
   actorOption,
   commandGroup,
@@ -21,27 +23,57 @@ import { rebuildCommand } from './rebuild-command';
 import { verifyCommand } from './verify-command';
 import type { Io } from '../io';
 
-const pruneUnused = (io: Io): Command =>
+/** The sets of other versions of the program, and those of this one that are not live. */
+const unusedSets = async ({ replay: { readModels } }: App): Promise<readonly SetInfo[]> =>
+  (await readModels.list()).filter(({ version, isLive }) => version !== readModels.version || !isLive);
+
+const removeAll = async (
+  { replay: { readModels } }: App,
+  unused: readonly SetInfo[],
+): Promise<readonly string[]> => {
+  const others = new Set(unused.map(({ version }) => version).filter((one) => one !== readModels.version));
+  for (const version of others) await readModels.abandon(version);
+  const removed: string[] = [];
+  for (const { id } of unused) if (await readModels.remove(id)) removed.push(id);
+  return removed;
+};
+
+const prune = (io: Io): Command =>
   sessionCommand(io, 'prune', async ({ app }, options: JsonOption & YesOption) => {
-    const { readModels } = app.replay;
-    const unused = await unusedGenerations(readModels, projections);
+    const unused = await unusedSets(app);
     if (unused.length === 0) return printMany(io, [], options, 'There is nothing to prune.');
-    const names = unused.map(generationName).join(', ');
-    const what = `remove ${counted(unused.length, 'generation')} (${names})`;
+    const names = unused.map(({ id, version }) => `${id} of version ${version}`).join(', ');
+    const what = `remove ${counted(unused.length, 'set')} of read models (${names})`;
     if (!(await confirmedIrreversible(io, what, options, 'Nothing was removed.'))) return;
-    const removed = await prune(readModels, projections, unused);
+    const removed = await removeAll(app, unused);
     printMany(
       io,
-      removed.map((generation) => ({ removed: generation })),
+      removed.map((set) => ({ removed: set })),
       options,
+      'Nothing was removed: they were in use within the last minute.',
     );
   })
-    .description('remove generations that are no longer used, after confirmation')
+    .description('remove read models that are no longer used, after confirmation')
     .addOption(yesOption());
 
+/** Retries one parked tenant, or all, in the live set. */
+const retryParked = async ({ log, streams, live, replay }: App, tenantId?: string): Promise<void> => {
+  const { set } = await live.read();
+  const isRequested = (one: string): boolean => tenantId === undefined || tenantId === one;
+  await retryDue({ log, streams, set, folding: await readFolding(replay), isRequested });
+};
+
 const retry = (io: Io): Command =>
-  sessionCommand(io, 'retry', async ({ app }, options: JsonOption & { readonly tenant?: string }) =>
-    printOne(io, { retry: await app.projecting.retryParked(options.tenant) }, options),
+  sessionCommand(
+    io,
+    'retry',
+    async ({ app, upToDate }, options: JsonOption & { readonly tenant?: string }) => {
+      await upToDate();
+      await retryParked(app, options.tenant);
+      const parked: string[] = [];
+      for await (const { tenant_id } of parkedTenants((await app.live.read()).set)) parked.push(tenant_id);
+      printOne(io, { still_parked: parked }, options);
+    },
   )
     .description('retry the parked tenants')
     .option('--tenant <uuid>', 'only this tenant', uuid);
@@ -50,17 +82,18 @@ const setEventAside = (io: Io): Command =>
   sessionCommand(
     io,
     'set-aside',
-    async ({ app, configuration }, eventId: string, options: ActorOptions & { readonly reason: string }) => {
-      const { log, streams, projecting } = app;
+    async (session, eventId: string, options: ActorOptions & { readonly reason: string }) => {
+      const { app, configuration, upToDate } = session;
+      await upToDate();
+      const { log, streams, live } = app;
       const actor = operatorActor(options.actor ?? configuration.OPERATOR_ID);
-      const outcome = await setAside(
-        { log, streams, live: projecting.live },
-        { eventId, reason: options.reason, actor, at: isoNow() },
-      );
-      const retried = await projecting.retryParked(outcome.tenantId);
-      const view = { event_id: eventId, tenant_id: outcome.tenantId, projections: outcome.skipped };
-      const gaps = outcome.gapAccepted.length === 0 ? {} : { gap_accepted: outcome.gapAccepted };
-      printOne(io, { ...view, ...gaps, retry: retried }, options);
+      const { set } = await live.read();
+      const input = { eventId, reason: options.reason, actor, at: isoNow() };
+      const { tenant_id, cause } = await setAside({ log, streams, set }, input);
+      await retryParked(app, tenant_id);
+      const again = await findParked((await live.read()).set, tenant_id);
+      const what = cause === 'missing_events' ? 'gap accepted' : 'event skipped';
+      printOne(io, { event_id: eventId, tenant_id, what, parked_at: again?.event_id ?? null }, options);
     },
   )
     .description(
@@ -73,7 +106,7 @@ const setEventAside = (io: Io): Command =>
 export const projectionsCommands = (io: Io): Command =>
   commandGroup('projections', 'rebuild, verify and prune the read models, and release parked tenants', [
     rebuildCommand(io),
-    pruneUnused(io),
+    prune(io),
     verifyCommand(io),
     retry(io),
     setEventAside(io),

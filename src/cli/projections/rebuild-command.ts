@@ -1,13 +1,9 @@
-import { Command } from 'commander';
-import { projections } from '../../../projections/projections';
-import { rebuildInWorkers } from '../../app/replay-workers';
-import { readConfiguration, type Configuration } from '../../configuration';
-import { codeOf, messageOf } from '../../fault';
+import type { Command } from 'commander';
+import { rebuild, type Rebuilt, type RebuildStep } from '../../projecting/rebuild';
 import type { Difference } from '../../projecting/compare';
-import type { Rebuilt, RebuildStep } from '../../projecting/rebuild';
-import { jsonOption, type JsonOption } from '../arguments';
-import { inSession, warn } from '../operator-session';
-import { notice, printMany } from '../output';
+import type { JsonOption } from '../arguments';
+import { sessionCommand, type OperatorSession } from '../operator-session';
+import { notice, printOne } from '../output';
 import { paceOf, shareOf, withProgress, type ProgressLine } from '../progress';
 import { differenceText } from './verify-command';
 import type { Io } from '../io';
@@ -16,92 +12,52 @@ interface Options extends JsonOption {
   readonly acceptDifferences?: boolean;
 }
 
-/** One line for all projections: the step of each, and the pace of the slowest that is still building. */
 const progressIn = (line: ProgressLine) => {
   const began = Date.now();
-  const steps = new Map<string, RebuildStep>();
-  return (name: string, step: RebuildStep): void => {
-    steps.set(name, step);
-    const all = [...steps].map(
-      ([projection, at]) => `${projection} ${at.step === 'building' ? shareOf(at.done, at.total) : at.step}`,
-    );
-    const [slowest] = [...steps.values()]
-      .filter((at) => at.step === 'building')
-      .toSorted((a, b) => a.done - b.done);
-    const { done = 0, total = 0 } = slowest ?? {};
-    const pace = slowest === undefined ? '' : ` (${paceOf(done, total, done, Date.now() - began)})`;
-    line.show(`${all.join(', ')}${pace}`);
+  return (at: RebuildStep): void => {
+    if (at.step !== 'building') return line.show(at.step);
+    const pace = paceOf(at.done, at.total, at.done, Date.now() - began);
+    line.show(`${shareOf(at.done, at.total)} (${pace})`);
   };
 };
 
-const rowOf = ({ comparison, ...row }: Rebuilt) => ({
-  ...row,
+const rowOf = ({ set, comparison, parked, events }: Rebuilt) => ({
+  set: set.id,
+  events,
   documents_compared: comparison?.documents ?? null,
   differences: comparison?.differences ?? null,
+  parked,
 });
-
-/** Tolerates read models that do not match a log that was rolled back: a rebuild repairs them. */
-const checkedConfiguration = (io: Io): Promise<Configuration> =>
-  inSession(io, async ({ configuration }) => configuration).catch((error: unknown) => {
-    if (codeOf(error) !== 'log_set_back') throw error;
-    notice(io, messageOf(error));
-    return readConfiguration(io.env);
-  });
 
 const MAX_SHOWN = 20;
 
 /** Shows the first differences. `verify` lists all. */
 const showFirst = (io: Io) => {
   let count = 0;
-  return (projection: string, difference: Difference): void => {
+  return (difference: Difference): void => {
     count += 1;
-    if (count <= MAX_SHOWN) notice(io, differenceText(projection, difference));
+    if (count <= MAX_SHOWN) notice(io, differenceText(difference));
     if (count === MAX_SHOWN + 1)
       notice(io, 'There are more: tenant-ledger projections verify lists all of them.');
   };
 };
 
-/** Throws the first failure, after reporting the others. */
-const throwFailures = (io: Io, outcomes: readonly PromiseSettledResult<Rebuilt>[]): void => {
-  const failures = outcomes
-    .filter((outcome) => outcome.status === 'rejected')
-    .map(({ reason }) => reason as Error);
-  for (const failure of failures.slice(1)) notice(io, failure.message);
-  if (failures[0] !== undefined) throw failures[0];
+const run = async ({ io, app }: OperatorSession, options: Options): Promise<void> => {
+  const { acceptDifferences = false, json } = options;
+  const rebuilt = await withProgress(io, 'Rebuilding', (line) =>
+    rebuild(app.replay, {
+      acceptDifferences,
+      onStep: progressIn(line),
+      onDifference: json === true ? () => undefined : showFirst(io),
+    }),
+  );
+  printOne(io, rowOf(rebuilt), options);
 };
 
-/** The session is closed first: the workers open their own stores, and it would only use memory. */
-const rebuild =
-  (io: Io) =>
-  async (options: Options): Promise<void> => {
-    const configuration = await checkedConfiguration(io);
-    const { acceptDifferences = false } = options;
-    const outcomes = await withProgress(io, 'Rebuilding', (line) =>
-      rebuildInWorkers(
-        configuration,
-        projections,
-        { acceptDifferences },
-        {
-          onError: warn(io),
-          onStep: progressIn(line),
-          onDifference: options.json === true ? () => undefined : showFirst(io),
-        },
-      ),
-    );
-    printMany(
-      io,
-      outcomes.filter((outcome) => outcome.status === 'fulfilled').map(({ value }) => rowOf(value)),
-      options,
-      'Nothing was rebuilt.',
-    );
-    throwFailures(io, outcomes);
-  };
-
+/** It tolerates read models that do not match the log: it repairs them. */
 export const rebuildCommand = (io: Io): Command =>
-  new Command('rebuild')
+  sessionCommand(io, 'rebuild', run, { anyReadModels: true })
     .description(
-      'build new read models beside the live ones, compare them, and switch to them; one that differs or parks a tenant is kept, the live one stays, and the exit code is 4',
+      'build new read models beside the live ones, compare them, and switch to them; if they differ or park another tenant, the live ones stay, and the exit code is 4',
     )
-    .option('--accept-differences', 'switch all the same; resumes what an earlier rebuild kept')
-    .addOption(jsonOption())
-    .action(rebuild(io));
+    .option('--accept-differences', 'switch all the same');

@@ -2,7 +2,7 @@ import { EventStoreDBClient } from '@eventstore/db-client';
 import { monotonicMs, pause } from '../../async/clock';
 import { appendStream, type AppendStream } from './append-stream';
 import { internalsOf } from './client-internals';
-import { unparsable, withDefaults } from './connection-string';
+import { unparsable, withTimeouts } from './connection-string';
 
 /** The client of this process, replaced when it seems broken. */
 export interface Connection {
@@ -28,8 +28,6 @@ const DISPOSE_MS = 500;
 
 /** Client numbers wrap around here. */
 const CLIENT_NUMBERS = 1_000;
-/** Weeks, and still within the range of timers. */
-const NEVER_MS = 2_000_000_000;
 
 interface OwnedClient {
   readonly client: EventStoreDBClient;
@@ -49,16 +47,6 @@ const createClient = (url: string): EventStoreDBClient => {
     Object.assign(console, { warn });
   }
 };
-
-/**
- * gRPC reuses a connection for clients with the same options, even a dead one, so each client gets a timeout that differs
- * by a millisecond. The package turns a disabled timeout into one too long for timers, which would fire at once.
- */
-const withDistinctChannel = (url: string, number: number): string =>
-  url.replace(/([?&]keepAliveTimeout=)(-?\d+)/i, (_, name: string, value: string) => {
-    const ms = Number(value);
-    return `${name}${(ms < 0 ? NEVER_MS : ms) + number}`;
-  });
 
 const ownClient = (url: string): OwnedClient => {
   const client = createClient(url);
@@ -90,10 +78,9 @@ const ownClient = (url: string): OwnedClient => {
   };
 };
 
-export const connectTo = (given: string): Connection => {
-  const url = withDefaults(given);
+export const connectTo = (url: string): Connection => {
   let number = 0;
-  let current = ownClient(withDistinctChannel(url, number));
+  let current = ownClient(withTimeouts(url, number));
   let renewedAt = -Infinity;
   let closed = false;
   const listeners = new Set<() => void>();
@@ -120,7 +107,7 @@ export const connectTo = (given: string): Connection => {
       renewedAt = now;
       retire(current);
       number = (number + 1) % CLIENT_NUMBERS;
-      current = ownClient(withDistinctChannel(url, number));
+      current = ownClient(withTimeouts(url, number));
       for (const listener of listeners) listener();
     },
     onRenewed: (listener) => {

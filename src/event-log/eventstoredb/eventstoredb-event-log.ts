@@ -19,7 +19,7 @@ import { appending } from './append';
 import { connectTo, type Connection } from './connection';
 import { serversOf } from './connection-string';
 import { distanceIn } from './distance';
-import { follow, type ReadUpTo } from './follow';
+import { follow } from './follow';
 import { ownStream } from './own-stream';
 import { serialised } from './record';
 import { streamReader } from './stream-reader';
@@ -31,6 +31,7 @@ interface EventStoreOptions extends WaitingForStore {
   readonly missingFault?: Fault | undefined;
   /** The log is the target of a copy, which must be unfinished. */
   readonly isCopy?: boolean;
+  readonly doubtMs?: number;
 }
 
 const eventStoreAt = (servers: string): AwaitedStore => ({
@@ -46,13 +47,12 @@ const eventStoreAt = (servers: string): AwaitedStore => ({
 /** Up to the head at the time of the call. */
 const readUpToHead = async function* (
   log: WholeLog,
-  after: Position,
-  upTo: ReadUpTo,
+  upTo: (last: Position) => AsyncIterable<Batch>,
   signal?: AbortSignal,
 ): AsyncGenerator<Batch> {
   const head = await log.head();
   if (head === undefined) return;
-  for await (const batch of upTo(after, head.position)) {
+  for await (const batch of upTo(head.position)) {
     if (signal?.aborted === true) return;
     yield batch;
   }
@@ -117,26 +117,22 @@ export const eventStoreDbEventLog = async (
 
   const continuity = async (known?: Head): Promise<Continuity> =>
     (await own.identity()) === identity ? continuityIn(log, known) : 'replaced';
-  const { onError } = options;
-  const following = { connection, log, continuity, closing: closing.signal, onError };
+  const { onError, doubtMs } = options;
+  const following = { connection, log, continuity, doubtMs, closing: closing.signal, onError };
 
   return {
     identity: async () => identity,
     append,
     readStream: (stream, after = -1) => reader.forwards(stream, after),
     revisionAt: reader.revisionAt,
-    readTenant: (tenantId, { after = '', follow: isFollowing = false, signal } = {}) => {
+    readTenant: (tenantId, { after = '', signal } = {}) => {
       const names = [streams.tenant(tenantId), streams.activity(tenantId)];
-      const selected = { prefixes: names, has: (stream: string) => names.includes(stream) };
-      const upTo: ReadUpTo = (from, last) => mergedUpTo(reader, names, from, last);
-      return isFollowing
-        ? follow(following, { after, signal, selected, upTo })
-        : readUpToHead(log, after, upTo, signal);
+      return readUpToHead(log, (last) => mergedUpTo(reader, names, after, last), signal);
     },
     readAll: ({ after = '', follow: isFollowing = false, signal } = {}) =>
       isFollowing
-        ? follow(following, { after, signal, selected: log.ours })
-        : readUpToHead(log, after, log.upTo, signal),
+        ? follow(following, after, signal)
+        : readUpToHead(log, (last) => log.upTo(after, last), signal),
     head: log.head,
     distance: distanceIn(log),
     continuity,

@@ -1,19 +1,12 @@
 import type { EventStoreDBClient } from '@eventstore/db-client';
 import { monotonicMs, pause } from '../../async/clock';
-import { codeOf, type Fault } from '../../fault';
-import {
-  logFault,
-  type Batch,
-  type Continuity,
-  type Head,
-  type LoggedEvent,
-  type Position,
-} from '../event-log';
-import { firstOf } from '../reading';
+import { codeOf } from '../../fault';
+import type { Batch, Continuity, Head, LoggedEvent, Position } from '../event-log';
+import { mustStillHold } from '../log-watch';
 import { isLagging } from './errors';
 import type { Connection } from './connection';
 import type { Source } from './source';
-import type { Selection, WholeLog } from './whole-log';
+import type { WholeLog } from './whole-log';
 
 /**
  * Follows the log with a subscription. Neither the server nor the package resumes subscriptions: however one ends, the
@@ -24,19 +17,11 @@ interface Following {
   readonly connection: Connection;
   readonly log: WholeLog;
   readonly continuity: (known?: Head) => Promise<Continuity>;
+  /** How long the log may look rolled back. */
+  readonly doubtMs: number | undefined;
   /** Aborted when the log is closed. */
   readonly closing: AbortSignal;
   readonly onError: (what: string, error: unknown) => void;
-}
-
-export type ReadUpTo = (after: Position, last: Position) => AsyncIterable<Batch>;
-
-interface Followed {
-  readonly after: Position;
-  readonly signal?: AbortSignal | undefined;
-  readonly selected: Selection;
-  /** Reads the selected streams between two positions, where that is cheaper than a subscription. */
-  readonly upTo?: ReadUpTo | undefined;
 }
 
 /** After QUIET_MS without an event the head is checked; if an event is due, it gets another DOUBT_MS to arrive. */
@@ -48,12 +33,6 @@ const FIRST_WAIT_MS = 50;
 const MAX_WAIT_MS = 1_000;
 
 const headOf = ({ id, position }: LoggedEvent): Head => ({ eventId: id, position });
-
-const knownEventGone = ({ eventId, position }: Head): Fault =>
-  logFault(
-    'log_set_back',
-    `The event ${eventId} at ${position}, the last one received, is no longer in the event log.`,
-  );
 
 /** A follower's position, and the last event known to be in the log. */
 interface Progress {
@@ -84,31 +63,26 @@ const batchesFrom = async function* (
 
 /** One subscription, until it ends for whatever reason. */
 const subscribeOnce = async function* (
-  { connection, log, continuity }: Following,
-  { selected, upTo }: Pick<Followed, 'selected' | 'upTo'>,
+  { connection, log, continuity, doubtMs }: Following,
   { after, known }: Readonly<Progress>,
   ending: AbortSignal,
 ): AsyncGenerator<Batch> {
-  const source = log.subscribe(after, selected);
+  const source = log.subscribe(after);
   const stop = (): void => source.stop();
   // A connection that did not answer one call may be dead for this one too, so move to the new one.
   const removeListener = connection.onRenewed(stop);
   ending.addEventListener('abort', stop);
   let reached = after;
   /** Only our own events count. */
-  const isBehind = async (): Promise<boolean> => {
-    const head = (await log.head())?.position ?? '';
-    if (head <= reached || upTo === undefined) return head > reached;
-    return (await firstOf(upTo(reached, head))) !== undefined;
-  };
+  const isBehind = async (): Promise<boolean> => ((await log.head())?.position ?? '') > reached;
+  const mustHoldKnown = (): Promise<void> => mustStillHold({ continuity }, known, doubtMs);
   try {
+    await mustHoldKnown();
     for await (const batch of batchesFrom(source, isBehind)) {
-      const wanted = batch.filter(({ position, stream }) => position > after && selected.has(stream));
+      const wanted = batch.filter(({ position, stream }) => position > after && log.isOurs(stream));
       if (wanted.length === 0) continue;
-      // The log may have been restored from an older backup and have grown past what was delivered before.
-      const isFirst = reached === after;
-      if (isFirst && known !== undefined && (await continuity(known)) !== 'whole')
-        throw knownEventGone(known);
+      // The server may have been restored from an older backup, and have grown since, just before it was subscribed to.
+      if (reached === after) await mustHoldKnown();
       reached = wanted.at(-1)?.position ?? reached;
       yield wanted;
     }
@@ -122,7 +96,8 @@ const subscribeOnce = async function* (
 /** Runs until the signal is aborted or the log is closed. */
 export const follow = async function* (
   dependencies: Following,
-  { after, signal, selected, upTo }: Followed,
+  after: Position,
+  signal?: AbortSignal,
 ): AsyncGenerator<Batch> {
   const { connection, log, closing, onError } = dependencies;
   const ending = signal === undefined ? closing : AbortSignal.any([closing, signal]);
@@ -131,12 +106,7 @@ export const follow = async function* (
 
   const batches = async function* (): AsyncGenerator<Batch> {
     progress.known ??= await log.head();
-    const head = progress.known?.position ?? '';
-    if (upTo !== undefined && head > progress.after) {
-      yield* upTo(progress.after, head);
-      progress.after = head;
-    }
-    if (!ending.aborted) yield* subscribeOnce(dependencies, { selected, upTo }, progress, ending);
+    if (!ending.aborted) yield* subscribeOnce(dependencies, progress, ending);
   };
 
   const fail = (client: EventStoreDBClient, error: unknown): void => {
@@ -160,6 +130,7 @@ export const follow = async function* (
       }
       return isUseful || monotonicMs() - startedAt > MAX_WAIT_MS;
     } catch (error) {
+      if (codeOf(error) === 'log_set_back' && !ending.aborted) throw error;
       if (!isUseful && !ending.aborted) fail(client, error);
       return isUseful;
     }

@@ -12,26 +12,18 @@ import { fromLeader, resuming, SILENT_MS } from './stream-reader';
 /** Asks for a checkpoint every few windows, as a sign of life. */
 const WINDOW = { maxSearchWindow: SEARCH_WINDOW, checkpointInterval: 4 };
 
-/** The streams to subscribe to. */
-export interface Selection {
-  /** Their names start with one of these; other names may too. */
-  readonly prefixes: readonly string[];
-  has(stream: string): boolean;
-}
-
 /** All streams of the server as one log, and our events in it. */
 export interface WholeLog extends NewestEvent {
-  /** Events after a position, possibly more than selected. May end, fail or fall silent. */
-  subscribe(after: Position, selected: Selection): Source;
+  /** Events after a position, ours and possibly others. May end, fail or fall silent. */
+  subscribe(after: Position): Source;
   /** Our events after one position, up to another that is already in the log. */
   upTo(after: Position, last: Position): AsyncIterable<Batch>;
   /** The event at exactly this position, whoever wrote it. */
   at(position: Position): Promise<LoggedEvent | undefined>;
-  /** All our streams. */
-  readonly ours: Selection;
+  isOurs(stream: string): boolean;
 }
 
-const subscribeTo = (connection: Connection, from: Position, { prefixes }: Selection): Source => {
+const subscribeTo = (connection: Connection, from: Position, prefixes: readonly string[]): Source => {
   const subscription = connection.client().subscribeToAll(
     {
       fromPosition: from === '' ? START : commitPosition(from),
@@ -63,15 +55,13 @@ const firstFrom = (connection: Connection, position: Position): Promise<LoggedEv
 
 export const wholeLog = (connection: Connection, streams: Streams): WholeLog => {
   const newest = newestEvent(connection, streams);
-  const ours: Selection = { prefixes: streams.prefixes(), has: streams.holds };
-
-  const subscribe: WholeLog['subscribe'] = (after, selected) =>
-    subscribeTo(connection, after === '' ? newest.start() : after, selected);
+  const subscribe = (after: Position): Source =>
+    subscribeTo(connection, after === '' ? newest.start() : after, streams.prefixes());
 
   const pageUpTo = async function* (after: Position, last: Position): AsyncGenerator<Batch> {
-    for await (const batch of batchesOf(subscribe(after, ours), SILENT_MS)) {
+    for await (const batch of batchesOf(subscribe(after), SILENT_MS)) {
       const wanted = batch.filter(
-        ({ position, stream }) => position > after && position <= last && ours.has(stream),
+        ({ position, stream }) => position > after && position <= last && streams.holds(stream),
       );
       if (wanted.length > 0) yield wanted;
       if ((batch.at(-1)?.position ?? '') >= last) return;
@@ -81,7 +71,7 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
 
   return {
     ...newest,
-    ours,
+    isOurs: streams.holds,
     subscribe,
     upTo: (after, last) =>
       resuming(connection, async function* (_, reached) {

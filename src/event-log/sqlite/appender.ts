@@ -1,12 +1,5 @@
 import { codeOf } from '../../fault';
-import {
-  checkpoint,
-  checkpointAndClose,
-  inTransaction,
-  isBusy,
-  neverWait,
-  type Database,
-} from '../../sqlite/database';
+import { checkpointAndClose, inTransaction, isBusy, neverWait, type Database } from '../../sqlite/database';
 import type { Outcome, ThreadBody } from '../../async/thread';
 import { logFault, type Expected } from '../event-log';
 import { mustBeOurLog, openForAppending, stillThere } from './log-file';
@@ -90,7 +83,6 @@ const appendIn = (db: Database) => {
 
 export const openAppender = (path: string): Appender => {
   const db = openForAppending(path);
-  neverWait(db);
   const isStillThere = stillThere(path);
   const append = appendIn(db);
 
@@ -121,37 +113,22 @@ export const openAppender = (path: string): Appender => {
   };
 };
 
-/** After this long without a checkpoint, however few pages were written. */
-const CHECKPOINT_MS = 60_000;
-
-/** Answers requests to append. It never creates the log: one that has disappeared must not come back empty. */
-export const appending = ({ path, prefix }: AppenderFile): ThreadBody => {
+/**
+ * Answers requests to append. It never creates the log: one that has disappeared must not come back empty. In a thread
+ * of its own it tries a locked file again between other requests; elsewhere it waits for the lock.
+ */
+export const appending = ({ path, prefix }: AppenderFile, inOwnThread = true): ThreadBody => {
   mustBeOurLog(path, prefix);
   const appender = openAppender(path);
-  let checkpointTimer: NodeJS.Timeout | undefined;
-
-  /** If this fails, it is tried again after later requests, and at close. */
-  const checkpointNow = (): void => {
-    checkpointTimer = undefined;
-    try {
-      checkpoint(appender.db);
-    } catch {
-      // It only saves space.
-    }
-  };
-
+  if (inOwnThread) neverWait(appender.db);
   return {
     answer: (requests) => {
       const appends = requests.filter((request) => request !== READY) as AppendRequest[];
       const outcomes = appends.length === 0 ? [] : [...appender.appendGroup(appends)];
       if (outcomes.some((outcome) => 'value' in outcome)) announce(path);
-      if (appends.length > 0) checkpointTimer ??= setTimeout(checkpointNow, CHECKPOINT_MS).unref();
       return requests.map((request) => (request === READY ? { value: true } : (outcomes.shift() as Outcome)));
     },
-    isRetried: isBusy,
-    close: () => {
-      clearTimeout(checkpointTimer);
-      appender.close();
-    },
+    isRetried: (error) => inOwnThread && isBusy(error),
+    close: appender.close,
   };
 };

@@ -1,11 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { existsSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { isProblemCode } from '../../problems';
 import { openAlone, openForReading, type Database } from '../../sqlite/database';
 import type { Position } from '../event-log';
-import { findLog, LOG_FILE, logPath, metaIn, placeFile, restoringOf } from './log-file';
+import { findLog, logPath, metaIn, placeFile, restoringOf } from './log-file';
 import { positionOf } from './reader';
 
 /**
@@ -26,9 +25,6 @@ export interface BackedUp {
 export type OnProgress = (events: number) => void;
 
 const COLUMNS = 'position, stream, revision, id, type, data, metadata, recorded_at';
-
-/** When a backup that is still unfinished was killed. */
-const ABANDONED_MS = 3_600_000;
 
 const unusable = (why: string): Fault => fault('backup_unusable', why);
 const refused = (why: string): Fault => fault('restore_refused', `${why} Nothing was restored.`);
@@ -106,13 +102,6 @@ const mustReplace = (folder: string, log: Database): void => {
     );
 };
 
-const removeAbandoned = (folder: string): void => {
-  for (const name of readdirSync(folder).filter((file) => file.startsWith(`${LOG_FILE}.`))) {
-    const changedMs = statSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs ?? Infinity;
-    if (Date.now() - changedMs > ABANDONED_MS) rmSync(join(folder, name), { force: true });
-  }
-};
-
 /** Copies the log into a new file, stores the digest of the log in it, and verifies it. */
 const copyInto = (path: string, log: Database, onProgress: OnProgress): BackedUp => {
   log.prepare('VACUUM INTO ?').run(path);
@@ -132,7 +121,6 @@ export const createBackup = (logFolder: string, folder: string, onProgress: OnPr
       throw fault('log_not_found', `There is no event log in the folder ${logFolder}.`);
     return closing(openForReading(logPath(logFolder)), (log) => {
       mustReplace(folder, log);
-      removeAbandoned(folder);
       const path = `${logPath(folder)}.${randomUUID()}`;
       return placeFile(path, logPath(folder), () => copyInto(path, log, onProgress), renameSync);
     });

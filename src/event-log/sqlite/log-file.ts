@@ -6,9 +6,7 @@ import { openForReading, openForWriting, type Database } from '../../sqlite/data
 
 /** The file of a log: how it is found and created, and its schema. */
 
-export const LOG_FILE = 'events.db';
-
-export const logPath = (folder: string): string => join(folder, LOG_FILE);
+export const logPath = (folder: string): string => join(folder, 'events.db');
 
 /** The index is created again if someone dropped it: everything works without it, only slowly. */
 const SCHEMA = `
@@ -59,13 +57,8 @@ export const logMissing = (path: string): Fault =>
   incomplete(`the folder has read models, but ${path} is missing`, 'Restore it from a backup.');
 
 /** What a log stores about itself. */
-export const metaIn = (
-  db: Database,
-  name: 'identity' | 'prefix' | 'format' | 'backup',
-  file = 'main',
-): string | undefined =>
-  (db.prepare(`SELECT value FROM ${file}.meta WHERE name = ?`).get(name) as { value: string } | undefined)
-    ?.value;
+export const metaIn = (db: Database, name: 'identity' | 'prefix' | 'format' | 'backup'): string | undefined =>
+  (db.prepare('SELECT value FROM meta WHERE name = ?').get(name) as { value: string } | undefined)?.value;
 
 const mustHavePrefix = (db: Database, path: string, prefix: string): void => {
   const found = metaIn(db, 'prefix');

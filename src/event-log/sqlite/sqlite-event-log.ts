@@ -2,7 +2,6 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { codeOf, fault, messageOf } from '../../fault';
 import { dataVersion, openForReading, type Database } from '../../sqlite/database';
-import { yieldToEventLoop } from '../../async/clock';
 import { answerInPlace, type Thread } from '../../async/thread';
 import {
   APPEND_MS,
@@ -81,17 +80,7 @@ const ensureLog = (path: string, prefix: string, opening: Opening): void => {
   mustHaveFormat(mustBeOurLog(path, prefix), path, isCopy);
 };
 
-/** Yields before each append: who appends in a loop must not keep timers and signals waiting. */
-const appendingHere = (file: AppenderFile): Thread => {
-  const { call, close } = answerInPlace(() => appending(file));
-  return {
-    call: async (request, withinMs) => {
-      await yieldToEventLoop();
-      return call(request, withinMs);
-    },
-    close,
-  };
-};
+const appendingHere = (file: AppenderFile): Thread => answerInPlace(() => appending(file, false));
 
 /** One attempt. Rejects with `no_answer` if the outcome is unknown. */
 const attempting =
@@ -124,8 +113,16 @@ const logQueries = (db: Database, path: string) => {
     return row === undefined ? undefined : { position: positionOf(row.position), eventId: row.id };
   };
   const openedIdentity = identity();
+  const version = dataVersion(db);
 
   return {
+    changeToken: () => {
+      try {
+        return version();
+      } catch {
+        return undefined;
+      }
+    },
     identity: async () => readOrFault(identity) ?? '',
     head: async () => readOrFault(head),
     continuity: async (known) =>
@@ -158,7 +155,8 @@ export const sqliteEventLog = async (
   }
 
   const db = openForReading(path);
-  const changes = tail(path, dataVersion(db));
+  const version = dataVersion(db);
+  const changes = tail(path, version);
   const read = eventReader(db, changes);
 
   return {
@@ -170,8 +168,8 @@ export const sqliteEventLog = async (
     },
     readStream: (stream, after = -1) => read.stream(stream, after),
     revisionAt: async (stream, position) => read.revisionAt(stream, position),
-    readTenant: (tenantId, from = {}) =>
-      read.merged([streams.tenant(tenantId), streams.activity(tenantId)], from),
+    readTenant: (tenantId, { after, signal } = {}) =>
+      read.merged([streams.tenant(tenantId), streams.activity(tenantId)], { after, signal }),
     readAll: (from = {}) => read.all(from),
     completeCopy: () => completeCopy(path),
     distance: async (after, upTo) => Math.max(0, rowIdOf(upTo) - rowIdOf(after)),

@@ -6,9 +6,9 @@ import type { HeadersFor } from './response-headers';
 import type { NamedSchemas } from './named-schemas';
 
 /** The optional headers of a successful response. */
-const optionalHeaders = ({ method, projection }: Route, names: HeaderNames): readonly string[] => [
+const optionalHeaders = ({ method, isQuery }: Route, names: HeaderNames): readonly string[] => [
   ...(method === 'get' ? [] : [names.readPending, names.replayed]),
-  ...(projection === undefined ? [] : [names.completeUntil]),
+  ...(isQuery === true ? [names.completeUntil] : []),
 ];
 
 /** OpenAPI 3.1 cannot describe lines. */

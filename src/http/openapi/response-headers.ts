@@ -17,7 +17,9 @@ export const sharedHeaders = (names: HeaderNames): Schema => ({
   'Cache-Control': always('How it may be cached.'),
   'RateLimit-Policy': optional('The rate limits that count this request.'),
   RateLimit: optional('What is left of them.'),
-  ETag: always('The entity tag of the Tenant or the Application, for `If-Match` and `If-None-Match`.'),
+  ETag: optional(
+    `The entity tag of the Tenant or the Application, for \`If-Match\` and \`If-None-Match\`. A response with \`${names.completeUntil}\` has none.`,
+  ),
   [names.readPending]: optional('The change is made, but reads may not show it yet.', TRUE),
   [names.replayed]: optional(
     'The request was made before, with the same idempotency key: this is its response again.',

@@ -30,7 +30,6 @@ import type { Stores } from '../dependencies';
 import { count, described, listOf, moment, record, text, uuid, type Schema } from './schema';
 
 const TAG = 'Applications';
-const PROJECTION = 'applications';
 /** Not `:id`, which some generators would mix up with the parameter `id` of the query. */
 const PATH = '/applications/:application_id/keys';
 
@@ -76,7 +75,7 @@ const keyDayExample: KeyDayView = {
 
 /** The live keys of an Application. */
 const keysIn = async (request: RouteRequest<unknown>, stores: Stores) => {
-  const application = await liveApplication(request, stores);
+  const application = await liveApplication(request);
   return { application, keys: await liveKeyViews(request, stores, application.id) };
 };
 
@@ -103,7 +102,7 @@ export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>
     schema: listOf(keySchema),
     example: [keyExample],
   },
-  projection: PROJECTION,
+  isQuery: true,
   handle: async (request, stores) => {
     const { id: ids, type: types } = request.query;
     const { application, keys } = await keysIn(request, stores);
@@ -121,7 +120,7 @@ export const getApplicationKey = route({
   tag: TAG,
   permission: 'application:read',
   response: { status: 200, description: 'What is known of the key.', schema: keySchema, example: keyExample },
-  projection: PROJECTION,
+  isQuery: true,
   handle: async (request, stores) => {
     const { keys } = await keysIn(request, stores);
     const keyId = keyIdOf(request);
@@ -146,14 +145,14 @@ export const listApplicationKeyUses = route({
     schema: listOf(keyDaySchema),
     example: [keyDayExample],
   },
-  projection: 'logs',
-  handle: async (request, { reader, keyUses }) => {
-    const { tenantId, at } = request;
-    const key = await reader(PROJECTION).get(tenantId, 'keys', keyIdOf(request));
+  isQuery: true,
+  handle: async (request, { keyUses }) => {
+    const { tenantId, at, reader } = request;
+    const key = await reader.get(tenantId, 'keys', keyIdOf(request));
     if (key?.['application_id'] !== applicationIdOf(request)) throw keyNotFound();
     const keyId = keyIdOf(request);
     const unwritten = keyUses.unwritten(tenantId, keyId);
-    return ok(await findKeyDays(reader('logs'), tenantId, keyId, at, unwritten));
+    return ok(await findKeyDays(reader, tenantId, keyId, at, unwritten));
   },
 });
 

@@ -3,7 +3,7 @@ import type { ApplicationDocument } from '../../../projections/applications';
 import type { NewKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
 import { liveKeysOf } from '../../domain/grants';
-import type { Key } from '../../domain/keys';
+import type { UnrevokedKey } from '../../domain/keys';
 import { parseMoment } from '../../domain/moment';
 import { applicationTypes } from '../../domain/permissions';
 import { mustHave, type ActiveTenant, type Application, type Decide } from '../../domain/tenant';
@@ -141,7 +141,7 @@ export const applicationTag = (
 export const applicationFrom = (
   tenantId: string,
   application: Application,
-  liveKeys: readonly Key[],
+  liveKeys: readonly UnrevokedKey[],
   key?: string,
 ) => {
   const { created, modified } = application;

@@ -54,16 +54,14 @@ import type { Stores } from '../dependencies';
 import { listOf, described, record, type Schema } from './schema';
 
 const TAG = 'Applications';
-const PROJECTION = 'applications';
 
 export const liveKeyViews = async (
-  { tenantId, at }: RouteRequest<unknown>,
-  stores: Stores,
+  { tenantId, at, reader }: RouteRequest<unknown>,
+  { keyUses }: Stores,
   applicationId: string,
 ) => {
-  const { reader, keyUses } = stores;
-  const keys = await findLiveKeys(reader(PROJECTION), tenantId, applicationId, at);
-  const lastUses = await findLastUses(reader('logs'), tenantId, applicationId);
+  const keys = await findLiveKeys(reader, tenantId, applicationId, at);
+  const lastUses = await findLastUses(reader, tenantId, applicationId);
   const lastUseOf = (id: string): string | undefined =>
     [lastUses.get(id) ?? [], keyUses.lastUse(tenantId, id) ?? []].flat().toSorted().at(-1);
   return keys.map((key) => keyView(key, { last_used_at: lastUseOf(key.id) }));
@@ -146,18 +144,14 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
       data: [applicationExample],
     },
   },
-  projection: PROJECTION,
+  isQuery: true,
   handle: async (request, stores) => {
     const { id: ids, type: types, as_of: asOf } = request.query;
     const filter = { ids, types };
     if (asOf !== undefined) return listAsOf(request, stores, filter, asOf);
     const { page, size, place, shown } = paging(request);
     const question = { filter, page, size, after: numberIn(place, REVISION) };
-    const { applications, total, last } = await findApplications(
-      stores.reader(PROJECTION),
-      request.tenantId,
-      question,
-    );
+    const { applications, total, last } = await findApplications(request.reader, request.tenantId, question);
     const data = await viewsOf(request, stores, applications);
     return shown(data, total, last === undefined ? undefined : String(last));
   },
@@ -177,27 +171,22 @@ export const getOwnApplication = route({
   summary: 'Get the Application that owns the key',
   tag: TAG,
   response: { ...applicationResponse, etag: true },
-  projection: PROJECTION,
+  isQuery: true,
   handle: async (request, stores) => {
     const { id } = request.application;
-    const application = await findLiveApplication(stores.reader(PROJECTION), request.tenantId, id);
+    const application = await findLiveApplication(request.reader, request.tenantId, id);
     if (application !== undefined) {
       const view = { ...(await viewOf(request, stores, application)), key_id: request.keyId };
       return ok(view, applicationTag(application.revision, view));
     }
-    const isDeleted =
-      (await stores.reader(PROJECTION).get(request.tenantId, 'applications', id)) !== undefined;
+    const isDeleted = (await request.reader.get(request.tenantId, 'applications', id)) !== undefined;
     if (isDeleted) throw keyRefused('application_deleted');
     throw fault('read_models_unavailable', 'The read models do not show this Application yet.');
   },
 });
 
-export const liveApplication = async (request: RouteRequest<unknown>, { reader }: Stores) => {
-  const application = await findLiveApplication(
-    reader(PROJECTION),
-    request.tenantId,
-    applicationIdOf(request),
-  );
+export const liveApplication = async (request: RouteRequest<unknown>) => {
+  const application = await findLiveApplication(request.reader, request.tenantId, applicationIdOf(request));
   if (application === undefined) throw applicationNotFound();
   return application;
 };
@@ -211,9 +200,9 @@ export const getApplication = route({
   tag: TAG,
   permission: 'application:read',
   response: { ...applicationResponse, etag: true },
-  projection: PROJECTION,
+  isQuery: true,
   handle: async (request, stores) => {
-    const application = await liveApplication(request, stores);
+    const application = await liveApplication(request);
     const view = await viewOf(request, stores, application);
     return ok(view, applicationTag(application.revision, view));
   },

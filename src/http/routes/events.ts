@@ -169,7 +169,7 @@ export const getEvent = route({
     schema: eventSchema,
     example: eventExample,
   },
-  handle: async ({ tenantId, params, deadline, gone }, { events, reader }) => {
+  handle: async ({ tenantId, params, deadline, gone }, { events, readModels }) => {
     const { ledgerLog, reading } = events;
     const id = uuidFrom(params['id']);
     const search = (wanted: EventSearch) => reading.search(tenantId, wanted, { deadline, gone: gone() });
@@ -177,7 +177,7 @@ export const getEvent = route({
       id === undefined
         ? undefined
         : await beforeDeadline(
-            findEvent({ ledgerLog, reader: reader('logs'), search }, tenantId, id),
+            readModels.read().then(({ set }) => findEvent({ ledgerLog, reader: set, search }, tenantId, id)),
             deadline,
             loadTimeout,
           );

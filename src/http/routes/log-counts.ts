@@ -100,11 +100,11 @@ export const countLogs = route<undefined, Query>({
     schema: countsSchema,
     example: countsExample,
   },
-  projection: 'logs',
-  handle: async ({ tenantId, at, query: values }, { reader }) => {
+  isQuery: true,
+  handle: async ({ tenantId, at, reader, query: values }) => {
     const { interval, moments } = momentsOf(values, at);
     const filter = { entityType: values.entity_type?.toLowerCase(), entityId: values.entity_id };
-    const counts = await logCounts(reader('logs'), tenantId, filter, moments);
+    const counts = await logCounts(reader, tenantId, filter, moments);
     return ok({ interval, data: counts.map((rows, i) => ({ start_date: moments[i], count: rows })) });
   },
 });

@@ -39,8 +39,8 @@ export const logCsv = async (
   const whyEnd = endReason({ mayRead: stillAllowed(request, stores), stopping, stalled: stalled.signal });
   const cutOff = (reason: string) => fault('stream_cut_off', `The stream ended early: ${reason}.`);
   const pageAfter = async (row?: LogRow): Promise<LogPage> => {
-    const reader = stores.reader('logs');
-    // Where another read model is live by now, it may have another number.
+    const { set: reader } = await stores.readModels.read();
+    // Where another set is live by now, it may have another number.
     const olderThan = row === undefined ? undefined : await findLog(reader, tenantId, row.id);
     if (row !== undefined && olderThan === undefined) throw cutOff('its last row is gone');
     return findLogs(reader, tenantId, { filter, olderThan, page: 1, size: PAGE_SIZE });

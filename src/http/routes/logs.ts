@@ -57,13 +57,12 @@ export const listLogs = route<undefined, Query>({
     example: logPageExample,
     csv: logCsvExample,
   },
-  projection: 'logs',
+  isQuery: true,
   handle: async (request, stores) => {
-    const { tenantId, query: values } = request;
+    const { tenantId, reader, query: values } = request;
     const filter = filterOf(values);
     if (prefersCsv(request)) return logCsv(filter, request, stores);
     const { page, size, place, shown } = paging(request);
-    const reader = stores.reader('logs');
     const olderThan = place === undefined ? undefined : await findLog(reader, tenantId, place);
     if (place !== undefined && olderThan === undefined) throw cursorRefused();
     const { rows, total, last } = await findLogs(reader, tenantId, { filter, olderThan, page, size });
@@ -90,6 +89,6 @@ export const listLogEntityTypes = route({
     ),
     example: [{ display_name: 'Tenant', value: 'tenant' }],
   },
-  projection: 'logs',
-  handle: async ({ tenantId }, { reader }) => ok(await listEntityTypes(reader('logs'), tenantId)),
+  isQuery: true,
+  handle: async ({ tenantId, reader }) => ok(await listEntityTypes(reader, tenantId)),
 });

@@ -47,6 +47,6 @@ export const getTenantUsageReport = route({
     schema: usageReport,
     example,
   },
-  projection: 'usage',
-  handle: async ({ tenantId, at }, { reader }) => ok(await reportUsage(reader('usage'), tenantId, at)),
+  isQuery: true,
+  handle: async ({ tenantId, at, reader }) => ok(await reportUsage(reader, tenantId, at)),
 });

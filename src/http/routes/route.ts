@@ -1,3 +1,4 @@
+import type { Reader } from '../../../projections/projector';
 import type { Caller } from '../../domain/authority';
 import type { KeyHolder } from '../../domain/keys';
 import type { Position } from '../../event-log/event-log';
@@ -39,8 +40,8 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly response: SuccessResponse;
   /** A write that does not support `If-Match`: there is nothing yet that could have changed. */
   readonly isUnconditional?: true;
-  /** The projection that it reads: if the tenant is parked there, a header says until when the response is complete. */
-  readonly projection?: string;
+  /** It reads the read models: if the tenant is parked in them, a header says until when the response is complete. */
+  readonly isQuery?: true;
   readonly handle: (request: RouteRequest<Body, Query>, stores: Stores) => Promise<RouteResponse>;
 }
 
@@ -79,6 +80,8 @@ export interface RouteRequest<Body, Query = unknown> extends Request {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly body: Body;
+  /** The read models as they were found when this request was begun. Only a route that `isQuery` has them. */
+  readonly reader: Reader;
   readonly header: (name: string) => string | undefined;
   /** The media type that the client prefers, by default the first. False: it accepts none of them. */
   readonly accepts: (...types: readonly string[]) => string | false;

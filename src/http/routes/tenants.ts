@@ -134,12 +134,12 @@ export const getTenant = route<undefined, ReturnType<typeof query>>({
     example: tenantExample,
     etag: true,
   },
-  projection: 'tenants',
+  isQuery: true,
   handle: async (request, stores) => {
     const { tenantId } = request;
     const { as_of } = request.query;
     if (as_of !== undefined) return tenantAsOf(as_of, request, stores);
-    const document = await findTenant(stores.reader('tenants'), tenantId);
+    const document = await findTenant(request.reader, tenantId);
     if (document === undefined)
       throw fault('read_models_unavailable', 'The read models do not show this Tenant yet.');
     if (document.deleted_at !== undefined) throw keyRefused('tenant_deleted');

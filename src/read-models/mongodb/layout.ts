@@ -1,87 +1,96 @@
-import type { Document } from '../../../projections/projector';
-import { generationName, generationNamed, type GenerationId } from '../read-models';
-import { isPlainText, storedText, textOf } from '../stored-text';
+import type { Collection, Document } from '../../../projections/projector';
+import type { MongoConnection } from '../../mongodb/connection';
+import type { Control } from '../read-models';
 
 /**
- * How generations map to collections. Each has a control document in `read_models.controls`, and its collections are named
- * `<generation>.<collection>`.
+ * How sets map to collections. Every set has a document in `read_model_sets`, and one collection `<name>_<id of the set>`
+ * for each declared one, so that removing a set drops collections.
  */
-export const CONTROLS = 'read_models.controls';
-export const REGISTRY = 'read_models.registry';
+export const controlsIn = ({ db }: MongoConnection) => db.collection<StoredControl>('read_model_sets');
+export const rootsIn = ({ db }: MongoConnection) => db.collection<StoredRoot>('read_model_roots');
+export const leasesIn = ({ db }: MongoConnection) => db.collection<StoredLease>('read_model_leases');
 
-export const collectionName = (id: GenerationId, collection: string): string =>
-  `${generationName(id)}.${collection}`;
+export const collectionName = (set: string, collection: string): string => `${collection}_${set}`;
 
-/** The generation that a collection belongs to, if it belongs to one. */
-export const generationOf = (collection: string): GenerationId | undefined =>
-  collection.includes('.') ? generationNamed(collection.slice(0, collection.indexOf('.'))) : undefined;
+/** The id of the set that a collection belongs to. Undefined: it belongs to none. */
+export const setOfCollection = (name: string): string | undefined => /_([0-9a-f]{16})$/.exec(name)?.[1];
 
-/** A stored document. Without `doc` it is a tombstone. */
-export interface Stored {
+/** The control state of a set. */
+export interface StoredControl {
   readonly _id: string;
-  /** The number of the commit that wrote it. */
+  readonly version: string;
+  readonly log: string;
   readonly n: number;
-  /** The tenant, which is the first field of every index. */
-  readonly t?: string;
-  readonly doc?: Document;
+  readonly to?: { readonly position: string; readonly event_id: string };
+  readonly parked: number;
+  readonly renewed_at: Date;
+  readonly next?: string;
+  readonly superseded_at?: Date;
+  readonly removed?: true;
+  /** Chosen by whoever committed last, to recognize a commit whose outcome was not reported. */
+  readonly commit_id?: string;
+  /** Counts attempts to make it a successor, so that they conflict with its removal. */
+  readonly touched?: number;
+}
+
+/** The set where the chain of a version begins. */
+export interface StoredRoot {
+  readonly _id: string;
+  readonly live: string;
+}
+
+export interface StoredLease {
+  /** The version. */
+  readonly _id: string;
+  readonly holder: string;
+  /** Tells this holder from others with the same name. */
+  readonly holder_id: string;
+  /** The session of its transactions. */
+  readonly session: unknown;
+  readonly renewed_at: Date;
+}
+
+export interface Stored {
+  /** Always made by `idOf`, because the server compares objects with their order of members. */
+  readonly _id: { readonly tenant: string; readonly key: string };
+  readonly doc: Document;
   /** The whole document as JSON, where BSON would not preserve it; then `doc` has only its indexed fields. */
   readonly text?: string;
 }
 
-/** The control document of a generation: see `ControlDocument`. */
-export interface StoredControl {
-  readonly _id: string;
-  readonly log: string;
-  readonly n: number;
-  readonly applied_n: number;
-  readonly to?: { readonly position: string; readonly event_id: string };
-  readonly applied?: string;
-  readonly writes?: string;
-}
-
-/**
- * Every collection has this tombstone from the start. Where it is missing, the collection was dropped, even if a later
- * write has created it again: the server itself cannot tell a dropped collection from an empty one.
- */
-export const FIRST: Stored = { _id: '', n: 0 };
-
-/** Separates tenant and key. It sorts before every character of a stored tenant, so ids sort by tenant and key. */
-const SPACE = ' ';
-const AFTER_SPACE = '!';
-const ESCAPED_SPACE = '\u0001\u0004';
-
-export const storedTenant = (tenantId: string): string =>
-  storedText(tenantId).replaceAll(SPACE, ESCAPED_SPACE);
-
-export const idOf = (tenantId: string, key: string): string =>
-  `${storedTenant(tenantId)}${SPACE}${storedText(key)}`;
-
-/** The range of a tenant's document ids: from the first, up to but excluding the second. */
-export const idsOf = (tenantId: string): readonly [string, string] => {
-  const tenant = storedTenant(tenantId);
-  return [`${tenant}${SPACE}`, `${tenant}${AFTER_SPACE}`];
-};
-
-export const partsOf = (id: string): { readonly tenantId: string; readonly key: string } => {
-  const at = id.indexOf(SPACE);
+export const controlOf = (stored: StoredControl): Control => {
+  const { n, to, log, parked, renewed_at, next, superseded_at, removed } = stored;
   return {
-    tenantId: textOf(id.slice(0, at).replaceAll(ESCAPED_SPACE, SPACE)),
-    key: textOf(id.slice(at + 1)),
+    n,
+    ...(to === undefined ? {} : { to: { position: to.position, eventId: to.event_id } }),
+    log,
+    parked,
+    renewedAt: renewed_at.toISOString(),
+    ...(next === undefined ? {} : { next }),
+    ...(superseded_at === undefined ? {} : { supersededAt: superseded_at.toISOString() }),
+    ...(removed === undefined ? {} : { removed }),
   };
 };
+
+export const ABSENT = { $exists: false } as const;
+
+/** Only then may it be written. */
+export const isOpen = (control: StoredControl | null): control is StoredControl =>
+  control !== null && control.next === undefined && control.removed === undefined;
+
+export const idOf = (tenantId: string, key: string): Stored['_id'] => ({ tenant: tenantId, key });
 
 /** MongoDB allows 100 levels of nesting, some of which are ours. */
 const MAX_LEVELS = 60;
 /** BSON can be several times larger than JSON, and a document is limited to 16 MB. */
 const MAX_PLAIN_BYTES = 1_048_576;
 
-/** Not a name with a special meaning to the server, the driver or JavaScript. */
+/** Not a name with a special meaning to the server, the driver or JavaScript, nor one that BSON cannot hold. */
 const isPlainName = (name: string): boolean =>
-  name !== '' && name !== '_bsontype' && name !== '__proto__' && !/[$.]/.test(name) && isPlainText(name);
+  name !== '' && name !== '_bsontype' && name !== '__proto__' && !/[$.\0]/.test(name);
 
 /** Whether BSON preserves it exactly. */
 const isPlain = (value: unknown, levels: number): boolean => {
-  if (typeof value === 'string') return isPlainText(value);
   if (typeof value !== 'object' || value === null) return true;
   if (levels === 0) return false;
   if (Array.isArray(value)) return value.every((element) => isPlain(element, levels - 1));
@@ -92,35 +101,19 @@ const isPlain = (value: unknown, levels: number): boolean => {
 
 const isScalar = (value: unknown): boolean => typeof value !== 'object' || value === null;
 
-/** Not with arrays in indexed fields, since those would be indexed by element. */
-const isStoredAsBson = (document: Document, json: string, indexed: readonly string[]): boolean =>
-  Buffer.byteLength(json) <= MAX_PLAIN_BYTES &&
-  indexed.every((field) => isScalar(document[field])) &&
-  isPlain(document, MAX_LEVELS);
+/** The fields of all indexes of a collection. */
+export const indexedFields = ({ indexes, numbered = {} }: Collection): readonly string[] => [
+  ...new Set([...Object.values(indexes).flat(), ...Object.values(numbered)]),
+];
 
-const indexedOnly = (document: Document, indexed: readonly string[]): Document =>
-  Object.fromEntries(
-    indexed
-      .filter((field) => Object.hasOwn(document, field) && isScalar(document[field]))
-      .map((field) => {
-        const value = document[field];
-        return [field, typeof value === 'string' ? storedText(value) : value];
-      }),
-  );
-
-export const stored = (
-  n: number,
-  write: { readonly tenantId: string; readonly document: Document | undefined; readonly json: string },
-  /** The fields of all indexes of its collection. */
-  indexed: readonly string[],
-): Omit<Stored, '_id'> => {
-  const { tenantId, document, json } = write;
-  if (document === undefined) return { n };
-  const t = storedTenant(tenantId);
-  if (isStoredAsBson(document, json, indexed)) return { n, t, doc: document };
-  return { n, t, doc: indexedOnly(document, indexed), text: json };
+/** Lists in indexed fields would be indexed by element. */
+export const stored = (document: Document, indexed: readonly string[]): Pick<Stored, 'doc' | 'text'> => {
+  const isSimple = indexed.every((field) => isScalar(document[field])) && isPlain(document, MAX_LEVELS);
+  const text = JSON.stringify(document);
+  if (isSimple && text.length <= MAX_PLAIN_BYTES) return { doc: document };
+  const fields = indexed.filter((field) => Object.hasOwn(document, field) && isScalar(document[field]));
+  return { doc: Object.fromEntries(fields.map((field) => [field, document[field]])), text };
 };
 
-/** Undefined: it does not exist, or was deleted. */
-export const documentOf = (found: Pick<Stored, 'doc' | 'text'> | undefined): Document | undefined =>
-  found?.text === undefined ? found?.doc : (JSON.parse(found.text) as Document);
+export const documentOf = ({ doc, text }: Pick<Stored, 'doc' | 'text'>): Document =>
+  text === undefined ? doc : (JSON.parse(text) as Document);

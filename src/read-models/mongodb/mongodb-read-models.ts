@@ -1,206 +1,117 @@
+import { randomBytes } from 'node:crypto';
 import type { Collection } from '../../../projections/projector';
-import { codeOf, fault, messageOf } from '../../fault';
+import { settleAll } from '../../async/settle-all';
+import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
-import { damaged, lost } from '../damage';
-import {
-  COMMON_COLLECTIONS,
-  generationName,
-  generationRemoved,
-  type Build,
-  type Generation,
-  type GenerationId,
-  type ReadModels,
-  type RemovalGuard,
-} from '../read-models';
-import { controlFinder, controlsIn, insertControl, type OnWrite } from './control-document';
-import { type OpenGeneration } from './generation-reader';
-import { generationOf, type StoredControl } from './layout';
-import {
-  checkCollections,
-  createCollections,
-  createIndexes,
-  mongodbBuild,
-  mongodbGeneration,
-  type GenerationOptions,
-} from './mongodb-generation';
-import {
-  beginCreation,
-  beginRemoval,
-  endCreation,
-  endRemoval,
-  markDamaged,
-  registriesIn,
-  registryDocument,
-  REGISTRY_ID,
-  registryOf,
-  rowOf,
-  type RegistryDocument,
-} from './registry';
-
-/**
- * A quarter of the limit of a document: BSON is larger than JSON, and the control document contains the whole commit.
- */
-const MAX_COMMIT_BYTES = 4_194_304;
+import { COMMON_COLLECTIONS, GRACE_MS } from '../read-models';
+import type { ReadModels, ReadModelSet, SetInfo } from '../read-models';
+import { liveFinder, switching } from './chain';
+import { collectionName, controlOf, controlsIn, rootsIn } from './layout';
+import { leaseOn } from './lease';
+import { removeSet } from './removal';
+import { findControl, setReader, type OpenSet } from './set-reader';
+import { setWriter } from './set-writer';
+import { transactionsOn, type Transactions } from './transactions';
 
 export interface MongoReadModelsOptions {
-  /** The identity of the log. A database contains the read models of one log. */
-  readonly log: string;
-  readonly maxCommitBytes?: number;
-  readonly onWrite?: OnWrite;
-  /** By default about the duration of a commit. */
-  readonly finishAfterMs?: number;
+  readonly version: string;
+  /** Those of all projectors. */
+  readonly collections: readonly Collection[];
+  readonly graceMs?: number;
+  readonly leaseMs?: number;
 }
 
-const OTHER_LOG_HINT =
-  'Check EVENTSTORE_URL, STREAM_PREFIX and MONGODB_URL: they name the log and its read models together. If this is the right log, name another database in MONGODB_URL, or drop this one: the read models are then rebuilt from the log.';
-
-/** Throws if the registry is for another log. */
-const mustBeOurs = async (connection: MongoConnection, log: string): Promise<void> => {
-  const { place } = connection;
-  const found = await registriesIn(connection).findOne({ _id: REGISTRY_ID });
-  if (found !== null && found.log !== log)
-    throw fault(
-      'read_models_of_another_log',
-      `The database ${place} holds read models of another event log. ${OTHER_LOG_HINT}`,
-    );
+/** A single server has no transactions. A router of a sharded cluster has no name of a set. */
+const mustBeReplicaSet = async ({ db, place }: MongoConnection): Promise<void> => {
+  const { setName, msg } = await db.command({ hello: 1 });
+  if (setName !== undefined || msg === 'isdbgrid') return;
+  throw fault(
+    'read_models_unavailable',
+    `MongoDB at ${place} is not a replica set, which transactions need. One member is enough: start it with --replSet rs0, and run rs.initiate() once.`,
+    { isFinal: true },
+  );
 };
 
-/** Turns `contents_lost` into `damaged`, after marking the generation, unless it was removed. */
-const orDamaged = async <T>(
-  id: GenerationId,
-  work: Promise<T>,
-  mark: (why: string) => Promise<void>,
-): Promise<T> => {
-  try {
-    return await work;
-  } catch (error) {
-    if (codeOf(error) !== 'contents_lost') throw error;
-    await mark(messageOf(error)).catch((failure: unknown) => {
-      if (codeOf(failure) === 'generation_removed') throw failure;
-    });
-    throw damaged(id, messageOf(error));
-  }
-};
-
-/**
- * Drops the collections of generations that do not exist: of a removed one, or what a late projector wrote to one. Lists
- * them first, since a generation is in the registry before it has collections.
- */
-const dropOrphans = async (
-  { db }: MongoConnection,
-  registry: RegistryDocument,
-  removed: GenerationId,
-): Promise<void> => {
-  const listed = await db.listCollections({}, { nameOnly: true }).toArray();
-  const now = await registry.read();
-  const isOrphan = (id: GenerationId): boolean =>
-    generationName(id) === generationName(removed) || rowOf(now, id) === undefined;
-  for (const { name } of listed) {
-    const id = generationOf(name);
-    if (id !== undefined && isOrphan(id)) await db.dropCollection(name);
-  }
-};
-
-/** Removes it from the registry last, so that it is removed again if this is interrupted. */
-const removeGeneration = async (
+/** The sets that this process has opened. */
+const openSets = (
   connection: MongoConnection,
-  registry: RegistryDocument,
-  id: GenerationId,
-  unless: RemovalGuard,
-): Promise<boolean> => {
-  if (!(await beginRemoval(registry, id, unless))) return false;
-  await controlsIn(connection).deleteOne({ _id: generationName(id) });
-  await dropOrphans(connection, registry, id);
-  await endRemoval(registry, id);
-  return true;
+  collections: ReadonlyMap<string, Collection>,
+  transactions: Transactions,
+) => {
+  const opened = new Map<string, ReadModelSet>();
+  const open = (id: string, isBuild: boolean): ReadModelSet => {
+    const state: OpenSet = { connection, id, collections, isBuild };
+    const control: ReadModelSet['control'] = async () => {
+      const found = await findControl(connection, id);
+      if (found === null || found.removed === true)
+        throw fault('read_model_set_removed', `There is no set ${id} in ${connection.place} any more.`);
+      return controlOf(found);
+    };
+    const set = { id, control, ...setReader(state), ...setWriter(state, transactions) };
+    opened.set(id, set);
+    return set;
+  };
+  const create = async (version: string, log: string): Promise<ReadModelSet> => {
+    const id = randomBytes(8).toString('hex');
+    const control = { version, log, n: 0, parked: 0 };
+    const now = { $currentDate: { renewed_at: true as const } };
+    await controlsIn(connection).updateOne({ _id: id }, { $set: control, ...now }, { upsert: true });
+    const names = [...collections.keys()].map((name) => collectionName(id, name));
+    await settleAll(names.map((name) => connection.db.createCollection(name)));
+    return open(id, true);
+  };
+  const get = (id: string): ReadModelSet => opened.get(id) ?? open(id, false);
+  return { create, get, forget: (id: string) => opened.delete(id) };
 };
 
-/** A generation that is in the registry, and not damaged as far as known. */
-const opening = (connection: MongoConnection, registry: RegistryDocument) => {
-  const findControl = controlFinder(connection);
-  const guardedFor =
-    (id: GenerationId) =>
-    <T>(work: Promise<T>): Promise<T> =>
-      orDamaged(id, work, async (why) => {
-        if (rowOf(await registry.read(), id) === undefined) throw generationRemoved(id);
-        await markDamaged(registry, id, why);
-      });
-  const withoutControl = async (id: GenerationId): Promise<Error> => {
-    const row = rowOf(await registry.read(), id);
-    if (row === undefined) return generationRemoved(id);
-    return row.damage === undefined ? lost('its control document is missing.') : damaged(id, row.damage);
-  };
-  const control = async (id: GenerationId): Promise<StoredControl> => {
-    const found = await findControl(id);
-    if (found === undefined) throw await withoutControl(id);
-    return found;
-  };
-  const openedAs = (id: GenerationId, own: readonly Collection[]): OpenGeneration => ({
-    connection,
-    id,
-    collections: [...own, ...COMMON_COLLECTIONS],
-    wholeAt: new Map(),
-    guarded: guardedFor(id),
-    control: () => control(id),
-    withoutControl: () => withoutControl(id),
-  });
-  const existing = async (id: GenerationId, own: readonly Collection[]): Promise<OpenGeneration> => {
-    const row = rowOf(await registry.read(), id);
-    if (row === undefined || row.creating_since !== undefined) throw generationRemoved(id);
-    if (row.damage !== undefined) throw damaged(id, row.damage);
-    const opened = openedAs(id, own);
-    await opened.control();
-    await checkCollections(opened);
-    return opened;
-  };
-  return { guardedFor, openedAs, existing };
-};
-
-const generationsIn = (
-  connection: MongoConnection,
-  registry: RegistryDocument,
-  options: GenerationOptions,
-): Pick<ReadModels, 'create' | 'open' | 'build' | 'remove'> => {
-  const { guardedFor, openedAs, existing } = opening(connection, registry);
-  const create = async (id: GenerationId, own: readonly Collection[], log: string): Promise<void> => {
-    await beginCreation(registry, id);
-    await insertControl(connection, id, log);
-    await createCollections(openedAs(id, own));
-    await endCreation(registry, id);
-  };
-  const open = async (id: GenerationId, own: readonly Collection[]): Promise<Generation> => {
-    const opened = await existing(id, own);
-    // Of an empty collection they are ready at once.
-    await createIndexes(opened);
-    const generation = mongodbGeneration(opened, options);
-    await generation.control();
-    return generation;
-  };
-  const build = async (id: GenerationId, own: readonly Collection[]): Promise<Build> =>
-    mongodbBuild(await existing(id, own), options);
-  return {
-    create: (id, own, builtFrom) => connection.run(create(id, own, builtFrom)),
-    open: (id, own) => guardedFor(id)(connection.run(open(id, own))),
-    build: (id, own) => guardedFor(id)(connection.run(build(id, own))),
-    remove: (id, unless) => connection.run(removeGeneration(connection, registry, id, unless)),
-  };
+const list = async (connection: MongoConnection): Promise<readonly SetInfo[]> => {
+  const roots = await rootsIn(connection).find().toArray();
+  const controls = await controlsIn(connection).find().toArray();
+  const successors = new Map(controls.map(({ _id, next }) => [_id, next]));
+  const ends = new Set(roots.map(({ live }) => live));
+  for (const id of ends) {
+    const next = successors.get(id);
+    if (next !== undefined && ends.delete(id)) ends.add(next);
+  }
+  return controls.map((control) => ({
+    id: control._id,
+    version: control.version,
+    control: controlOf(control),
+    isLive: ends.has(control._id),
+  }));
 };
 
 /** Read models in one database, which any number of processes may share. Closing them does not close the connection. */
 export const mongodbReadModels = async (
   connection: MongoConnection,
-  options: MongoReadModelsOptions,
+  { version, collections, graceMs = GRACE_MS, leaseMs }: MongoReadModelsOptions,
 ): Promise<ReadModels> => {
-  const { log, maxCommitBytes = MAX_COMMIT_BYTES, finishAfterMs = 100 } = options;
-  await connection.run(mustBeOurs(connection, log));
-  const registry = registryDocument(connection, log);
-  const onWrite = options.onWrite ?? (() => undefined);
+  const { run } = connection;
+  await run(mustBeReplicaSet(connection));
+  const transactions = transactionsOn(connection);
+  const declared = new Map([...collections, ...COMMON_COLLECTIONS].map((one) => [one.name, one]));
+  const sets = openSets(connection, declared, transactions);
+  const findLive = liveFinder(connection, version);
+  const succeed = switching(connection, version, transactions);
   return {
-    ...registryOf(registry),
-    ...generationsIn(connection, registry, { maxCommitBytes, onWrite, finishAfterMs }),
-    otherLogHint: OTHER_LOG_HINT,
-    // Short enough to notice a switch within a second. Two threads of every process look.
-    pollMs: 600,
-    close: async () => undefined,
+    version,
+    live: async () => {
+      const found = await run(findLive());
+      return found === undefined ? undefined : { set: sets.get(found._id), control: controlOf(found) };
+    },
+    create: (log) => run(sets.create(version, log)),
+    succeed: async (built, former, { evenIfBehind = false } = {}) => {
+      await sets.get(built.id).finish();
+      return run(succeed(built.id, former?.id, evenIfBehind));
+    },
+    list: () => run(list(connection)),
+    remove: async (id) => {
+      const isRemoved = await run(removeSet(connection, id, graceMs, transactions));
+      if (isRemoved) sets.forget(id);
+      return isRemoved;
+    },
+    abandon: async (other) => void (await run(rootsIn(connection).deleteOne({ _id: other }))),
+    lease: leaseOn(connection, version, transactions, leaseMs),
+    close: transactions.close,
   };
 };

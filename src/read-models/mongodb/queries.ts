@@ -1,14 +1,8 @@
-import type { Filter, FindOptions, IndexDescription, Sort } from 'mongodb';
-import {
-  fieldsOfIndex,
-  numberingOf,
-  type Collection,
-  type Line,
-  type Query,
-  type Value,
-} from '../../../projections/projector';
-import { storedText } from '../stored-text';
-import { idOf, idsOf, storedTenant, type Stored } from './layout';
+import type { Filter, FindOptions, IndexDescription } from 'mongodb';
+import { fieldsOfIndex, numberingOf } from '../../../projections/projector';
+import type { Collection, Line, Query, Value } from '../../../projections/projector';
+import type { ScanStart } from '../read-models';
+import { idOf, type Stored } from './layout';
 
 /**
  * Translates queries for MongoDB. Each names the index that it uses (`hint`): equality fields first, then the range,
@@ -19,67 +13,56 @@ export interface MongoQuery {
   readonly options: FindOptions & { readonly hint: Readonly<Record<string, 1>>; readonly limit: number };
 }
 
-type Direction = 1 | -1;
+const TENANT = '_id.tenant';
+const KEY = '_id.key';
 
 const fieldOf = (field: string): string => `doc.${field}`;
-const keysOf = (fields: readonly string[]): Record<string, 1> =>
-  Object.fromEntries(fields.map((field) => [field, 1]));
+const keysOf = <D extends 1 | -1 = 1>(fields: readonly string[], direction: D = 1 as D): Record<string, D> =>
+  Object.fromEntries(fields.map((field) => [field, direction]));
 
-/** A number is unique in its line, so that the index needs no `_id`, which would be most of its size. */
-const indexKeyOf = (collection: Collection, index: string): Record<string, 1> => {
+/** A number is unique in its line, so that the index needs no key, which would be most of its size. */
+const indexKeyOf = (collection: Collection, index: string): readonly string[] => {
   const isNumbered = Object.hasOwn(collection.numbered ?? {}, index);
-  const fields = fieldsOfIndex(collection, index).map(fieldOf);
-  return keysOf(['t', ...fields, ...(isNumbered ? [] : ['_id'])]);
+  return [TENANT, ...fieldsOfIndex(collection, index).map(fieldOf), ...(isNumbered ? [] : [KEY])];
 };
 
 /** Leads from a value of the field that never decreases to the number. */
-const monotonicKeyOf = (collection: Collection, index: string, monotonicField: string) =>
-  keysOf(['t', ...fieldsOfIndex(collection, index).toSpliced(-1, 0, monotonicField).map(fieldOf)]);
+const monotonicKeyOf = (collection: Collection, index: string, monotonicField: string): readonly string[] => [
+  TENANT,
+  ...fieldsOfIndex(collection, index).toSpliced(-1, 0, monotonicField).map(fieldOf),
+];
+
+/** It has only documents with the first field after the tenant. */
+const described = (name: string, fields: readonly string[]): IndexDescription => ({
+  name,
+  key: keysOf(fields),
+  partialFilterExpression: { [fields[1] as string]: { $exists: true } },
+});
 
 /** The indexes of a collection besides `_id`. */
 export const indexesFor = (collection: Collection): IndexDescription[] => [
-  ...Object.keys(collection.indexes).map((name) => ({ name, key: indexKeyOf(collection, name) })),
-  ...Object.entries(collection.numbered ?? {}).map(([name, field]) => ({
-    name: `${name}_before`,
-    key: monotonicKeyOf(collection, name, field),
-  })),
+  ...Object.keys(collection.indexes).map((name) => described(name, indexKeyOf(collection, name))),
+  ...Object.entries(collection.numbered ?? {}).map(([name, field]) =>
+    described(`${name}_before`, monotonicKeyOf(collection, name, field)),
+  ),
 ];
 
-/** The fields of all indexes. */
-export const indexedFields = ({ indexes, numbered = {} }: Collection): readonly string[] => [
-  ...new Set([...Object.values(indexes).flat(), ...Object.values(numbered)]),
-];
-
-const storedValue = (value: Value): Value => (typeof value === 'string' ? storedText(value) : value);
-
-const rangeOf = (from: unknown, upTo: unknown): Record<string, unknown> | undefined => {
-  if (from === undefined && upTo === undefined) return undefined;
-  return { ...(from === undefined ? {} : { $gte: from }), ...(upTo === undefined ? {} : { $lte: upTo }) };
-};
-
-const sortBy = (fields: readonly string[], direction: Direction): Sort =>
-  Object.fromEntries(fields.map((field) => [field, direction]));
-
-/** All documents of a tenant, or a range of them by key. */
-const byKey = (tenantId: string, { from, upTo }: Query): Filter<Stored> => {
-  const [first, end] = idsOf(tenantId);
-  const low = from === undefined ? first : idOf(tenantId, String(from));
-  const high = upTo === undefined ? { $lt: end } : { $lte: idOf(tenantId, String(upTo)) };
-  return { _id: { $gte: low, ...high }, doc: { $exists: true } };
+/** All documents of a tenant, or a range of them by key. Objects sort after every text, and so after every key. */
+const byKey = (tenantId: string, { from = '', upTo }: Query): Filter<Stored> => {
+  const end =
+    upTo === undefined ? { $lt: { tenant: tenantId, key: {} } } : { $lte: idOf(tenantId, String(upTo)) };
+  return { _id: { $gte: idOf(tenantId, String(from)), ...end } } as Filter<Stored>;
 };
 
 const byIndex = (collection: Collection, tenantId: string, index: string, query: Query): Filter<Stored> => {
   const { equal = [], from, upTo } = query;
   const fields = fieldsOfIndex(collection, index).map(fieldOf);
-  const filter: Record<string, unknown> = { t: storedTenant(tenantId) };
-  equal.forEach((value, i) => (filter[fields[i] as string] = storedValue(value)));
-  const isKeyRange = equal.length === fields.length;
-  const end = (value: Value | undefined) =>
-    value === undefined ? undefined : isKeyRange ? idOf(tenantId, String(value)) : storedValue(value);
-  const range = rangeOf(end(from), end(upTo));
-  if (range !== undefined) filter[fields[equal.length] ?? '_id'] = range;
+  const filter: Record<string, unknown> = { [TENANT]: tenantId };
+  equal.forEach((value, i) => (filter[fields[i] as string] = value));
+  const range = Object.entries({ $gte: from, $lte: upTo }).filter(([, end]) => end !== undefined);
+  if (range.length > 0) filter[fields[equal.length] ?? KEY] = Object.fromEntries(range);
   const [needed = ''] = fields;
-  if (filter[needed] === undefined) filter[needed] = { $ne: null };
+  filter[needed] ??= { $ne: null };
   return filter;
 };
 
@@ -89,36 +72,29 @@ export const findIn = (collection: Collection, tenantId: string, query: Query): 
   if (equal.length > fields.length)
     throw new Error(`There are more values than fields in the index ${index}.`);
   const filter = index === undefined ? byKey(tenantId, query) : byIndex(collection, tenantId, index, query);
-  const hint = index === undefined ? keysOf(['_id']) : indexKeyOf(collection, index);
-  const known = new Set(['t', ...fields.slice(0, equal.length).map(fieldOf)]);
-  const sort = sortBy(
-    Object.keys(hint).filter((field) => !known.has(field)),
-    descending ? -1 : 1,
-  );
+  const key = index === undefined ? ['_id'] : indexKeyOf(collection, index);
+  const unknown = index === undefined ? key : key.slice(equal.length + 1);
+  const sort = keysOf(unknown, descending ? -1 : 1);
   const projection = { _id: 0, doc: 1, text: 1 };
-  return { filter, options: { sort, limit, batchSize: limit, projection, hint } };
+  return { filter, options: { sort, limit, projection, hint: keysOf(key) } };
 };
 
-/** The stages that find the number of the last document of a line before a value. The server chooses the index. */
-export const lastBefore = (
-  collection: Collection,
-  tenantId: string,
-  { index, equal }: Line,
-  value: Value,
-): Record<string, unknown>[] => {
-  const { number, monotonicField } = numberingOf(collection, { index, equal });
-  const fields = fieldsOfIndex(collection, index).map(fieldOf);
-  const filter = Object.fromEntries(equal.map((one, i) => [fields[i], storedValue(one)]));
-  return [
-    {
-      $match: {
-        t: storedTenant(tenantId),
-        ...filter,
-        [fieldOf(monotonicField)]: { $lt: storedValue(value) },
-      },
-    },
-    { $sort: sortBy([fieldOf(monotonicField), fieldOf(number)], -1) },
-    { $limit: 1 },
-    { $project: { _id: 0, number: `$${fieldOf(number)}` } },
-  ];
+/** All tenants, ordered by tenant and key. */
+export const scanFrom = (limit: number, after: ScanStart | undefined): MongoQuery => {
+  const start = (from: ScanStart) =>
+    from.key === undefined ? { $gte: idOf(from.tenantId, '') } : { $gt: idOf(from.tenantId, from.key) };
+  const filter = after === undefined ? {} : { _id: start(after) };
+  return { filter, options: { sort: { _id: 1 }, limit, hint: { _id: 1 } } };
+};
+
+/** Finds the last document of a line before a value. Its `number` is how many there are. */
+export const lastBefore = (collection: Collection, tenantId: string, line: Line, value: Value) => {
+  const { number, monotonicField } = numberingOf(collection, line);
+  const key = monotonicKeyOf(collection, line.index, monotonicField);
+  const values = [tenantId, ...line.equal, { $lt: value }];
+  const filter = Object.fromEntries(values.map((one, at) => [key[at], one]));
+  const sort = keysOf(key.slice(-2), -1);
+  const projection = { _id: 0, [fieldOf(number)]: 1 };
+  const query: MongoQuery = { filter, options: { sort, limit: 1, projection, hint: keysOf(key) } };
+  return { number, query };
 };

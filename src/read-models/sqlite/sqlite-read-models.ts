@@ -1,171 +1,139 @@
-import { existsSync } from 'node:fs';
 import type { Collection } from '../../../projections/projector';
-import { answerInPlace, type Thread } from '../../async/thread';
-import { codeOf, fault, messageOf } from '../../fault';
-import { isDamagedFile } from '../../sqlite/database';
-import { setFileAside } from '../../sqlite/disposable-file';
-import { isDamage } from '../damage';
-import { COMMON_COLLECTIONS, generationName, type GenerationId, type ReadModels } from '../read-models';
-import { checkRegistry, registryReader, type RegistryReader } from './registry-reader';
-import { LEASE_MS } from './registry-writer';
-import { sqliteGeneration, type GenerationFile, type SqliteGeneration } from './sqlite-generation';
-import { generationPath, registryPath, writing, type Send, type WriteRequest } from './writer';
+import { isoNow } from '../../async/clock';
+import { GRACE_MS, type Control, type LiveSet, type ReadModels } from '../read-models';
+import { rootsIn } from './roots';
+import { ifRemoved, explaining } from './set-file';
+import { setsIn, wayFrom, type Entry, type Sets } from './sets-folder';
 
-const WRITE_MS = 30_000;
-
-/** Creating the indexes of a large generation takes long. */
-const WITHIN_MS: Readonly<Record<string, number>> = { finish: 1_800_000, open: 1_800_000 };
-
-/** 64 MB, a fraction of the memory of a projecting thread. */
-const MAX_COMMIT_BYTES = 67_108_864;
+const BUSY_MS = 5_000;
 
 export interface SqliteOptions {
-  /** What writes to the files. By default this thread does. */
-  readonly writer?: (folder: string) => Thread;
-  readonly maxCommitBytes?: number;
-  /** How soon a damaged file is noticed even if no query finds it out. */
-  readonly lookMs?: number;
+  /** Created with its first set. */
+  readonly folder: string;
+  readonly version: string;
+  readonly collections: readonly Collection[];
+  readonly graceMs?: number;
+  /** How long a writer waits for the lock of another process before it rejects with `read_models_busy`. */
+  readonly busyMs?: number;
 }
 
-/** Sends requests to the writer, and turns its failures into faults. */
-const sender =
-  (folder: string, writer: Thread): Send =>
-  (write, ...args) =>
-    writer
-      .call<never>({ do: write, args } satisfies WriteRequest, WITHIN_MS[write] ?? WRITE_MS)
-      .catch((error: unknown) => {
-        if (codeOf(error) === 'generation_removed' || isDamage(error)) throw error;
-        const message = `The read models in ${folder} cannot be written: ${messageOf(error)}`;
-        throw fault('read_models_unavailable', message, { cause: codeOf(error) });
-      });
+type Roots = ReturnType<typeof rootsIn>;
 
-/** The generations that are open in this process. */
-const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => {
-  const open = new Map<string, SqliteGeneration>();
-  const marked = new Set<string>();
-
-  /** Once. If it fails, the next process that finds the damage does it. */
-  const mark: GenerationFile['mark'] = (id, why) => {
-    if (marked.has(generationName(id))) return;
-    marked.add(generationName(id));
-    send('markDamaged', id, why).catch(() => marked.delete(generationName(id)));
-  };
-
-  const onShort: GenerationFile['onShort'] = (id) => void send('checkSize', id).catch(() => undefined);
-
-  const opened = async (
-    id: GenerationId,
-    own: readonly Collection[],
-    isBuild: boolean,
-  ): Promise<SqliteGeneration> => {
-    const collections = [...own, ...COMMON_COLLECTIONS];
-    await send('open', id, collections, isBuild);
-    const file = { id, path: generationPath(folder, id), mark, onShort };
-    const generation =
-      open.get(generationName(id)) ?? sqliteGeneration(file, collections, maxCommitBytes, send);
-    open.set(generationName(id), generation);
-    return generation;
-  };
-
-  const closeRemoved = (id: GenerationId): void => {
-    open.get(generationName(id))?.closeRemoved();
-    open.delete(generationName(id));
-  };
-
-  return { opened, closeRemoved, all: () => [...open.values()] };
-};
-
-const OTHER_LOG_HINT =
-  'Check STREAM_PREFIX and DATA_DIR: they name the log and the folder together. If this log is meant, move the folder of the read models away and start again: they are rebuilt from the log.';
-
-/** Closes generations that were removed, by whichever process, and looks whether the live ones are damaged. */
-const lookAfter = (
-  { all, closeRemoved }: ReturnType<typeof openGenerations>,
-  registry: RegistryReader,
-  send: Send,
-): void => {
-  const { generations } = registry.state();
-  for (const { id, look } of all()) {
-    const stored = generations.find((found) => generationName(found) === generationName(id));
-    if (stored?.isLive === true && stored.damage === undefined) look();
-    if (stored !== undefined) continue;
-    closeRemoved(id);
-    send('close', id).catch(() => undefined);
-  }
-};
-
-/**
- * Renames a damaged registry, so that another one is created. Which generations were live is then not known, so all are
- * built again.
- */
-export const setDamagedRegistryAside = (
-  folder: string,
-  report: (what: string, error: unknown) => void,
-): void => {
-  const path = registryPath(folder);
-  if (!existsSync(path)) return;
+/** The chain is followed all the same if this fails. */
+const moveHint = (roots: Roots, version: string, from: string, to: string): void => {
   try {
-    checkRegistry(path);
-  } catch (error) {
-    if (!isDamagedFile(error, path)) return;
-    const aside = setFileAside(path);
-    const what = `The registry of the read models ${path} was damaged: it is ${aside} now, and another is created.`;
-    report(what, error);
-  }
+    roots.move(version, from, to);
+  } catch {}
 };
 
-/** Read models in SQLite files, one per generation, in a folder that several processes may share. */
-export const sqliteReadModels = (
-  folder: string,
-  {
-    writer: writerIn = (at) => answerInPlace(() => writing(at)),
-    maxCommitBytes = MAX_COMMIT_BYTES,
-    lookMs = 2_000,
-  }: SqliteOptions = {},
-): ReadModels => {
-  const writer = writerIn(folder);
-  const send = sender(folder, writer);
-  const registry = registryReader(registryPath(folder));
-  const open = openGenerations(folder, send, maxCommitBytes);
-  const looking = setInterval(() => {
-    try {
-      lookAfter(open, registry, send);
-    } catch {
-      // The store cannot be read right now, or a generation is damaged and marked now. The next run tries again.
+/** Begins where this process was last, or at the root, and moves the root behind itself. */
+const livingIn = (version: string, { fileOf, lookAt, close }: Sets, roots: Roots) => {
+  let last: string | undefined;
+  const follow = (start: string): LiveSet | undefined => {
+    for (let id = start; ;) {
+      const control = lookAt({ version, id }, true);
+      if (control === undefined) return undefined;
+      if (control.next === undefined) {
+        if (id !== start) moveHint(roots, version, start, id);
+        // A request that still reads the former set opens it again.
+        if (last !== undefined && last !== id) void close(last);
+        last = id;
+        return { set: fileOf({ version, id }), control };
+      }
+      id = control.next;
     }
-  }, lookMs).unref();
+  };
+  return (): LiveSet | undefined => {
+    const found = last === undefined ? undefined : follow(last);
+    if (found !== undefined) return found;
+    for (;;) {
+      const root = roots.all().get(version);
+      const live = root === undefined ? undefined : follow(root);
+      if (live !== undefined || roots.all().get(version) === root) return live;
+    }
+  };
+};
+
+const isBehind = (built: Control, former: Control): boolean =>
+  (built.to?.position ?? '') < (former.to?.position ?? '');
+
+/** The successor is held first, so that nobody removes it while it is named. */
+const succeedingIn = (version: string, sets: Sets, roots: Roots): ReadModels['succeed'] => {
+  const nameFirst = async (built: string): Promise<boolean> => {
+    const root = roots.all().get(version);
+    if (root === undefined) return roots.add(version, built);
+    const { way, isBroken } = wayFrom(root, version, sets);
+    if (!isBroken) return root === built;
+    const id = way.at(-1) as string;
+    await sets.close(id);
+    sets.unlink({ version, id });
+    return roots.move(version, root, built);
+  };
+  return async ({ id: built }, former, { evenIfBehind = false } = {}) => {
+    const holding = sets.fileOf({ version, id: built }).hold((mine) => {
+      if (former === undefined) return nameFirst(built);
+      return sets.fileOf({ version, id: former.id }).hold((left, put) => {
+        if (left.next !== undefined) return left.next === built;
+        if (isBehind(mine, left) && !evenIfBehind) return false;
+        put({ next: built, supersededAt: isoNow() });
+        return true;
+      }, 'FULL');
+    });
+    const isNamed = await holding.catch(ifRemoved(() => false));
+    if (isNamed && former !== undefined) moveHint(roots, version, former.id, built);
+    return isNamed;
+  };
+};
+
+/** The way is walked and the mark is written while the set that goes is held. */
+const removingIn = (graceMs: number, sets: Sets, roots: Roots): ReadModels['remove'] => {
+  const mayGo = ({ version, id }: Entry, since: string): boolean => {
+    if (Date.now() - Date.parse(since) <= graceMs) return false;
+    const { way, isBroken } = wayFrom(roots.all().get(version), version, sets);
+    return !isBroken && !way.includes(id);
+  };
+  return async (id) => {
+    const entry = sets.entries().find((one) => one.id === id);
+    if (entry === undefined) return true;
+    const isOpen = sets.isOpen(id);
+    const goes = await sets
+      .fileOf(entry)
+      .hold(({ supersededAt, renewedAt }, put) => {
+        const may = mayGo(entry, supersededAt ?? renewedAt);
+        if (may) put({ removed: true });
+        return may;
+      })
+      .catch(ifRemoved(() => mayGo(entry, sets.changedAt(entry))));
+    if (goes || !isOpen) await sets.close(id);
+    if (goes) sets.unlink(entry);
+    return goes;
+  };
+};
+
+const listingOf = (sets: Sets, roots: Roots) => () => {
+  const ways = Array.from(roots.all(), ([version, root]) => wayFrom(root, version, sets));
+  const ends = new Set(ways.filter(({ isBroken }) => !isBroken).map(({ way }) => way.at(-1)));
+  return sets.entries().map((entry) => {
+    const absent: Control = { n: 0, log: '', parked: 0, renewedAt: sets.changedAt(entry), removed: true };
+    return { ...entry, control: sets.lookAt(entry) ?? absent, isLive: ends.has(entry.id) };
+  });
+};
+
+/** Read models in a folder: a file for each set, and a small one that says where the chain of each version begins. */
+export const sqliteReadModels = (options: SqliteOptions): ReadModels => {
+  const { folder, version, collections, graceMs = GRACE_MS, busyMs = BUSY_MS } = options;
+  const [sets, roots] = [setsIn(folder, collections, busyMs), rootsIn(folder)];
+  const live = livingIn(version, sets, roots);
+  const [succeed, remove] = [succeedingIn(version, sets, roots), removingIn(graceMs, sets, roots)];
+  const ask = <T>(work: () => T | Promise<T>): Promise<T> => explaining(folder, work);
   return {
-    state: async () => registry.state(),
-    stateToken: registry.token,
-    makeLive: (...args) => send('makeLive', ...args),
-    requestRetry: (...args) => send('requestRetry', ...args),
-    leaseMs: LEASE_MS,
-    lease: (...args) => send('lease', ...args),
-    release: (...args) => send('release', ...args),
-    create: async (id, own, log) => send('create', id, [...own, ...COMMON_COLLECTIONS], log),
-    open: (id, collections) => open.opened(id, collections, false),
-    build: async (id, collections) => {
-      const generation = await open.opened(id, collections, true);
-      return {
-        ...generation,
-        finish: async () => {
-          await send('finish', id);
-          return generation;
-        },
-      };
-    },
-    otherLogHint: OTHER_LOG_HINT,
-    pollMs: 100,
-    remove: async (id, unless) => {
-      const isRemoved = await send('remove', id, unless);
-      if (isRemoved) open.closeRemoved(id);
-      return isRemoved;
-    },
-    close: async () => {
-      clearInterval(looking);
-      for (const generation of open.all()) generation.close();
-      registry.close();
-      await writer.close();
-    },
+    version,
+    live: () => ask(live),
+    create: (log) => ask(() => sets.create(version, log)),
+    succeed: (...between) => ask(() => succeed(...between)),
+    list: () => ask(listingOf(sets, roots)),
+    remove: (id) => ask(() => remove(id)),
+    abandon: (other) => ask(() => roots.remove(other)),
+    close: sets.closeAll,
   };
 };

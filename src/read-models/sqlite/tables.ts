@@ -1,10 +1,9 @@
 import { fieldsOfIndex, type Collection, type Query, type Value } from '../../../projections/projector';
-import { PARKED } from '../read-models';
 
 /**
- * How a generation's collections map to tables: one per collection, with a column per indexed field besides the
- * document as JSON. Tenants are small numbers (see the table `tenants`), which halves the size of every index. Names
- * come from code, never from input, but are checked all the same, because they become SQL.
+ * How a set's collections map to tables: one per collection, with a column per indexed field besides the document as
+ * JSON. Tenants are small numbers (see the table `tenants`), which halves the size of every index. Names come from code,
+ * never from input, but are checked all the same, because they become SQL.
  */
 const name = (text: string): string => {
   if (!/^[a-z][a-z_]*$/.test(text))
@@ -14,7 +13,7 @@ const name = (text: string): string => {
 
 export const tableOf = (collection: string): string => `docs_${name(collection)}`;
 
-export const fieldsOf = (collection: Collection): readonly string[] =>
+const fieldsOf = (collection: Collection): readonly string[] =>
   [...new Set(Object.values(collection.indexes).flat())].map(name);
 
 const columnOf = (field: string): string => `field_${field}`;
@@ -26,22 +25,25 @@ const columnsOf = (collection: Collection, index: string): readonly string[] =>
 const isIn = (collection: Collection, index: string): string =>
   `${columnsOf(collection, index)[0]} IS NOT NULL`;
 
-/** Without indexes, rows are stored in key order (WITHOUT ROWID): one B-tree instead of two. */
-const isStoredByKey = (collection: Collection): boolean => fieldsOf(collection).length === 0;
+const CONTROL =
+  'CREATE TABLE control (only INTEGER PRIMARY KEY CHECK (only = 1), state TEXT NOT NULL) STRICT;';
 
-const columnsIn = (collection: Collection): string => {
-  const columns = fieldsOf(collection).map((field) => `, ${columnOf(field)} ANY`);
-  return `tenant INTEGER NOT NULL, key TEXT NOT NULL, document TEXT NOT NULL${columns.join('')}`;
-};
+const TENANTS = 'CREATE TABLE tenants (number INTEGER PRIMARY KEY, tenant TEXT NOT NULL UNIQUE) STRICT;';
 
-/** With its keys. Its indexes come once it is whole: creating them at once costs a fraction. */
-export const createTable = (collection: Collection): string => {
+/** Without indexes, rows are stored in the order of their keys (WITHOUT ROWID): one B-tree instead of two. */
+const createTable = (collection: Collection): string => {
   const table = tableOf(collection.name);
-  return isStoredByKey(collection)
-    ? `CREATE TABLE ${table} (${columnsIn(collection)}, PRIMARY KEY (tenant, key)) STRICT, WITHOUT ROWID;`
-    : `CREATE TABLE ${table} (${columnsIn(collection)}) STRICT;
+  const fields = fieldsOf(collection).map((field) => `, ${columnOf(field)} ANY`);
+  const columns = `tenant INTEGER NOT NULL, key TEXT NOT NULL, document TEXT NOT NULL${fields.join('')}`;
+  return fields.length === 0
+    ? `CREATE TABLE ${table} (${columns}, PRIMARY KEY (tenant, key)) STRICT, WITHOUT ROWID;`
+    : `CREATE TABLE ${table} (${columns}) STRICT;
        CREATE UNIQUE INDEX ${table}_key ON ${table} (tenant, key);`;
 };
+
+/** Everything but the secondary indexes: creating those once a set is whole costs a fraction. */
+export const createTables = (collections: readonly Collection[]): string =>
+  [CONTROL, TENANTS, ...collections.map(createTable)].join('\n');
 
 const indexOf = (collection: Collection, index: string): string => `${name(collection.name)}_${name(index)}`;
 
@@ -52,25 +54,18 @@ export const createIndexes = (collection: Collection): readonly string[] =>
        (tenant, ${columnsOf(collection, index).join(', ')}) WHERE ${isIn(collection, index)};`,
   );
 
-export const createTenants =
-  'CREATE TABLE tenants (number INTEGER PRIMARY KEY, tenant TEXT NOT NULL UNIQUE) STRICT;';
-
-/**
- * Few of many tenants are parked. Without CROSS JOIN, SQLite would scan all tenants in order, to avoid sorting.
- */
-export const parkedIn = (comparison: '>' | '>='): string =>
-  `SELECT t.tenant, d.key, d.document FROM ${tableOf(PARKED)} d CROSS JOIN tenants t ON t.number = d.tenant
-   WHERE (t.tenant, d.key) ${comparison} (?, ?) ORDER BY t.tenant, d.key LIMIT ?`;
-
-export const upsertInto = (collection: Collection): string => {
-  const columns = ['document', ...fieldsOf(collection).map(columnOf)];
+/** The statements that write the rows of a collection, and the fields after tenant, key and document. */
+export const writesTo = (collection: Collection) => {
+  const [table, fields] = [tableOf(collection.name), fieldsOf(collection)];
+  const columns = ['document', ...fields.map(columnOf)];
   const changes = columns.map((column) => `${column} = excluded.${column}`);
-  return `INSERT INTO ${tableOf(collection.name)} VALUES (?, ?${', ?'.repeat(columns.length)})
-    ON CONFLICT (tenant, key) DO UPDATE SET ${changes.join(', ')}`;
+  return {
+    fields,
+    upsert: `INSERT INTO ${table} VALUES (?, ?${', ?'.repeat(columns.length)})
+      ON CONFLICT (tenant, key) DO UPDATE SET ${changes.join(', ')}`,
+    remove: `DELETE FROM ${table} WHERE tenant = ? AND key = ?`,
+  };
 };
-
-export const removeFrom = (collection: Collection): string =>
-  `DELETE FROM ${tableOf(collection.name)} WHERE tenant = ? AND key = ?`;
 
 /** A selection as SQL: conditions after `WHERE tenant = ?`, their values, and the columns to order by. */
 const selected = (collection: Collection, { index, equal = [], from, upTo }: Query) => {
@@ -97,6 +92,9 @@ const selected = (collection: Collection, { index, equal = [], from, upTo }: Que
 const tableBy = (collection: Collection, index: string | undefined): string =>
   `${tableOf(collection.name)}${index === undefined ? '' : ` INDEXED BY ${indexOf(collection, index)}`}`;
 
+/** The same statement for a set whose indexes do not exist yet. */
+export const withoutIndex = (sql: string): string => sql.replace(/ INDEXED BY \w+/, '');
+
 /** A query as SQL, with the values after the tenant's number. */
 export const findIn = (collection: Collection, query: Query) => {
   const { tests, values, order } = selected(collection, query);
@@ -111,5 +109,23 @@ export const findIn = (collection: Collection, query: Query) => {
 /** A field of the document with certain values in all fields of an index, as SQL. */
 export const fieldIn = (collection: Collection, index: string, field: string): string => {
   const tests = columnsOf(collection, index).map((column) => ` AND ${column} = ?`);
-  return `SELECT document ->> '$.${name(field)}' AS value FROM ${tableBy(collection, index)} WHERE tenant = ?${tests.join('')}`;
+  return `SELECT document ->> '$.${name(field)}' AS value FROM ${tableBy(collection, index)} WHERE tenant = ?${tests.join('')} AND ${isIn(collection, index)}`;
 };
+
+/** The value of a column. */
+export type Field = string | number | null;
+
+/** The driver cuts text off at the first NUL, so it is escaped with U+0001, as is U+0001 itself. The order stays. */
+export const storedText = (text: string): string =>
+  text.includes('\0') || text.includes('\u0001')
+    ? text.replaceAll('\u0001', '\u0001\u0002').replaceAll('\0', '\u0001\u0001')
+    : text;
+
+export const textOf = (stored: string): string =>
+  stored
+    .split('\u0001\u0001')
+    .map((part) => part.replaceAll('\u0001\u0002', '\u0001'))
+    .join('\0');
+
+export const storedField = (value: unknown): Field =>
+  typeof value === 'string' ? storedText(value) : ((value ?? null) as Field);

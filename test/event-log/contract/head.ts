@@ -78,4 +78,22 @@ export const headContract = (given: GivenLog): void => {
       expect(await given.log.distance(head!.position, head!.position)).toBe(0);
     });
   });
+
+  describe('the change token, if the log has one', () => {
+    it('stays the same until anything is appended, by whichever process', async () => {
+      const { log, streams, beside } = await given.openOne();
+      if (log.changeToken === undefined) return;
+      const other = await beside();
+      for (const writer of [log, other, log, other]) {
+        const before = log.changeToken();
+        await eventsOf(log.readAll());
+        expect([log.changeToken(), before]).toEqual([before, expect.any(Number)]);
+        await writer.append(given.aStream(streams), someEvents(1), 'no_stream');
+        expect(log.changeToken()).not.toBe(before);
+      }
+      await other.close();
+      await log.close();
+      expect(log.changeToken()).toBeUndefined();
+    });
+  });
 };

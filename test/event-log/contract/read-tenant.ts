@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { yieldToEventLoop } from '../../../src/async/clock';
 import { bytesOf, MAX_APPEND_BYTES, type LoggedEvent, type NewEvent } from '../../../src/event-log/event-log';
 import { anEvent, eventsOf, idsOf, someEvents } from '../../support/events';
-import { until } from '../../support/waiting';
-import { following, grow, isIncreasing, type GivenLog } from './given-log';
+import { grow, isIncreasing, type GivenLog } from './given-log';
 
 export const readTenantContract = (given: GivenLog): void => {
   describe('readTenant', () => {
@@ -70,7 +69,6 @@ export const readTenantContract = (given: GivenLog): void => {
       const before = Array.from({ length: 250 }, () => anEvent({ text }));
       const { revision } = await given.log.append(tenant, before, 'no_stream');
       await given.log.append(activity, someEvents(1), 'no_stream');
-      const tail = following((signal) => given.log.readTenant(tenantId, { follow: true, signal }));
       let isWriting = true;
       const write = async (): Promise<void> => {
         for (let round = 0; round < 30; round += 1)
@@ -89,9 +87,6 @@ export const readTenantContract = (given: GivenLog): void => {
       const all = idsOf(await eventsOf(given.log.readTenant(tenantId)));
       expect(all).toHaveLength(311);
       for (const reading of readings) expect(reading).toEqual(all.slice(0, reading.length));
-      await until(() => tail.seen.length >= all.length);
-      await tail.stop();
-      expect(idsOf(tail.seen)).toEqual(all);
     });
 
     const large = (): NewEvent => {
@@ -140,30 +135,6 @@ export const readTenantContract = (given: GivenLog): void => {
     it('is empty for a tenant that does not exist', async () => {
       await given.log.append(given.aStream(), someEvents(1), 'no_stream');
       expect(await eventsOf(given.log.readTenant(randomUUID()))).toEqual([]);
-    });
-
-    it('follows new events in both streams, and only in them', async () => {
-      const tenantId = randomUUID();
-      const before = await twoStreams(tenantId, 2);
-      const tail = following((signal) => given.log.readTenant(tenantId, { follow: true, signal }));
-      await until(() => tail.seen.length === 4);
-      await given.log.append(given.aStream(), someEvents(5), 'no_stream');
-      const later = [...someEvents(2), ...someEvents(2)];
-      await given.log.append(given.streams.activity(tenantId), later.slice(0, 2), 1);
-      await given.log.append(given.streams.tenant(tenantId), later.slice(2), 1);
-      await until(() => tail.seen.length >= 8);
-      await tail.stop();
-      expect(idsOf(tail.seen)).toEqual([...before, ...idsOf(later)]);
-    });
-
-    it('follows a tenant that does not exist yet', async () => {
-      const tenantId = randomUUID();
-      const tail = following((signal) => given.log.readTenant(tenantId, { follow: true, signal }));
-      const events = someEvents(2);
-      await given.log.append(given.streams.tenant(tenantId), events, 'no_stream');
-      await until(() => tail.seen.length >= 2);
-      await tail.stop();
-      expect(idsOf(tail.seen)).toEqual(idsOf(events));
     });
   });
 };

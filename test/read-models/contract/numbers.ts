@@ -1,10 +1,8 @@
 import type { Line } from '../../../projections/projector';
-import { ONE, TWO, note, type Harness } from './harness';
+import { ONE, TWO, note, type Harness } from './storage';
 
 /** Numbered documents: how many of them come before a value. */
-export const numbersContract = (harness: Harness): void => {
-  const { filled } = harness;
-
+export const describeNumbers = ({ filled }: Harness): void => {
   describe('counting the documents before values', () => {
     const moments = ['1', '3', '3', '3', '5', '8', '8'];
     const values = ['4', '', '0', '1', '2', '3', '5', '6', '8', '9', '4'];
@@ -13,22 +11,20 @@ export const numbersContract = (harness: Harness): void => {
     it('agrees with looking at each of them', async () => {
       const on = (tenant: string, shelf: string) =>
         moments.map((moment, i) => note(tenant, `${shelf}${i}`, { shelf, place: i + 1, moment }));
-      const generation = await filled(
+      const set = await filled(
         ...on(ONE, 'x'),
         ...on(ONE, 'y').slice(0, 2),
         note(TWO, 'x', { shelf: 'x', place: 1, moment: '9' }),
       );
-      const { countsBefore } = generation.reader;
       const among = (all: readonly string[]) =>
         values.map((value) => all.filter((moment) => moment < value).length);
-      expect(await countsBefore(ONE, 'notes', line, values)).toEqual(among(moments));
-      expect(await countsBefore(ONE, 'notes', { ...line, equal: ['y'] }, values)).toEqual(
-        among(moments.slice(0, 2)),
-      );
-      expect(await countsBefore(ONE, 'notes', { ...line, equal: ['z'] }, values)).toEqual(among([]));
-      expect(await countsBefore(TWO, 'notes', line, values)).toEqual(among(['9']));
-      expect(await countsBefore('nobody', 'notes', line, values)).toEqual(among([]));
-      expect(await countsBefore(ONE, 'notes', line, [])).toEqual([]);
+      const onY = { ...line, equal: ['y'] };
+      expect(await set.countsBefore(ONE, 'notes', line, values)).toEqual(among(moments));
+      expect(await set.countsBefore(ONE, 'notes', onY, values)).toEqual(among(moments.slice(0, 2)));
+      expect(await set.countsBefore(ONE, 'notes', { ...line, equal: ['z'] }, values)).toEqual(among([]));
+      expect(await set.countsBefore(TWO, 'notes', line, values)).toEqual(among(['9']));
+      expect(await set.countsBefore('nobody', 'notes', line, values)).toEqual(among([]));
+      expect(await set.countsBefore(ONE, 'notes', line, [])).toEqual([]);
     });
 
     it.each<[string, Partial<Line>, string?]>([
@@ -40,10 +36,8 @@ export const numbersContract = (harness: Harness): void => {
       ['a collection without numbers', {}, 'counts'],
       ['an undeclared collection', {}, 'nowhere'],
     ])('refuses %s', async (_, wrong, collection = 'notes') => {
-      const generation = await filled(note(ONE, 'a', { shelf: 'x', place: 1, moment: '1' }));
-      await expect(
-        generation.reader.countsBefore(ONE, collection, { ...line, ...wrong }, ['1']),
-      ).rejects.toThrow();
+      const set = await filled(note(ONE, 'a', { shelf: 'x', place: 1, moment: '1' }));
+      await expect(set.countsBefore(ONE, collection, { ...line, ...wrong }, ['1'])).rejects.toThrow();
     });
   });
 };

@@ -17,6 +17,7 @@ export interface OwnLog {
 interface LogOptions {
   readonly waitMs?: number;
   readonly prefix?: string;
+  readonly doubtMs?: number;
   /** Receives what the log reports, from the very start. */
   readonly warnings?: string[];
 }
@@ -29,11 +30,11 @@ export const standIn = async (input: StandInOptions = {}): Promise<StandIn> => {
 
 export const openOn = async (
   url: string,
-  { waitMs = 5_000, prefix = `test-${randomUUID()}.`, warnings = [] }: LogOptions = {},
+  { waitMs = 5_000, prefix = `test-${randomUUID()}.`, warnings = [], ...more }: LogOptions = {},
 ): Promise<OwnLog> => {
   const streams = streamNames(prefix);
   const onError = (what: string): void => void warnings.push(what);
-  const log = await eventStoreDbEventLog(url, streams, { waitMs, onError });
+  const log = await eventStoreDbEventLog(url, streams, { waitMs, onError, ...more });
   closeAfterwards(() => log.close());
   return { log, streams, warnings, aStream: () => streams.tenant(randomUUID()) };
 };

@@ -1,0 +1,93 @@
+import { monotonicMs, pause, threadMs } from '../async/clock';
+import type { Position } from '../event-log/event-log';
+import { codeOf } from '../fault';
+import type { KnownLiveSet } from '../projecting/live-set';
+import { logReader } from '../projecting/log-reader';
+import { projection, type Projection } from '../projecting/project';
+import { buildFirst } from '../projecting/rebuild';
+import { readFolding, type ReplayDependencies } from '../projecting/replay';
+import { SLICE_MS } from './slices';
+
+/**
+ * For commands: projects up to a position (empty: the beginning of the log) itself or, where another process holds the
+ * lease, waits for it. False: the read models are not there in time, or were never built.
+ */
+export type CatchUp = (
+  position: Position,
+  withinMs: number,
+  onMoved?: (done: Position) => void,
+) => Promise<boolean>;
+
+/** A command builds the read models of a log that has no more events than this, instead of only appending to it. */
+const FEW_EVENTS = 10_000;
+
+/** How long to wait for the process that projects before asking whether there is one. */
+const LEASE_LOOK_MS = 250;
+
+/** Makes the first set of this version, unless that would take long. */
+const buildIfSmall = async (replay: ReplayDependencies, position: Position): Promise<void> => {
+  const { log, readModels } = replay;
+  if ((await readModels.live()) !== undefined) return;
+  if (position !== '' && (await log.distance(undefined, position)) > FEW_EVENTS) return;
+  await buildFirst(replay);
+};
+
+/** Projects into the live set in slices, between which other processes get the lock of the set. */
+const projectingHere = (replay: ReplayDependencies, live: KnownLiveSet) => {
+  const { log, readModels } = replay;
+  let open: Projection | undefined;
+
+  const openLive = async (): Promise<Projection | undefined> => {
+    const found = await readModels.live();
+    if (found === undefined) return undefined;
+    const readAfter = logReader((after) => log.readAll({ after }));
+    return projection(found.set, readAfter, await readFolding(replay), { sliceMs: () => SLICE_MS });
+  };
+
+  return async (position: Position, end: number, onMoved: (done: Position) => void): Promise<boolean> => {
+    for (;;) {
+      open ??= await openLive();
+      if (open === undefined) return false;
+      const began = threadMs();
+      const { outcome, shown } = await open.step(position);
+      const tookMs = threadMs() - began;
+      if (shown !== undefined) {
+        live.moved(shown);
+        onMoved(shown.position);
+      }
+      if (outcome === 'at_end' || (shown?.position ?? '') >= position) return true;
+      if (outcome === 'superseded') open = undefined;
+      if (monotonicMs() >= end) return false;
+      await pause(tookMs);
+    }
+  };
+};
+
+/** A suspended process may keep the lock of the set for as long as it likes. */
+const behindIfLocked = (error: unknown): false => {
+  if (codeOf(error) !== 'read_models_busy') throw error;
+  return false;
+};
+
+export const catchingUp = (replay: ReplayDependencies, live: KnownLiveSet): CatchUp => {
+  const projectTo = projectingHere(replay, live);
+  const { lease } = replay.readModels;
+  return async (position, withinMs, onMoved = () => undefined) => {
+    const end = monotonicMs() + withinMs;
+    if (lease === undefined) {
+      await buildIfSmall(replay, position);
+      return projectTo(position, end, onMoved).catch(behindIfLocked);
+    }
+    for (;;) {
+      if (await live.reached(position, LEASE_LOOK_MS)) return true;
+      if (await lease.hold()) break;
+      if (monotonicMs() >= end) return false;
+    }
+    try {
+      await buildIfSmall(replay, position);
+      return await projectTo(position, end, onMoved);
+    } finally {
+      await lease.release();
+    }
+  };
+};

@@ -1,0 +1,189 @@
+import { workerData } from 'node:worker_threads';
+import { pause, RETRY_MS, threadMs } from '../async/clock';
+import { answerInThread, failureOf, type Outcome, type ThreadBody } from '../async/thread';
+import type { Configuration } from '../configuration';
+import { appending } from '../event-log/sqlite/appender';
+import { logPath } from '../event-log/sqlite/log-file';
+import { logReader } from '../projecting/log-reader';
+import { parkedTenants } from '../projecting/parked-tenants';
+import { projection, type Projection, type Step } from '../projecting/project';
+import { startProjector } from '../projecting/projector';
+import { buildFirst, removeLeftovers } from '../projecting/rebuild';
+import { readFolding, type ReplayDependencies } from '../projecting/replay';
+import { retryDue } from '../projecting/retry-parked';
+import { fault } from '../fault';
+import type { ReadModelSet } from '../read-models/read-models';
+import { isBusy } from '../sqlite/database';
+import { programVersion } from '../version';
+import { openStores, projector, type Stores } from './adapters';
+import { SLICE_MS, slices, type Slices } from './slices';
+import type { WorkerReport, WorkerRequest } from './worker-thread';
+
+const configuration = workerData as Configuration;
+const ending = new AbortController();
+
+let appender: ThreadBody | undefined;
+let betweenAppends: Slices | undefined;
+let stopped: Promise<unknown> | undefined;
+
+const onError = (what: string, error: unknown): void =>
+  report({ type: 'error', what, failure: failureOf(error) });
+
+const onFailure = (error: unknown): void => onError('Projecting failed and is tried again.', error);
+
+const tell = ({ shown, parked }: Step): void => {
+  if (shown !== undefined) report({ type: 'shown', shown });
+  for (const tenant of parked) report({ type: 'parked', tenant });
+};
+
+const replayOf = ({ log, streams, readModels }: Stores): ReplayDependencies => ({
+  log,
+  streams,
+  readModels,
+  projector,
+  program: programVersion(),
+  abort: ending.signal,
+});
+
+const build = (replay: ReplayDependencies): Promise<void> =>
+  buildFirst(replay, (at) =>
+    report({ type: 'building', progress: at.step === 'building' ? at.done / Math.max(1, at.total) : 1 }),
+  );
+
+/** Projects into the live set, whichever that is. */
+const projectingLive = (replay: ReplayDependencies) => {
+  const { log, readModels } = replay;
+  let open: Projection | undefined;
+  const openLive = async (): Promise<Projection> => {
+    const live = await readModels.live();
+    if (live === undefined) throw fault('read_models_unavailable', 'The read models are gone.');
+    const readAfter = logReader((after) => log.readAll({ after }));
+    return projection(live.set, readAfter, await readFolding(replay), {
+      sliceMs: () => (isAwaited() ? SLICE_MS : undefined),
+    });
+  };
+  return async (): Promise<Step['outcome']> => {
+    try {
+      open ??= await openLive();
+      const step = await open.step();
+      tell(step);
+      if (step.outcome === 'superseded') open = undefined;
+      return step.outcome;
+    } catch (error) {
+      open = undefined;
+      throw error;
+    }
+  };
+};
+
+/** Those that were parked before, or by a first build. */
+const tellParked = async (set: ReadModelSet): Promise<void> => {
+  for await (const tenant of parkedTenants(set)) report({ type: 'parked', tenant });
+};
+
+/** Begins to project, and returns how to stop. */
+type Begin = (replay: ReplayDependencies) => Promise<() => Promise<void>>;
+
+/** Appends do not wait for a first set, or for tenants that are retried. */
+const beginEmbedded: Begin = async (replay) => {
+  const { log, streams, readModels } = replay;
+  if ((await readModels.live()) === undefined) await build(replay);
+  const live = await readModels.live();
+  const folding = await readFolding(replay);
+  if (live !== undefined) {
+    await retryDue({ log, streams, set: live.set, folding });
+    await tellParked(live.set);
+  }
+  const started = slices(projectingLive(replay), onFailure);
+  betweenAppends = started;
+  void started.run();
+  return started.stop;
+};
+
+/** A write waits for at most two commits, which are sized to this time. */
+const CLUSTERED_SLICE_MS = 50;
+
+/** In the cluster, the instance with the lease follows the log. */
+const beginClustered: Begin = async (replay) => {
+  const { lease } = replay.readModels;
+  if (lease === undefined) throw new Error('These read models have no lease.');
+  const running = startProjector({
+    ...replay,
+    lease,
+    sliceMs: () => CLUSTERED_SLICE_MS,
+    buildFirst: () => build(replay),
+    onShown: (shown) => report({ type: 'shown', shown }),
+    onParked: (tenant) => report({ type: 'parked', tenant }),
+    onError: onFailure,
+  });
+  return running.stop;
+};
+
+const begin = async (): Promise<void> => {
+  const stores = await openStores(configuration, { use: 'worker', report: onError });
+  try {
+    const replay = replayOf(stores);
+    await removeLeftovers(replay);
+    const stop = await (configuration.EVENTSTORE_URL === '' ? beginEmbedded : beginClustered)(replay);
+    ending.signal.addEventListener('abort', () => {
+      stopped = stop().then(stores.close);
+    });
+  } catch (error) {
+    await stores.close();
+    throw error;
+  }
+};
+
+const project = async (): Promise<void> => {
+  while (!ending.signal.aborted)
+    try {
+      return await begin();
+    } catch (error) {
+      onError('Projecting cannot begin and is tried again.', error);
+      await pause(RETRY_MS, ending.signal);
+    }
+};
+
+/** More appends are expected for this long after one. */
+const MORE_APPENDS_MS = 1_000;
+let appendedAt = -Infinity;
+
+/** Whether others wait for this thread, so that it should project in short slices. */
+const isAwaited = (): boolean => threadMs() - appendedAt < MORE_APPENDS_MS;
+
+/** Appends all of them in one transaction, then projects them. */
+const append = (requests: readonly unknown[]): ReturnType<ThreadBody['answer']> => {
+  const { DATA_DIR, STREAM_PREFIX } = configuration;
+  appender ??= appending({ path: logPath(DATA_DIR), prefix: STREAM_PREFIX });
+  appendedAt = threadMs();
+  const outcomes = appender.answer(requests) as readonly Outcome[];
+  const projected = betweenAppends?.run();
+  if (projected === undefined) return outcomes;
+  return outcomes.map((outcome) => ('value' in outcome ? projected.then(() => outcome) : outcome));
+};
+
+const answer = (requests: readonly WorkerRequest[]): ReturnType<ThreadBody['answer']> => {
+  const appends = requests.flatMap((request) => (request.to === 'log' ? [request.request] : []));
+  const outcomes = appends.length === 0 ? [] : [...append(appends)];
+  return requests.map((request) => {
+    if (request.to === 'log') return outcomes.shift() as Outcome;
+    void project();
+    return { value: true };
+  });
+};
+
+/** How long to wait for an unavailable store. Exiting then is safe, because commits are atomic. */
+const CLOSE_MS = 2_000;
+
+const close = async (): Promise<void> => {
+  setTimeout(() => process.exit(), CLOSE_MS).unref();
+  ending.abort();
+  await stopped;
+  await appender?.close();
+};
+
+const report: (message: WorkerReport) => void = answerInThread({
+  answer: (requests) => answer(requests as readonly WorkerRequest[]),
+  isRetried: isBusy,
+  close,
+});

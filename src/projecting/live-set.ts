@@ -1,0 +1,94 @@
+import { monotonicMs, orUndefined, pause } from '../async/clock';
+import { singleFlight } from '../async/single-flight';
+import type { Position } from '../event-log/event-log';
+import { fault } from '../fault';
+import type { LiveSet, ReadModels } from '../read-models/read-models';
+import type { Shown } from './project';
+import { findBuild } from './status';
+
+/** What one process knows about the live set. */
+export interface KnownLiveSet {
+  /** One look at the control state, shared only with requests that arrived before it was sent. */
+  read(): Promise<LiveSet>;
+  /** Whether the live set shows a position: true once somebody has seen that, false if nobody has in time. */
+  reached(position: Position, withinMs: number): Promise<boolean>;
+  /** Whether a tenant may be parked, as far as is known since the position that was shown last. */
+  mayPark(): boolean;
+  /** This process has projected up to here, into a set without a successor. */
+  moved(shown: Shown): void;
+}
+
+/** One look for all who wait; none while nobody does. */
+const LOOK_MS = 10;
+/** Who asks for a position that is so late is not kept waiting. */
+const LAG_MS = 2_000;
+
+interface Waiter {
+  readonly position: Position;
+  readonly since: number;
+  readonly done: (isShown: boolean) => void;
+}
+
+const whyThereIsNone = async (readModels: Pick<ReadModels, 'list' | 'version'>): Promise<Error> => {
+  const build = await findBuild(readModels);
+  const why =
+    build === undefined
+      ? 'have not been built yet'
+      : `are being built; position ${build.position ?? 0} is reached`;
+  return fault('read_models_unavailable', `The read models ${why}.`);
+};
+
+export const knownLiveSet = (readModels: ReadModels): KnownLiveSet => {
+  const waiting = new Set<Waiter>();
+  let shown: Position = '';
+  let parked = 0;
+  let isLooking = false;
+  /** Of those who asked, the one whose position is not shown for the longest time. */
+  let oldest: Waiter | undefined;
+
+  const moved: KnownLiveSet['moved'] = (known) => {
+    if (known.position >= shown) [shown, parked] = [known.position, known.parked];
+    for (const waiter of waiting) if (waiter.position <= shown) waiter.done(true);
+    if (oldest !== undefined && oldest.position <= shown) [oldest] = waiting;
+  };
+
+  const { fresh: read } = singleFlight(async () => {
+    const live = await readModels.live();
+    if (live === undefined) throw await whyThereIsNone(readModels);
+    moved({ position: live.control.to?.position ?? '', parked: live.control.parked });
+    return live;
+  });
+
+  const lookWhileAwaited = async (): Promise<void> => {
+    if (isLooking) return;
+    isLooking = true;
+    for (await pause(LOOK_MS); waiting.size > 0; await pause(LOOK_MS)) await read().catch(() => undefined);
+    isLooking = false;
+  };
+
+  const wait = (position: Position, withinMs: number): Promise<boolean> =>
+    new Promise((resolve) => {
+      const done = (isShown: boolean): void => {
+        clearTimeout(timer);
+        waiting.delete(waiter);
+        resolve(isShown);
+      };
+      const timer = setTimeout(() => done(false), withinMs);
+      const waiter: Waiter = { position, since: monotonicMs(), done };
+      waiting.add(waiter);
+      oldest ??= waiter;
+      void lookWhileAwaited();
+    });
+
+  return {
+    read,
+    moved,
+    mayPark: () => parked > 0,
+    reached: async (position, withinMs) => {
+      if (position <= shown) return true;
+      if (oldest === undefined || monotonicMs() - oldest.since <= LAG_MS) return wait(position, withinMs);
+      await orUndefined(read(), withinMs);
+      return position <= shown;
+    },
+  };
+};

@@ -1,0 +1,93 @@
+import { pause, RETRY_MS } from '../async/clock';
+import type { LoggedEvent, Position } from '../event-log/event-log';
+import { mustStillHold } from '../event-log/log-watch';
+import type { Lease, LiveSet } from '../read-models/read-models';
+import { logReader } from './log-reader';
+import type { ParkedTenant } from './parked-tenants';
+import { projection, type Shown, type Step } from './project';
+import { readFolding, type ReplayDependencies } from './replay';
+import { retryDue } from './retry-parked';
+
+export interface ProjectorDependencies extends ReplayDependencies {
+  readonly lease: Lease;
+  /** How long a commit may take while somebody waits. */
+  readonly sliceMs: () => number | undefined;
+  /** Called with how far the live set is known to be. */
+  readonly onShown: (shown: Shown) => void;
+  readonly onParked: (tenant: ParkedTenant) => void;
+  /** Called with failures that are retried. With `log_set_back`, the process should end. */
+  readonly onError: (error: unknown) => void;
+  /** Makes the first set of this version of the program. */
+  readonly buildFirst: () => Promise<unknown>;
+}
+
+const RENEW_MS = 1_000;
+
+/** Follows the log until the set has a successor or the signal is aborted. */
+const followInto = async (
+  dependencies: ProjectorDependencies,
+  { set, control }: LiveSet,
+  signal: AbortSignal,
+): Promise<void> => {
+  const { log, streams, onShown, onParked, sliceMs } = dependencies;
+  await mustStillHold(log, control.to);
+  const folding = await readFolding(dependencies);
+  const between = ({ shown, parked }: Step): void => {
+    if (shown !== undefined) onShown(shown);
+    parked.forEach((tenant) => onParked(tenant));
+  };
+  const readAfter = logReader((after) => log.readAll({ after }));
+  const projected = projection(set, readAfter, folding, { sliceMs, between });
+  const projectOthers = async (): Promise<void> => void (await projected.toEnd());
+  await retryDue({ log, streams, set, folding, onParked, between: projectOthers });
+
+  let delivered: readonly LoggedEvent[] = [];
+  const readDelivered = async (after: Position = '', max: number): Promise<readonly LoggedEvent[]> => {
+    delivered = delivered.filter(({ position }) => position > after);
+    return delivered.slice(0, max);
+  };
+  const following = projection(set, readDelivered, folding, { sliceMs, between });
+  const { to } = await set.control();
+  for await (delivered of log.readAll({ after: to?.position, follow: true, signal }))
+    if ((await following.toEnd()) === 'superseded') return;
+};
+
+/** Projects while this process holds the lease. */
+const projectWhileHeld = async (dependencies: ProjectorDependencies, ending: AbortSignal): Promise<void> => {
+  const { lease, readModels, buildFirst, onError } = dependencies;
+  const taken = new AbortController();
+  const renew = (): Promise<void> =>
+    lease.hold().then((isHeld) => (isHeld ? undefined : taken.abort()), onError);
+  const renewing = setInterval(() => void renew(), RENEW_MS);
+  const signal = AbortSignal.any([ending, taken.signal]);
+  try {
+    while (!signal.aborted) {
+      const live = await readModels.live();
+      await (live === undefined ? buildFirst() : followInto(dependencies, live, signal));
+    }
+  } finally {
+    clearInterval(renewing);
+  }
+};
+
+/** Follows the log in the process that holds the lease, where processes do not project what they append. */
+export const startProjector = (dependencies: ProjectorDependencies): { stop(): Promise<void> } => {
+  const { lease, onError } = dependencies;
+  const ending = new AbortController();
+  const run = async (): Promise<void> => {
+    for (; !ending.signal.aborted; await pause(RETRY_MS, ending.signal))
+      try {
+        if (await lease.hold()) await projectWhileHeld(dependencies, ending.signal);
+      } catch (error) {
+        if (!ending.signal.aborted) onError(error);
+      }
+    await lease.release().catch(onError);
+  };
+  const running = run();
+  return {
+    stop: async () => {
+      ending.abort();
+      await running;
+    },
+  };
+};

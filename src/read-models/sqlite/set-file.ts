@@ -1,0 +1,228 @@
+import { closeSync, openSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
+import type { Collection } from '../../../projections/projector';
+import { isoNow, monotonicMs } from '../../async/clock';
+import { codeOf, fault, messageOf } from '../../fault';
+import * as sqlite from '../../sqlite/database';
+import type { Change, Control, ReadModelSet } from '../read-models';
+import { inodeOf, syncFolder } from './files';
+import { setReader, type SetReader } from './set-reader';
+import { createIndexes, createTables, storedField, storedText, writesTo } from './tables';
+
+const RETRY_MS = 5;
+
+/** A checkpoint of a build writes each page once, however many commits changed it. The pages of all keys are cached. */
+const FOR_BUILDING = 'PRAGMA wal_autocheckpoint = 32768; PRAGMA cache_size = -65536';
+
+/** Appends wait for checkpoints, since they share the writing thread. */
+const FOR_PROJECTING = 'PRAGMA wal_autocheckpoint = 1000; PRAGMA cache_size = -16384';
+
+export interface Place {
+  readonly id: string;
+  readonly path: string;
+  readonly collections: ReadonlyMap<string, Collection>;
+  /** How long a writer waits for another process's lock. */
+  readonly busyMs: number;
+  readonly isBuild: boolean;
+}
+
+/** A set and its file, which is opened when it is used, and again after it was closed. */
+export interface SetFile extends ReadModelSet {
+  /** The control state as of now. Undefined: the set certainly does not exist, or is being removed. */
+  look(): Control | undefined;
+  /** Runs the work under the write lock of the file and commits what it put. FULL: synced. */
+  hold<T>(
+    work: (now: Control, put: (change: Partial<Control>) => void) => T | Promise<T>,
+    sync?: 'NORMAL' | 'FULL',
+  ): Promise<T>;
+  /** Waits for work that was begun. */
+  close(): Promise<void>;
+}
+
+/** Makes an empty set without secondary indexes, private to its owner. */
+export const createSet = (path: string, collections: Place['collections'], log: string): void => {
+  closeSync(openSync(path, 'wx', 0o600));
+  const db = sqlite.openForWriting(path, 'NORMAL');
+  const control: Control = { n: 0, log, parked: 0, renewedAt: isoNow() };
+  sqlite.inTransaction(db, () => {
+    db.exec(createTables([...collections.values()]));
+    db.prepare('INSERT INTO control VALUES (1, ?)').run(JSON.stringify(control));
+  });
+  db.close();
+};
+
+/** Errors of the driver and of the file system say where they happened. */
+export const explaining = async <T>(path: string, work: () => T | Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    if (!/^E[A-Z_]+$/.test(codeOf(error) ?? '')) throw error;
+    const isDamaged = sqlite.isDamagedFile(error, path);
+    throw fault('read_models_unavailable', `The read models in ${path} failed: ${messageOf(error)}.`, {
+      isDamaged,
+    });
+  }
+};
+
+/** An outcome for work on a set that is gone. */
+export const ifRemoved =
+  <T>(outcome: () => T) =>
+  (error: unknown): T => {
+    if (codeOf(error) !== 'read_model_set_removed') throw error;
+    return outcome();
+  };
+
+/** The work has the lock of a file, so it must not wait for anything outside of this process. */
+const settledThisTurn = async <T>(work: () => Promise<T>): Promise<T> => {
+  let next: NodeJS.Immediate | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const why = 'The work of advance awaited more than microtasks, so it was undone.';
+    next = setImmediate(() => reject(new Error(why)));
+  });
+  return Promise.race([work(), late]).finally(() => clearImmediate(next));
+};
+
+/** Never waits inside SQLite, so that other work of this thread goes on. */
+const begin = async (db: sqlite.Database, { path, busyMs }: Place): Promise<void> => {
+  for (const end = monotonicMs() + busyMs; ; await delay(RETRY_MS))
+    try {
+      return db.exec('BEGIN IMMEDIATE');
+    } catch (error) {
+      if (!sqlite.isBusy(error)) throw error;
+      if (monotonicMs() >= end) throw fault('read_models_busy', `${path} is locked by another process.`);
+    }
+};
+
+/** Writes with `get`, which returns nothing here, since the result object of `run` would be a third of a row's cost. */
+const writerOf = ({ collections }: Place) => {
+  const tables = new Map(Array.from(collections, ([name, collection]) => [name, writesTo(collection)]));
+  return ({ prepared, numberOf }: SetReader, { writes }: Change): void => {
+    for (const { tenantId, collection, key, document } of writes) {
+      const table = tables.get(collection);
+      if (table === undefined) throw new Error(`There is no collection ${collection}.`);
+      const add = 'INSERT INTO tenants (tenant) VALUES (?) RETURNING number';
+      const tenant = numberOf(tenantId) ?? Number(prepared(add).get(tenantId)?.['number']);
+      if (document === undefined) prepared(table.remove).get(tenant, storedText(key));
+      else {
+        const fields = table.fields.map((field) => storedField(document[field]));
+        prepared(table.upsert).get(tenant, storedText(key), JSON.stringify(document), ...fields);
+      }
+    }
+  };
+};
+
+/** One connection that reads, and so never waits for a writer, and one that writes. */
+const connectionsOf = ({ id, path, collections, isBuild }: Place) => {
+  const inode = inodeOf(path);
+  let [reading, writing]: (SetReader | undefined)[] = [];
+  const reader = (): SetReader => (reading ??= setReader(sqlite.openForReading(path), collections));
+  const look = (on = reader): Control | undefined => {
+    try {
+      const control = on().control();
+      return inodeOf(path) === inode && control.removed !== true ? control : undefined;
+    } catch (error) {
+      if (sqlite.isDamagedFile(error, path)) return undefined;
+      throw error;
+    }
+  };
+  const mustLook = (on = reader): Control => {
+    const control = look(on);
+    if (control === undefined) throw fault('read_model_set_removed', `There is no set ${id} any more.`);
+    return control;
+  };
+  const openWriter = (): SetReader => {
+    mustLook();
+    const db = sqlite.openForWriting(path, 'NORMAL');
+    db.exec(isBuild ? FOR_BUILDING : FOR_PROJECTING);
+    sqlite.neverWait(db);
+    return setReader(db, collections);
+  };
+  const close = (): void => {
+    reading?.db.close();
+    if (writing !== undefined) sqlite.checkpointAndClose(writing.db);
+    reading = writing = undefined;
+  };
+  return { reader, writer: () => (writing ??= openWriter()), look, mustLook, close };
+};
+
+type Connections = ReturnType<typeof connectionsOf>;
+
+const holding =
+  (place: Place, { writer, mustLook }: Connections): SetFile['hold'] =>
+  async (work, sync = 'NORMAL') => {
+    const { db, prepared, forget } = writer();
+    db.exec(`PRAGMA synchronous = ${sync}`);
+    await begin(db, place);
+    try {
+      const now = mustLook(writer);
+      const result = await work(now, (change) => {
+        prepared('UPDATE control SET state = ?').get(JSON.stringify({ ...now, ...change }));
+      });
+      db.exec('COMMIT');
+      return result;
+    } catch (error) {
+      if (db.isTransaction) db.exec('ROLLBACK');
+      forget();
+      throw error;
+    }
+  };
+
+/** A connection has at most one transaction, so work that writes takes turns. */
+const takingTurns = (path: string) => {
+  let last: Promise<unknown> = Promise.resolve();
+  return <T>(work: () => T | Promise<T>): Promise<T> => {
+    const outcome = last.then(() => explaining(path, work));
+    last = outcome.catch(() => undefined);
+    return outcome;
+  };
+};
+
+export const setFile = (place: Place): SetFile => {
+  const { id, path, collections } = place;
+  const connections = connectionsOf(place);
+  const { reader, writer, look, close, mustLook } = connections;
+  const [inTurn, holdNow, write] = [takingTurns(path), holding(place, connections), writerOf(place)];
+  const hold: SetFile['hold'] = (...work) => inTurn(() => holdNow(...work));
+  const ask = <T>(question: () => T): Promise<T> => explaining(path, question);
+  return {
+    id,
+    look,
+    hold,
+    close: () => inTurn(close),
+    control: () => ask(mustLook),
+    get: (...scope) => ask(() => reader().get(...scope)),
+    find: (...scope) => ask(() => reader().find(...scope)),
+    countsBefore: (...scope) => ask(() => reader().countsBefore(...scope)),
+    scan: (...scope) => ask(() => reader().scan(...scope)),
+    load: (keys) => ask(() => writer().load(keys)),
+    advance: (work) =>
+      hold(async (now, put) => {
+        if (now.next !== undefined) return 'superseded' as const;
+        const change = await settledThisTurn(() => work(now));
+        if (change === undefined) return 'done';
+        const { to = now.to, parked } = change;
+        write(writer(), change);
+        put({ n: now.n + 1, parked, renewedAt: isoNow(), ...(to === undefined ? {} : { to }) });
+        return 'done';
+      }).catch(ifRemoved(() => 'superseded')),
+    renew: () =>
+      hold((_, put) => put({ renewedAt: isoNow() }))
+        .then(() => true)
+        .catch(ifRemoved(() => false)),
+    finish: async () => {
+      for (const index of [...collections.values()].flatMap(createIndexes)) {
+        await hold((_, put) => {
+          writer().db.exec(index);
+          put({ renewedAt: isoNow() });
+        });
+        await turn();
+      }
+      await inTurn(() => {
+        writer().db.exec(FOR_PROJECTING);
+        writer().db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+        syncFolder(dirname(path));
+      });
+    },
+  };
+};

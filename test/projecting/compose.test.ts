@@ -1,0 +1,45 @@
+import { projections } from '../../projections/projections';
+import { change, type Projector } from '../../projections/projector';
+import type { Recorded } from '../../src/domain/events';
+import { compose } from '../../src/projecting/compose';
+import { COMMON_COLLECTIONS } from '../../src/read-models/read-models';
+
+const one = (name: string, version = 1): Projector => ({
+  name,
+  version,
+  streams: ['tenant'],
+  collections: [{ name: `${name}_rows`, indexes: {} }],
+  on: { TenantDeleted: (event) => [change(`${name}_rows`, event.id, () => ({}))] },
+  onSetAside: ({ id }) => [change(`${name}_rows`, id, () => ({}))],
+});
+
+describe('composed projectors', () => {
+  it('have one version, which is that of all names and versions', () => {
+    const versions = [[one('a'), one('b')], [one('a'), one('b', 2)], [one('a'), one('c')], [one('a')]].map(
+      (projectors) => compose(projectors).version,
+    );
+    expect(new Set(versions).size).toBe(4);
+    expect(compose([one('a'), one('b')]).version).toBe(versions[0]);
+    expect(versions[0]).toMatch(/^[0-9a-f]{12}$/);
+  });
+
+  it('make the changes of all for an event, in order', () => {
+    const { changesOf, onSetAside } = compose([one('b'), one('a')]);
+    const event = { type: 'TenantDeleted', id: 'x' } as Recorded;
+    for (const changes of [changesOf(event), onSetAside({ id: 'x', position: '1' })])
+      expect(changes.flatMap(({ touches }) => touches.map(({ collection }) => collection))).toEqual([
+        'b_rows',
+        'a_rows',
+      ]);
+    expect(changesOf({ ...event, type: 'TenantCreated' } as Recorded)).toEqual([]);
+  });
+
+  it('have collections of different names', () => {
+    const names = compose(projections).collections.map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+    expect(names).toEqual(expect.arrayContaining(COMMON_COLLECTIONS.map(({ name }) => name)));
+    expect(names).toEqual(
+      expect.arrayContaining(['tenants', 'applications', 'log_rows', 'log_heads', 'usage_token_months']),
+    );
+  });
+});

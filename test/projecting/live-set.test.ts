@@ -1,0 +1,164 @@
+import { monotonicMs } from '../../src/async/clock';
+import { knownLiveSet } from '../../src/projecting/live-set';
+import { readStatus } from '../../src/projecting/status';
+import type { ReadModels } from '../../src/read-models/read-models';
+import { deferred, until } from '../support/waiting';
+import {
+  firstSet,
+  freshPlace,
+  lines,
+  parkedIn,
+  replayHarness,
+  someTenants,
+  streams,
+  updated,
+} from './harness';
+
+const opened = async () => {
+  const readModels = await freshPlace(lines).open();
+  const set = await firstSet(readModels);
+  let looks = 0;
+  const counted: ReadModels = {
+    ...readModels,
+    live: () => {
+      looks += 1;
+      return readModels.live();
+    },
+  };
+  const advance = (position: string, at = set) =>
+    at.advance(async () => ({ to: { position, eventId: 'e' }, writes: [], parked: 0 }));
+  return { readModels, set, counted, advance, looks: () => looks };
+};
+
+describe('what a process knows of the live set', () => {
+  it('is read once for requests of the same moment, and again for those that come later', async () => {
+    const { readModels, set, counted, looks } = await opened();
+    const [first, proceed] = [deferred(), deferred()];
+    const slow: ReadModels = {
+      ...counted,
+      live: async () => {
+        const live = await counted.live();
+        first.resolve();
+        await proceed.promise;
+        return live;
+      },
+    };
+    const { read } = knownLiveSet(slow);
+    const together = [read(), read()];
+    await first.promise;
+    const next = await readModels.create('log');
+    await readModels.succeed(next, set);
+    const later = [read(), read()];
+    proceed.resolve();
+    expect((await Promise.all(together)).map(({ set: { id } }) => id)).toEqual([set.id, set.id]);
+    expect((await Promise.all(later)).map(({ set: { id } }) => id)).toEqual([next.id, next.id]);
+    expect(looks()).toBe(2);
+  });
+
+  it('is unavailable while there is none, with the progress of a build', async () => {
+    const readModels = await freshPlace(lines).open();
+    const { read } = knownLiveSet(readModels);
+    await expect(read()).rejects.toMatchObject({ code: 'read_models_unavailable' });
+    const build = await readModels.create('log');
+    await build.advance(async () => ({ to: { position: '0042', eventId: 'e' }, writes: [], parked: 0 }));
+    await expect(read()).rejects.toMatchObject({
+      code: 'read_models_unavailable',
+      message: expect.stringContaining('position 0042'),
+    });
+  });
+
+  it('includes what others have projected, at one look every 10 ms for all who wait, and none otherwise', async () => {
+    const { counted, advance, looks } = await opened();
+    const { reached } = knownLiveSet(counted);
+    const began = monotonicMs();
+    const waiting = ['1', '2', '2'].map((position) => reached(position, 5_000));
+    await until(() => looks() >= 3);
+    await advance('2');
+    expect(await Promise.all(waiting)).toEqual([true, true, true]);
+    expect(looks()).toBeLessThanOrEqual((monotonicMs() - began) / 10 + 1);
+    const after = looks();
+    expect(await reached('2', 0)).toBe(true);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(looks()).toBe(after);
+  });
+
+  it('includes what this process has projected, without a look', async () => {
+    const { counted, looks } = await opened();
+    const { reached, moved } = knownLiveSet(counted);
+    const waiting = reached('3', 5_000);
+    moved({ position: '3', parked: 0 });
+    expect(await waiting).toBe(true);
+    expect(looks()).toBe(0);
+  });
+
+  it('follows a switch, and does not count on the set before', async () => {
+    const { readModels, set, counted, advance } = await opened();
+    const next = await readModels.create('log');
+    await readModels.succeed(next, set);
+    expect(await advance('5')).toBe('superseded');
+    const { reached } = knownLiveSet(counted);
+    const waiting = reached('5', 5_000);
+    await advance('5', next);
+    expect(await waiting).toBe(true);
+  });
+
+  it('is false at the deadline, even if the store fails', async () => {
+    const { counted } = await opened();
+    expect(await knownLiveSet(counted).reached('1', 30)).toBe(false);
+    const failing: ReadModels = { ...counted, live: () => Promise.reject(new Error('away')) };
+    expect(await knownLiveSet(failing).reached('1', 30)).toBe(false);
+  });
+
+  it('is false at once if the set lags more than 2 s, until it has caught up', async () => {
+    const { counted, advance } = await opened();
+    const { reached } = knownLiveSet(counted);
+    expect(await reached('1', 2_050)).toBe(false);
+    const began = monotonicMs();
+    expect(await reached('2', 5_000)).toBe(false);
+    expect(monotonicMs() - began).toBeLessThan(500);
+    await advance('1');
+    expect(await reached('2', 5_000)).toBe(false);
+    const waiting = reached('2', 5_000);
+    await advance('2');
+    expect(await waiting).toBe(true);
+  }, 15_000);
+});
+
+describe('the status', () => {
+  it('shows the position, the lag, the parked tenants and a running build', async () => {
+    const harness = await replayHarness();
+    const [tenantId = ''] = await someTenants(harness, 1);
+    harness.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
+    await harness.catchUp();
+    const { position } = (await harness.log.head())!;
+    const { log, set } = harness;
+    const status = await readStatus(harness.readModels, log);
+    expect(status).toEqual({
+      set: set.id,
+      position,
+      lag_events: 0,
+      lag_seconds: 0,
+      parked: await parkedIn(set),
+      building: null,
+    });
+    expect(status.parked).toHaveLength(1);
+    await harness.record(tenantId, updated('a'), updated('b'));
+    harness.pass(Date.now() - Date.parse('2026-01-01T00:00:00.000Z'));
+    const build = await harness.readModels.create(await log.identity());
+    expect(await readStatus(harness.readModels, log)).toMatchObject({
+      lag_events: 2,
+      lag_seconds: expect.any(Number),
+      building: { set: build.id, position: null },
+    });
+    await harness.catchUp(build);
+    const { building } = await readStatus(harness.readModels, log);
+    expect(building?.position).toBe((await log.head())?.position);
+    const empty = await freshPlace(lines).open();
+    expect(await readStatus(empty, log)).toMatchObject({
+      set: null,
+      position: null,
+      lag_events: 6,
+      parked: [],
+    });
+  });
+});

@@ -1,0 +1,24 @@
+import { describeAdvance } from './advance';
+import { describeNumbers } from './numbers';
+import { describeQueries } from './queries';
+import { describeRanges } from './ranges';
+import { describeRemoval } from './removal';
+import { describeScanning } from './scanning';
+import { describeSwitching } from './switching';
+import { describeTexts } from './texts';
+import { harnessOf, type Storage } from './storage';
+
+/** One suite for every adapter, with a test for each promise of `src/read-models/read-models.ts`. */
+export const describeReadModels = (name: string, newStorage: () => Promise<Storage>): void => {
+  describe(`read models in ${name}`, () => {
+    const harness = harnessOf(newStorage);
+    describeSwitching(harness);
+    describeAdvance(harness);
+    describeQueries(harness);
+    describeRanges(harness);
+    describeNumbers(harness);
+    describeTexts(harness);
+    describeScanning(harness);
+    describeRemoval(harness);
+  });
+};

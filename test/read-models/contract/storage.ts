@@ -1,0 +1,139 @@
+import type { Collection, Document } from '../../../projections/projector';
+import type { Head } from '../../../src/event-log/event-log';
+import {
+  PARKED,
+  STREAMS,
+  type ReadModels,
+  type ReadModelSet,
+  type Write,
+} from '../../../src/read-models/read-models';
+
+export interface OpenOptions {
+  readonly version: string;
+  /** Those of the projectors. Every set has the common ones besides. */
+  readonly collections: readonly Collection[];
+  /** How long a set stays that was superseded, or that its builder has not renewed. */
+  readonly graceMs?: number;
+}
+
+/** An empty storage of its own for each test. */
+export interface Storage {
+  /** Opens it, as another process would each time. The suites close it. */
+  open(options: OpenOptions): Promise<ReadModels>;
+  /** Called after everything is closed. */
+  discard(): Promise<void>;
+}
+
+export const LOG = '7d0d0c0e-7f0b-4f4e-8c59-6a2f3f1e9a01';
+export const ONE = '11111111-1111-4111-8111-111111111111';
+export const TWO = '22222222-2222-4222-8222-222222222222';
+
+export const COLLECTIONS: readonly Collection[] = [
+  {
+    name: 'notes',
+    indexes: { by_shelf: ['shelf', 'place'], by_colour: ['colour'], on_shelf: ['shelf', 'place'] },
+    numbered: { on_shelf: 'moment' },
+  },
+  {
+    name: 'cards',
+    indexes: { by_box: ['box', 'number', 'colour'], by_number: ['number'], by_colour: ['colour'] },
+  },
+  { name: 'counts', indexes: {} },
+];
+
+export const at = (position: number): Head => ({
+  position: String(position).padStart(16, '0'),
+  eventId: `00000000-0000-4000-8000-${String(position).padStart(12, '0')}`,
+});
+
+export const put = (tenantId: string, collection: string, key: string, document: Document): Write => ({
+  tenantId,
+  collection,
+  key,
+  document,
+});
+export const note = (tenantId: string, key: string, document: Document): Write =>
+  put(tenantId, 'notes', key, document);
+export const deletion = (tenantId: string, collection: string, key: string): Write => ({
+  tenantId,
+  collection,
+  key,
+  document: undefined,
+});
+
+/** Commits these documents, with or without moving the position. */
+export const advanceBy = async (
+  set: ReadModelSet,
+  position: number | undefined,
+  ...writes: readonly Write[]
+): Promise<void> => {
+  const to = position === undefined ? {} : { to: at(position) };
+  expect(await set.advance(async ({ parked }) => ({ ...to, writes, parked }))).toBe('done');
+};
+
+/** Everything that a set shows. */
+export const contentsOf = async (set: ReadModelSet) => {
+  const documents = [];
+  for (const collection of [...COLLECTIONS.map(({ name }) => name), PARKED, STREAMS])
+    for (const { text, ...row } of await set.scan(collection, 10_000))
+      documents.push({ collection, ...row, document: JSON.parse(text) as unknown });
+  return { control: await set.control(), documents };
+};
+
+export const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** What the suites work with. */
+export interface Harness {
+  /** The storage of this test, opened by one process. */
+  readonly here: ReadModels;
+  /** The same storage, opened by another one. */
+  again(options?: Partial<OpenOptions>): Promise<ReadModels>;
+  /** A finished set with these documents at position 1, live. */
+  filled(...writes: readonly Write[]): Promise<ReadModelSet>;
+  /** A set at this position that is not live. */
+  built(position: number, readModels?: ReadModels): Promise<ReadModelSet>;
+  closeAll(): Promise<void>;
+}
+
+export const harnessOf = (newStorage: () => Promise<Storage>): Harness => {
+  let storage: Storage;
+  let here: ReadModels;
+  let opened: ReadModels[] = [];
+  const again: Harness['again'] = async (options = {}) => {
+    const readModels = await storage.open({ version: 'one', collections: COLLECTIONS, ...options });
+    opened.push(readModels);
+    return readModels;
+  };
+  const closeAll = async (): Promise<void> => {
+    for (const readModels of opened.splice(0)) await readModels.close();
+  };
+  beforeEach(async () => {
+    storage = await newStorage();
+    opened = [];
+    here = await again();
+  });
+  afterEach(async () => {
+    await closeAll();
+    await storage.discard();
+  });
+  return {
+    get here() {
+      return here;
+    },
+    again,
+    filled: async (...writes) => {
+      const set = await here.create(LOG);
+      await advanceBy(set, 1, ...writes);
+      await set.finish();
+      expect(await here.succeed(set, undefined)).toBe(true);
+      return set;
+    },
+    built: async (position, readModels = here) => {
+      const set = await readModels.create(LOG);
+      await advanceBy(set, position, put(ONE, 'counts', 'n', { count: position }));
+      await set.finish();
+      return set;
+    },
+    closeAll,
+  };
+};
