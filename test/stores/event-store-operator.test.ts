@@ -87,7 +87,7 @@ describeMongodb('a tenant whose stream was removed from the event store', () => 
     }
     const { status, json } = await ready(service);
     expect(status).toBe(200);
-    expect(json.decisions.parked).toContainEqual(
+    expect(json.unreadable).toContainEqual(
       expect.objectContaining({ tenant_id: tenantId, reason: expect.stringContaining(stream) }),
     );
     const again = await operator('tenant', 'create', '--name', 'Again', '--id', tenantId);
@@ -99,7 +99,7 @@ describeMongodb('a tenant whose stream was removed from the event store', () => 
   it('affects no other tenant', async () => {
     const application = ['--tenant', other, '--name', 'Fine', '--type', 'management'];
     expect((await operator('application', 'create', ...application)).code).toBe(0);
-    expect((await ready(service)).json.decisions.parked).toHaveLength(removals.length);
+    expect((await ready(service)).json.unreadable).toHaveLength(removals.length);
   });
 });
 
