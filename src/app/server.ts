@@ -222,7 +222,6 @@ const catchUp = async (server: Running, app: App, position: Position): Promise<v
     app.mustHaveRoom();
     await pause(CATCH_UP_LOOK_MS, server.stopping.signal);
   }
-  if (server.phase === 'starting') server.phase = 'ready';
 };
 
 const CATCH_UP_SLICE_MS = 250;
@@ -253,6 +252,7 @@ const start = async (server: Running): Promise<Started | undefined> => {
   });
   await caughtUp;
   if (server.stopping.signal.aborted) return undefined;
+  server.phase = 'ready';
   server.logger.info({ url, operations: ops.url, version: programVersion(), store: app.store }, 'ready');
   return { url, key };
 };

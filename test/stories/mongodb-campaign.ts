@@ -159,18 +159,18 @@ const recovered = async (instances: readonly Instance[], key: string, startedAt:
   return Math.round(monotonicMs() - startedAt);
 };
 
-/** Damages the live generation of `logs`; returns the exit codes of verify, rebuild, and verify again. */
+/** Damages the rows of the log in every set; returns the exit codes of verify, rebuild, and verify again. */
 const damaged = async (client: MongoClient, env: Environment, damage: 'drop' | 'alter') => {
   const db = client.db('ledger');
   const names = (await db.listCollections({}, { nameOnly: true }).toArray()).map(({ name }) => name);
-  const rows = names.filter((name) => name.startsWith('logs_v') && name.endsWith('.rows')).toSorted();
+  const rows = names.filter((name) => name.startsWith('log_rows_')).toSorted();
   for (const name of rows)
     if (damage === 'drop') await db.dropCollection(name);
     else
       await db.collection(name).updateOne({ doc: { $exists: true } }, { $set: { 'doc.message': 'altered' } });
   const codes: number[] = [];
   // A rebuild that differs from what is live is switched to only when told so.
-  for (const line of ['verify logs', 'rebuild logs --accept-differences', 'verify logs'])
+  for (const line of ['verify', 'rebuild --accept-differences', 'verify'])
     codes.push((await command(env, 'projections', ...line.split(' '))).code);
   return codes;
 };
