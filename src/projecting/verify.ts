@@ -8,7 +8,7 @@ import { replayInto, type ReplayDependencies } from './replay';
 export interface VerifyOptions {
   readonly tenantId?: string | undefined;
   readonly onDifference: (difference: Difference) => void;
-  /** Is told how many events were replayed and how many documents compared. */
+  /** Called with the number of events replayed and of documents compared so far. */
   readonly onProgress: (events: number, documents: number) => void;
 }
 
