@@ -61,9 +61,9 @@ interface EntityTypes {
   readonly values: readonly string[];
 }
 
-/** The key of the head of a line. */
+/** The key of the head of a line. What concerns one entity is stored together, because it begins with its id. */
 export const headOf = (index: string, ...equal: readonly string[]): string =>
-  `${index} ${JSON.stringify(equal)}`;
+  `${JSON.stringify(equal)} ${index}`;
 
 const TYPES = 'tenant';
 /** Where the events are that have no row because the operator has set them aside, by id. */
@@ -132,7 +132,7 @@ const logged = (event: Recorded): readonly Change[] => {
 
 export const logs: Projector = {
   name: 'logs',
-  version: 1,
+  version: 2,
   streams: ['tenant', 'activity'],
   collections: [
     {

@@ -5,4 +5,4 @@ import { tenants } from './tenants';
 import { usage } from './usage';
 
 /** Everything that is derived from the log. */
-export const projections: readonly Projector[] = [tenants, applications, logs, usage];
+export const projections: readonly Projector[] = [tenants, applications, usage, logs];

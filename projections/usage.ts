@@ -14,8 +14,9 @@ import {
 /**
  * The usage of a tenant. A token counts if the latest of its created and deleted facts, by their own times, is a
  * creation (on a tie, the deletion wins), in whatever order they arrive. There is also a document for each month in
- * which a token was active. So facts that arrive late or out of order give the same result. A second copy of a fact
- * changes nothing: the ids are kept, because a copy without a time of its own would otherwise count at another time.
+ * which a token was active, next to that of the token. So facts that arrive late or out of order give the same result.
+ * A second copy of a fact changes nothing: one without a time of its own would otherwise count at another time. It is
+ * known by its row in the log, which `logs` adds after this.
  */
 interface TokenDocument {
   readonly created_at?: string;
@@ -68,16 +69,16 @@ const tokenFact =
     const month = time.slice(0, 7);
     const token = `${type}:${event.data.entityId}`;
     const touches = [
-      { collection: 'usage_facts', key: event.id },
+      { collection: 'log_rows', key: event.id },
       { collection: 'usage_tokens', key: token },
-      { collection: 'usage_token_months', key: `${token}:${month}` },
+      { collection: 'usage_tokens', key: `${token}:${month}` },
       { collection: 'usage_types', key: type },
       { collection: 'usage_months', key: month },
     ];
     return [
       changeTogether(touches, (documents) => {
-        const [copy, tokenNow, tokenMonth, typeNow, monthNow] = documents;
-        if (copy !== undefined) return documents;
+        const [row, tokenNow, tokenMonth, typeNow, monthNow] = documents;
+        if (row !== undefined) return documents;
         const before = tokenNow as TokenDocument | undefined;
         const after = seen(before, operation, time);
         const known = (typeNow as TypeDocument | undefined) ?? { type, count: 0 };
@@ -87,7 +88,7 @@ const tokenFact =
         const isCounted = ACTIVE.has(operation) && tokenMonth === undefined;
         const active = (monthNow as MonthDocument | undefined)?.active ?? 0;
         return [
-          {},
+          row,
           after as Document | undefined,
           isCounted ? {} : tokenMonth,
           { ...known, count, ...created },
@@ -109,12 +110,10 @@ const plan = (included_monthly_active_tokens: number): readonly Change[] => [
 
 export const usage: Projector = {
   name: 'usage',
-  version: 1,
+  version: 2,
   streams: ['tenant', 'activity'],
   collections: [
-    { name: 'usage_facts', indexes: {} },
     { name: 'usage_tokens', indexes: {} },
-    { name: 'usage_token_months', indexes: {} },
     { name: 'usage_types', indexes: {} },
     { name: 'usage_months', indexes: {} },
     { name: 'usage_plan', indexes: {} },

@@ -1,6 +1,7 @@
 import { RETRY_MS, threadMs } from '../async/clock';
+import type { Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
-import type { Step } from '../projecting/project';
+import type { Shown, Step } from '../projecting/project';
 
 /** How long a slice may take: appends wait for it. */
 export const SLICE_MS = 10;
@@ -12,42 +13,46 @@ const MAX_PAUSE_MS = 50;
 const IDLE_MS = 1_000;
 
 export interface Slices {
-  /** Projects a slice. Resolves when it is done, whatever came of it. */
-  run(): Promise<void>;
+  /** Projects a slice, up to a position or the end of the log. Resolves when it is done, whatever came of it. */
+  run(upTo?: Position): Promise<void>;
   /** Resolves when the last slice is done. */
   stop(): Promise<void>;
 }
+
+const isUpTo = (shown: Shown | undefined, position: Position | undefined): boolean =>
+  shown !== undefined && position !== undefined && shown.position >= position;
 
 /**
  * Projects in the thread that appends, in slices: one after each group of appends; while there is more, another one after
  * a pause as long as the last one, so that other processes get the lock of the set; and one every second.
  */
-export const slices = (step: () => Promise<Step['outcome']>, onError: (error: unknown) => void): Slices => {
+export const slices = (step: () => Promise<Step>, onError: (error: unknown) => void): Slices => {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
   let last: Promise<void> = Promise.resolve();
 
-  const slice = async (): Promise<number> => {
+  const slice = async (upTo: Position | undefined): Promise<number> => {
     const began = threadMs();
     try {
-      while ((await step()) !== 'at_end') {
+      for (;;) {
+        const { outcome, shown } = await step();
+        if (outcome === 'at_end' || isUpTo(shown, upTo)) return IDLE_MS;
         const tookMs = threadMs() - began;
         if (tookMs >= SLICE_MS) return Math.min(tookMs, MAX_PAUSE_MS);
       }
-      return IDLE_MS;
     } catch (error) {
       if (codeOf(error) === 'read_models_busy') return BUSY_MS;
       onError(error);
       return RETRY_MS;
     }
   };
-  const runNow = async (): Promise<void> => {
+  const runNow = async (upTo: Position | undefined): Promise<void> => {
     clearTimeout(timer);
-    const waitMs = await slice();
+    const waitMs = await slice(upTo);
     clearTimeout(timer);
     if (!isStopped) timer = setTimeout(() => void run(), waitMs);
   };
-  const run = (): Promise<void> => (last = last.then(runNow));
+  const run = (upTo?: Position): Promise<void> => (last = last.then(() => runNow(upTo)));
 
   return {
     run,

@@ -2,6 +2,7 @@ import { workerData } from 'node:worker_threads';
 import { pause, RETRY_MS, threadMs } from '../async/clock';
 import { answerInThread, failureOf, type Outcome, type ThreadBody } from '../async/thread';
 import type { Configuration } from '../configuration';
+import type { Appended } from '../event-log/event-log';
 import { appending } from '../event-log/sqlite/appender';
 import { logPath } from '../event-log/sqlite/log-file';
 import { logReader } from '../projecting/log-reader';
@@ -62,13 +63,13 @@ const projectingLive = (replay: ReplayDependencies) => {
       sliceMs: () => (isAwaited() ? SLICE_MS : undefined),
     });
   };
-  return async (): Promise<Step['outcome']> => {
+  return async (): Promise<Step> => {
     try {
       open ??= await openLive();
       const step = await open.step();
       tell(step);
       if (step.outcome === 'superseded') open = undefined;
-      return step.outcome;
+      return step;
     } catch (error) {
       open = undefined;
       throw error;
@@ -157,7 +158,10 @@ const append = (requests: readonly unknown[]): ReturnType<ThreadBody['answer']> 
   appender ??= appending({ path: logPath(DATA_DIR), prefix: STREAM_PREFIX });
   appendedAt = threadMs();
   const outcomes = appender.answer(requests) as readonly Outcome[];
-  const projected = betweenAppends?.run();
+  const positions = outcomes.flatMap((outcome) =>
+    'value' in outcome ? [(outcome.value as Appended).position] : [],
+  );
+  const projected = betweenAppends?.run(positions.toSorted().at(-1));
   if (projected === undefined) return outcomes;
   return outcomes.map((outcome) => ('value' in outcome ? projected.then(() => outcome) : outcome));
 };

@@ -39,7 +39,7 @@ describe('composed projectors', () => {
     expect(new Set(names).size).toBe(names.length);
     expect(names).toEqual(expect.arrayContaining(COMMON_COLLECTIONS.map(({ name }) => name)));
     expect(names).toEqual(
-      expect.arrayContaining(['tenants', 'applications', 'log_rows', 'log_heads', 'usage_token_months']),
+      expect.arrayContaining(['tenants', 'applications', 'log_rows', 'log_heads', 'usage_tokens']),
     );
   });
 });

@@ -76,11 +76,11 @@ export const projectedInto = async (
 
 /** A new set, in a store that all tests of a file share. */
 export const projected = async (
-  projector: Projector,
+  projectors: Projector | readonly Projector[],
   events: readonly LoggedEvent[],
   sizes?: readonly number[],
 ): Promise<ReadModelSet> => {
-  const composed = compose([projector]);
+  const composed = compose([projectors].flat());
   const store = stores.get(composed.version) ?? (await storeUnderTest(composed));
   stores.set(composed.version, store);
   return projectedInto(store, composed, events, sizes);

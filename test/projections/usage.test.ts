@@ -1,6 +1,7 @@
 import type { Reader } from '../../projections/projector';
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
+import { logs } from '../../projections/logs';
 import { reportUsage, usage } from '../../projections/usage';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import { seed, seeded } from '../support/property';
@@ -159,7 +160,7 @@ describe('the usage after any history', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(act, { maxLength: 40, size: 'max' }), batchSizes, async (acts, sizes) => {
         const events = happened(acts);
-        const reader = await projected(usage, events, sizes);
+        const reader = await projected([usage, logs], events, sizes);
         for (const tenantId of [TENANT, OTHER_TENANT])
           for (const month of MONTHS)
             expect({ month, ...(await reportFor(reader, month, tenantId)) }).toEqual({
@@ -182,8 +183,8 @@ describe('the usage after any history', () => {
       );
     await fc.assert(
       fc.asyncProperty(shuffled, async ([acts, others, sizes]) => {
-        const one = await projected(usage, happened(acts), sizes);
-        const two = await projected(usage, happened(others), sizes);
+        const one = await projected([usage, logs], happened(acts), sizes);
+        const two = await projected([usage, logs], happened(others), sizes);
         for (const month of MONTHS) expect(await reportFor(two, month)).toEqual(await reportFor(one, month));
       }),
       { seed, numRuns: 40 },
@@ -207,7 +208,7 @@ describe('the usage', () => {
   const may = (day: number, time = '12:00:00.000'): string =>
     `2026-05-${String(day).padStart(2, '0')}T${time}Z`;
   const after = async (...recorded: readonly HistoryEvent[]) =>
-    (await reportFor(await projected(usage, loggedOf(recorded), [2]), '2026-05')).token_report;
+    (await reportFor(await projected([usage, logs], loggedOf(recorded), [2]), '2026-05')).token_report;
 
   it.each<[string, readonly HistoryEvent[]]>([
     [
@@ -235,7 +236,7 @@ describe('the usage', () => {
       fact('TokenCreated', 'a', undefined, { metadata: { at: '2026-04-03T00:00:00Z' } }),
       fact('CardCreated', 'b'),
     ];
-    const reader = await projected(usage, loggedOf(recorded));
+    const reader = await projected([usage, logs], loggedOf(recorded));
     expect((await reportFor(reader, '2026-04')).token_report).toEqual({
       metrics_by_type: {
         token: { count: 1, last_created_at: '2026-04-03T00:00:00.000Z' },
@@ -263,7 +264,7 @@ describe('the usage', () => {
       fact('TokenCreated', 'a', may(1), { id }),
       fact('TokenCreated', 'a', may(2), { id, tenantId: OTHER_TENANT }),
     ];
-    const reader = await projected(usage, loggedOf(recorded));
+    const reader = await projected([usage, logs], loggedOf(recorded));
     for (const [tenantId, day] of [
       [TENANT, 1],
       [OTHER_TENANT, 2],
