@@ -6,7 +6,7 @@ import {
   type ResourceLimits,
 } from 'node:worker_threads';
 import { codeOf, fault, messageOf, type Fault, type FaultCode } from '../fault';
-import { monotonicMs, pause, yieldToEventLoop } from './clock';
+import { monotonicMs } from './clock';
 
 /** What answers requests: a worker thread, of which `startThread` is the caller's side, or this one (`answerInPlace`). */
 export interface Thread {
@@ -62,6 +62,8 @@ const MAX_GROUP = 256;
 
 /** A request is not started this close to its deadline, so that its caller still learns that it was not done. */
 const EXPIRY_MS = 50;
+
+const notAfter = (withinMs: number): number => monotonicMs() + Math.max(0, withinMs - EXPIRY_MS);
 
 interface PendingCall {
   readonly resolve: (value: never) => void;
@@ -137,8 +139,7 @@ const startWorker = (file: string, data: unknown, options: ThreadOptions) => {
     call: async <T>(request: unknown, withinMs: number): Promise<T> => {
       if (died !== undefined) throw fault('no_answer', died);
       return calls.add<T>(withinMs, (id) => {
-        const notAfter = monotonicMs() + Math.max(0, withinMs - EXPIRY_MS);
-        const count = requests.push({ id, request, notAfter });
+        const count = requests.push({ id, request, notAfter: notAfter(withinMs) });
         if (count === 1) setImmediate(send);
         else if (count === MAX_GROUP) send();
       });
@@ -287,30 +288,34 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
   };
 };
 
-/**
- * Answers requests in this thread, which may therefore be blocked by them. Yields before each: who asks in a loop must
- * not keep timers and signals waiting.
- */
+/** Answers requests in this thread, which may therefore be blocked by them. Those of one turn are a group. */
 export const answerInPlace = (open: () => ThreadBody): Thread => {
-  let body: ThreadBody | undefined;
+  const calls = pendingCalls();
+  let opened: ThreadBody | undefined;
   let isClosed = false;
+  let waiting: QueuedRequest[] = [];
+  const body: ThreadBody = {
+    answer: (requests) => (opened ??= open()).answer(requests),
+    isRetried: (error) => opened?.isRetried(error) === true,
+    close: () => undefined,
+  };
+  const post = (answers: readonly Answer[]): void => answers.forEach(calls.settle);
+  const work = (): void => {
+    waiting = answerGroup(body, waiting, post, calls.settle);
+    if (waiting.length > 0) setTimeout(work, RETRY_MS);
+  };
   return {
     call: async <T>(request: unknown, withinMs: number): Promise<T> => {
-      const notAfter = monotonicMs() + Math.max(0, withinMs - EXPIRY_MS);
-      await yieldToEventLoop();
-      for (;;) {
-        if (isClosed) throw fault('expired', 'It is closed.');
-        body ??= open();
-        const outcome = await (attempt(body, [request])[0] as Outcome | Promise<Outcome>);
-        if ('value' in outcome) return outcome.value as T;
-        if (!body.isRetried(outcome.error) || monotonicMs() > notAfter) throw outcome.error;
-        await pause(RETRY_MS);
-      }
+      if (isClosed) throw fault('expired', 'It is closed.');
+      return calls.add<T>(withinMs, (id) => {
+        if (waiting.push({ id, request, notAfter: notAfter(withinMs) }) === 1) setImmediate(work);
+      });
     },
     close: async () => {
       isClosed = true;
-      await body?.close();
-      body = undefined;
+      post(waiting.map(expired));
+      waiting = [];
+      await opened?.close();
     },
   };
 };

@@ -1,20 +1,17 @@
-import { randomUUID } from 'node:crypto';
 import { BACKGROUND_MS } from '../async/clock';
-import type { EventLog, NewEvent, Position, LoggedEvent } from '../event-log/event-log';
-import { firstOf } from '../event-log/reading';
+import type { EventLog, LoggedEvent, NewEvent, Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
-import { isJsonObject } from '../json';
-import { withoutRetry, type Retry } from './retry';
+import type { Retry } from './retry';
 
 /** The end of a stream, as far as this process has read it. */
 interface End {
   revision: number;
   position: Position;
-  /** The events that the read models do not show yet, by id and in order. */
-  readonly unshown: Map<string, { readonly revision: number; readonly isOurs: boolean }>;
+  /** The revisions of the events that the read models do not show yet, by id and in order. */
+  readonly unshown: Map<string, number>;
 }
 
-interface AppendedOnce {
+export interface AppendedOnce {
   /** How many of the events were appended. The others were already there. */
   readonly accepted: number;
   /** The position of the last of them; empty if the read models show all of them. */
@@ -24,31 +21,25 @@ interface AppendedOnce {
 const extend = (
   end: End,
   { id, revision, position }: Pick<LoggedEvent, 'id' | 'revision' | 'position'>,
-  isOurs: boolean,
 ): void => {
-  end.unshown.set(id, { revision, isOurs });
+  end.unshown.set(id, revision);
   Object.assign(end, { revision, position });
 };
 
 const forgetShown = ({ unshown }: End, upTo: number): void => {
-  for (const [id, { revision }] of unshown) {
+  for (const [id, revision] of unshown) {
     if (revision > upTo) return;
     unshown.delete(id);
   }
 };
-
-/** What the `ingestId` of this process adds to the size of an event. */
-export const INGEST_ID_BYTES = `,"ingestId":"${randomUUID()}"`.length;
 
 /**
  * Appends each event id once to a stream, even if other processes append the same ids at the same time. The caller has
  * checked the ids against everything up to revision `shown`; this checks them against everything after it, up to the
  * exact revision of the append. If another process appends first, the append fails, and its events are read.
  */
-export const onceAppender = (log: EventLog, withRetry: Retry = withoutRetry) => {
+export const onceAppender = (log: EventLog, withRetry: Retry) => {
   const ends = new Map<string, End>();
-  /** Stored with the events: repeating an append succeeds, so two processes could both count the same events. */
-  const ingestId = randomUUID();
 
   const endOf = (stream: string, shown: number): End => {
     const end = ends.get(stream) ?? { revision: shown, position: '', unshown: new Map() };
@@ -58,15 +49,12 @@ export const onceAppender = (log: EventLog, withRetry: Retry = withoutRetry) => 
     return end;
   };
 
-  const isOurs = ({ metadata }: LoggedEvent): boolean =>
-    isJsonObject(metadata) && metadata['ingestId'] === ingestId;
-
   /** Reads what was appended since: by others, or by an append of ours whose outcome was unknown. False: nothing. */
   const readOn = async (stream: string, end: End): Promise<boolean> => {
     const before = end.revision;
     await withRetry(async () => {
       for await (const batch of log.readStream(stream, end.revision))
-        for (const event of batch) extend(end, event, isOurs(event));
+        for (const event of batch) extend(end, event);
     });
     return end.revision > before;
   };
@@ -74,25 +62,17 @@ export const onceAppender = (log: EventLog, withRetry: Retry = withoutRetry) => 
   const append = async (stream: string, events: readonly NewEvent[], end: End): Promise<void> => {
     const first = end.revision + 1;
     const expected = first === 0 ? 'no_stream' : end.revision;
-    const { revision, position } = await withRetry(() => log.append(stream, events, expected, BACKGROUND_MS));
-    const last = await withRetry(() => firstOf(log.readStream(stream, revision - 1)));
-    const areOurs = last !== undefined && isOurs(last);
-    for (const [at, { id }] of events.entries()) extend(end, { id, revision: first + at, position }, areOurs);
+    const { position } = await withRetry(() => log.append(stream, events, expected, BACKGROUND_MS));
+    for (const [at, { id }] of events.entries()) extend(end, { id, revision: first + at, position });
   };
 
   return async (stream: string, given: readonly NewEvent[], shown: number): Promise<AppendedOnce> => {
     const end = endOf(stream, shown);
-    const added = given
-      .filter(({ id }) => !end.unshown.has(id))
-      .map((event) => ({ ...event, metadata: { ...event.metadata, ingestId } }));
     for (;;) {
-      const missing = added.filter(({ id }) => !end.unshown.has(id));
-      if (missing.length === 0) {
-        const accepted = added.filter(({ id }) => end.unshown.get(id)?.isOurs === true);
-        return { accepted: accepted.length, position: end.position };
-      }
+      const missing = given.filter(({ id }) => !end.unshown.has(id));
       try {
-        await append(stream, missing, end);
+        if (missing.length > 0) await append(stream, missing, end);
+        return { accepted: missing.length, position: end.position };
       } catch (error) {
         if (codeOf(error) !== 'stream_changed' || !(await readOn(stream, end))) throw error;
       }

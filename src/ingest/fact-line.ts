@@ -4,7 +4,6 @@ import { isFactType, type FactEvent, type FactType } from '../domain/facts';
 import { isTraceId } from '../domain/trace-id';
 import { encode, namesAnother } from '../event-log/codec';
 import { bytesOf, type NewEvent } from '../event-log/event-log';
-import { INGEST_ID_BYTES } from './append-once';
 import { codeOf, moreOf } from '../fault';
 import { isJsonObject, parsedJson } from '../json';
 import { uuidFrom } from '../uuid';
@@ -63,7 +62,7 @@ const sizeOf = (event: NewEvent): number | string => {
   try {
     if (hasRoundedNumber(event.data))
       return '"data" has a number beyond 9007199254740991, which would be rounded: send it as text';
-    return bytesOf(event) + INGEST_ID_BYTES;
+    return bytesOf(event);
   } catch {
     return '"data" is nested too deep';
   }

@@ -5,7 +5,7 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import { groupedBy } from '../grouping';
 import type { Ledger } from '../ledger/ledger';
 import { settleAll } from '../async/settle-all';
-import { onceAppender } from './append-once';
+import { onceAppender, type AppendedOnce } from './append-once';
 import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';
 import { pace } from './pace';
@@ -53,6 +53,12 @@ export interface Finished extends Ingested {
 /** Limits how long others wait, for the lock of the log and until their own writes are shown. */
 const MAX_BATCH = 100;
 
+/** Each may be a round trip. More would wait for each other's connections. */
+const ASKED_AT_ONCE = 16;
+
+/** More than can be appended ahead of the read models. */
+const MAX_RECENT = 20_000;
+
 interface ValidFact {
   readonly line: number;
   readonly tenantId: string;
@@ -60,42 +66,10 @@ interface ValidFact {
   readonly bytes: number;
 }
 
-/** Why a tenant cannot take facts. Not cached: it may be deleted while a long file is read. */
-const tenantFault = async ({ ledger, withRetry }: Run, tenantId: string): Promise<string | undefined> => {
-  const { status } = await withRetry(() => ledger.stateOf(tenantId, monotonicMs() + BACKGROUND_MS));
-  if (status === 'active') return undefined;
-  return status === 'absent' ? `tenant ${tenantId} is unknown` : `tenant ${tenantId} is deleted`;
-};
-
-/** Splits the facts of one tenant, in order, into appends of the maximum size. */
-function* appendsOf(
-  facts: readonly ValidFact[],
-): Generator<{ readonly tenantId: string; readonly events: readonly NewEvent[] }> {
-  let events: NewEvent[] = [];
-  let size = 0;
-  for (const [at, { tenantId, event, bytes }] of facts.entries()) {
-    events.push(event);
-    size += bytes;
-    const next = facts[at + 1];
-    if (next !== undefined && size + next.bytes <= MAX_APPEND_BYTES) continue;
-    yield { tenantId, events };
-    events = [];
-    size = 0;
-  }
-}
-
-/** Each may be a round trip. More would wait for each other's connections. */
-const ASKED_AT_ONCE = 16;
-
-/** More than can be appended ahead of the read models. */
-const MAX_RECENT = 20_000;
-
-const later = (a: Position, b: Position): Position => (a > b ? a : b);
-
 /** One run over the input, with its results so far. */
 interface Run extends IngestDependencies, IngestOptions {
   readonly withRetry: Retry;
-  readonly appendOnce: ReturnType<typeof onceAppender>;
+  readonly appendOnce: (tenantId: string, events: readonly NewEvent[], shown: number) => Promise<AppendedOnce>;
   /** The newest ids of the input, which a dry run finds nowhere else. */
   readonly recent: BoundedCache<true>;
   refusals: { readonly line: number; readonly reason: string }[];
@@ -122,24 +96,27 @@ const validate = (run: Run, line: Line, at: string): readonly ValidFact[] => {
   return fact.status === 'good' ? [{ line: line.number, ...fact }] : refuse(run, line.number, fact.reason);
 };
 
-/** The given facts, or none if their tenant cannot take facts. */
-const admitted = async (
-  run: Run,
-  tenantId: string,
-  facts: readonly ValidFact[],
-): Promise<readonly ValidFact[]> => {
-  const reason = await tenantFault(run, tenantId);
-  return reason === undefined ? facts : facts.flatMap(({ line }) => refuse(run, line, reason));
+/** Why a tenant cannot take facts. Not cached: it may be deleted while a long file is read. */
+const tenantFault = async ({ ledger, withRetry }: Run, tenantId: string): Promise<string | undefined> => {
+  const { status } = await withRetry(() => ledger.stateOf(tenantId, monotonicMs() + BACKGROUND_MS));
+  if (status === 'active') return undefined;
+  return status === 'absent' ? `tenant ${tenantId} is unknown` : `tenant ${tenantId} is deleted`;
 };
 
 /** The facts of one tenant that the read models did not show when they showed everything up to a revision. */
 interface Unshown {
+  readonly tenantId: string;
   readonly facts: readonly ValidFact[];
   readonly shown: number;
 }
 
 const unshownOf = async (run: Run, tenantId: string, facts: readonly ValidFact[]): Promise<Unshown> => {
-  const { revision, has } = await run.withRetry(() => run.shown(tenantId));
+  const reason = await tenantFault(run, tenantId);
+  if (reason !== undefined) {
+    for (const { line } of facts) refuse(run, line, reason);
+    return { tenantId, facts: [], shown: -1 };
+  }
+  const { revision: shown, has } = await run.withRetry(() => run.shown(tenantId));
   const isNewHere = ({ event }: ValidFact): boolean => {
     const id = `${tenantId} ${event.id}`;
     const isKnown = run.recent.get(id) !== undefined;
@@ -154,18 +131,31 @@ const unshownOf = async (run: Run, tenantId: string, facts: readonly ValidFact[]
     unshown.push(...some.filter((_, at) => there[at] === false));
   }
   run.totals.alreadyThere += facts.length - unshown.length;
-  return { facts: unshown, shown: revision };
+  return { tenantId, facts: unshown, shown };
 };
 
-const appendTenant = async (run: Run, { facts, shown }: Unshown): Promise<Position> => {
+/** Splits facts, in order, into appends of the maximum size. */
+function* appendsOf(facts: readonly ValidFact[]): Generator<readonly NewEvent[]> {
+  let events: NewEvent[] = [];
+  let size = 0;
+  for (const { event, bytes } of facts) {
+    if (events.length > 0 && size + bytes > MAX_APPEND_BYTES) {
+      yield events;
+      [events, size] = [[], 0];
+    }
+    events.push(event);
+    size += bytes;
+  }
+  if (events.length > 0) yield events;
+}
+
+const appendTenant = async (run: Run, { tenantId, facts, shown }: Unshown): Promise<Position> => {
   let last = '';
-  for (const { tenantId, events } of appendsOf(facts)) {
-    const { accepted, position } = run.dryRun
-      ? { accepted: events.length, position: '' }
-      : await run.appendOnce(run.streams.activity(tenantId), events, shown);
+  for (const events of appendsOf(facts)) {
+    const { accepted, position } = await run.appendOnce(tenantId, events, shown);
     run.totals.accepted += accepted;
     run.totals.alreadyThere += events.length - accepted;
-    last = later(last, position);
+    last = position;
   }
   return last;
 };
@@ -174,12 +164,10 @@ const appendTenant = async (run: Run, { facts, shown }: Unshown): Promise<Positi
 const appendBatch = async (run: Run, batch: readonly ValidFact[]): Promise<Position> => {
   const byTenant = groupedBy(batch, ({ tenantId }) => tenantId);
   const unshown = await settleAll(
-    Array.from(byTenant, async ([tenantId, facts]) =>
-      unshownOf(run, tenantId, await admitted(run, tenantId, facts)),
-    ),
+    Array.from(byTenant, ([tenantId, facts]) => unshownOf(run, tenantId, facts)),
   );
   const ends = await settleAll(unshown.map((facts) => appendTenant(run, facts)));
-  return ends.reduce(later, '');
+  return ends.toSorted().at(-1) ?? '';
 };
 
 const ingestAll = async (
@@ -205,17 +193,22 @@ export const ingest = async (
   dependencies: IngestDependencies,
   options: IngestOptions,
 ): Promise<Finished> => {
-  const { withRetry = withoutRetry } = options;
+  const { withRetry = withoutRetry, dryRun } = options;
+  const { log, streams, reached } = dependencies;
+  const appendOnce = onceAppender(log, withRetry);
   const run: Run = {
     ...dependencies,
     ...options,
+    withRetry,
+    appendOnce: async (tenantId, events, shown) =>
+      dryRun
+        ? { accepted: events.length, position: '' }
+        : appendOnce(streams.activity(tenantId), events, shown),
     refusals: [],
     totals: { accepted: 0, alreadyThere: 0, refused: 0 },
-    withRetry,
-    appendOnce: onceAppender(dependencies.log, withRetry),
     recent: boundedCache(MAX_RECENT),
   };
-  const paced = pace(dependencies.reached);
+  const paced = pace(reached);
   try {
     await ingestAll(run, input, paced);
     return { ...run.totals, shown: await paced.finished() };
