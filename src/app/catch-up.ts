@@ -2,10 +2,8 @@ import { monotonicMs, pause, threadMs } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import type { KnownLiveSet } from '../projecting/live-set';
-import { logReader } from '../projecting/log-reader';
-import { projection, type Projection } from '../projecting/project';
 import { buildFirst } from '../projecting/rebuild';
-import { readFolding, type ReplayDependencies } from '../projecting/replay';
+import { liveProjection, type ReplayDependencies } from '../projecting/replay';
 import { SLICE_MS } from './slices';
 
 /**
@@ -32,33 +30,24 @@ const buildIfSmall = async (replay: ReplayDependencies, position: Position): Pro
   await buildFirst(replay);
 };
 
-/** Projects into the live set in slices, between which other processes get the lock of the set. */
+/** Projects into the live set in slices. After each, other processes get its lock for as long as it was held. */
 const projectingHere = (replay: ReplayDependencies, live: KnownLiveSet) => {
-  const { log, readModels } = replay;
-  let open: Projection | undefined;
-
-  const openLive = async (): Promise<Projection | undefined> => {
-    const found = await readModels.live();
-    if (found === undefined) return undefined;
-    const readAfter = logReader((after) => log.readAll({ after }));
-    return projection(found.set, readAfter, await readFolding(replay), { sliceMs: () => SLICE_MS });
-  };
-
+  const projectLive = liveProjection(replay, { sliceMs: () => SLICE_MS });
+  let freeUntil = -Infinity;
   return async (position: Position, end: number, onMoved: (done: Position) => void): Promise<boolean> => {
     for (;;) {
-      open ??= await openLive();
-      if (open === undefined) return false;
+      if (threadMs() < freeUntil) await pause(freeUntil - threadMs());
       const began = threadMs();
-      const { outcome, shown } = await open.step(position);
-      const tookMs = threadMs() - began;
+      const step = await projectLive(position);
+      freeUntil = threadMs() + (threadMs() - began);
+      if (step === undefined) return false;
+      const { outcome, shown } = step;
       if (shown !== undefined) {
         live.moved(shown);
         onMoved(shown.position);
       }
       if (outcome === 'at_end' || (shown?.position ?? '') >= position) return true;
-      if (outcome === 'superseded') open = undefined;
       if (monotonicMs() >= end) return false;
-      await pause(tookMs);
     }
   };
 };

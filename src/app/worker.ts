@@ -5,12 +5,11 @@ import type { Configuration } from '../configuration';
 import type { Appended } from '../event-log/event-log';
 import { appending } from '../event-log/sqlite/appender';
 import { logPath } from '../event-log/sqlite/log-file';
-import { logReader } from '../projecting/log-reader';
 import { parkedTenants } from '../projecting/parked-tenants';
-import { projection, type Projection, type Step } from '../projecting/project';
+import type { Step } from '../projecting/project';
 import { startProjector } from '../projecting/projector';
 import { buildFirst, removeLeftovers } from '../projecting/rebuild';
-import { readFolding, type ReplayDependencies } from '../projecting/replay';
+import { liveProjection, readFolding, type ReplayDependencies } from '../projecting/replay';
 import { retryDue } from '../projecting/retry-parked';
 import { fault } from '../fault';
 import type { ReadModelSet } from '../read-models/read-models';
@@ -51,32 +50,6 @@ const build = (replay: ReplayDependencies): Promise<void> =>
     report({ type: 'building', progress: at.step === 'building' ? at.done / Math.max(1, at.total) : 1 }),
   );
 
-/** Projects into the live set, whichever that is. */
-const projectingLive = (replay: ReplayDependencies) => {
-  const { log, readModels } = replay;
-  let open: Projection | undefined;
-  const openLive = async (): Promise<Projection> => {
-    const live = await readModels.live();
-    if (live === undefined) throw fault('read_models_unavailable', 'The read models are gone.');
-    const readAfter = logReader((after) => log.readAll({ after }));
-    return projection(live.set, readAfter, await readFolding(replay), {
-      sliceMs: () => (isAwaited() ? SLICE_MS : undefined),
-    });
-  };
-  return async (): Promise<Step> => {
-    try {
-      open ??= await openLive();
-      const step = await open.step();
-      tell(step);
-      if (step.outcome === 'superseded') open = undefined;
-      return step;
-    } catch (error) {
-      open = undefined;
-      throw error;
-    }
-  };
-};
-
 /** Those that were parked before, or by a first build. */
 const tellParked = async (set: ReadModelSet): Promise<void> => {
   for await (const tenant of parkedTenants(set)) report({ type: 'parked', tenant });
@@ -90,12 +63,18 @@ const beginEmbedded: Begin = async (replay) => {
   const { log, streams, readModels } = replay;
   if ((await readModels.live()) === undefined) await build(replay);
   const live = await readModels.live();
-  const folding = await readFolding(replay);
   if (live !== undefined) {
-    await retryDue({ log, streams, set: live.set, folding });
+    await retryDue({ log, streams, set: live.set, folding: await readFolding(replay) });
     await tellParked(live.set);
   }
-  const started = slices(projectingLive(replay), onFailure);
+  const projectLive = liveProjection(replay, { sliceMs: () => (isAwaited() ? SLICE_MS : undefined) });
+  const step = async (): Promise<Step> => {
+    const done = await projectLive();
+    if (done === undefined) throw fault('read_models_unavailable', 'The read models are gone.');
+    tell(done);
+    return done;
+  };
+  const started = slices(step, onFailure);
   betweenAppends = started;
   void started.run();
   return started.stop;

@@ -12,8 +12,6 @@ export const write = (slot: Slot, document: Document | undefined): void => {
   slot.isWritten = true;
 };
 
-const nameOf = ({ tenantId, collection, key }: DocumentKey): string => `${tenantId} ${collection} ${key}`;
-
 /** Above this number, the next batch begins with none. */
 const MAX_KEPT = 4_096;
 
@@ -36,10 +34,10 @@ export const documentCache = (set: Pick<ReadModelSet, 'load'>, maxKept = MAX_KEP
     },
 
     /** Registers a document of this batch. Its content is available after `load`. */
-    slot: (tenantId: string, collection: string, key: string): Slot => {
-      const name = nameOf({ tenantId, collection, key });
+    slot: (of: DocumentKey): Slot => {
+      const name = `${of.tenantId} ${of.collection} ${of.key}`;
       const known = kept.get(name);
-      const slot = known ?? { tenantId, collection, key, document: undefined, isWritten: false };
+      const slot = known ?? { ...of, document: undefined, isWritten: false };
       if (known === undefined) {
         kept.set(name, slot);
         unloaded.push(slot);

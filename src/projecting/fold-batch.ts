@@ -1,4 +1,4 @@
-import type { Change, Reference } from '../../projections/projector';
+import type { Change } from '../../projections/projector';
 import { gapBefore } from '../event-log/gap';
 import type { Streams } from '../event-log/streams';
 import { messageOf } from '../fault';
@@ -19,18 +19,14 @@ export interface Folding {
   readonly setAside: SetAside;
 }
 
+/** An event, and the documents that it may change. */
 interface Step {
   readonly entry: BatchEvent;
   readonly parking: Slot;
   /** The last revision applied of its stream. */
   readonly progress: Slot;
-  readonly work: Work;
-}
-
-/** The changes of one event with the documents that each touches, or why the event is bad. */
-interface Work {
-  readonly changes: readonly Change[];
-  readonly slots: readonly (readonly Slot[])[];
+  readonly changes: readonly { readonly apply: Change['apply']; readonly slots: readonly Slot[] }[];
+  /** Why the event is bad. */
   readonly bad?: string;
 }
 
@@ -44,55 +40,42 @@ const changesOf = (
   return projector.changesOf(decoded.event);
 };
 
-const workOf = (folding: Folding, entry: BatchEvent, cache: DocumentCache): Work => {
-  const slotOf = ({ collection, key }: Reference): Slot => cache.slot(entry.owner.tenantId, collection, key);
+const stepOf = (folding: Folding, entry: BatchEvent, cache: DocumentCache): Step => {
+  const { tenantId, kind } = entry.owner;
+  const parking = cache.slot(parkedKey(tenantId));
+  const progress = cache.slot({ tenantId, collection: STREAMS, key: kind });
   try {
-    const changes = changesOf(folding, entry);
-    return { changes, slots: changes.map(({ touches }) => touches.map(slotOf)) };
+    const changes = changesOf(folding, entry).map(({ apply, touches }) => ({
+      apply,
+      slots: touches.map(({ collection, key }) => cache.slot({ tenantId, collection, key })),
+    }));
+    return { entry, parking, progress, changes };
   } catch (error) {
-    return { changes: [], slots: [], bad: messageOf(error) };
+    return { entry, parking, progress, changes: [], bad: messageOf(error) };
   }
 };
 
-const parkingOf = (cache: DocumentCache, tenantId: string): Slot => {
-  const { collection, key } = parkedKey(tenantId);
-  return cache.slot(tenantId, collection, key);
-};
-
-const stepOf = (folding: Folding, entry: BatchEvent, cache: DocumentCache): Step => {
-  const { tenantId, kind } = entry.owner;
-  return {
-    entry,
-    parking: parkingOf(cache, tenantId),
-    progress: cache.slot(tenantId, STREAMS, kind),
-    work: workOf(folding, entry, cache),
-  };
-};
-
-const applyOne = (change: Change, slots: readonly Slot[]): void => {
-  const before = slots.map((slot) => slot.document);
-  const after = change.apply(before);
-  slots.forEach((slot, i) => {
-    if (after[i] !== before[i]) write(slot, after[i]);
-  });
-};
-
 /** Applies the changes of one event in order, all or none: if one throws, the earlier ones are reverted. */
-const apply = ({ changes, slots }: Work): void => {
-  const originals = slots
-    .flat()
-    .map((slot) => ({ slot, document: slot.document, isWritten: slot.isWritten }));
+const applyAll = ({ changes }: Step): void => {
+  const originals = changes.flatMap(({ slots }) => slots.map((slot) => ({ slot, original: { ...slot } })));
   try {
-    changes.forEach((change, i) => applyOne(change, slots[i] as readonly Slot[]));
+    for (const { apply, slots } of changes) {
+      const before = slots.map(({ document }) => document);
+      const after = apply(before);
+      slots.forEach((slot, i) => {
+        if (after[i] !== before[i]) write(slot, after[i]);
+      });
+    }
   } catch (error) {
-    for (const { slot, ...original } of originals) Object.assign(slot, original);
+    for (const { slot, original } of originals) Object.assign(slot, original);
     throw error;
   }
 };
 
 const park = (
   { entry: { logged, owner, after }, parking }: Step,
-  why: Pick<ParkedTenant, 'cause' | 'reason'>,
+  cause: ParkedTenant['cause'],
+  reason: string,
   { now, program }: Folding,
 ): void => {
   const parked: ParkedTenant = {
@@ -102,8 +85,8 @@ const park = (
     position: logged.position,
     recorded_at: logged.recordedAt,
     ...(after === undefined ? {} : { after }),
-    cause: why.cause,
-    reason: why.reason.toWellFormed(),
+    cause,
+    reason: reason.toWellFormed(),
     since: now(),
     program,
   };
@@ -118,29 +101,29 @@ const gapAt = ({ entry: { logged, owner }, progress }: Step, { setAside }: Foldi
 };
 
 /** An event that is set aside is skipped but counts as applied, so its stream continues after it. */
-const take = (step: Step, folding: Folding): void => {
+const applyOrPark = (step: Step, folding: Folding): void => {
   const gap = gapAt(step, folding);
-  if (gap !== undefined) return park(step, { cause: 'missing_events', reason: gap }, folding);
+  if (gap !== undefined) return park(step, 'missing_events', gap, folding);
   try {
-    if (step.work.bad !== undefined) throw new Error(step.work.bad);
-    apply(step.work);
+    if (step.bad !== undefined) throw new Error(step.bad);
+    applyAll(step);
     write(step.progress, { revision: step.entry.logged.revision });
   } catch (error) {
-    park(step, { cause: 'bad_event', reason: messageOf(error) }, folding);
+    park(step, 'bad_event', messageOf(error), folding);
   }
 };
 
 /** Loads all documents at once, and only then applies the events. */
 const foldInto = async (
-  folding: Folding,
   cache: DocumentCache,
   batch: Batch,
+  folding: Folding,
   begin: () => void = () => undefined,
 ): Promise<void> => {
   const steps = batch.map((entry) => stepOf(folding, entry, cache));
   await cache.load();
   begin();
-  for (const step of steps) if (step.parking.document === undefined) take(step, folding);
+  for (const step of steps) if (step.parking.document === undefined) applyOrPark(step, folding);
 };
 
 export interface Folded {
@@ -149,11 +132,11 @@ export interface Folded {
   readonly parked: readonly ParkedTenant[];
 }
 
-const foldedOf = (cache: DocumentCache): Folded => {
+const foldedIn = (cache: DocumentCache): Folded => {
   const writes = cache.writes();
-  const parked = writes
-    .filter(({ collection, document }) => collection === PARKED && document !== undefined)
-    .map(({ document }) => document as unknown as ParkedTenant);
+  const parked = writes.flatMap(({ collection, document }) =>
+    collection === PARKED && document !== undefined ? [document as unknown as ParkedTenant] : [],
+  );
   return { writes, parked };
 };
 
@@ -163,8 +146,8 @@ const foldedOf = (cache: DocumentCache): Folded => {
  */
 export const foldBatch = async (folding: Folding, cache: DocumentCache, batch: Batch): Promise<Folded> => {
   cache.begin();
-  await foldInto(folding, cache, batch);
-  return foldedOf(cache);
+  await foldInto(cache, batch, folding);
+  return foldedIn(cache);
 };
 
 /** `again`: it is parked again. `more`: it stays parked behind the last of the events. `free`: it is not parked any more. */
@@ -178,11 +161,10 @@ export const foldWaiting = async (
   { batch, isRest }: { readonly batch: Batch; readonly isRest: boolean },
 ): Promise<Folded & { readonly retried: Retried }> => {
   cache.begin();
-  const parking = parkingOf(cache, tenant.tenant_id);
-  const retrying = { ...folding, now: () => tenant.since };
-  await foldInto(retrying, cache, batch, () => (parking.document = undefined));
-  if (parking.document !== undefined) return { ...foldedOf(cache), retried: 'again' };
+  const parking = cache.slot(parkedKey(tenant.tenant_id));
+  await foldInto(cache, batch, { ...folding, now: () => tenant.since }, () => (parking.document = undefined));
+  if (parking.document !== undefined) return { ...foldedIn(cache), retried: 'again' };
   const after = batch.at(-1)?.logged.position ?? tenant.after;
   write(parking, isRest ? undefined : { ...tenant, after });
-  return { ...foldedOf(cache), retried: isRest ? 'free' : 'more' };
+  return { ...foldedIn(cache), retried: isRest ? 'free' : 'more' };
 };

@@ -1,11 +1,13 @@
 import { threadMs } from '../async/clock';
-import type { Head, Position } from '../event-log/event-log';
+import type { Head, LoggedEvent, Position } from '../event-log/event-log';
 import type { Advanced, Control, ReadModelSet } from '../read-models/read-models';
 import { batchOf, type Batch } from './batch';
 import { documentCache, type DocumentCache } from './document-cache';
 import { foldBatch, type Folded, type Folding } from './fold-batch';
-import type { ReadAfter } from './log-reader';
 import type { ParkedTenant } from './parked-tenants';
+
+/** The next events after a position, at most this many. None: the end of the log. */
+export type ReadAfter = (after: Position | undefined, max: number) => Promise<readonly LoggedEvent[]>;
 
 /** How far a set without a successor is, as committed or seen: a write up to here is shown. */
 export interface Shown {
@@ -69,38 +71,6 @@ interface Known {
 
 const NOTHING = { events: 0, parked: [] };
 
-/** Commits a batch, if the set is still where the batch begins, and says what is known then. */
-const commitBatch = async (
-  set: ReadModelSet,
-  folding: Folding,
-  before: Known,
-  batch: Batch,
-  to: Head,
-): Promise<{ readonly step: Step; readonly known?: Known }> => {
-  let { cache } = before;
-  let seen: Control | undefined;
-  let folded: Folded | undefined;
-  const outcome = await set.advance(async (now) => {
-    // The cache holds documents of another state after commits of others, or if this runs once more.
-    if (seen !== undefined || now.n !== before.n) cache = documentCache(set);
-    [seen, folded] = [now, undefined];
-    if (now.to?.position !== before.to?.position) return undefined;
-    folded = await foldBatch(folding, cache, batch);
-    return { to, writes: folded.writes, parked: now.parked + folded.parked.length };
-  });
-  if (outcome !== 'done' || seen === undefined) return { step: { outcome, ...NOTHING } };
-  const { n, parked } = seen;
-  if (folded === undefined) {
-    const shown = { position: seen.to?.position ?? '', parked };
-    return { step: { outcome: 'overtaken', ...NOTHING, shown }, known: { n, to: seen.to, cache } };
-  }
-  const shown = { position: to.position, parked: parked + folded.parked.length };
-  return {
-    step: { outcome, events: batch.length, shown, parked: folded.parked },
-    known: { n: n + 1, to, cache },
-  };
-};
-
 /**
  * Projects the log into a set. Several processes may do so at once: whoever wins a commit has read exactly the state
  * before it. Events are read and checked before `advance`, which may hold a lock.
@@ -114,6 +84,31 @@ export const projection = (
   const { size, took } = sizing(options);
   let known: Known | undefined;
 
+  /** Commits a batch if the set is still where the batch begins. */
+  const commit = async (before: Known, batch: Batch, to: Head): Promise<Step> => {
+    let { cache } = before;
+    let seen: Control | undefined;
+    let folded: Folded | undefined;
+    known = undefined;
+    const outcome = await set.advance(async (now) => {
+      // The cache holds documents of another state after commits of others, or if this runs once more.
+      if (seen !== undefined || now.n !== before.n) cache = documentCache(set);
+      [seen, folded] = [now, undefined];
+      if (now.to?.position !== before.to?.position) return undefined;
+      folded = await foldBatch(folding, cache, batch);
+      return { to, writes: folded.writes, parked: now.parked + folded.parked.length };
+    });
+    if (outcome !== 'done' || seen === undefined) return { outcome, ...NOTHING };
+    const { n, to: end, parked } = seen;
+    if (folded === undefined) {
+      known = { n, to: end, cache };
+      return { outcome: 'overtaken', ...NOTHING, shown: { position: end?.position ?? '', parked } };
+    }
+    known = { n: n + 1, to, cache };
+    const shown = { position: to.position, parked: parked + folded.parked.length };
+    return { outcome, events: batch.length, shown, parked: folded.parked };
+  };
+
   const step: Projection['step'] = async (upTo) => {
     const control = known === undefined ? await set.control() : undefined;
     if (control?.next !== undefined) return { outcome: 'superseded', ...NOTHING };
@@ -124,13 +119,10 @@ export const projection = (
     const last = due.at(-1);
     if (last === undefined) return { outcome: 'at_end', ...NOTHING };
     const batch = batchOf(due, folding.streams, after);
-    known = undefined;
     const began = threadMs();
-    const to = { position: last.position, eventId: last.id };
-    const committed = await commitBatch(set, folding, before, batch, to);
-    known = committed.known;
+    const done = await commit(before, batch, { position: last.position, eventId: last.id });
     took(due.length, threadMs() - began);
-    return committed.step;
+    return done;
   };
 
   return {

@@ -2,10 +2,9 @@ import { pause, RETRY_MS } from '../async/clock';
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import { mustStillHold } from '../event-log/log-watch';
 import type { Lease, LiveSet } from '../read-models/read-models';
-import { logReader } from './log-reader';
 import type { ParkedTenant } from './parked-tenants';
 import { projection, type Shown, type Step } from './project';
-import { readFolding, type ReplayDependencies } from './replay';
+import { readFolding, readingInPieces, type ReplayDependencies } from './replay';
 import { retryDue } from './retry-parked';
 
 export interface ProjectorDependencies extends ReplayDependencies {
@@ -36,10 +35,9 @@ const followInto = async (
     if (shown !== undefined) onShown(shown);
     parked.forEach((tenant) => onParked(tenant));
   };
-  const readAfter = logReader((after) => log.readAll({ after }));
-  const projected = projection(set, readAfter, folding, { sliceMs, between });
-  const projectOthers = async (): Promise<void> => void (await projected.toEnd());
-  await retryDue({ log, streams, set, folding, onParked, between: projectOthers });
+  const readAfter = readingInPieces((after) => log.readAll({ after }));
+  const { toEnd } = projection(set, readAfter, folding, { sliceMs, between });
+  await retryDue({ log, streams, set, folding, onParked, between: toEnd });
 
   let delivered: readonly LoggedEvent[] = [];
   const readDelivered = async (after: Position = '', max: number): Promise<readonly LoggedEvent[]> => {

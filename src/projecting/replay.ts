@@ -1,12 +1,11 @@
 import { isoNow, yieldToEventLoop } from '../async/clock';
-import type { Batch, Position } from '../event-log/event-log';
+import type { Batch, LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { fault } from '../fault';
 import type { ReadModels, ReadModelSet } from '../read-models/read-models';
 import type { ComposedProjector } from './compose';
 import type { Folding } from './fold-batch';
-import { logReader } from './log-reader';
-import { projection } from './project';
+import { projection, type Projection, type ProjectionOptions, type ReadAfter, type Step } from './project';
 import { retryDue } from './retry-parked';
 import { readSetAside } from './set-aside';
 
@@ -17,17 +16,59 @@ export interface ReplayDependencies extends LedgerLog {
   readonly abort?: AbortSignal;
 }
 
-type FoldingDependencies = Pick<ReplayDependencies, 'log' | 'streams' | 'projector' | 'program'>;
+type ReadLog = (after: Position | undefined) => AsyncIterable<Batch>;
 
 /** With what the operator has set aside until now. */
-export const readFolding = async (dependencies: FoldingDependencies): Promise<Folding> => {
+export const readFolding = async (
+  dependencies: Pick<ReplayDependencies, 'log' | 'streams' | 'projector' | 'program'>,
+): Promise<Folding> => {
   const { streams, projector, program } = dependencies;
   return { streams, projector, program, now: isoNow, setAside: await readSetAside(dependencies) };
 };
 
+/** A piece of the log ends here, whatever the number of its events. */
+const MAX_BYTES = 4_194_304;
+
+/** Reads a log in pieces, each with a read of its own. */
+export const readingInPieces =
+  (read: ReadLog): ReadAfter =>
+  async (after, max) => {
+    const events: LoggedEvent[] = [];
+    let bytes = 0;
+    for await (const batch of read(after))
+      for (const event of batch) {
+        events.push(event);
+        bytes += event.bytes ?? 0;
+        if (events.length >= max || bytes >= MAX_BYTES) return events;
+      }
+    return events;
+  };
+
+/** Projects into the live set, whichever that is. Undefined: there is none. */
+export const liveProjection = (
+  dependencies: ReplayDependencies,
+  options: ProjectionOptions,
+): ((upTo?: Position) => Promise<Step | undefined>) => {
+  const { log, readModels } = dependencies;
+  let open: Projection | undefined;
+  const openLive = async (): Promise<Projection | undefined> => {
+    const live = await readModels.live();
+    if (live === undefined) return undefined;
+    const readAfter = readingInPieces((after) => log.readAll({ after }));
+    return projection(live.set, readAfter, await readFolding(dependencies), options);
+  };
+  return async (upTo) => {
+    const current = (open ??= await openLive());
+    open = undefined;
+    const step = await current?.step(upTo);
+    if (step?.outcome !== 'superseded') open = current;
+    return step;
+  };
+};
+
 export interface ReplayOptions {
   /** Undefined: the whole log. */
-  readonly read?: (after: Position | undefined) => AsyncIterable<Batch>;
+  readonly read?: ReadLog;
   readonly onEvents?: (events: number) => void;
 }
 
@@ -42,12 +83,12 @@ export const replayInto =
     const { read = (after) => log.readAll({ after }), onEvents = () => undefined } = options;
     const folding = await readFolding(dependencies);
     await retryDue({ log, streams, set, folding });
-    const between = async ({ events }: { readonly events: number }): Promise<void> => {
+    const between = async ({ events }: Step): Promise<void> => {
       if (events > 0) onEvents(events);
       await yieldToEventLoop();
       abort?.throwIfAborted();
     };
-    const outcome = await projection(set, logReader(read), folding, { between }).toEnd(upTo);
+    const outcome = await projection(set, readingInPieces(read), folding, { between }).toEnd(upTo);
     if (outcome === 'superseded')
       throw fault('read_model_set_removed', `The set ${set.id} has a successor or was removed.`);
   };

@@ -11,7 +11,7 @@ export interface RetryOptions {
   /** Tenants to retry whatever parked them. Undefined: only those that may have become readable. */
   readonly isRequested?: (tenantId: string) => boolean;
   /** Runs before each commit, so that the set may be projected further in between. */
-  readonly between?: () => Promise<void>;
+  readonly between?: () => Promise<unknown>;
   readonly onParked?: (tenant: ParkedTenant) => void;
 }
 

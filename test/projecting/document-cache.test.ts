@@ -19,10 +19,10 @@ describe('the document cache', () => {
     const { set, asked } = store();
     const cache = documentCache(set);
     cache.begin();
-    write(cache.slot(TENANT, 'rows', 'a'), { value: 1 });
+    write(cache.slot({ tenantId: TENANT, collection: 'rows', key: 'a' }), { value: 1 });
     expect(cache.writes()).toHaveLength(1);
     cache.begin();
-    const again = cache.slot(TENANT, 'rows', 'a');
+    const again = cache.slot({ tenantId: TENANT, collection: 'rows', key: 'a' });
     await cache.load();
     expect(again.document).toEqual({ value: 1 });
     expect(asked).toEqual([]);
@@ -34,7 +34,7 @@ describe('the document cache', () => {
     const cache = documentCache(set, 2);
     for (const keys of [['a', 'b'], ['a', 'c'], ['a']]) {
       cache.begin();
-      const slots = keys.map((key) => cache.slot(TENANT, 'rows', key));
+      const slots = keys.map((key) => cache.slot({ tenantId: TENANT, collection: 'rows', key: key }));
       await cache.load();
       expect(slots.map(({ document }) => document)).toEqual(keys.map((key) => ({ value: `stored ${key}` })));
     }
@@ -45,7 +45,7 @@ describe('the document cache', () => {
     const { set } = store();
     const cache = documentCache(set);
     cache.begin();
-    const [one, two] = [0, 1].map(() => cache.slot(TENANT, 'rows', 'a'));
+    const [one, two] = [0, 1].map(() => cache.slot({ tenantId: TENANT, collection: 'rows', key: 'a' }));
     expect(one).toBe(two);
     for (const slot of [one, two]) write(slot!, { value: 2 });
     expect(cache.writes()).toMatchObject([{ tenantId: TENANT, key: 'a', document: { value: 2 } }]);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { compose } from '../../src/projecting/compose';
-import { logReader } from '../../src/projecting/log-reader';
+import { readingInPieces } from '../../src/projecting/replay';
 import { projection } from '../../src/projecting/project';
 import type { Control, ReadModelSet } from '../../src/read-models/read-models';
 import { closeAll } from '../support/closing';
@@ -157,7 +157,7 @@ const runProjector = async (run: ProjectorRun): Promise<void> => {
   for (;;)
     try {
       const set = unreliable((await readModels.live())!.set, random, happened);
-      const readAfter = logReader((after) => log.readAll({ after }));
+      const readAfter = readingInPieces((after) => log.readAll({ after }));
       const size = () => 1 + Math.floor(random() * 7);
       const projected = projection(set, (after) => readAfter(after, size()), folding);
       await retryAll(set, log, folding, { between: async () => void (await projected.step()) });
@@ -263,7 +263,7 @@ describe('projecting', () => {
   it('applies events only once that another process has committed just before', async () => {
     const { log, record, set, expectPlain } = await projected();
     await record(created(), updated('a'));
-    const readAfter = logReader((after) => log.readAll({ after }));
+    const readAfter = readingInPieces((after) => log.readAll({ after }));
     const mine = projection(set, readAfter, foldingOf());
     await mine.toEnd();
     await record(updated('b'));
@@ -281,7 +281,7 @@ describe('projecting', () => {
   it('does not keep documents that another process has changed at the same position', async () => {
     const { log, record, set } = await projected();
     await record(created());
-    const readAfter = logReader((after) => log.readAll({ after }));
+    const readAfter = readingInPieces((after) => log.readAll({ after }));
     const mine = projection(set, readAfter, foldingOf());
     await mine.toEnd();
     const [name] = Object.keys(await documentsOf(set, ['heads']));
@@ -340,7 +340,7 @@ describe('projecting', () => {
         return outcome;
       },
     };
-    const readAfter = logReader((after) => log.readAll({ after }));
+    const readAfter = readingInPieces((after) => log.readAll({ after }));
     const mine = projection(lost, readAfter, foldingOf());
     await expect(mine.step()).rejects.toThrow('no answer');
     isLost = false;
@@ -364,7 +364,7 @@ describe('projecting', () => {
     };
     const mine = projection(
       full,
-      logReader((after) => log.readAll({ after })),
+      readingInPieces((after) => log.readAll({ after })),
       foldingOf(),
     );
     await mine.toEnd();
@@ -391,7 +391,7 @@ describe('projecting', () => {
     const { log, record } = await projected();
     const readModels = await freshPlace(lines).open();
     const [former, next] = [await firstSet(readModels), await readModels.create('log')];
-    const readAfter = logReader((after) => log.readAll({ after }));
+    const readAfter = readingInPieces((after) => log.readAll({ after }));
     const mine = projection(former, readAfter, foldingOf());
     await mine.toEnd();
     expect(await readModels.succeed(next, former)).toBe(true);

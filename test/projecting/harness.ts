@@ -6,7 +6,7 @@ import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { compose, type ComposedProjector } from '../../src/projecting/compose';
 import type { Folding } from '../../src/projecting/fold-batch';
-import { logReader } from '../../src/projecting/log-reader';
+import { readingInPieces } from '../../src/projecting/replay';
 import { parkedTenants, type ParkedTenant } from '../../src/projecting/parked-tenants';
 import { projection, type ProjectionOptions } from '../../src/projecting/project';
 import { retryDue, type RetryOptions } from '../../src/projecting/retry-parked';
@@ -141,7 +141,7 @@ export const projectAll = async (
   folding = foldingOf(),
   options: ProjectionOptions = {},
 ): Promise<void> => {
-  const readAfter = logReader((after) => log.readAll({ after }));
+  const readAfter = readingInPieces((after) => log.readAll({ after }));
   const setAside = await readSetAside({ log, streams });
   expect(await projection(set, readAfter, { ...folding, setAside }, options).toEnd()).toBe('at_end');
 };
