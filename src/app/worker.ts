@@ -31,7 +31,7 @@ const onError = (what: string, error: unknown): void =>
 
 const onFailure = (error: unknown): void => onError('Projecting failed and is tried again.', error);
 
-const tell = ({ shown, parked }: Step): void => {
+const tell = ({ shown, parked }: Pick<Step, 'shown' | 'parked'>): void => {
   if (shown !== undefined) report({ type: 'shown', shown });
   for (const tenant of parked) report({ type: 'parked', tenant });
 };
@@ -92,8 +92,7 @@ const beginClustered: Begin = async (replay) => {
     lease,
     sliceMs: () => CLUSTERED_SLICE_MS,
     buildFirst: () => build(replay),
-    onShown: (shown) => report({ type: 'shown', shown }),
-    onParked: (tenant) => report({ type: 'parked', tenant }),
+    onStep: tell,
     onError: onFailure,
   });
   return running.stop;

@@ -69,7 +69,11 @@ interface ValidFact {
 /** One run over the input, with its results so far. */
 interface Run extends IngestDependencies, IngestOptions {
   readonly withRetry: Retry;
-  readonly appendOnce: (tenantId: string, events: readonly NewEvent[], shown: number) => Promise<AppendedOnce>;
+  readonly appendOnce: (
+    tenantId: string,
+    events: readonly NewEvent[],
+    shown: number,
+  ) => Promise<AppendedOnce>;
   /** The newest ids of the input, which a dry run finds nowhere else. */
   readonly recent: BoundedCache<true>;
   refusals: { readonly line: number; readonly reason: string }[];

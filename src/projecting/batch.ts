@@ -33,16 +33,10 @@ export const batchOf = (
   streams: Streams,
   after: string | undefined,
 ): Batch => {
-  /** Parses each stream name only once. */
-  const owners = new Map<string, Owner>();
-  const ownerOf = (stream: string): Owner => {
-    if (!owners.has(stream)) owners.set(stream, streams.parse(stream));
-    return owners.get(stream);
-  };
   const batch: BatchEvent[] = [];
   let before = after;
   for (const logged of events) {
-    const owner = ownerOf(logged.stream);
+    const owner = streams.parse(logged.stream);
     const decoded = owner === undefined ? undefined : decodedOf(logged, streams, owner);
     if (owner !== undefined && decoded !== undefined && decoded.status !== 'foreign')
       batch.push({ logged, owner, decoded, after: before });

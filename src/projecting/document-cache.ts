@@ -21,42 +21,37 @@ const MAX_KEPT = 4_096;
  */
 export const documentCache = (set: Pick<ReadModelSet, 'load'>, maxKept = MAX_KEPT) => {
   const kept = new Map<string, Slot>();
-  /** The documents of this batch, possibly repeated, and those of them that are not loaded yet. */
-  let touched: Slot[] = [];
+  /** The documents of this batch, and those of them that are not loaded yet. */
+  const touched = new Set<Slot>();
   let unloaded: Slot[] = [];
-
   return {
     /** Starts the next batch. */
     begin: (): void => {
-      touched = [];
-      unloaded = [];
+      touched.clear();
       if (kept.size > maxKept) kept.clear();
     },
-
     /** Registers a document of this batch. Its content is available after `load`. */
-    slot: (of: DocumentKey): Slot => {
-      const name = `${of.tenantId} ${of.collection} ${of.key}`;
+    slot: (key: DocumentKey): Slot => {
+      const name = `${key.tenantId} ${key.collection} ${key.key}`;
       const known = kept.get(name);
-      const slot = known ?? { ...of, document: undefined, isWritten: false };
+      const slot = known ?? { ...key, document: undefined, isWritten: false };
       if (known === undefined) {
         kept.set(name, slot);
         unloaded.push(slot);
       }
-      touched.push(slot);
+      touched.add(slot);
       return slot;
     },
-
     load: async (): Promise<void> => {
-      if (unloaded.length === 0) return;
       const wanted = unloaded;
       unloaded = [];
+      if (wanted.length === 0) return;
       const loaded = await set.load(wanted);
       wanted.forEach((slot, i) => (slot.document = loaded[i]));
     },
-
     /** The documents that the batch changed. Valid until the next batch changes them. */
     writes: (): readonly Write[] => {
-      const writes = [...new Set(touched)].filter(({ isWritten }) => isWritten);
+      const writes = [...touched].filter(({ isWritten }) => isWritten);
       for (const slot of writes) slot.isWritten = false;
       return writes;
     },

@@ -4,7 +4,6 @@ import type { Position } from '../event-log/event-log';
 import { fault } from '../fault';
 import type { LiveSet, ReadModels } from '../read-models/read-models';
 import type { Shown } from './project';
-import { findBuild } from './status';
 
 /** What one process knows about the live set. */
 export interface KnownLiveSet {
@@ -29,15 +28,6 @@ interface Waiter {
   readonly done: (isShown: boolean) => void;
 }
 
-const whyThereIsNone = async (readModels: Pick<ReadModels, 'list' | 'version'>): Promise<Error> => {
-  const build = await findBuild(readModels);
-  const why =
-    build === undefined
-      ? 'have not been built yet'
-      : `are being built; position ${build.position ?? 0} is reached`;
-  return fault('read_models_unavailable', `The read models ${why}.`);
-};
-
 export const knownLiveSet = (readModels: ReadModels): KnownLiveSet => {
   const waiting = new Set<Waiter>();
   let shown: Position = '';
@@ -54,7 +44,8 @@ export const knownLiveSet = (readModels: ReadModels): KnownLiveSet => {
 
   const { fresh: read } = singleFlight(async () => {
     const live = await readModels.live();
-    if (live === undefined) throw await whyThereIsNone(readModels);
+    if (live === undefined)
+      throw fault('read_models_unavailable', 'The read models have not been built yet.');
     moved({ position: live.control.to?.position ?? '', parked: live.control.parked });
     return live;
   });

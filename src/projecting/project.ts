@@ -71,6 +71,16 @@ interface Known {
 
 const NOTHING = { events: 0, parked: [] };
 
+const steppingToEnd =
+  (step: Projection['step'], { between }: ProjectionOptions): Projection['toEnd'] =>
+  async (upTo) => {
+    for (;;) {
+      const done = await step(upTo);
+      await between?.(done);
+      if (done.outcome === 'at_end' || done.outcome === 'superseded') return done.outcome;
+    }
+  };
+
 /**
  * Projects the log into a set. Several processes may do so at once: whoever wins a commit has read exactly the state
  * before it. Events are read and checked before `advance`, which may hold a lock.
@@ -125,14 +135,5 @@ export const projection = (
     return done;
   };
 
-  return {
-    step,
-    toEnd: async (upTo) => {
-      for (;;) {
-        const done = await step(upTo);
-        await options.between?.(done);
-        if (done.outcome === 'at_end' || done.outcome === 'superseded') return done.outcome;
-      }
-    },
-  };
+  return { step, toEnd: steppingToEnd(step, options) };
 };

@@ -3,7 +3,7 @@ import type { LoggedEvent, Position } from '../event-log/event-log';
 import { mustStillHold } from '../event-log/log-watch';
 import type { Lease, LiveSet } from '../read-models/read-models';
 import type { ParkedTenant } from './parked-tenants';
-import { projection, type Shown, type Step } from './project';
+import { projection, type Step } from './project';
 import { readFolding, readingInPieces, type ReplayDependencies } from './replay';
 import { retryDue } from './retry-parked';
 
@@ -11,9 +11,7 @@ export interface ProjectorDependencies extends ReplayDependencies {
   readonly lease: Lease;
   /** How long a commit may take while somebody waits. */
   readonly sliceMs: () => number | undefined;
-  /** Called with how far the live set is known to be. */
-  readonly onShown: (shown: Shown) => void;
-  readonly onParked: (tenant: ParkedTenant) => void;
+  readonly onStep: (step: Pick<Step, 'shown' | 'parked'>) => void;
   /** Called with failures that are retried. With `log_set_back`, the process should end. */
   readonly onError: (error: unknown) => void;
   /** Makes the first set of this version of the program. */
@@ -28,15 +26,12 @@ const followInto = async (
   { set, control }: LiveSet,
   signal: AbortSignal,
 ): Promise<void> => {
-  const { log, streams, onShown, onParked, sliceMs } = dependencies;
+  const { log, streams, onStep, sliceMs } = dependencies;
   await mustStillHold(log, control.to);
   const folding = await readFolding(dependencies);
-  const between = ({ shown, parked }: Step): void => {
-    if (shown !== undefined) onShown(shown);
-    parked.forEach((tenant) => onParked(tenant));
-  };
   const readAfter = readingInPieces((after) => log.readAll({ after }));
-  const { toEnd } = projection(set, readAfter, folding, { sliceMs, between });
+  const { toEnd } = projection(set, readAfter, folding, { sliceMs, between: onStep });
+  const onParked = (tenant: ParkedTenant): void => onStep({ parked: [tenant] });
   await retryDue({ log, streams, set, folding, onParked, between: toEnd });
 
   let delivered: readonly LoggedEvent[] = [];
@@ -44,7 +39,7 @@ const followInto = async (
     delivered = delivered.filter(({ position }) => position > after);
     return delivered.slice(0, max);
   };
-  const following = projection(set, readDelivered, folding, { sliceMs, between });
+  const following = projection(set, readDelivered, folding, { sliceMs, between: onStep });
   const { to } = await set.control();
   for await (delivered of log.readAll({ after: to?.position, follow: true, signal }))
     if ((await following.toEnd()) === 'superseded') return;

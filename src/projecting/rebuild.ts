@@ -1,4 +1,4 @@
-import { pause, RETRY_MS, yieldToEventLoop } from '../async/clock';
+import { pause, RETRY_MS } from '../async/clock';
 import { mustStillHold } from '../event-log/log-watch';
 import { codeOf, fault, moreOf } from '../fault';
 import type { LiveSet, ReadModelSet } from '../read-models/read-models';
@@ -22,7 +22,7 @@ export interface Rebuilt {
   /** How many events it shows. */
   readonly events: number;
   /** Undefined: there was nothing of this version and of this log to compare with, or it was damaged. */
-  readonly comparison?: Comparison;
+  readonly comparison: Comparison | undefined;
   /** How many tenants it parks that were not parked before. */
   readonly parked: number;
 }
@@ -52,37 +52,24 @@ const isOfLog = async ({ log }: Build, { control }: LiveSet): Promise<boolean> =
   }
 };
 
-/** Projects the live set too, so that the new one is not ahead of it. */
-const compareWith = async (build: Build, live: ReadModelSet): Promise<Comparison> => {
-  const { projector, built, replay, onDifference, abort } = build;
-  const { to } = await built.control();
-  if (to !== undefined) await replayInto(build, live)(to.position);
-  const between = async (): Promise<void> => {
-    await yieldToEventLoop();
-    abort?.throwIfAborted();
-  };
-  return compare(projector, live, built, { follow: replay, onDifference, between });
+const parkedOnlyIn = async (built: ReadModelSet, live: ReadModelSet): Promise<readonly string[]> => {
+  const found = new Set<string>();
+  for await (const { tenant_id } of parkedTenants(built)) found.add(tenant_id);
+  for await (const { tenant_id } of parkedTenants(live)) found.delete(tenant_id);
+  return [...found];
 };
 
-const parkedOnlyIn = async (
-  built: ReadModelSet,
-  live: ReadModelSet | undefined,
-): Promise<readonly string[]> => {
-  const known = new Set<string>();
-  const found: string[] = [];
-  if (live !== undefined) for await (const { tenant_id } of parkedTenants(live)) known.add(tenant_id);
-  for await (const { tenant_id } of parkedTenants(built)) if (!known.has(tenant_id)) found.push(tenant_id);
-  return found;
-};
-
-/** A live set that is damaged cannot be compared with, so it is replaced by what the log says. */
-const compareIfReadable = async (build: Build, live: LiveSet | undefined, isComparable: boolean) => {
+/** Projects the live set too, so that the new one is not ahead of it. One that is damaged cannot be compared with. */
+const compareWith = async (build: Build, live: ReadModelSet) => {
+  const { projector, built, replay: follow, onDifference, abort } = build;
   try {
-    const comparison = live === undefined || !isComparable ? undefined : await compareWith(build, live.set);
-    return { comparison, parked: await parkedOnlyIn(build.built, live?.set) };
+    const { to } = await built.control();
+    if (to !== undefined) await replayInto(build, live)(to.position);
+    const comparison = await compare(projector, live, built, { follow, onDifference, abort });
+    return { comparison, parked: await parkedOnlyIn(built, live) };
   } catch (error) {
     if (moreOf(error)['isDamaged'] !== true) throw error;
-    return { comparison: undefined, parked: [] };
+    return undefined;
   }
 };
 
@@ -97,17 +84,15 @@ const refusal = (differences: number, parked: readonly string[]): Error => {
   );
 };
 
-/** Projects to the head and switches, again and again while the former set is further. */
+/** Projects to the head and switches, again and again while the former set is further or the outcome is unknown. */
 const switchTo = async (build: Build, former: LiveSet | undefined, evenIfBehind: boolean): Promise<void> => {
   const { readModels, built, abort } = build;
-  for (let failures = 0; ;) {
+  for (let attempt = 1; ; attempt += 1) {
     await projectToHead(build);
     try {
       if (await readModels.succeed(built, former?.set, { evenIfBehind })) return;
     } catch (error) {
-      // It may have succeeded all the same, which the next attempt finds out.
-      failures += 1;
-      if (failures === SWITCH_ATTEMPTS || abort?.aborted === true) throw error;
+      if (attempt === SWITCH_ATTEMPTS || abort?.aborted === true) throw error;
       await pause(RETRY_MS, abort);
       continue;
     }
@@ -118,7 +103,7 @@ const switchTo = async (build: Build, former: LiveSet | undefined, evenIfBehind:
 };
 
 const fillAndSwitch = async (build: Build): Promise<Rebuilt> => {
-  const { readModels, built, acceptDifferences, onStep } = build;
+  const { log, readModels, built, acceptDifferences, onStep } = build;
   await projectToHead(build);
   onStep({ step: 'indexing' });
   await built.finish();
@@ -126,18 +111,27 @@ const fillAndSwitch = async (build: Build): Promise<Rebuilt> => {
   const live = await readModels.live();
   const isComparable = live !== undefined && (await isOfLog(build, live));
   onStep({ step: 'comparing' });
-  const { comparison, parked } = await compareIfReadable(build, live, isComparable);
+  const compared = isComparable ? await compareWith(build, live.set) : undefined;
+  const { comparison, parked = [] } = compared ?? {};
   const differences = comparison?.differences ?? 0;
   if (!acceptDifferences && differences + parked.length > 0) throw refusal(differences, parked);
   onStep({ step: 'switching' });
-  await switchTo(build, live, live !== undefined && !isComparable);
-  const { to } = await built.control();
-  const events = to === undefined ? 0 : await build.log.distance(undefined, to.position);
-  return { set: built, events, ...(comparison === undefined ? {} : { comparison }), parked: parked.length };
+  await switchTo(build, live, !isComparable);
+  const control = await built.control();
+  const events = control.to === undefined ? 0 : await log.distance(undefined, control.to.position);
+  return { set: built, events, comparison, parked: compared?.parked.length ?? control.parked };
 };
 
-const rebuildOnce = async (dependencies: ReplayDependencies, options: RebuildOptions): Promise<Rebuilt> => {
+/**
+ * Builds a new set next to the live one, compares them, and switches to it. If killed at any moment, the live one is
+ * untouched.
+ */
+export const rebuild = async (
+  dependencies: ReplayDependencies,
+  options: RebuildOptions,
+): Promise<Rebuilt> => {
   const { log, readModels } = dependencies;
+  await removeLeftovers(dependencies);
   const head = await log.head();
   const total = head === undefined ? 0 : await log.distance(undefined, head.position);
   const built = await readModels.create(await log.identity());
@@ -160,28 +154,12 @@ const rebuildOnce = async (dependencies: ReplayDependencies, options: RebuildOpt
 };
 
 /** Removes what earlier rebuilds have left. The store keeps what may still be in use. */
-export const removeLeftovers = async ({
-  readModels,
-}: Pick<ReplayDependencies, 'readModels'>): Promise<void> => {
+export const removeLeftovers = async (
+  dependencies: Pick<ReplayDependencies, 'readModels'>,
+): Promise<void> => {
+  const { readModels } = dependencies;
   for (const { id, version, isLive } of await readModels.list())
     if (version === readModels.version && !isLive) await readModels.remove(id);
-};
-
-/**
- * Builds a new set next to the live one, compares them, and switches to it. If killed at any moment, the live one is
- * untouched. Starts over if others have taken it for dead and removed what it built.
- */
-export const rebuild = async (
-  dependencies: ReplayDependencies,
-  options: RebuildOptions,
-): Promise<Rebuilt> => {
-  for (;;)
-    try {
-      await removeLeftovers(dependencies);
-      return await rebuildOnce(dependencies, options);
-    } catch (error) {
-      if (codeOf(error) !== 'read_model_set_removed') throw error;
-    }
 };
 
 /** Makes the first set of a version, unless another process does so at the same time: then that one is live. */

@@ -5,12 +5,9 @@ import { GRACE_MS, PARKED, type ReadModels } from '../read-models/read-models';
 import type { ParkedTenant } from './parked-tenants';
 
 /** A set that nobody reads yet. */
-export interface RunningBuild {
+interface BuildStatus {
   readonly set: string;
   readonly position: Position | null;
-}
-
-export interface BuildStatus extends RunningBuild {
   /** How much of the log it has read, from 0 to 1. */
   readonly progress: number;
 }
@@ -45,15 +42,18 @@ export interface LedgerStatus {
 const MAX_SHOWN = 100;
 
 /** The build of this version that was renewed last, if that was lately. */
-export const findBuild = async (
-  readModels: Pick<ReadModels, 'list' | 'version'>,
-): Promise<RunningBuild | undefined> => {
+const findBuild = async (readModels: ReadModels, log: EventLog): Promise<BuildStatus | null> => {
   const [build] = (await readModels.list())
     .filter(({ version, isLive }) => version === readModels.version && !isLive)
     .filter(({ control: { next, removed } }) => next === undefined && removed === undefined)
     .filter(({ control }) => Date.now() - Date.parse(control.renewedAt) < GRACE_MS)
     .toSorted((a, b) => (a.control.renewedAt > b.control.renewedAt ? -1 : 1));
-  return build === undefined ? undefined : { set: build.id, position: build.control.to?.position ?? null };
+  if (build === undefined) return null;
+  const position = build.control.to?.position ?? null;
+  const head = await log.head();
+  const total = head === undefined ? 0 : await log.distance(undefined, head.position);
+  const done = position === null ? 0 : await log.distance(undefined, position);
+  return { set: build.id, position, progress: total === 0 ? 1 : Math.min(1, done / total) };
 };
 
 const lagOf = async (log: EventLog, position: Position | undefined) => {
@@ -67,15 +67,8 @@ const lagOf = async (log: EventLog, position: Position | undefined) => {
   return { lag_events: await log.distance(position, head.position), lag_seconds };
 };
 
-const progressOf = async (log: EventLog, build: RunningBuild): Promise<BuildStatus> => {
-  const head = await log.head();
-  const total = head === undefined ? 0 : await log.distance(undefined, head.position);
-  const done = build.position === null ? 0 : await log.distance(undefined, build.position);
-  return { ...build, progress: total === 0 ? 1 : Math.min(1, done / total) };
-};
-
 export const readStatus = async (readModels: ReadModels, log: EventLog): Promise<SetStatus> => {
-  const [live, build] = await Promise.all([readModels.live(), findBuild(readModels)]);
+  const [live, building] = await Promise.all([readModels.live(), findBuild(readModels, log)]);
   const { to, parked = 0 } = live?.control ?? {};
   const rows = live === undefined || parked === 0 ? [] : await live.set.scan(PARKED, MAX_SHOWN);
   return {
@@ -83,6 +76,6 @@ export const readStatus = async (readModels: ReadModels, log: EventLog): Promise
     position: to?.position ?? null,
     ...(await lagOf(log, to?.position)),
     parked: rows.map(({ text }) => JSON.parse(text) as ParkedTenant),
-    building: build === undefined ? null : await progressOf(log, build),
+    building,
   };
 };

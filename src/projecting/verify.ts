@@ -1,4 +1,3 @@
-import { yieldToEventLoop } from '../async/clock';
 import { fault } from '../fault';
 import type { ReadModels } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
@@ -35,16 +34,12 @@ export const verify = async (
   });
   if (live.control.to !== undefined) await follow(live.control.to.position);
   await replayed.finish();
-  const between = async (documents: number): Promise<void> => {
-    onProgress(events, documents);
-    await yieldToEventLoop();
-    abort?.throwIfAborted();
-  };
   const comparison = await compare(projector, live.set, replayed, {
     follow,
     onDifference,
-    between,
+    onDocuments: (documents) => onProgress(events, documents),
     tenantId,
+    abort,
   });
   const isMeant = ({ tenant_id }: ParkedTenant): boolean => tenantId === undefined || tenant_id === tenantId;
   const [parked, gaps]: [string[], ParkedTenant[]] = [[], []];

@@ -46,9 +46,11 @@ const started = (
     ...harness,
     lease,
     sliceMs: () => undefined,
-    onShown: ({ position }) => void positions.push(position),
+    onStep: (step) => {
+      if (step.shown !== undefined) positions.push(step.shown.position);
+      parked.push(...step.parked.map(({ tenant_id }) => tenant_id));
+    },
     buildFirst: async () => undefined,
-    onParked: ({ tenant_id }) => void parked.push(tenant_id),
     onError: (error) => void errors.push(error),
     ...more,
   });

@@ -151,26 +151,22 @@ describe('a rebuild', () => {
     await expectPlain(harness);
   });
 
-  it('starts over if it was taken for dead', async () => {
+  it('fails if it was taken for dead, and leaves the live set alone', async () => {
     const harness = await replayHarness();
     await someTenants(harness);
     await harness.catchUp();
-    let builds = 0;
-    const suspended = around(harness.readModels, (set) => {
-      builds += 1;
-      if (builds > 1) return set;
-      return {
-        ...set,
-        finish: async () => {
-          harness.pass(MINUTES);
-          expect(await harness.readModels.remove(set.id)).toBe(true);
-          await someTenants(harness, 1);
-        },
-      };
+    const suspended = around(harness.readModels, (set) => ({
+      ...set,
+      finish: async () => {
+        harness.pass(MINUTES);
+        expect(await harness.readModels.remove(set.id)).toBe(true);
+        await someTenants(harness, 1);
+      },
+    }));
+    await expect(rebuild({ ...harness, readModels: suspended }, strict)).rejects.toMatchObject({
+      code: 'read_model_set_removed',
     });
-    await rebuild({ ...harness, readModels: suspended }, strict);
-    expect(builds).toBe(2);
-    await expectPlain(harness);
+    expect((await liveOf(harness)).id).toBe(harness.set.id);
   });
 
   it('killed at any step leaves the live set alone, and what it left is removed by the next one', async () => {
