@@ -14,7 +14,7 @@ import { mongoCounters, type SharedCounters } from '../limits/mongo-counters';
 import { mongoConnection, type MongoConnection } from '../mongodb/connection';
 import { holdsReadModels } from '../mongodb/database';
 import { sharedSecret } from '../mongodb/shared-secret';
-import { compose } from '../projecting/compose';
+import { compose } from '../../projections/compose';
 import { mongodbReadModels } from '../read-models/mongodb/mongodb-read-models';
 import type { ReadModels } from '../read-models/read-models';
 import { sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';

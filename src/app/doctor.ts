@@ -1,7 +1,7 @@
 import { statfsSync } from 'node:fs';
 import { readConfiguration, type Configuration } from '../configuration';
 import { messageOf } from '../fault';
-import type { LedgerStatus } from '../projecting/status';
+import type { LedgerStatus } from './status';
 import { openApp } from './app';
 import { readModelStoreOf } from './log-address';
 import { ledgerStatus } from './status';

@@ -8,7 +8,7 @@ import { RESPOND_MS } from '../http/operations';
 import { sentStatus } from '../http/response/access-log';
 import type { RateLimitsStatus } from '../limits/rate-limits';
 import { singleFlight } from '../async/single-flight';
-import type { LedgerStatus } from '../projecting/status';
+import type { LedgerStatus } from './status';
 import { programVersion } from '../version';
 import type { App } from './app';
 import { ledgerStatus } from './status';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { ledgerStatus } from '../app/status';
-import type { LedgerStatus } from '../projecting/status';
+import type { LedgerStatus } from '../app/status';
 import type { JsonOption } from './arguments';
 import { sessionCommand, type OperatorSession } from './operator-session';
 import { printJson, printRecord, printTable } from './output';

@@ -3,7 +3,6 @@ import { beforeDeadline, isoNow, monotonicMs } from '../async/clock';
 import { messageOf } from '../fault';
 import type { RateLimitsStatus } from '../limits/rate-limits';
 import { singleFlight } from '../async/single-flight';
-import type { LedgerStatus } from '../projecting/status';
 import { securityHeaders } from './response/security-headers';
 
 /** The dependencies of the operations listener, which serves operators on a port of its own. */
@@ -12,7 +11,7 @@ interface OperationsDependencies {
   /** What startup is waiting for, as long as there is no status. */
   readonly waitingFor: () => string | undefined;
   /** The status as shown to operators. */
-  readonly status: () => Promise<LedgerStatus>;
+  readonly status: () => Promise<object>;
   /** Of this process only; undefined before it serves requests. */
   readonly limits: () => RateLimitsStatus | undefined;
   /** For Prometheus. */
@@ -37,12 +36,12 @@ const send = (response: ServerResponse, status: number, body: unknown): void =>
 
 interface Readiness {
   readonly code: number;
-  readonly body: Partial<LedgerStatus> & {
+  readonly body: {
     readonly status: string;
     readonly reason?: string;
     readonly waiting_for?: string;
     readonly limits?: RateLimitsStatus | undefined;
-    readonly last_known?: LedgerStatus & { readonly at: string };
+    readonly last_known?: { readonly at: string };
   };
 }
 
@@ -55,7 +54,7 @@ const readinessOf = ({ phase, waitingFor, status, limits }: OperationsDependenci
   const statuses = singleFlight(status);
   let lastKnown: Readiness['body']['last_known'];
 
-  const fetchStatus = async (): Promise<LedgerStatus> => {
+  const fetchStatus = async (): Promise<object> => {
     const latest = await beforeDeadline(statuses.current().done, monotonicMs() + RESPOND_MS, late);
     lastKnown = { at: isoNow(), ...latest };
     return latest;
@@ -66,8 +65,7 @@ const readinessOf = ({ phase, waitingFor, status, limits }: OperationsDependenci
     if (waiting !== undefined) return { code: 503, body: { status: phase(), waiting_for: waiting } };
     try {
       const detail = await fetchStatus();
-      const areGone = phase() === 'ready' && detail.read_models.set === null;
-      const now = areGone ? 'unavailable' : phase();
+      const now = phase();
       return { code: now === 'ready' ? 200 : 503, body: { status: now, ...detail, limits: limits() } };
     } catch (error) {
       const last = lastKnown === undefined ? {} : { last_known: lastKnown };

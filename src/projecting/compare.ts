@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Document } from '../../projections/projector';
 import { yieldToEventLoop } from '../async/clock';
 import type { Position } from '../event-log/event-log';
-import { PARKED, type DocumentKey, type ReadModelSet, type Scanned } from '../read-models/read-models';
-import type { ComposedProjector } from './compose';
+import { STREAMS, type DocumentKey, type ReadModelSet, type Scanned } from '../read-models/read-models';
+import type { ComposedProjector } from '../../projections/compose';
 import { findParked, type ParkedTenant } from './parked-tenants';
 import { rowsOf } from './scanning';
 
@@ -112,7 +112,7 @@ export const compare = async (
 ): Promise<Comparison> => {
   const { tenantId: only, follow, onDifference, onDocuments = () => undefined, abort } = options;
   let [documents, differences] = [0, 0];
-  for (const { name: collection } of collections.filter(({ name }) => name !== PARKED)) {
+  for (const collection of [...collections.map(({ name }) => name), STREAMS]) {
     const rows = merged(rowsOf(live, collection, only), rowsOf(replayed, collection, only));
     for await (const { tenantId, key, isLive, isSuspect } of rows) {
       documents += Number(isLive);

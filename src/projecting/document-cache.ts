@@ -28,6 +28,7 @@ export const documentCache = (set: Pick<ReadModelSet, 'load'>, maxKept = MAX_KEP
     /** Starts the next batch. */
     begin: (): void => {
       touched.clear();
+      unloaded = [];
       if (kept.size > maxKept) kept.clear();
     },
     /** Registers a document of this batch. Its content is available after `load`. */

@@ -4,7 +4,7 @@ import type { Streams } from '../event-log/streams';
 import { messageOf } from '../fault';
 import { PARKED, STREAMS, type Write } from '../read-models/read-models';
 import type { Batch, BatchEvent } from './batch';
-import type { ComposedProjector } from './compose';
+import type { ComposedProjector } from '../../projections/compose';
 import { write, type DocumentCache, type Slot } from './document-cache';
 import { parkedKey, type ParkedTenant } from './parked-tenants';
 import type { SetAside } from './set-aside';

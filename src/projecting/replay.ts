@@ -3,7 +3,7 @@ import type { Batch, LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { fault } from '../fault';
 import type { ReadModels, ReadModelSet } from '../read-models/read-models';
-import type { ComposedProjector } from './compose';
+import type { ComposedProjector } from '../../projections/compose';
 import type { Folding } from './fold-batch';
 import { projection, type Projection, type ProjectionOptions, type ReadAfter, type Step } from './project';
 import { retryDue } from './retry-parked';

@@ -7,7 +7,9 @@ import { documentCache } from './document-cache';
 import { foldWaiting, type Folding, type Retried } from './fold-batch';
 import { findParked, parkedKey, parkedTenants, type ParkedTenant } from './parked-tenants';
 
-export interface RetryOptions {
+export interface Retry extends LedgerLog {
+  readonly set: ReadModelSet;
+  readonly folding: Folding;
   /** Tenants to retry whatever parked them. Undefined: only those that may have become readable. */
   readonly isRequested?: (tenantId: string) => boolean;
   /** Runs before each commit, so that the set may be projected further in between. */
@@ -15,28 +17,17 @@ export interface RetryOptions {
   readonly onParked?: (tenant: ParkedTenant) => void;
 }
 
-export interface Retry extends LedgerLog, RetryOptions {
-  readonly set: ReadModelSet;
-  readonly folding: Folding;
-}
-
 /** The events of one commit. */
 const MAX_EVENTS = 512;
 
-interface Waiting {
-  readonly events: readonly LoggedEvent[];
-  /** No more events are waiting up to the position for which they were read. */
-  readonly isRest: boolean;
-}
-
-/** The next events of a parked tenant that the set has already passed. */
+/** The next events of a parked tenant that the set has already passed, and whether there are no more of them. */
 const readWaiting = async (
   { log }: LedgerLog,
-  { tenant_id: tenantId, after }: ParkedTenant,
+  { tenant_id, after }: ParkedTenant,
   upTo: Position,
-): Promise<Waiting> => {
+): Promise<{ readonly events: readonly LoggedEvent[]; readonly isRest: boolean }> => {
   const events: LoggedEvent[] = [];
-  for await (const batch of log.readTenant(tenantId, { after }))
+  for await (const batch of log.readTenant(tenant_id, { after }))
     for (const event of batch) {
       if (event.position > upTo) return { events, isRest: true };
       if (events.length === MAX_EVENTS) return { events, isRest: false };
@@ -49,14 +40,12 @@ const readWaiting = async (
  * Applies the next waiting events of a tenant. It becomes free only if the set has not moved since they were read: it may
  * have passed another event of the tenant.
  */
-const retryNext = async (
-  { log, streams, set, folding, onParked = () => undefined }: Retry,
-  tenantId: string,
-): Promise<Retried> => {
+const retryNext = async (retry: Retry, tenantId: string): Promise<Retried> => {
+  const { streams, set, folding, onParked = () => undefined } = retry;
   const before = await set.control();
   const tenant = await findParked(set, tenantId);
   if (tenant === undefined || before.next !== undefined) return 'free';
-  const { events, isRest } = await readWaiting({ log, streams }, tenant, before.to?.position ?? '');
+  const { events, isRest } = await readWaiting(retry, tenant, before.to?.position ?? '');
   const batch = batchOf(events, streams, tenant.after);
   let folded: Awaited<ReturnType<typeof foldWaiting>> | undefined;
   const outcome = await set.advance(async (now) => {
@@ -81,10 +70,10 @@ const retryNext = async (
 export const retryDue = async (retry: Retry): Promise<void> => {
   const { set, folding, isRequested = () => false, between = async () => undefined } = retry;
   const { event, gapBefore } = folding.setAside;
-  const isSetAside = ({ cause, tenant_id, event_id }: ParkedTenant): boolean =>
+  const isDue = ({ cause, tenant_id, event_id, program }: ParkedTenant): boolean =>
+    isRequested(tenant_id) ||
+    program !== folding.program ||
     (cause === 'missing_events' ? gapBefore : event)(tenant_id, event_id);
-  const isDue = (tenant: ParkedTenant): boolean =>
-    isRequested(tenant.tenant_id) || tenant.program !== folding.program || isSetAside(tenant);
   if ((await set.control()).parked === 0) return;
   for await (const tenant of parkedTenants(set)) {
     if (!isDue(tenant)) continue;

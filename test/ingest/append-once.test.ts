@@ -89,7 +89,9 @@ describe.each(logs)('appending each id once to %s', (_, open) => {
 
   it('fails if the stream ends before what the read models show', async () => {
     await log.append('s', someEvents(3), 'no_stream');
-    await expect(onceAppender(log, withoutRetry)('s', someEvents(1), 7)).rejects.toMatchObject({ code: 'stream_changed' });
+    await expect(onceAppender(log, withoutRetry)('s', someEvents(1), 7)).rejects.toMatchObject({
+      code: 'stream_changed',
+    });
   });
 
   it('appends once what it appended without learning of it, even if others append next', async () => {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
-import { compose } from '../../src/projecting/compose';
+import { compose } from '../../projections/compose';
 import { readingInPieces } from '../../src/projecting/replay';
 import { projection } from '../../src/projecting/project';
 import type { Control, ReadModelSet } from '../../src/read-models/read-models';

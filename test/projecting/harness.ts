@@ -4,12 +4,12 @@ import type { Document, Projector } from '../../projections/projector';
 import type { Appended, EventLog, NewEvent } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { compose, type ComposedProjector } from '../../src/projecting/compose';
+import { compose, type ComposedProjector } from '../../projections/compose';
 import type { Folding } from '../../src/projecting/fold-batch';
 import { readingInPieces } from '../../src/projecting/replay';
 import { parkedTenants, type ParkedTenant } from '../../src/projecting/parked-tenants';
 import { projection, type ProjectionOptions } from '../../src/projecting/project';
-import { retryDue, type RetryOptions } from '../../src/projecting/retry-parked';
+import { retryDue, type Retry } from '../../src/projecting/retry-parked';
 import { readSetAside } from '../../src/projecting/set-aside';
 import type { DocumentKey, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
 import { openForWriting } from '../../src/sqlite/database';
@@ -150,7 +150,7 @@ export const retryAll = async (
   set: ReadModelSet,
   log: EventLog,
   folding = foldingOf(),
-  options: RetryOptions = {},
+  options: Partial<Retry> = {},
 ): Promise<void> => {
   const setAside = await readSetAside({ log, streams });
   await retryDue({ log, streams, set, folding: { ...folding, setAside }, ...options });
@@ -220,7 +220,7 @@ export const replayHarness = async (projectors: readonly Projector[] = [linesPro
       await projectAll(into, log, foldingOf(projector));
       return into;
     },
-    retry: (options: RetryOptions = {}, program = '1') =>
+    retry: (options: Partial<Retry> = {}, program = '1') =>
       retryAll(set, log, foldingOf(projector, program), options),
   };
 };

@@ -1,6 +1,6 @@
 import { monotonicMs } from '../../src/async/clock';
 import { knownLiveSet } from '../../src/projecting/live-set';
-import { readStatus } from '../../src/projecting/status';
+import { readStatus } from '../../src/app/status';
 import type { ReadModels } from '../../src/read-models/read-models';
 import { deferred, until } from '../support/waiting';
 import {

@@ -3,7 +3,7 @@ import { projections } from '../../projections/projections';
 import { change, type Change, type Document } from '../../projections/projector';
 import { findTenant } from '../../projections/tenants';
 import type { Recorded } from '../../src/domain/events';
-import { compose } from '../../src/projecting/compose';
+import { compose } from '../../projections/compose';
 import { lastRevision } from '../../src/projecting/stream-revisions';
 import { PARKED, STREAMS, type ReadModelSet } from '../../src/read-models/read-models';
 import {

@@ -17,7 +17,7 @@ import {
   type ReplayHarness,
 } from './harness';
 import { lineCollections, linesProjector, plainLines } from './lines';
-import { compose } from '../../src/projecting/compose';
+import { compose } from '../../projections/compose';
 
 /** A lease that any number of processes may want. */
 const leases = () => {

@@ -6,7 +6,7 @@ import { findTenant } from '../../../projections/tenants';
 import { projector } from '../../../src/app/adapters';
 import type { App } from '../../../src/app/app';
 import { pause } from '../../../src/async/clock';
-import type { LedgerStatus } from '../../../src/projecting/status';
+import type { LedgerStatus } from '../../../src/app/status';
 import { sqliteReadModels } from '../../../src/read-models/sqlite/sqlite-read-models';
 import { created, openLog, streams, updated } from '../../projecting/harness';
 import { beside } from '../../support/beside';
@@ -20,7 +20,7 @@ import { liveSetFile, liveSetId } from '../../support/set-files';
 import { until } from '../../support/waiting';
 
 const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
-const COLLECTIONS = projector.collections.map(({ name }) => name).filter((name) => name !== 'parked');
+const COLLECTIONS = [...projector.collections.map(({ name }) => name), 'streams'];
 
 interface Report {
   readonly documents: number;
