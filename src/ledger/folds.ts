@@ -60,6 +60,8 @@ interface Cached {
   at: number;
   /** What the log's `changeToken` was before the stream was last read. */
   readonly token: number | undefined;
+  /** What it was when it last differed, so that the read that follows need not ask again. */
+  newToken?: number | undefined;
   /** Since when its stream is being read. */
   askedAt?: number | undefined;
   readonly bytes: number;
@@ -111,7 +113,7 @@ const catchUp = async (cache: FoldCache, tenantId: string, at: number): Promise<
   const entry = cache.tenants.get(tenantId);
   const known = entry?.known ?? { fold: emptyFold, requests: rememberedRequests() };
   const inTurn: Turns = entry === undefined ? cache.coldTurns : (work) => work();
-  const token = cache.log.changeToken?.();
+  const token = entry?.newToken ?? cache.log.changeToken?.();
   if (entry !== undefined) entry.askedAt = at;
   try {
     const fold = await reading(cache, tenantId, () => readToHead(tenantId, known, cache, inTurn));
@@ -125,7 +127,9 @@ const catchUp = async (cache: FoldCache, tenantId: string, at: number): Promise<
 const isCurrent = (entry: Cached, since: number, { log }: LedgerLog): boolean => {
   if (entry.at >= since) return true;
   const at = threadMs();
-  if (entry.token === undefined || log.changeToken?.() !== entry.token) return false;
+  if (entry.token === undefined) return false;
+  entry.newToken = log.changeToken?.();
+  if (entry.newToken !== entry.token) return false;
   entry.at = at;
   return true;
 };
@@ -146,16 +150,16 @@ export const cachedFolds = (
     tenants.put(tenantId, entry);
     return entry.known;
   };
-  const asOf: Folds['asOf'] = async (tenantId, since, deadline) =>
-    current(tenantId, since) ?? beforeDeadline(reads.since(tenantId, since), deadline, loadTimeout);
+  const readSince = (tenantId: string, since: number, deadline: number): Promise<KnownTenant> =>
+    beforeDeadline(reads.since(tenantId, since), deadline, loadTimeout);
 
   return {
-    asOf,
+    asOf: async (...asked) => current(asked[0], asked[1]) ?? readSince(...asked),
     forReading: async (tenantId, since, deadline) => {
       const entry = tenants.get(tenantId);
       const found = current(tenantId, since);
       if (found !== undefined) return found;
-      const looking = asOf(tenantId, since, deadline);
+      const looking = readSince(tenantId, since, deadline);
       const now = threadMs();
       if (entry === undefined || now - entry.at > withoutLogMs) return looking;
       // Those who come while it is already late do not wait.
