@@ -49,6 +49,10 @@ export const benchmarks: Readonly<Record<string, NamedProgram>> = {
     meaning: 'A start with 200,000 events, until it is ready.',
     files: ['bench/start'],
   },
+  'active-tenants': {
+    meaning: 'What 1,000 active tenants cost the event store in reads.',
+    files: ['bench/active-tenants'],
+  },
   audit: {
     meaning: 'Raw events exported, checked and found.',
     files: ['bench/audit'],

@@ -174,6 +174,7 @@ describeMongodb('read models in MongoDB', () => {
       'update notes': 1,
       commitTransaction: 1,
     });
+    expect(roundTrips.awaitingMajority()).toEqual(['commitTransaction']);
   });
 
   it('have a lease that one process holds until it releases it or does not renew it', async () => {

@@ -1,7 +1,11 @@
+import { monotonicMs } from '../../src/async/clock';
+import { closeAfterwards } from '../support/closing';
+import { startStandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
 import { describeMongodb } from '../support/mongodb/databases';
 import { mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-under-test';
+import { clustered } from '../support/profile';
 import { fact, reportFacts } from '../support/reported-facts';
 import { allProjected, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -15,8 +19,8 @@ interface Trips {
   readonly all: number;
 }
 
-/** The control states of sets, and their documents. */
-const SETS = /^read_model_sets$|_[0-9a-f]{16}$/;
+/** Everything but what no request waits for, or only for its limits: who projects, and the counters. */
+const ASKED = /^(?!read_model_leases$|rate_counters$)/;
 /** Slow enough that commands under way at the same time are seen to overlap. */
 const SLOW_MS = 10;
 const ROWS = 60;
@@ -24,6 +28,9 @@ const DATES = 'start_date=2020-01-01&end_date=2100-01-01';
 
 const queryOf = (...dependencies: readonly string[]): string =>
   dependencies.filter((part) => part !== '').join('&');
+
+/** A tenant's stream is read again after this time. */
+const STALE_MS = 500;
 
 describeMongodb('the round trips of a request to MongoDB', () => {
   const folder = freshFolder();
@@ -45,7 +52,7 @@ describeMongodb('the round trips of a request to MongoDB', () => {
     await allProjected(service);
     const { data } = (await get('/logs?entity_type=tenant&size=1')).json as { data: { actor_id: string }[] };
     actorId = data[0]!.actor_id;
-    mongo.faults.add({ collection: SETS, times: Infinity, action: { type: 'slow', ms: SLOW_MS } });
+    mongo.faults.add({ collection: ASKED, times: Infinity, action: { type: 'slow', ms: SLOW_MS } });
   });
   afterAll(async () => {
     await service.stop();
@@ -59,7 +66,7 @@ describeMongodb('the round trips of a request to MongoDB', () => {
     mongo.roundTrips.reset();
     expect((await get(path)).status).toBe(200);
     const { inTurn, count } = mongo.roundTrips;
-    return { inTurn: inTurn({ collection: SETS }), all: count({ collection: SETS }) };
+    return { inTurn: inTurn({ collection: ASKED }), all: count({ collection: ASKED }) };
   };
   /** On a busy machine, commands sent at once may arrive one after the other; then the request is repeated. */
   const asked = async (path: string, expected: Trips): Promise<Trips> => {
@@ -122,9 +129,49 @@ describeMongodb('the round trips of a request to MongoDB', () => {
     expect(await most(await pages(filter.replace('ACTOR', actorId), false), trips)).toEqual(trips);
   });
 
+  it('wait once for a majority for a write', async () => {
+    mongo.roundTrips.reset();
+    const { status, headers } = await ask(`${service.url}/tenants/self`, {
+      method: 'PUT',
+      key: service.key,
+      body: { name: 'Acme' },
+    });
+    expect([status, headers.get('SVC-READ-PENDING')]).toEqual([200, null]);
+    const awaited = mongo.roundTrips.awaitingMajority().filter((name) => !name.includes('read_model_leases'));
+    expect(awaited).toEqual(['commitTransaction']);
+  });
+
   it('are one for each interval and filter for counts, besides the look at the control state', async () => {
     const moments = 31 + 1;
     expect((await askedOnce('/logs/counts')).all).toBeLessThanOrEqual(1 + moments);
     expect((await askedOnce('/logs/counts?entity_type=token')).all).toBeLessThanOrEqual(1 + 2 * moments);
+  });
+});
+
+describeMongodb('the reads of a tenant from the event store', () => {
+  it('are one every 500 ms at most, however many requests there are', async () => {
+    const read: string[] = [];
+    const eventStore = await startStandIn({ onStreamRead: (stream) => read.push(stream) });
+    closeAfterwards(eventStore.stop);
+    const service = await startService(clustered(eventStore.url));
+    closeAfterwards(() => service.stop());
+    const get = async (): Promise<{ id: string }> => {
+      const { status, json } = await ask(`${service.url}/tenants/self`, { key: service.key });
+      expect(status).toBe(200);
+      return json as { id: string };
+    };
+    const { id } = await get();
+    read.length = 0;
+    const startedAt = monotonicMs();
+    let requests = 0;
+    const client = async (): Promise<void> => {
+      for (; monotonicMs() - startedAt < 5 * STALE_MS; requests += 1) await get();
+    };
+    await Promise.all([client(), client(), client()]);
+    const most = Math.ceil((monotonicMs() - startedAt) / STALE_MS);
+    const ofTenant = read.filter((stream) => stream === `ledger.tenant-${id}`).length;
+    expect(requests).toBeGreaterThan(10 * most);
+    expect(ofTenant).toBeGreaterThan(1);
+    expect(ofTenant).toBeLessThanOrEqual(most);
   });
 });

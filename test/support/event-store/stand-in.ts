@@ -73,6 +73,8 @@ export interface StandInOptions {
   readonly user?: { readonly name: string; readonly password: string };
   /** It supports filters in subscriptions only. Never seen. */
   readonly readsWithoutFilters?: boolean;
+  /** Called at each read of a stream, with the address of who reads it. */
+  readonly onStreamRead?: (stream: string, reader: string) => void;
   /** For a cluster: what gossip reports. */
   readonly members?: () => readonly { readonly port: number; readonly isLeader: boolean }[];
 }
@@ -214,6 +216,8 @@ export const startStandIn = async (settings: StandInOptions = {}): Promise<Stand
     const error =
       isStrange && !options.hasSubscription() ? rpcError(status.UNKNOWN, 'What is this?') : refused(call);
     if (error !== undefined || options === undefined) return void call.emit('error', error);
+    const stream = nameOf(options.getStream()?.getStreamIdentifier());
+    if (stream !== '') settings.onStreamRead?.(stream, call.getPeer());
     try {
       if (!options.hasSubscription())
         return void slowness(options)

@@ -83,7 +83,7 @@ export const startProxy = async (target: {
       const { name, collection } = namedIn(message.body);
       if (MONITORING.has(name)) return void server.write(message.bytes);
       const { action, first } = faults.next(name, collection, message.body) ?? {};
-      const end = roundTrips.begin(name, collection);
+      const end = roundTrips.begin(name, collection, message.body);
       pending.set(message.requestId, { end, action });
       if (first === undefined) deliver(message, action);
       else void first().then(() => deliver(message, action), cut);

@@ -1,3 +1,5 @@
+import type { Document } from 'mongodb';
+
 /** How many commands the server received, by command and collection. The driver's own monitoring is not counted. */
 export interface RoundTrips {
   /** All of them, or those of these commands and collections. */
@@ -6,9 +8,11 @@ export interface RoundTrips {
   inTurn(of?: Which): number;
   /** `find logs_v1_1/rows` and the like, with their counts. */
   table(): Readonly<Record<string, number>>;
+  /** The commands whose replies waited until a majority of the servers had them, as `table` names them. */
+  awaitingMajority(): readonly string[];
   reset(): void;
   /** Records a command; the returned function records its reply. */
-  begin(command: string, collection: string | undefined): () => void;
+  begin(command: string, collection: string | undefined, body: Document): () => void;
 }
 
 interface Which {
@@ -34,6 +38,7 @@ const fits = ({ command, collection }: Which, one: Pick<RoundTrip, 'command' | '
 export const countRoundTrips = (): RoundTrips => {
   const counts = new Map<string, { readonly command: string; readonly collection: string; n: number }>();
   let timed: RoundTrip[] = [];
+  let majority: string[] = [];
   return {
     count: (of = {}) =>
       [...counts.values()].filter((count) => fits(of, count)).reduce((sum, { n }) => sum + n, 0),
@@ -46,14 +51,17 @@ export const countRoundTrips = (): RoundTrips => {
       return turns;
     },
     table: () => Object.fromEntries([...counts].map(([name, { n }]) => [name, n])),
+    awaitingMajority: () => majority,
     reset: () => {
       counts.clear();
-      timed = [];
+      [timed, majority] = [[], []];
     },
-    begin: (command, collection = '') => {
+    begin: (command, collection = '', body) => {
       const name = `${command} ${collection}`.trim();
       const entry = counts.get(name) ?? { command, collection, n: 0 };
       entry.n += 1;
+      const { w } = (body['writeConcern'] ?? {}) as { readonly w?: unknown };
+      if (w === 'majority' && majority.length < MAX_TIMED) majority.push(name);
       counts.set(name, entry);
       const one: RoundTrip = { command, collection, from: performance.now(), upTo: Infinity };
       if (timed.length < MAX_TIMED) timed.push(one);
