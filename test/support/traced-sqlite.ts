@@ -1,8 +1,8 @@
-import * as driver from '@photostructure/sqlite';
-import type { DatabaseSyncInstance, StatementSyncInstance } from '@photostructure/sqlite';
+import { DatabaseSync } from '@photostructure/sqlite';
 import { appendFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
+import { hookSqlite } from './hooked-sqlite';
 
 /** A statement that a process executed. */
 export interface Executed {
@@ -21,37 +21,20 @@ export const tracedInto = (file: string) => ({
   SQLITE_TRACE: file,
 });
 
-const EXECUTING = ['get', 'all', 'run', 'iterate'] as const;
+const { prepare } = DatabaseSync.prototype;
 
-/** Node loads this file into each thread of a process that is traced. Methods of the driver cannot be replaced, so its class is. */
-const traceInto = (trace: string): void => {
-  const record = (db: DatabaseSyncInstance, sql: string, more: Partial<Executed> = {}): void => {
-    const thread = isMainThread ? 'main' : 'worker';
-    const executed: Executed = { thread, file: basename(db.location() ?? ''), sql, ...more };
+/** Node loads this file into each thread of a process that is traced. */
+const traceInto = (trace: string): void =>
+  hookSqlite((db, sql) => {
+    const row = sql === 'COMMIT' ? prepare.call(db, 'PRAGMA synchronous').get() : undefined;
+    const executed: Executed = {
+      thread: isMainThread ? 'main' : 'worker',
+      file: basename(db.location() ?? ''),
+      sql,
+      ...(row === undefined ? {} : { synchronous: Number(row['synchronous']) }),
+    };
     appendFileSync(trace, `${JSON.stringify(executed)}\n`);
-  };
-  class TracedDatabase extends driver.DatabaseSync {
-    override exec(sql: string): void {
-      const row = sql === 'COMMIT' ? super.prepare('PRAGMA synchronous').get() : undefined;
-      record(this, sql, row === undefined ? {} : { synchronous: Number(row['synchronous']) });
-      super.exec(sql);
-    }
-    override prepare(...given: Parameters<DatabaseSyncInstance['prepare']>): StatementSyncInstance {
-      const statement = super.prepare(...given);
-      for (const name of EXECUTING) {
-        const execute = statement[name].bind(statement) as (...values: unknown[]) => unknown;
-        const value = (...values: unknown[]): unknown => {
-          record(this, given[0]);
-          return execute(...values);
-        };
-        Object.defineProperty(statement, name, { value });
-      }
-      return statement;
-    }
-  }
-  const loaded = require.cache[require.resolve('@photostructure/sqlite')];
-  if (loaded !== undefined) loaded.exports = { ...driver, DatabaseSync: TracedDatabase };
-};
+  });
 
 const trace = process.env['SQLITE_TRACE'];
 if (trace !== undefined) traceInto(trace);
