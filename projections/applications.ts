@@ -1,4 +1,4 @@
-import type { Caused, Recorded } from '../src/domain/events';
+import type { Caused } from '../src/domain/events';
 import { canonicalTime } from '../src/domain/moment';
 import type { ApplicationType } from '../src/domain/permissions';
 import { amend, by, change, type Projector, type Reader } from './projector';
@@ -58,19 +58,6 @@ const changeDirectory = (
     return entries.length === 0 ? undefined : { entries };
   });
 
-const changeApplication = (
-  event: Recorded,
-  id: string,
-  changed: Partial<Pick<ApplicationDocument, 'name' | 'permissions'>>,
-) =>
-  amend<ApplicationDocument>('applications', id, ({ modified_by: _former, ...application }) => ({
-    ...application,
-    ...changed,
-    ...by('modified_by', event),
-    modified_at: event.at,
-    revision: event.revision,
-  }));
-
 export const applicationAsCreated = (event: Caused<'ApplicationCreated'>): ApplicationDocument => ({
   id: event.data.applicationId,
   name: event.data.name,
@@ -110,11 +97,19 @@ export const applications: Projector = {
         { id: event.data.applicationId, type: event.data.applicationType, revision: event.revision },
       ]),
     ],
-    ApplicationRenamed: (event) => [
-      changeApplication(event, event.data.applicationId, { name: event.data.name }),
-    ],
-    ApplicationPermissionsSet: (event) => [
-      changeApplication(event, event.data.applicationId, { permissions: event.data.permissions }),
+    ApplicationUpdated: (event) => [
+      amend<ApplicationDocument>(
+        'applications',
+        event.data.applicationId,
+        ({ modified_by: _former, ...application }) => ({
+          ...application,
+          name: event.data.name,
+          permissions: event.data.permissions,
+          ...by('modified_by', event),
+          modified_at: event.at,
+          revision: event.revision,
+        }),
+      ),
     ],
     ApplicationDeleted: (event) => [
       amend<ApplicationDocument>('applications', event.data.applicationId, (application) => ({

@@ -1,7 +1,6 @@
 import { logView } from '../../projections/logs';
 import { auditLine } from '../domain/audit-wording';
-import type { FieldChange } from '../domain/changes';
-import type { Recorded } from '../domain/events';
+import type { FieldChange, Recorded } from '../domain/events';
 import { shortDigest } from '../domain/key-format';
 import { decode } from '../event-log/codec';
 import type { LoggedEvent } from '../event-log/event-log';

@@ -100,10 +100,7 @@ const mustBeGrantable = (
   mustHoldAll(context, added, 'Granting this');
 };
 
-/**
- * One event for each property that changes. If none does, still one, since every update is recorded: the name, or the
- * permissions if no name was given.
- */
+/** One event, even if nothing changes, since every update is recorded. */
 export const updateApplication =
   (applicationId: string, update: ApplicationUpdate): Decide =>
   (now, context) => {
@@ -113,13 +110,9 @@ export const updateApplication =
     mustBeName(name);
     const wanted = [...new Set(update.permissions ?? application.permissions)];
     if (update.permissions !== undefined) mustBeGrantable(application, wanted, context);
-    const renamed: TenantEvent = { type: 'ApplicationRenamed', data: { applicationId, name } };
-    const permitted: TenantEvent = {
-      type: 'ApplicationPermissionsSet',
-      data: { applicationId, permissions: wanted },
-    };
-    const sets = update.name === undefined || !isSameSet(wanted, application.permissions);
-    return [...(name !== application.name || !sets ? [renamed] : []), ...(sets ? [permitted] : [])];
+    const held = application.permissions;
+    const data = { applicationId, name, permissions: isSameSet(wanted, held) ? held : wanted };
+    return [{ type: 'ApplicationUpdated', data }];
   };
 
 /** Its keys stop working with it. */

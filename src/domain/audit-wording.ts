@@ -67,9 +67,10 @@ const wording: Wording = {
   TenantPlanChanged: (event) => line('tenant', event.tenantId, 'update', 'Tenant plan changed'),
   TenantDeleted: (event) => line('tenant', event.tenantId, 'delete', 'Tenant deleted'),
   ApplicationCreated: ({ data }) => line('application', data.applicationId, 'create', 'Application created'),
-  ApplicationRenamed: ({ data }) => line('application', data.applicationId, 'update', 'Application renamed'),
-  ApplicationPermissionsSet: ({ data }) =>
-    line('application', data.applicationId, 'update', 'Application permissions set'),
+  ApplicationUpdated: ({ data, changes }) => {
+    const message = changes?.length === 0 ? 'Application updated, nothing changed' : 'Application updated';
+    return line('application', data.applicationId, 'update', message);
+  },
   ApplicationDeleted: ({ data }) => line('application', data.applicationId, 'delete', 'Application deleted'),
   KeyAdded: ({ data }) => line('key', data.keyId, 'create', 'Key added'),
   KeyExpirySet: ({ data }) => line('key', data.keyId, 'update', 'Key expiry set'),

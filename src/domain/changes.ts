@@ -1,13 +1,6 @@
-import type { TenantEvent } from './events';
+import type { FieldChange, TenantEvent } from './events';
 import { keyBy } from './keys';
 import type { ActiveTenant, Tenant } from './tenant';
-
-/** A field that an event changes, named as the API names it. Null: there is no value. */
-export interface FieldChange {
-  readonly field: string;
-  readonly from: unknown;
-  readonly to: unknown;
-}
 
 const change = (field: string, from: unknown = null, to: unknown = null): readonly FieldChange[] =>
   JSON.stringify(from) === JSON.stringify(to) ? [] : [{ field, from, to }];
@@ -39,11 +32,12 @@ const changesOfActive = (now: ActiveTenant, event: TenantEvent): readonly FieldC
     }
     case 'TenantDeleted':
       return change('status', now.status, 'deleted');
-    case 'ApplicationRenamed':
-      return change('name', now.applications.get(event.data.applicationId)?.name, event.data.name);
-    case 'ApplicationPermissionsSet': {
-      const { applicationId, permissions } = event.data;
-      return change('permissions', now.applications.get(applicationId)?.permissions, permissions);
+    case 'ApplicationUpdated': {
+      const before = now.applications.get(event.data.applicationId);
+      return [
+        ...change('name', before?.name, event.data.name),
+        ...change('permissions', before?.permissions, event.data.permissions),
+      ];
     }
     case 'ApplicationDeleted': {
       const { name, type, permissions } = now.applications.get(event.data.applicationId) ?? {};

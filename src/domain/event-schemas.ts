@@ -58,8 +58,7 @@ export const eventSchemas: Readonly<Record<EventType, Schema>> = {
     applicationType: { enum: applicationTypes },
     permissions,
   }),
-  ApplicationRenamed: data({ applicationId: uuid, name }),
-  ApplicationPermissionsSet: data({ applicationId: uuid, permissions }),
+  ApplicationUpdated: data({ applicationId: uuid, name, permissions }),
   ApplicationDeleted: data({ applicationId: uuid }),
   KeyAdded: data(
     {

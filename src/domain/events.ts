@@ -34,12 +34,12 @@ export type TenantEvent =
       };
     }
   | {
-      readonly type: 'ApplicationRenamed';
-      readonly data: { readonly applicationId: string; readonly name: string };
-    }
-  | {
-      readonly type: 'ApplicationPermissionsSet';
-      readonly data: { readonly applicationId: string; readonly permissions: readonly string[] };
+      readonly type: 'ApplicationUpdated';
+      readonly data: {
+        readonly applicationId: string;
+        readonly name: string;
+        readonly permissions: readonly string[];
+      };
     }
   | { readonly type: 'ApplicationDeleted'; readonly data: { readonly applicationId: string } }
   | {
@@ -96,6 +96,13 @@ export interface Client {
   readonly userAgent?: string;
 }
 
+/** A field that an event changes, named as the API names it. Null: there is no value. */
+export interface FieldChange {
+  readonly field: string;
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
 /** What the log knows about an event besides its type and data. */
 export interface Circumstances {
   readonly id: string;
@@ -110,6 +117,8 @@ export interface Circumstances {
   readonly keyId?: string;
   readonly traceId?: string;
   readonly idempotency?: Idempotency;
+  /** What a decision changed. Reported facts have none. */
+  readonly changes?: readonly FieldChange[];
 }
 
 /** Stored with the event of an idempotent request, so that a retry gets the same answer. */

@@ -136,14 +136,9 @@ const applied = (now: ActiveTenant, maps: Maps, event: FoldableEvent): ActiveTen
       maps.applications.change().set(id, application);
       return now;
     }
-    case 'ApplicationRenamed': {
-      const { applicationId, name } = event.data;
-      changeApplication(maps, event, applicationId, { name });
-      return now;
-    }
-    case 'ApplicationPermissionsSet': {
-      const { applicationId, permissions } = event.data;
-      changeApplication(maps, event, applicationId, { permissions });
+    case 'ApplicationUpdated': {
+      const { applicationId, ...change } = event.data;
+      changeApplication(maps, event, applicationId, change);
       return now;
     }
     case 'ApplicationDeleted': {

@@ -2,7 +2,6 @@ import Ajv, { type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import { randomUUID } from 'node:crypto';
 import { yieldToEventLoop } from '../async/clock';
-import type { FieldChange } from '../domain/changes';
 import {
   eventSchemas,
   isEventType,
@@ -15,6 +14,7 @@ import type {
   Client,
   ActivityEvent,
   EventType,
+  FieldChange,
   Idempotency,
   Recorded,
   LedgerEvent,
@@ -184,6 +184,7 @@ const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
     keyId,
     traceId,
     idempotency,
+    changes,
   } = metadataOf(logged) as StoredMetadata;
   const type = logged.type as EventType;
   const event: Record<string, unknown> = {
@@ -200,6 +201,7 @@ const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
   if (keyId !== undefined) event['keyId'] = keyId;
   if (traceId !== undefined) event['traceId'] = traceId;
   if (idempotency !== undefined) event['idempotency'] = idempotency;
+  if (changes !== undefined) event['changes'] = changes;
   return event as unknown as Recorded;
 };
 

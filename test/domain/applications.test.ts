@@ -13,6 +13,7 @@ import {
   type ApplicationType,
 } from '../../src/domain/permissions';
 import { allKeys, keyBy } from '../../src/domain/keys';
+import type { TenantEvent } from '../../src/domain/events';
 import type { Decide, Tenant } from '../../src/domain/tenant';
 import { ACTOR, given, minute, tenantAfter } from '../support/given';
 import {
@@ -109,11 +110,32 @@ describe('creating an Application', () => {
   });
 });
 
+const updated = (name: string, held: readonly string[]): TenantEvent => ({
+  type: 'ApplicationUpdated',
+  data: { applicationId: APPLICATION, name, permissions: held },
+});
+
+describe('updating an Application', () => {
+  it('is one event, even if nothing changes', () => {
+    const { name, permissions: held } = desk;
+    for (const update of [{}, { name }, { permissions: held.toReversed() }, { name, permissions: held }])
+      given(...born)
+        .when(updateApplication(APPLICATION, update))
+        .then(updated(name, held));
+  });
+
+  it('is one event, even if everything changes', () => {
+    given(...born)
+      .when(updateApplication(APPLICATION, { name: 'New', permissions: ['log:read'] }))
+      .then(updated('New', ['log:read']));
+  });
+});
+
 describe('renaming an Application', () => {
   it('changes only its name', () => {
     const tenant = given(...born)
       .when(updateApplication(APPLICATION, { name: 'New' }))
-      .then({ type: 'ApplicationRenamed', data: { applicationId: APPLICATION, name: 'New' } });
+      .then(updated('New', desk.permissions));
     expect(applicationIn(tenant)).toMatchObject({
       ...desk,
       name: 'New',
@@ -134,17 +156,14 @@ describe('setting permissions', () => {
   it('replaces all of them, listing each once', () => {
     const tenant = given(...born)
       .when(updateApplication(APPLICATION, { permissions: ['log:read', 'log:read'] }))
-      .then({
-        type: 'ApplicationPermissionsSet',
-        data: { applicationId: APPLICATION, permissions: ['log:read'] },
-      });
+      .then(updated(desk.name, ['log:read']));
     expect(applicationIn(tenant)).toMatchObject({ ...desk, permissions: ['log:read'], changedAt: 3 });
   });
 
   it('may withdraw all of them', () => {
     given(...born)
       .when(updateApplication(APPLICATION, { permissions: [] }))
-      .then({ type: 'ApplicationPermissionsSet', data: { applicationId: APPLICATION, permissions: [] } });
+      .then(updated(desk.name, []));
   });
 });
 
@@ -179,10 +198,7 @@ describe('permissions and application types', () => {
     );
     if (may) {
       creating.then(applicationCreated(type, [permission]), keyAdded());
-      setting.then({
-        type: 'ApplicationPermissionsSet',
-        data: { applicationId: APPLICATION, permissions: [permission] },
-      });
+      setting.then(updated(desk.name, [permission]));
       return;
     }
     const assignable = permissionsOf(type).map((known) => known.type);

@@ -18,8 +18,7 @@ const lines: Readonly<Record<string, readonly [string, string, string]>> = {
   TenantPlanChanged: ['tenant', 'update', 'Tenant plan changed'],
   TenantDeleted: ['tenant', 'delete', 'Tenant deleted'],
   ApplicationCreated: ['application', 'create', 'Application created'],
-  ApplicationRenamed: ['application', 'update', 'Application renamed'],
-  ApplicationPermissionsSet: ['application', 'update', 'Application permissions set'],
+  ApplicationUpdated: ['application', 'update', 'Application updated'],
   ApplicationDeleted: ['application', 'delete', 'Application deleted'],
   KeyAdded: ['key', 'create', 'Key added'],
   KeyExpirySet: ['key', 'update', 'Key expiry set'],
@@ -63,6 +62,12 @@ describe('the audit line', () => {
       TENANT;
     const [entityType, operation, message] = lineFor(type);
     expect(auditLine(event)).toEqual({ entityType, entityId, operation, message });
+  });
+
+  it('of an ApplicationUpdated says so if nothing changed', () => {
+    const updated = recorded('ApplicationUpdated');
+    const message = 'Application updated, nothing changed';
+    expect(auditLine({ ...updated, changes: [] })).toMatchObject({ message });
   });
 
   it('of ActivityReported is as reported, its words in lower case', () => {

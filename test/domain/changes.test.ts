@@ -33,8 +33,15 @@ const cases: readonly (readonly [TenantEvent, Readonly<Record<string, readonly [
     { included_monthly_active_tokens: [10, 7] },
   ],
   [deleted, { status: ['active', 'deleted'] }],
-  [{ type: 'ApplicationRenamed', data: { ...of, name: 'Till' } }, { name: ['Desk', 'Till'] }],
-  [{ type: 'ApplicationPermissionsSet', data: { ...of, permissions: [] } }, { permissions: [held, []] }],
+  [
+    { type: 'ApplicationUpdated', data: { ...of, name: 'Till', permissions: held } },
+    { name: ['Desk', 'Till'] },
+  ],
+  [
+    { type: 'ApplicationUpdated', data: { ...of, name: 'Till', permissions: [] } },
+    { name: ['Desk', 'Till'], permissions: [held, []] },
+  ],
+  [{ type: 'ApplicationUpdated', data: { ...of, name: 'Desk', permissions: [...held] } }, {}],
   [applicationDeleted, { name: ['Desk', null], type: ['management', null], permissions: [held, null] }],
   [
     { type: 'KeyExpirySet', data: { ...of, keyId: KEY, expiresAt: minute(9) } },

@@ -63,7 +63,7 @@ describe('an Application that grants permissions', () => {
       );
       if (holds) {
         creating.then(applicationCreated2([permission], type), keyAdded(NEW_KEY, NEW, 3));
-        updating.then(permissionsSet(OTHER, [permission]));
+        updating.then(updated(OTHER, 'A', [permission]));
         return;
       }
       expect(creating.thenRefuses('permission_not_held').more).toEqual({ missing_permissions: [permission] });
@@ -93,13 +93,13 @@ describe('an Application that grants permissions', () => {
   it('need not hold what the other one already holds, nor what it withdraws', () => {
     given(...two(SOME, ['tenant:delete']))
       .when(updateApplication(OTHER, { permissions: ['tenant:delete', 'log:read'] }), by(SOME))
-      .then(permissionsSet(OTHER, ['tenant:delete', 'log:read']));
+      .then(updated(OTHER, 'A', ['tenant:delete', 'log:read']));
     given(...two(SOME, ['tenant:delete', 'log:read']))
       .when(updateApplication(OTHER, { permissions: ['log:read'] }), by(SOME))
-      .then(permissionsSet(OTHER, ['log:read']));
+      .then(updated(OTHER, 'A', ['log:read']));
     given(...two(SOME, ['tenant:delete']))
       .when(updateApplication(OTHER, { name: 'Renamed' }), by(SOME))
-      .then(renamed(OTHER, 'Renamed'));
+      .then(updated(OTHER, 'Renamed', ['tenant:delete']));
   });
 
   it('cannot grant itself more', () => {
@@ -120,13 +120,9 @@ const applicationCreated2 = (held: readonly string[], type: ApplicationType): Te
   type: 'ApplicationCreated',
   data: { applicationId: NEW, name: 'New', applicationType: type, permissions: held },
 });
-const permissionsSet = (applicationId: string, held: readonly string[]): TenantEvent => ({
-  type: 'ApplicationPermissionsSet',
-  data: { applicationId, permissions: held },
-});
-const renamed = (applicationId: string, name: string): TenantEvent => ({
-  type: 'ApplicationRenamed',
-  data: { applicationId, name },
+const updated = (applicationId: string, name: string, held: readonly string[]): TenantEvent => ({
+  type: 'ApplicationUpdated',
+  data: { applicationId, name, permissions: held },
 });
 const revoked = (keyId: string, applicationId: string): TenantEvent => ({
   type: 'KeyRevoked',
@@ -163,7 +159,7 @@ describe('a key of another Application', () => {
 describe('an Application that manages itself', () => {
   it.each<[string, Decide, TenantEvent]>([
     ['delete itself', deleteApplication(SELF), { type: 'ApplicationDeleted', data: { applicationId: SELF } }],
-    ['give up permissions', updateApplication(SELF, { permissions: [] }), permissionsSet(SELF, [])],
+    ['give up permissions', updateApplication(SELF, { permissions: [] }), updated(SELF, 'A', [])],
     ['revoke its own key', revokeKey(OWN_KEY, SELF), revoked(OWN_KEY, SELF)],
   ])('may %s', (_, decide, event) => {
     given(...two(SOME, []))
@@ -272,7 +268,7 @@ describe('the type of an Application', () => {
   it('may be stated, but not changed', () => {
     given(...two(all, []))
       .when(updateApplication(OTHER, { name: 'A', type: 'management' }), by(all))
-      .then(renamed(OTHER, 'A'));
+      .then(updated(OTHER, 'A', []));
     given(...two(all, []))
       .when(updateApplication(OTHER, { name: 'A', type: 'private' }), by(all))
       .thenRefuses('application_type_fixed');

@@ -123,24 +123,20 @@ describe('a tenant that does not exist or was deleted', () => {
 });
 
 describe('an impossible history', () => {
+  const applicationUpdated: TenantEvent = {
+    type: 'ApplicationUpdated',
+    data: { applicationId: APPLICATION, name: 'x', permissions: [] },
+  };
+
   it.each<[string, readonly TenantEvent[], string]>([
     ['starts in the middle', [updated('Acme')], 'absent'],
     ['creates twice', [created, created], 'second time'],
     ['continues after the deletion', [created, deleted, updated('Acme')], 'deleted'],
     ['deletes twice', [created, deleted, deleted], 'deleted'],
+    ['updates an Application that does not exist', [created, applicationUpdated], 'does not exist'],
     [
-      'renames an Application that does not exist',
-      [created, { type: 'ApplicationRenamed', data: { applicationId: APPLICATION, name: 'x' } }],
-      'does not exist',
-    ],
-    [
-      'sets permissions of a deleted Application',
-      [
-        created,
-        applicationCreated(),
-        applicationDeleted,
-        { type: 'ApplicationPermissionsSet', data: { applicationId: APPLICATION, permissions: [] } },
-      ],
+      'updates a deleted Application',
+      [created, applicationCreated(), applicationDeleted, applicationUpdated],
       'does not exist',
     ],
   ])('is detected if it %s', (_, history, reason) => {

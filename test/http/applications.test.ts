@@ -142,7 +142,7 @@ describe('a repeated POST', () => {
 });
 
 describe('updating an Application', () => {
-  it('changes its name, its permissions or both, and each is an event', async () => {
+  it('changes its name, its permissions or both, and each time it is one event', async () => {
     const { id } = await created();
     const before = await by.count();
     const renamed = await put(`/applications/${id}`, { name: 'New' });
@@ -152,7 +152,18 @@ describe('updating an Application', () => {
     expect((await put(`/applications/${id}`, { name: 'Both', permissions: null })).json).toMatchObject({
       permissions: [],
     });
-    expect(await by.count()).toBe(before + 4);
+    expect((await by.events()).slice(before)).toMatchObject([
+      { type: 'ApplicationUpdated', metadata: { changes: [{ field: 'name', to: 'New' }] } },
+      { type: 'ApplicationUpdated', metadata: { changes: [{ field: 'name' }, { field: 'permissions' }] } },
+      { type: 'ApplicationUpdated', metadata: { changes: [] } },
+    ]);
+    const { json } = await to(`/logs?entity_type=application&entity_id=${id}`);
+    expect(json.data.map(({ message }: { message: string }) => message)).toEqual([
+      'Application updated, nothing changed',
+      'Application updated',
+      'Application updated',
+      'Application created',
+    ]);
     const shown = await to(`/applications/${id}`);
     expect(shown.json).toMatchObject({ name: 'Both', permissions: [] });
   });

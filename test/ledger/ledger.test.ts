@@ -327,7 +327,7 @@ describe('a tenant whose history cannot be read', () => {
   it.each<[string, Parameters<typeof anEvent>]>([
     [
       'cannot follow the events before it',
-      [{ applicationId: randomUUID(), name: 'x' }, { type: 'ApplicationRenamed' }],
+      [{ applicationId: randomUUID(), name: 'x', permissions: [] }, { type: 'ApplicationUpdated' }],
     ],
     ['does not fit its schema', [{ includedMonthlyActiveTokens: 'many' }, { type: 'TenantPlanChanged' }]],
     ['has an impossible time', [{}, { type: 'TenantDeleted', metadata: { at: '2016-12-31T23:59:60Z' } }]],

@@ -54,7 +54,10 @@ const badEvents: readonly [string, { type: string; data: string; metadata?: stri
   ],
   [
     'an event whose document is missing',
-    { type: 'ApplicationRenamed', data: json({ applicationId: randomUUID(), name: 'x' }) },
+    {
+      type: 'ApplicationUpdated',
+      data: json({ applicationId: randomUUID(), name: 'x', permissions: [] }),
+    },
     /applications\/.* is missing/,
   ],
   [

@@ -28,10 +28,9 @@ const keyAdded = (expiresAt?: string): TenantEvent => ({
   type: 'KeyAdded',
   data: { keyId: KEY, applicationId: APP, digest: DIGEST, ...(expiresAt === undefined ? {} : { expiresAt }) },
 });
-const renamed: TenantEvent = { type: 'ApplicationRenamed', data: { applicationId: APP, name: 'New' } };
-const allowed: TenantEvent = {
-  type: 'ApplicationPermissionsSet',
-  data: { applicationId: APP, permissions: ['token:create'] },
+const updated: TenantEvent = {
+  type: 'ApplicationUpdated',
+  data: { applicationId: APP, name: 'New', permissions: ['token:create'] },
 };
 const appDeleted: TenantEvent = { type: 'ApplicationDeleted', data: { applicationId: APP } };
 const revoked: TenantEvent = { type: 'KeyRevoked', data: { keyId: KEY, applicationId: APP } };
@@ -55,14 +54,16 @@ describe('the applications projection', () => {
   it.each<[string, TenantEvent[], object]>([
     ['ApplicationCreated', [], asCreated],
     [
-      'ApplicationRenamed',
-      [renamed],
-      { ...asCreated, name: 'New', modified_by: USER, modified_at: time(2), revision: 1 },
-    ],
-    [
-      'ApplicationPermissionsSet',
-      [allowed],
-      { ...asCreated, permissions: ['token:create'], modified_by: USER, modified_at: time(2), revision: 1 },
+      'ApplicationUpdated',
+      [updated],
+      {
+        ...asCreated,
+        name: 'New',
+        permissions: ['token:create'],
+        modified_by: USER,
+        modified_at: time(2),
+        revision: 1,
+      },
     ],
     ['ApplicationDeleted', [appDeleted], { ...asCreated, deleted_at: time(2) }],
     [
@@ -100,7 +101,7 @@ describe('the applications projection', () => {
     expect(await findLiveKeys(reader, OTHER_TENANT, APP, time(50))).toEqual([]);
   });
 
-  it.each([renamed, allowed, appDeleted, revoked, expirySet])(
+  it.each([updated, appDeleted, revoked, expirySet])(
     'given $type alone, then the tenant is parked',
     async (event) => {
       const { parked } = await given(applications, event, of(OTHER_TENANT, appCreated));

@@ -167,13 +167,10 @@ export const applicationOfTenant = (
 
 /** An Application as of an update, regardless of later changes. */
 export const asUpdated = (application: Application, events: readonly Caused[]): Application => {
-  let { name, permissions } = application;
-  for (const event of events)
-    if (event.type === 'ApplicationRenamed') ({ name } = event.data);
-    else if (event.type === 'ApplicationPermissionsSet') ({ permissions } = event.data);
-  const last = events.at(-1);
-  if (last === undefined) return application;
-  return { ...application, name, permissions, modified: stampOf(last), changedAt: last.revision };
+  const updated = events.find((event) => event.type === 'ApplicationUpdated');
+  if (updated === undefined) return application;
+  const { name, permissions } = updated.data;
+  return { ...application, name, permissions, modified: stampOf(updated), changedAt: updated.revision };
 };
 
 /** What requests about Applications and keys have in common. */

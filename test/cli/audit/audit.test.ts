@@ -44,7 +44,7 @@ describe('tenant-ledger audit', () => {
       'TenantCreated',
       'ApplicationCreated',
       'KeyAdded',
-      'ApplicationRenamed',
+      'ApplicationUpdated',
       'KeyRevoked',
     ]);
     expect(events[3]).toEqual({
@@ -87,7 +87,7 @@ describe('tenant-ledger audit', () => {
       `audit --tenant ${tenant} --entity application:${application} --format pretty`,
     );
     expect(linesOf(stdout)).toHaveLength(2);
-    expect(stdout).toContain('ApplicationRenamed');
+    expect(stdout).toContain('ApplicationUpdated');
     expect(stdout).toContain('name: "App" → "Renamed"');
     const limited = await OPERATOR.run(`audit --type KeyAdded --type KeyRevoked --key ${key} --limit 1`);
     expect(eventsIn(limited.stdout).map(({ type }) => type)).toEqual(['KeyAdded']);
@@ -118,7 +118,7 @@ describe('tenant-ledger audit', () => {
   });
 
   it('prints one event with what it changed', async () => {
-    const { stdout } = await OPERATOR.run('audit --type ApplicationRenamed');
+    const { stdout } = await OPERATOR.run('audit --type ApplicationUpdated');
     const [{ id } = { id: '' }] = eventsIn(stdout);
     const shown = await OPERATOR.run(`audit --event ${id}`);
     expect(eventsIn(shown.stdout)).toMatchObject([

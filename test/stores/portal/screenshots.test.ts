@@ -74,8 +74,12 @@ const story = () => {
     { days: 8, type: 'KeyRevoked', data: { keyId: old.keyId, applicationId: BILLING }, by: CONSOLE },
     {
       days: 0.001,
-      type: 'ApplicationPermissionsSet',
-      data: { applicationId: BILLING, permissions: ['token:read', 'token:use', 'token:update'] },
+      type: 'ApplicationUpdated',
+      data: {
+        applicationId: BILLING,
+        name: 'Billing',
+        permissions: ['token:read', 'token:use', 'token:update'],
+      },
       by: CONSOLE,
     },
     {
