@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { findLogs, type LogFilter } from '../projections/log-pages';
 import { openApp, type App } from '../src/app/app';
 import { operatorRequest } from '../src/app/operator';
-import { newKey } from '../src/ledger/new-key';
+import { newKey } from '../src/ledger/api-key';
 import { readConfiguration } from '../src/configuration';
 import { createApplication } from '../src/domain/applications';
 import { factTypes } from '../src/domain/facts';

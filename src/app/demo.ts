@@ -7,7 +7,7 @@ import { permissionsOf } from '../domain/permissions';
 import { createTenant, type Decide } from '../domain/tenant';
 import { encode } from '../event-log/codec';
 import { codeOf } from '../fault';
-import { newKey } from '../ledger/new-key';
+import { newKey } from '../ledger/api-key';
 import { uuidOfText } from '../uuid';
 import type { App } from './app';
 import { operatorRequest } from './operator';

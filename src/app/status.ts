@@ -87,7 +87,7 @@ const MAX_READ_MS = 1_000;
 /** Tries to read the own streams of parked tenants. Those that cannot be read are then listed by `unreadable`. */
 const readParked = async ({ ledger }: Pick<App, 'ledger'>, { parked }: SetStatus): Promise<void> => {
   for (const { tenant_id } of parked)
-    await ledger.stateOf(tenant_id, monotonicMs() + MAX_READ_MS).catch(() => undefined);
+    await ledger.ask(tenant_id, monotonicMs() + MAX_READ_MS, () => undefined).catch(() => undefined);
 };
 
 type Subject = Pick<App, 'log' | 'ledger' | 'store' | 'replay'>;

@@ -1,10 +1,9 @@
 import type { ApplicationFilter } from '../../projections/application-pages';
-import { liveKeysOf } from '../domain/grants';
-import type { UnrevokedKey } from '../domain/keys';
-import type { Application, Tenant } from '../domain/tenant';
+import { liveKeysOf } from '../domain/authority';
+import type { Application, Tenant, UnrevokedKey } from '../domain/tenant';
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
-import { emptyFold, foldingStream, tenantEventOf } from '../ledger/fold';
+import { emptyFold, foldEvent, tenantEventOf } from '../ledger/fold';
 
 /**
  * A moment in a tenant's history: right after the event at a position or, without one, before the first event recorded
@@ -25,13 +24,13 @@ export const tenantAt = async (
   tenantId: string,
   moment: Moment,
 ): Promise<Tenant> => {
-  const folding = foldingStream(emptyFold, tenantId);
+  const fold = emptyFold();
   for await (const batch of log.readStream(streams.tenant(tenantId)))
     for (const logged of batch) {
-      if (isAfter(logged, moment)) return folding.fold().tenant;
-      folding.take(tenantEventOf(logged, folding.revision(), tenantId, streams));
+      if (isAfter(logged, moment)) return fold.tenant;
+      foldEvent(fold, tenantEventOf(logged, fold.revision, tenantId, streams));
     }
-  return folding.fold().tenant;
+  return fold.tenant;
 };
 
 /** An Application as it was at a moment. */
@@ -67,6 +66,6 @@ export const applicationsAt = async (
   );
   const applications = matching
     .slice(skip, skip + size)
-    .map((application) => ({ application, keys: liveKeysOf(tenant, application, moment.time) }));
+    .map((application) => ({ application, keys: liveKeysOf(application, moment.time) }));
   return { applications, total: matching.length };
 };

@@ -6,7 +6,7 @@ import { createApplication, deleteApplication, updateApplication } from '../doma
 import { permissionsOf, type ApplicationType } from '../domain/permissions';
 import { mustBeActive, mustHave, type Decide } from '../domain/tenant';
 import { groupedBy } from '../grouping';
-import { newKey } from '../ledger/new-key';
+import { newKey } from '../ledger/api-key';
 import {
   actorOption,
   collected,
@@ -173,7 +173,7 @@ const regenerate = (io: Io): Command =>
 
 const remove = (io: Io): Command =>
   sessionCommand(io, 'delete', async (session, id: string, options: TenantOptions & YesOption) => {
-    const { name } = mustHave(mustBeActive(await session.stateOf(options.tenant)), id);
+    const { name } = await session.ask(options.tenant, (tenant) => mustHave(mustBeActive(tenant), id));
     const what = `delete the Application ${id} ${JSON.stringify(name)} and its keys`;
     if (!(await confirmedIrreversible(io, what, options))) return;
     await session.write(options.tenant, deleteApplication(id), options.actor);

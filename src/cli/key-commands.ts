@@ -3,9 +3,9 @@ import type { KeyDocument } from '../../projections/applications';
 import { findKeyDays, findLastUse } from '../../projections/key-days';
 import { isoNow } from '../async/clock';
 import { addKey, revokeKey } from '../domain/application-keys';
-import { keyBy, type Key } from '../domain/keys';
+import type { Key } from '../domain/tenant';
 import { fault } from '../fault';
-import { newKey } from '../ledger/new-key';
+import { newKey } from '../ledger/api-key';
 import { actorOption, commandGroup, moment, tenantOption, uuid, type TenantOptions } from './arguments';
 import { nothing, notTheKey, readKey, type GivenKey } from './key-input';
 import { keyViewsOf, knownApplication, statusOf } from './lookups';
@@ -79,14 +79,15 @@ const show = (io: Io): Command =>
     .argument('<key-id>', 'the id of the key', uuid)
     .addOption(tenantOption());
 
-/** A key and its tenant, according to the tenant's own stream. */
-const mustFind = async (session: OperatorSession, { tenantId, digest }: GivenKey) => {
-  const tenant = await session.stateOf(tenantId);
-  const key = tenant.status === 'absent' ? undefined : keyBy(tenant.keys, digest);
-  if (tenant.status === 'absent' || key === undefined)
-    throw fault('key_not_found', 'It has the form of a key, but this event log has no such key.');
-  return { tenant, key };
-};
+/** A key, its Application and its tenant, according to the tenant's own stream. */
+const mustFind = (session: OperatorSession, { tenantId, digest }: GivenKey) =>
+  session.ask(tenantId, (tenant) => {
+    const key = tenant.status === 'absent' ? undefined : tenant.keys.get(digest);
+    if (tenant.status === 'absent' || key === undefined)
+      throw fault('key_not_found', 'It has the form of a key, but this event log has no such key.');
+    const { id, name, status, applications } = tenant;
+    return { tenant: { id, name, status }, key, application: applications.get(key.applicationId) };
+  });
 
 /** Of a revoked key, only the read model still has its name and times. */
 const detailsOf = async ({ app }: OperatorSession, tenantId: string, key: Key) => {
@@ -98,10 +99,9 @@ const detailsOf = async ({ app }: OperatorSession, tenantId: string, key: Key) =
 
 const find = (io: Io): Command =>
   sessionCommand(io, 'find', async (session, _: undefined, options: TenantOptions) => {
-    const { tenant, key } = await mustFind(session, await readKey(io, 'find'));
+    const { tenant, key, application } = await mustFind(session, await readKey(io, 'find'));
     const { id, applicationId, revoked } = key;
     const { name, createdAt, expiresAt } = await detailsOf(session, tenant.id, key);
-    const application = tenant.applications.get(applicationId);
     const isTenantDeleted = tenant.status === 'deleted';
     const isApplicationDeleted = application === undefined;
     const ends = { expires_at: expiresAt, revoked_at: revoked ? '' : undefined };

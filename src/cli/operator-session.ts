@@ -61,8 +61,9 @@ const sessionOf = (io: Io, app: App, configuration: Configuration) => ({
     );
     return tenant;
   },
-  /** The current state of the tenant, read from its stream. */
-  stateOf: (tenantId: string): Promise<Tenant> => app.ledger.stateOf(tenantId, monotonicMs() + WRITE_MS),
+  /** Answers a question about the current state of the tenant, read from its stream. */
+  ask: <T>(tenantId: string, answer: (tenant: Tenant) => T): Promise<T> =>
+    app.ledger.ask(tenantId, monotonicMs() + WRITE_MS, answer),
   /** Waits until the read models have caught up with the log, or for a while; then says how far they are. */
   upToDate: async (): Promise<void> => {
     const head = (await app.log.head())?.position ?? '';

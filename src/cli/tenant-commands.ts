@@ -107,8 +107,10 @@ const setPlan = (io: Io): Command =>
 
 const remove = (io: Io): Command =>
   sessionCommand(io, 'delete', async (session, tenantId: string, options: ActorOptions & YesOption) => {
-    const { name, applications } = mustBeActive(await session.stateOf(tenantId));
-    const what = `delete the tenant ${tenantId} ${JSON.stringify(name)} with ${counted(applications.size, 'Application')} and every key`;
+    const what = await session.ask(tenantId, (tenant) => {
+      const { name, applications } = mustBeActive(tenant);
+      return `delete the tenant ${tenantId} ${JSON.stringify(name)} with ${counted(applications.size, 'Application')} and every key`;
+    });
     if (!(await confirmedIrreversible(io, what, options))) return;
     await session.write(tenantId, deleteTenant(), options.actor);
     printOne(io, { tenant_id: tenantId, status: 'deleted' }, options);

@@ -1,10 +1,10 @@
-import { isExpired } from './authority';
+import { isExpired, liveKeysOf } from './authority';
 import type { TenantEvent } from './events';
-import { effectivePermissions, liveKeysOf, mustHoldAll } from './grants';
-import { findKey, keyBy, type Key, type UnrevokedKey } from './keys';
+import { effectivePermissions, mustHoldAll } from './grants';
 import { mustBeName } from './names';
 import { invalidValue, refusal } from './refusal';
 import {
+  findKey,
   mustBeActive,
   mustHave,
   QUOTAS,
@@ -12,6 +12,8 @@ import {
   type Application,
   type Decide,
   type DecisionContext,
+  type Key,
+  type UnrevokedKey,
 } from './tenant';
 
 export interface NewKey {
@@ -28,7 +30,7 @@ export const keyAdded = (
   { at }: DecisionContext,
 ): TenantEvent => {
   if (name !== undefined) mustBeName(name);
-  if (keyBy(tenant.keys, digest) !== undefined) throw refusal('already_exists', 'This key already exists.');
+  if (tenant.keys.has(digest)) throw refusal('already_exists', 'This key already exists.');
   if (isExpired(expiresAt, at))
     throw invalidValue('expires_at', `The expiry ${expiresAt} is not in the future.`);
   return {
@@ -55,9 +57,9 @@ const tooManyKeys = (whose: string, most: number) =>
 
 /** Throws unless the tenant may have one more key, after so many have ended. */
 export const mustHaveRoomInAll = (tenant: ActiveTenant, at: string, ended = 0): void => {
-  if (tenant.keys.size - tenant.keys.revoked < QUOTAS.liveKeysInAll) return;
+  if (tenant.keys.size - tenant.revokedKeys < QUOTAS.liveKeysInAll) return;
   let live = -ended;
-  for (const application of tenant.applications.values()) live += liveKeysOf(tenant, application, at).length;
+  for (const application of tenant.applications.values()) live += liveKeysOf(application, at).length;
   if (live >= QUOTAS.liveKeysInAll) throw tooManyKeys('A Tenant', QUOTAS.liveKeysInAll);
 };
 
@@ -72,7 +74,7 @@ export const addKey =
     const tenant = mustBeActive(now);
     const application = mustHave(tenant, applicationId);
     mustHoldPermissionsOf(context, application);
-    mustHaveRoom(tenant, context.at, liveKeysOf(tenant, application, context.at).length);
+    mustHaveRoom(tenant, context.at, liveKeysOf(application, context.at).length);
     return [keyAdded(tenant, applicationId, key, context)];
   };
 
@@ -99,7 +101,7 @@ export const regenerateKey =
     const tenant = mustBeActive(now);
     const application = mustHave(tenant, applicationId);
     mustHoldPermissionsOf(context, application);
-    const live = liveKeysOf(tenant, application, context.at);
+    const live = liveKeysOf(application, context.at);
     mustHaveRoom(tenant, context.at, live.length, graceSeconds === 0 ? live.length : 0);
     const endsAt =
       graceSeconds === 0 ? undefined : new Date(Date.parse(context.at) + graceSeconds * 1_000).toISOString();
@@ -112,14 +114,14 @@ export const regenerateKey =
 const keyNotFound = (keyId: string, where: string) =>
   refusal('key_not_found', `${where} has no key ${keyId}.`);
 
-const mustHaveKey = (tenant: ActiveTenant, application: Application, keyId: string, at: string): Key => {
-  const key = liveKeysOf(tenant, application, at).find(({ id }) => id === keyId);
+const mustHaveKey = (application: Application, keyId: string, at: string): Key => {
+  const key = liveKeysOf(application, at).find(({ id }) => id === keyId);
   if (key === undefined) throw keyNotFound(keyId, `Application ${application.id}`);
   return key;
 };
 
 const knownKey = (tenant: ActiveTenant, keyId: string): Key => {
-  const key = findKey(tenant.keys, ({ id }) => id === keyId);
+  const key = findKey(tenant, ({ id }) => id === keyId);
   if (key === undefined) throw keyNotFound(keyId, `Tenant ${tenant.id}`);
   return key;
 };
@@ -132,7 +134,7 @@ export const revokeKey =
     const key =
       applicationId === undefined
         ? knownKey(tenant, keyId)
-        : mustHaveKey(tenant, mustHave(tenant, applicationId), keyId, context.at);
+        : mustHaveKey(mustHave(tenant, applicationId), keyId, context.at);
     if (key.revoked) throw refusal('key_not_found', `Key ${keyId} is already revoked.`);
     return [{ type: 'KeyRevoked', data: { keyId, applicationId: key.applicationId } }];
   };

@@ -2,11 +2,11 @@ import { keyAdded, mustHaveRoomInAll, type NewKey } from './application-keys';
 import { holds } from './authority';
 import type { TenantEvent } from './events';
 import { mustHoldAll } from './grants';
-import { findKey } from './keys';
 import { mustBeName } from './names';
 import { isAssignable, permissions, permissionsOf, type ApplicationType } from './permissions';
 import { invalidValue, refusal } from './refusal';
 import {
+  findKey,
   mustBeActive,
   mustHave,
   QUOTAS,
@@ -34,8 +34,7 @@ const mustBeAssignable = (wanted: readonly string[], type: ApplicationType): voi
  * forever, so they show which ids were used.
  */
 const isIdUsed = (tenant: ActiveTenant, id: string): boolean =>
-  tenant.applications.has(id) ||
-  findKey(tenant.keys, ({ applicationId }) => applicationId === id) !== undefined;
+  tenant.applications.has(id) || findKey(tenant, ({ applicationId }) => applicationId === id) !== undefined;
 
 export interface NewApplication {
   readonly applicationId: string;

@@ -1,8 +1,7 @@
 import type { Actor } from './events';
-import { keyBy, type Key, type KeyHolder, type UnrevokedKey } from './keys';
 import { isAssignable } from './permissions';
 import { refusal, type KnownKey, type RefusedAccess } from './refusal';
-import type { Tenant } from './tenant';
+import type { Application, KeyHolder, Tenant, UnrevokedKey } from './tenant';
 
 /** Who is calling: the holder of a key, or the operator on the command line. */
 export type Caller =
@@ -28,12 +27,12 @@ export type KeyStatus =
 export const isExpired = (expiresAt: string | undefined, at: string): boolean =>
   expiresAt !== undefined && Date.parse(expiresAt) <= Date.parse(at);
 
-/** Neither revoked nor expired. */
-export const isLive = (key: Key, at: string): key is UnrevokedKey =>
-  !key.revoked && !isExpired(key.expiresAt, at);
+/** The keys of an Application that are neither revoked nor expired, oldest first. */
+export const liveKeysOf = ({ keys }: Application, at: string): readonly UnrevokedKey[] =>
+  [...keys.values()].filter(({ expiresAt }) => !isExpired(expiresAt, at));
 
 export const keyStatusIn = (now: Tenant, digest: string, at: string): KeyStatus => {
-  const key = now.status === 'absent' ? undefined : keyBy(now.keys, digest);
+  const key = now.status === 'absent' ? undefined : now.keys.get(digest);
   if (now.status === 'absent' || key === undefined) return { status: 'unknown' };
   const { id: keyId, applicationId } = key;
   const known = now.status === 'deleted' ? {} : { key: { keyId, applicationId } };

@@ -1,15 +1,13 @@
 import type { FieldChange, TenantEvent } from './events';
-import { keyBy } from './keys';
 import type { ActiveTenant, Tenant } from './tenant';
 
-const change = (field: string, from: unknown = null, to: unknown = null): readonly FieldChange[] =>
-  JSON.stringify(from) === JSON.stringify(to) ? [] : [{ field, from, to }];
+const isSame = (from: unknown, to: unknown): boolean =>
+  Array.isArray(from) && Array.isArray(to)
+    ? from.length === to.length && from.every((value, at) => value === to[at])
+    : from === to;
 
-const expiryOf = ({ applications, keys }: ActiveTenant, applicationId: string, keyId: string) => {
-  const digests = applications.get(applicationId)?.digests ?? [];
-  const key = digests.map((digest) => keyBy(keys, digest)).find((own) => own?.id === keyId);
-  return key === undefined || key.revoked ? undefined : key.expiresAt;
-};
+const change = (field: string, from: unknown = null, to: unknown = null): readonly FieldChange[] =>
+  isSame(from, to) ? [] : [{ field, from, to }];
 
 const changesOfActive = (now: ActiveTenant, event: TenantEvent): readonly FieldChange[] => {
   switch (event.type) {
@@ -45,7 +43,8 @@ const changesOfActive = (now: ActiveTenant, event: TenantEvent): readonly FieldC
     }
     case 'KeyExpirySet': {
       const { applicationId, keyId, expiresAt } = event.data;
-      return change('expires_at', expiryOf(now, applicationId, keyId), expiresAt);
+      const key = now.applications.get(applicationId)?.keys.get(keyId);
+      return change('expires_at', key?.expiresAt, expiresAt);
     }
     case 'KeyRevoked':
       return change('revoked', false, true);

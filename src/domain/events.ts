@@ -132,9 +132,9 @@ export interface Idempotency {
 
 export type Recorded<E = LedgerEvent> = E & Circumstances;
 
-/** An event that a command caused, with what a response needs of it. */
+/** An event that a decision caused, with what the state after it and the response depend on. */
 export type Caused<T extends TenantEvent['type'] = TenantEvent['type']> = Extract<
   TenantEvent,
   { readonly type: T }
 > &
-  Pick<Circumstances, 'actor' | 'at' | 'revision'>;
+  Pick<Circumstances, 'tenantId' | 'revision' | 'at' | 'actor' | 'idempotency'>;

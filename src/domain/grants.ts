@@ -1,8 +1,7 @@
-import { holds, isLive } from './authority';
-import { keyBy, type KeyHolder, type UnrevokedKey } from './keys';
+import { holds } from './authority';
 import { permissionsOf } from './permissions';
 import { refusal } from './refusal';
-import type { ActiveTenant, Application, DecisionContext } from './tenant';
+import type { DecisionContext, KeyHolder } from './tenant';
 
 /** The permission to change Applications, their permissions and their keys. */
 const MANAGE = 'application:update';
@@ -36,11 +35,3 @@ export const mustHoldAll = (
 /** Without those that its type may not hold. */
 export const effectivePermissions = (application: KeyHolder): readonly string[] =>
   application.permissions.filter((permission) => holds(application, permission));
-
-/** The live keys of an Application, oldest first. */
-export const liveKeysOf = (
-  { keys }: Pick<ActiveTenant, 'keys'>,
-  { digests }: Pick<Application, 'digests'>,
-  at: string,
-): readonly UnrevokedKey[] =>
-  digests.flatMap((digest) => keyBy(keys, digest) ?? []).filter((key) => isLive(key, at));

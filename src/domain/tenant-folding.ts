@@ -1,202 +1,161 @@
-import type { Circumstances, TenantEvent } from './events';
+import type { Caused, Circumstances, TenantEvent } from './events';
 import {
-  allKeys,
-  changingKeys,
-  noKeys,
-  type ChangingKeys,
-  type Key,
+  findKey,
+  type ActiveTenant,
+  type Application,
+  type DeletedTenant,
   type Stamp,
+  type Tenant,
   type UnrevokedKey,
-} from './keys';
-import type { ActiveTenant, Application, DeletedTenant, Tenant } from './tenant';
+} from './tenant';
 
-export const stampOf = ({ at, actor }: Pick<Circumstances, 'at' | 'actor'>): Stamp =>
+const stampOf = ({ at, actor }: Pick<Circumstances, 'at' | 'actor'>): Stamp =>
   actor === undefined ? { at } : { at, by: actor.id };
-
-/** An event of the tenant with what its state depends on. */
-export type FoldableEvent = TenantEvent & Pick<Circumstances, 'tenantId' | 'revision' | 'at' | 'actor'>;
 
 const mustBe = (condition: boolean, message: string): void => {
   if (!condition) throw new Error(message);
 };
 
-/** A copy-on-write map: it is copied at its first change only. */
-interface CopyOnWrite<K, V> {
-  read(): ReadonlyMap<K, V>;
-  change(): Map<K, V>;
-}
+/** Only this file changes the maps of a tenant. */
+const mutable = <K, V>(map: ReadonlyMap<K, V>): Map<K, V> => map as Map<K, V>;
 
-const copyOnWrite = <K, V>(map: ReadonlyMap<K, V>): CopyOnWrite<K, V> => {
-  let own: Map<K, V> | undefined;
-  return { read: () => own ?? map, change: () => (own ??= new Map(map)) };
-};
-
-/** The maps of a tenant while it is folded. */
-interface Maps {
-  readonly applications: CopyOnWrite<string, Application>;
-  readonly keys: ChangingKeys;
-  /** Digest lists copied during this fold, which may be mutated. */
-  readonly ownDigests: WeakSet<readonly string[]>;
-  addKey(digest: string, key: Key): void;
-  /** The digest of the key with this id, if there is one. */
-  digestOf(keyId: string, applicationId: string): string | undefined;
-}
-
-const mapsOf = (now: Tenant): Maps => {
-  const keys = changingKeys(now.status === 'absent' ? noKeys : now.keys);
-  const applications = copyOnWrite(
-    now.status === 'absent' ? new Map<string, Application>() : now.applications,
-  );
-  let digests: Map<string, string> | undefined;
+const createdTenant = (event: Caused<'TenantCreated'>): ActiveTenant => {
+  const { name, ownerId, settings, includedMonthlyActiveTokens } = event.data;
   return {
-    applications,
-    keys,
-    ownDigests: new WeakSet(),
-    addKey: (digest, key) => {
-      keys.set(digest, key);
-      digests?.set(key.id, digest);
-    },
-    digestOf: (keyId, applicationId) => {
-      const own = applications.read().get(applicationId)?.digests ?? [];
-      const live = own.find((digest) => keys.get(digest)?.id === keyId);
-      if (live !== undefined) return live;
-      // The Application is deleted, or the key is already revoked.
-      digests ??= new Map([...allKeys(keys.keys())].map(([digest, { id }]) => [id, digest]));
-      return digests.get(keyId);
-    },
+    status: 'active',
+    id: event.tenantId,
+    ownerId,
+    name,
+    settings,
+    includedMonthlyActiveTokens,
+    created: stampOf(event),
+    changedAt: event.revision,
+    applications: new Map(),
+    keys: new Map(),
+    revokedKeys: 0,
   };
 };
 
-const changeApplication = (
-  { applications }: Maps,
-  event: FoldableEvent,
-  id: string,
-  change: Partial<Pick<Application, 'name' | 'permissions'>>,
-): void => {
-  const application = applications.read().get(id);
+const createApplication = (now: ActiveTenant, event: Caused<'ApplicationCreated'>): void => {
+  const { applicationId: id, name, applicationType: type, permissions } = event.data;
+  mustBe(!now.applications.has(id), `Application ${id} is created a second time.`);
+  const created = { created: stampOf(event), changedAt: event.revision, keys: new Map() };
+  mutable(now.applications).set(id, { id, name, type, permissions, ...created });
+};
+
+const mustHave = (now: ActiveTenant, id: string): Application => {
+  const application = now.applications.get(id);
   if (application === undefined) throw new Error(`Application ${id} does not exist.`);
-  const changed = { ...application, ...change, modified: stampOf(event), changedAt: event.revision };
-  applications.change().set(id, changed);
+  return application;
 };
 
-/** The digests of an Application as a mutable list. A deleted Application no longer has one. */
-const mutableDigests = ({ applications, ownDigests }: Maps, id: string): string[] => {
-  const application = applications.read().get(id);
-  if (application === undefined) return [];
-  if (ownDigests.has(application.digests)) return application.digests as string[];
-  const digests = [...application.digests];
-  ownDigests.add(digests);
-  applications.change().set(id, { ...application, digests });
-  return digests;
+const updateApplication = (now: ActiveTenant, event: Caused<'ApplicationUpdated'>): void => {
+  const { applicationId, name, permissions } = event.data;
+  const changed = { name, permissions, modified: stampOf(event), changedAt: event.revision };
+  mutable(now.applications).set(applicationId, { ...mustHave(now, applicationId), ...changed });
 };
 
-/** Nothing changes a key that is revoked. */
-const changeKey = (
-  maps: Maps,
-  { keyId, applicationId }: { readonly keyId: string; readonly applicationId: string },
-  change: (key: UnrevokedKey) => Key,
-): void => {
-  const digest = maps.digestOf(keyId, applicationId) ?? '';
-  const key = maps.keys.get(digest);
-  if (key === undefined || key.revoked) return;
-  const changed = change(key);
-  maps.keys.set(digest, changed);
-  if (!changed.revoked) return;
-  const digests = mutableDigests(maps, key.applicationId);
-  const at = digests.indexOf(digest);
-  if (at >= 0) digests.splice(at, 1);
+const addKey = (now: ActiveTenant, event: Caused<'KeyAdded'>): void => {
+  const { keyId: id, digest, expiresAt, name } = event.data;
+  // Its id is not the text in the event, of which there would be one per key.
+  const { id: applicationId, keys } = mustHave(now, event.data.applicationId);
+  const key: UnrevokedKey = {
+    id,
+    applicationId,
+    revoked: false,
+    digest,
+    created: stampOf(event),
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...(name === undefined ? {} : { name }),
+  };
+  mutable(now.keys).set(digest, key);
+  mutable(keys).set(id, key);
 };
 
-const createdTenant = (event: Extract<FoldableEvent, { type: 'TenantCreated' }>): ActiveTenant => ({
-  status: 'active',
-  id: event.tenantId,
-  ...event.data,
-  created: stampOf(event),
-  changedAt: event.revision,
-  applications: new Map(),
-  keys: noKeys,
-});
+/** The key of a deleted Application is only found among all keys of the tenant. */
+const unrevokedKey = (
+  now: ActiveTenant,
+  { keyId, applicationId }: Caused<'KeyExpirySet' | 'KeyRevoked'>['data'],
+): UnrevokedKey | undefined => {
+  const application = now.applications.get(applicationId);
+  if (application !== undefined) return application.keys.get(keyId);
+  const key = findKey(now, ({ id }) => id === keyId);
+  return key?.revoked === false ? key : undefined;
+};
 
-/** Applies an event to an active tenant: returns its own properties and changes its maps in place. */
-const applied = (now: ActiveTenant, maps: Maps, event: FoldableEvent): ActiveTenant | DeletedTenant => {
+const changeExpiry = (now: ActiveTenant, { data }: Caused<'KeyExpirySet'>): void => {
+  const key = unrevokedKey(now, data);
+  if (key === undefined) return;
+  const changed = { ...key, expiresAt: data.expiresAt };
+  mutable(now.keys).set(key.digest, changed);
+  const application = now.applications.get(data.applicationId);
+  if (application !== undefined) mutable(application.keys).set(key.id, changed);
+};
+
+const revokeKey = (now: ActiveTenant, { data }: Caused<'KeyRevoked'>): ActiveTenant => {
+  const key = unrevokedKey(now, data);
+  if (key === undefined) return now;
+  const { id, applicationId, digest } = key;
+  mutable(now.keys).set(digest, { id, applicationId, revoked: true });
+  const application = now.applications.get(applicationId);
+  if (application !== undefined) mutable(application.keys).delete(id);
+  return { ...now, revokedKeys: now.revokedKeys + 1 };
+};
+
+const evolveActive = (now: ActiveTenant, event: Caused): ActiveTenant | DeletedTenant => {
   switch (event.type) {
     case 'TenantCreated':
       throw new Error('The tenant is created a second time.');
-    case 'TenantUpdated':
-      return { ...now, ...event.data, modified: stampOf(event), changedAt: event.revision };
+    case 'TenantUpdated': {
+      const { name, settings } = event.data;
+      return { ...now, name, settings, modified: stampOf(event), changedAt: event.revision };
+    }
     case 'TenantPlanChanged':
-      return { ...now, ...event.data };
+      return { ...now, includedMonthlyActiveTokens: event.data.includedMonthlyActiveTokens };
     case 'TenantDeleted':
       return { ...now, status: 'deleted' };
-    case 'ApplicationCreated': {
-      const { applicationId: id, name, applicationType: type, permissions } = event.data;
-      mustBe(!maps.applications.read().has(id), `Application ${id} is created a second time.`);
-      const changedAt = event.revision;
-      const application = { id, name, type, permissions, created: stampOf(event), changedAt, digests: [] };
-      maps.applications.change().set(id, application);
+    case 'ApplicationCreated':
+      createApplication(now, event);
       return now;
-    }
-    case 'ApplicationUpdated': {
-      const { applicationId, ...change } = event.data;
-      changeApplication(maps, event, applicationId, change);
+    case 'ApplicationUpdated':
+      updateApplication(now, event);
       return now;
-    }
     case 'ApplicationDeleted': {
-      const existed = maps.applications.change().delete(event.data.applicationId);
+      const existed = mutable(now.applications).delete(event.data.applicationId);
       mustBe(existed, 'An Application that does not exist is deleted.');
       return now;
     }
-    case 'KeyAdded': {
-      const { keyId: id, digest, expiresAt, name } = event.data;
-      // Not the text in the event, of which there would be one per key.
-      const applicationId = maps.applications.read().get(event.data.applicationId)?.id ?? '';
-      mustBe(applicationId !== '', 'A key is added to an Application that does not exist.');
-      const optional = {
-        ...(expiresAt === undefined ? {} : { expiresAt }),
-        ...(name === undefined ? {} : { name }),
-      };
-      maps.addKey(digest, { id, applicationId, revoked: false, created: stampOf(event), ...optional });
-      mutableDigests(maps, applicationId).push(digest);
+    case 'KeyAdded':
+      addKey(now, event);
       return now;
-    }
     case 'KeyExpirySet':
-      changeKey(maps, event.data, (key) => ({ ...key, expiresAt: event.data.expiresAt }));
+      changeExpiry(now, event);
       return now;
     case 'KeyRevoked':
-      changeKey(maps, event.data, ({ id, applicationId }) => ({ id, applicationId, revoked: true }));
-      return now;
+      return revokeKey(now, event);
   }
 };
 
-export interface Folding {
-  /** Applies one event. Throws if it is impossible in this state: then the stream is unreadable. */
-  take(event: FoldableEvent): void;
-  /** The state after all events so far, immutable. */
-  tenant(): Tenant;
-}
-
-/** Copies each map at most once between two calls of `tenant()`, so the cost is per event. */
-export const foldingFrom = (start: Tenant): Folding => {
-  let now = start;
-  let maps = mapsOf(start);
-  return {
-    take: (event) => {
-      if (now.status === 'absent' && event.type === 'TenantCreated') now = createdTenant(event);
-      else if (now.status === 'active') now = applied(now, maps, event);
-      else if (event.type === 'TenantCreated') throw new Error('The tenant is created a second time.');
-      else throw new Error(`The tenant is ${now.status}, so it cannot have the event ${event.type}.`);
-    },
-    tenant: () => {
-      if (now.status === 'absent') return now;
-      now = { ...now, applications: maps.applications.read(), keys: maps.keys.keys() };
-      maps = mapsOf(now);
-      return now;
-    },
-  };
+/**
+ * The tenant after an event. It takes the maps of the tenant before it over and changes them, so that one must not be
+ * used any more. Throws if the event is impossible: then the stream is unreadable.
+ */
+export const evolve = (now: Tenant, event: Caused): Tenant => {
+  if (now.status === 'active') return evolveActive(now, event);
+  if (event.type !== 'TenantCreated')
+    throw new Error(`The tenant is ${now.status}, so it cannot have the event ${event.type}.`);
+  mustBe(now.status === 'absent', 'The tenant is created a second time.');
+  return createdTenant(event);
 };
 
-export const evolve = (now: Tenant, event: FoldableEvent): Tenant => {
-  const folding = foldingFrom(now);
-  folding.take(event);
-  return folding.tenant();
+/** A copy to evolve by these events. Of the Applications and their keys it has only what they are about. */
+export const copyFor = (events: readonly TenantEvent[], now: Tenant): Tenant => {
+  if (now.status === 'absent') return now;
+  const applications = new Map<string, Application>();
+  for (const { data } of events) {
+    const application = 'applicationId' in data ? now.applications.get(data.applicationId) : undefined;
+    if (application === undefined || applications.has(application.id)) continue;
+    applications.set(application.id, { ...application, keys: new Map(application.keys) });
+  }
+  return { ...now, applications, keys: new Map() };
 };

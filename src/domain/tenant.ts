@@ -1,20 +1,49 @@
 import type { TenantEvent, TenantSettings } from './events';
-import type { KeyHolder, Keys, Stamp } from './keys';
 import { mustBeName } from './names';
 import type { ApplicationType } from './permissions';
 import { refusal } from './refusal';
 
-export interface Application {
+/** When something was done, and by whom. */
+export interface Stamp {
+  readonly at: string;
+  readonly by?: string;
+}
+
+/** A key that is not revoked. It may have expired, or have lost its Application. */
+export interface UnrevokedKey {
   readonly id: string;
-  readonly name: string;
+  readonly applicationId: string;
+  readonly revoked: false;
+  readonly digest: string;
+  readonly expiresAt?: string;
+  readonly name?: string;
+  readonly created: Stamp;
+}
+
+/** What stays of a revoked key: enough to refuse it, to say whose it was, and to use no id twice. */
+export interface RevokedKey {
+  readonly id: string;
+  readonly applicationId: string;
+  readonly revoked: true;
+}
+
+export type Key = UnrevokedKey | RevokedKey;
+
+/** An Application as far as its rights are concerned. */
+export interface KeyHolder {
+  readonly id: string;
   readonly type: ApplicationType;
   readonly permissions: readonly string[];
+}
+
+export interface Application extends KeyHolder {
+  readonly name: string;
   readonly created: Stamp;
   readonly modified?: Stamp;
-  /** The revision of the last event that changed the Application itself, not its keys: its ETag. */
+  /** The revision of the last event that changed the Application itself, not its keys. */
   readonly changedAt: number;
-  /** The digests of its keys that are not revoked, in the order in which they were added. */
-  readonly digests: readonly string[];
+  /** Its keys that are not revoked, by id, in the order in which they were added. */
+  readonly keys: ReadonlyMap<string, UnrevokedKey>;
 }
 
 interface ExistingTenant {
@@ -27,8 +56,11 @@ interface ExistingTenant {
   readonly modified?: Stamp;
   /** The revision of the last event that changed the Tenant itself: its ETag. */
   readonly changedAt: number;
+  /** In the order in which they were created. */
   readonly applications: ReadonlyMap<string, Application>;
-  readonly keys: Keys;
+  /** All keys that it ever had, by digest. */
+  readonly keys: ReadonlyMap<string, Key>;
+  readonly revokedKeys: number;
 }
 
 export type ActiveTenant = ExistingTenant & { readonly status: 'active' };
@@ -73,6 +105,14 @@ export const mustHave = (tenant: ActiveTenant, applicationId: string): Applicati
   if (application === undefined)
     throw refusal('application_not_found', `Tenant ${tenant.id} has no Application ${applicationId}.`);
   return application;
+};
+
+export const findKey = (
+  { keys }: Pick<ActiveTenant, 'keys'>,
+  isWanted: (key: Key) => boolean,
+): Key | undefined => {
+  for (const key of keys.values()) if (isWanted(key)) return key;
+  return undefined;
 };
 
 export interface NewTenant {

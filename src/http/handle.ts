@@ -5,7 +5,7 @@ import type { KeyUseRecord } from '../access/key-use-record';
 import { holds, keyRefused, mustHold } from '../domain/authority';
 import type { Client } from '../domain/events';
 import { masked } from '../domain/key-like';
-import type { KeyHolder } from '../domain/keys';
+import type { KeyHolder } from '../domain/tenant';
 import { isRefusal, type KnownKey } from '../domain/refusal';
 import type { Position } from '../event-log/event-log';
 import { codeOf, fault } from '../fault';

@@ -102,7 +102,8 @@ const validate = (run: Run, line: Line, at: string): readonly ValidFact[] => {
 
 /** Why a tenant cannot take facts. Not cached: it may be deleted while a long file is read. */
 const tenantFault = async ({ ledger, withRetry }: Run, tenantId: string): Promise<string | undefined> => {
-  const { status } = await withRetry(() => ledger.stateOf(tenantId, monotonicMs() + BACKGROUND_MS));
+  const ask = () => ledger.ask(tenantId, monotonicMs() + BACKGROUND_MS, (tenant) => tenant.status);
+  const status = await withRetry(ask);
   if (status === 'active') return undefined;
   return status === 'absent' ? `tenant ${tenantId} is unknown` : `tenant ${tenantId} is deleted`;
 };

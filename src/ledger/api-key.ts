@@ -1,4 +1,5 @@
-import { hash, randomInt } from 'node:crypto';
+import { hash, randomInt, randomUUID } from 'node:crypto';
+import type { NewKey } from '../domain/application-keys';
 import {
   CHECKSUM_LENGTH,
   crc32,
@@ -49,3 +50,12 @@ export const tenantOfKey = (key: string): string | undefined => {
 };
 
 export const digestOf = (key: string): string => hash('sha256', key);
+
+/** A new key and what the log stores of it. The key itself is shown to the caller once. */
+export const newKey = (
+  tenantId: string,
+  more: Pick<NewKey, 'expiresAt' | 'name'> = {},
+): { readonly key: string; readonly input: NewKey } => {
+  const key = makeKey(tenantId);
+  return { key, input: { keyId: randomUUID(), digest: digestOf(key), ...more } };
+};

@@ -1,29 +1,23 @@
-import type { Recorded, TenantEvent } from '../domain/events';
+import type { Caused, Circumstances, Recorded, TenantEvent } from '../domain/events';
 import { absent, type Tenant } from '../domain/tenant';
-import { foldingFrom } from '../domain/tenant-folding';
+import { evolve } from '../domain/tenant-folding';
 import { fault, messageOf } from '../fault';
 import { decode } from '../event-log/codec';
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import { gapBefore } from '../event-log/gap';
 import type { Streams } from '../event-log/streams';
-import type { RememberedRequests } from './remembered-requests';
 
-/** A tenant's stream, folded up to a revision. */
+/**
+ * A tenant's stream, folded up to a revision. It is mutable, so whoever decides on it takes both members in one step and
+ * keeps nothing of the tenant.
+ */
 export interface Fold {
   /** -1 while there is no stream. */
-  readonly revision: number;
-  readonly tenant: Tenant;
+  revision: number;
+  tenant: Tenant;
 }
 
-/** What decisions about a tenant are based on. */
-export interface KnownTenant {
-  /** It is immutable. */
-  readonly fold: Fold;
-  /** They advance on their own, so they may be ahead of the fold. */
-  readonly requests: RememberedRequests;
-}
-
-export const emptyFold: Fold = { revision: -1, tenant: absent };
+export const emptyFold = (): Fold => ({ revision: -1, tenant: absent });
 
 /** A tenant whose stream cannot be read. Snake case: this is what `/readyz` and `status --json` show. */
 export interface UnreadableTenant {
@@ -34,14 +28,14 @@ export interface UnreadableTenant {
   readonly reason: string;
 }
 
-type BadEvent = Pick<LoggedEvent, 'id' | 'position'>;
+type InLog = Partial<Pick<Circumstances, 'id' | 'position'>>;
 
 /** No decision may be based on a stream that cannot be read in full: it may contain a revocation. */
-export const unreadable = (tenantId: string, event: BadEvent | undefined, reason: string) =>
+export const unreadable = (tenantId: string, { id, position }: InLog, reason: string) =>
   fault('tenant_unreadable', `The history of tenant ${tenantId} cannot be read. ${reason}`, {
     tenant_id: tenantId,
-    event_id: event?.id ?? null,
-    position: event?.position ?? null,
+    event_id: id ?? null,
+    position: position ?? null,
     reason,
   } satisfies UnreadableTenant);
 
@@ -60,28 +54,14 @@ export const tenantEventOf = (
   return decoded.event;
 };
 
-export interface FoldingStream {
-  revision(): number;
-  /** Applies the next event, or throws `tenant_unreadable` if it is impossible in this state. */
-  take(event: Recorded<TenantEvent>): void;
-  fold(): Fold;
-}
-
-export const foldingStream = (start: Fold, tenantId: string): FoldingStream => {
-  const folding = foldingFrom(start.tenant);
-  let { revision } = start;
-  return {
-    revision: () => revision,
-    take: (event) => {
-      try {
-        folding.take(event);
-      } catch (error) {
-        throw unreadable(tenantId, event, messageOf(error));
-      }
-      ({ revision } = event);
-    },
-    fold: () => ({ revision, tenant: folding.tenant() }),
-  };
+/** Applies the next event, or throws `tenant_unreadable` if it is impossible in this state. */
+export const foldEvent = (fold: Fold, event: Caused & InLog): void => {
+  try {
+    fold.tenant = evolve(fold.tenant, event);
+    fold.revision = event.revision;
+  } catch (error) {
+    throw unreadable(event.tenantId, event, messageOf(error));
+  }
 };
 
 const BASE_BYTES = 2_000;
@@ -92,11 +72,11 @@ const REVOKED_KEY_BYTES = 300;
 /** Estimated memory use of a fold. */
 export const bytesOf = ({ tenant }: Fold): number => {
   if (tenant.status === 'absent') return BASE_BYTES;
-  const { applications, keys } = tenant;
+  const { applications, keys, revokedKeys } = tenant;
   return (
     BASE_BYTES +
     applications.size * APPLICATION_BYTES +
-    (keys.size - keys.revoked) * KEY_BYTES +
-    keys.revoked * REVOKED_KEY_BYTES
+    (keys.size - revokedKeys) * KEY_BYTES +
+    revokedKeys * REVOKED_KEY_BYTES
   );
 };

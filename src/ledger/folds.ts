@@ -1,6 +1,6 @@
 import { boundedCache, type BoundedCache } from '../bounded-cache';
-import { beforeDeadline, monotonicMs, threadMs } from '../async/clock';
-import type { Recorded, TenantEvent } from '../domain/events';
+import { beforeDeadline, monotonicMs, threadMs, yieldToEventLoop } from '../async/clock';
+import type { Caused } from '../domain/events';
 import { logFault } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf, messageOf, moreOf } from '../fault';
@@ -9,14 +9,18 @@ import { turns, type Turns } from '../async/turns';
 import {
   bytesOf,
   emptyFold,
-  foldingStream,
+  foldEvent,
+  tenantEventOf,
   unreadable,
   type Fold,
-  type KnownTenant,
   type UnreadableTenant,
 } from './fold';
-import { readToHead } from './fold-reading';
-import { rememberedRequests } from './remembered-requests';
+import { rememberedRequests, type RememberedRequests } from './idempotent-requests';
+
+/** What decisions about a tenant are based on. All who know the tenant share it, and it is never ahead of the log. */
+export interface KnownTenant extends Fold {
+  readonly requests: RememberedRequests;
+}
 
 /** The folded tenants of this process, as far as they fit into memory. */
 export interface Folds {
@@ -27,11 +31,8 @@ export interface Folds {
   asOf(tenantId: string, since: number, deadline: number): Promise<KnownTenant>;
   /** The same, but while the log does not answer, the tenant as it was when last looked up, unless that is too long ago. */
   forReading(tenantId: string, since: number, deadline: number): Promise<KnownTenant>;
-  /**
-   * Applies events that this process appended, by a call at this time. Returns the fold right after them, even if the
-   * cache is ahead.
-   */
-  advance(tenantId: string, known: KnownTenant, appended: readonly Recorded<TenantEvent>[], at: number): Fold;
+  /** Applies events that this process appended by a call at this time, unless they have been read meanwhile. */
+  advance(tenantId: string, known: KnownTenant, appended: readonly Caused[], at: number): void;
   /** The tenants whose streams could not be read at the last attempt, with the reason. */
   unreadable(): readonly UnreadableTenant[];
 }
@@ -81,11 +82,10 @@ const keep = (
   known: KnownTenant,
   { at, token }: Pick<Cached, 'at' | 'token'>,
 ): KnownTenant => {
-  const { fold, requests } = known;
   const before = tenants.get(tenantId);
-  if (before !== undefined && before.known.fold.revision > fold.revision) return before.known;
-  if (fold.revision < 0) return known;
-  const bytes = bytesOf(fold) + requests.bytes();
+  if (before !== undefined && before.known.revision > known.revision) return before.known;
+  if (known.revision < 0) return known;
+  const bytes = bytesOf(known) + known.requests.bytes();
   tenants.put(tenantId, { known, at: Math.max(at, before?.at ?? at), token, bytes });
   return known;
 };
@@ -99,7 +99,7 @@ const reading = async <T>(cache: FoldCache, tenantId: string, work: () => Promis
   } catch (thrown) {
     // The store has lost events of the stream, and waiting will not bring them back.
     const isLost = codeOf(thrown) === 'history_missing';
-    const error = isLost ? unreadable(tenantId, undefined, messageOf(thrown)) : thrown;
+    const error = isLost ? unreadable(tenantId, {}, messageOf(thrown)) : thrown;
     if (codeOf(error) === 'tenant_unreadable') {
       cache.tenants.delete(tenantId);
       cache.unreadableTenants.set(tenantId, moreOf(error) as unknown as UnreadableTenant);
@@ -108,16 +108,69 @@ const reading = async <T>(cache: FoldCache, tenantId: string, work: () => Promis
   }
 };
 
+const take = (known: KnownTenant, event: Caused): void => {
+  foldEvent(known, event);
+  known.requests.take(event);
+};
+
+/** The maximum time on the thread before yielding to the event loop. */
+const MAX_HOLD_MS = 2;
+const CHECK_EVERY = 16;
+
+/** Yields to the event loop once MAX_HOLD_MS has passed. */
+const pacer = () => {
+  let startedAt = threadMs();
+  let count = 0;
+  return async (): Promise<void> => {
+    count += 1;
+    if (count % CHECK_EVERY !== 0 || threadMs() - startedAt < MAX_HOLD_MS) return;
+    await yieldToEventLoop();
+    startedAt = threadMs();
+  };
+};
+
+/** Whoever has read this many events lets others have their turn before it reads on. */
+const TURN_EVENTS = 2_000;
+
+/** Advances it to the head of the stream, turn by turn. Between two events, somebody else may advance it too. */
+const readToHead = async (
+  tenantId: string,
+  known: KnownTenant,
+  { log, streams }: LedgerLog,
+  inTurn: Turns,
+): Promise<void> => {
+  const yieldWhenDue = pacer();
+  let { revision } = known;
+
+  /** Returns how many it has read. The read is not left open while others have their turn. */
+  const readSome = async (): Promise<number> => {
+    let count = 0;
+    for await (const batch of log.readStream(streams.tenant(tenantId), revision)) {
+      for (const logged of batch) {
+        const event = tenantEventOf(logged, revision, tenantId, streams);
+        ({ revision } = logged);
+        if (revision > known.revision) take(known, event);
+        await yieldWhenDue();
+      }
+      count += batch.length;
+      if (count >= TURN_EVENTS) break;
+    }
+    return count;
+  };
+
+  for (let count = TURN_EVENTS; count >= TURN_EVENTS;) count = await inTurn(readSome);
+};
+
 /** Only a tenant that is not in memory waits for its turn: of the others, little is left to read. */
 const catchUp = async (cache: FoldCache, tenantId: string, at: number): Promise<KnownTenant> => {
   const entry = cache.tenants.get(tenantId);
-  const known = entry?.known ?? { fold: emptyFold, requests: rememberedRequests() };
+  const known = entry?.known ?? { ...emptyFold(), requests: rememberedRequests() };
   const inTurn: Turns = entry === undefined ? cache.coldTurns : (work) => work();
   const token = entry?.newToken ?? cache.log.changeToken?.();
   if (entry !== undefined) entry.askedAt = at;
   try {
-    const fold = await reading(cache, tenantId, () => readToHead(tenantId, known, cache, inTurn));
-    return keep(cache, tenantId, { fold, requests: known.requests }, { at, token });
+    await reading(cache, tenantId, () => readToHead(tenantId, known, cache, inTurn));
+    return keep(cache, tenantId, known, { at, token });
   } finally {
     if (entry !== undefined) entry.askedAt = undefined;
   }
@@ -169,15 +222,9 @@ export const cachedFolds = (
         return tenants.get(tenantId)?.known ?? entry.known;
       });
     },
-    advance: (tenantId, { fold, requests }, appended, at) => {
-      const folding = foldingStream(fold, tenantId);
-      for (const event of appended) {
-        folding.take(event);
-        requests.take(event);
-      }
-      const advanced = folding.fold();
-      keep(cache, tenantId, { fold: advanced, requests }, { at, token: undefined });
-      return advanced;
+    advance: (tenantId, known, appended, at) => {
+      for (const event of appended) if (event.revision > known.revision) take(known, event);
+      keep(cache, tenantId, known, { at, token: undefined });
     },
     unreadable: () => [...unreadableTenants.values()],
   };

@@ -1,10 +1,10 @@
 import { threadMs } from '../async/clock';
 import { keyStatusIn, requireValid } from '../domain/authority';
 import type { LedgerLog } from '../event-log/ledger-log';
-import { earlierRequest, rememberedRevision, type EarlierRequest } from './earlier-request';
-import type { KnownTenant } from './fold';
-import type { Folds } from './folds';
-import type { KeyHolder } from '../domain/keys';
+import type { KeyHolder } from '../domain/tenant';
+import type { Fold } from './fold';
+import type { Folds, KnownTenant } from './folds';
+import { earlierRequest, type EarlierRequest } from './idempotent-requests';
 import type { PresentedKey } from './request';
 
 /** Who a request comes from, and what they may do. */
@@ -23,13 +23,13 @@ type Holder = Omit<Identity, 'tenantId'>;
  * itself with the same key. Its event is the last one of the stream.
  */
 export const holderOf = (
-  { fold }: KnownTenant,
+  { tenant, revision }: Fold,
   { digest, at }: Pick<PresentedKey, 'digest' | 'at'>,
   earlier: Pick<EarlierRequest, 'keyId' | 'revision'> | undefined,
 ): Holder => {
-  const found = keyStatusIn(fold.tenant, digest, at);
+  const found = keyStatusIn(tenant, digest, at);
   const repeatsDeletion =
-    found.status === 'tenant_deleted' && earlier?.keyId === found.keyId && earlier.revision === fold.revision;
+    found.status === 'tenant_deleted' && earlier?.keyId === found.keyId && earlier.revision === revision;
   return repeatsDeletion ? found : requireValid(found);
 };
 
@@ -41,10 +41,10 @@ export type Identify = (key: PresentedKey, maxAgeMs: number) => Promise<Identity
 
 export const identifying = (ledgerLog: LedgerLog, folds: Folds): Identify => {
   const earlierOf = async (known: KnownTenant, { tenantId, digest, at, request }: PresentedKey) => {
-    const found = keyStatusIn(known.fold.tenant, digest, at);
+    const found = keyStatusIn(known.tenant, digest, at);
     if (found.status !== 'tenant_deleted') return undefined;
     const repeatable = { tenantId, applicationId: found.application.id, request };
-    const revision = rememberedRevision(known, repeatable);
+    const revision = known.requests.find(found.application.id, request);
     return revision === undefined ? undefined : earlierRequest(ledgerLog, repeatable, revision);
   };
 
@@ -52,8 +52,8 @@ export const identifying = (ledgerLog: LedgerLog, folds: Folds): Identify => {
     const { tenantId, digest, at, deadline, isWrite = false } = key;
     if (maxAgeMs > 0) {
       const find = isWrite ? folds.asOf : folds.forReading;
-      const { fold } = await find(tenantId, threadMs() - maxAgeMs, deadline);
-      const found = keyStatusIn(fold.tenant, digest, at);
+      const { tenant } = await find(tenantId, threadMs() - maxAgeMs, deadline);
+      const found = keyStatusIn(tenant, digest, at);
       if (found.status === 'valid') return { tenantId, ...requireValid(found) };
     }
     const known = await folds.asOf(tenantId, threadMs(), deadline);

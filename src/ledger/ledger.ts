@@ -1,19 +1,18 @@
 import { monotonicMs, threadMs } from '../async/clock';
 import { keyRefused, mustHold } from '../domain/authority';
 import { changesOf } from '../domain/changes';
-import type { Actor, Caused, Recorded, TenantEvent } from '../domain/events';
+import type { Actor, Caused } from '../domain/events';
 import { isRefusal } from '../domain/refusal';
 import { mustBeActive, type ActiveTenant, type Requester, type Decide, type Tenant } from '../domain/tenant';
-import { evolve } from '../domain/tenant-folding';
+import { copyFor, evolve } from '../domain/tenant-folding';
 import { encode } from '../event-log/codec';
 import { logFault, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf, fault, type FaultCode } from '../fault';
-import { earlierRequest, rememberedRevision, type EarlierRequest } from './earlier-request';
-import type { Fold, KnownTenant, UnreadableTenant } from './fold';
-import type { Folds } from './folds';
+import type { UnreadableTenant } from './fold';
+import type { Folds, KnownTenant } from './folds';
+import { earlierRequest, requestKey, type EarlierRequest } from './idempotent-requests';
 import { holderOf, identifying, type Identify } from './identify';
-import { requestKey } from './remembered-requests';
 import type { Request } from './request';
 import { streamQueue } from './stream-queue';
 
@@ -31,12 +30,10 @@ export interface Command extends Request {
   readonly resource?: Resource;
 }
 
-const causedBy = ({ type, data, actor, at, revision }: Recorded<TenantEvent>): Caused =>
-  ({ type, data, actor, at, revision }) as Caused;
-
 export interface Executed {
   /**
-   * The state right after the command's own events. For a repeated request: the current state with its updates applied.
+   * A copy of the state right after the command's own events; for a repeated request, of the current state with its
+   * updates applied. Of the Applications and keys it has only what these events are about.
    */
   readonly tenant: Tenant;
   /** The events that the command caused, now or when it was first sent. */
@@ -52,8 +49,8 @@ export interface Ledger {
   readonly identify: Identify;
   /** Checks key, expiry and permission again, at the very revision of the append, whatever `identify` said. */
   execute(command: Command): Promise<Executed>;
-  /** The tenant at the head of its stream. */
-  stateOf(tenantId: string, deadline: number): Promise<Tenant>;
+  /** Answers a question about the tenant at the head of its stream. The tenant itself never leaves the ledger. */
+  ask<T>(tenantId: string, deadline: number, answer: (tenant: Tenant) => T): Promise<T>;
   /** The tenants whose streams could not be read at the last attempt, with the reason. */
   unreadable(): readonly UnreadableTenant[];
 }
@@ -70,15 +67,15 @@ const mustMeet = ({ resource, isMet }: Command, now: Tenant): void => {
 
 /** What a command comes to, at one state of the tenant. */
 type Plan =
-  | { readonly kind: 'repeat'; readonly known: KnownTenant; readonly events: EarlierRequest['events'] }
+  | { readonly kind: 'repeat'; readonly response: Executed }
   | {
       readonly kind: 'append';
-      /** The decision holds at this state, and nowhere else. */
       readonly known: KnownTenant;
-      readonly actor: Actor;
-      readonly keyId?: string;
-      readonly events: readonly TenantEvent[];
+      /** The decision holds at this revision, and nowhere else. */
+      readonly revision: number;
       readonly encoded: readonly NewEvent[];
+      readonly events: readonly Caused[];
+      readonly tenant: Tenant;
     };
 type AppendPlan = Extract<Plan, { kind: 'append' }>;
 
@@ -86,42 +83,57 @@ interface LedgerDependencies extends LedgerLog {
   readonly folds: Folds;
 }
 
-/** The events for the log, each with what it changes in the state that those before it leave. */
-const encodeEvents = (
-  { fold }: KnownTenant,
-  { tenantId, at, traceId, client, idempotency }: Command,
-  { events, actor, keyId }: Pick<AppendPlan, 'events' | 'actor' | 'keyId'>,
-): readonly NewEvent[] => {
-  let { tenant, revision } = fold;
-  return events.map((event) => {
-    const changes = changesOf(tenant, event);
-    revision += 1;
-    tenant = evolve(tenant, { ...event, tenantId, revision, at, actor });
+interface Decider {
+  readonly requester: Requester;
+  readonly actor: Actor;
+  readonly keyId?: string;
+}
+
+const planAppend = (known: KnownTenant, command: Command, { requester, actor, keyId }: Decider): Plan => {
+  const { tenant, revision } = known;
+  const { tenantId, at, traceId, client, idempotency } = command;
+  mustMeet(command, tenant);
+  const decided = command.decide(tenant, { requester, at });
+  const circumstances = { tenantId, at, actor, ...(idempotency === undefined ? {} : { idempotency }) };
+  let after = copyFor(decided, tenant);
+  const events: Caused[] = [];
+  const encoded = decided.map((event, i) => {
+    const caused = { ...event, ...circumstances, revision: revision + 1 + i };
+    const changes = changesOf(after, event);
+    after = evolve(after, caused);
+    events.push(caused);
     return encode(event, { actor, at, keyId, traceId, client, idempotency, changes });
   });
+  return { kind: 'append', known, revision, encoded, events, tenant: after };
+};
+
+/** Makes the original response again from its events. */
+const planRepeat = (now: Tenant, events: EarlierRequest['events']): Plan => {
+  const isShown = (tenant: Tenant, event: Caused): boolean =>
+    tenant.status === 'active' &&
+    (event.type === 'TenantUpdated' ||
+      (event.type === 'ApplicationUpdated' && tenant.applications.has(event.data.applicationId)));
+  const tenant = events.reduce<Tenant>(
+    (before, event) => (isShown(before, event) ? evolve(before, event) : before),
+    copyFor(events, now),
+  );
+  const position = events.at(-1)?.position ?? '';
+  return { kind: 'repeat', response: { tenant, events, position, isRepeat: true } };
 };
 
 /** One step, without waiting for anything: the decision, what it changes and its revision come from the same state. */
 const planFor = (known: KnownTenant, command: Command, earlier: EarlierRequest | undefined): Plan => {
-  const { tenant } = known.fold;
   const { caller, permission, idempotency, at } = command;
-  const planAppend = (requester: Requester, actor: Actor, keyId?: string): Plan => {
-    mustMeet(command, tenant);
-    const events = command.decide(tenant, { requester, at });
-    const by = { events, actor, ...(keyId === undefined ? {} : { keyId }) };
-    return { kind: 'append', known, ...by, encoded: encodeEvents(known, command, by) };
-  };
-  if (caller.kind === 'operator') return planAppend({ kind: 'operator' }, caller.actor);
+  if (caller.kind === 'operator')
+    return planAppend(known, command, { requester: { kind: 'operator' }, actor: caller.actor });
   const { keyId, application } = holderOf(known, { digest: caller.digest, at }, earlier);
   if (permission !== undefined) mustHold(application, permission);
-  if (earlier === undefined)
-    return planAppend(
-      { kind: 'application', application },
-      { type: 'application', id: application.id },
-      keyId,
-    );
-  if (earlier.hash === idempotency?.hash) return { kind: 'repeat', known, events: earlier.events };
-  if (tenant.status === 'deleted') throw keyRefused('tenant_deleted');
+  if (earlier === undefined) {
+    const actor = { type: 'application', id: application.id } as const;
+    return planAppend(known, command, { requester: { kind: 'application', application }, actor, keyId });
+  }
+  if (earlier.hash === idempotency?.hash) return planRepeat(known.tenant, earlier.events);
+  if (known.tenant.status === 'deleted') throw keyRefused('tenant_deleted');
   throw fault('idempotency_key_reused', 'This idempotency key was used with another body.');
 };
 
@@ -131,21 +143,19 @@ const planAt = async (dependencies: LedgerDependencies, command: Command, since:
   for (;;) {
     const known = await dependencies.folds.asOf(tenantId, since, deadline);
     if (caller.kind === 'operator') return planFor(known, command, undefined);
-    const repeatable = { tenantId, applicationId: caller.applicationId, request };
-    const revision = rememberedRevision(known, repeatable);
+    const { applicationId } = caller;
+    const revision = known.requests.find(applicationId, request);
     if (revision === undefined) return planFor(known, command, undefined);
-    const earlier = await earlierRequest(dependencies, repeatable, revision);
-    if (rememberedRevision(known, repeatable) === revision) return planFor(known, command, earlier);
+    const earlier = await earlierRequest(dependencies, { tenantId, applicationId, request }, revision);
+    if (known.requests.find(applicationId, request) === revision) return planFor(known, command, earlier);
   }
 };
 
 const append = async (
   { log, folds, streams }: LedgerDependencies,
-  command: Command,
-  { known, events, encoded, actor, keyId }: AppendPlan,
+  { tenantId, deadline }: Command,
+  { known, revision, encoded, events, tenant }: AppendPlan,
 ): Promise<Executed> => {
-  const { tenantId, deadline, at, traceId, idempotency } = command;
-  const { revision } = known.fold;
   const left = deadline - ANSWER_MS - monotonicMs();
   if (left <= 0) throw logFault('log_unavailable', 'No time was left to write.');
   const expected = revision < 0 ? 'no_stream' : revision;
@@ -155,28 +165,8 @@ const append = async (
     if (codeOf(error) === 'history_missing') await folds.asOf(tenantId, threadMs(), deadline); // keeps the reason
     throw error;
   });
-  const circumstances = { tenantId, position, at, recordedAt: at, actor, keyId, traceId, idempotency };
-  const recorded = events.map(
-    (event, i): Recorded<TenantEvent> =>
-      ({
-        ...event,
-        ...circumstances,
-        id: encoded[i]?.id,
-        revision: revision + 1 + i,
-      }) as Recorded<TenantEvent>,
-  );
-  const { tenant } = folds.advance(tenantId, known, recorded, began);
-  return { tenant, events: recorded.map(causedBy), position };
-};
-
-/** Makes the original response again from its events. */
-const repeat = ({ tenant }: Fold, events: readonly Recorded<TenantEvent>[]): Executed => {
-  const asRepeated = events.reduce(
-    (now, event) => (now.status === 'active' && event.type === 'TenantUpdated' ? evolve(now, event) : now),
-    tenant,
-  );
-  const position = events.at(-1)?.position ?? '';
-  return { tenant: asRepeated, events: events.map(causedBy), position, isRepeat: true };
+  folds.advance(tenantId, known, events, began);
+  return { tenant, events, position };
 };
 
 const REFUSED: ReadonlySet<string | undefined> = new Set<FaultCode>([
@@ -201,7 +191,7 @@ const decideAndAppend = async (
     try {
       const plan = await planAt(dependencies, command, since);
       if (plan.kind === 'append') return await append(dependencies, command, plan);
-      if (!isCached) return repeat(plan.known.fold, plan.events);
+      if (!isCached) return plan.response;
       since = arrivedAt;
     } catch (error) {
       if (codeOf(error) === 'stream_changed') since = threadMs();
@@ -236,7 +226,8 @@ export const ledger = (dependencies: LedgerDependencies): Ledger => {
         ),
       );
     },
-    stateOf: async (tenantId, deadline) => (await folds.asOf(tenantId, threadMs(), deadline)).fold.tenant,
+    ask: async (tenantId, deadline, answer) =>
+      answer((await folds.asOf(tenantId, threadMs(), deadline)).tenant),
     unreadable: () => folds.unreadable(),
   };
 };

@@ -12,7 +12,6 @@ import {
   permissionsOf,
   type ApplicationType,
 } from '../../src/domain/permissions';
-import { allKeys, keyBy } from '../../src/domain/keys';
 import type { TenantEvent } from '../../src/domain/events';
 import type { Decide, Tenant } from '../../src/domain/tenant';
 import { ACTOR, given, minute, tenantAfter } from '../support/given';
@@ -46,7 +45,7 @@ const desk = {
 };
 const applicationIn = (tenant: Tenant) =>
   tenant.status === 'active' ? tenant.applications.get(APPLICATION) : undefined;
-const keysIn = (tenant: Tenant) => (tenant.status === 'active' ? [...allKeys(tenant.keys)] : []);
+const keysIn = (tenant: Tenant) => (tenant.status === 'active' ? [...tenant.keys] : []);
 const born = [created, applicationCreated(), keyAdded()] as const;
 
 describe('creating an Application', () => {
@@ -56,12 +55,18 @@ describe('creating an Application', () => {
       ...desk,
       created: { at: minute(1), by: ACTOR },
       changedAt: 1,
-      digests: [DIGEST],
+      keys: new Map([[KEY, keysIn(tenant)[0]?.[1]]]),
     });
     expect(keysIn(tenant)).toEqual([
       [
         DIGEST,
-        { id: KEY, applicationId: APPLICATION, revoked: false, created: { at: minute(2), by: ACTOR } },
+        {
+          id: KEY,
+          applicationId: APPLICATION,
+          revoked: false,
+          digest: DIGEST,
+          created: { at: minute(2), by: ACTOR },
+        },
       ],
     ]);
     expect(tenant).toMatchObject({ changedAt: 0 });
@@ -238,9 +243,10 @@ describe('adding a key', () => {
     const tenant = given(...born)
       .when(addKey(APPLICATION, second))
       .then({ type: 'KeyAdded', data: { keyId: OTHER, applicationId: APPLICATION, digest: OTHER_DIGEST } });
-    expect(tenant.status === 'active' && [...allKeys(tenant.keys)].map(([, { revoked }]) => revoked)).toEqual(
-      [false, false],
-    );
+    expect(tenant.status === 'active' && [...tenant.keys].map(([, { revoked }]) => revoked)).toEqual([
+      false,
+      false,
+    ]);
   });
 
   it('may have an expiry', () => {
@@ -250,7 +256,7 @@ describe('adding a key', () => {
         type: 'KeyAdded',
         data: { keyId: OTHER, applicationId: APPLICATION, digest: OTHER_DIGEST, expiresAt: minute(31) },
       });
-    expect(tenant.status === 'active' && keyBy(tenant.keys, OTHER_DIGEST)).toMatchObject({
+    expect(tenant.status === 'active' && tenant.keys.get(OTHER_DIGEST)).toMatchObject({
       expiresAt: minute(31),
     });
   });
@@ -297,9 +303,10 @@ describe('revoking a key', () => {
     const tenant = given(...born, other)
       .when(revokeKey(KEY))
       .then(keyRevoked);
-    expect(tenant.status === 'active' && [...allKeys(tenant.keys)].map(([, { revoked }]) => revoked)).toEqual(
-      [true, false],
-    );
+    expect(tenant.status === 'active' && [...tenant.keys].map(([, { revoked }]) => revoked)).toEqual([
+      true,
+      false,
+    ]);
   });
 
   it('is refused if there is no such key', () => {

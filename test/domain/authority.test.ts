@@ -13,7 +13,7 @@ import {
   keyAdded,
   keyRevoked,
 } from '../support/histories';
-import type { KeyHolder } from '../../src/domain/keys';
+import type { KeyHolder } from '../../src/domain/tenant';
 
 const NOW = minute(30);
 const thrownBy = (work: () => unknown): unknown => {

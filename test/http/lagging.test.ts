@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createApplication } from '../../src/domain/applications';
 import { createTenant } from '../../src/domain/tenant';
-import { newKey } from '../../src/ledger/new-key';
+import { newKey } from '../../src/ledger/api-key';
 import { beside, type Beside } from '../support/beside';
 import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';

@@ -2,9 +2,16 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { monotonicMs, threadMs } from '../../src/async/clock';
-import { revokeKey } from '../../src/domain/application-keys';
-import { updateApplication } from '../../src/domain/applications';
-import { changePlan, updateTenant, type Decide } from '../../src/domain/tenant';
+import { addKey, regenerateKey, revokeKey } from '../../src/domain/application-keys';
+import { deleteApplication, updateApplication } from '../../src/domain/applications';
+import {
+  changePlan,
+  mustBeActive,
+  mustHave,
+  updateTenant,
+  type Decide,
+  type Tenant,
+} from '../../src/domain/tenant';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { codeOf } from '../../src/fault';
 import { tenantEventOf } from '../../src/ledger/fold';
@@ -37,9 +44,16 @@ const twoLedgers = async (input: Parameters<typeof makeCustomer>[1] = {}) => {
   const folder = freshFolder();
   const [program, other] = [await openLedger(folder), await openLedger(folder)];
   const customer = await makeCustomer(program, input);
-  await other.ledger.stateOf(customer.tenantId, soon());
+  await tenantIn(other, customer);
   return { folder, program, other, customer };
 };
+
+/** What a program knows of a customer's Tenant when it has looked. */
+const tenantIn = ({ ledger }: OpenLedger, { tenantId }: Pick<Customer, 'tenantId'>) =>
+  ledger.ask(tenantId, soon(), (tenant) => ({ ...tenant }));
+
+const applicationIn = (tenant: Tenant, { applicationId }: Customer) =>
+  mustHave(mustBeActive(tenant), applicationId);
 
 const addOne: Decide = (now, question) =>
   changePlan((now.status === 'active' ? now.includedMonthlyActiveTokens : Number.NaN) + 1)(now, question);
@@ -54,31 +68,89 @@ describe('a write', () => {
     expect(await historyOf(program, customer)).toHaveLength(3);
   });
 
-  it('returns its own change, even if another program has written and been read since', async () => {
-    const folder = freshFolder();
-    const other = await openLedger(folder);
-    const customer = await makeCustomer(other);
-    let meanwhile: () => Promise<unknown> = async () => undefined;
-    const around = (log: EventLog): EventLog => ({
-      ...log,
-      append: async (...input) => {
-        const appended = await log.append(...input);
-        await meanwhile();
-        return appended;
-      },
-    });
-    const program = await openLedger(folder, around);
-    await program.ledger.stateOf(customer.tenantId, soon());
-    meanwhile = async () => {
-      await other.ledger.execute(rename(customer, 'Theirs'));
-      await program.folds.asOf(customer.tenantId, threadMs(), soon());
+  describe('returns exactly what it made,', () => {
+    /** A program, and what happens right after each of its appends: it learns what another one has written. */
+    const interrupted = async (theirs: (other: OpenLedger, customer: Customer) => Promise<unknown>) => {
+      const folder = freshFolder();
+      const other = await openLedger(folder);
+      const customer = await makeCustomer(other);
+      const program: OpenLedger = await openLedger(folder, (log) => ({
+        ...log,
+        append: async (...input) => {
+          const appended = await log.append(...input);
+          await theirs(other, customer);
+          await program.folds.asOf(customer.tenantId, threadMs(), soon());
+          return appended;
+        },
+      }));
+      return { program, customer };
     };
-    const { tenant } = await program.ledger.execute(rename(customer, 'Mine'));
-    expect(tenant).toMatchObject({ name: 'Mine', changedAt: 3 });
-    meanwhile = async () => undefined;
-    expect(await program.ledger.stateOf(customer.tenantId, soon())).toMatchObject({
-      name: 'Theirs',
-      changedAt: 4,
+
+    it('even if another program has written and been read since', async () => {
+      const { program, customer } = await interrupted((other, of) =>
+        other.ledger.execute(rename(of, 'Theirs')),
+      );
+      const { tenant } = await program.ledger.execute(rename(customer, 'Mine'));
+      expect(tenant).toMatchObject({ name: 'Mine', changedAt: 3 });
+      expect(await tenantIn(program, customer)).toMatchObject({ name: 'Theirs', changedAt: 4 });
+    });
+
+    it('the keys of its Application too', async () => {
+      const theirKey = { keyId: randomUUID(), digest: 'b'.repeat(64) };
+      const { program, customer } = await interrupted(async (other, { tenantId, applicationId }) => {
+        await other.ledger.execute(byOperator(tenantId, addKey(applicationId, theirKey)));
+        await other.ledger.execute(
+          byOperator(tenantId, updateApplication(applicationId, { name: 'Theirs' })),
+        );
+      });
+      const { tenantId, applicationId } = customer;
+      const mine = { keyId: randomUUID(), digest: 'c'.repeat(64) };
+      const { tenant } = await program.ledger.execute(
+        byOperator(tenantId, regenerateKey(applicationId, mine, 0)),
+      );
+      const application = applicationIn(tenant, customer);
+      expect(application).toMatchObject({ name: 'Desk', changedAt: 1 });
+      expect([...application.keys.keys()]).toEqual([mine.keyId]);
+      expect(applicationIn(await tenantIn(program, customer), customer)).toMatchObject({
+        name: 'Theirs',
+        changedAt: 6,
+      });
+    });
+
+    it('whatever is written later', async () => {
+      const program = await openLedger(freshFolder());
+      const customer = await makeCustomer(program);
+      const { tenantId, applicationId } = customer;
+      const first = await program.ledger.execute(
+        byOperator(tenantId, updateApplication(applicationId, { name: 'First' })),
+      );
+      const before = structuredClone(first.tenant);
+      await program.ledger.execute(
+        byOperator(tenantId, addKey(applicationId, { keyId: randomUUID(), digest: 'c'.repeat(64) })),
+      );
+      await program.ledger.execute(byOperator(tenantId, deleteApplication(applicationId)));
+      expect(first.tenant).toEqual(before);
+    });
+
+    it('again to whoever repeats it', async () => {
+      const program = await openLedger(freshFolder());
+      const customer = await makeCustomer(program, { permissions: ['application:update'] });
+      const { tenantId, applicationId } = customer;
+      const update = (name: string, permissions: readonly string[]) =>
+        updateApplication(applicationId, { name, permissions });
+      const request = byKey(customer, update('First', ['application:update']), {
+        permission: 'application:update',
+        ...idempotent('k', 'body', 'PUT /applications'),
+      });
+      const first = await program.ledger.execute(request);
+      await program.ledger.execute(
+        byOperator(tenantId, update('Second', ['application:update', 'log:read'])),
+      );
+      const { tenant, isRepeat } = await program.ledger.execute(request);
+      expect(isRepeat).toBe(true);
+      expect(applicationIn(tenant, customer)).toEqual(applicationIn(first.tenant, customer));
+      await program.ledger.execute(byOperator(tenantId, changePlan(1)));
+      expect(applicationIn(await tenantIn(program, customer), customer)).toMatchObject({ name: 'Second' });
     });
   });
 });
@@ -282,7 +354,7 @@ describe('the head of the stream decides:', () => {
   it('a query about a tenant is answered from it', async () => {
     const { program, other, customer } = await twoLedgers();
     await program.ledger.execute(rename(customer, 'New'));
-    expect(await other.ledger.stateOf(customer.tenantId, soon())).toMatchObject({ name: 'New' });
+    expect(await tenantIn(other, customer)).toMatchObject({ name: 'New' });
   });
 });
 
@@ -313,7 +385,7 @@ describe('a tenant whose history cannot be read', () => {
       expect(reader.ledger.unreadable()).toMatchObject([{ event_id: poison.id }]);
       await reader.ledger.execute(rename(neighbour, 'Goes on'));
     }
-    expect(await refusedWith(program.ledger.stateOf(customer.tenantId, soon()))).toBe('tenant_unreadable');
+    expect(await refusedWith(tenantIn(program, customer))).toBe('tenant_unreadable');
     expect(await historyOf(program, customer)).toHaveLength(4);
 
     heal(folder, poison.id);

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { randomUUID } from 'node:crypto';
-import { newKey } from '../../src/ledger/new-key';
+import { newKey } from '../../src/ledger/api-key';
 import { beside } from '../support/beside';
 import { crowdAt } from '../support/crowd';
 import type { AskOptions } from '../support/http';

@@ -1,4 +1,4 @@
-import { newKey } from '../../src/ledger/new-key';
+import { newKey } from '../../src/ledger/api-key';
 import { regenerateKey, revokeKey } from '../../src/domain/application-keys';
 import { deleteApplication } from '../../src/domain/applications';
 import { deleteTenant, type Decide } from '../../src/domain/tenant';

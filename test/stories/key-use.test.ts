@@ -4,7 +4,7 @@ import { beside, type Beside, type NewApplication } from '../support/beside';
 import { freshFolder } from '../support/folders';
 import { ask, type AskOptions } from '../support/http';
 import { TIMES } from '../../src/times';
-import { newKey } from '../../src/ledger/new-key';
+import { newKey } from '../../src/ledger/api-key';
 import { operatorAt } from '../support/operator';
 import { serviceProcess, startService, type Service, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';

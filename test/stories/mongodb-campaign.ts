@@ -12,7 +12,7 @@ import { readConfiguration } from '../../src/configuration';
 import { createApplication } from '../../src/domain/applications';
 import { permissionsOf } from '../../src/domain/permissions';
 import { createTenant, type Decide } from '../../src/domain/tenant';
-import { newKey } from '../../src/ledger/new-key';
+import { newKey } from '../../src/ledger/api-key';
 import { standInProcess } from '../support/event-store/own-process';
 import { freePort } from '../support/free-port';
 import { findMongod, HOW_TO_GET_IT } from '../support/mongodb/mongod';

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { newKey } from '../../src/ledger/new-key';
+import { newKey } from '../../src/ledger/api-key';
 import { permissionsOf } from '../../src/domain/permissions';
 import { routes } from '../../src/http/api';
 import { beside, type Beside, type NewApplication } from '../support/beside';

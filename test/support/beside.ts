@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { App } from '../../src/app/app';
 import { operatorRequest } from '../../src/app/operator';
-import { newKey } from '../../src/ledger/new-key';
+import { newKey } from '../../src/ledger/api-key';
 import { createApplication } from '../../src/domain/applications';
 import { permissionsOf, type ApplicationType } from '../../src/domain/permissions';
 import { createTenant, type Decide } from '../../src/domain/tenant';

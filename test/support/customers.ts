@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { newKey } from '../../src/ledger/new-key';
+import { newKey } from '../../src/ledger/api-key';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import type { Beside } from './beside';
 import { reportFacts, type Fact } from './reported-facts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { openApp, type App } from '../../src/app/app';
 import { operatorRequest } from '../../src/app/operator';
-import { newKey } from '../../src/ledger/new-key';
+import { newKey } from '../../src/ledger/api-key';
 import { readConfiguration } from '../../src/configuration';
 import { createApplication } from '../../src/domain/applications';
 import { permissionsOf } from '../../src/domain/permissions';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { newKey } from '../../src/ledger/new-key';
+import { newKey } from '../../src/ledger/api-key';
 import { applicationTypes, permissions, type ApplicationType } from '../../src/domain/permissions';
 import type { NewEvent } from '../../src/event-log/event-log';
 import { readingsOf } from './readings';

@@ -190,8 +190,8 @@ export const ifAt = (revision: number): Pick<Command, 'resource' | 'isMet'> => (
 });
 
 /** A fold as text, for comparisons. */
-export const textOf = (fold: Fold): string =>
-  JSON.stringify(fold, (_, value: unknown) => (value instanceof Map ? [...value] : value));
+export const textOf = ({ revision, tenant }: Fold): string =>
+  JSON.stringify({ revision, tenant }, (_, value: unknown) => (value instanceof Map ? [...value] : value));
 
 /** A deadline that no test should reach. */
 export const soon = (): number => monotonicMs() + 20_000;

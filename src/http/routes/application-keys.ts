@@ -4,7 +4,7 @@ import { addKey, MAX_GRACE_SECONDS, regenerateKey, revokeKey } from '../../domai
 import type { Caused } from '../../domain/events';
 import { mustBeActive, mustHave } from '../../domain/tenant';
 import { fault } from '../../fault';
-import { newKey } from '../../ledger/new-key';
+import { newKey } from '../../ledger/api-key';
 import { uuidFrom } from '../../uuid';
 import { bodyCheck, queryCheck } from '../request/validation';
 import {

@@ -2,12 +2,16 @@ import { hash } from 'node:crypto';
 import type { ApplicationDocument } from '../../../projections/applications';
 import type { NewKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
-import { liveKeysOf } from '../../domain/grants';
-import type { UnrevokedKey } from '../../domain/keys';
+import { liveKeysOf } from '../../domain/authority';
 import { parseMoment } from '../../domain/moment';
 import { applicationTypes } from '../../domain/permissions';
-import { mustHave, type ActiveTenant, type Application, type Decide } from '../../domain/tenant';
-import { stampOf } from '../../domain/tenant-folding';
+import {
+  mustHave,
+  type ActiveTenant,
+  type Application,
+  type Decide,
+  type UnrevokedKey,
+} from '../../domain/tenant';
 import { fault } from '../../fault';
 import { digestOf } from '../../ledger/api-key';
 import type { Executed } from '../../ledger/ledger';
@@ -163,15 +167,7 @@ export const applicationOfTenant = (
   application: Application,
   at: string,
   key?: string,
-) => applicationFrom(tenant.id, application, liveKeysOf(tenant, application, at), key);
-
-/** An Application as of an update, regardless of later changes. */
-export const asUpdated = (application: Application, events: readonly Caused[]): Application => {
-  const updated = events.find((event) => event.type === 'ApplicationUpdated');
-  if (updated === undefined) return application;
-  const { name, permissions } = updated.data;
-  return { ...application, name, permissions, modified: stampOf(updated), changedAt: updated.revision };
-};
+) => applicationFrom(tenant.id, application, liveKeysOf(application, at), key);
 
 /** What requests about Applications and keys have in common. */
 

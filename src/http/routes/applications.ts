@@ -24,7 +24,7 @@ import { applicationTypes, type ApplicationType } from '../../domain/permissions
 import { mustBeActive, mustHave, type Application } from '../../domain/tenant';
 import { fault } from '../../fault';
 import type { Executed } from '../../ledger/ledger';
-import { newKey } from '../../ledger/new-key';
+import { newKey } from '../../ledger/api-key';
 import { bodyCheck, queryCheck } from '../request/validation';
 import {
   applicationExample,
@@ -35,7 +35,6 @@ import {
   applicationSchema,
   applicationTag,
   applicationView,
-  asUpdated,
   changeApplication,
   idParameter,
   idsParameter,
@@ -341,8 +340,7 @@ export const updateApplication = route({
     const id = applicationIdOf(request);
     const decide = decideToUpdate(id, changesOf(request.body));
     const executed = await changeApplication(request, stores, id, decide);
-    const active = mustBeActive(executed.tenant);
-    return changed(request, executed, asUpdated(mustHave(active, id), executed.events));
+    return changed(request, executed, mustHave(mustBeActive(executed.tenant), id));
   },
 });
 

@@ -1,6 +1,6 @@
 import type { Reader } from '../../../projections/projector';
 import type { Caller } from '../../domain/authority';
-import type { KeyHolder } from '../../domain/keys';
+import type { KeyHolder } from '../../domain/tenant';
 import type { Position } from '../../event-log/event-log';
 import type { Executed } from '../../ledger/ledger';
 import type { Request } from '../../ledger/request';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { permissionsOf } from '../../../src/domain/permissions';
 import type { NewEvent } from '../../../src/event-log/event-log';
-import { newKey } from '../../../src/ledger/new-key';
+import { newKey } from '../../../src/ledger/api-key';
 import { beside, type Beside } from '../../support/beside';
 import { describeInBrowser, FAILED_REQUESTS, launch, openWindow, signInTo } from '../../support/browser';
 import { allProjected, startService, type Service } from '../../support/service';
