@@ -315,7 +315,9 @@ export const answerInPlace = (open: () => ThreadBody): Thread => {
       isClosed = true;
       post(waiting.map(expired));
       waiting = [];
-      await opened?.close();
+      const closing = opened?.close();
+      opened = undefined;
+      await closing;
     },
   };
 };
