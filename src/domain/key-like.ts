@@ -22,38 +22,13 @@ export const looksLikeKey = (text: string): boolean =>
     [...text.matchAll(WHOLE_KEY)].some(([start, rest]) => hasChecksum(start + rest)));
 
 /**
- * What `masked` looks at. Trace ids were checked when they were accepted and must stay searchable, so they are left
- * alone. JSON escapes are matched whole: masking the letter after a backslash would break the JSON.
+ * What is masked: the start of a key, and every long word of digits, small and capital letters. The group in front leaves
+ * trace ids alone, which were checked when they were accepted and must stay searchable, and JSON escapes, whose letter is
+ * no part of the word behind it.
  */
-const LONG = 40;
-const TRACE_ID = '"trace_id":"[A-Za-z0-9._:-]*"';
-const MASKED = new RegExp(`${TRACE_ID}|\\\\(?:u[0-9a-f]{4}|.)|[0-9a-z_]{${LONG},}|key_[0-9a-z]{16,}`, 'gi');
-const isMixed = (run: string): boolean => /[0-9]/.test(run) && /[a-z]/.test(run) && /[A-Z]/.test(run);
-
-const MASK = 'key_***';
-const KEY_START = /key_[0-9a-z]{16,}/gi;
-
-/** A cheap pre-check: only a run of at least this many letters, digits and underscores needs the regular expression. */
-const MIN_LENGTH = 20;
-const isWord = Uint8Array.from({ length: 128 }, (_, code) =>
-  Number(/[0-9A-Za-z_]/.test(String.fromCharCode(code))),
-);
-const hasRun = (text: string): boolean => {
-  let from = 0;
-  while (from + MIN_LENGTH <= text.length) {
-    // Scan backwards: the next run can only start after the last character that is not part of one.
-    let at = from + MIN_LENGTH - 1;
-    while (at >= from && isWord[text.charCodeAt(at)] === 1) at -= 1;
-    if (at < from) return true;
-    from = at + 1;
-  }
-  return false;
-};
-
-const maskOf = (run: string): string => {
-  if (run.startsWith('\\') || run.startsWith('"')) return run;
-  return run.length >= LONG && isMixed(run) ? MASK : run.replaceAll(KEY_START, MASK);
-};
+const MASKED =
+  /("trace_id":"[\w.:-]*"|\\(?:u[0-9a-f]{4}|.))|[Kk]ey_[0-9A-Za-z]{16,}|(?<=^|\W|\\.|\\u[0-9a-f]{4})(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])\w{40,}/g;
 
 /** Masks everything that might be a key, erring on the side of too much. */
-export const masked = (text: string): string => (hasRun(text) ? text.replaceAll(MASKED, maskOf) : text);
+export const masked = (text: string): string =>
+  text.replaceAll(MASKED, (run, kept?: string) => (kept === undefined ? 'key_***' : run));
