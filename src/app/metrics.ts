@@ -131,12 +131,7 @@ interface Snapshot extends MetricsDependencies {
 
 type Values = readonly (readonly [value: number, labels?: Readonly<Record<string, string>>])[];
 
-interface Reading {
-  readonly name: string;
-  readonly help: string;
-  readonly labels?: readonly string[];
-  readonly read: (snapshot: Snapshot) => Values;
-}
+type Reading = readonly [name: string, help: string, read: (snapshot: Snapshot) => Values];
 
 const flag = (condition: boolean): Values => [[condition ? 1 : 0]];
 
@@ -144,80 +139,76 @@ const ifKnown = (value: number | undefined): Values => (value === undefined ? []
 
 /** Read at every scrape. Values that are unknown at the moment are omitted, never reported stale. */
 const readings: readonly Reading[] = [
-  {
-    name: 'build_info',
-    help: 'Always 1; what runs is in the labels.',
-    labels: ['version', 'node'],
-    read: () => [[1, { version: programVersion(), node: process.version }]],
-  },
-  {
-    name: 'ready',
-    help: '1 when requests are answered, 0 while the service starts or stops.',
-    read: ({ isReady }) => flag(isReady()),
-  },
-  {
-    name: 'event_log_up',
-    help: '1 unless the last append found the event log out of reach, or it looks rolled back.',
-    read: ({ app }) => flag(app()?.watch.isAway() === false),
-  },
-  {
-    name: 'projector_up',
-    help: '1 when some instance projects, 0 when nobody holds the lease; absent without MongoDB.',
-    read: ({ ledger }) => (ledger?.projector === undefined ? [] : flag(ledger.projector !== null)),
-  },
-  {
-    name: 'read_models_up',
-    help: '1 when there are read models that can be read, 0 when they are not built yet.',
-    read: ({ ledger }) => (ledger === undefined ? [] : flag(ledger.read_models.set !== null)),
-  },
-  {
-    name: 'read_models_lag_events',
-    help: 'Events that the read models do not show yet.',
-    read: ({ ledger }) => ifKnown(ledger?.read_models.lag_events),
-  },
-  {
-    name: 'read_models_lag_seconds',
-    help: 'How long the oldest event that the read models do not show has been in the log.',
-    read: ({ ledger }) => ifKnown(ledger?.read_models.lag_seconds),
-  },
-  {
-    name: 'parked_tenants',
-    help: 'Tenants that wait at a bad event; 100 means that many or more.',
-    read: ({ ledger }) => ifKnown(ledger?.read_models.parked.length),
-  },
-  {
-    name: 'unreadable_tenants',
-    help: 'Tenants whose own stream cannot be read: their writes are refused.',
-    read: ({ ledger }) => ifKnown(ledger?.unreadable.length),
-  },
-  {
-    name: 'rebuild_progress_ratio',
-    help: 'How much of the log a rebuild has read, from 0 to 1; absent when there is none.',
-    read: ({ ledger }) => ifKnown(ledger?.read_models.building?.progress),
-  },
-  {
-    name: 'rate_limits_shared',
-    help: '1 when instances share their rate counters, 0 when this one counts for itself.',
-    read: ({ limits }) => flag(limits()?.shared === true && limits()?.trouble === undefined),
-  },
-  {
-    name: 'backup_age_seconds',
-    help: 'Time since the last `backup create`, or since the log was created if there was none; absent with an event store.',
-    read: ({ backupAge }) => ifKnown(backupAge()),
-  },
+  [
+    'build_info',
+    'Always 1; what runs is in the labels.',
+    () => [[1, { version: programVersion(), node: process.version }]],
+  ],
+  [
+    'ready',
+    '1 when requests are answered, 0 while the service starts or stops.',
+    ({ isReady }) => flag(isReady()),
+  ],
+  [
+    'event_log_up',
+    '1 unless the last append found the event log out of reach, or it looks rolled back.',
+    ({ app }) => flag(app()?.watch.isAway() === false),
+  ],
+  [
+    'projector_up',
+    '1 when some instance projects, 0 when nobody holds the lease; absent without MongoDB.',
+    ({ ledger }) => (ledger?.projector === undefined ? [] : flag(ledger.projector !== null)),
+  ],
+  [
+    'read_models_up',
+    '1 when there are read models that can be read, 0 when they are not built yet.',
+    ({ ledger }) => (ledger === undefined ? [] : flag(ledger.read_models.set !== null)),
+  ],
+  [
+    'read_models_lag_events',
+    'Events that the read models do not show yet.',
+    ({ ledger }) => ifKnown(ledger?.read_models.lag_events),
+  ],
+  [
+    'read_models_lag_seconds',
+    'How long the oldest event that the read models do not show has been in the log.',
+    ({ ledger }) => ifKnown(ledger?.read_models.lag_seconds),
+  ],
+  [
+    'parked_tenants',
+    'Tenants that wait at a bad event; 100 means that many or more.',
+    ({ ledger }) => ifKnown(ledger?.read_models.parked.length),
+  ],
+  [
+    'unreadable_tenants',
+    'Tenants whose own stream cannot be read: their writes are refused.',
+    ({ ledger }) => ifKnown(ledger?.unreadable.length),
+  ],
+  [
+    'rebuild_progress_ratio',
+    'How much of the log a rebuild has read, from 0 to 1; absent when there is none.',
+    ({ ledger }) => ifKnown(ledger?.read_models.building?.progress),
+  ],
+  [
+    'rate_limits_shared',
+    '1 when instances share their rate counters, 0 when this one counts for itself.',
+    ({ limits }) => flag(limits()?.shared === true && limits()?.trouble === undefined),
+  ],
+  [
+    'backup_age_seconds',
+    'Time since the last `backup create`, or since the log was created if there was none; absent with an event store.',
+    ({ backupAge }) => ifKnown(backupAge()),
+  ],
 ];
 
 const readingMetrics = (registers: Registry[]) => {
-  const gauges = readings.map(({ name, help, labels = [], read }) => ({
-    gauge: new Gauge({ name: `${PREFIX}${name}`, help, labelNames: [...labels], registers }),
-    hasLabels: labels.length > 0,
-    read,
-  }));
+  const gauges = readings.map(([name, help, read]) => {
+    const labelNames = name === 'build_info' ? ['version', 'node'] : [];
+    return { gauge: new Gauge({ name: `${PREFIX}${name}`, help, labelNames, registers }), read };
+  });
   return (snapshot: Snapshot): void => {
-    for (const { gauge, hasLabels, read } of gauges) {
-      gauge.reset();
-      // `reset` sets a gauge without labels to 0, which would be reported.
-      if (!hasLabels) gauge.remove();
+    for (const { gauge, read } of gauges) {
+      gauge.remove({});
       for (const [value, labels] of read(snapshot)) gauge.set({ ...labels }, value);
     }
   };
