@@ -111,7 +111,7 @@ const stalledReaders = async (server: Server, owners: readonly Owner[]): Promise
     openStream(
       server,
       owners[Math.floor(at / PER_TENANT)]?.key ?? '',
-      '/events',
+      '/events?follow=true',
       'application/x-ndjson',
     ).pause(),
   );

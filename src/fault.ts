@@ -14,7 +14,6 @@ type InternalCode =
   | 'read_models_busy'
   | 'no_answer'
   | 'not_open'
-  | 'reader_stalled'
   | 'stream_changed'
   | 'stream_cut_off';
 

@@ -18,14 +18,7 @@ import { compose } from '../../projections/compose';
 import { mongodbReadModels } from '../read-models/mongodb/mongodb-read-models';
 import type { ReadModels } from '../read-models/read-models';
 import { sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
-import {
-  holdsReadModelFiles,
-  mustBeReadable,
-  mustBeUsable,
-  noLogFound,
-  readModelsIn,
-  storedSecret,
-} from './data-folder';
+import { holdsReadModelFiles, mustBeReadable, mustBeUsable, readModelsIn, storedSecret } from './data-folder';
 import { folderOf, readModelStoreOf, storeOf, withoutSecrets } from './log-address';
 import { openAll } from './open-all';
 
@@ -129,17 +122,6 @@ export const openStores = (configuration: Configuration, options: StoreOptions):
     closeLater(readModels);
     return { log, streams, readModels, mongo };
   });
-
-/** The log alone, for a thread that only reads events. It must exist. */
-export const openLogForReading = async (
-  configuration: Configuration,
-  report: Report,
-): Promise<LedgerLog & { close(): Promise<void> }> => {
-  const streams = streamNames(configuration.STREAM_PREFIX);
-  const missingFault = noLogFound(configuration);
-  const log = await openLogOf(configuration, streams, { use: 'worker', report, missingFault });
-  return { log, streams, close: log.close };
-};
 
 /** What only a server needs. */
 export interface Serving {

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import { keyUseRecord, type KeyUseRecord } from '../access/key-use-record';
-import { openStreams } from '../audit/open-streams';
+import { eventSource } from '../audit/event-source';
 import { BACKGROUND_MS, pause } from '../async/clock';
 import { readOrigins, type Configuration, headerNames } from '../configuration';
-import { compileTenantSchemas } from '../event-log/codec';
+import { compileEventSchemas } from '../event-log/codec';
 import { appendToEnd } from '../event-log/append-to-end';
 import type { Position } from '../event-log/event-log';
 import { codeOf, fault, type Fault } from '../fault';
@@ -26,7 +26,6 @@ import { firstKey } from './demo';
 import { readModelStoreOf, storeOf } from './log-address';
 import { makeMetrics, type Metrics } from './metrics';
 import { workerThread, type WorkerThread } from './worker-thread';
-import { readingThread, type ReadingThread } from './reading-thread';
 import { reporter } from './reporter';
 import { ledgerStatus } from './status';
 
@@ -40,7 +39,6 @@ interface Running {
   readonly listeners: Listener[];
   /** Ends event streams, which otherwise last until the client disconnects. */
   readonly stopping: AbortController;
-  readonly reading: ReadingThread;
   readonly metrics: Metrics;
   worker?: WorkerThread;
   app?: App;
@@ -110,7 +108,7 @@ const recordKeyUses = (server: Running, { log, streams }: App): KeyUseRecord => 
 };
 
 const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Serving): ApiDependencies => {
-  const { configuration, logger, reading } = server;
+  const { configuration, logger } = server;
   const { ledger } = app;
   const keyUses = recordKeyUses(server, app);
   const settings = settingsOf(configuration);
@@ -122,7 +120,7 @@ const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Servi
     stores: {
       ledger,
       readModels: readModelsOf(server, app),
-      events: { ledgerLog: app, reading, open: openStreams(), stopping: server.stopping.signal },
+      events: eventSource(app, server.stopping.signal),
       keyUses,
       limits: openLimits(server, limiterOf),
     },
@@ -187,7 +185,7 @@ const openAppOf = async (server: Running): Promise<App> => {
   };
   const onParked = ({ tenant_id, event_id, reason }: ParkedTenant): void =>
     report(`Tenant ${tenant_id} is parked at event ${event_id}.`, new Error(reason));
-  const compiling = compileTenantSchemas();
+  const compiling = compileEventSchemas();
   server.worker = workerThread(configuration, {
     onShown: (shown) => server.app?.live.moved(shown),
     onBuilding: (progress) => (server.building = progress),
@@ -261,7 +259,6 @@ const stop = async (server: Running, reason?: Fault): Promise<void> => {
   server.phase = 'stopping';
   server.stopping.abort(reason);
   await Promise.all(server.listeners.map((listener) => listener.close(server.times.shutdownMs)));
-  await server.reading.close();
   await server.keyUses?.close();
   await server.app?.close();
 };
@@ -286,7 +283,6 @@ export const makeServer = (
     logger,
     listeners: [],
     stopping: new AbortController(),
-    reading: readingThread(configuration, { onError: reporter(logger), onDeath: mustEnd }),
     metrics: makeMetrics({
       app: () => server.app,
       limits: () => server.limits?.status(),

@@ -6,7 +6,7 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import { fault, messageOf } from '../fault';
 import { parsedJson } from '../json';
 import type { EventRange } from './event-filter';
-import { findPlace, type Revisions } from './event-places';
+import { findPlace } from './event-places';
 import { exportLines, type Trailer } from './export';
 
 const text = { type: 'string' };
@@ -75,26 +75,20 @@ const trailerOf = async (file: string): Promise<Trailer> => {
   );
 };
 
-/** The last position of a tenant's events up to these revisions. Later ones before it are then found to be missing. */
-const lastPosition = async (
-  ledgerLog: LedgerLog,
-  tenantId: string,
-  upTo: Revisions,
-): Promise<Position | undefined> => {
-  const named = Object.entries(upTo).map(([kind, revision]) => `${kind}:${revision}`);
-  const places = await Promise.all(named.map((each) => findPlace(ledgerLog, tenantId, each)));
-  return places
-    .flatMap((place) => place?.position ?? [])
-    .toSorted()
-    .at(-1);
-};
-
-/** The part of the log that a trailer names. */
+/** The part of the log that a trailer names. A tenant's ends with the last of its events up to the revisions named. */
 const rangeOf = async (ledgerLog: LedgerLog, { filter, after, up_to }: Trailer): Promise<EventRange> => {
   if (typeof up_to !== 'object') return { after, upTo: up_to };
   const [tenantId = ''] = filter.tenants ?? [];
-  const place = after === undefined ? undefined : await findPlace(ledgerLog, tenantId, after);
-  return { after: place?.position, upTo: await lastPosition(ledgerLog, tenantId, up_to) };
+  const positionOf = async (named: string): Promise<Position | undefined> =>
+    (await findPlace(ledgerLog, tenantId, named))?.position;
+  const ends = Object.entries(up_to).map(([kind, revision]) => positionOf(`${kind}:${revision}`));
+  return {
+    after: after === undefined ? undefined : await positionOf(after),
+    upTo: (await Promise.all(ends))
+      .filter((end) => end !== undefined)
+      .toSorted()
+      .at(-1),
+  };
 };
 
 /** Lines as bytes, since decoding could hide a difference. */

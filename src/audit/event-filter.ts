@@ -1,33 +1,25 @@
 import { auditLine } from '../domain/audit-wording';
 import { decode } from '../event-log/codec';
-import type { EventLog, LoggedEvent, Position, ReadFrom } from '../event-log/event-log';
+import type { Batch, EventLog, LoggedEvent, Position, ReadFrom } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { upTo } from '../event-log/reading';
 import type { Streams } from '../event-log/streams';
 import { isJsonObject } from '../json';
-import type { Place } from './event-places';
-
-export interface EntityFilter {
-  readonly type?: string | undefined;
-  readonly id?: string | undefined;
-}
 
 /** Selects events that meet every condition. A condition with several values needs one of them. */
 export interface EventFilter {
-  /** The event with this id. */
   readonly event?: string | undefined;
   readonly tenants?: readonly string[] | undefined;
   readonly types?: readonly string[] | undefined;
   readonly actor?: string | undefined;
-  /** Of this type, with this id, or both. */
-  readonly entity?: EntityFilter | undefined;
+  readonly entity?: { readonly type?: string | undefined; readonly id?: string | undefined } | undefined;
   readonly operation?: string | undefined;
   readonly trace?: string | undefined;
-  /** Caused with this key, or about it. */
+  /** Selects what was caused with this key, and what is about it. */
   readonly key?: string | undefined;
-  /** Recorded at this time or later. */
+  /** The earliest time of recording. */
   readonly since?: string | undefined;
-  /** Recorded before this time. */
+  /** The time before which it was recorded. */
   readonly until?: string | undefined;
 }
 
@@ -85,18 +77,21 @@ const conditionsOf = (
 export interface EventRange extends ReadFrom {
   /** The last position to read, inclusive. */
   readonly upTo?: Position | undefined;
+  /** The maximum number of events. */
+  readonly limit?: number | undefined;
 }
 
 /** One batch of the log: the events that match, and how far it was read. */
-export interface ReadEvents {
+export interface FoundEvents {
   readonly events: readonly LoggedEvent[];
   /** The number of events read, matching or not. */
   readonly read: number;
-  /** The last event read, matching or not. */
-  readonly last: LoggedEvent;
+  /** The last event read, matching or not. A batch that is empty has none. */
+  readonly last: LoggedEvent | undefined;
 }
 
-async function* batchesOf(log: EventLog, { tenants }: EventFilter, from: ReadFrom) {
+/** Of a single tenant, only its own events are read, except that new ones are found in the whole log. */
+async function* readRange(log: EventLog, { tenants }: EventFilter, from: ReadFrom): AsyncGenerator<Batch> {
   const [tenantId, ...others] = tenants ?? [];
   if (tenantId === undefined || others.length > 0) return yield* log.readAll(from);
   const { after = '', follow, signal } = from;
@@ -107,7 +102,7 @@ async function* batchesOf(log: EventLog, { tenants }: EventFilter, from: ReadFro
 }
 
 /** A predicate for events of our own streams that match the filter. */
-export const wantedBy = (
+const matcher = (
   filter: EventFilter,
   streams: Streams,
   onUnreadable: () => void,
@@ -121,36 +116,26 @@ export const wantedBy = (
   };
 };
 
-/** The matching events of our own streams, in log order. For a single tenant, reads only the events of that tenant. */
+export interface FindOptions {
+  /** The events to look at. By default they are read from the log. */
+  readonly batches?: AsyncIterable<Batch> | undefined;
+  /** Called for an event that could not be decoded, and so not compared with an entity or operation. */
+  onUnreadable(): void;
+}
+
+/** The matching events of our own streams, in log order, batch by batch until there are as many as wanted. */
 export async function* findEvents(
   { log, streams }: LedgerLog,
   filter: EventFilter,
   range: EventRange,
-  onUnreadable: () => void,
-): AsyncIterable<ReadEvents> {
-  const isWanted = wantedBy(filter, streams, onUnreadable);
-  for await (const batch of upTo(batchesOf(log, filter, range), range.upTo)) {
-    yield { events: batch.filter(isWanted), read: batch.length, last: batch.at(-1) as LoggedEvent };
-  }
-}
-
-/** How far a reader has read, and how many more events it wants. */
-export interface Reached {
-  place: Place | undefined;
-  remaining: number;
-}
-
-/** Passes batches on until the reader has as many events as it wants. Updates `reached`. */
-export async function* upToLimit<Step extends Pick<ReadEvents, 'events' | 'last'>>(
-  steps: AsyncIterable<Step>,
-  reached: Reached,
-): AsyncGenerator<Step> {
-  for await (const step of steps) {
-    const events = step.events.slice(0, reached.remaining);
-    reached.remaining -= events.length;
-    const last = (reached.remaining > 0 ? undefined : events.at(-1)) ?? step.last;
-    reached.place = last;
-    yield { ...step, events, last };
-    if (reached.remaining === 0) return;
+  { batches = readRange(log, filter, range), onUnreadable }: FindOptions,
+): AsyncGenerator<FoundEvents> {
+  const matches = matcher(filter, streams, onUnreadable);
+  let remaining = range.limit ?? Infinity;
+  for await (const batch of range.upTo === undefined ? batches : upTo(batches, range.upTo)) {
+    const events = batch.filter(matches).slice(0, remaining);
+    remaining -= events.length;
+    yield { events, read: batch.length, last: remaining === 0 ? events.at(-1) : batch.at(-1) };
+    if (remaining === 0) return;
   }
 }

@@ -4,7 +4,6 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import { firstOf } from '../event-log/reading';
 import type { Streams } from '../event-log/streams';
 
-/** Where an event is. */
 export type Place = Pick<LoggedEvent, 'stream' | 'revision' | 'position'>;
 
 /**
@@ -16,7 +15,7 @@ export const tenantPosition = ({ stream, revision }: Place, streams: Streams): s
 
 const POSITION = /^(tenant|activity):(0|[1-9][0-9]{0,14})$/;
 
-/** The event at a position that the tenant has seen, in this log or a copy. Undefined: there is none. */
+/** The event, if there is one, at a position that the tenant has seen, in this log or a copy. */
 export const findPlace = async (
   { log, streams }: LedgerLog,
   tenantId: string,
@@ -29,7 +28,7 @@ export const findPlace = async (
   return found?.revision === revision ? found : undefined;
 };
 
-/** The last revision in each of a tenant's streams. Undefined: it has no events. */
+/** The last revision in each of a tenant's streams that has events. */
 export type Revisions = Readonly<Record<StreamKind, number | undefined>>;
 
 export const revisionsUpTo = async (

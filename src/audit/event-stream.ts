@@ -1,7 +1,9 @@
 import { threadMs } from '../async/clock';
 import { codeOf } from '../fault';
-import type { EventChunks } from './reading';
-import type { StreamForm } from './event-texts';
+import type { EventFilter } from './event-filter';
+import { tenantPosition, type Place } from './event-places';
+import type { EventSource } from './event-source';
+import { exportLines, type ExportedLines } from './export';
 
 /** Why the server ends a stream early. It can be resumed from the position given at its end. */
 export const endReasons = [
@@ -10,53 +12,66 @@ export const endReasons = [
   'log_unavailable',
   'read_models_unavailable',
   'log_set_back',
-  'reader_stalled',
   'shutting_down',
   'internal_error',
 ] as const;
 
 export type EndReason = (typeof endReasons)[number];
 
-export interface StreamDependencies {
-  /** Read in another thread. */
-  readonly chunks: EventChunks;
+/** The wire format of a stream of events. */
+export interface StreamForm {
+  event(json: string, position: string): string;
+  heartbeat: string;
+  /** The last line, which is a trailer or says why the stream ends early. */
+  last(name: 'trailer' | 'end', json: string): string;
+}
+
+export const streamForms = {
+  ndjson: {
+    event: (json) => `${json}\n`,
+    heartbeat: '\n',
+    last: (_, json) => `${json}\n`,
+  },
+  serverSentEvents: {
+    event: (json, position) => `id: ${position}\ndata: ${json}\n\n`,
+    heartbeat: ': still here\n\n',
+    last: (name, json) => `event: ${name}\ndata: ${json}\n\n`,
+  },
+} satisfies Record<string, StreamForm>;
+
+export interface StreamRequest {
+  readonly tenantId: string;
+  readonly filter: EventFilter;
+  readonly after: Place | undefined;
+  /** The maximum number of events, if there is one. */
+  readonly limit: number | undefined;
+  readonly follow: boolean;
   readonly form: StreamForm;
-  /** Where the stream begins, as the caller sees it. */
-  readonly after: string | undefined;
+}
+
+/** Who reads a stream. */
+export interface StreamReader {
+  /** Why the caller may no longer read, if so. */
+  readonly mayRead: () => Promise<EndReason | undefined>;
   /** Counts the events that the caller got, at the end. */
   readonly gaveOut: (events: number) => void;
-  /** Why the caller may no longer read. Undefined: it may. */
-  readonly mayRead: () => Promise<EndReason | undefined>;
-  /** The caller has disconnected. */
+  /** Aborted when the caller has disconnected. */
   readonly gone: AbortSignal;
-  /** The process is stopping, possibly for a reason that the caller should know. */
-  readonly stopping: AbortSignal;
-  /** The caller has stopped reading. */
-  readonly stalled: AbortSignal;
 }
 
 /** Short enough to end the streams of a revoked key within a second. */
 const CHECK_MS = 500;
 const HEARTBEAT_MS = 15_000;
 
-const UNAVAILABLE: ReadonlySet<string> = new Set([
-  'log_unavailable',
-  'read_models_unavailable',
-  'log_set_back',
-]);
+const UNAVAILABLE = /^(?:log_unavailable|read_models_unavailable|log_set_back)$/;
 
 const isUnavailable = (error: unknown): error is { readonly code: EndReason } =>
-  UNAVAILABLE.has(codeOf(error) ?? '');
+  UNAVAILABLE.test(codeOf(error) ?? '');
 
-/** Why a stream must end now. Calls `mayRead` at most twice a second. */
-export const endReason = ({
-  mayRead,
-  stopping,
-  stalled,
-}: Pick<StreamDependencies, 'mayRead' | 'stopping' | 'stalled'>) => {
+/** Why a stream must end now, if so. Calls `mayRead` at most twice a second. */
+export const endReason = (mayRead: StreamReader['mayRead'], stopping: AbortSignal) => {
   let checkedAt = threadMs();
   return async (): Promise<EndReason | undefined> => {
-    if (stalled.aborted) return 'reader_stalled';
     if (stopping.aborted) return isUnavailable(stopping.reason) ? stopping.reason.code : 'shutting_down';
     if (threadMs() - checkedAt < CHECK_MS) return undefined;
     checkedAt = threadMs();
@@ -64,36 +79,49 @@ export const endReason = ({
   };
 };
 
-/** What a stream of events sends: the chunks as they come, signs of life, and why it ends early. */
-export async function* eventStream({
-  chunks,
-  form,
-  after,
-  gaveOut,
-  mayRead,
-  gone,
-  stopping,
-  stalled,
-}: StreamDependencies): AsyncGenerator<Uint8Array | string> {
-  const check = endReason({ mayRead, stopping, stalled });
-  let position = after;
-  let given = 0;
-  const end = (reason: EndReason): string => form.end(JSON.stringify({ end: { reason, position } }));
-  let wroteAt = threadMs();
+/** The lines of the events, read in slices. While it follows, there are some at least every 500 ms, if only none. */
+async function* linesOf(
+  { tenantId, filter, after, limit, follow }: StreamRequest,
+  { sliced, followTenant }: EventSource,
+  signal: AbortSignal,
+): AsyncGenerator<ExportedLines> {
+  const ledgerLog = sliced(tenantId);
+  const start = after === undefined ? undefined : tenantPosition(after, ledgerLog.streams);
+  const conditions = { view: 'tenant', filter, after: start, limit } as const;
+  const range = { after: after?.position, signal };
+  const upTo = follow ? undefined : (await ledgerLog.log.head())?.position;
+  const batches = follow ? followTenant(ledgerLog, tenantId, range) : undefined;
+  // Events that cannot be decoded are streamed as they are, without a report.
+  const onUnreadable = (): void => undefined;
+  yield* exportLines(ledgerLog, conditions, { ...range, upTo, follow }, { batches, onUnreadable });
+}
+
+/**
+ * What a stream of events sends: the events of a tenant, signs of life, and at the end a trailer, or why it ends early.
+ * The log is read only as fast as the texts are taken.
+ */
+export async function* eventStream(
+  request: StreamRequest,
+  source: EventSource,
+  { mayRead, gaveOut, gone }: StreamReader,
+): AsyncGenerator<string> {
+  const { form, after } = request;
+  const positionOf = (place: Place): string => tenantPosition(place, source.ledgerLog.streams);
+  const whyEnd = endReason(mayRead, source.stopping);
+  let [position, given, wroteAt] = [after && positionOf(after), 0, threadMs()];
+  const end = (reason: EndReason): string => form.last('end', JSON.stringify({ end: { reason, position } }));
   try {
-    while (!gone.aborted) {
-      // A shutdown is noticed after this long, too: a signal of both would stay in `stopping` for ever on Node 20.
-      const chunk = await chunks.next(CHECK_MS, gone);
-      const isSilent = threadMs() - wroteAt >= HEARTBEAT_MS;
-      const hasBytes = chunk !== undefined && chunk.bytes.length > 0;
-      given += chunk?.events ?? 0;
-      if (hasBytes || isSilent) {
+    for await (const { lines, events, last, isTrailer } of linesOf(request, source, gone)) {
+      if (isTrailer) return yield form.last('trailer', lines.join());
+      let text = events.map((event, at) => form.event(lines[at] as string, positionOf(event))).join('');
+      given += events.length;
+      if (text === '' && threadMs() - wroteAt >= HEARTBEAT_MS) text = form.heartbeat;
+      if (text !== '') {
         wroteAt = threadMs();
-        yield hasBytes ? chunk.bytes : form.heartbeat();
+        yield text;
       }
-      if (chunk?.isLast === true) return;
-      position = chunk?.position ?? position;
-      const reason = await check();
+      if (last !== undefined) position = positionOf(last);
+      const reason = await whyEnd();
       if (reason !== undefined) return yield end(reason);
     }
   } catch (error) {

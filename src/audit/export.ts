@@ -2,7 +2,13 @@ import { createHash } from 'node:crypto';
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import type { Streams } from '../event-log/streams';
-import { findEvents, upToLimit, type EventFilter, type EventRange, type Reached } from './event-filter';
+import {
+  findEvents,
+  type EventFilter,
+  type EventRange,
+  type FindOptions,
+  type FoundEvents,
+} from './event-filter';
 import { revisionsUpTo, type Revisions } from './event-places';
 import { rawEvent, tenantEvent } from './event-views';
 
@@ -12,7 +18,6 @@ export interface Conditions {
   readonly view: 'operator' | 'tenant';
   readonly filter: EventFilter;
   readonly after?: string | undefined;
-  /** The maximum number of events. */
   readonly limit?: number | undefined;
 }
 
@@ -22,7 +27,7 @@ export interface Trailer extends Conditions {
   readonly log: string;
   /**
    * The last position to read, inclusive: the end of the log when the export started or, if the limit ended it, the last
-   * event. A tenant sees it as revisions. Undefined: the log was empty.
+   * event. A tenant sees it as revisions. It is absent if the log was empty.
    */
   readonly up_to?: Position | Revisions | undefined;
   readonly events: number;
@@ -31,7 +36,7 @@ export interface Trailer extends Conditions {
 }
 
 /** Counts and hashes the lines of an export as they are written. */
-export const trailerBuilder = ({ view, filter, after, limit }: Conditions) => {
+const trailerOf = ({ view, filter, after, limit }: Conditions, ledgerLog: LedgerLog) => {
   const hash = createHash('sha256');
   let events = 0;
   return {
@@ -39,7 +44,7 @@ export const trailerBuilder = ({ view, filter, after, limit }: Conditions) => {
       if (lines.length > 0) hash.update(`${lines.join('\n')}\n`);
       events += lines.length;
     },
-    trailerLine: async (ledgerLog: LedgerLog, upTo: Position | undefined): Promise<string> => {
+    line: async (upTo: Position | undefined): Promise<string> => {
       const tenantId = filter.tenants?.[0] ?? '';
       const up_to = view === 'tenant' ? await revisionsUpTo(ledgerLog, tenantId, upTo ?? '') : upTo;
       const [log, sha256] = [await ledgerLog.log.identity(), hash.digest('hex')];
@@ -49,19 +54,16 @@ export const trailerBuilder = ({ view, filter, after, limit }: Conditions) => {
   };
 };
 
-export interface ExportedLines {
+/** A batch of an export: the events that were found, each with its line. */
+export interface ExportedLines extends FoundEvents {
   readonly lines: readonly string[];
-  /** The number of events read, matching or not. */
-  readonly read: number;
-  /** The last event read, matching or not: everything up to it has been read. The trailer has none. */
-  readonly last?: LoggedEvent;
+  /** Its only line is the trailer, and the export is complete. */
+  readonly isTrailer: boolean;
 }
 
-export interface Exporting {
+export interface ExportOptions extends FindOptions {
   /** Lines for people instead of JSON, without a trailer. */
   readonly prettyLine?: ((event: LoggedEvent) => string) | undefined;
-  /** Called for an event that could not be decoded, and so not compared with an entity or operation. */
-  onUnreadable(): void;
 }
 
 const jsonLine = (view: Conditions['view'], streams: Streams) => (event: LoggedEvent) =>
@@ -74,22 +76,22 @@ const jsonLine = (view: Conditions['view'], streams: Streams) => (event: LoggedE
 export async function* exportLines(
   ledgerLog: LedgerLog,
   conditions: Conditions,
-  range: EventRange,
-  { prettyLine, onUnreadable }: Exporting,
+  range: Omit<EventRange, 'limit'>,
+  { prettyLine, ...finding }: ExportOptions,
 ): AsyncGenerator<ExportedLines> {
-  const { view, filter, limit = Infinity } = conditions;
-  const trail = trailerBuilder(conditions);
+  const { view, filter, limit } = conditions;
+  const trailer = trailerOf(conditions, ledgerLog);
   const lineOf = prettyLine ?? jsonLine(view, ledgerLog.streams);
-  const reached: Reached = { place: undefined, remaining: limit };
   // Without an end, the log is empty, and what is appended meanwhile is not exported.
   const upTo = range.follow === true ? undefined : (range.upTo ?? '');
-  const steps = findEvents(ledgerLog, filter, { ...range, upTo }, onUnreadable);
-  for await (const { events, read, last } of upToLimit(steps, reached)) {
-    const lines = events.map(lineOf);
-    trail.add(lines);
-    yield { lines, read, last };
+  let [end, remaining] = [range.upTo, limit ?? Infinity];
+  for await (const found of findEvents(ledgerLog, filter, { ...range, upTo, limit }, finding)) {
+    const lines = found.events.map(lineOf);
+    trailer.add(lines);
+    remaining -= lines.length;
+    if (remaining === 0) end = found.last?.position;
+    yield { ...found, lines, isTrailer: false };
   }
   if (prettyLine !== undefined || range.signal?.aborted === true) return;
-  const end = reached.remaining === 0 ? reached.place?.position : range.upTo;
-  yield { lines: [await trail.trailerLine(ledgerLog, end)], read: 0 };
+  yield { lines: [await trailer.line(end)], events: [], read: 0, last: undefined, isTrailer: true };
 }

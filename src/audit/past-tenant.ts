@@ -33,13 +33,6 @@ export const tenantAt = async (
   return fold.tenant;
 };
 
-/** An Application as it was at a moment. */
-export interface PastApplication {
-  readonly application: Application;
-  /** Those valid at that time, possibly none. */
-  readonly keys: readonly UnrevokedKey[];
-}
-
 export interface PastQuestion {
   readonly moment: Moment;
   readonly filter: ApplicationFilter;
@@ -48,7 +41,11 @@ export interface PastQuestion {
 }
 
 export interface PastApplicationPage {
-  readonly applications: readonly PastApplication[];
+  /** Each with the keys that were valid then, possibly none. */
+  readonly applications: readonly {
+    readonly application: Application;
+    readonly keys: readonly UnrevokedKey[];
+  }[];
   /** The number of matches on all pages. */
   readonly total: number;
 }

@@ -119,13 +119,11 @@ const faultBy = (schema: object, value: unknown): string | undefined => {
 };
 
 /**
- * Compiles the schemas of tenant events one by one ahead of time. Otherwise the first request to fold a tenant would
- * block the thread for 40 ms.
+ * Compiles the schemas of events one by one ahead of time. Otherwise the first requests to fold a tenant or to stream its
+ * events would block the thread for 40 ms.
  */
-export const compileTenantSchemas = async (): Promise<void> => {
-  const types = Object.keys(eventSchemas) as EventType[];
-  const schemas = types.filter((type) => streamKindOf(type) === 'tenant').map((type) => eventSchemas[type]);
-  for (const schema of [metadataSchema, ...schemas]) {
+export const compileEventSchemas = async (): Promise<void> => {
+  for (const schema of new Set([metadataSchema, ...Object.values(eventSchemas)])) {
     faultBy(schema, {});
     await yieldToEventLoop();
   }

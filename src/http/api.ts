@@ -64,7 +64,7 @@ export const routes: readonly Route[] = [
 
 /** The client left before it had the whole response, sent no valid HTTP, stopped reading, or may no longer read. */
 const OF_CLIENT =
-  /^(?:ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE|ERR_HTTP_REQUEST_TIMEOUT|HPE_.*|reader_stalled|stream_cut_off)$/;
+  /^(?:ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE|ERR_HTTP_REQUEST_TIMEOUT|HPE_.*|stream_cut_off)$/;
 
 /** Every request goes through this middleware from top to bottom. */
 export const api = (dependencies: ApiDependencies): Koa<ApiState> => {

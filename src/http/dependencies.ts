@@ -1,9 +1,7 @@
 import type { Logger } from 'pino';
 import type { KeyUseRecord } from '../access/key-use-record';
-import type { openStreams } from '../audit/open-streams';
-import type { Reading } from '../audit/reading';
+import type { EventSource } from '../audit/event-source';
 import type { HeaderNames } from '../configuration';
-import type { LedgerLog } from '../event-log/ledger-log';
 import type { Ledger } from '../ledger/ledger';
 import type { KnownLiveSet } from '../projecting/live-set';
 import type { RateLimits } from '../limits/rate-limits';
@@ -39,15 +37,6 @@ export interface Stores {
   readonly events: EventSource;
   readonly keyUses: KeyUseRecord;
   readonly limits: RateLimits;
-}
-
-/** Where raw events are read from. `open` limits the number of streams. */
-export interface EventSource {
-  readonly ledgerLog: LedgerLog;
-  readonly reading: Reading;
-  readonly open: ReturnType<typeof openStreams>;
-  /** Aborted when the process is stopping. */
-  readonly stopping: AbortSignal;
 }
 
 export interface RequestMetrics {

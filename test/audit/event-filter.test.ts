@@ -73,7 +73,7 @@ describe('the events matching a filter', () => {
   const found = async (filter: EventFilter, onUnreadable = () => undefined): Promise<readonly Name[]> => {
     const names = new Map(Object.entries(history).map(([name, { id }]) => [id, name as Name]));
     const ids: string[] = [];
-    for await (const { events } of findEvents(ledgerLog, filter, {}, onUnreadable))
+    for await (const { events } of findEvents(ledgerLog, filter, {}, { onUnreadable }))
       ids.push(...events.map(({ id }) => id));
     return ids.map((id) => names.get(id) ?? ('not ours' as Name));
   };
@@ -111,11 +111,16 @@ describe('the events matching a filter', () => {
 
   it('can be limited to a range: after a position, up to another', async () => {
     const positions: string[] = [];
-    for await (const { events } of findEvents(ledgerLog, {}, {}, () => undefined))
+    for await (const { events } of findEvents(ledgerLog, {}, {}, { onUnreadable: () => undefined }))
       positions.push(...events.map(({ position }) => position));
     const [, after, , , upTo] = positions;
     const within: string[] = [];
-    for await (const { events } of findEvents(ledgerLog, {}, { after, upTo }, () => undefined))
+    for await (const { events } of findEvents(
+      ledgerLog,
+      {},
+      { after, upTo },
+      { onUnreadable: () => undefined },
+    ))
       within.push(...events.map(({ position }) => position));
     expect(within).toEqual(positions.slice(2, 5));
   });

@@ -26,8 +26,10 @@ const KEYS = Math.min(12_000, ROWS / 5);
 /** Each connection sends many requests at once without waiting for the responses. */
 const PIPELINES = 50;
 const PIPELINED = 20;
-/** As many as a tenant may have open. */
-const STREAMS = 20;
+/** As many exports as a tenant may have under way, and as many streams as it may follow. */
+const EXPORTS = 4;
+const FOLLOWED = 20;
+const CONNECTIONS = 20;
 const MAX_HELD_MS = 10;
 const BUSY = 'busy';
 /** The longest text that is allowed, four bytes a character. */
@@ -194,20 +196,25 @@ describe('the thread that serves HTTP', () => {
   /** Reads all events over many connections at once, as fast as they come, over and over. */
   const streaming: Attack = async (end) => {
     let sent = 0;
-    const one = (): Promise<void> =>
+    const one = (path: string): Promise<void> =>
       new Promise((resolve, reject) => {
         const options = { agent: false, headers: { 'SVC-API-KEY': hostile.key } };
-        const asked = request(`${service.url}/events`, options, (response) => {
+        const asked = request(`${service.url}${path}`, options, (response) => {
           expect(response.statusCode).toBe(200);
           const isOver = (): boolean => performance.now() > end;
-          response.on('data', () => isOver() && asked.destroy());
-          response.once('end', () => (isOver() ? resolve() : resolve(one())));
+          const stopping = setTimeout(() => asked.destroy(), end - performance.now());
+          response.once('close', () => clearTimeout(stopping));
+          response.resume();
+          response.once('end', () => (isOver() ? resolve() : resolve(one(path))));
           response.once('error', () => resolve());
         });
         asked.once('error', reject).end();
         sent += 1;
       });
-    await Promise.all(Array.from({ length: STREAMS }, one));
+    await Promise.all([
+      ...Array.from({ length: EXPORTS }, () => one('/events')),
+      ...Array.from({ length: FOLLOWED }, () => one('/events?follow=true')),
+    ]);
     return sent;
   };
 
@@ -222,7 +229,7 @@ describe('the thread that serves HTTP', () => {
           sent += 1;
         }
       };
-      await Promise.all(Array.from({ length: STREAMS }, one));
+      await Promise.all(Array.from({ length: CONNECTIONS }, one));
       return sent;
     };
 
@@ -323,9 +330,9 @@ describe('the thread that serves HTTP', () => {
   const attacks: readonly (readonly [string, number, () => Promise<Attack>])[] = [
     ['any query over many rows', 1, async () => asking(await hostileQueries())],
     [`${PIPELINES} connections that pipeline requests`, PIPELINES, async () => pipelining],
-    [`${STREAMS} streams of all events of a tenant`, 2, async () => streaming],
+    [`${EXPORTS} exports and ${FOLLOWED} followed streams of a tenant`, 2, async () => streaming],
     [
-      `${STREAMS} connections that ask for the past of a tenant`,
+      `${CONNECTIONS} connections that ask for the past of a tenant`,
       2,
       async () => {
         pastKey ??= (async () => {
@@ -336,7 +343,7 @@ describe('the thread that serves HTTP', () => {
       },
     ],
     [
-      `${STREAMS} connections that ask for missing events of a parked tenant`,
+      `${CONNECTIONS} connections that ask for missing events of a parked tenant`,
       2,
       async () => {
         parkedKey ??= parkedTenant(Math.min(ROWS, 60_000));

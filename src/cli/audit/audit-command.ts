@@ -119,14 +119,14 @@ const run = async (
     onUnreadable: () => (unreadable += 1),
   };
   const range = { after, upTo, follow, signal };
-  for await (const { lines, read, last } of exportLines(ledgerLog, conditions, range, exporting)) {
+  for await (const { lines, read, last, isTrailer } of exportLines(ledgerLog, conditions, range, exporting)) {
     const text = lines.map((each) => `${each}\n`).join('');
     if (text !== '') line.clear();
-    await writeOut(io, last === undefined ? withoutKey(text) : text, signal);
-    if (last === undefined || signal.aborted) break;
+    await writeOut(io, isTrailer ? withoutKey(text) : text, signal);
+    if (isTrailer || signal.aborted) break;
     done += read;
     events += lines.length;
-    ({ position } = last);
+    position = last?.position ?? position;
     if (!follow) line.showStep('reading', done, total);
   }
   return { position, events, unreadable };

@@ -8,8 +8,8 @@ import { logFault, type Batch, type LoggedEvent, type Position, type ReadFrom } 
 const BATCH_EVENTS = 512;
 const BATCH_BYTES = 1_048_576;
 
-/** Streams are read on the HTTP thread, which no page may block for long. */
-const STREAM_BATCH_EVENTS = 256;
+/** The events of a tenant are read on the HTTP thread, which no page may block for long. */
+const TENANT_BATCH_EVENTS = 64;
 
 interface Page {
   readonly batch: Batch;
@@ -142,7 +142,7 @@ export const eventReader = (db: Database, tail: Tail) => {
   const ofStream = rows('stream = ? AND revision > ? ORDER BY revision');
   const ofAll = rows('position > ? ORDER BY position');
   const nextPositions = `SELECT position FROM (SELECT position FROM events WHERE stream = ? AND revision > ?
-    ORDER BY revision LIMIT ${BATCH_EVENTS})`;
+    ORDER BY revision LIMIT ${TENANT_BATCH_EVENTS})`;
   const ofTwoStreams = rows(`position IN (${nextPositions} UNION ALL ${nextPositions}) ORDER BY position`);
   const revisionAt = revisionFinder(db);
 
@@ -150,7 +150,7 @@ export const eventReader = (db: Database, tail: Tail) => {
     stream: (stream: string, after: number): AsyncIterable<Batch> => {
       let from = after;
       const next = (): Page => {
-        const page = takeBatch(ofStream.iterate(stream, from), STREAM_BATCH_EVENTS);
+        const page = takeBatch(ofStream.iterate(stream, from), TENANT_BATCH_EVENTS);
         from = page.batch.at(-1)?.revision ?? from;
         return page;
       };
@@ -174,7 +174,7 @@ export const eventReader = (db: Database, tail: Tail) => {
       const start = rowIdOf(from.after);
       const reached = new Map(streams.map((stream) => [stream, revisionAt(stream, start)]));
       const next = (): Page => {
-        const page = takeBatch(ofTwoStreams.iterate(...[...reached].flat()));
+        const page = takeBatch(ofTwoStreams.iterate(...[...reached].flat()), TENANT_BATCH_EVENTS);
         for (const event of page.batch) reached.set(event.stream, event.revision);
         return page;
       };

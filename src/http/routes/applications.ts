@@ -1,3 +1,4 @@
+import { applicationsAt } from '../../audit/past-tenant';
 import { randomUUID } from 'node:crypto';
 import {
   findApplications,
@@ -118,7 +119,9 @@ const listAsOf = async (
   const skip = (numberIn(place, SHOWN) ?? 0) + (page - 1) * size;
   const question = { moment: await pastMoment(asOf, request, stores), filter, skip, size };
   const until = { deadline, gone: gone() };
-  const { applications, total } = await stores.events.reading.applicationsAt(tenantId, question, until);
+  const { applications, total } = await stores.events.readHistory(tenantId, until, (ledgerLog) =>
+    applicationsAt(ledgerLog, tenantId, question),
+  );
   const data = applications.map(({ application, keys }) => applicationFrom(tenantId, application, keys));
   return shown(data, total, skip + size >= total ? undefined : `after ${skip + size}`);
 };

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
-import { endReasons } from '../../audit/event-stream';
-import type { StreamForm } from '../../audit/event-texts';
+import { endReasons, type StreamForm } from '../../audit/event-stream';
 import { logExample, logSchema } from './log-schemas';
 import { count, described, listOf, moment, record, text, uuid, type Schema } from './schema';
 
@@ -142,6 +141,6 @@ const trailerExample = {
 /** A whole stream with one event. */
 export const streamExample = (form: StreamForm): string =>
   [
-    form.event(eventExample.position, JSON.stringify(eventExample)),
-    form.trailer(JSON.stringify(trailerExample)),
+    form.event(JSON.stringify(eventExample), eventExample.position),
+    form.last('trailer', JSON.stringify(trailerExample)),
   ].join('');

@@ -1,9 +1,8 @@
-import { eventStream } from '../../audit/event-stream';
+import { eventStream, streamForms } from '../../audit/event-stream';
 import type { EventFilter } from '../../audit/event-filter';
 import { tenantEvent } from '../../audit/event-views';
-import { findEvent, type EventSearch } from '../../audit/find-event';
-import { streamForms, type StreamFormName } from '../../audit/event-texts';
-import { findPlace, tenantPosition, type Place } from '../../audit/event-places';
+import { findEvent } from '../../audit/find-event';
+import { findPlace, type Place } from '../../audit/event-places';
 import { beforeDeadline } from '../../async/clock';
 import { eventSchemas } from '../../domain/event-schemas';
 import type { LoggedEvent } from '../../event-log/event-log';
@@ -24,7 +23,7 @@ import { eventExample, eventLineSchema, eventSchema, streamExample } from './eve
 import { bytes, text, uuid } from './schema';
 import { ok, route, type RouteRequest } from './route';
 import type { Stores } from '../dependencies';
-import { orRelease, stillAllowed, streamBody } from './stream-body';
+import { stillAllowed, streamBody } from './stream-body';
 
 const PERMISSION = 'log:read';
 const NDJSON = 'application/x-ndjson';
@@ -113,38 +112,23 @@ export const listEvents = route<undefined, Query>({
     },
   },
   handle: async (request, stores) => {
-    const { tenantId, query: values } = request;
-    const { ledgerLog, reading, open, stopping } = stores.events;
-    const after = await afterOf(request, stores);
+    const { tenantId, query: values, gaveOut } = request;
+    const { limit, follow } = values;
     const isSse = request.accepts(NDJSON, SSE) === SSE;
-    const form: StreamFormName = isSse ? 'serverSentEvents' : 'ndjson';
-    const selection = {
-      tenantId,
-      filter: filterOf(tenantId, values),
-      after,
-      limit: values.limit,
-      follow: values.follow,
-      form,
-    };
-    const release = open(tenantId);
-    const [gone, stalled] = [new AbortController(), new AbortController()];
-    const chunks = orRelease(() => reading.stream(selection), release);
-    const texts = eventStream({
-      chunks,
-      form: streamForms[form],
-      after: after === undefined ? undefined : tenantPosition(after, ledgerLog.streams),
-      gaveOut: request.gaveOut,
+    const form = isSse ? streamForms.serverSentEvents : streamForms.ndjson;
+    const after = await afterOf(request, stores);
+    const filter = filterOf(tenantId, values);
+    const release = stores.events.openStream(tenantId, follow ? 'follow' : 'export');
+    const gone = new AbortController();
+    const texts = eventStream({ tenantId, filter, after, limit, follow, form }, stores.events, {
       mayRead: stillAllowed(request, stores),
+      gaveOut,
       gone: gone.signal,
-      stopping,
-      stalled: stalled.signal,
     });
-    const onClosed = (): void => {
+    const body = streamBody(texts, () => {
       gone.abort();
-      chunks.close();
       release();
-    };
-    const body = streamBody(texts, { stalled, onClosed });
+    });
     return { status: 200, type: isSse ? SSE : NDJSON, body };
   },
 });
@@ -170,18 +154,13 @@ export const getEvent = route({
     example: eventExample,
   },
   handle: async ({ tenantId, params, deadline, gone }, { events, readModels }) => {
-    const { ledgerLog, reading } = events;
     const id = uuidFrom(params['id']);
-    const search = (wanted: EventSearch) => reading.search(tenantId, wanted, { deadline, gone: gone() });
-    const event =
-      id === undefined
-        ? undefined
-        : await beforeDeadline(
-            readModels.read().then(({ set }) => findEvent({ ledgerLog, reader: set, search }, tenantId, id)),
-            deadline,
-            loadTimeout,
-          );
+    const find = async (wanted: string): Promise<LoggedEvent | undefined> => {
+      const { set } = await readModels.read();
+      return findEvent(events, set, { tenantId, id: wanted, deadline, gone: gone() });
+    };
+    const event = id === undefined ? undefined : await beforeDeadline(find(id), deadline, loadTimeout);
     if (event === undefined) throw fault('event_not_found', 'This Tenant has no event with this id.');
-    return ok(tenantEvent(event, ledgerLog.streams));
+    return ok(tenantEvent(event, events.ledgerLog.streams));
   },
 });

@@ -6,11 +6,12 @@ import { fault } from '../../fault';
 import type { Stores } from '../dependencies';
 import { logSchema } from './log-schemas';
 import type { RouteRequest, RouteResponse } from './route';
-import { stillAllowed, streamBody, type StreamBody } from './stream-body';
+import { stillAllowed, streamBody } from './stream-body';
 
 const COLUMNS = Object.keys(logSchema['properties'] as object) as (keyof ReturnType<typeof logView>)[];
 
-const PAGE_SIZE = 500;
+/** Each page is read in one go. */
+const PAGE_SIZE = 200;
 
 /** JSON, unless the client prefers CSV. */
 export const prefersCsv = ({ accepts }: Pick<RouteRequest<unknown>, 'accepts'>): boolean =>
@@ -31,14 +32,13 @@ export const logCsv = async (
   filter: LogFilter,
   request: RouteRequest<undefined>,
   stores: Stores,
-  times: Pick<StreamBody, 'stalledMs' | 'lastMs'> = {},
 ): Promise<RouteResponse> => {
   const { tenantId, gaveOut } = request;
-  const { open, stopping } = stores.events;
-  const stalled = new AbortController();
-  const whyEnd = endReason({ mayRead: stillAllowed(request, stores), stopping, stalled: stalled.signal });
+  const { openStream, nextSlice, stopping } = stores.events;
+  const whyEnd = endReason(stillAllowed(request, stores), stopping);
   const cutOff = (reason: string) => fault('stream_cut_off', `The stream ended early: ${reason}.`);
   const pageAfter = async (row?: LogRow): Promise<LogPage> => {
+    await nextSlice(tenantId);
     const { set: reader } = await stores.readModels.read();
     // Where another set is live by now, it may have another number.
     const olderThan = row === undefined ? undefined : await findLog(reader, tenantId, row.id);
@@ -62,6 +62,6 @@ export const logCsv = async (
     }
   };
   const first = await pageAfter();
-  const body = streamBody(csvFrom(first), { stalled, onClosed: open(tenantId), ...times });
+  const body = streamBody(csvFrom(first), openStream(tenantId, 'export'));
   return { status: 200, type: `${CSV}; charset=utf-8`, body };
 };

@@ -7,6 +7,7 @@ import {
   type ActiveTenant,
 } from '../../domain/tenant';
 import { documentOfTenant, findTenant, type TenantDocument } from '../../../projections/tenants';
+import { tenantAt } from '../../audit/past-tenant';
 import { fault } from '../../fault';
 import { bodyCheck, queryCheck } from '../request/validation';
 import { asOfParameter, pastMoment } from './as-of';
@@ -114,8 +115,11 @@ const tenantAsOf = async (
 ): Promise<RouteResponse> => {
   const at = await pastMoment(asOf, request, stores);
   const { tenantId, deadline, gone } = request;
-  const document = await stores.events.reading.tenantAt(tenantId, at, { deadline, gone: gone() });
-  if (document === undefined) throw fault('not_found', 'The Tenant did not exist at that time.');
+  const tenant = await stores.events.readHistory(tenantId, { deadline, gone: gone() }, (ledgerLog) =>
+    tenantAt(ledgerLog, tenantId, at),
+  );
+  if (tenant.status === 'absent') throw fault('not_found', 'The Tenant did not exist at that time.');
+  const document = documentOfTenant(tenant);
   return ok(tenantView(document), String(document.revision));
 };
 

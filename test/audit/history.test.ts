@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { MessageChannel } from 'node:worker_threads';
-import { readingWith, type Reading } from '../../src/audit/reading';
-import { readingTasks } from '../../src/audit/reading-tasks';
+import { historyReads, type ReadHistory } from '../../src/audit/history';
+import { tenantAt } from '../../src/audit/past-tenant';
+import { fairSlices } from '../../src/audit/slices';
 import { monotonicMs } from '../../src/async/clock';
-import { createTenant } from '../../src/domain/tenant';
-import type { EventLog } from '../../src/event-log/event-log';
 import { condition } from '../../src/async/condition';
+import { createTenant, type Tenant } from '../../src/domain/tenant';
+import type { EventLog } from '../../src/event-log/event-log';
 import { freshFolder } from '../support/folders';
 import { OWNER } from '../support/given';
 import { byOperator, closeLedgers, openLedger, streams, type OpenLedger } from '../support/ledgers';
@@ -14,8 +14,7 @@ import { until } from '../support/waiting';
 const NEVER = new AbortController().signal;
 const TIME = '2099-01-01T00:00:00.000Z';
 
-/** In this thread; the protocol is the same. */
-describe('reads of the state of a tenant as of a moment', () => {
+describe('reads of the history of a tenant', () => {
   let program: OpenLedger;
   let tenants: readonly string[];
   const going = condition();
@@ -49,21 +48,11 @@ describe('reads of the state of a tenant as of a moment', () => {
       }
     },
   });
-  const readingOf = (around: (log: EventLog) => EventLog): Reading => {
-    const work = readingTasks(Promise.resolve({ log: around(program.log), streams }));
-    return readingWith((task) => {
-      const { port1, port2 } = new MessageChannel();
-      void work(task, port2);
-      return port1;
-    });
-  };
-  const at = (reading: Reading, tenantId: string, withinMs = 20_000, gone = NEVER) =>
-    reading.tenantAt(tenantId, { time: TIME }, { deadline: monotonicMs() + withinMs, gone });
-  const search = (reading: Reading, tenantId: string, withinMs = 20_000, gone = NEVER) =>
-    reading.search(
-      tenantId,
-      { id: randomUUID(), after: { tenant: -1, activity: -1 } },
-      { deadline: monotonicMs() + withinMs, gone },
+  const readingOf = (around: (log: EventLog) => EventLog): ReadHistory =>
+    historyReads({ log: around(program.log), streams }, fairSlices());
+  const at = (read: ReadHistory, tenantId: string, withinMs = 20_000, gone = NEVER): Promise<Tenant> =>
+    read(tenantId, { deadline: monotonicMs() + withinMs, gone }, (ledgerLog) =>
+      tenantAt(ledgerLog, tenantId, { time: TIME }),
     );
   const settled = async (reads: readonly Promise<unknown>[]): Promise<readonly string[]> =>
     (await Promise.allSettled(reads)).map(({ status }) => status);
@@ -88,18 +77,8 @@ describe('reads of the state of a tenant as of a moment', () => {
     const other = at(reading, tenants[1]!);
     await until(() => underWay === 3);
     letGo();
-    expect((await Promise.all(reads)).map((document) => document?.name)).toEqual(Array(5).fill('Acme'));
-    expect((await other)?.name).toBe('Acme');
-    expect(most).toBe(3);
-  });
-
-  it('share their room with searches for an event', async () => {
-    const reading = readingOf(heldLog);
-    const reads = [search, at, search, at, search].map((read) => read(reading, tenants[0]!));
-    const other = search(reading, tenants[1]!);
-    await until(() => underWay === 3);
-    letGo();
-    await Promise.all([...reads, other]);
+    expect(await Promise.all(reads)).toEqual(Array(5).fill(expect.objectContaining({ name: 'Acme' })));
+    expect(await other).toMatchObject({ name: 'Acme' });
     expect(most).toBe(3);
   });
 
@@ -108,27 +87,18 @@ describe('reads of the state of a tenant as of a moment', () => {
     const first = [at(reading, tenants[0]!), at(reading, tenants[0]!)];
     await until(() => underWay === 2);
     await expect(at(reading, tenants[0]!, 20)).rejects.toMatchObject({ code: 'log_unavailable' });
-    const gone = new AbortController();
-    const left = at(reading, tenants[0]!, 20_000, gone.signal);
-    gone.abort();
-    await expect(left).rejects.toMatchObject({ code: 'log_unavailable' });
     letGo();
     expect(await settled([...first, at(reading, tenants[0]!)])).toEqual(Array(3).fill('fulfilled'));
   });
 
-  const leaving = (gone: AbortController): number => {
-    setTimeout(() => gone.abort(), 100);
-    return 20_000;
-  };
   it.each([
-    ['end with their deadline', at, () => 200],
-    ['end with their caller', at, leaving],
-    ['that search for an event end with their deadline', search, () => 200],
-    ['that search for an event end with their caller', search, leaving],
-  ])('%s', async (_, begin, withinMs) => {
+    ['deadline', 200],
+    ['caller', 20_000],
+  ])('end with their %s', async (_, withinMs) => {
     const reading = readingOf(endlessLog);
     const gone = new AbortController();
-    const read = begin(reading, tenants[0]!, withinMs(gone), gone.signal);
+    const read = at(reading, tenants[0]!, withinMs, gone.signal);
+    setTimeout(() => gone.abort(), withinMs === 200 ? 20_000 : 100).unref();
     await expect(read).rejects.toMatchObject({ code: 'log_unavailable' });
     let [before, idle] = [batches, 0];
     // A read that goes on reads a batch in nearly every turn.
@@ -139,10 +109,5 @@ describe('reads of the state of a tenant as of a moment', () => {
     }
     expect(batches).toBeGreaterThan(0);
     expect(idle).toBeGreaterThan(100);
-  });
-
-  it('of a tenant that did not exist are empty', async () => {
-    letGo();
-    expect(await at(readingOf(heldLog), randomUUID())).toBeUndefined();
   });
 });

@@ -1,0 +1,54 @@
+import { beforeDeadline, monotonicMs } from '../async/clock';
+import { turns, type Turns } from '../async/turns';
+import { logFault } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
+import type { Fault } from '../fault';
+import { slicedLog, type Slice, type Slices } from './slices';
+
+/** So many reads of a tenant's history are under way at a time; the others wait in order. */
+const PER_TENANT = 2;
+
+/** A read ends with its deadline (on the monotonic clock), and when its caller has disconnected. */
+export interface Until {
+  readonly deadline: number;
+  readonly gone: AbortSignal;
+}
+
+/** Reads a long stretch of a tenant's history for one answer, in slices. */
+export type ReadHistory = <T>(
+  tenantId: string,
+  until: Until,
+  read: (ledgerLog: LedgerLog) => Promise<T>,
+) => Promise<T>;
+
+const tooLong = (): Fault =>
+  logFault(
+    'log_unavailable',
+    `The history of this Tenant could not be read in time. At most ${PER_TENANT} such requests of a Tenant are answered at a time: with "as_of" each reads all changes up to then, and for an unknown event id all events that the read models do not show yet.`,
+  );
+
+export const historyReads = (ledgerLog: LedgerLog, slices: Slices): ReadHistory => {
+  const tenants = new Map<string, { readonly inTurn: Turns; reads: number }>();
+
+  const inTurnOf = async <T>(tenantId: string, work: () => Promise<T>): Promise<T> => {
+    const tenant = tenants.get(tenantId) ?? { inTurn: turns(PER_TENANT), reads: 0 };
+    tenants.set(tenantId, tenant);
+    tenant.reads += 1;
+    try {
+      return await tenant.inTurn(work);
+    } finally {
+      tenant.reads -= 1;
+      if (tenant.reads === 0) tenants.delete(tenantId);
+    }
+  };
+
+  return (tenantId, { deadline, gone }, read) => {
+    const nextSlice = async (): Promise<Slice> => {
+      const slice = await slices(tenantId);
+      if (gone.aborted || monotonicMs() >= deadline) throw tooLong();
+      return slice;
+    };
+    const work = inTurnOf(tenantId, () => read(slicedLog(ledgerLog, nextSlice)));
+    return beforeDeadline(work, deadline, tooLong);
+  };
+};
