@@ -14,15 +14,11 @@ const textOf = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 
 const VALUE = /^export (?:const|function\*?|async function\*?|class) (\w+)/gm;
 const TYPE = /^export (?:interface|type) (\w+)/gm;
-/**
- * Static imports and re-exports, and those on demand: `const { y } = require('./x') as typeof import('./x')`, and the table
- * of commands with `['./x', 'y']`.
- */
+/** Static imports and re-exports, and those on demand: `const { y, z } = require('./x') as typeof import('./x')`. */
 const IMPORT = /(?:^import|^export) (?:type )?\{([^}]*)\} from '(\.[^']*)'/gm;
 /** `import * as x from './y'` */
 const NAMESPACE = /^import \* as (\w+) from '(\.[^']*)'/gm;
-const COMMANDS = /\['(\.[^']*)', '(\w+)'\]/g;
-const REQUIRED = /const \{ (\w+) \} =\s+require\('(\.[^']*)'\)/g;
+const REQUIRED = /const \{([^}]*)\} =\s+require\('(\.[^']*)'\)/g;
 
 /** `a`, `type a`, `a as b` */
 const namesIn = (list: string): readonly string[] =>
@@ -41,14 +37,12 @@ const importsOf = (file: string): readonly string[] => {
   const text = textOf(file);
   const at = (from: string, name: string): string => `${normalize(join(dirname(file), from))}.ts ${name}`;
   return [
-    ...[...text.matchAll(IMPORT)].flatMap(([, names = '', from = '']) =>
+    ...[...text.matchAll(IMPORT), ...text.matchAll(REQUIRED)].flatMap(([, names = '', from = '']) =>
       namesIn(names).map((name) => at(from, name)),
     ),
     ...[...text.matchAll(NAMESPACE)].flatMap(([, space = '', from = '']) =>
       Array.from(text.matchAll(new RegExp(`\\b${space}\\.(\\w+)`, 'g')), ([, name = '']) => at(from, name)),
     ),
-    ...[...text.matchAll(COMMANDS)].map(([, from = '', name = '']) => at(from, name)),
-    ...[...text.matchAll(REQUIRED)].map(([, name = '', from = '']) => at(from, name)),
   ];
 };
 

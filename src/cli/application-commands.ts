@@ -7,22 +7,11 @@ import { permissionsOf, type ApplicationType } from '../domain/permissions';
 import { mustBeActive, mustHave, type Decide } from '../domain/tenant';
 import { groupedBy } from '../grouping';
 import { newKey } from '../ledger/api-key';
-import {
-  actorOption,
-  collected,
-  commandGroup,
-  moment,
-  tenantOption,
-  typeOption,
-  uuid,
-  wholeNumber,
-  yesOption,
-  type TenantOptions,
-  type YesOption,
-} from './arguments';
+import { collected, commandGroup, moment, option, uuid, wholeNumber } from './arguments';
+import type { TenantOptions, YesOption } from './arguments';
 import { confirmedIrreversible } from './confirmation';
 import { applicationsOf, keyViewsOf, knownApplication, type KeyView } from './lookups';
-import { sessionCommand } from './operator-session';
+import { sessionCommand } from './session';
 import { printJson, printMany, printOne, printRecord, printTable } from './output';
 import type { Io } from './io';
 
@@ -70,13 +59,13 @@ const create = (io: Io): Command =>
     printOne(io, { ...view, key_id: input.keyId, expires_at: expires ?? null, key }, options);
   })
     .description('create an Application with its first key, which is shown once')
-    .addOption(tenantOption())
+    .addOption(option.tenant())
     .requiredOption('--name <name>', 'its name, 1 to 200 characters')
-    .addOption(typeOption().makeOptionMandatory())
+    .addOption(option.type().makeOptionMandatory())
     .option('--id <uuid>', 'its id (default: a random one)', uuid)
     .addOption(permissionOption())
     .option('--expires <time>', 'when its key expires (default: never)', moment)
-    .addOption(actorOption());
+    .addOption(option.actor());
 
 const list = (io: Io): Command =>
   sessionCommand(io, 'list', async (session, options: TenantOptions) => {
@@ -90,7 +79,7 @@ const list = (io: Io): Command =>
     printMany(io, rows, options, `Tenant ${options.tenant} has no Applications.`);
   })
     .description('list the Applications of a tenant')
-    .addOption(tenantOption());
+    .addOption(option.tenant());
 
 const show = (io: Io): Command =>
   sessionCommand(io, 'show', async (session, id: string, options: TenantOptions) => {
@@ -104,7 +93,7 @@ const show = (io: Io): Command =>
   })
     .description('show one Application')
     .argument('<application-id>', 'the Application', uuid)
-    .addOption(tenantOption());
+    .addOption(option.tenant());
 
 /** Changes an Application and prints it as decided, since the read models may be behind. */
 const changing = <Options extends TenantOptions>(
@@ -120,8 +109,8 @@ const changing = <Options extends TenantOptions>(
     printOne(io, { ...view, permissions }, options);
   })
     .argument('<application-id>', 'the Application', uuid)
-    .addOption(tenantOption())
-    .addOption(actorOption());
+    .addOption(option.tenant())
+    .addOption(option.actor());
 
 const rename = (io: Io): Command =>
   changing(io, 'rename', (id, { name }: TenantOptions & { readonly name: string }) =>
@@ -162,14 +151,14 @@ const regenerate = (io: Io): Command =>
   })
     .description('add a key, which is shown once, and end all other keys of the Application')
     .argument('<application-id>', 'the Application', uuid)
-    .addOption(tenantOption())
+    .addOption(option.tenant())
     .addOption(
       new Option('--grace <seconds>', 'how long the other keys keep working, at most a year')
         .argParser(graceSeconds)
         .default(0, 'they end at once'),
     )
     .option('--expires <time>', 'when the new key expires (default: never)', moment)
-    .addOption(actorOption());
+    .addOption(option.actor());
 
 const remove = (io: Io): Command =>
   sessionCommand(io, 'delete', async (session, id: string, options: TenantOptions & YesOption) => {
@@ -181,17 +170,12 @@ const remove = (io: Io): Command =>
   })
     .description('delete an Application and its keys')
     .argument('<application-id>', 'the Application', uuid)
-    .addOption(tenantOption())
-    .addOption(yesOption())
-    .addOption(actorOption());
+    .addOption(option.tenant())
+    .addOption(option.yes())
+    .addOption(option.actor());
 
-export const applicationCommands = (io: Io): Command =>
-  commandGroup('application', 'create, list, show, change and delete Applications, and replace their keys', [
-    create(io),
-    list(io),
-    show(io),
-    rename(io),
-    changePermissions(io),
-    regenerate(io),
-    remove(io),
-  ]);
+export const applicationCommands = commandGroup(
+  'application',
+  'create, list, show, change and delete Applications, and replace their keys',
+  [create, list, show, rename, changePermissions, regenerate, remove],
+);

@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { parseBound, parseMoment } from '../domain/moment';
 import { applicationTypes } from '../domain/permissions';
 import { uuidFrom } from '../uuid';
+import type { Io } from './io';
 
 export const uuid = (text: string): string => {
   const id = uuidFrom(text);
@@ -29,16 +30,6 @@ const timeParser =
 export const moment = timeParser(parseMoment);
 export const bound = timeParser(parseBound);
 
-interface Range {
-  readonly since?: string;
-  readonly until?: string;
-}
-
-export const mustBeInOrder = ({ since, until }: Range, command: Command): void => {
-  if (since !== undefined && until !== undefined && since > until)
-    command.error('error: --since must not be after --until');
-};
-
 export const collected = (text: string, before: readonly string[] = []): readonly string[] => [
   ...before,
   text,
@@ -58,17 +49,24 @@ export interface TenantOptions extends ActorOptions {
   readonly tenant: string;
 }
 
-export const jsonOption = (): Option => new Option('--json', 'print JSON on stdout');
-export const yesOption = (): Option => new Option('--yes', 'do not ask for confirmation');
-export const tenantOption = (): Option =>
-  new Option('--tenant <uuid>', 'the tenant').argParser(uuid).makeOptionMandatory();
-export const actorOption = (): Option =>
-  new Option('--actor <uuid>', 'the actor in the audit log (default: OPERATOR_ID)').argParser(uuid);
-export const typeOption = (): Option =>
-  new Option('--type <type>', 'the application type').choices(applicationTypes);
-
-export const commandGroup = (name: string, description: string, commands: readonly Command[]): Command => {
-  const group = new Command(name).description(description).helpCommand(false);
-  for (const command of commands) group.addCommand(command);
-  return group;
+/** The options that several commands have. */
+export const option = {
+  json: () => new Option('--json', 'print JSON on stdout'),
+  yes: () => new Option('--yes', 'do not ask for confirmation'),
+  tenant: () => new Option('--tenant <uuid>', 'the tenant').argParser(uuid).makeOptionMandatory(),
+  actor: () =>
+    new Option('--actor <uuid>', 'the actor in the audit log (default: OPERATOR_ID)').argParser(uuid),
+  type: () => new Option('--type <type>', 'the application type').choices(applicationTypes),
 };
+
+/** Makes a command, whose action then writes to `io`. */
+export type MakeCommand = (io: Io) => Command;
+
+/** A command that consists of commands. */
+export const commandGroup =
+  (name: string, description: string, commands: readonly MakeCommand[]): MakeCommand =>
+  (io) => {
+    const group = new Command(name).description(description).helpCommand(false);
+    for (const makeCommand of commands) group.addCommand(makeCommand(io));
+    return group;
+  };

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { createBackup, restoreBackup, verifyBackup, type BackedUp, type OnProgress } from '../app/backups';
+import type { BackedUp, OnProgress } from '../app/backups';
 import { readConfiguration } from '../configuration';
-import { commandGroup, jsonOption, type JsonOption } from './arguments';
+import { commandGroup, option, type JsonOption } from './arguments';
 import { printOne } from './output';
 import { withProgress } from './progress';
 import type { Io } from './io';
@@ -22,7 +22,7 @@ const create = (io: Io): Command =>
   new Command('create')
     .description('back up the event log of DATA_DIR, even while it is being written')
     .argument('<folder>', 'an empty folder, or that of an earlier backup of this log, which is replaced')
-    .addOption(jsonOption())
+    .addOption(option.json())
     .addHelpText(
       'after',
       `
@@ -30,6 +30,7 @@ What is in the log when the command begins is copied, read again from the copy a
 the earlier backup. Read models are not part of a backup: they are built again from the log.`,
     )
     .action(async (folder: string, options: JsonOption) => {
+      const { createBackup } = require('../app/backups') as typeof import('../app/backups');
       const configuration = readConfiguration(io.env);
       const created = await counting(io, 'Backing up:', (onProgress) =>
         createBackup(configuration, folder, onProgress),
@@ -41,8 +42,9 @@ const verify = (io: Io): Command =>
   new Command('verify')
     .description('read a whole backup and compare it with its digest; exit code 1 if it differs')
     .argument('<folder>', 'the backup')
-    .addOption(jsonOption())
+    .addOption(option.json())
     .action(async (folder: string, options: JsonOption) => {
+      const { verifyBackup } = require('../app/backups') as typeof import('../app/backups');
       const verified = await counting(io, 'Verifying:', (onProgress) => verifyBackup(folder, onProgress));
       printOne(io, view(folder, verified), options);
     });
@@ -51,7 +53,7 @@ const restore = (io: Io): Command =>
   new Command('restore')
     .description('restore a backup into DATA_DIR, which must be empty, and verify it there')
     .argument('<folder>', 'the backup')
-    .addOption(jsonOption())
+    .addOption(option.json())
     .addHelpText(
       'after',
       `
@@ -59,6 +61,7 @@ The next start builds the read models from the restored log. Everything that was
 the output says up to when it reaches.`,
     )
     .action(async (folder: string, options: JsonOption) => {
+      const { restoreBackup } = require('../app/backups') as typeof import('../app/backups');
       const configuration = readConfiguration(io.env);
       const restored = await counting(io, 'Restoring:', (onProgress) =>
         restoreBackup(configuration, folder, onProgress),
@@ -66,9 +69,8 @@ the output says up to when it reaches.`,
       printOne(io, { data_dir: configuration.DATA_DIR, ...view(folder, restored) }, options);
     });
 
-export const backupCommands = (io: Io): Command =>
-  commandGroup('backup', 'back up and restore the event log of DATA_DIR', [
-    create(io),
-    verify(io),
-    restore(io),
-  ]);
+export const backupCommands = commandGroup('backup', 'back up and restore the event log of DATA_DIR', [
+  create,
+  verify,
+  restore,
+]);

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import { createDemo, DEMO_NAME } from '../app/demo';
 import type { JsonOption } from './arguments';
 import type { Io } from './io';
-import { sessionCommand, type OperatorSession } from './operator-session';
+import { sessionCommand, type OperatorSession } from './session';
 import { printOne } from './output';
 
 const run = async (
   { io, app, configuration, upToDate }: OperatorSession,
   options: JsonOption,
 ): Promise<void> => {
+  const { createDemo, DEMO_NAME } = require('../app/demo') as typeof import('../app/demo');
   const { OPERATOR_ID, PORTAL, PUBLIC_URL, PORT } = configuration;
   const tenant_id = randomUUID();
   const { key, facts } = await createDemo(app, tenant_id, OPERATOR_ID);

@@ -1,6 +1,5 @@
 import { Command } from 'commander';
-import { diagnose } from '../app/doctor';
-import { jsonOption, type JsonOption } from './arguments';
+import { option, type JsonOption } from './arguments';
 import { printJson, visible } from './output';
 import type { Io } from './io';
 
@@ -9,8 +8,9 @@ export const doctorCommand = (io: Io): Command =>
     .description(
       'check the configuration, the stores and the read models, and say what to do; exit code 1 if anything is wrong',
     )
-    .addOption(jsonOption())
+    .addOption(option.json())
     .action(async ({ json }: JsonOption) => {
+      const { diagnose } = require('../app/doctor') as typeof import('../app/doctor');
       const findings = await diagnose(io.env);
       if (findings.some(({ status }) => status === 'problem')) io.exitCode = 1;
       if (json === true) return printJson(io, findings);

@@ -4,18 +4,12 @@ import { hasLog } from '../../projections/logs';
 import type { Reader } from '../../projections/projector';
 import type { Position } from '../event-log/event-log';
 import { codeOf, fault, messageOf } from '../fault';
-import {
-  ingest,
-  type Finished,
-  type Ingested,
-  type IngestOptions,
-  type ShownActivity,
-} from '../ingest/ingest';
+import type { Finished, Ingested, IngestOptions, ShownActivity } from '../ingest/ingest';
 import { retrying } from '../ingest/retry';
-import { readSetAside, type SetAside } from '../projecting/set-aside';
+import type { SetAside } from '../projecting/set-aside';
 import { lastRevision } from '../projecting/stream-revisions';
 import { wholeNumber, type JsonOption } from './arguments';
-import { BEHIND, sessionCommand, type OperatorSession } from './operator-session';
+import { BEHIND, sessionCommand, type OperatorSession } from './session';
 import { notice, printJson, printOne } from './output';
 import { withProgress, type ProgressLine } from './progress';
 import type { Io } from './io';
@@ -46,6 +40,8 @@ const ingestIn = async (
   /** How long to wait for a store that is away. */
   waitSeconds: number,
 ): Promise<Finished> => {
+  const { ingest } = require('../ingest/ingest') as typeof import('../ingest/ingest');
+  const { readSetAside } = require('../projecting/set-aside') as typeof import('../projecting/set-aside');
   const { log, ledger, streams, live } = app;
   const withRetry = retrying(waitSeconds * 1_000, (error) =>
     notice(io, `${messageOf(error)} Waiting up to ${waitSeconds} s for it.`),

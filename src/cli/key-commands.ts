@@ -6,10 +6,10 @@ import { addKey, revokeKey } from '../domain/application-keys';
 import type { Key } from '../domain/tenant';
 import { fault } from '../fault';
 import { newKey } from '../ledger/api-key';
-import { actorOption, commandGroup, moment, tenantOption, uuid, type TenantOptions } from './arguments';
+import { commandGroup, moment, option, uuid, type TenantOptions } from './arguments';
 import { nothing, notTheKey, readKey, type GivenKey } from './key-input';
 import { keyViewsOf, knownApplication, statusOf } from './lookups';
-import { sessionCommand, type OperatorSession } from './operator-session';
+import { sessionCommand, type OperatorSession } from './session';
 import { notice, printJson, printMany, printOne, printRecord, printTable } from './output';
 import type { Io } from './io';
 
@@ -28,11 +28,11 @@ const create = (io: Io): Command =>
     printOne(io, { ...view, expires_at: expires ?? null, key }, options);
   })
     .description('add a key to an Application; it is shown once')
-    .addOption(tenantOption())
+    .addOption(option.tenant())
     .requiredOption('--application <uuid>', 'the Application', uuid)
     .option('--name <name>', 'its name, 1 to 200 characters')
     .option('--expires <time>', 'when it expires (default: never)', moment)
-    .addOption(actorOption());
+    .addOption(option.actor());
 
 const list = (io: Io): Command =>
   sessionCommand(io, 'list', async (session, options: TenantOptions & { readonly application?: string }) => {
@@ -45,7 +45,7 @@ const list = (io: Io): Command =>
     printMany(io, keys, options, 'There are no keys.');
   })
     .description('list the keys of a tenant; a key itself is never shown again')
-    .addOption(tenantOption())
+    .addOption(option.tenant())
     .option('--application <uuid>', 'only those of this Application', uuid);
 
 /** `getTenant 12, listEvents 2`. */
@@ -77,7 +77,7 @@ const show = (io: Io): Command =>
       'show a key and what it was used for on each of the last 30 days (UTC), as far as it is in the log',
     )
     .argument('<key-id>', 'the id of the key', uuid)
-    .addOption(tenantOption());
+    .addOption(option.tenant());
 
 /** A key, its Application and its tenant, according to the tenant's own stream. */
 const mustFind = (session: OperatorSession, { tenantId, digest }: GivenKey) =>
@@ -163,13 +163,10 @@ const revoke = (io: Io): Command =>
       notTheKey('revoke', uuid),
     )
     .option('--tenant <uuid>', 'the tenant; needed with the id of a key', uuid)
-    .addOption(actorOption());
+    .addOption(option.actor());
 
-export const keyCommands = (io: Io): Command =>
-  commandGroup('key', 'create, list, show, find and revoke the keys of Applications', [
-    create(io),
-    list(io),
-    show(io),
-    find(io),
-    revoke(io),
-  ]);
+export const keyCommands = commandGroup(
+  'key',
+  'create, list, show, find and revoke the keys of Applications',
+  [create, list, show, find, revoke],
+);

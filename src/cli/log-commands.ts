@@ -1,44 +1,19 @@
 import { Command } from 'commander';
-import { openLog } from '../app/adapters';
-import { withoutSecrets } from '../app/log-address';
-import { readConfiguration } from '../configuration';
 import { copyLog } from '../event-log/copy';
-import type { LedgerLog } from '../event-log/ledger-log';
-import { streamNames } from '../event-log/streams';
-import { verifyLog, type VerifiedLog } from '../event-log/verify-log';
-import { commandGroup, jsonOption, type JsonOption } from './arguments';
+import type { VerifiedLog } from '../event-log/verify-log';
+import { commandGroup, option, type JsonOption } from './arguments';
 import { FAILED } from './failure';
-import { warn } from './operator-session';
 import { ignoreCtrlZ, notice, printJson, printOne, printRecord, printTable } from './output';
 import { withProgress } from './progress';
+import { withLog, type AddressedLog } from './session';
 import type { Io } from './io';
 
 const ADDRESSES = `An address: the path of a data folder, sqlite:PATH, esdb://HOST:PORT for EventStoreDB and KurrentDB, or the word
 configured for the log that the environment names (EVENTSTORE_URL, else DATA_DIR). The streams have STREAM_PREFIX.`;
 
-interface AddressedLog extends LedgerLog {
-  readonly address: string;
-}
-
-/**
- * Opens a log for some work and always closes it. `configured` keeps a password in the environment: arguments are visible
- * to every user of the machine.
- */
-export const withLog = async <T>(
-  io: Io,
-  role: 'source' | 'target',
-  given: string,
-  work: (log: AddressedLog) => Promise<T>,
-): Promise<T> => {
-  const { EVENTSTORE_URL, DATA_DIR, STREAM_PREFIX } = readConfiguration(io.env);
-  const address = given === 'configured' ? EVENTSTORE_URL || DATA_DIR : given;
-  const streams = streamNames(STREAM_PREFIX);
-  const log = await openLog(address, streams, role, warn(io));
-  try {
-    return await work({ address, streams, log });
-  } finally {
-    await log.close();
-  }
+const addressOf = ({ address }: AddressedLog): string => {
+  const { withoutSecrets } = require('../app/log-address') as typeof import('../app/log-address');
+  return withoutSecrets(address);
 };
 
 interface CopyOptions extends JsonOption {
@@ -53,7 +28,7 @@ const copy =
     return withLog(io, 'source', options.from, (from) =>
       withLog(io, 'target', options.to, async (to) => {
         const copied = await withProgress(io, 'Copying:', ({ showStep }) => copyLog(from, to, showStep));
-        const [source, target] = [from, to].map(({ address }) => withoutSecrets(address));
+        const [source, target] = [from, to].map(addressOf);
         printOne(io, { from: source, to: target, ...copied }, options);
       }),
     );
@@ -64,7 +39,7 @@ const copyCommand = (io: Io): Command =>
     .description('copy an event log into another one, and compare them')
     .requiredOption('--from <address>', 'the log that is copied')
     .requiredOption('--to <address>', 'the log that it is copied to: a new one, or an unfinished copy')
-    .addOption(jsonOption())
+    .addOption(option.json())
     .addHelpText(
       'after',
       `
@@ -75,10 +50,10 @@ it until it is complete: if the command is killed, run it again. Exit code 1 if 
     .action(copy(io));
 
 const report = (
-  { address }: AddressedLog,
+  log: AddressedLog,
   { identity, events, streams, foreign, lastPosition, digest, found, setAside }: VerifiedLog,
 ) => ({
-  log: withoutSecrets(address),
+  log: addressOf(log),
   identity,
   events,
   streams,
@@ -104,6 +79,7 @@ const verify =
   (io: Io) =>
   (address: string, { json }: JsonOption): Promise<void> =>
     withLog(io, 'source', address, async (log) => {
+      const { verifyLog } = require('../event-log/verify-log') as typeof import('../event-log/verify-log');
       const verified = await withProgress(io, 'Verifying:', ({ showStep }) =>
         verifyLog(log, (done, total) => showStep('reading', done, total)),
       );
@@ -115,7 +91,7 @@ const verifyCommand = (io: Io): Command =>
   new Command('verify')
     .description('read a whole event log and report what is wrong with it')
     .argument('[address]', 'the log', 'configured')
-    .addOption(jsonOption())
+    .addOption(option.json())
     .addHelpText(
       'after',
       `
@@ -127,5 +103,4 @@ Nothing is written.`,
     )
     .action(verify(io));
 
-export const logCommands = (io: Io): Command =>
-  commandGroup('log', 'work on the event log itself', [copyCommand(io), verifyCommand(io)]);
+export const logCommands = commandGroup('log', 'work on the event log itself', [copyCommand, verifyCommand]);

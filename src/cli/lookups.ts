@@ -7,7 +7,7 @@ import { isExpired } from '../domain/authority';
 import { fault } from '../fault';
 import { rowsOf } from '../projecting/scanning';
 import type { ReadModelSet } from '../read-models/read-models';
-import type { OperatorSession } from './operator-session';
+import type { OperatorSession } from './session';
 
 interface WithApp {
   readonly app: Pick<App, 'live'>;

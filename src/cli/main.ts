@@ -1,8 +1,23 @@
 import { Command, CommanderError, type OutputConfiguration } from 'commander';
 import { codeOf, fault } from '../fault';
 import { programVersion } from '../version';
+import { applicationCommands } from './application-commands';
+import type { MakeCommand } from './arguments';
+import { auditCommand } from './audit-command';
+import { backupCommands } from './backup-commands';
+import { configCommand } from './config-command';
+import { demoCommand } from './demo-command';
+import { doctorCommand } from './doctor-command';
+import { explainCommand } from './explain-command';
 import { FAILED, failureReport, OWN_EXIT_CODES, WRONG_USAGE, type FailureReport } from './failure';
+import { ingestCommand } from './ingest-command';
 import type { Io } from './io';
+import { keyCommands } from './key-commands';
+import { logCommands } from './log-commands';
+import { projectionsCommands } from './projections-commands';
+import { serveCommand } from './serve-command';
+import { statusCommand } from './status-command';
+import { tenantCommands } from './tenant-commands';
 
 /** New files and folders are readable by their owner only. */
 const PRIVATE = 0o077;
@@ -10,38 +25,23 @@ const PRIVATE = 0o077;
 /** The width of help that is not read on a terminal. */
 const COLUMNS = 80;
 
-/**
- * The file of each command, and the function in it that creates it. Loaded on demand: a command would spend most of its
- * time loading the others.
- */
-const commands: ReadonlyMap<string, readonly [file: string, create: string]> = new Map([
-  ['serve', ['./serve-command', 'serveCommand']],
-  ['tenant', ['./tenant-commands', 'tenantCommands']],
-  ['application', ['./application-commands', 'applicationCommands']],
-  ['key', ['./key-commands', 'keyCommands']],
-  ['audit', ['./audit/audit-command', 'auditCommand']],
-  ['ingest', ['./ingest-command', 'ingestCommand']],
-  ['demo', ['./demo-command', 'demoCommand']],
-  ['projections', ['./projections/projections-commands', 'projectionsCommands']],
-  ['log', ['./log-commands', 'logCommands']],
-  ['backup', ['./backup-commands', 'backupCommands']],
-  ['status', ['./status-command', 'statusCommand']],
-  ['doctor', ['./doctor-command', 'doctorCommand']],
-  ['explain', ['./reference-commands', 'explainCommand']],
-  ['config', ['./reference-commands', 'configCommand']],
-]);
-
-const load = (io: Io, [file, create]: readonly [string, string]): Command | undefined =>
-  (require(file) as Readonly<Record<string, (io: Io) => Command>>)[create]?.(io);
-
-/** Loads the named command, none for `--version`, otherwise all: for the help and for suggestions after a typo. */
-const loadFor = (io: Io, args: readonly string[]): readonly Command[] => {
-  if (args[0] === '--version') return [];
-  const name = args.find((arg) => !arg.startsWith('-')) ?? '';
-  const named = commands.get(name);
-  const wanted = named === undefined ? [...commands.values()] : [named];
-  return wanted.flatMap((each) => load(io, each) ?? []);
-};
+/** In the order of the help. They load what they work with when they run, so that the help appears at once. */
+const commands: readonly MakeCommand[] = [
+  serveCommand,
+  tenantCommands,
+  applicationCommands,
+  keyCommands,
+  auditCommand,
+  ingestCommand,
+  demoCommand,
+  projectionsCommands,
+  logCommands,
+  backupCommands,
+  statusCommand,
+  doctorCommand,
+  explainCommand,
+  configCommand,
+];
 
 const parserOutput = ({ stdout, stderr }: Io, report: FailureReport): OutputConfiguration => ({
   writeOut: (text) => void stdout.write(text),
@@ -50,7 +50,7 @@ const parserOutput = ({ stdout, stderr }: Io, report: FailureReport): OutputConf
   getErrHelpWidth: () => stderr.columns ?? COLUMNS,
 });
 
-const programFor = (io: Io, args: readonly string[], report: FailureReport): Command => {
+const programFor = (io: Io, report: FailureReport): Command => {
   const program = new Command('tenant-ledger')
     .description('Tenants, Applications, keys and their audit log, on an append-only event log.')
     .version(programVersion(), '--version')
@@ -61,7 +61,7 @@ const programFor = (io: Io, args: readonly string[], report: FailureReport): Com
     .enablePositionalOptions()
     .showSuggestionAfterError()
     .showHelpAfterError('(add --help for help)');
-  for (const command of loadFor(io, args)) program.addCommand(command);
+  for (const makeCommand of commands) program.addCommand(makeCommand(io));
   return program;
 };
 
@@ -93,8 +93,7 @@ export const main = async (argv: readonly string[], io: Io): Promise<void> => {
   io.umask(PRIVATE);
   tolerateClosedStdout(io, report);
   try {
-    const program = programFor(io, argv.slice(2), report);
-    await throwing(program).parseAsync(argv);
+    await throwing(programFor(io, report)).parseAsync(argv);
   } catch (error) {
     const code = exitCodeOf(error);
     if (code === 0) return;

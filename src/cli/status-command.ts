@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { ledgerStatus } from '../app/status';
 import type { LedgerStatus } from '../app/status';
 import type { JsonOption } from './arguments';
-import { sessionCommand, type OperatorSession } from './operator-session';
+import { sessionCommand, type OperatorSession } from './session';
 import { printJson, printRecord, printTable } from './output';
 import { shareOf } from './progress';
 import type { Io } from './io';

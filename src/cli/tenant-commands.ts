@@ -2,19 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import { documentOfTenant, type TenantDocument } from '../../projections/tenants';
 import { changePlan, createTenant, deleteTenant, mustBeActive } from '../domain/tenant';
-import {
-  actorOption,
-  commandGroup,
-  uuid,
-  wholeNumber,
-  yesOption,
-  type ActorOptions,
-  type JsonOption,
-  type YesOption,
-} from './arguments';
+import { commandGroup, option, uuid, wholeNumber } from './arguments';
+import type { ActorOptions, JsonOption, YesOption } from './arguments';
 import { confirmedIrreversible } from './confirmation';
 import { allTenants, knownTenant } from './lookups';
-import { sessionCommand } from './operator-session';
+import { sessionCommand } from './session';
 import { counted, printMany, printOne, visible } from './output';
 import type { Io } from './io';
 
@@ -68,7 +60,7 @@ const create = (io: Io): Command =>
     .option('--id <uuid>', 'its id (default: a random one)', uuid)
     .option('--owner <uuid>', 'its owner (default: OPERATOR_ID)', uuid)
     .option('--included-tokens <n>', 'monthly active tokens that its plan includes', wholeNumber, 0)
-    .addOption(actorOption());
+    .addOption(option.actor());
 
 const list = (io: Io): Command =>
   sessionCommand(io, 'list', async (session, options: JsonOption) => {
@@ -103,7 +95,7 @@ const setPlan = (io: Io): Command =>
     .description('change the number of monthly active tokens that the plan includes')
     .argument('<tenant-id>', 'the tenant', uuid)
     .requiredOption('--included-tokens <n>', 'monthly active tokens', wholeNumber)
-    .addOption(actorOption());
+    .addOption(option.actor());
 
 const remove = (io: Io): Command =>
   sessionCommand(io, 'delete', async (session, tenantId: string, options: ActorOptions & YesOption) => {
@@ -117,14 +109,13 @@ const remove = (io: Io): Command =>
   })
     .description('delete a tenant and all its keys; its history is kept')
     .argument('<tenant-id>', 'the tenant', uuid)
-    .addOption(yesOption())
-    .addOption(actorOption());
+    .addOption(option.yes())
+    .addOption(option.actor());
 
-export const tenantCommands = (io: Io): Command =>
-  commandGroup('tenant', 'create, list, show, change and delete tenants', [
-    create(io),
-    list(io),
-    show(io),
-    setPlan(io),
-    remove(io),
-  ]);
+export const tenantCommands = commandGroup('tenant', 'create, list, show, change and delete tenants', [
+  create,
+  list,
+  show,
+  setPlan,
+  remove,
+]);

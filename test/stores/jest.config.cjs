@@ -32,7 +32,7 @@ module.exports = {
         'dist/test/projections/.*\\.test\\.js$',
         'dist/test/http/(tenants|permissions|reports|idempotency|logs|applications|cross-cutting|events)\\.test\\.js$',
         'dist/test/audit/.*\\.test\\.js$',
-        'dist/test/cli/audit/.*\\.test\\.js$',
+        'dist/test/cli/audit\\.test\\.js$',
         'dist/test/docs/investigations\\.test\\.js$',
       ],
     },

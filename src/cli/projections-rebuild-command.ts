@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
-import { rebuild, type Rebuilt, type RebuildStep } from '../../projecting/rebuild';
-import type { Difference } from '../../projecting/compare';
-import type { JsonOption } from '../arguments';
-import { sessionCommand, type OperatorSession } from '../operator-session';
-import { notice, printOne } from '../output';
-import { paceOf, shareOf, withProgress, type ProgressLine } from '../progress';
-import { differenceText } from './verify-command';
-import type { Io } from '../io';
+import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
+import type { Difference } from '../projecting/compare';
+import type { JsonOption } from './arguments';
+import { sessionCommand, type OperatorSession } from './session';
+import { notice, printOne } from './output';
+import { paceOf, shareOf, withProgress, type ProgressLine } from './progress';
+import { differenceText } from './projections-verify-command';
+import type { Io } from './io';
 
 interface Options extends JsonOption {
   readonly acceptDifferences?: boolean;
@@ -43,6 +43,7 @@ const showFirst = (io: Io) => {
 };
 
 const run = async ({ io, app }: OperatorSession, options: Options): Promise<void> => {
+  const { rebuild } = require('../projecting/rebuild') as typeof import('../projecting/rebuild');
   const { acceptDifferences = false, json } = options;
   const rebuilt = await withProgress(io, 'Rebuilding', (line) =>
     rebuild(app.replay, {

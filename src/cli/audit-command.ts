@@ -1,20 +1,18 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import type { EventFilter } from '../../audit/event-filter';
-import { exportLines } from '../../audit/export';
-import { eventSchemas, operatorEventSchemas } from '../../domain/event-schemas';
-import { looksLikeKey, masked } from '../../domain/key-like';
-import type { Position } from '../../event-log/event-log';
-import type { LedgerLog } from '../../event-log/ledger-log';
-import { fault } from '../../fault';
-import { suggestionFor } from '../../nearest';
-import { bound, collected, mustBeInOrder, uuid, wholeNumber } from '../arguments';
-import { FAILED } from '../failure';
-import type { Io } from '../io';
-import { counted, isOutputLost, notice, untilInterrupted, writeOut } from '../output';
-import { withProgress, type ProgressLine } from '../progress';
-import { mustBeReached, positionArgument, withConfiguredLog } from './arguments';
-import { checkCommand } from './check-command';
-import { prettyLine } from './pretty-events';
+import type { EventFilter } from '../audit/event-filter';
+import { eventSchemas, operatorEventSchemas } from '../domain/event-schemas';
+import { looksLikeKey, masked } from '../domain/key-like';
+import type { Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
+import { fault } from '../fault';
+import { suggestionFor } from '../nearest';
+import { bound, collected, uuid, wholeNumber } from './arguments';
+import { auditCheckCommand } from './audit-check-command';
+import { FAILED } from './failure';
+import type { Io } from './io';
+import { counted, isOutputLost, notice, untilInterrupted, writeOut } from './output';
+import { withProgress, type ProgressLine } from './progress';
+import { withConfiguredLog } from './session';
 
 interface Options {
   readonly event?: string;
@@ -58,7 +56,31 @@ const oneOrMore = (text: string): number => {
   return value;
 };
 
-/** The default on a TTY. */
+const position = (text: string): Position => {
+  if (!/^[0-9]{16,20}$/.test(text))
+    throw new InvalidArgumentError('It must be a position as events show it, for example 0000000000000042.');
+  return text;
+};
+
+/**
+ * Positions are compared as text, so one from another kind of log would mean something else. With one beyond the end of
+ * the log, new events would be skipped until the log has grown past it.
+ */
+const mustBeReached = async ({ log }: LedgerLog, given: Position): Promise<void> => {
+  const head = (await log.head())?.position ?? '';
+  if (head !== '' && head.length !== given.length)
+    throw fault(
+      'wrong_usage',
+      `${given} is not a position of this log: its positions have ${head.length} digits, like ${head}.`,
+    );
+  if (given > head)
+    throw fault(
+      'wrong_usage',
+      `${given} is not a position of this log yet: ${head === '' ? 'it is empty' : `it ends at ${head}`}.`,
+    );
+};
+
+/** Readable lines are the default on a terminal. */
 const isPretty = ({ stdout }: Io, { format }: Options): boolean =>
   format === 'pretty' || (format === undefined && stdout.isTTY === true);
 
@@ -104,10 +126,12 @@ const run = async (
   upTo: Position | undefined,
   { line, signal }: Observer,
 ) => {
+  const { exportLines } = require('../audit/export') as typeof import('../audit/export');
+  const { prettyLine } = require('./audit-lines') as typeof import('./audit-lines');
   const { log, streams } = ledgerLog;
   const { event, after, limit, follow = false } = options;
   const total = upTo === undefined ? 0 : await log.distance(after, upTo);
-  let [done, events, unreadable, position] = [0, 0, 0, after];
+  let [done, events, unreadable, reached] = [0, 0, 0, after];
   const conditions = {
     view: 'operator',
     filter: filterOf(options),
@@ -126,10 +150,10 @@ const run = async (
     if (isTrailer || signal.aborted) break;
     done += read;
     events += lines.length;
-    position = last?.position ?? position;
+    reached = last?.position ?? reached;
     if (!follow) line.showStep('reading', done, total);
   }
-  return { position, events, unreadable };
+  return { reached, events, unreadable };
 };
 
 const audit = (io: Io, options: Options): Promise<void> =>
@@ -137,12 +161,12 @@ const audit = (io: Io, options: Options): Promise<void> =>
     if (options.after !== undefined) await mustBeReached(ledgerLog, options.after);
     const signal = untilInterrupted(io);
     const head = options.follow === true ? undefined : await ledgerLog.log.head();
-    const { position, events, unreadable } = await withProgress(io, 'Exporting:', (line) =>
+    const { reached, events, unreadable } = await withProgress(io, 'Exporting:', (line) =>
       run(io, ledgerLog, options, head?.position, { line, signal }),
     );
     noticeUnreadable(io, unreadable);
     noticeDailySums(io, options);
-    if (signal.aborted) return isOutputLost(signal) ? undefined : noticeEnd(io, options, position);
+    if (signal.aborted) return isOutputLost(signal) ? undefined : noticeEnd(io, options, reached);
     if (options.event !== undefined && events === 0)
       throw fault('event_not_found', `No event ${options.event} meets the conditions.`);
     if (isPretty(io, options)) notice(io, counted(events, 'event'));
@@ -172,9 +196,7 @@ export const auditCommand = (io: Io): Command =>
     .option('--trace <id>', 'only events of this trace')
     .option('--key <uuid>', 'only events by or about this key', uuid)
     .addOption(
-      new Option('--after <position>', 'begin after this position')
-        .argParser(positionArgument)
-        .conflicts('since'),
+      new Option('--after <position>', 'begin after this position').argParser(position).conflicts('since'),
     )
     .option('--since <time>', 'only events recorded from this time on', bound)
     .option('--until <time>', 'only events recorded before this time', bound)
@@ -183,7 +205,9 @@ export const auditCommand = (io: Io): Command =>
     .addOption(new Option('--format <format>', 'output format').choices(['ndjson', 'pretty']))
     .addHelpText('after', HELP)
     .action((options: Options, command: Command) => {
-      mustBeInOrder(options, command);
+      const { since, until } = options;
+      if (since !== undefined && until !== undefined && since > until)
+        command.error('error: --since must not be after --until');
       return audit(io, options);
     })
-    .addCommand(checkCommand(io));
+    .addCommand(auditCheckCommand(io));

@@ -1,12 +1,11 @@
 import type { Command } from 'commander';
-import { openScratch } from '../../app/adapters';
-import type { Difference } from '../../projecting/compare';
-import { verify, type Verified } from '../../projecting/verify';
-import { uuid, type JsonOption } from '../arguments';
-import { sessionCommand, type OperatorSession } from '../operator-session';
-import { notice, printJson, printOne } from '../output';
-import { withProgress } from '../progress';
-import type { Io } from '../io';
+import type { Difference } from '../projecting/compare';
+import type { Verified } from '../projecting/verify';
+import { uuid, type JsonOption } from './arguments';
+import { sessionCommand, type OperatorSession } from './session';
+import { notice, printJson, printOne } from './output';
+import { withProgress } from './progress';
+import type { Io } from './io';
 
 interface Options extends JsonOption {
   readonly tenant?: string;
@@ -51,6 +50,8 @@ const print = (io: Io, report: Verified, options: Options): void => {
 };
 
 const run = async ({ io, app, upToDate }: OperatorSession, options: Options): Promise<void> => {
+  const { openScratch } = require('../app/adapters') as typeof import('../app/adapters');
+  const { verify } = require('../projecting/verify') as typeof import('../projecting/verify');
   await upToDate();
   const { all: differences, onDifference } = differencesFor(io, options);
   const scratch = openScratch();

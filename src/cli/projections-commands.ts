@@ -1,27 +1,17 @@
 import { Command } from 'commander';
-import { operatorActor } from '../../app/operator';
-import { isoNow } from '../../async/clock';
-import { readFolding } from '../../projecting/replay';
-import { retryDue } from '../../projecting/retry-parked';
-import { findParked, parkedTenants } from '../../projecting/parked-tenants';
-import { setAside } from '../../projecting/set-aside';
-import type { SetInfo } from '../../read-models/read-models';
-import type { App } from '../../app/app';
-import {
-  actorOption,
-  commandGroup,
-  uuid,
-  yesOption,
-  type ActorOptions,
-  type JsonOption,
-  type YesOption,
-} from '../arguments';
-import { confirmedIrreversible } from '../confirmation';
-import { sessionCommand } from '../operator-session';
-import { counted, printMany, printOne } from '../output';
-import { rebuildCommand } from './rebuild-command';
-import { verifyCommand } from './verify-command';
-import type { Io } from '../io';
+import { operatorActor } from '../app/operator';
+import { isoNow } from '../async/clock';
+import { findParked, parkedTenants } from '../projecting/parked-tenants';
+import type { SetInfo } from '../read-models/read-models';
+import type { App } from '../app/app';
+import { commandGroup, option, uuid } from './arguments';
+import type { ActorOptions, JsonOption, YesOption } from './arguments';
+import { confirmedIrreversible } from './confirmation';
+import { sessionCommand } from './session';
+import { counted, printMany, printOne } from './output';
+import { rebuildCommand } from './projections-rebuild-command';
+import { verifyCommand } from './projections-verify-command';
+import type { Io } from './io';
 
 /** The sets of other versions of the program, and those of this one that are not live. */
 const unusedSets = async ({ replay: { readModels } }: App): Promise<readonly SetInfo[]> =>
@@ -54,10 +44,12 @@ const prune = (io: Io): Command =>
     );
   })
     .description('remove read models that are no longer used, after confirmation')
-    .addOption(yesOption());
+    .addOption(option.yes());
 
 /** Retries one parked tenant, or all, in the live set. */
 const retryParked = async ({ log, streams, live, replay }: App, tenantId?: string): Promise<void> => {
+  const { readFolding } = require('../projecting/replay') as typeof import('../projecting/replay');
+  const { retryDue } = require('../projecting/retry-parked') as typeof import('../projecting/retry-parked');
   const { set } = await live.read();
   const isRequested = (one: string): boolean => tenantId === undefined || tenantId === one;
   await retryDue({ log, streams, set, folding: await readFolding(replay), isRequested });
@@ -83,6 +75,7 @@ const setEventAside = (io: Io): Command =>
     io,
     'set-aside',
     async (session, eventId: string, options: ActorOptions & { readonly reason: string }) => {
+      const { setAside } = require('../projecting/set-aside') as typeof import('../projecting/set-aside');
       const { app, configuration, upToDate } = session;
       await upToDate();
       const { log, streams, live } = app;
@@ -101,13 +94,10 @@ const setEventAside = (io: Io): Command =>
     )
     .argument('<event-id>', 'the event', uuid)
     .requiredOption('--reason <text>', 'why, for the audit log')
-    .addOption(actorOption());
+    .addOption(option.actor());
 
-export const projectionsCommands = (io: Io): Command =>
-  commandGroup('projections', 'rebuild, verify and prune the read models, and release parked tenants', [
-    rebuildCommand(io),
-    prune(io),
-    verifyCommand(io),
-    retry(io),
-    setEventAside(io),
-  ]);
+export const projectionsCommands = commandGroup(
+  'projections',
+  'rebuild, verify and prune the read models, and release parked tenants',
+  [rebuildCommand, prune, verifyCommand, retry, setEventAside],
+);

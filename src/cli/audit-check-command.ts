@@ -1,12 +1,11 @@
 import { Command } from 'commander';
-import { checkExport } from '../../audit/check-export';
-import { parsedJson } from '../../json';
-import { jsonOption, type JsonOption } from '../arguments';
-import { FAILED } from '../failure';
-import { counted, notice, printJson } from '../output';
-import { withProgress } from '../progress';
-import type { Io } from '../io';
-import { withConfiguredLog } from './arguments';
+import { parsedJson } from '../json';
+import { option, type JsonOption } from './arguments';
+import { FAILED } from './failure';
+import { counted, notice, printJson } from './output';
+import { withProgress } from './progress';
+import { withConfiguredLog } from './session';
+import type { Io } from './io';
 
 /** What the log has in the place of a line that differs. */
 const expectedText = (line: string | undefined): string => {
@@ -19,6 +18,7 @@ const check =
   (io: Io) =>
   (file: string, { json = false }: JsonOption): Promise<void> =>
     withConfiguredLog(io, async (ledgerLog) => {
+      const { checkExport } = require('../audit/check-export') as typeof import('../audit/check-export');
       const { trailer, difference } = await withProgress(io, 'Checking:', (line) =>
         checkExport(ledgerLog, file, (read) => line.show(`${read} events read`)),
       );
@@ -36,11 +36,11 @@ const check =
         );
     });
 
-export const checkCommand = (io: Io): Command =>
+export const auditCheckCommand = (io: Io): Command =>
   new Command('check')
     .description('compare an exported file with the log: is it complete and unaltered?')
     .argument('<file>', 'written by tenant-ledger audit, or by GET /events as NDJSON')
-    .addOption(jsonOption())
+    .addOption(option.json())
     .addHelpText(
       'after',
       `

@@ -1,13 +1,15 @@
 import { Command } from 'commander';
 import { randomUUID } from 'node:crypto';
-import { openApp, type App, type AppOptions } from '../app/app';
+import type { App, AppOptions } from '../app/app';
 import { operatorRequest } from '../app/operator';
 import { monotonicMs } from '../async/clock';
 import { readConfiguration, settings, type Configuration } from '../configuration';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
+import { streamNames } from '../event-log/streams';
 import { messageOf } from '../fault';
-import { jsonOption } from './arguments';
+import { option } from './arguments';
 import { ignoreCtrlZ, notice } from './output';
 import { withProgress } from './progress';
 import type { Io } from './io';
@@ -18,7 +20,7 @@ const CATCH_UP_MS = 2_000;
 export const BEHIND = 'The read models do not show it yet; the service shows it when it has caught up.';
 
 /** Prints a report of the app: a warning, or without an error a recovery. */
-export const warn =
+const warn =
   (io: Io) =>
   (what: string, error?: unknown): void =>
     notice(io, error === undefined || messageOf(error) === what ? what : `${what} ${messageOf(error)}`);
@@ -75,14 +77,13 @@ export type OperatorSession = ReturnType<typeof sessionOf>;
 
 type SessionOptions = Pick<AppOptions, 'createsData' | 'anyReadModels'>;
 
-/**
- * Opens the app for one command and always closes it. Only commands that can start a new ledger create missing data.
- */
+/** Opens the app for one command and always closes it. Only commands that can start a new ledger create missing data. */
 const inSession = async <T>(
   io: Io,
   work: (session: OperatorSession) => Promise<T>,
   { createsData = false, anyReadModels = false }: SessionOptions = {},
 ): Promise<T> => {
+  const { openApp } = require('../app/app') as typeof import('../app/app');
   const configuration = readConfiguration(io.env);
   ignoreCtrlZ(io);
   const app = await openApp(configuration, warn(io), { createsData, anyReadModels });
@@ -101,7 +102,41 @@ export const sessionCommand = <Arguments extends readonly unknown[]>(
   options: SessionOptions = {},
 ): Command =>
   new Command(name)
-    .addOption(jsonOption())
+    .addOption(option.json())
     .action((...args: unknown[]) =>
       inSession(io, (session) => run(session, ...(args as unknown as Arguments)), options),
     );
+
+/** A log, and how its address was given. */
+export interface AddressedLog extends LedgerLog {
+  readonly address: string;
+}
+
+/**
+ * Opens a log for some work and always closes it. `configured` keeps a password in the environment: arguments are visible
+ * to every user of the machine.
+ */
+export const withLog = async <T>(
+  io: Io,
+  role: 'source' | 'target',
+  given: string,
+  work: (log: AddressedLog) => Promise<T>,
+): Promise<T> => {
+  const { openLog } = require('../app/adapters') as typeof import('../app/adapters');
+  const { EVENTSTORE_URL, DATA_DIR, STREAM_PREFIX } = readConfiguration(io.env);
+  const address = given === 'configured' ? EVENTSTORE_URL || DATA_DIR : given;
+  const streams = streamNames(STREAM_PREFIX);
+  const log = await openLog(address, streams, role, warn(io));
+  try {
+    return await work({ address, streams, log });
+  } finally {
+    await log.close();
+  }
+};
+
+/** Opens the configured log read-only. With an event store, nothing is read from the data folder. */
+export const withConfiguredLog = async <T>(io: Io, work: (log: LedgerLog) => Promise<T>): Promise<T> => {
+  const { mustHoldData } = require('../app/data-folder') as typeof import('../app/data-folder');
+  mustHoldData(readConfiguration(io.env));
+  return withLog(io, 'source', 'configured', work);
+};

@@ -1,12 +1,12 @@
 import { styleText } from 'node:util';
-import { changesIn, rawEvent, type RawEvent } from '../../audit/event-views';
-import { auditLine } from '../../domain/audit-wording';
-import type { FieldChange } from '../../domain/events';
-import { decode, type Decoded } from '../../event-log/codec';
-import type { LoggedEvent } from '../../event-log/event-log';
-import type { Streams } from '../../event-log/streams';
-import { isJsonObject } from '../../json';
-import { valueText, visible } from '../output';
+import { changesIn, rawEvent, type RawEvent } from '../audit/event-views';
+import { auditLine } from '../domain/audit-wording';
+import type { FieldChange } from '../domain/events';
+import { decode, type Decoded } from '../event-log/codec';
+import type { LoggedEvent } from '../event-log/event-log';
+import type { Streams } from '../event-log/streams';
+import { isJsonObject } from '../json';
+import { valueText, visible } from './output';
 
 type Style = 'dim' | 'bold' | 'red' | 'green';
 type Paint = (text: string, style: Style) => string;
