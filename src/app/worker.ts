@@ -131,27 +131,23 @@ let appendedAt = -Infinity;
 const isAwaited = (): boolean => threadMs() - appendedAt < MORE_APPENDS_MS;
 
 /** Appends all of them in one transaction, then projects them. */
-const append = (requests: readonly unknown[]): ReturnType<ThreadBody['answer']> => {
+const append = async (requests: readonly unknown[]): Promise<readonly Outcome[]> => {
   const { DATA_DIR, STREAM_PREFIX } = configuration;
   appender ??= appending({ path: logPath(DATA_DIR), prefix: STREAM_PREFIX });
   appendedAt = threadMs();
-  const outcomes = appender.answer(requests) as readonly Outcome[];
+  const outcomes = await appender.answer(requests);
   const positions = outcomes.flatMap((outcome) =>
     'value' in outcome ? [(outcome.value as Appended).position] : [],
   );
-  const projected = betweenAppends?.run(positions.toSorted().at(-1));
-  if (projected === undefined) return outcomes;
-  return outcomes.map((outcome) => ('value' in outcome ? projected.then(() => outcome) : outcome));
+  if (positions.length > 0) await betweenAppends?.run(positions.toSorted().at(-1));
+  return outcomes;
 };
 
-const answer = (requests: readonly WorkerRequest[]): ReturnType<ThreadBody['answer']> => {
+const answer = async (requests: readonly WorkerRequest[]): Promise<readonly Outcome[]> => {
   const appends = requests.flatMap((request) => (request.to === 'log' ? [request.request] : []));
-  const outcomes = appends.length === 0 ? [] : [...append(appends)];
-  return requests.map((request) => {
-    if (request.to === 'log') return outcomes.shift() as Outcome;
-    void project();
-    return { value: true };
-  });
+  if (appends.length < requests.length) void project();
+  const outcomes = appends.length === 0 ? [] : [...(await append(appends))];
+  return requests.map(({ to }) => (to === 'log' ? (outcomes.shift() as Outcome) : { value: true }));
 };
 
 /** How long to wait for an unavailable store. Exiting then is safe, because commits are atomic. */

@@ -175,8 +175,8 @@ export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
 /** What answers requests. */
 export interface ThreadBody {
-  /** Returns one outcome per request, in order. If it throws, that is the outcome of all. */
-  answer(requests: readonly unknown[]): readonly (Outcome | Promise<Outcome>)[];
+  /** Resolves to one outcome per request, in order. If it rejects, that is the outcome of all. */
+  answer(requests: readonly unknown[]): Promise<readonly Outcome[]>;
   /** Whether a request that failed with this error is tried again until its deadline. */
   isRetried(error: unknown): boolean;
   close(): void | Promise<void>;
@@ -192,12 +192,26 @@ const expired = ({ id }: QueuedRequest): Answer => ({
   failure: { code: 'expired', message: 'The deadline passed before the request could start.' },
 });
 
-const attempt = (body: ThreadBody, requests: readonly unknown[]): readonly (Outcome | Promise<Outcome>)[] => {
-  try {
-    return requests.length === 0 ? [] : body.answer(requests);
-  } catch (error) {
-    return requests.map(() => ({ error }));
-  }
+/** Answers a group, and returns the requests to try again. */
+const answerGroup = async (
+  body: ThreadBody,
+  group: readonly QueuedRequest[],
+  post: (answers: readonly Answer[]) => void,
+): Promise<readonly QueuedRequest[]> => {
+  const now = monotonicMs();
+  const timely = group.filter(({ notAfter }) => notAfter >= now);
+  const requests = timely.map(({ request }) => request);
+  const answering = requests.length === 0 ? Promise.resolve([]) : body.answer(requests);
+  const outcomes = await answering.catch((error: unknown) => requests.map((): Outcome => ({ error })));
+  const isAgain = (at: number): boolean => {
+    const outcome = outcomes[at] as Outcome;
+    return 'error' in outcome && body.isRetried(outcome.error);
+  };
+  const answers = timely.flatMap(({ id }, at) =>
+    isAgain(at) ? [] : [toAnswer(id, outcomes[at] as Outcome)],
+  );
+  post([...group.filter(({ notAfter }) => notAfter < now).map(expired), ...answers]);
+  return timely.filter((_, at) => isAgain(at));
 };
 
 /** Adds newly arrived requests, up to a full group. True: `close` was received. */
@@ -211,31 +225,6 @@ const gather = (port: MessagePort, group: QueuedRequest[]): boolean => {
   return false;
 };
 
-/** Answers what can be answered now. Returns the requests to try again. */
-const answerGroup = (
-  body: ThreadBody,
-  group: readonly QueuedRequest[],
-  post: (answers: readonly Answer[]) => void,
-  postLater: (answer: Answer) => void,
-): QueuedRequest[] => {
-  const now = monotonicMs();
-  const answers = group.filter((request) => request.notAfter < now).map(expired);
-  const timely = group.filter((request) => request.notAfter >= now);
-  const outcomes = attempt(
-    body,
-    timely.map(({ request }) => request),
-  );
-  const again: QueuedRequest[] = [];
-  for (const [at, request] of timely.entries()) {
-    const outcome = outcomes[at] as Outcome | Promise<Outcome>;
-    if ('then' in outcome) void outcome.then((settled) => postLater(toAnswer(request.id, settled)));
-    else if ('error' in outcome && body.isRetried(outcome.error)) again.push(request);
-    else answers.push(toAnswer(request.id, outcome));
-  }
-  post(answers);
-  return again;
-};
-
 /**
  * The main loop of a thread: answers all waiting requests as a group, again and again. Requests that have to be tried
  * again wait for a moment in which the thread does other work. Returns how to report something.
@@ -244,6 +233,7 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
   const port = parentPort;
   if (port === null) throw new Error('answerInThread must run in a worker thread.');
   let waiting: QueuedRequest[] = [];
+  let underWay = 0;
   let isClosing = false;
   let retrying: NodeJS.Timeout | undefined;
   let reports: unknown[] = [];
@@ -253,15 +243,6 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
     reports = [];
   };
   const postReports = (): void => post([]);
-  /** Answers that are settled together go back together. */
-  let settled: Answer[] = [];
-  const postSettled = (): void => {
-    post(settled);
-    settled = [];
-  };
-  const postLater = (answer: Answer): void => {
-    if (settled.push(answer) === 1) queueMicrotask(postSettled);
-  };
 
   const close = async (): Promise<void> => {
     await body.close();
@@ -269,19 +250,23 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
     port.close();
   };
 
-  const work = (): void => {
+  const work = async (): Promise<void> => {
     clearTimeout(retrying);
-    retrying = undefined;
     isClosing ||= gather(port, waiting);
-    waiting = answerGroup(body, waiting, post, postLater);
-    if (waiting.length > 0) retrying = setTimeout(work, RETRY_MS);
-    else if (isClosing) void close();
+    const group = waiting;
+    waiting = [];
+    underWay += 1;
+    waiting.push(...(await answerGroup(body, group, post)));
+    underWay -= 1;
+    if (underWay > 0) return;
+    if (waiting.length > 0) retrying = setTimeout(() => void work(), RETRY_MS);
+    else if (isClosing) await close();
   };
 
   port.on('message', (message: Message) => {
     if (message === 'close') isClosing = true;
     else waiting.push(...message);
-    work();
+    void work();
   });
   return (report) => {
     if (reports.push(report) === 1) setImmediate(postReports);
@@ -295,20 +280,23 @@ export const answerInPlace = (open: () => ThreadBody): Thread => {
   let isClosed = false;
   let waiting: QueuedRequest[] = [];
   const body: ThreadBody = {
-    answer: (requests) => (opened ??= open()).answer(requests),
+    answer: async (requests) => (opened ??= open()).answer(requests),
     isRetried: (error) => opened?.isRetried(error) === true,
     close: () => undefined,
   };
   const post = (answers: readonly Answer[]): void => answers.forEach(calls.settle);
-  const work = (): void => {
-    waiting = answerGroup(body, waiting, post, calls.settle);
-    if (waiting.length > 0) setTimeout(work, RETRY_MS);
+  const work = async (): Promise<void> => {
+    const group = waiting;
+    waiting = [];
+    const again = await answerGroup(body, group, post);
+    if (again.length > 0 && waiting.push(...again) === again.length) setTimeout(() => void work(), RETRY_MS);
   };
   return {
     call: async <T>(request: unknown, withinMs: number): Promise<T> => {
       if (isClosed) throw fault('expired', 'It is closed.');
       return calls.add<T>(withinMs, (id) => {
-        if (waiting.push({ id, request, notAfter: notAfter(withinMs) }) === 1) setImmediate(work);
+        const count = waiting.push({ id, request, notAfter: notAfter(withinMs) });
+        if (count === 1) setImmediate(() => void work());
       });
     },
     close: async () => {

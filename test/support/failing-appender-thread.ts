@@ -25,7 +25,7 @@ const failing = (sql: string): void => {
 Object.defineProperty(db, 'exec', { value: failing });
 
 answerInThread({
-  answer: (requests) =>
+  answer: async (requests) =>
     requests[0] === 'ready' ? [{ value: true }] : appender.appendGroup(requests as AppendRequest[]),
   isRetried: isBusy,
   close: () => appender.close(),

@@ -27,13 +27,9 @@ const nap = (ms: number): void => {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 };
 
-/** The requests of one turn are settled together. */
-let turn: Promise<void> | undefined;
-const together = (): Promise<void> => (turn ??= yieldToEventLoop().finally(() => (turn = undefined)));
-
 const report = answerInThread({
-  answer: (requests) =>
-    (requests as Request[]).map((request) => {
+  answer: async (requests) => {
+    const outcomes = (requests as Request[]).map((request) => {
       answeredCount += 1;
       if (request === 'count') return { value: answeredCount };
       if (request === 'group') return { value: requests.length };
@@ -45,9 +41,9 @@ const report = answerInThread({
         setImmediate(() => {
           throw new Error('it was too much');
         });
-        return new Promise<never>(() => undefined);
+        return { value: new Promise<never>(() => undefined) };
       }
-      if ('later' in request) return together().then(() => ({ value: request.later }));
+      if ('later' in request) return { value: yieldToEventLoop().then(() => request.later) };
       if ('report' in request) {
         report(request.report);
         return { value: 'reported' };
@@ -57,7 +53,11 @@ const report = answerInThread({
         return { error: Object.assign(new Error('no'), { code: request.refuse, more: { why: 'told to' } }) };
       nap(request.busyMs);
       return { value: 'rested' };
-    }),
+    });
+    for (const outcome of outcomes)
+      if ('value' in outcome) Object.assign(outcome, { value: await outcome.value });
+    return outcomes;
+  },
   isRetried: (error) => error instanceof Error && error.message === 'busy',
   close: () => undefined,
 });

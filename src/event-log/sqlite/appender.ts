@@ -134,7 +134,7 @@ export const appending = ({ path, prefix }: AppenderFile, inOwnThread = true): T
   const appender = openAppender(path);
   if (inOwnThread) neverWait(appender.db);
   return {
-    answer: (requests) => {
+    answer: async (requests) => {
       const appends = requests.filter((request) => request !== READY) as AppendRequest[];
       const outcomes = appends.length === 0 ? [] : [...appender.appendGroup(appends)];
       if (outcomes.some((outcome) => 'value' in outcome)) announce(path);
