@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { keyUseRecord, type KeyUseRecord } from '../access/key-use-record';
 import { eventSource } from '../audit/event-source';
 import { BACKGROUND_MS, pause } from '../async/clock';
+import { errorOf } from '../async/thread';
 import { readOrigins, type Configuration, headerNames } from '../configuration';
 import { compileEventSchemas } from '../event-log/codec';
 import { appendToEnd } from '../event-log/append-to-end';
@@ -16,16 +17,15 @@ import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { portalFiles } from '../portal/files';
 import { portal } from '../portal/portal';
 import type { KnownLiveSet } from '../projecting/live-set';
-import type { ParkedTenant } from '../projecting/parked-tenants';
 import { TIMES, type Times } from '../times';
 import { programVersion } from '../version';
-import type { Serving } from './adapters';
+import type { Report, Serving } from './adapters';
 import { openApp, type App } from './app';
 import { backupAgeSeconds } from './backups';
 import { firstKey } from './demo';
 import { readModelStoreOf, storeOf } from './log-address';
 import { makeMetrics, type Metrics } from './metrics';
-import { workerThread, type WorkerThread } from './worker-thread';
+import { workerThread, type WorkerReport, type WorkerThread } from './worker-thread';
 import { reporter } from './reporter';
 import { ledgerStatus } from './status';
 
@@ -176,23 +176,30 @@ const openOperations = (server: Running): Promise<Listener> => {
   return openListener(listener, { host, port, onError, maxConnections });
 };
 
+const onReport = (server: Running, report: Report, message: WorkerReport): void => {
+  switch (message.type) {
+    case 'shown':
+      return server.app?.live.moved(message.shown);
+    case 'building':
+      server.building = message.progress;
+      return;
+    case 'parked': {
+      const { tenant_id, event_id, reason } = message.tenant;
+      return report(`Tenant ${tenant_id} is parked at event ${event_id}.`, new Error(reason));
+    }
+    case 'error': {
+      const error = errorOf(message.failure);
+      report(message.what, error);
+      if (codeOf(error) === 'log_set_back') server.app?.watch.lose(error as Fault);
+    }
+  }
+};
+
 const openAppOf = async (server: Running): Promise<App> => {
   const { configuration, logger } = server;
   const report = reporter(logger);
-  const onError = (what: string, error: unknown): void => {
-    report(what, error);
-    if (codeOf(error) === 'log_set_back') server.app?.watch.lose(error as Fault);
-  };
-  const onParked = ({ tenant_id, event_id, reason }: ParkedTenant): void =>
-    report(`Tenant ${tenant_id} is parked at event ${event_id}.`, new Error(reason));
   const compiling = compileEventSchemas();
-  server.worker = workerThread(configuration, {
-    onShown: (shown) => server.app?.live.moved(shown),
-    onBuilding: (progress) => (server.building = progress),
-    onParked,
-    onError,
-    onDeath: server.mustEnd,
-  });
+  server.worker = workerThread(configuration, (message) => onReport(server, report, message), server.mustEnd);
   const app = await openApp(configuration, report, {
     worker: server.worker,
     measured: server.metrics.measured,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { BACKGROUND_MS } from '../async/clock';
-import { errorOf, startThread, type Failure, type Thread } from '../async/thread';
+import { startThread, type Failure, type Thread } from '../async/thread';
 import type { Configuration } from '../configuration';
 import type { ParkedTenant } from '../projecting/parked-tenants';
 import type { Shown } from '../projecting/project';
@@ -9,21 +9,12 @@ import type { Shown } from '../projecting/project';
 export type WorkerRequest = { readonly to: 'log'; readonly request: unknown } | { readonly to: 'projecting' };
 
 export type WorkerReport =
+  /** The live set shows everything up to here. Reported before the appends of the same turn are answered. */
   | { readonly type: 'shown'; readonly shown: Shown }
-  /** From 0 to 1. */
+  /** How much of the log a first build has read, from 0 to 1. */
   | { readonly type: 'building'; readonly progress: number }
   | { readonly type: 'parked'; readonly tenant: ParkedTenant }
   | { readonly type: 'error'; readonly what: string; readonly failure: Failure };
-
-export interface WorkerListeners {
-  /** The live set shows everything up to here. Called before the appends of the same turn are answered. */
-  readonly onShown: (shown: Shown) => void;
-  readonly onBuilding: (progress: number) => void;
-  readonly onParked: (tenant: ParkedTenant) => void;
-  readonly onError: (what: string, error: unknown) => void;
-  /** It has died: the process must end. */
-  readonly onDeath: (error: Error) => void;
-}
 
 /** The thread of a server that projects, and in the embedded profile also appends: whoever appends projects. */
 export interface WorkerThread {
@@ -38,22 +29,13 @@ export interface WorkerThread {
  */
 const HEAP = { maxYoungGenerationSizeMb: 32, maxOldGenerationSizeMb: 320 };
 
-export const workerThread = (configuration: Configuration, listeners: WorkerListeners): WorkerThread => {
-  const onReport = (report: WorkerReport): void => {
-    switch (report.type) {
-      case 'shown':
-        return listeners.onShown(report.shown);
-      case 'building':
-        return listeners.onBuilding(report.progress);
-      case 'parked':
-        return listeners.onParked(report.tenant);
-      case 'error':
-        return listeners.onError(report.what, errorOf(report.failure));
-    }
-  };
-  const { onDeath } = listeners;
-  const file = join(__dirname, 'worker.js');
-  const thread = startThread(file, configuration, { heap: HEAP, onReport, onDeath });
+/** `onDeath` is called if it has died: the process must end. */
+export const workerThread = (
+  configuration: Configuration,
+  onReport: (report: WorkerReport) => void,
+  onDeath: (error: Error) => void,
+): WorkerThread => {
+  const thread = startThread(join(__dirname, 'worker.js'), configuration, { heap: HEAP, onReport, onDeath });
   return {
     appender: {
       call: (request, withinMs) => thread.call({ to: 'log', request } satisfies WorkerRequest, withinMs),

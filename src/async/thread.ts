@@ -63,7 +63,7 @@ const MAX_GROUP = 256;
 /** A request is not started this close to its deadline, so that its caller still learns that it was not done. */
 const EXPIRY_MS = 50;
 
-const notAfter = (withinMs: number): number => monotonicMs() + Math.max(0, withinMs - EXPIRY_MS);
+const deadlineIn = (withinMs: number): number => monotonicMs() + Math.max(0, withinMs - EXPIRY_MS);
 
 interface PendingCall {
   readonly resolve: (value: never) => void;
@@ -139,7 +139,7 @@ const startWorker = (file: string, data: unknown, options: ThreadOptions) => {
     call: async <T>(request: unknown, withinMs: number): Promise<T> => {
       if (died !== undefined) throw fault('no_answer', died);
       return calls.add<T>(withinMs, (id) => {
-        const count = requests.push({ id, request, notAfter: notAfter(withinMs) });
+        const count = requests.push({ id, request, notAfter: deadlineIn(withinMs) });
         if (count === 1) setImmediate(send);
         else if (count === MAX_GROUP) send();
       });
@@ -295,7 +295,7 @@ export const answerInPlace = (open: () => ThreadBody): Thread => {
     call: async <T>(request: unknown, withinMs: number): Promise<T> => {
       if (isClosed) throw fault('expired', 'It is closed.');
       return calls.add<T>(withinMs, (id) => {
-        const count = waiting.push({ id, request, notAfter: notAfter(withinMs) });
+        const count = waiting.push({ id, request, notAfter: deadlineIn(withinMs) });
         if (count === 1) setImmediate(() => void work());
       });
     },

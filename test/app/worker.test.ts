@@ -22,13 +22,14 @@ describe('the thread of a server that appends and projects', () => {
   beforeAll(async () => {
     const configuration = readConfiguration({ DATA_DIR: folder, ...EMBEDDED });
     const fails = (error: unknown): void => expect(error).toBeUndefined();
-    const worker = workerThread(configuration, {
-      onShown: (shown) => app.live.moved(shown),
-      onBuilding: () => undefined,
-      onParked: fails,
-      onError: (_, error) => fails(error),
-      onDeath: fails,
-    });
+    const worker = workerThread(
+      configuration,
+      (report) => {
+        if (report.type === 'shown') app.live.moved(report.shown);
+        else if (report.type !== 'building') fails(report);
+      },
+      fails,
+    );
     app = await openApp(configuration, () => undefined, { worker });
     await worker.project();
     for (const tenantId of tenants)
