@@ -134,11 +134,20 @@ export interface Appended {
 
 export const MAX_APPEND_BYTES = 1_048_576;
 
-const lengthOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value ?? {}));
+/** An event as an adapter writes it: its data and metadata are JSON. */
+interface SerialisedEvent {
+  readonly type: string;
+  readonly data: string | Uint8Array;
+  readonly metadata: string | Uint8Array;
+}
 
 /** What an event counts towards MAX_APPEND_BYTES, as an event store counts it since version 24.10. */
+const serialisedBytes = ({ type, data, metadata }: SerialisedEvent): number =>
+  Buffer.byteLength(data) + Buffer.byteLength(metadata) + 2 * type.length;
+
+/** The same of an event that nobody writes yet. */
 export const bytesOf = ({ type, data, metadata }: NewEvent): number =>
-  lengthOf(data) + lengthOf(metadata) + 2 * type.length;
+  serialisedBytes({ type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) });
 
 /** Long enough for a slow disk, short enough for a waiting caller. */
 export const APPEND_MS = 1_800;
@@ -188,13 +197,16 @@ export const isRecordedTime = (text: unknown): boolean => {
   return !Number.isNaN(time) && new Date(time).toISOString() === text;
 };
 
-/** Every adapter checks this before appending. */
-export const mustBeAppendable = (events: readonly NewEvent[]): void => {
+/** Every adapter checks this before appending what it has serialised. */
+export const mustBeAppendable = (
+  events: readonly NewEvent[],
+  serialised: readonly SerialisedEvent[],
+): void => {
   if (events.length === 0) throw new TypeError('There is nothing to append.');
   for (const { recordedAt } of events)
     if (recordedAt !== undefined && !isRecordedTime(recordedAt))
       throw new TypeError(`${recordedAt} is not a time as a log writes it.`);
-  const size = events.reduce((sum, event) => sum + bytesOf(event), 0);
+  const size = serialised.reduce((sum, event) => sum + serialisedBytes(event), 0);
   if (size > MAX_APPEND_BYTES)
     throw logFault(
       'event_too_large',

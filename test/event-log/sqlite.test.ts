@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { monotonicMs } from '../../src/async/clock';
 import { startThread } from '../../src/async/thread';
-import { APPEND_MS, type EventLog, type NewEvent } from '../../src/event-log/event-log';
+import { APPEND_MS, type EventLog } from '../../src/event-log/event-log';
 import { openAppender, type AppenderFile } from '../../src/event-log/sqlite/appender';
 import { sqliteEventLog, type Opening } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';
@@ -94,7 +94,7 @@ describe('the SQLite event log', () => {
 
   it('fails only the append that cannot be stored, and stores the others of its group', async () => {
     const log = await openLog(freshFolder());
-    const unstorable = anEvent({}, { metadata: undefined as unknown as NewEvent['metadata'] });
+    const unstorable = anEvent({}, { type: ['no text'] as unknown as string });
     const appends = Array.from({ length: 20 }, (_, at) =>
       log.append(`s${at}`, at === 7 ? [anEvent(), unstorable] : someEvents(2), 'no_stream'),
     );

@@ -73,8 +73,8 @@ const continuityIn = async (log: WholeLog, known: Head | undefined): Promise<Con
 const appendThrough =
   (connection: Connection, streams: Streams, log: WholeLog): EventLog['append'] =>
   async (stream, events, expected, withinMs = APPEND_MS) => {
-    mustBeAppendable(events);
     const records = events.map(serialised);
+    mustBeAppendable(events, records);
     if (connection.isClosed()) throw logFault('log_unavailable', 'The event log is closed.');
     const appended = await appendWithRetry(
       appending(connection, { stream, events: records, expected }),

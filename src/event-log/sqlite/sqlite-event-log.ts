@@ -162,8 +162,8 @@ export const sqliteEventLog = async (
   return {
     ...logQueries(db, path),
     append: async (stream, events, expected, withinMs = APPEND_MS) => {
-      mustBeAppendable(events);
       const request = { stream, expected, events: events.map(serialised) };
+      mustBeAppendable(events, request.events);
       return appendWithRetry(attempting(appender, request), withinMs);
     },
     readStream: (stream, after = -1) => read.stream(stream, after),
