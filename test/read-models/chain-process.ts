@@ -68,6 +68,7 @@ const isGone = (error: unknown): boolean => /unable to open|no such table/.test(
 /** Until the grace period is over, a set can be read, and shows what its control state said. */
 const read = async (process: Process): Promise<void> => {
   const { set, control, began } = await look(process);
+  await pause((process.random() * CHAIN.graceMs) / 2);
   const document = await set.get(TENANT, COUNT.collection, COUNT.key).catch((error: unknown) => {
     if (isGone(error)) return undefined;
     throw error;
