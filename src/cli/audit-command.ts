@@ -5,12 +5,12 @@ import { looksLikeKey, masked } from '../domain/key-like';
 import type { Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { fault } from '../fault';
+import { parsedJson } from '../json';
 import { suggestionFor } from '../nearest';
-import { bound, collected, uuid, wholeNumber } from './arguments';
-import { auditCheckCommand } from './audit-check-command';
+import { bound, collected, option, uuid, wholeNumber, type JsonOption } from './arguments';
 import { FAILED } from './failure';
 import type { Io } from './io';
-import { counted, isOutputLost, notice, untilInterrupted, writeOut } from './output';
+import { counted, isOutputLost, notice, printJson, untilInterrupted, writeOut } from './output';
 import { withProgress, type ProgressLine } from './progress';
 import { withConfiguredLog } from './session';
 
@@ -109,12 +109,6 @@ const noticeDailySums = (io: Io, { key, follow }: Options): void => {
     );
 };
 
-/** Observes an export, and may end it. */
-interface Observer {
-  readonly line: ProgressLine;
-  readonly signal: AbortSignal;
-}
-
 /** Masked only if a condition contains a key: with a masked condition, a trailer describes another export. */
 const withoutKey = (trailer: string): string => (looksLikeKey(trailer) ? masked(trailer) : trailer);
 
@@ -124,7 +118,8 @@ const run = async (
   ledgerLog: LedgerLog,
   options: Options,
   upTo: Position | undefined,
-  { line, signal }: Observer,
+  line: ProgressLine,
+  signal: AbortSignal,
 ) => {
   const { exportLines } = require('../audit/export') as typeof import('../audit/export');
   const { prettyLine } = require('./audit-lines') as typeof import('./audit-lines');
@@ -162,7 +157,7 @@ const audit = (io: Io, options: Options): Promise<void> =>
     const signal = untilInterrupted(io);
     const head = options.follow === true ? undefined : await ledgerLog.log.head();
     const { reached, events, unreadable } = await withProgress(io, 'Exporting:', (line) =>
-      run(io, ledgerLog, options, head?.position, { line, signal }),
+      run(io, ledgerLog, options, head?.position, line, signal),
     );
     noticeUnreadable(io, unreadable);
     noticeDailySums(io, options);
@@ -171,6 +166,46 @@ const audit = (io: Io, options: Options): Promise<void> =>
       throw fault('event_not_found', `No event ${options.event} meets the conditions.`);
     if (isPretty(io, options)) notice(io, counted(events, 'event'));
   });
+
+/** What the log has in the place of a line that differs. */
+const expectedText = (line: string | undefined): string => {
+  if (line === undefined) return 'nothing more';
+  const { id } = parsedJson(line) as { readonly id?: string };
+  return id === undefined ? 'another trailer' : `event ${id}`;
+};
+
+const checkCommand = (io: Io): Command =>
+  new Command('check')
+    .description('compare an exported file with the log: is it complete and unaltered?')
+    .argument('<file>', 'written by tenant-ledger audit, or by GET /events as NDJSON')
+    .addOption(option.json())
+    .addHelpText(
+      'after',
+      `
+The same export is made again from the log, with the conditions that the trailer names, and compared line by line. The
+first line that differs is named. Exit code 0: equal, 1: different. It is complete only for these conditions, which are
+printed. Without the log, the digest in the trailer can be compared with: head -n -1 FILE | sha256sum`,
+    )
+    .action((file: string, { json = false }: JsonOption) =>
+      withConfiguredLog(io, async (ledgerLog) => {
+        const { checkExport } = require('../audit/check-export') as typeof import('../audit/check-export');
+        const { trailer, difference } = await withProgress(io, 'Checking:', (line) =>
+          checkExport(ledgerLog, file, (read) => line.show(`${read} events read`)),
+        );
+        if (difference !== undefined) io.exitCode = FAILED;
+        if (json) return printJson(io, { file, unaltered: difference === undefined, difference, trailer });
+        const { filter, after, limit, up_to } = trailer;
+        if (difference === undefined)
+          io.stdout.write(
+            `${file} is unaltered: ${counted(trailer.events, 'event')} with ${JSON.stringify({ filter, after, limit, up_to })}\n`,
+          );
+        else
+          notice(
+            io,
+            `${file} differs from the log in line ${difference.line}: the log has ${expectedText(difference.expected)} there.`,
+          );
+      }),
+    );
 
 const HELP = `
 Events come from the event log itself, in its order, one per line: on a terminal readable, with what each decision changed
@@ -210,4 +245,4 @@ export const auditCommand = (io: Io): Command =>
         command.error('error: --since must not be after --until');
       return audit(io, options);
     })
-    .addCommand(auditCheckCommand(io));
+    .addCommand(checkCommand(io));

@@ -5,13 +5,13 @@ import { isProblemCode } from '../problems';
 import { notice, visible } from './output';
 import type { Io } from './io';
 
-/** Exit codes: 0 is success. */
+/** The exit code of a failure; that of success is 0. */
 export const FAILED = 1;
-/** An invalid command line. */
+/** The exit code of an invalid command line. */
 export const WRONG_USAGE = 2;
-/** The event log was rolled back. Starting again does not help: the operator must act. */
+/** The exit code if the event log was rolled back: starting again does not help, the operator must act. */
 export const LOG_SET_BACK = 3;
-/** A rebuild differs from the live read model, which stays. */
+/** The exit code if a rebuild differs from the live read models, which stay. */
 const REBUILD_DIFFERS = 4;
 
 /** Failures that scripts may want to tell from others, by their codes. */
@@ -40,24 +40,22 @@ const asText = (io: Io): FailureReport => ({
   },
 });
 
-const codeInJson = (error: unknown): string => {
-  if (error instanceof CommanderError) return 'wrong_usage';
-  const code = codeOf(error);
-  return code === undefined || !isProblemCode(code) ? 'internal_error' : code;
-};
-
 /** The parser's message starts with `error: `. If a subcommand is missing, its only message is the help text. */
-const messageInJson = (error: unknown): string => {
-  if (!(error instanceof CommanderError)) return messageOf(error);
-  if (error.code === 'commander.help') return 'A subcommand is missing. Add --help to see which there are.';
-  return error.message.replace(/^error: /, '');
+const errorInJson = (error: unknown) => {
+  if (!(error instanceof CommanderError)) {
+    const code = codeOf(error);
+    const isKnown = code !== undefined && isProblemCode(code);
+    return { code: isKnown ? code : 'internal_error', message: messageOf(error) };
+  }
+  const isMissing = error.code === 'commander.help';
+  const missing = 'A subcommand is missing. Add --help to see which there are.';
+  return { code: 'wrong_usage', message: isMissing ? missing : error.message.replace(/^error: /, '') };
 };
 
 /** A single JSON object, with nothing around it that a program would have to skip. */
 const asJson = (io: Io): FailureReport => ({
   usage: () => undefined,
-  failure: (error) =>
-    notice(io, JSON.stringify({ error: { code: codeInJson(error), message: messageInJson(error) } })),
+  failure: (error) => notice(io, JSON.stringify({ error: errorInJson(error) })),
 });
 
 export const failureReport = (io: Io, format: 'text' | 'json'): FailureReport =>

@@ -3,7 +3,7 @@ import type { Times } from '../times';
 interface Output extends NodeJS.WritableStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
-  /** Undefined: it is not a file descriptor. */
+  /** The file descriptor, if it has one. */
   readonly fd?: number;
 }
 
@@ -11,13 +11,13 @@ interface Output extends NodeJS.WritableStream {
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
-  /** Data. */
+  /** What a command is asked for goes here. */
   readonly stdout: Output;
-  /** Everything else. */
+  /** Messages for people go here. */
   readonly stderr: Output;
   /** The exit code of the command once it has ended. */
   exitCode?: number | string | null | undefined;
-  /** Those of a test are shorter. */
+  /** The times of a test are shorter. */
   readonly times?: Times;
   umask(mask: number): unknown;
   /** Exits at once, whatever is still running. */

@@ -7,8 +7,8 @@ import type { Key } from '../domain/tenant';
 import { fault } from '../fault';
 import { newKey } from '../ledger/api-key';
 import { commandGroup, moment, option, uuid, type TenantOptions } from './arguments';
-import { nothing, notTheKey, readKey, type GivenKey } from './key-input';
-import { keyViewsOf, knownApplication, statusOf } from './lookups';
+import { notTheKey, readKey, type GivenKey } from './key-input';
+import { keyViewsOf, keyStatus, knownApplication } from './lookups';
 import { sessionCommand, type OperatorSession } from './session';
 import { notice, printJson, printMany, printOne, printRecord, printTable } from './output';
 import type { Io } from './io';
@@ -102,8 +102,6 @@ const find = (io: Io): Command =>
     const { tenant, key, application } = await mustFind(session, await readKey(io, 'find'));
     const { id, applicationId, revoked } = key;
     const { name, createdAt, expiresAt } = await detailsOf(session, tenant.id, key);
-    const isTenantDeleted = tenant.status === 'deleted';
-    const isApplicationDeleted = application === undefined;
     const ends = { expires_at: expiresAt, revoked_at: revoked ? '' : undefined };
     const lastUse = await findLastUse((await session.app.live.read()).set, tenant.id, id);
     printOne(
@@ -117,7 +115,7 @@ const find = (io: Io): Command =>
         permissions: application?.permissions ?? [],
         key_id: id,
         key_name: name ?? null,
-        status: statusOf(ends, { isTenantDeleted, isApplicationDeleted }),
+        status: keyStatus(ends, tenant.status === 'deleted', application === undefined),
         created_at: createdAt ?? null,
         expires_at: expiresAt ?? null,
         last_used_at: lastUse ?? null,
@@ -129,7 +127,7 @@ const find = (io: Io): Command =>
       'find the owner of the key on stdin, for example in the report of a scanner; it is not printed',
     )
     // Without a description, the help does not show it.
-    .argument('[key]', undefined, notTheKey('find', nothing))
+    .argument('[key]', undefined, notTheKey('find'))
     .usage('[options] < FILE');
 
 /** Takes the key's id and tenant from the arguments, or both from the key on stdin. */

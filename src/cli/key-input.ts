@@ -28,18 +28,17 @@ const INCOMPLETE =
 
 const NOT_AS_ARGUMENT = 'not as an argument, which ends up in the shell history.';
 
+const noArgument = (): never => {
+  throw new InvalidArgumentError('There are no arguments here.');
+};
+
 /** A parser of arguments that refuses a key, and takes what the command accepts instead. */
 export const notTheKey =
-  (command: KeyCommand, accept: (text: string) => string) =>
+  (command: KeyCommand, accept: (text: string) => string = noArgument) =>
   (text: string): string => {
     if (!text.startsWith('key_')) return accept(text);
     throw new InvalidArgumentError(`${onStdin(command)}, ${NOT_AS_ARGUMENT}`);
   };
-
-/** Of a command without arguments. */
-export const nothing = (): never => {
-  throw new InvalidArgumentError('There are no arguments here.');
-};
 
 /**
  * Reads a key from stdin, never from the arguments, which end up in the shell history and are visible to every user of

@@ -21,19 +21,6 @@ interface CopyOptions extends JsonOption {
   readonly to: string;
 }
 
-const copy =
-  (io: Io) =>
-  (options: CopyOptions): Promise<void> => {
-    ignoreCtrlZ(io);
-    return withLog(io, 'source', options.from, (from) =>
-      withLog(io, 'target', options.to, async (to) => {
-        const copied = await withProgress(io, 'Copying:', ({ showStep }) => copyLog(from, to, showStep));
-        const [source, target] = [from, to].map(addressOf);
-        printOne(io, { from: source, to: target, ...copied }, options);
-      }),
-    );
-  };
-
 const copyCommand = (io: Io): Command =>
   new Command('copy')
     .description('copy an event log into another one, and compare them')
@@ -47,45 +34,37 @@ ${ADDRESSES}
 Order, revisions, ids, data, metadata and recorded times are kept; the target has an identity of its own. Nobody can use
 it until it is complete: if the command is killed, run it again. Exit code 1 if the logs differ at the end.`,
     )
-    .action(copy(io));
-
-const report = (
-  log: AddressedLog,
-  { identity, events, streams, foreign, lastPosition, digest, found, setAside }: VerifiedLog,
-) => ({
-  log: addressOf(log),
-  identity,
-  events,
-  streams,
-  foreign_events: foreign,
-  last_position: lastPosition ?? null,
-  digest,
-  findings_total: found,
-  set_aside_total: setAside,
-});
+    .action((options: CopyOptions) => {
+      ignoreCtrlZ(io);
+      return withLog(io, 'source', options.from, (from) =>
+        withLog(io, 'target', options.to, async (to) => {
+          const copied = await withProgress(io, 'Copying:', ({ showStep }) => copyLog(from, to, showStep));
+          printOne(io, { from: addressOf(from), to: addressOf(to), ...copied }, options);
+        }),
+      );
+    });
 
 const print = (io: Io, log: AddressedLog, verified: VerifiedLog, json = false): void => {
-  const { findings, found } = verified;
-  if (json) return printJson(io, { ...report(log, verified), findings });
-  printRecord(io, report(log, verified));
+  const { identity, events, streams, findings, found } = verified;
+  const report = {
+    log: addressOf(log),
+    identity,
+    events,
+    streams,
+    foreign_events: verified.foreign,
+    last_position: verified.lastPosition ?? null,
+    digest: verified.digest,
+    findings_total: found,
+    set_aside_total: verified.setAside,
+  };
+  if (json) return printJson(io, { ...report, findings });
+  printRecord(io, report);
   printTable(
     io,
     findings.map((finding) => ({ ...finding })),
   );
   if (found > findings.length) notice(io, `${found - findings.length} more are not listed.`);
 };
-
-const verify =
-  (io: Io) =>
-  (address: string, { json }: JsonOption): Promise<void> =>
-    withLog(io, 'source', address, async (log) => {
-      const { verifyLog } = require('../event-log/verify-log') as typeof import('../event-log/verify-log');
-      const verified = await withProgress(io, 'Verifying:', ({ showStep }) =>
-        verifyLog(log, (done, total) => showStep('reading', done, total)),
-      );
-      print(io, log, verified, json);
-      if (verified.found > 0) io.exitCode = FAILED;
-    });
 
 const verifyCommand = (io: Io): Command =>
   new Command('verify')
@@ -101,6 +80,15 @@ Printed: the log's identity, the number of events and a SHA-256 digest over all 
 Exit code 1 if anything is found. What was set aside with "projections set-aside" is counted apart and does not fail.
 Nothing is written.`,
     )
-    .action(verify(io));
+    .action((address: string, { json }: JsonOption) =>
+      withLog(io, 'source', address, async (log) => {
+        const { verifyLog } = require('../event-log/verify-log') as typeof import('../event-log/verify-log');
+        const verified = await withProgress(io, 'Verifying:', ({ showStep }) =>
+          verifyLog(log, (done, total) => showStep('reading', done, total)),
+        );
+        print(io, log, verified, json);
+        if (verified.found > 0) io.exitCode = FAILED;
+      }),
+    );
 
 export const logCommands = commandGroup('log', 'work on the event log itself', [copyCommand, verifyCommand]);

@@ -8,7 +8,7 @@ export const shareOf = (done: number, total: number): string =>
   `${Math.min(100, Math.floor((100 * done) / Math.max(1, total)))}%`;
 
 /** `37 of 100 events, 5/s, 13 s left`. The rate is `recent` events in `ms` milliseconds. */
-export const paceOf = (done: number, total: number, recent: number, ms: number): string => {
+const paceOf = (done: number, total: number, recent: number, ms: number): string => {
   const rate = (1_000 * recent) / Math.max(1, ms);
   const left = rate < 1 ? '' : `, ${Math.ceil(Math.max(0, total - done) / rate)} s left`;
   return `${done} of ${total} events, ${Math.round(rate)}/s${left}`;
@@ -27,11 +27,11 @@ const progressLine = ({ stderr }: Io, title: string) => {
   };
   return {
     show,
-    /** Shows the progress of a step, its rate and the time left. */
+    /** Shows the progress of a step, which may have no name, its rate and the time left. */
     showStep: (step: string, done: number, total: number): void => {
       if (first.step !== step) first = { step, done, at: Date.now() };
       const pace = paceOf(done, total, done - first.done, Date.now() - first.at);
-      show(`${step} ${shareOf(done, total)} (${pace})`);
+      show(`${step} ${shareOf(done, total)} (${pace})`.trimStart());
     },
     /** Makes room for other output. */
     clear: (): void => {

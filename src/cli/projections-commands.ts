@@ -1,17 +1,140 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
+import type { App } from '../app/app';
 import { operatorActor } from '../app/operator';
 import { isoNow } from '../async/clock';
+import type { Difference } from '../projecting/compare';
 import { findParked, parkedTenants } from '../projecting/parked-tenants';
-import type { SetInfo } from '../read-models/read-models';
-import type { App } from '../app/app';
+import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
+import type { Verified } from '../projecting/verify';
+import type { ReadModels, SetInfo } from '../read-models/read-models';
 import { commandGroup, option, uuid } from './arguments';
 import type { ActorOptions, JsonOption, YesOption } from './arguments';
 import { confirmedIrreversible } from './confirmation';
+import { FAILED } from './failure';
+import { counted, notice, printJson, printMany, printOne } from './output';
+import { withProgress, type ProgressLine } from './progress';
 import { sessionCommand } from './session';
-import { counted, printMany, printOne } from './output';
-import { rebuildCommand } from './projections-rebuild-command';
-import { verifyCommand } from './projections-verify-command';
 import type { Io } from './io';
+
+/** Which document differs, and how, for a terminal. */
+const differenceText = ({ kind, tenantId, collection, key, live, replayed }: Difference): string => {
+  const which = JSON.stringify({ kind, tenant_id: tenantId, collection, key });
+  return `${which}\n  live:     ${JSON.stringify(live)}\n  replayed: ${JSON.stringify(replayed)}`;
+};
+
+const showRebuild =
+  ({ show, showStep }: ProgressLine) =>
+  (at: RebuildStep): void =>
+    at.step === 'building' ? showStep('', at.done, at.total) : show(at.step);
+
+const rebuiltView = ({ set, comparison, parked, events }: Rebuilt) => ({
+  set: set.id,
+  events,
+  documents_compared: comparison?.documents ?? null,
+  differences: comparison?.differences ?? null,
+  parked,
+});
+
+const MAX_REBUILD_DIFFERENCES = 20;
+
+/** Shows the first differences. `verify` lists all. */
+const showFirst = (io: Io) => {
+  let count = 0;
+  return (difference: Difference): void => {
+    count += 1;
+    if (count <= MAX_REBUILD_DIFFERENCES) notice(io, differenceText(difference));
+    if (count === MAX_REBUILD_DIFFERENCES + 1)
+      notice(io, 'There are more: tenant-ledger projections verify lists all of them.');
+  };
+};
+
+/** It tolerates read models that do not match the log: it repairs them. */
+const rebuildSet = (io: Io): Command =>
+  sessionCommand(
+    io,
+    'rebuild',
+    async ({ app }, options: JsonOption & { readonly acceptDifferences?: boolean }) => {
+      const { rebuild } = require('../projecting/rebuild') as typeof import('../projecting/rebuild');
+      const { acceptDifferences = false, json } = options;
+      const onDifference = json === true ? () => undefined : showFirst(io);
+      const rebuilt = await withProgress(io, 'Rebuilding', (line) =>
+        rebuild(app.replay, { acceptDifferences, onStep: showRebuild(line), onDifference }),
+      );
+      printOne(io, rebuiltView(rebuilt), options);
+    },
+    { anyReadModels: true },
+  )
+    .description(
+      'build new read models beside the live ones, compare them, and switch to them; if they differ or park another tenant, the live ones stay, and the exit code is 4',
+    )
+    .option('--accept-differences', 'switch all the same');
+
+/** Beyond this, differences are only counted in the JSON report. */
+const MAX_LISTED_DIFFERENCES = 10_000;
+
+/** With a parked tenant, the read models are incomplete. */
+const isSound = ({ differences, parked, gaps }: Verified): boolean =>
+  differences === 0 && parked.length === 0 && gaps.length === 0;
+
+const listed = ({ kind, tenantId, collection, key, live, replayed }: Difference) => ({
+  kind,
+  tenant_id: tenantId,
+  collection,
+  key,
+  live: live ?? null,
+  replayed: replayed ?? null,
+});
+
+const printVerified = (io: Io, report: Verified, options: JsonOption): void => {
+  for (const { tenant_id, event_id, reason } of report.gaps)
+    notice(io, `Tenant ${tenant_id}, event ${event_id}. ${reason}`);
+  if (report.parked.length > 0)
+    notice(io, 'Tenants are parked: tenant-ledger status says at which events, and why.');
+  printOne(io, { ...report, gaps: report.gaps.map(({ tenant_id }) => tenant_id) }, options);
+};
+
+const withScratch = async <T>(work: (readModels: ReadModels) => Promise<T>): Promise<T> => {
+  const { openScratch } = require('../app/adapters') as typeof import('../app/adapters');
+  const scratch = openScratch();
+  try {
+    return await work(scratch.readModels);
+  } finally {
+    await scratch.remove();
+  }
+};
+
+const verifySet = (io: Io): Command =>
+  sessionCommand(
+    io,
+    'verify',
+    async ({ app, upToDate }, options: JsonOption & { readonly tenant?: string }) => {
+      const { verify } = require('../projecting/verify') as typeof import('../projecting/verify');
+      await upToDate();
+      const differences: unknown[] = [];
+      const onDifference = (difference: Difference): void => {
+        if (options.json !== true) notice(io, differenceText(difference));
+        else if (differences.length < MAX_LISTED_DIFFERENCES) differences.push(listed(difference));
+      };
+      const report = await withScratch((scratch) =>
+        withProgress(io, 'Verifying', (line) =>
+          verify(app.replay, scratch, {
+            tenantId: options.tenant,
+            onDifference,
+            onProgress: (events, documents) =>
+              line.show(documents === 0 ? `${events} events replayed` : `${documents} documents compared`),
+          }),
+        ),
+      );
+      if (!isSound(report)) io.exitCode = FAILED;
+      if (options.json !== true) return printVerified(io, report, options);
+      const gaps = report.gaps.map(({ tenant_id, event_id, reason }) => ({ tenant_id, event_id, reason }));
+      printJson(io, { ...report, gaps, documents_that_differ: differences });
+    },
+  )
+    .description(
+      'replay into a scratch store and compare with the live read models; exit code 1 if they differ, events are missing or a tenant is parked',
+    )
+    .option('--tenant <uuid>', 'only this tenant', uuid);
 
 /** The sets of other versions of the program, and those of this one that are not live. */
 const unusedSets = async ({ replay: { readModels } }: App): Promise<readonly SetInfo[]> =>
@@ -99,5 +222,5 @@ const setEventAside = (io: Io): Command =>
 export const projectionsCommands = commandGroup(
   'projections',
   'rebuild, verify and prune the read models, and release parked tenants',
-  [rebuildCommand, prune, verifyCommand, retry, setEventAside],
+  [rebuildSet, prune, verifySet, retry, setEventAside],
 );

@@ -77,35 +77,27 @@ export type OperatorSession = ReturnType<typeof sessionOf>;
 
 type SessionOptions = Pick<AppOptions, 'createsData' | 'anyReadModels'>;
 
-/** Opens the app for one command and always closes it. Only commands that can start a new ledger create missing data. */
-const inSession = async <T>(
-  io: Io,
-  work: (session: OperatorSession) => Promise<T>,
-  { createsData = false, anyReadModels = false }: SessionOptions = {},
-): Promise<T> => {
-  const { openApp } = require('../app/app') as typeof import('../app/app');
-  const configuration = readConfiguration(io.env);
-  ignoreCtrlZ(io);
-  const app = await openApp(configuration, warn(io), { createsData, anyReadModels });
-  try {
-    return await work(sessionOf(io, app, configuration));
-  } finally {
-    await app.close();
-  }
-};
-
-/** A command that runs in a session and has the option `--json`. */
+/**
+ * A command that opens the app, always closes it, and has the option `--json`. Only commands that can start a new ledger
+ * create missing data.
+ */
 export const sessionCommand = <Arguments extends readonly unknown[]>(
   io: Io,
   name: string,
   run: (session: OperatorSession, ...args: Arguments) => Promise<void>,
-  options: SessionOptions = {},
+  { createsData = false, anyReadModels = false }: SessionOptions = {},
 ): Command =>
-  new Command(name)
-    .addOption(option.json())
-    .action((...args: unknown[]) =>
-      inSession(io, (session) => run(session, ...(args as unknown as Arguments)), options),
-    );
+  new Command(name).addOption(option.json()).action(async (...args: unknown[]) => {
+    const { openApp } = require('../app/app') as typeof import('../app/app');
+    const configuration = readConfiguration(io.env);
+    ignoreCtrlZ(io);
+    const app = await openApp(configuration, warn(io), { createsData, anyReadModels });
+    try {
+      await run(sessionOf(io, app, configuration), ...(args as unknown as Arguments));
+    } finally {
+      await app.close();
+    }
+  });
 
 /** A log, and how its address was given. */
 export interface AddressedLog extends LedgerLog {

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { ledgerStatus } from '../app/status';
 import type { LedgerStatus } from '../app/status';
 import type { JsonOption } from './arguments';
+import { FAILED } from './failure';
 import { sessionCommand, type OperatorSession } from './session';
 import { printJson, printRecord, printTable } from './output';
 import { shareOf } from './progress';
@@ -18,13 +19,11 @@ const parkedRows = ({ unreadable, read_models }: LedgerStatus) => [
   })),
 ];
 
-const printTitled = (io: Io, title: string, rows: Parameters<typeof printTable>[1]): void => {
-  if (rows.length === 0) return;
-  io.stdout.write(`\n${title}:\n`);
-  printTable(io, rows);
-};
-
-const print = ({ io }: OperatorSession, status: LedgerStatus): void => {
+const run = async ({ io, app }: OperatorSession, { json }: JsonOption): Promise<void> => {
+  const status = await ledgerStatus(app, { readsParked: true });
+  const parked = parkedRows(status);
+  if (parked.length > 0) io.exitCode = FAILED;
+  if (json === true) return printJson(io, status);
   const { store, identity, head } = status.log;
   const { set, position, lag_events, lag_seconds, building } = status.read_models;
   printRecord(io, {
@@ -38,15 +37,8 @@ const print = ({ io }: OperatorSession, status: LedgerStatus): void => {
     lag_seconds: lag_seconds.toFixed(1),
     ...(building === null ? {} : { building: `${building.set} ${shareOf(building.progress, 1)}` }),
   });
-  printTitled(io, 'Parked', parkedRows(status));
-};
-
-const run = async (session: OperatorSession, options: JsonOption): Promise<void> => {
-  const { io } = session;
-  const status = await ledgerStatus(session.app, { readsParked: true });
-  if (parkedRows(status).length > 0) io.exitCode = 1;
-  if (options.json === true) printJson(io, status);
-  else print(session, status);
+  if (parked.length > 0) io.stdout.write('\nParked:\n');
+  printTable(io, parked);
 };
 
 export const statusCommand = (io: Io): Command =>

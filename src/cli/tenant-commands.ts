@@ -65,8 +65,7 @@ const create = (io: Io): Command =>
 const list = (io: Io): Command =>
   sessionCommand(io, 'list', async (session, options: JsonOption) => {
     await session.upToDate();
-    const rows = [];
-    for await (const tenant of allTenants(session)) rows.push(viewOf(tenant));
+    const rows = (await allTenants(session)).map(viewOf);
     printMany(
       io,
       options.json === true ? rows : rows.map(rowOf),
