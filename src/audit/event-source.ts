@@ -6,7 +6,7 @@ import { streamLimits, type OpenStream } from './stream-limits';
 
 /** Where a server reads raw events, without keeping other requests waiting. */
 export interface EventSource {
-  /** For reads of single events. */
+  /** It is for reads of single events. */
   readonly ledgerLog: LedgerLog;
   /** The same log, read in slices of the tenant. */
   readonly sliced: (tenantId: string) => LedgerLog;

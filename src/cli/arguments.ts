@@ -30,10 +30,7 @@ const timeParser =
 export const moment = timeParser(parseMoment);
 export const bound = timeParser(parseBound);
 
-export const collected = (text: string, before: readonly string[] = []): readonly string[] => [
-  ...before,
-  text,
-];
+export const collected = (text: string, before: readonly string[] = []) => [...before, text];
 
 /** The values of the options below. */
 export interface JsonOption {
