@@ -6,7 +6,7 @@ import pino from 'pino';
 import { Histogram } from 'prom-client';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { routes } from '../src/http/api';
-import { securityHeaders } from '../src/http/response/security-headers';
+import { securityHeaders } from '../src/http/middleware/start-request';
 import { getTenant } from '../src/http/routes/tenants';
 
 const listen = (app: Koa): void => {

@@ -2,10 +2,9 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import { monotonicMs, orUndefined, threadMs } from '../async/clock';
 import type { EventLog } from '../event-log/event-log';
 import { codeOf } from '../fault';
-import type { ApiContext } from '../http/context';
-import type { RequestMetrics } from '../http/dependencies';
+import type { ApiContext, RequestMetrics } from '../http/context';
+import { sentStatus } from '../http/middleware/access-log';
 import { RESPOND_MS } from '../http/operations';
-import { sentStatus } from '../http/response/access-log';
 import type { RateLimitsStatus } from '../limits/rate-limits';
 import { singleFlight } from '../async/single-flight';
 import type { LedgerStatus } from './status';

@@ -9,9 +9,9 @@ import { appendToEnd } from '../event-log/append-to-end';
 import type { Position } from '../event-log/event-log';
 import { codeOf, fault, type Fault } from '../fault';
 import { api } from '../http/api';
-import type { ApiDependencies } from '../http/dependencies';
-import { openListener, type Listener } from '../http/listener';
+import type { ApiDependencies } from '../http/context';
 import { operations } from '../http/operations';
+import { openListener, type Listener } from '../http/server';
 import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { portalFiles } from '../portal/files';
@@ -117,14 +117,13 @@ const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Servi
     portal: configuration.PORTAL
       ? portal({ secret, files: portalFiles(), settings, keys: { ledger, keyUses } })
       : undefined,
-    stores: {
-      ledger,
-      readModels: readModelsOf(server, app),
-      events: eventSource(app, server.stopping.signal),
-      keyUses,
-      limits: openLimits(server, limiterOf),
-    },
-    monitoring: { logger, metrics: server.metrics.requests },
+    ledger,
+    readModels: readModelsOf(server, app),
+    events: eventSource(app, server.stopping.signal),
+    keyUses,
+    limits: openLimits(server, limiterOf),
+    logger,
+    metrics: server.metrics.requests,
   };
 };
 

@@ -1,14 +1,16 @@
+import { METHODS } from 'node:http';
+import Router, { type RouterContext } from '@koa/router';
 import Koa from 'koa';
-import { codeOf } from '../fault';
-import type { ApiState } from './context';
-import type { ApiDependencies } from './dependencies';
-import { authenticate } from './handle';
+import { codeOf, fault } from '../fault';
+import type { ApiContext, ApiDependencies, ApiMiddleware, ApiState } from './context';
+import { routeDocs } from './docs';
+import { accessLog } from './middleware/access-log';
+import { crossOrigin, endPreflight } from './middleware/cross-origin';
+import { catchProblems } from './middleware/problems';
+import { limitRequests } from './middleware/rate-limiting';
+import { startRequest } from './middleware/start-request';
 import { openApiDocument } from './openapi/document';
-import { limitRequests } from './request/rate-limiting';
-import { startRequest } from './request/request-start';
-import { accessLog } from './response/access-log';
-import { crossOrigin, endPreflight } from './response/cross-origin';
-import { catchProblems } from './response/problem-response';
+import type { Route } from './route';
 import {
   createApplicationKey,
   deleteApplicationKey,
@@ -30,11 +32,9 @@ import { listLimits } from './routes/limits';
 import { countLogs } from './routes/log-counts';
 import { listLogEntityTypes, listLogs } from './routes/logs';
 import { listPermissions } from './routes/permissions';
-import { servePublicPages } from './routes/public-pages';
 import { getTenantUsageReport } from './routes/reports';
-import type { Route } from './routes/route';
-import { routing, unrouted } from './routes/routing';
 import { deleteTenant, getTenant, updateTenant } from './routes/tenants';
+import { runRoute } from './run-route';
 
 export const routes: readonly Route[] = [
   listPermissions,
@@ -62,34 +62,73 @@ export const routes: readonly Route[] = [
   listLimits,
 ];
 
+/** The layers of the router that match a path. */
+const matchedBy = (ctx: ApiContext): NonNullable<RouterContext['matched']> =>
+  (ctx as unknown as RouterContext).matched ?? [];
+
+/** `/applications/key` is not the Application with the id `key`, whatever the method. */
+const literalPath = (ctx: ApiContext) => matchedBy(ctx).filter(({ path }) => path === ctx.state.path);
+
+const routerOf = (dependencies: ApiDependencies): Router<ApiState> => {
+  const router = new Router<ApiState>({ sensitive: true, methods: METHODS });
+  for (const route of routes) {
+    const run = runRoute(route, dependencies);
+    if (!route.path.includes(':')) router[route.method](route.path, run);
+    else
+      router[route.method](route.path, (ctx, next) =>
+        literalPath(ctx).length > 0 ? next() : run(ctx, next),
+      );
+  }
+  routeDocs(router, () => openApiDocument({ ...dependencies.settings, routes }));
+  return router;
+};
+
+/** Requests that no route answers: there is nothing at that path, or not with this method. */
+const unrouted = (router: Router<ApiState>): ApiMiddleware => {
+  const allowedMethods = router.allowedMethods() as unknown as ApiMiddleware;
+  return async (ctx) => {
+    const { path } = ctx.state;
+    const literal = literalPath(ctx);
+    if (literal.length > 0) ctx['matched'] = literal;
+    await allowedMethods(ctx, async () => undefined);
+    const methods = ctx.res.getHeader('Allow');
+    if (typeof methods !== 'string') throw fault('not_found', `There is nothing at ${path}.`);
+    const allow = [...methods.split(', '), 'OPTIONS'].toSorted().join(', ');
+    ctx.state.route = String(matchedBy(ctx)[0]?.path);
+    if (ctx.method !== 'OPTIONS')
+      throw fault('method_not_allowed', `${path} supports ${allow}, not ${ctx.method}.`, { allow });
+    ctx.set('Allow', allow);
+    ctx.status = 204;
+  };
+};
+
 /** The client left before it had the whole response, sent no valid HTTP, stopped reading, or may no longer read. */
 const OF_CLIENT =
   /^(?:ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE|ERR_HTTP_REQUEST_TIMEOUT|HPE_.*|stream_cut_off)$/;
 
 /** Every request goes through this middleware from top to bottom. */
 export const api = (dependencies: ApiDependencies): Koa<ApiState> => {
-  const { settings, monitoring } = dependencies;
+  const { settings, logger, portal } = dependencies;
   const allowsOrigins = settings.corsOrigins.length > 0;
-  const document = () => openApiDocument({ ...settings, routes });
+  const router = routerOf(dependencies);
 
   const app = new Koa<ApiState>({ proxy: settings.trustedProxies > 0, maxIpsCount: settings.trustedProxies });
   app.use(startRequest(dependencies));
-  app.use(accessLog(monitoring));
+  app.use(accessLog(dependencies));
   if (allowsOrigins) app.use(crossOrigin(settings));
   app.use(catchProblems(dependencies));
   app.use(limitRequests(dependencies)); // 429
   if (allowsOrigins) app.use(endPreflight);
-  app.use(servePublicPages(document));
-  if (dependencies.portal !== undefined) app.use(dependencies.portal);
-  app.use(authenticate(dependencies)); // 401
-  app.use(routing(routes, dependencies)); // 403, 413, 415, 400, 412: see `handle`
-  app.use(unrouted); // 404, 405
+  if (portal !== undefined)
+    app.use((ctx, next) => (ctx.state.path.startsWith('/portal') ? portal(ctx, next) : next()));
+  app.use(router.routes() as unknown as ApiMiddleware); // 401, 403, 413, 415, 400, 412: see `runRoute`
+  app.use(unrouted(router)); // 404, 405
 
   app.on('error', (error) => {
     const code = codeOf(error) ?? '';
     // Without the error itself: Node puts what was sent into it, and that may contain a key.
-    if (OF_CLIENT.test(code)) monitoring.logger.info({ code }, 'response could not be sent');
-    else monitoring.logger.error({ err: error }, 'response could not be sent');
+    if (OF_CLIENT.test(code)) logger.info({ code }, 'response could not be sent');
+    else logger.error({ err: error }, 'response could not be sent');
   });
   return app;
 };

@@ -1,7 +1,47 @@
 import type { Middleware, ParameterizedContext } from 'koa';
+import type { Logger } from 'pino';
+import type { KeyUseRecord } from '../access/key-use-record';
+import type { EventSource } from '../audit/event-source';
+import type { HeaderNames } from '../configuration';
 import type { Identity } from '../ledger/identify';
+import type { Ledger } from '../ledger/ledger';
 import type { PresentedKey } from '../ledger/request';
+import type { RateLimits } from '../limits/rate-limits';
 import type { HttpProblemCode } from '../problems';
+import type { KnownLiveSet } from '../projecting/live-set';
+
+/** What the API works with. */
+export interface ApiDependencies {
+  readonly settings: ApiSettings;
+  readonly ledger: Ledger;
+  readonly readModels: Pick<KnownLiveSet, 'read' | 'reached' | 'mayPark'>;
+  readonly events: EventSource;
+  readonly keyUses: KeyUseRecord;
+  readonly limits: RateLimits;
+  readonly logger: Logger;
+  readonly metrics: RequestMetrics;
+  /** The web console. Undefined: it is switched off. */
+  readonly portal?: ApiMiddleware | undefined;
+}
+
+export interface ApiSettings {
+  readonly headers: HeaderNames;
+  readonly publicUrl: string;
+  /** The origins whose pages may call the API from a browser: `*` for all, empty for none. */
+  readonly corsOrigins: readonly string[];
+  /** Whether events record the client that caused them. */
+  readonly recordsClients: boolean;
+  /** How many proxies append to `X-Forwarded-For`. */
+  readonly trustedProxies: number;
+  /** The version of the program. */
+  readonly version: string;
+}
+
+export interface RequestMetrics {
+  began(): void;
+  /** The response was sent, or the client disconnected. */
+  ended(ctx: ApiContext): void;
+}
 
 /** What the middleware learns about one request. Handlers, access log and metrics read it. */
 export interface ApiState {
@@ -26,12 +66,6 @@ export interface ApiState {
   identity?: Identity;
   /** The declared path of the route, for the log. */
   route?: string;
-  /** Its operation id. */
-  operation?: string;
-  /** When the read models were looked at, on the monotonic clock. */
-  lookedMs?: number;
-  /** The tenant is parked, so the response only includes what was recorded before. */
-  isIncomplete?: true;
   /** A write that is not visible in the read models yet. */
   isReadPending?: true;
   /** The code of the problem in the response. */
@@ -42,15 +76,11 @@ export interface ApiState {
 }
 
 export type ApiContext = ParameterizedContext<ApiState>;
-export type Step = Middleware<ApiState>;
-
-/** The caller of a request whose key was accepted. */
-export const authenticated = ({ presented, identity }: ApiState) => {
-  if (presented === undefined || identity === undefined)
-    throw new Error('A route was reached without a key.');
-  return { presented, identity };
-};
+export type ApiMiddleware = Middleware<ApiState>;
 
 /** The value of a header. Node joins repeated ones with a comma, which no valid value of ours contains. */
 export const headerOf = (ctx: ApiContext, name: string): string | undefined =>
   ctx.req.headers[name.toLowerCase()] as string | undefined; // a list only for `Set-Cookie`
+
+/** The body as it was sent. */
+export const rawBodyOf = (ctx: ApiContext): string => (ctx.request.rawBody as string | undefined) ?? '';

@@ -3,7 +3,7 @@ import { beforeDeadline, isoNow, monotonicMs } from '../async/clock';
 import { messageOf } from '../fault';
 import type { RateLimitsStatus } from '../limits/rate-limits';
 import { singleFlight } from '../async/single-flight';
-import { securityHeaders } from './response/security-headers';
+import { securityHeaders } from './middleware/start-request';
 
 /** The dependencies of the operations listener, which serves operators on a port of its own. */
 interface OperationsDependencies {

@@ -62,7 +62,7 @@ const mustMeet = ({ resource, isMet }: Command, now: Tenant): void => {
   if (resource === undefined || isMet === undefined) return;
   const tag = resource.tag(mustBeActive(now));
   if (isMet(tag)) return;
-  throw fault('precondition_failed', `The ${resource.of} has changed: If-Match does not match.`, { tag });
+  throw fault('precondition_failed', `The ${resource.of} is not as If-Match or If-None-Match says.`, { tag });
 };
 
 /** What a command comes to, at one state of the tenant. */

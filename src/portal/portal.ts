@@ -1,10 +1,9 @@
 import type { KeyUseRecord } from '../access/key-use-record';
-import { headerOf, type ApiContext, type Step } from '../http/context';
-import type { ApiSettings } from '../http/dependencies';
-import { countRequest } from '../http/handle';
-import { bodyReader } from '../http/request/request-body';
-import { pathOf } from '../http/request/request-start';
-import { bodyCheck } from '../http/request/validation';
+import { headerOf, type ApiContext, type ApiMiddleware, type ApiSettings } from '../http/context';
+import { readJsonBody } from '../http/middleware/json-body';
+import { pathOf } from '../http/middleware/start-request';
+import { countRefusal } from '../http/run-route';
+import { bodyCheck } from '../http/validation';
 import { keyRefused } from '../domain/authority';
 import { fault, type Fault } from '../fault';
 import { digestOf, tenantOfKey } from '../ledger/api-key';
@@ -142,7 +141,6 @@ const requests = (secret: string, settings: ApiSettings) => {
     apiKey: settings.headers.apiKey,
     cookieOf,
     cookieOfRequest: (ctx: ApiContext) => cookieFor(ctx, settings),
-    readBody: bodyReader(),
     keyOf: (ctx: ApiContext): string | undefined => keyIn(ctx.cookies.get(cookieFor(ctx, settings).name)),
   };
 };
@@ -155,13 +153,13 @@ const mustBeValid = async (ctx: ApiContext, { ledger, keyUses }: Keys, key: stri
   const { at, deadline } = ctx.state;
   ctx.state.presented = { tenantId, digest: digestOf(key), at, deadline };
   await ledger.identify(ctx.state.presented, 0).catch((error: unknown) => {
-    countRequest(ctx, keyUses, error);
+    countRefusal(ctx, keyUses, error);
     throw error;
   });
 };
 
 /** Signs in and out, and names the session if somebody is signed in. */
-const sessionStep = ({ cookieOf, cookieOfRequest, keyOf, readBody }: Requests, keys: Keys) => {
+const sessionStep = ({ cookieOf, cookieOfRequest, keyOf }: Requests, keys: Keys) => {
   const setCookie = (ctx: ApiContext, value: string, more = ''): void => {
     const { name, attributes } = cookieOfRequest(ctx);
     ctx.set('Set-Cookie', `${name}=${value}; ${attributes}${more}`);
@@ -170,7 +168,7 @@ const sessionStep = ({ cookieOf, cookieOfRequest, keyOf, readBody }: Requests, k
   };
   const signIn = async (ctx: ApiContext): Promise<void> => {
     cookieOfRequest(ctx);
-    await readBody(ctx, false);
+    await readJsonBody(ctx);
     const key = signInBody(ctx.request.body).key.trim();
     await mustBeValid(ctx, keys, key);
     setCookie(ctx, cookieOf(key));
@@ -190,7 +188,7 @@ const sessionStep = ({ cookieOf, cookieOfRequest, keyOf, readBody }: Requests, k
 };
 
 /** Makes and redeems tickets. */
-const downloadSteps = (secret: string, { apiKey, keyOf, readBody }: Requests, keys: Keys) => {
+const downloadSteps = (secret: string, { apiKey, keyOf }: Requests, keys: Keys) => {
   const { issue, use } = tickets(secret);
   const requiredKey = (ctx: ApiContext): string => {
     const key = keyOf(ctx);
@@ -201,7 +199,7 @@ const downloadSteps = (secret: string, { apiKey, keyOf, readBody }: Requests, ke
     makeTicket: async (ctx: ApiContext): Promise<void> => {
       ctx.state.route = `${API}/downloads`;
       const key = requiredKey(ctx);
-      await readBody(ctx, false);
+      await readJsonBody(ctx);
       const { file, query = '' } = downloadBody(ctx.request.body);
       // The page can say that its session has ended; a link that fails cannot.
       await mustBeValid(ctx, keys, key);
@@ -242,7 +240,7 @@ const sendPageOrFile = async (ctx: ApiContext, next: Next, files: PortalFiles): 
  * The console at `/portal`: its files, its session, and the API below `/portal/api/` for its own scripts. The cookie
  * counts nowhere else.
  */
-export const portal = ({ secret, files, settings, keys }: PortalDependencies): Step => {
+export const portal = ({ secret, files, settings, keys }: PortalDependencies): ApiMiddleware => {
   const shared = requests(secret, settings);
   const session = sessionStep(shared, keys);
   const { makeTicket, download } = downloadSteps(secret, shared, keys);

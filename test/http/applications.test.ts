@@ -180,8 +180,18 @@ describe('updating an Application', () => {
       problem(412, 'precondition_failed'),
     );
     await post(`/applications/${id}/keys`);
-    const now = first.headers.get('etag') ?? '';
+    const former = first.headers.get('etag') ?? '';
+    expect(await remove(`/applications/${id}`, { headers: { 'If-Match': former } })).toEqual(
+      problem(412, 'precondition_failed'),
+    );
+    const now = (await to(`/applications/${id}`)).headers.get('etag') ?? '';
     expect((await remove(`/applications/${id}`, { headers: { 'If-Match': now } })).status).toBe(204);
+  });
+
+  it('is not what PUT /applications/key does', async () => {
+    const refused = await put('/applications/key', { name: 'A' });
+    expect(refused).toEqual(problem(405, 'method_not_allowed'));
+    expect(refused.headers.get('allow')).toBe('GET, HEAD, OPTIONS');
   });
 
   it('cannot change the type', async () => {
@@ -386,13 +396,15 @@ describe('a conditional request about keys, by the entity tag of their Applicati
   };
 
   it.each(routes)(
-    '%s %s is accepted with *, and with a list that has the tag from before a key was added',
+    '%s %s is accepted with *, and with a list that has the tag, which a new key changes',
     async (method, route, status) => {
       const { path, tag, send } = await given(method, route);
       const before = await tag();
       const added = (await post(`${path}/keys`)).json;
-      expect((await send('*')).status).toBe(status);
-      expect((await send(`"99", ${before}`, added.id)).status).toBe(status);
+      expect(await send(before)).toEqual(problem(412, 'precondition_failed'));
+      expect((await send(`"99", ${await tag()}`)).status).toBe(status);
+      const last = route === 'keys/{id}' ? added.id : undefined;
+      expect((await send('*', last)).status).toBe(status);
     },
   );
 

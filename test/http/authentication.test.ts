@@ -51,15 +51,33 @@ describe('authentication', () => {
       ['GET', '/permissions'],
       ['GET', '/permissions?application_type=wrong'],
       ['DELETE', '/tenants/self'],
-      ['GET', '/nowhere'],
-      ['OPTIONS', '/permissions'],
-      ['GET', '/problems/no_such_code'],
-      ['GET', '/openapi.jsonx'],
     ])('%s %s without a key', async (method, path) => {
       const response = await call(path, { method });
       refused(response);
       expect(response.json.instance).toBe(path.split('?')[0]);
       expect(response.headers.get('allow')).toBeNull();
+    });
+
+    it('is sent after the route was found: what exists is described publicly', async () => {
+      const answers = [];
+      for (const [method, path] of [
+        ['GET', '/nowhere'],
+        ['GET', '/problems/no_such_code'],
+        ['GET', '/openapi.jsonx'],
+        ['PATCH', '/tenants/self'],
+        ['OPTIONS', '/tenants/self'],
+      ] as const) {
+        const { status, headers } = await call(path, { method });
+        answers.push([status, headers.get('allow')]);
+      }
+      const allow = 'DELETE, GET, HEAD, OPTIONS, PUT';
+      expect(answers).toEqual([
+        [404, null],
+        [404, null],
+        [404, null],
+        [405, allow],
+        [204, allow],
+      ]);
     });
 
     it('HEAD without a key, headers only', async () => {
@@ -88,7 +106,7 @@ describe('authentication', () => {
       const key = spoil(service.key);
       refused(await call('/tenants/self', { key }));
       refused(await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } }));
-      refused(await call('/nowhere', { key }));
+      expect((await call('/nowhere', { key })).status).toBe(404);
     });
 
     it('a key sent twice, even if both are equal', async () => {
@@ -126,8 +144,6 @@ describe('authentication', () => {
     it('a revoked key, and once that was seen, whatever else is wrong with the request', async () => {
       const { key, keyId, tenantId: tenant } = await by.newTenant();
       const wrong: readonly [string, string, AskOptions, number][] = [
-        ['POST', '/nowhere', {}, 404],
-        ['DELETE', '/permissions', {}, 405],
         ['PUT', '/tenants/self', { body: '{bad' }, 400],
         ['PUT', '/tenants/self', { body: 'x', headers: { 'Content-Type': 'text/plain' } }, 415],
         ['PUT', '/tenants/self', { body: { name: 'B' }, headers: { 'If-Match': 'unquoted' } }, 400],

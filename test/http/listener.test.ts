@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { openListener, type Listener } from '../../src/http/listener';
+import { openListener, type Listener } from '../../src/http/server';
 import { isNotTheApi } from '../support/described';
 import { answersIn, converse } from '../support/raw';
 import { deferred, until } from '../support/waiting';

@@ -51,7 +51,7 @@ describe('/metrics', () => {
     const requests = 'tenant_ledger_http_request_duration_seconds_count';
     expect(grown(requests, { method: 'GET', route: '/tenants/self', status: '200' })).toBe(1);
     expect(grown(requests, { method: 'PUT', route: '/tenants/self', status: '200' })).toBe(1);
-    expect(grown(requests, { method: 'GET', route: 'none', status: '401' })).toBe(2);
+    expect(grown(requests, { method: 'GET', route: '/tenants/self', status: '401' })).toBe(2);
     expect(grown('tenant_ledger_key_checks_total', { outcome: 'accepted' })).toBe(2);
     expect(grown('tenant_ledger_key_checks_total', { outcome: 'missing' })).toBe(1);
     expect(grown('tenant_ledger_key_checks_total', { outcome: 'malformed' })).toBe(1);

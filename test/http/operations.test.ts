@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { securityHeaders } from '../../src/http/response/security-headers';
+import { securityHeaders } from '../../src/http/middleware/start-request';
 import { ask } from '../support/http';
 import { startService, type Service } from '../support/service';
 

@@ -1,3 +1,4 @@
+import { routes } from '../../src/http/api';
 import { beside } from '../support/beside';
 import { ask, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
@@ -64,6 +65,23 @@ describe('the members of a body', () => {
       status: 400,
       errors: { [field]: [`is not a known member: did you mean ${nearest}?`] },
     });
+  });
+
+  it.each(routes.map(({ method, path }) => [method.toUpperCase(), path]))(
+    'are refused in the query of %s %s if it does not have them',
+    async (method, path) => {
+      const target = path
+        .replace(/:(?:application_)?id/, ':id')
+        .replace(':key_id', String(application['id']));
+      const body = requests.find(([m, p]) => m === method && p === target.replace('/keys/', '/'))?.[2];
+      const answer = await send(method, `${target}?unknown=1`, body);
+      expectProblem(answer, { status: 400, code: 'validation_failed', fields: ['unknown'] });
+    },
+  );
+
+  it('are refused where the past is not shown: today must not be taken for it', async () => {
+    for (const path of ['/applications/:id', '/tenants/self/reports/usage'])
+      expect((await send('GET', `${path}?as_of=2026-01-01`, undefined)).status).toBe(400);
   });
 
   it('that responses show may be sent back, and are ignored', async () => {

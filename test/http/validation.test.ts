@@ -1,5 +1,5 @@
 import { codeOf, moreOf } from '../../src/fault';
-import { bodyCheck, formats } from '../../src/http/request/validation';
+import { bodyCheck, formats } from '../../src/http/validation';
 
 const sentences: Readonly<Record<string, string>> = {
   'date-time': 'must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z',

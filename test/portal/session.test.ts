@@ -246,7 +246,7 @@ describe('the session of the portal', () => {
     );
 
     it.each(['/portal/nowhere', '/portal/files/main.js', '/portalx'])('is not at %s', async (path) => {
-      expect(await codeIn(await fetch(`${service.url}${path}`))).toEqual([401, 'key_refused']);
+      expect(await codeIn(await fetch(`${service.url}${path}`))).toEqual([404, 'not_found']);
     });
   });
 });
@@ -327,7 +327,7 @@ describe('signing in to the portal', () => {
   it('is not there if the portal is switched off', async () => {
     const service = await startService({ PORTAL: 'false' });
     for (const path of ['/portal', '/portal/session', '/portal/api/tenants/self'])
-      expect(await codeIn(await send(`${service.url}${path}`, 'GET', OWN))).toEqual([401, 'key_refused']);
+      expect(await codeIn(await send(`${service.url}${path}`, 'GET', OWN))).toEqual([404, 'not_found']);
     await service.stop();
   });
 });

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
-import type { Route } from '../../src/http/routes/route';
-import type { Schema } from '../../src/http/routes/schema';
+import type { Route } from '../../src/http/route';
+import type { Schema } from '../../src/http/schema';
 import { anyCharacter } from './any-character';
 import type { AskOptions } from './http';
 

@@ -1,6 +1,6 @@
-import type { ApiSettings } from '../dependencies';
-import { tags, type Route } from '../routes/route';
-import type { Schema } from '../routes/schema';
+import type { ApiSettings } from '../context';
+import { tags, type Route } from '../route';
+import type { Schema } from '../schema';
 import { headersFor, sharedHeaders } from './response-headers';
 import { namedSchemas } from './named-schemas';
 import { operation, PATH_PARAMETER } from './operation';
@@ -11,7 +11,7 @@ const SECURITY = 'apiKey';
 const DESCRIPTION = [
   'Permissions, audit logs, tenants and the tenant usage report.\n',
   'Every path answers HEAD like GET, without a body, and OPTIONS with 204 and `Allow`.',
-  'Without a valid key everything but this document, its viewer at `/docs` and `/problems/{code}` is 401; then 404 and 405 follow.',
+  'Without a valid key everything but this document, its viewer at `/docs` and `/problems/{code}` is 401; what does not exist is 404 or 405.',
   'Every error has a problem body (RFC 9457) with a stable `code`; `/problems/{code}` explains it.',
   'Responses may gain members in later releases.',
   'Lengths are counted in UTF-16 units: a character outside the Basic Multilingual Plane counts as two.',

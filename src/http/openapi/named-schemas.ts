@@ -1,5 +1,5 @@
 import { MAX_NAME_LENGTH } from '../../domain/names';
-import type { Schema } from '../routes/schema';
+import type { Schema } from '../schema';
 
 /** Our own keyword `validName`, expressed in standard JSON Schema. */
 const publishedName = ({ description }: Schema): Schema => ({

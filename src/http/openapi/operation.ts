@@ -1,7 +1,7 @@
 import type { HeaderNames } from '../../configuration';
 import { CSV } from '../../csv';
-import { mayBeUnchanged, takesCondition, type SuccessResponse, type Route } from '../routes/route';
-import { text, type Schema } from '../routes/schema';
+import { mayBeUnchanged, takesCondition, type SuccessResponse, type Route } from '../route';
+import { text, type Schema } from '../schema';
 import type { HeadersFor } from './response-headers';
 import type { NamedSchemas } from './named-schemas';
 

@@ -1,7 +1,7 @@
 import { applicationTypes } from '../../domain/permissions';
 import { httpProblems } from '../../problems';
-import { PROBLEM_TYPE, problemBody } from '../response/problem-body';
-import { count, described, listOf, record, text, type Schema } from '../routes/schema';
+import { PROBLEM_TYPE, problemBody } from '../middleware/problems';
+import { count, described, listOf, record, text, type Schema } from '../schema';
 import type { NamedSchemas } from './named-schemas';
 import { optional, type HeadersFor } from './response-headers';
 
@@ -53,7 +53,7 @@ const schema = record('Problem', { ...common, ...own }, Object.keys(own));
 
 const example = problemBody({
   code: 'precondition_failed',
-  detail: 'The Tenant has changed: If-Match does not match.',
+  detail: 'The Tenant is not as If-Match or If-None-Match says.',
   instance: '/tenants/self',
   traceId: 'checkout-42',
   publicUrl: '',

@@ -1,5 +1,5 @@
 import type { HeaderNames } from '../../configuration';
-import { moment, text, type Schema } from '../routes/schema';
+import { moment, text, type Schema } from '../schema';
 
 const always = (description: string): Schema => ({ description, schema: text, required: true });
 

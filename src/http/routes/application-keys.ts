@@ -6,7 +6,8 @@ import { mustBeActive, mustHave } from '../../domain/tenant';
 import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
 import { uuidFrom } from '../../uuid';
-import { bodyCheck, queryCheck } from '../request/validation';
+import { queryCheck } from '../query-parameters';
+import { bodyCheck } from '../validation';
 import {
   KEY_EXAMPLE,
   applicationIdOf,
@@ -25,9 +26,9 @@ import {
   type WireKey,
 } from './application-resource';
 import { changed, liveApplication, liveKeyViews } from './applications';
-import { done, ok, route, type RouteRequest } from './route';
-import type { Stores } from '../dependencies';
-import { count, described, listOf, moment, record, text, uuid, type Schema } from './schema';
+import { done, ok, route, type RouteRequest } from '../route';
+import type { ApiDependencies } from '../context';
+import { count, described, listOf, moment, record, text, uuid, type Schema } from '../schema';
 
 const TAG = 'Applications';
 /** Not `:id`, which some generators would mix up with the parameter `id` of the query. */
@@ -74,18 +75,15 @@ const keyDayExample: KeyDayView = {
 };
 
 /** The live keys of an Application. */
-const keysIn = async (request: RouteRequest<unknown>, stores: Stores) => {
+const keysIn = async (request: RouteRequest<unknown>, dependencies: ApiDependencies) => {
   const application = await liveApplication(request);
-  return { application, keys: await liveKeyViews(request, stores, application.id) };
+  return { application, keys: await liveKeyViews(request, dependencies, application.id) };
 };
 
-const listQuery = queryCheck(
-  {
-    id: idsParameter('Only these keys; may be repeated.', 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff'),
-    type: typesParameter('Only if the Application has one of these types; may be repeated.'),
-  },
-  'refused',
-);
+const listQuery = queryCheck({
+  id: idsParameter('Only these keys; may be repeated.', 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff'),
+  type: typesParameter('Only if the Application has one of these types; may be repeated.'),
+});
 
 export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>>({
   method: 'get',
@@ -103,9 +101,9 @@ export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>
     example: [keyExample],
   },
   isQuery: true,
-  handle: async (request, stores) => {
+  handle: async (request, dependencies) => {
     const { id: ids, type: types } = request.query;
-    const { application, keys } = await keysIn(request, stores);
+    const { application, keys } = await keysIn(request, dependencies);
     const isOfType = types?.includes(application.type) ?? true;
     return ok(isOfType ? keys.filter(({ id }) => ids?.includes(id) ?? true) : []);
   },
@@ -121,8 +119,8 @@ export const getApplicationKey = route({
   permission: 'application:read',
   response: { status: 200, description: 'What is known of the key.', schema: keySchema, example: keyExample },
   isQuery: true,
-  handle: async (request, stores) => {
-    const { keys } = await keysIn(request, stores);
+  handle: async (request, dependencies) => {
+    const { keys } = await keysIn(request, dependencies);
     const keyId = keyIdOf(request);
     const key = keys.find(({ id }) => id === keyId);
     if (key === undefined) throw keyNotFound();
@@ -178,10 +176,15 @@ export const createApplicationKey = route({
     schema: keySchema,
     example: { ...keyExample, key: KEY_EXAMPLE },
   },
-  handle: async (request, stores) => {
+  handle: async (request, dependencies) => {
     const id = applicationIdOf(request);
     const { key, input } = newKey(request.tenantId, keyInputOf(request.body));
-    const { events, position, isRepeat } = await changeApplication(request, stores, id, addKey(id, input));
+    const { events, position, isRepeat } = await changeApplication(
+      request,
+      dependencies,
+      id,
+      addKey(id, input),
+    );
     const added = events.at(-1) as Caused<'KeyAdded'>;
     const body = keyView(keyAsAdded(added), { key: keyIfNew(key, added) });
     return { status: 201, body, position, isRepeat };
@@ -197,10 +200,10 @@ export const deleteApplicationKey = route({
   tag: TAG,
   permission: 'application:update',
   response: { status: 204, description: 'The key is revoked.' },
-  handle: async (request, stores) => {
+  handle: async (request, dependencies) => {
     const applicationId = applicationIdOf(request);
     const decide = revokeKey(keyIdOf(request), applicationId);
-    return done(await changeApplication(request, stores, applicationId, decide));
+    return done(await changeApplication(request, dependencies, applicationId, decide));
   },
 });
 
@@ -241,11 +244,11 @@ export const regenerateApplicationKey = route({
     example: newApplicationExample,
     etag: true,
   },
-  handle: async (request, stores) => {
+  handle: async (request, dependencies) => {
     const id = applicationIdOf(request);
     const { key, input } = newKey(request.tenantId, keyInputOf(request.body));
     const decide = regenerateKey(id, input, request.body.grace_seconds ?? 0);
-    const executed = await changeApplication(request, stores, id, decide);
+    const executed = await changeApplication(request, dependencies, id, decide);
     const added = executed.events.at(-1) as Caused<'KeyAdded'>;
     const application = mustHave(mustBeActive(executed.tenant), id);
     return changed(request, executed, application, keyIfNew(key, added));

@@ -16,10 +16,11 @@ import { fault } from '../../fault';
 import { digestOf } from '../../ledger/api-key';
 import type { Executed } from '../../ledger/ledger';
 import { uuidFrom } from '../../uuid';
-import type { Stores } from '../dependencies';
-import { choiceParameter, formats, listParameter } from '../request/validation';
-import type { RouteRequest } from './route';
-import { described, listOf, moment, record, text, uuid, type Schema } from './schema';
+import type { ApiDependencies } from '../context';
+import { choiceParameter, listParameter } from '../query-parameters';
+import { formats } from '../validation';
+import type { RouteRequest } from '../route';
+import { described, listOf, moment, record, text, uuid, type Schema } from '../schema';
 
 /** Views. Undefined members are omitted from the JSON. */
 
@@ -211,7 +212,7 @@ export const keyIfNew = (key: string, added: Caused<'KeyAdded'> | undefined): st
 /** A change to an Application or its keys. `If-Match` refers to the Application in either case. */
 export const changeApplication = (
   request: RouteRequest<unknown>,
-  { ledger }: Stores,
+  { ledger }: ApiDependencies,
   id: string,
   decide: Decide,
 ): Promise<Executed> => {

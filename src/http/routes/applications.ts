@@ -26,7 +26,8 @@ import { mustBeActive, mustHave, type Application } from '../../domain/tenant';
 import { fault } from '../../fault';
 import type { Executed } from '../../ledger/ledger';
 import { newKey } from '../../ledger/api-key';
-import { bodyCheck, queryCheck } from '../request/validation';
+import { queryCheck } from '../query-parameters';
+import { bodyCheck } from '../validation';
 import {
   applicationExample,
   applicationFrom,
@@ -49,15 +50,15 @@ import {
 } from './application-resource';
 import { asOfParameter, pastMoment } from './as-of';
 import { cursorRefused, pageParameters, paginationSchema, paging } from './pagination';
-import { done, ok, route, type RouteResponse, type RouteRequest } from './route';
-import type { Stores } from '../dependencies';
-import { listOf, described, record, type Schema } from './schema';
+import { done, ok, route, type RouteResponse, type RouteRequest } from '../route';
+import type { ApiDependencies } from '../context';
+import { listOf, described, record, type Schema } from '../schema';
 
 const TAG = 'Applications';
 
 export const liveKeyViews = async (
   { tenantId, at, reader }: RouteRequest<unknown>,
-  { keyUses }: Stores,
+  { keyUses }: ApiDependencies,
   applicationId: string,
 ) => {
   const keys = await findLiveKeys(reader, tenantId, applicationId, at);
@@ -67,35 +68,38 @@ export const liveKeyViews = async (
   return keys.map((key) => keyView(key, { last_used_at: lastUseOf(key.id) }));
 };
 
-const viewOf = async (request: RouteRequest<unknown>, stores: Stores, application: ApplicationDocument) =>
-  applicationView(request.tenantId, application, await liveKeyViews(request, stores, application.id));
+const viewOf = async (
+  request: RouteRequest<unknown>,
+  dependencies: ApiDependencies,
+  application: ApplicationDocument,
+) =>
+  applicationView(request.tenantId, application, await liveKeyViews(request, dependencies, application.id));
 
 /** How many Applications are loaded before yielding to the event loop: each may have many keys. */
 const BATCH_SIZE = 10;
 
 const viewsOf = async (
   request: RouteRequest<unknown>,
-  stores: Stores,
+  dependencies: ApiDependencies,
   applications: readonly ApplicationDocument[],
 ) => {
   const views: ReturnType<typeof applicationView>[] = [];
   for (let from = 0; from < applications.length; from += BATCH_SIZE) {
     const batch = applications.slice(from, from + BATCH_SIZE);
-    views.push(...(await Promise.all(batch.map((application) => viewOf(request, stores, application)))));
+    views.push(
+      ...(await Promise.all(batch.map((application) => viewOf(request, dependencies, application)))),
+    );
     await yieldToEventLoop();
   }
   return views;
 };
 
-const listQuery = queryCheck(
-  {
-    id: idsParameter('Only these Applications; may be repeated.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
-    type: typesParameter('Only Applications of these types; may be repeated.'),
-    as_of: asOfParameter('The Applications as they were'),
-    ...pageParameters('Applications'),
-  },
-  'refused',
-);
+const listQuery = queryCheck({
+  id: idsParameter('Only these Applications; may be repeated.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
+  type: typesParameter('Only Applications of these types; may be repeated.'),
+  as_of: asOfParameter('The Applications as they were'),
+  ...pageParameters('Applications'),
+});
 
 /** A cursor names the revision that created the last Application shown, or, of a past state, how many were shown. */
 const numberIn = (place: string | undefined, form: RegExp): number | undefined => {
@@ -110,16 +114,16 @@ const SHOWN = /^after ([0-9]{1,15})$/;
 /** Folds the tenant's own events, so the cost grows with their number. */
 const listAsOf = async (
   request: RouteRequest<undefined, ReturnType<typeof listQuery>>,
-  stores: Stores,
+  dependencies: ApiDependencies,
   filter: ApplicationFilter,
   asOf: string,
 ): Promise<RouteResponse> => {
   const { tenantId, deadline, gone } = request;
   const { page, size, place, shown } = paging(request);
   const skip = (numberIn(place, SHOWN) ?? 0) + (page - 1) * size;
-  const question = { moment: await pastMoment(asOf, request, stores), filter, skip, size };
+  const question = { moment: await pastMoment(asOf, request, dependencies), filter, skip, size };
   const until = { deadline, gone: gone() };
-  const { applications, total } = await stores.events.readHistory(tenantId, until, (ledgerLog) =>
+  const { applications, total } = await dependencies.events.readHistory(tenantId, until, (ledgerLog) =>
     applicationsAt(ledgerLog, tenantId, question),
   );
   const data = applications.map(({ application, keys }) => applicationFrom(tenantId, application, keys));
@@ -147,14 +151,14 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
     },
   },
   isQuery: true,
-  handle: async (request, stores) => {
+  handle: async (request, dependencies) => {
     const { id: ids, type: types, as_of: asOf } = request.query;
     const filter = { ids, types };
-    if (asOf !== undefined) return listAsOf(request, stores, filter, asOf);
+    if (asOf !== undefined) return listAsOf(request, dependencies, filter, asOf);
     const { page, size, place, shown } = paging(request);
     const question = { filter, page, size, after: numberIn(place, REVISION) };
     const { applications, total, last } = await findApplications(request.reader, request.tenantId, question);
-    const data = await viewsOf(request, stores, applications);
+    const data = await viewsOf(request, dependencies, applications);
     return shown(data, total, last === undefined ? undefined : String(last));
   },
 });
@@ -174,11 +178,11 @@ export const getOwnApplication = route({
   tag: TAG,
   response: { ...applicationResponse, etag: true },
   isQuery: true,
-  handle: async (request, stores) => {
+  handle: async (request, dependencies) => {
     const { id } = request.application;
     const application = await findLiveApplication(request.reader, request.tenantId, id);
     if (application !== undefined) {
-      const view = { ...(await viewOf(request, stores, application)), key_id: request.keyId };
+      const view = { ...(await viewOf(request, dependencies, application)), key_id: request.keyId };
       return ok(view, applicationTag(application.revision, view));
     }
     const isDeleted = (await request.reader.get(request.tenantId, 'applications', id)) !== undefined;
@@ -203,9 +207,9 @@ export const getApplication = route({
   permission: 'application:read',
   response: { ...applicationResponse, etag: true },
   isQuery: true,
-  handle: async (request, stores) => {
+  handle: async (request, dependencies) => {
     const application = await liveApplication(request);
-    const view = await viewOf(request, stores, application);
+    const view = await viewOf(request, dependencies, application);
     return ok(view, applicationTag(application.revision, view));
   },
 });
@@ -339,10 +343,10 @@ export const updateApplication = route({
   permission: 'application:update',
   body: update,
   response: { ...applicationResponse, description: 'The updated Application.', etag: true },
-  handle: async (request, stores) => {
+  handle: async (request, dependencies) => {
     const id = applicationIdOf(request);
     const decide = decideToUpdate(id, changesOf(request.body));
-    const executed = await changeApplication(request, stores, id, decide);
+    const executed = await changeApplication(request, dependencies, id, decide);
     return changed(request, executed, mustHave(mustBeActive(executed.tenant), id));
   },
 });
@@ -356,8 +360,8 @@ export const deleteApplication = route({
   tag: TAG,
   permission: 'application:delete',
   response: { status: 204, description: 'The Application is deleted, and its keys are refused.' },
-  handle: async (request, stores) => {
+  handle: async (request, dependencies) => {
     const id = applicationIdOf(request);
-    return done(await changeApplication(request, stores, id, decideToDelete(id)));
+    return done(await changeApplication(request, dependencies, id, decideToDelete(id)));
   },
 });

@@ -1,10 +1,11 @@
 import type { Moment } from '../../audit/past-tenant';
 import { parseMoment } from '../../domain/moment';
-import type { Stores } from '../dependencies';
-import { requirePermission } from '../handle';
-import { invalid, textParameter } from '../request/validation';
+import type { ApiDependencies } from '../context';
+import { requirePermission } from '../run-route';
+import { textParameter } from '../query-parameters';
+import { invalid } from '../validation';
 import { placeAt, positionRefused } from './events';
-import type { RouteRequest } from './route';
+import type { RouteRequest } from '../route';
 
 /** The past is part of the audit log. */
 const PERMISSION = 'log:read';
@@ -19,14 +20,14 @@ export const asOfParameter = (what: string) =>
 export const pastMoment = async (
   asOf: string,
   request: RouteRequest<unknown>,
-  stores: Stores,
+  dependencies: ApiDependencies,
 ): Promise<Moment> => {
   const { tenantId, application, caller, at, deadline } = request;
   const presented = { tenantId, digest: caller.digest, at, deadline };
-  await requirePermission(PERMISSION, application, presented, stores);
+  await requirePermission(PERMISSION, application, presented, dependencies);
   const time = parseMoment(asOf.replace(' ', '+'));
   if (time !== undefined) return { time };
-  const event = await placeAt(asOf, request, stores);
+  const event = await placeAt(asOf, request, dependencies);
   if (event !== undefined) return { time: event.recordedAt, position: event.position };
   const expected = 'an ISO 8601 date or date-time, or the position of an event';
   throw invalid({ as_of: [positionRefused(expected)] });

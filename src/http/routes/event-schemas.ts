@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { endReasons, type StreamForm } from '../../audit/event-stream';
 import { logExample, logSchema } from './log-schemas';
-import { count, described, listOf, moment, record, text, uuid, type Schema } from './schema';
+import { count, described, listOf, moment, record, text, uuid, type Schema } from '../schema';
 
 const anything: Schema = {};
 

@@ -12,43 +12,40 @@ import { uuidFrom } from '../../uuid';
 import {
   dateParameter,
   flagParameter,
-  invalid,
   mustBeInOrder,
   nameParameter,
   queryCheck,
   textParameter,
   wholeNumberParameter,
-} from '../request/validation';
+} from '../query-parameters';
+import { invalid } from '../validation';
 import { eventExample, eventLineSchema, eventSchema, streamExample } from './event-schemas';
-import { bytes, text, uuid } from './schema';
-import { ok, route, type RouteRequest } from './route';
-import type { Stores } from '../dependencies';
+import { bytes, text, uuid } from '../schema';
+import { ok, route, type RouteRequest } from '../route';
+import type { ApiDependencies } from '../context';
 import { stillAllowed, streamBody } from './stream-body';
 
 const PERMISSION = 'log:read';
 const NDJSON = 'application/x-ndjson';
 const SSE = 'text/event-stream';
 
-const query = queryCheck(
-  {
-    type: nameParameter('Only events of this type.', Object.keys(eventSchemas), 'TenantUpdated'),
-    entity_type: textParameter('Only events about entities of this type.', 'application'),
-    entity_id: textParameter('Only events about this entity.', '22222222-2222-4333-8444-555555555555'),
-    actor_id: textParameter('Only what this actor did.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
-    operation: textParameter('Only events of this operation.', 'update'),
-    trace_id: textParameter('Only events of requests with this trace id.', 'trace-1'),
-    key_id: textParameter('Only events by or about this key.', '33333333-2222-4333-8444-555555555555'),
-    start_date: dateParameter('Only events recorded from this moment on.'),
-    end_date: dateParameter('Only events recorded before this moment.'),
-    after: textParameter(
-      'Begin after this `position`; so does the header `Last-Event-ID`, which takes precedence.',
-      '',
-    ),
-    limit: wholeNumberParameter('The maximum number of events. Default: all.', undefined),
-    follow: flagParameter('`true`: stay open and send new events as they come.'),
-  },
-  'refused',
-);
+const query = queryCheck({
+  type: nameParameter('Only events of this type.', Object.keys(eventSchemas), 'TenantUpdated'),
+  entity_type: textParameter('Only events about entities of this type.', 'application'),
+  entity_id: textParameter('Only events about this entity.', '22222222-2222-4333-8444-555555555555'),
+  actor_id: textParameter('Only what this actor did.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
+  operation: textParameter('Only events of this operation.', 'update'),
+  trace_id: textParameter('Only events of requests with this trace id.', 'trace-1'),
+  key_id: textParameter('Only events by or about this key.', '33333333-2222-4333-8444-555555555555'),
+  start_date: dateParameter('Only events recorded from this moment on.'),
+  end_date: dateParameter('Only events recorded before this moment.'),
+  after: textParameter(
+    'Begin after this `position`; so does the header `Last-Event-ID`, which takes precedence.',
+    '',
+  ),
+  limit: wholeNumberParameter('The maximum number of events. Default: all.', undefined),
+  follow: flagParameter('`true`: stay open and send new events as they come.'),
+});
 type Query = ReturnType<typeof query>;
 
 /** What is wrong with a position at which there is no event. */
@@ -59,19 +56,19 @@ export const positionRefused = (expected = 'the position of an event'): string =
 export const placeAt = (
   position: string,
   { tenantId, deadline }: RouteRequest<unknown>,
-  { events }: Stores,
+  { events }: ApiDependencies,
 ): Promise<LoggedEvent | undefined> =>
   beforeDeadline(findPlace(events.ledgerLog, tenantId, position), deadline, loadTimeout);
 
 const afterOf = async (
   request: RouteRequest<undefined, Query>,
-  stores: Stores,
+  dependencies: ApiDependencies,
 ): Promise<Place | undefined> => {
   // A browser reconnects to the same address, and says in the header where it was.
   const last = request.header('last-event-id') ?? '';
   const [field, position] = last === '' ? ['after', request.query.after] : ['Last-Event-ID', last];
   if (position === undefined || position === '') return undefined;
-  const place = await placeAt(position, request, stores);
+  const place = await placeAt(position, request, dependencies);
   if (place === undefined) throw invalid({ [field]: [positionRefused()] });
   return place;
 };
@@ -111,17 +108,17 @@ export const listEvents = route<undefined, Query>({
       [SSE]: { schema: text, example: streamExample(streamForms.serverSentEvents) },
     },
   },
-  handle: async (request, stores) => {
+  handle: async (request, dependencies) => {
     const { tenantId, query: values, gaveOut } = request;
     const { limit, follow } = values;
     const isSse = request.accepts(NDJSON, SSE) === SSE;
     const form = isSse ? streamForms.serverSentEvents : streamForms.ndjson;
-    const after = await afterOf(request, stores);
+    const after = await afterOf(request, dependencies);
     const filter = filterOf(tenantId, values);
-    const release = stores.events.openStream(tenantId, follow ? 'follow' : 'export');
+    const release = dependencies.events.openStream(tenantId, follow ? 'follow' : 'export');
     const gone = new AbortController();
-    const texts = eventStream({ tenantId, filter, after, limit, follow, form }, stores.events, {
-      mayRead: stillAllowed(request, stores),
+    const texts = eventStream({ tenantId, filter, after, limit, follow, form }, dependencies.events, {
+      mayRead: stillAllowed(request, dependencies),
       gaveOut,
       gone: gone.signal,
     });

@@ -1,6 +1,6 @@
 import { limitsView, specifiedPolicies } from '../../limits/policies';
-import { ok, route } from './route';
-import { count, listOf, described, record, text } from './schema';
+import { ok, route } from '../route';
+import { count, listOf, described, record, text } from '../schema';
 
 const rateLimit = record('RateLimit', {
   name: described(text, 'As used in the `RateLimit` fields and in `violated_policies`.', 'global'),

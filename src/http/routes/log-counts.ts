@@ -2,13 +2,13 @@ import { countLogs as logCounts } from '../../../projections/log-pages';
 import {
   choiceParameter,
   dateParameter,
-  invalid,
   mustBeInOrder,
   queryCheck,
   textParameter,
-} from '../request/validation';
-import { ok, route } from './route';
-import { count, described, listOf, moment, record, text, type Schema } from './schema';
+} from '../query-parameters';
+import { invalid } from '../validation';
+import { ok, route } from '../route';
+import { count, described, listOf, moment, record, text, type Schema } from '../schema';
 
 const INTERVALS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 type Interval = keyof typeof INTERVALS;
@@ -19,24 +19,19 @@ const DEFAULT_INTERVALS = 30;
 const names = Object.keys(INTERVALS) as readonly Interval[];
 
 /** Only what rows are numbered by can be counted at the cost of a few lookups. */
-const query = queryCheck(
-  {
-    interval: choiceParameter(
-      `How long each interval is, in UTC. Default: ${DEFAULT_INTERVAL}.`,
-      names,
-      'hour',
-    ),
-    start_date: dateParameter(
-      `Where the first interval starts. Default: ${DEFAULT_INTERVALS} intervals before the end.`,
-    ),
-    end_date: dateParameter(
-      `Where the last one ends, at most ${MAX_INTERVALS} intervals later. Default: now.`,
-    ),
-    entity_type: textParameter('Only logs of this entity type.', 'tenant'),
-    entity_id: textParameter('Only logs of this entity.', '11111111-2222-4333-8444-555555555555'),
-  },
-  'refused',
-);
+const query = queryCheck({
+  interval: choiceParameter(
+    `How long each interval is, in UTC. Default: ${DEFAULT_INTERVAL}.`,
+    names,
+    'hour',
+  ),
+  start_date: dateParameter(
+    `Where the first interval starts. Default: ${DEFAULT_INTERVALS} intervals before the end.`,
+  ),
+  end_date: dateParameter(`Where the last one ends, at most ${MAX_INTERVALS} intervals later. Default: now.`),
+  entity_type: textParameter('Only logs of this entity type.', 'tenant'),
+  entity_id: textParameter('Only logs of this entity.', '11111111-2222-4333-8444-555555555555'),
+});
 type Query = ReturnType<typeof query>;
 
 /** RFC 3339 has no earlier time. */

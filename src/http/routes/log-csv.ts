@@ -3,9 +3,9 @@ import { findLog, logView, type LogRow } from '../../../projections/logs';
 import { endReason } from '../../audit/event-stream';
 import { CSV, csvText } from '../../csv';
 import { fault } from '../../fault';
-import type { Stores } from '../dependencies';
+import type { ApiDependencies } from '../context';
 import { logSchema } from './log-schemas';
-import type { RouteRequest, RouteResponse } from './route';
+import type { RouteRequest, RouteResponse } from '../route';
 import { stillAllowed, streamBody } from './stream-body';
 
 const COLUMNS = Object.keys(logSchema['properties'] as object) as (keyof ReturnType<typeof logView>)[];
@@ -31,15 +31,15 @@ const linesOf = (tenantId: string, rows: readonly LogRow[]): string =>
 export const logCsv = async (
   filter: LogFilter,
   request: RouteRequest<undefined>,
-  stores: Stores,
+  dependencies: ApiDependencies,
 ): Promise<RouteResponse> => {
   const { tenantId, gaveOut } = request;
-  const { openStream, nextSlice, stopping } = stores.events;
-  const whyEnd = endReason(stillAllowed(request, stores), stopping);
+  const { openStream, nextSlice, stopping } = dependencies.events;
+  const whyEnd = endReason(stillAllowed(request, dependencies), stopping);
   const cutOff = (reason: string) => fault('stream_cut_off', `The stream ended early: ${reason}.`);
   const pageAfter = async (row?: LogRow): Promise<LogPage> => {
     await nextSlice(tenantId);
-    const { set: reader } = await stores.readModels.read();
+    const { set: reader } = await dependencies.readModels.read();
     // Where another set is live by now, it may have another number.
     const olderThan = row === undefined ? undefined : await findLog(reader, tenantId, row.id);
     if (row !== undefined && olderThan === undefined) throw cutOff('its last row is gone');

@@ -1,6 +1,6 @@
 import { csvText } from '../../csv';
 import { paginationSchema } from './pagination';
-import { listOf, described, moment, record, text, uuid, type Schema } from './schema';
+import { listOf, described, moment, record, text, uuid, type Schema } from '../schema';
 
 export const logSchema = record(
   'Log',

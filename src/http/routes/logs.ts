@@ -1,11 +1,12 @@
 import { findLogs, isNumbered, type LogFilter } from '../../../projections/log-pages';
 import { findLog, listEntityTypes, logView, MAX_TYPES } from '../../../projections/logs';
-import { dateParameter, invalid, mustBeInOrder, queryCheck, textParameter } from '../request/validation';
+import { dateParameter, mustBeInOrder, queryCheck, textParameter } from '../query-parameters';
+import { invalid } from '../validation';
 import { logCsv, prefersCsv } from './log-csv';
 import { cursorRefused, pageParameters, paging } from './pagination';
-import { ok, route } from './route';
+import { ok, route } from '../route';
 import { logCsvExample, logPageExample, logPageSchema } from './log-schemas';
-import { described, listOf, record, text } from './schema';
+import { described, listOf, record, text } from '../schema';
 
 const parameters = {
   entity_type: textParameter('Only logs of this entity type.', 'tenant'),
@@ -21,7 +22,7 @@ const parameters = {
   trace_id: textParameter('Only logs of requests with this trace id; pages as with `actor_id`.', 'trace-1'),
 };
 
-const query = queryCheck(parameters, 'refused');
+const query = queryCheck(parameters);
 
 type Query = ReturnType<typeof query>;
 
@@ -58,10 +59,10 @@ export const listLogs = route<undefined, Query>({
     csv: logCsvExample,
   },
   isQuery: true,
-  handle: async (request, stores) => {
+  handle: async (request, dependencies) => {
     const { tenantId, reader, query: values } = request;
     const filter = filterOf(values);
-    if (prefersCsv(request)) return logCsv(filter, request, stores);
+    if (prefersCsv(request)) return logCsv(filter, request, dependencies);
     const { page, size, place, shown } = paging(request);
     const olderThan = place === undefined ? undefined : await findLog(reader, tenantId, place);
     if (place !== undefined && olderThan === undefined) throw cursorRefused();

@@ -1,6 +1,7 @@
-import { invalid, textParameter, wholeNumberParameter, type ValuesOf } from '../request/validation';
-import { ok, type RouteRequest, type RouteResponse } from './route';
-import { count, described, record, text } from './schema';
+import { textParameter, wholeNumberParameter, type ValuesOf } from '../query-parameters';
+import { invalid } from '../validation';
+import { ok, type RouteRequest, type RouteResponse } from '../route';
+import { count, described, record, text } from '../schema';
 
 const MAX_PAGE_SIZE = 100;
 const DEFAULT_PAGE_SIZE = 20;

@@ -1,7 +1,7 @@
 import { applicationTypes, permissions, permissionsOf } from '../../domain/permissions';
-import { choiceParameter, queryCheck } from '../request/validation';
-import { ok, route } from './route';
-import { listOf, described, record, text } from './schema';
+import { choiceParameter, queryCheck } from '../query-parameters';
+import { ok, route } from '../route';
+import { listOf, described, record, text } from '../schema';
 
 const query = queryCheck({
   application_type: choiceParameter(

@@ -1,6 +1,6 @@
 import { reportUsage } from '../../../projections/usage';
-import { ok, route } from './route';
-import { count, described, moment, record, type Schema } from './schema';
+import { ok, route } from '../route';
+import { count, described, moment, record, type Schema } from '../schema';
 
 const metrics = record(
   'TokenTypeMetrics',

@@ -3,9 +3,9 @@ import { isoNow, monotonicMs } from '../../async/clock';
 import { codeOf } from '../../fault';
 import type { EndReason } from '../../audit/event-stream';
 import { holds } from '../../domain/authority';
-import type { Stores } from '../dependencies';
-import { MAX_READ_AGE_MS } from '../handle';
-import type { RouteRequest } from './route';
+import type { ApiDependencies } from '../context';
+import { MAX_READ_AGE_MS } from '../run-route';
+import type { RouteRequest } from '../route';
 
 /**
  * Pulls the next chunk when there is room for it. Not `Readable.from`, which waits for the next chunk before it closes:
@@ -33,7 +33,7 @@ const RECHECK_MS = 1_000;
 
 /** A key may expire, be revoked or lose the permission while its stream is open. */
 export const stillAllowed =
-  ({ tenantId, caller, permission = '' }: RouteRequest<unknown>, { ledger }: Stores) =>
+  ({ tenantId, caller, permission = '' }: RouteRequest<unknown>, { ledger }: ApiDependencies) =>
   async (): Promise<EndReason | undefined> => {
     const key = { tenantId, digest: caller.digest, at: isoNow(), deadline: monotonicMs() + RECHECK_MS };
     try {

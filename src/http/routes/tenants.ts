@@ -9,11 +9,12 @@ import {
 import { documentOfTenant, findTenant, type TenantDocument } from '../../../projections/tenants';
 import { tenantAt } from '../../audit/past-tenant';
 import { fault } from '../../fault';
-import { bodyCheck, queryCheck } from '../request/validation';
+import { queryCheck } from '../query-parameters';
+import { bodyCheck } from '../validation';
 import { asOfParameter, pastMoment } from './as-of';
-import { done, ok, route, type RouteResponse, type RouteRequest } from './route';
-import type { Stores } from '../dependencies';
-import { described, flag, moment, record, text, uuid, type Schema } from './schema';
+import { done, ok, route, type RouteResponse, type RouteRequest } from '../route';
+import type { ApiDependencies } from '../context';
+import { described, flag, moment, record, text, uuid, type Schema } from '../schema';
 
 /** Booleans, encoded as strings. */
 const tenantSettings = {
@@ -111,11 +112,11 @@ const query = queryCheck({ as_of: asOfParameter('The Tenant as it was') });
 const tenantAsOf = async (
   asOf: string,
   request: RouteRequest<unknown>,
-  stores: Stores,
+  dependencies: ApiDependencies,
 ): Promise<RouteResponse> => {
-  const at = await pastMoment(asOf, request, stores);
+  const at = await pastMoment(asOf, request, dependencies);
   const { tenantId, deadline, gone } = request;
-  const tenant = await stores.events.readHistory(tenantId, { deadline, gone: gone() }, (ledgerLog) =>
+  const tenant = await dependencies.events.readHistory(tenantId, { deadline, gone: gone() }, (ledgerLog) =>
     tenantAt(ledgerLog, tenantId, at),
   );
   if (tenant.status === 'absent') throw fault('not_found', 'The Tenant did not exist at that time.');
@@ -139,10 +140,10 @@ export const getTenant = route<undefined, ReturnType<typeof query>>({
     etag: true,
   },
   isQuery: true,
-  handle: async (request, stores) => {
+  handle: async (request, dependencies) => {
     const { tenantId } = request;
     const { as_of } = request.query;
-    if (as_of !== undefined) return tenantAsOf(as_of, request, stores);
+    if (as_of !== undefined) return tenantAsOf(as_of, request, dependencies);
     const document = await findTenant(request.reader, tenantId);
     if (document === undefined)
       throw fault('read_models_unavailable', 'The read models do not show this Tenant yet.');

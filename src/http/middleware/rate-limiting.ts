@@ -2,8 +2,7 @@ import { isIPv4, isIPv6 } from 'node:net';
 import type { Logger } from 'pino';
 import { fault, type Fault } from '../../fault';
 import type { LimitExceeded } from '../../limits/rate-limits';
-import type { ApiContext, Step } from '../context';
-import type { ApiDependencies } from '../dependencies';
+import type { ApiContext, ApiDependencies, ApiMiddleware } from '../context';
 
 /** Stands in for the address of a peer that has already disconnected. */
 const GONE = 'gone';
@@ -50,18 +49,16 @@ const logBlock = (ctx: ApiContext, { policy }: LimitExceeded, logger: Logger): v
   );
 
 /** Counts every request that the parser accepted, so that even refused ones get the rate limit headers. */
-export const limitRequests = (dependencies: ApiDependencies): Step => {
-  const { limits } = dependencies.stores;
-
-  return async (ctx, next) => {
+export const limitRequests =
+  ({ limits, logger }: ApiDependencies): ApiMiddleware =>
+  async (ctx, next) => {
     ctx.state.clientAddress = clientAddress(ctx);
     const { path, clientAddress: address } = ctx.state;
     const { policyField, stateField, refused } = await limits.count(ctx.method, path, address);
     if (policyField !== undefined) ctx.set('RateLimit-Policy', policyField);
     if (stateField !== undefined) ctx.set('RateLimit', stateField);
     if (refused === undefined) return next();
-    if (refused.blockStarted) logBlock(ctx, refused, dependencies.monitoring.logger);
+    if (refused.blockStarted) logBlock(ctx, refused, logger);
     ctx.state.refusedBy = refused.policy.name;
     throw rateLimited(refused);
   };
-};

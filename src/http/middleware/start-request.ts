@@ -1,24 +1,36 @@
 import { randomUUID } from 'node:crypto';
 import { isoNow, monotonicMs } from '../../async/clock';
 import { isTraceId } from '../../domain/trace-id';
-import { securityHeaders } from '../response/security-headers';
-import { headerOf, type ApiContext, type Step } from '../context';
-import type { ApiDependencies } from '../dependencies';
+import { headerOf, type ApiContext, type ApiDependencies, type ApiMiddleware } from '../context';
+
+/**
+ * On every response. Responses are data: browsers must not sniff their type, run, frame or share them.
+ * Strict-Transport-Security is up to the proxy that terminates TLS in front of this service.
+ */
+export const securityHeaders: Readonly<Record<string, string>> = {
+  'X-Content-Type-Options': 'nosniff',
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+};
 
 /** A response is promised within 2 s of the request's arrival; the remainder is for the network. */
 const RESPOND_WITHIN_MS = 1_900;
 
 /** Sets the time that the request's event will carry, and the deadline for the response. */
-export const setRequestTime = (ctx: ApiContext): void => {
-  ctx.state.at = isoNow();
-  ctx.state.deadline = monotonicMs() + RESPOND_WITHIN_MS;
+export const setRequestTime = ({ state }: ApiContext): void => {
+  state.at = isoNow();
+  state.deadline = monotonicMs() + RESPOND_WITHIN_MS;
 };
 
 /**
  * The path and query of the target. Koa would hand a target with a host, or with a fragment, to Node's `url.parse`, which
  * throws at some and prints others to stderr: they may contain a key.
  */
-const targetOf = (sent: string): string => sent.replace(/^[a-z]+:\/\/[^/?#]*\/?/i, '/').replace(/#.*$/, '');
+const targetOf = (sent: string): string =>
+  sent.startsWith('/') && !sent.includes('#')
+    ? sent
+    : sent.replace(/^[a-z]+:\/\/[^/?#]*\/?/i, '/').replace(/#.*$/, '');
 
 /** Without a trailing slash; `//` has none. */
 export const pathOf = ({ path }: ApiContext): string =>
@@ -34,18 +46,19 @@ const traceIdOf = (ctx: ApiContext, header: string): string => {
 };
 
 /** Sets the times, the trace id and the headers that every response has. */
-export const startRequest =
-  ({ settings: { headers }, stores: { events } }: ApiDependencies): Step =>
-  (ctx, next) => {
-    const { state } = ctx;
-    state.traceId = traceIdOf(ctx, headers.traceId);
+export const startRequest = ({ settings, events: { stopping } }: ApiDependencies): ApiMiddleware => {
+  const traceIdHeader = settings.headers.traceId;
+  return (ctx, next) => {
+    const { state, res } = ctx;
+    state.traceId = traceIdOf(ctx, traceIdHeader);
     state.arrivedMs = monotonicMs();
     setRequestTime(ctx);
     ctx.req.url = targetOf(ctx.req.url ?? '');
     state.path = pathOf(ctx);
-    ctx.set(securityHeaders);
-    ctx.set(headers.traceId, state.traceId);
+    for (const name in securityHeaders) res.setHeader(name, securityHeaders[name] as string);
+    res.setHeader(traceIdHeader, state.traceId);
     // The process is stopping, so the connection is not kept alive.
-    if (events.stopping.aborted) ctx.set('Connection', 'close');
+    if (stopping.aborted) res.setHeader('Connection', 'close');
     return next();
   };
+};

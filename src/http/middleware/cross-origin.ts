@@ -1,7 +1,6 @@
 import cors from '@koa/cors';
 import type { HeaderNames } from '../../configuration';
-import type { Step } from '../context';
-import type { ApiSettings } from '../dependencies';
+import type { ApiMiddleware, ApiSettings } from '../context';
 
 /** The response headers that a page of another origin may read, besides the safelisted ones. */
 const exposedHeaders = ({ traceId, readPending, replayed, completeUntil }: HeaderNames): string =>
@@ -29,7 +28,7 @@ const MAX_AGE_SECONDS = 600;
  * Lets the calling page read the response if its origin is allowed. Keys are sent in a header, so there are no
  * credentials to allow.
  */
-export const crossOrigin = ({ corsOrigins, headers }: ApiSettings): Step => {
+export const crossOrigin = ({ corsOrigins, headers }: ApiSettings): ApiMiddleware => {
   const allow = cors({
     origin: (ctx) => {
       const origin = ctx.get('Origin');
@@ -49,5 +48,5 @@ export const crossOrigin = ({ corsOrigins, headers }: ApiSettings): Step => {
 };
 
 /** A preflight has its response, but counts in the rate limits like any other request. */
-export const endPreflight: Step = (ctx, next) =>
+export const endPreflight: ApiMiddleware = (ctx, next) =>
   ctx.state.isPreflight === true ? Promise.resolve() : next();

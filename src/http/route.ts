@@ -1,12 +1,13 @@
-import type { Reader } from '../../../projections/projector';
-import type { Caller } from '../../domain/authority';
-import type { KeyHolder } from '../../domain/tenant';
-import type { Position } from '../../event-log/event-log';
-import type { Executed } from '../../ledger/ledger';
-import type { Request } from '../../ledger/request';
-import type { Stores } from '../dependencies';
-import type { BodyCheck, QueryCheck } from '../request/validation';
+import type { Reader } from '../../projections/projector';
+import type { Caller } from '../domain/authority';
+import type { KeyHolder } from '../domain/tenant';
+import type { Position } from '../event-log/event-log';
+import type { Executed } from '../ledger/ledger';
+import type { Request } from '../ledger/request';
+import type { ApiDependencies } from './context';
+import type { QueryCheck } from './query-parameters';
 import type { Schema } from './schema';
+import type { BodyCheck } from './validation';
 
 /** The tags of the OpenAPI document. */
 export const tags = {
@@ -32,7 +33,7 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly params?: Readonly<Record<string, Schema>>;
   /** Omitted: any valid API key is accepted. */
   readonly permission?: string;
-  /** Omitted: there are none. Others are ignored, but repeated ones and `name[…]` are refused. */
+  /** Omitted: there are none. Others are refused. */
   readonly query?: QueryCheck<Query>;
   /** Omitted: a body is ignored. */
   readonly body?: BodyCheck<Body>;
@@ -42,7 +43,10 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly isUnconditional?: true;
   /** It reads the read models: if the tenant is parked in them, a header says until when the response is complete. */
   readonly isQuery?: true;
-  readonly handle: (request: RouteRequest<Body, Query>, stores: Stores) => Promise<RouteResponse>;
+  readonly handle: (
+    request: RouteRequest<Body, Query>,
+    dependencies: ApiDependencies,
+  ) => Promise<RouteResponse>;
 }
 
 export type SuccessResponse =
@@ -96,7 +100,7 @@ export interface RouteResponse {
   readonly body?: unknown;
   /** The media type. Default: JSON. */
   readonly type?: string;
-  /** The entity tag of the body, without quotes. It starts with the revision, which is all that `If-Match` compares. */
+  /** The entity tag of the body, without quotes: the revision of the last event that changed what it shows. */
   readonly etag?: string;
   /** Of a write: sent once the read models have reached this position. */
   readonly position?: Position;

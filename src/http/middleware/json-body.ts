@@ -1,8 +1,8 @@
 import bodyParser from 'koa-bodyparser';
 import { fault } from '../../fault';
-import type { ApiContext, Step } from '../context';
-import { setRequestTime } from './request-start';
-import { invalid } from './validation';
+import { rawBodyOf, type ApiContext, type ApiMiddleware } from '../context';
+import { invalid } from '../validation';
+import { setRequestTime } from './start-request';
 
 /** What `koa-bodyparser` and the libraries below it throw. */
 interface ParserError extends Error {
@@ -35,42 +35,36 @@ const faultOf = (error: ParserError): Error => {
   return invalid({ body: ['cannot be read'] });
 };
 
+const parse = bodyParser({
+  enableTypes: ['json'],
+  jsonLimit: `${MAX_BODY_BYTES}b`,
+  strict: false,
+  onerror: (error, ctx) => {
+    // Drain what an aborted decompression left unread: it would block the connection.
+    ctx.req.unpipe();
+    ctx.req.resume();
+    setRequestTime(ctx);
+    throw faultOf(error);
+  },
+}) as unknown as ApiMiddleware;
+
 /** Regardless of Content-Type: some client libraries set it without sending a body. */
 const hasNoBody = ({ req: { headers } }: ApiContext): boolean =>
   headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 
-/** The body as sent, for the hash of an idempotent request. */
-export const rawBodyOf = (ctx: ApiContext): string => (ctx.request as { rawBody?: string }).rawBody ?? '';
-
-export type ReadBody = (ctx: ApiContext, isOptional: boolean) => Promise<void>;
-
 /** Reads and parses the JSON body; `__proto__` anywhere in it is refused by the parser. */
-export const bodyReader = (): ReadBody => {
-  const parse = bodyParser({
-    enableTypes: ['json'],
-    jsonLimit: `${MAX_BODY_BYTES}b`,
-    strict: false,
-    onerror: (error, ctx) => {
-      // Drain what an aborted decompression left unread: it would block the connection.
-      ctx.req.unpipe();
-      ctx.req.resume();
-      setRequestTime(ctx);
-      throw faultOf(error);
-    },
-  }) as unknown as Step;
-  return async (ctx, isOptional) => {
-    if (isOptional && hasNoBody(ctx)) return;
-    mustBeJson(ctx);
-    const { headers } = ctx.req;
-    // Before reading any of it. The parser would not: it overflows on lengths above 2^31.
-    if (Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw tooLarge();
-    // Content codings are case-insensitive, but the parser only knows them in lower case.
-    const coding = headers['content-encoding'];
-    if (coding !== undefined) headers['content-encoding'] = coding.toLowerCase();
-    await parse(ctx, async () => undefined);
-    setRequestTime(ctx);
-    const rawBody = rawBodyOf(ctx);
-    if (rawBody.trim() === '' && !isOptional) throw invalid({ body: ['is required'] });
-    if (rawBody.includes(REPLACEMENT)) throw invalid({ body: ['must be valid UTF-8'] });
-  };
+export const readJsonBody = async (ctx: ApiContext, isOptional = false): Promise<void> => {
+  if (isOptional && hasNoBody(ctx)) return;
+  mustBeJson(ctx);
+  const { headers } = ctx.req;
+  // Before reading any of it. The parser would not: it overflows on lengths above 2^31.
+  if (Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw tooLarge();
+  // Content codings are case-insensitive, but the parser only knows them in lower case.
+  const coding = headers['content-encoding'];
+  if (coding !== undefined) headers['content-encoding'] = coding.toLowerCase();
+  await parse(ctx, async () => undefined);
+  setRequestTime(ctx);
+  const rawBody = rawBodyOf(ctx);
+  if (rawBody.trim() === '' && !isOptional) throw invalid({ body: ['is required'] });
+  if (rawBody.includes(REPLACEMENT)) throw invalid({ body: ['must be valid UTF-8'] });
 };

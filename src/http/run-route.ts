@@ -1,0 +1,256 @@
+import { Readable } from 'node:stream';
+import type { Reader } from '../../projections/projector';
+import type { KeyUseRecord } from '../access/key-use-record';
+import { isoNow, monotonicMs } from '../async/clock';
+import { holds, keyRefused, mustHold } from '../domain/authority';
+import type { Client } from '../domain/events';
+import { masked } from '../domain/key-like';
+import { isRefusal } from '../domain/refusal';
+import { codeOf, fault } from '../fault';
+import { digestOf, tenantOfKey } from '../ledger/api-key';
+import type { Identity } from '../ledger/identify';
+import { ANSWER_MS } from '../ledger/ledger';
+import type { PresentedKey } from '../ledger/request';
+import { findParked } from '../projecting/parked-tenants';
+import { READ_WITHIN_MS } from '../read-models/read-models';
+import { conditionOf, etagOf, idempotencyOf, isUnchanged, sentIdempotency } from './conditions';
+import { headerOf, type ApiContext, type ApiDependencies, type ApiMiddleware } from './context';
+import { readJsonBody } from './middleware/json-body';
+import { queryCheck } from './query-parameters';
+import { mayBeUnchanged, takesCondition, type Route, type RouteRequest, type RouteResponse } from './route';
+
+/** What happens to a request once its route is found, in the order in which it is read here. */
+
+// 1. The key
+
+const presentedKeyOf = (ctx: ApiContext, isWrite: boolean, { settings }: ApiDependencies): PresentedKey => {
+  const { at, deadline } = ctx.state;
+  const key = headerOf(ctx, settings.headers.apiKey);
+  if (key === undefined) throw keyRefused('missing');
+  const tenantId = tenantOfKey(key);
+  if (tenantId === undefined) throw keyRefused('malformed');
+  const request = isWrite ? sentIdempotency(ctx, settings.headers) : undefined;
+  return { tenantId, digest: digestOf(key), at, deadline, isWrite, request };
+};
+
+/** A key that is accepted for a read was valid at most this long ago. */
+export const MAX_READ_AGE_MS = 500;
+
+/** A key may start a write however long ago it was valid: `execute` checks it at the revision of the append. */
+const identify = async (ctx: ApiContext, isWrite: boolean, dependencies: ApiDependencies) => {
+  const presented = presentedKeyOf(ctx, isWrite, dependencies);
+  ctx.state.presented = presented;
+  const identity = await dependencies.ledger.identify(presented, isWrite ? Infinity : MAX_READ_AGE_MS);
+  ctx.state.identity = identity;
+  return { presented, identity };
+};
+
+// 2. The permission
+
+/** Before a refusal, the key is checked as of now: the permission may just have been granted. */
+export const requirePermission = async (
+  permission: string,
+  application: Identity['application'],
+  presented: PresentedKey,
+  { ledger }: ApiDependencies,
+): Promise<void> => {
+  if (holds(application, permission)) return;
+  mustHold((await ledger.identify(presented, 0)).application, permission);
+};
+
+// 3. The body is read, and the read models are looked at: all queries of the request read the set that is found.
+
+/**
+ * The tenant may be parked in the read models at a bad event: then the response only includes what was recorded before,
+ * and a header says so.
+ */
+const lookAtReadModels = async (
+  ctx: ApiContext,
+  tenantId: string,
+  { readModels, settings }: ApiDependencies,
+) => {
+  const { set: reader, control } = await readModels.read();
+  const atMs = monotonicMs();
+  const parked = control.parked === 0 ? undefined : await findParked(reader, tenantId);
+  if (parked !== undefined) ctx.set(settings.headers.completeUntil, parked.recorded_at);
+  return { reader, atMs, isComplete: parked === undefined };
+};
+
+/** A set may be removed a minute after it was left. */
+const mustStillBeThere = (lookedMs: number): void => {
+  if (monotonicMs() - lookedMs <= READ_WITHIN_MS) return;
+  throw fault(
+    'read_models_unavailable',
+    'The request took too long, and what it has read may be incomplete.',
+  );
+};
+
+const undeclared = async (): Promise<never> => {
+  throw new Error('A route that reads the read models must declare it.');
+};
+const NO_READER: Reader = { get: undeclared, find: undeclared, countsBefore: undeclared };
+
+// 4. The handler
+
+const MAX_USER_AGENT_LENGTH = 256;
+
+/** The address as the limits count it. The user agent is masked: a key may have been sent in it. */
+const clientOf = (ctx: ApiContext): Client => {
+  const userAgent = headerOf(ctx, 'user-agent');
+  const address = ctx.state.clientAddress;
+  return userAgent === undefined
+    ? { address }
+    : { address, userAgent: masked(userAgent.slice(0, MAX_USER_AGENT_LENGTH)) };
+};
+
+const goneOf = ({ res }: ApiContext): AbortSignal => {
+  const gone = new AbortController();
+  if (res.destroyed) gone.abort();
+  else res.once('close', () => gone.abort());
+  return gone.signal;
+};
+
+const noParameters = queryCheck({});
+
+const writeOf = (
+  ctx: ApiContext,
+  route: Route,
+  { headers, recordsClients }: ApiDependencies['settings'],
+) => ({
+  client: recordsClients ? clientOf(ctx) : undefined,
+  idempotency: idempotencyOf(ctx, headers),
+  isMet: takesCondition(route) ? conditionOf(ctx) : undefined,
+});
+
+const requestOf = (
+  ctx: ApiContext,
+  route: Route,
+  { tenantId, keyId, application }: Identity,
+  digest: string,
+  reader: Reader,
+  { settings, keyUses }: ApiDependencies,
+): RouteRequest<unknown> => {
+  const { at, deadline, traceId, clientAddress } = ctx.state;
+  const { querystring } = ctx;
+  const { query = noParameters } = route;
+  return {
+    tenantId,
+    application,
+    keyId,
+    caller: { kind: 'key', digest, applicationId: application.id },
+    at,
+    deadline,
+    traceId,
+    permission: route.permission,
+    ...(route.method === 'get' ? {} : writeOf(ctx, route, settings)),
+    params: ctx['params'] as RouteRequest<unknown>['params'],
+    query: querystring === '' ? query.defaults : query(querystring),
+    body: route.body?.(ctx.request.body),
+    reader,
+    header: (name) => headerOf(ctx, name),
+    accepts: (...types) => {
+      ctx.vary('Accept');
+      return ctx.accepts(...types);
+    },
+    gaveOut: (eventsGivenOut) =>
+      keyUses.count(
+        { tenantId, keyId, applicationId: application.id },
+        isoNow(),
+        { eventsGivenOut },
+        clientAddress,
+      ),
+    gone: () => goneOf(ctx),
+  };
+};
+
+// 5. A write is answered once it is shown
+
+/**
+ * Waits until a write is shown by the read models. If it is not by the deadline, it is durable nonetheless, and a header
+ * says so.
+ */
+const awaitShown = async (
+  ctx: ApiContext,
+  position: NonNullable<RouteResponse['position']>,
+  tenantId: string,
+  { readModels, settings }: ApiDependencies,
+): Promise<void> => {
+  const remainingMs = Math.max(0, ctx.state.deadline - ANSWER_MS - monotonicMs());
+  const isParked = async (): Promise<boolean> =>
+    readModels.mayPark() && (await findParked((await readModels.read()).set, tenantId)) !== undefined;
+  const isShown = await readModels
+    .reached(position, remainingMs)
+    .then(async (reached) => reached && !(await isParked()))
+    .catch(() => false);
+  if (isShown) return;
+  ctx.state.isReadPending = true;
+  ctx.set(settings.headers.readPending, 'true');
+};
+
+// 6. The response
+
+const send = (ctx: ApiContext, route: Route, response: RouteResponse, replayedHeader: string): void => {
+  const { status, body, type, etag, isRepeat } = response;
+  ctx.set('Cache-Control', 'private, no-cache');
+  if (isRepeat === true) ctx.set(replayedHeader, 'true');
+  if (etag !== undefined) ctx.set('ETag', etagOf(etag));
+  const unchanged =
+    etag !== undefined && mayBeUnchanged(route) && isUnchanged(headerOf(ctx, 'if-none-match'), etag);
+  ctx.status = unchanged ? 304 : status;
+  if (body === undefined || unchanged) return;
+  ctx.type = type ?? 'json';
+  ctx.body = type === undefined ? JSON.stringify(body) : body;
+  // The first event may take a while: let the client know at once that the stream is open.
+  if (body instanceof Readable) ctx.flushHeaders();
+};
+
+const run = async (ctx: ApiContext, route: Route, dependencies: ApiDependencies): Promise<void> => {
+  const { presented, identity } = await identify(ctx, route.method !== 'get', dependencies);
+  if (route.permission !== undefined)
+    await requirePermission(route.permission, identity.application, presented, dependencies);
+  if (route.body !== undefined) await readJsonBody(ctx, route.body.isOptional);
+  const { tenantId } = identity;
+  const look = route.isQuery === true ? await lookAtReadModels(ctx, tenantId, dependencies) : undefined;
+  const request = requestOf(ctx, route, identity, presented.digest, look?.reader ?? NO_READER, dependencies);
+  const response = await route.handle(request, dependencies);
+  if (response.position !== undefined) await awaitShown(ctx, response.position, tenantId, dependencies);
+  if (look !== undefined) mustStillBeThere(look.atMs);
+  const { etag: _stale, ...incomplete } = response;
+  const shown = look?.isComplete === false ? incomplete : response;
+  send(ctx, route, shown, dependencies.settings.headers.replayed);
+};
+
+/** Records a refusal for the key that got it, if that is known. False: the error is none. */
+export const countRefusal = ({ state }: ApiContext, keyUses: KeyUseRecord, error: unknown): boolean => {
+  const access = isRefusal(error) ? error.access : undefined;
+  // The key became invalid while the request was handled, and is not known any more.
+  if (access === undefined) return codeOf(error) === 'key_refused';
+  const { presented, identity, at, clientAddress } = state;
+  const ofCaller = identity && { keyId: identity.keyId, applicationId: identity.application.id };
+  const key = 'key' in access ? access.key : ofCaller;
+  if (presented !== undefined && key !== undefined)
+    keyUses.count({ ...key, tenantId: presented.tenantId }, at, access, clientAddress);
+  return true;
+};
+
+/** Whatever came of the request, the key was used for it. */
+const countUse = ({ state }: ApiContext, operation: string, keyUses: KeyUseRecord): void => {
+  const { identity, at, clientAddress } = state;
+  if (identity === undefined) return;
+  const { tenantId, keyId, application } = identity;
+  keyUses.count({ tenantId, keyId, applicationId: application.id }, at, { operation }, clientAddress);
+};
+
+export const runRoute =
+  (route: Route, dependencies: ApiDependencies): ApiMiddleware =>
+  async (ctx) => {
+    const { keyUses } = dependencies;
+    ctx.state.route = route.path;
+    try {
+      await run(ctx, route, dependencies);
+      countUse(ctx, route.operationId, keyUses);
+    } catch (error) {
+      if (!countRefusal(ctx, keyUses, error)) countUse(ctx, route.operationId, keyUses);
+      throw error;
+    }
+  };
