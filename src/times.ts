@@ -4,6 +4,8 @@ export const TIMES = {
   shutdownMs: 10_000,
   /** How long reads are served after the event log last answered: keys may have been revoked in the meantime. */
   readsWithoutLogMs: 60_000,
+  /** How long a request waits for the rate counters that instances share. */
+  sharedCountersMs: 200,
   /** How long what keys did is collected before it is appended. */
   keyUsesMs: 1_000,
   /** How long a log may look rolled back: a new leader of a cluster may show an older state for a moment. */

@@ -10,7 +10,6 @@ import { logPath } from '../event-log/sqlite/log-file';
 import { sqliteEventLog, type Opening } from '../event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../event-log/streams';
 import { fault, type Fault } from '../fault';
-import { mongoCounters, type SharedCounters } from '../limits/mongo-counters';
 import { mongoConnection, type MongoConnection } from '../mongodb/connection';
 import { holdsReadModels } from '../mongodb/database';
 import { sharedSecret } from '../mongodb/shared-secret';
@@ -127,23 +126,17 @@ export const openStores = (configuration: Configuration, options: StoreOptions):
 export interface Serving {
   /** Seals the sessions of the portal. */
   readonly secret: string;
-  /** Counts requests across all instances. Undefined: each counts its own. */
-  readonly limiterOf: SharedCounters['limiterOf'] | undefined;
-  close(): Promise<void>;
+  /** Where instances share what they count. Undefined: each counts its own. */
+  readonly mongo: MongoConnection | undefined;
 }
 
 export const openServing = async (
   { SECRET, DATA_DIR }: Configuration,
   mongo: MongoConnection | undefined,
 ): Promise<Serving> => {
-  if (mongo === undefined)
-    return {
-      secret: SECRET === '' ? storedSecret(DATA_DIR) : SECRET,
-      limiterOf: undefined,
-      close: async () => undefined,
-    };
-  const secret = SECRET === '' ? await mongo.run(sharedSecret(mongo.db)) : SECRET;
-  return { secret, ...(await mongo.run(mongoCounters(mongo.db))) };
+  if (SECRET !== '') return { secret: SECRET, mongo };
+  const secret = mongo === undefined ? storedSecret(DATA_DIR) : await mongo.run(sharedSecret(mongo.db));
+  return { secret, mongo };
 };
 
 /**

@@ -79,7 +79,7 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
       live,
       catchUp: catchingUp(replay, live),
       replay,
-      openServing: async () => closeLater(await openServing(configuration, mongo)),
+      openServing: () => openServing(configuration, mongo),
       mustHaveRoom: (error) => {
         if (mongo === undefined) mustHaveRoom(configuration.DATA_DIR, error);
       },

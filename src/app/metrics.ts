@@ -191,7 +191,7 @@ const readings: readonly Reading[] = [
   [
     'rate_limits_shared',
     '1 when instances share their rate counters, 0 when this one counts for itself.',
-    ({ limits }) => flag(limits()?.shared === true && limits()?.trouble === undefined),
+    ({ limits }) => flag(limits()?.shared === true),
   ],
   [
     'backup_age_seconds',

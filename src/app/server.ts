@@ -13,7 +13,7 @@ import type { ApiDependencies } from '../http/context';
 import { operations } from '../http/operations';
 import { openListener, type Listener } from '../http/server';
 import { readPolicies } from '../limits/policies';
-import { rateLimits, type RateLimits } from '../limits/rate-limits';
+import { mongoLimiter, rateLimits, type RateLimits } from '../limits/rate-limits';
 import { portalFiles } from '../portal/files';
 import { portal } from '../portal/portal';
 import type { KnownLiveSet } from '../projecting/live-set';
@@ -81,9 +81,13 @@ const readModelsOf = (
   },
 });
 
-const openLimits = (server: Running, limiterOf: Serving['limiterOf']): RateLimits => {
-  const policies = readPolicies(server.configuration.RATE_LIMITS) ?? [];
-  server.limits = rateLimits(policies, { shared: limiterOf, report: reporter(server.logger) });
+const openLimits = async (server: Running, mongo: Serving['mongo']): Promise<RateLimits> => {
+  const { configuration, times, logger } = server;
+  server.limits = rateLimits(readPolicies(configuration.RATE_LIMITS) ?? [], {
+    shared: await mongo?.run(mongoLimiter(mongo.db)),
+    sharedWithinMs: times.sharedCountersMs,
+    report: reporter(logger),
+  });
   return server.limits;
 };
 
@@ -107,7 +111,8 @@ const recordKeyUses = (server: Running, { log, streams }: App): KeyUseRecord => 
   return server.keyUses;
 };
 
-const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Serving): ApiDependencies => {
+const apiDependencies = async (server: Running, app: App): Promise<ApiDependencies> => {
+  const { secret, mongo } = await app.openServing();
   const { configuration, logger } = server;
   const { ledger } = app;
   const keyUses = recordKeyUses(server, app);
@@ -121,7 +126,7 @@ const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Servi
     readModels: readModelsOf(server, app),
     events: eventSource(app, server.stopping.signal),
     keyUses,
-    limits: openLimits(server, limiterOf),
+    limits: await openLimits(server, mongo),
     logger,
     metrics: server.metrics.requests,
   };
@@ -129,7 +134,7 @@ const apiDependencies = (server: Running, app: App, { secret, limiterOf }: Servi
 
 const openApi = async (server: Running, app: App): Promise<Listener> => {
   const { configuration, logger } = server;
-  const dependencies = apiDependencies(server, app, await app.openServing());
+  const dependencies = await apiDependencies(server, app);
   const { HOST: host, PORT: port } = configuration;
   const handle = api(dependencies).callback();
   return openListener((request, response) => void handle(request, response), {

@@ -14,88 +14,46 @@ export interface Policy {
 }
 
 const ALL = ['*'];
+const PORTAL = ['/portal', '/portal/*'];
 const TEN_SECONDS = { windowSeconds: 10, blockSeconds: 10 };
 
 /** The table "Rate limits" of the specification. The token paths are included although other services serve them. */
 export const specifiedPolicies: readonly Policy[] = [
   { name: 'global', methods: ALL, paths: ALL, limit: 1_000, ...TEN_SECONDS },
-  {
-    name: 'portal',
-    methods: ALL,
-    paths: ['/portal', '/portal/*'],
-    limit: 600,
-    ...TEN_SECONDS,
-    replaces: 'global',
-  },
+  { name: 'portal', methods: ALL, paths: PORTAL, limit: 600, ...TEN_SECONDS, replaces: 'global' },
   { name: 'tokens-search', methods: ['POST'], paths: ['/tokens/search'], limit: 50, ...TEN_SECONDS },
   { name: 'tokens-read', methods: ['GET'], paths: ['/tokens'], limit: 100, ...TEN_SECONDS },
   { name: 'tokens-create', methods: ['POST'], paths: ['/tokens', '/tokenize'], limit: 200, ...TEN_SECONDS },
 ];
 
-/** The "Reactor limits" of the specification, enforced by the services that run Reactors. */
-const reactorLimits = { max_payload_bytes: 5_000_000, hot_concurrency: 1, timeout_seconds: 30 };
-
-const OFF = 'off';
 const MAX_REQUESTS = 1_000_000_000;
 const MAX_SECONDS = 3_600;
-const OVERRIDE = /^([a-z-]+)=(?:off|([0-9]{1,10})(?:\/([0-9]{1,4})\/([0-9]{1,4}))?)$/;
+const OVERRIDE = /^([a-z-]+)=(?:off|([1-9][0-9]{0,9})(?:\/([1-9][0-9]{0,3})\/([1-9][0-9]{0,3}))?)$/;
 
-const isInRange = (value: number, max: number): boolean => value >= 1 && value <= max;
-
-/** An override of one policy: `off`, or other numbers. Undefined: the text is invalid. */
-const readOverride = (text: string): { name: string; policy: Policy | typeof OFF } | undefined => {
-  const [, name = '', limit, window, block] = OVERRIDE.exec(text) ?? [];
+/** Turns one specified policy off, or gives it other numbers. Undefined: the text is invalid. */
+const overridden = (policies: readonly Policy[], text: string): readonly Policy[] | undefined => {
+  const [, name, limit, window, block] = OVERRIDE.exec(text) ?? [];
   const specified = specifiedPolicies.find((policy) => policy.name === name);
-  if (specified === undefined) return undefined;
-  if (limit === undefined) return { name, policy: OFF };
-  const policy = {
-    ...specified,
-    limit: Number(limit),
-    windowSeconds: Number(window ?? specified.windowSeconds),
-    blockSeconds: Number(block ?? specified.blockSeconds),
-  };
-  const isValid =
-    isInRange(policy.limit, MAX_REQUESTS) &&
-    isInRange(policy.windowSeconds, MAX_SECONDS) &&
-    isInRange(policy.blockSeconds, MAX_SECONDS);
-  return isValid ? { name, policy } : undefined;
+  if (specified === undefined || !policies.includes(specified)) return undefined;
+  if (limit === undefined) return policies.filter((policy) => policy !== specified);
+  const windowSeconds = Number(window ?? specified.windowSeconds);
+  const blockSeconds = Number(block ?? specified.blockSeconds);
+  if (Number(limit) > MAX_REQUESTS || Math.max(windowSeconds, blockSeconds) > MAX_SECONDS) return undefined;
+  const changed = { ...specified, limit: Number(limit), windowSeconds, blockSeconds };
+  return policies.map((policy) => (policy === specified ? changed : policy));
 };
 
 /** Parses the setting into the policies in force. Undefined: it is invalid. */
 export const readPolicies = (text: string): readonly Policy[] | undefined => {
+  if (text === 'off') return [];
   if (text === '') return specifiedPolicies;
-  if (text === OFF) return [];
-  const overrides = new Map<string, Policy | typeof OFF>();
-  for (const part of text.split(',')) {
-    const override = readOverride(part);
-    if (override === undefined || overrides.has(override.name)) return undefined;
-    overrides.set(override.name, override.policy);
-  }
-  return specifiedPolicies
-    .map((policy) => overrides.get(policy.name) ?? policy)
-    .filter((policy) => policy !== OFF);
+  return text
+    .split(',')
+    .reduce<readonly Policy[] | undefined>(
+      (policies, part) => policies && overridden(policies, part),
+      specifiedPolicies,
+    );
 };
-
-/** The limits in force, as shown by `GET /limits`. */
-export const limitsView = (policies: readonly Policy[]) => ({
-  rate_limits: policies.map(({ name, methods, paths, limit, windowSeconds, blockSeconds }) => ({
-    name,
-    methods,
-    paths,
-    limit,
-    window_seconds: windowSeconds,
-    block_seconds: blockSeconds,
-  })),
-  reactor: reactorLimits,
-});
-
-/** A policy as options of the limiter library. */
-export const limiterOptions = ({ name, limit, windowSeconds, blockSeconds }: Policy) => ({
-  keyPrefix: name,
-  points: limit,
-  duration: windowSeconds,
-  blockDuration: blockSeconds,
-});
 
 /**
  * Percent-decoded, since whoever serves the path decodes it too. Byte by byte, which cannot fail: what is malformed
@@ -111,7 +69,7 @@ const decoded = (path: string): string =>
 const covers = (pattern: string, path: string): boolean =>
   pattern === '*' || pattern === path || (pattern.endsWith('/*') && path.startsWith(pattern.slice(0, -1)));
 
-/** `path` is as sent, without a trailing slash. */
+/** Whether a policy applies to a method and a path as sent, without a trailing slash. */
 export const appliesTo = ({ methods, paths }: Policy, method: string, path: string): boolean =>
   (methods[0] === '*' || methods.includes(method === 'HEAD' ? 'GET' : method)) &&
   paths.some((pattern) => covers(pattern, decoded(path)));

@@ -1,6 +1,11 @@
-import { RateLimiterRes, RLWrapperTimeouts, type RateLimiterAbstract } from 'rate-limiter-flexible';
-import { boundedCounters, type Counters } from './counters';
-import { MemoryLimiter } from './memory-limiter';
+import type { Db } from 'mongodb';
+import {
+  RateLimiterMemory,
+  RateLimiterMongo,
+  RateLimiterRes,
+  RLWrapperTimeouts,
+  type RateLimiterAbstract,
+} from 'rate-limiter-flexible';
 import { appliesTo, type Policy } from './policies';
 
 /** The policy that refuses a request, the seconds to wait, and whether the request started the block. */
@@ -10,184 +15,129 @@ export interface LimitExceeded {
   readonly blockStarted: boolean;
 }
 
-/** The result of counting a request. */
 export interface Counted {
-  /** The `RateLimit-Policy` and `RateLimit` fields of the response; undefined: nothing was counted. */
-  readonly policyField: string | undefined;
-  readonly stateField: string | undefined;
+  /** The fields of the response, unless nothing was counted. */
+  readonly fields?: { readonly 'RateLimit-Policy': string; readonly RateLimit: string };
   readonly refused?: LimitExceeded;
 }
 
-export interface RateLimits {
-  readonly policies: readonly Policy[];
-  /** Never fails: a request that cannot be counted is let through. */
-  count(method: string, path: string, address: string): Promise<Counted>;
-  status(): RateLimitsStatus;
+const optionsOf = ({ name, limit, windowSeconds, blockSeconds }: Policy) => ({
+  keyPrefix: name,
+  points: limit,
+  duration: windowSeconds,
+  blockDuration: blockSeconds,
+});
+
+/** Makes the limiter of a policy whose counters all instances share. */
+export type SharedLimiter = (policy: Policy) => RateLimiterAbstract;
+
+/** Counts may be lost in a failover, so writes wait neither for the disk nor for other servers. */
+export const mongoLimiter = async ({ client, databaseName }: Db): Promise<SharedLimiter> => {
+  const common = {
+    storeClient: client.db(databaseName, { writeConcern: { w: 1, journal: false } }),
+    tableName: 'rate_counters',
+    disableIndexesCreation: true,
+  };
+  await new RateLimiterMongo({ ...common, points: 1, duration: 1 }).createIndexes();
+  // A block begins with one request too many. The next one learns from the store how long it lasts; further ones from memory.
+  return (policy) =>
+    new RateLimiterMongo({ ...common, ...optionsOf(policy), inMemoryBlockOnConsumed: policy.limit + 2 });
+};
+
+/** Counts in this process while the shared counters do not respond. */
+class InsuranceLimiter extends RateLimiterMemory {
+  readonly #onUse: () => void;
+
+  constructor(policy: Policy, onUse: () => void) {
+    super(optionsOf(policy));
+    this.#onUse = onUse;
+  }
+
+  override consume(...counted: Parameters<RateLimiterMemory['consume']>): Promise<RateLimiterRes> {
+    this.#onUse();
+    return super.consume(...counted);
+  }
 }
 
-/** Since the start of this process. */
-export interface RateLimitsStatus {
-  /** Whether instances share their counters. */
-  readonly shared: boolean;
-  /** Why this process currently counts on its own although counters are shared. */
-  readonly trouble?: string;
-  readonly counters_kept: number;
-  readonly counters_dropped: number;
-  readonly blocks_started: number;
-  /** How often a request was counted in memory because the shared counters did not respond, once per limit. */
-  readonly counted_alone: number;
-  /** How often a request was not counted because no counter responded, once per limit. */
-  readonly uncounted: number;
-}
+const ALONE = 'The shared rate counters do not respond: this instance counts requests on its own.';
+const SHOW_ALONE_MS = 10_000;
 
-export interface RateLimitsDependencies {
-  /** The limiter of a policy with counters that all instances share. Omitted: this process counts on its own. */
-  readonly shared?: ((policy: Policy) => RateLimiterAbstract) | undefined;
-  readonly memory?: Counters;
-  /** Without an error, it reports a recovery. The same failure may be reported with every request. */
-  readonly report: (what: string, error?: unknown) => void;
-  readonly now?: () => number;
+export interface RateLimitsOptions {
+  /** Undefined: this process counts on its own. */
+  readonly shared: SharedLimiter | undefined;
   /** A request waits no longer than this for the shared counters. */
-  readonly sharedWithinMs?: number;
+  readonly sharedWithinMs: number;
+  readonly report: (what: string, error: Error) => void;
 }
 
-/** Bounds the memory: an attacker with many addresses must not fill it. */
-const MAX_COUNTERS = 200_000;
-
-const SHARED_WITHIN_MS = 200;
-/** How long to avoid the shared counters after a failure: requests must not wait for them one after the other. */
-const PAUSE_MS = 5_000;
-
-const ALONE = 'The shared rate counters are unavailable: this instance counts requests on its own.';
-const TOGETHER = 'The shared rate counters are available again: instances count requests together.';
-
-interface Rule {
-  readonly policy: Policy;
-  readonly own: RateLimiterAbstract;
-  readonly shared: RateLimiterAbstract | undefined;
-}
-
-interface Outcome {
-  readonly isRefused: boolean;
-  readonly result: RateLimiterRes;
-}
-
-/** As in draft-ietf-httpapi-ratelimit-headers-10: first quota and window, below what is left and for how long. */
-const quotaOf = ({ name, limit, windowSeconds }: Policy): string => `"${name}";q=${limit};w=${windowSeconds}`;
+/** Copies a text: a substring of a header would keep the whole header in memory. */
+const copyOf = (text: string): string => Buffer.from(text, 'latin1').toString('latin1');
 
 /** Rounded up, so that a client that waits this long is not too early. */
 const secondsOf = ({ msBeforeNext }: RateLimiterRes): number => Math.max(1, Math.ceil(msBeforeNext / 1_000));
 
-const stateOf = ({ name }: Policy, { isRefused, result }: Outcome): string =>
-  `"${name}";r=${isRefused ? 0 : result.remainingPoints};t=${secondsOf(result)}`;
-
-const joined = (fields: readonly string[]): string | undefined =>
-  fields.length === 0 ? undefined : fields.join(', ');
-
-/** A circuit breaker for the shared counters. */
-const circuitBreaker = ({ report, now = () => performance.now() }: RateLimitsDependencies) => {
-  let retryAt: number | undefined;
-
-  const failed = (error: Error): void => {
-    if (retryAt === undefined) report(ALONE, error);
-    retryAt = now() + PAUSE_MS;
-  };
-  const recovered = (): void => {
-    if (retryAt !== undefined) report(TOGETHER);
-    retryAt = undefined;
-  };
-  /** While open, lets one request per pause through. */
-  const mayTry = (): boolean => {
-    if (retryAt === undefined) return true;
-    if (now() < retryAt) return false;
-    retryAt = now() + PAUSE_MS;
-    return true;
-  };
-  return {
-    isOpen: () => retryAt !== undefined,
-    /** Undefined: they were not tried, or failed. */
-    run: async (attempt: () => Promise<Outcome | Error>): Promise<Outcome | undefined> => {
-      // A late response to a request from before the failure must not close it.
-      const wasOpen = retryAt !== undefined;
-      if (!mayTry()) return undefined;
-      const outcome = await attempt();
-      if (outcome instanceof Error) failed(outcome);
-      else if (wasOpen) recovered();
-      return outcome instanceof Error ? undefined : outcome;
+/** The library rejects with the same kind of result if the limit is exceeded. */
+const consume = (limiter: RateLimiterAbstract, address: string): Promise<[RateLimiterRes, boolean]> =>
+  limiter.consume(copyOf(address)).then(
+    (result) => [result, false],
+    (result: unknown) => {
+      if (!(result instanceof RateLimiterRes)) throw result;
+      return [result, true];
     },
+  );
+
+export const rateLimits = (
+  policies: readonly Policy[],
+  { shared, sharedWithinMs, report }: RateLimitsOptions,
+) => {
+  /** How many blocks were started, and how often a limit counted in memory because the shared counters did not respond. */
+  const totals = { blocks_started: 0, counted_alone: 0 };
+  let aloneUntil = -Infinity;
+  const countedAlone = (): void => {
+    totals.counted_alone += 1;
+    aloneUntil = performance.now() + SHOW_ALONE_MS;
+    report(ALONE, new Error(`No response within ${sharedWithinMs} ms, or an error.`));
   };
-};
-
-/** The library rejects with its result when the limit is exceeded, and with anything else when counting failed. */
-const consume = async (limiter: RateLimiterAbstract, address: string): Promise<Outcome | Error> => {
-  try {
-    return { isRefused: false, result: await limiter.consume(address) };
-  } catch (thrown) {
-    if (thrown instanceof RateLimiterRes) return { isRefused: true, result: thrown };
-    return thrown instanceof Error ? thrown : new Error(String(thrown), { cause: thrown });
-  }
-};
-
-/** Without those that another one replaces. */
-const inForce = (rules: readonly Rule[]): readonly Rule[] =>
-  rules.filter(({ policy }) => !rules.some((other) => other.policy.replaces === policy.name));
-
-export const rateLimits = (policies: readonly Policy[], dependencies: RateLimitsDependencies): RateLimits => {
-  const { shared, memory = boundedCounters(MAX_COUNTERS), sharedWithinMs = SHARED_WITHIN_MS } = dependencies;
-  const breaker = circuitBreaker(dependencies);
-  const totals = { blocks_started: 0, counted_alone: 0, uncounted: 0 };
-  const rules = policies.map((policy): Rule => ({
+  const limiterOf = (policy: Policy): RateLimiterAbstract => {
+    if (shared === undefined) return new RateLimiterMemory(optionsOf(policy));
+    // Not that of the shared limiter, which would count a second time if it fails after its time.
+    const insuranceLimiter = new InsuranceLimiter(policy, countedAlone);
+    const { blockDuration } = insuranceLimiter;
+    const insured = { limiter: shared(policy), timeoutMs: sharedWithinMs, insuranceLimiter, blockDuration };
+    return new RLWrapperTimeouts(insured);
+  };
+  // The fields are those of draft-ietf-httpapi-ratelimit-headers-10.
+  const rules = policies.map((policy) => ({
     policy,
-    own: new MemoryLimiter(policy, memory),
-    shared: shared && new RLWrapperTimeouts({ limiter: shared(policy), timeoutMs: sharedWithinMs }),
+    quota: `"${policy.name}";q=${policy.limit};w=${policy.windowSeconds}`,
+    limiter: limiterOf(policy),
   }));
-
-  const consumeShared = async (
-    limiter: RateLimiterAbstract,
-    address: string,
-  ): Promise<Outcome | undefined> => {
-    const outcome = await breaker.run(() => consume(limiter, address));
-    if (outcome === undefined) totals.counted_alone += 1;
-    return outcome;
-  };
-
-  /** Falls back to memory. If that fails too, requests pass: a broken counter must not cause an outage. */
-  const countBy = async ({ own, shared: limiter }: Rule, address: string): Promise<Outcome | undefined> => {
-    const outcome = (limiter && (await consumeShared(limiter, address))) ?? (await consume(own, address));
-    if (!(outcome instanceof Error)) return outcome;
-    totals.uncounted += 1;
-    dependencies.report('Requests are not counted: every rate counter fails.', outcome);
-    return undefined;
-  };
-
-  const refusal = (policy: Policy, result: RateLimiterRes): LimitExceeded => {
-    const blockStarted = result.consumedPoints === policy.limit + 1;
-    if (blockStarted) totals.blocks_started += 1;
-    return { policy, retryAfter: secondsOf(result), blockStarted };
-  };
-
   return {
     policies,
     /** A request that one policy refuses is not counted by the next: requests during a block must not start another. */
-    count: async (method, path, address) => {
-      const applying = inForce(rules.filter(({ policy }) => appliesTo(policy, method, path)));
-      const policyField = joined(applying.map(({ policy }) => quotaOf(policy)));
+    count: async (method: string, path: string, address: string): Promise<Counted> => {
+      const applying = rules.filter(({ policy }) => appliesTo(policy, method, path));
+      const isReplaced = ({ name }: Policy) => applying.some(({ policy }) => policy.replaces === name);
+      const counting = applying.filter(({ policy }) => !isReplaced(policy));
+      if (counting.length === 0) return {};
       const states: string[] = [];
-      for (const rule of applying) {
-        const outcome = await countBy(rule, address);
-        if (outcome === undefined) continue;
-        states.push(stateOf(rule.policy, outcome));
-        if (outcome.isRefused)
-          return { policyField, stateField: joined(states), refused: refusal(rule.policy, outcome.result) };
+      let refused: LimitExceeded | undefined;
+      for (const { policy, limiter } of counting) {
+        const [result, isRefused] = await consume(limiter, address);
+        const retryAfter = secondsOf(result);
+        states.push(`"${policy.name}";r=${isRefused ? 0 : result.remainingPoints};t=${retryAfter}`);
+        if (!isRefused) continue;
+        refused = { policy, retryAfter, blockStarted: result.consumedPoints === policy.limit + 1 };
+        break;
       }
-      return { policyField, stateField: joined(states) };
+      if (refused?.blockStarted === true) totals.blocks_started += 1;
+      const policyField = counting.map(({ quota }) => quota).join(', ');
+      const fields = { 'RateLimit-Policy': policyField, RateLimit: states.join(', ') };
+      return refused === undefined ? { fields } : { fields, refused };
     },
-    status: () => ({
-      shared: shared !== undefined,
-      ...(breaker.isOpen() ? { trouble: ALONE } : {}),
-      counters_kept: memory.kept(),
-      counters_dropped: memory.dropped(),
-      ...totals,
-    }),
+    status: () => ({ shared: shared !== undefined && performance.now() > aloneUntil, ...totals }),
   };
 };
+
+export type RateLimits = ReturnType<typeof rateLimits>;
+export type RateLimitsStatus = ReturnType<RateLimits['status']>;

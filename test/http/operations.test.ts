@@ -48,11 +48,8 @@ describe('the operations listener', () => {
       unreadable: [],
       limits: {
         shared: false,
-        counters_kept: 0,
-        counters_dropped: 0,
         blocks_started: 0,
         counted_alone: 0,
-        uncounted: 0,
       },
     });
   });

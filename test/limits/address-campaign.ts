@@ -7,15 +7,10 @@ import { join } from 'node:path';
 
 /**
  * `npm run campaign -- limits [ADDRESSES]`: this many clients, each with its own address (and with windows so long that
- * none ends), send one request each to one server. How many counters does it keep, and how much memory does it use? The
- * short form is many-addresses.test.ts.
+ * none ends), send one request each to one server. How much memory does it use? The short form is
+ * many-addresses.test.ts.
  */
-const ADDRESSES = Number(process.argv[2] ?? 1_000_000);
-const MAX_KEPT = 200_000;
-/**
- * The counters take about 40 MB. The rest are dropped counters that V8 has yet to collect: with two million addresses,
- * memory grew by 174 MB at most and fell by 110 MB in between.
- */
+const ADDRESSES = Number(process.argv[2] ?? 250_000);
 const MAX_MEGABYTES = 200;
 const CONNECTIONS = 8;
 const AT_ONCE = 20;
@@ -37,12 +32,12 @@ const server = spawn(process.execPath, [...FLAGS, MAIN, 'serve'], {
   },
 });
 
-const ready = async (): Promise<{ url: string; operations: string }> => {
+const ready = async (): Promise<{ url: string }> => {
   let printed = '';
   for await (const chunk of server.stderr) {
     printed += String(chunk);
     const line = printed.split('\n').find((text) => text.includes('"msg":"ready"') && text.endsWith('}'));
-    if (line !== undefined) return JSON.parse(line) as { url: string; operations: string };
+    if (line !== undefined) return JSON.parse(line) as { url: string };
   }
   throw new Error(`The server ended: ${printed}`);
 };
@@ -77,7 +72,7 @@ const askFor = (url: URL, from: number, to: number): Promise<void> =>
     socket.on('error', reject);
     socket.on('data', (chunk: string) => {
       // Only status lines are counted. One that is split in two is rare, and the next responses make up for it.
-      answeredCount += chunk.split('HTTP/1.1 401').length - 1;
+      answeredCount += chunk.split('HTTP/1.1 404').length - 1;
       if (chunk.includes('HTTP/1.1 429')) reject(new Error('An address was blocked.'));
       if (answeredCount >= to) {
         socket.destroy();
@@ -87,7 +82,7 @@ const askFor = (url: URL, from: number, to: number): Promise<void> =>
   });
 
 const campaign = async (): Promise<boolean> => {
-  const { url, operations } = await ready();
+  const { url } = await ready();
   server.stderr.resume();
   const before = megabytes('VmRSS');
   const startedAt = performance.now();
@@ -99,20 +94,12 @@ const campaign = async (): Promise<boolean> => {
   );
   const seconds = (performance.now() - startedAt) / 1_000;
   const [after, peak] = [megabytes('VmRSS'), megabytes('VmHWM')];
-  const { limits } = (await (await fetch(`${operations}/readyz`)).json()) as {
-    limits: { counters_kept: number; counters_dropped: number };
-  };
   console.log(`${ADDRESSES} addresses in ${seconds.toFixed(1)} s`);
-  console.log(`counters kept ${limits.counters_kept}, dropped ${limits.counters_dropped}`);
   console.log(
     `memory before ${before.toFixed(0)} MB, after ${after.toFixed(0)} MB, at most ${peak.toFixed(0)} MB`,
   );
   console.log(`grown by ${(after - before).toFixed(0)} MB`);
-  return (
-    limits.counters_kept === Math.min(ADDRESSES, MAX_KEPT) &&
-    limits.counters_kept + limits.counters_dropped === ADDRESSES &&
-    peak - before < MAX_MEGABYTES
-  );
+  return peak - before < MAX_MEGABYTES;
 };
 
 const main = async (): Promise<void> => {

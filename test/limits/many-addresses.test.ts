@@ -1,12 +1,14 @@
 import { readPolicies } from '../../src/limits/policies';
 import { rateLimits } from '../../src/limits/rate-limits';
 
-/** The short form of address-campaign.ts, without HTTP. */
-const ADDRESSES = 210_000;
+/** What one process can receive in about 20 s: a window, and a block. */
+const ADDRESSES = 250_000;
+const MAX_MEGABYTES = 200;
 
 describe('a great many addresses', () => {
-  it('exhaust neither the counters nor the memory, and unblock nobody', async () => {
-    const { count, status } = rateLimits(readPolicies('global=2/3600/3600')!, { report: () => undefined });
+  it('do not exhaust the memory, and unblock nobody', async () => {
+    const options = { shared: undefined, sharedWithinMs: 200, report: () => undefined };
+    const { count } = rateLimits(readPolicies('global=2/3600/3600')!, options);
     for (let i = 0; i < 3; i += 1) await count('GET', '/', 'blocked');
     // Sliced from a long text, as an address is from a header: the long text must not be retained with it.
     const header = Buffer.alloc(2_000, 'x');
@@ -16,11 +18,9 @@ describe('a great many addresses', () => {
     };
     const before = process.memoryUsage().rss;
     for (let number = 0; number < ADDRESSES; number += 1) await count('GET', '/', from(number));
-    const grown = (process.memoryUsage().rss - before) / 1_048_576;
-    expect(status()).toMatchObject({ counters_kept: 200_000, counters_dropped: ADDRESSES + 1 - 200_000 });
+    expect((process.memoryUsage().rss - before) / 1_048_576).toBeLessThan(MAX_MEGABYTES);
     expect((await count('GET', '/', 'blocked')).refused).toBeDefined();
-    expect((await count('GET', '/', from(ADDRESSES - 1))).stateField).toMatch(/r=0/);
-    expect((await count('GET', '/', from(0))).stateField).toMatch(/r=1/);
-    expect(grown).toBeLessThan(150);
+    for (const number of [0, ADDRESSES - 1])
+      expect((await count('GET', '/', from(number))).fields?.RateLimit).toMatch(/r=0/);
   });
 });

@@ -1,45 +1,22 @@
-import { appliesTo, limitsView, readPolicies, specifiedPolicies } from '../../src/limits/policies';
+import { appliesTo, readPolicies, specifiedPolicies } from '../../src/limits/policies';
 
 describe('the policies', () => {
   it('are those of the specification', () => {
-    expect(limitsView(readPolicies('')!)).toEqual({
-      rate_limits: [
-        { name: 'global', methods: ['*'], paths: ['*'], limit: 1000, window_seconds: 10, block_seconds: 10 },
-        {
-          name: 'portal',
-          methods: ['*'],
-          paths: ['/portal', '/portal/*'],
-          limit: 600,
-          window_seconds: 10,
-          block_seconds: 10,
-        },
-        {
-          name: 'tokens-search',
-          methods: ['POST'],
-          paths: ['/tokens/search'],
-          limit: 50,
-          window_seconds: 10,
-          block_seconds: 10,
-        },
-        {
-          name: 'tokens-read',
-          methods: ['GET'],
-          paths: ['/tokens'],
-          limit: 100,
-          window_seconds: 10,
-          block_seconds: 10,
-        },
-        {
-          name: 'tokens-create',
-          methods: ['POST'],
-          paths: ['/tokens', '/tokenize'],
-          limit: 200,
-          window_seconds: 10,
-          block_seconds: 10,
-        },
-      ],
-      reactor: { max_payload_bytes: 5_000_000, hot_concurrency: 1, timeout_seconds: 30 },
-    });
+    const ten = { windowSeconds: 10, blockSeconds: 10 };
+    expect(readPolicies('')).toEqual([
+      { name: 'global', methods: ['*'], paths: ['*'], limit: 1_000, ...ten },
+      {
+        name: 'portal',
+        methods: ['*'],
+        paths: ['/portal', '/portal/*'],
+        limit: 600,
+        ...ten,
+        replaces: 'global',
+      },
+      { name: 'tokens-search', methods: ['POST'], paths: ['/tokens/search'], limit: 50, ...ten },
+      { name: 'tokens-read', methods: ['GET'], paths: ['/tokens'], limit: 100, ...ten },
+      { name: 'tokens-create', methods: ['POST'], paths: ['/tokens', '/tokenize'], limit: 200, ...ten },
+    ]);
   });
 
   it('can be changed one by one, and turned off', () => {
@@ -58,7 +35,6 @@ describe('the policies', () => {
       ['tokens-read', 100, 10, 10],
       ['tokens-create', 200, 10, 10],
     ]);
-    expect(limitsView([]).rate_limits).toEqual([]);
   });
 
   it.each([

@@ -54,9 +54,8 @@ export const limitRequests =
   async (ctx, next) => {
     ctx.state.clientAddress = clientAddress(ctx);
     const { path, clientAddress: address } = ctx.state;
-    const { policyField, stateField, refused } = await limits.count(ctx.method, path, address);
-    if (policyField !== undefined) ctx.set('RateLimit-Policy', policyField);
-    if (stateField !== undefined) ctx.set('RateLimit', stateField);
+    const { fields, refused } = await limits.count(ctx.method, path, address);
+    if (fields !== undefined) ctx.set(fields);
     if (refused === undefined) return next();
     if (refused.blockStarted) logBlock(ctx, refused, logger);
     ctx.state.refusedBy = refused.policy.name;

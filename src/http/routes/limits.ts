@@ -1,4 +1,4 @@
-import { limitsView, specifiedPolicies } from '../../limits/policies';
+import { specifiedPolicies, type Policy } from '../../limits/policies';
 import { ok, route } from '../route';
 import { count, listOf, described, record, text } from '../schema';
 
@@ -18,6 +18,21 @@ const reactorLimits = record('ReactorLimits', {
   max_payload_bytes: described(count, 'The largest payload of an invocation.', 5_000_000),
   hot_concurrency: described(count, 'Invocations at the same time without a cold start.', 1),
   timeout_seconds: described(count, 'How long a synchronous invocation may take.', 30),
+});
+
+/** The "Reactor limits" of the specification, enforced by the services that run Reactors. */
+const REACTOR_LIMITS = { max_payload_bytes: 5_000_000, hot_concurrency: 1, timeout_seconds: 30 };
+
+const limitsView = (policies: readonly Policy[]) => ({
+  rate_limits: policies.map(({ name, methods, paths, limit, windowSeconds, blockSeconds }) => ({
+    name,
+    methods,
+    paths,
+    limit,
+    window_seconds: windowSeconds,
+    block_seconds: blockSeconds,
+  })),
+  reactor: REACTOR_LIMITS,
 });
 
 export const listLimits = route({
