@@ -87,7 +87,7 @@ const countsBeforeGiven = async (
   values: readonly (Value | undefined)[],
 ): Promise<readonly (number | undefined)[]> => {
   const given = values.filter((value) => value !== undefined);
-  const counts = await countsBefore(given);
+  const counts = given.length === 0 ? [] : await countsBefore(given);
   return values.map((value) => (value === undefined ? undefined : counts[given.indexOf(value)]));
 };
 

@@ -1,4 +1,4 @@
-import { threadMs } from './clock';
+import { threadMs, yieldToEventLoop } from './clock';
 
 /** One run of the work, for any number of waiters. */
 export interface Run<T> {
@@ -13,12 +13,16 @@ export interface SingleFlight<T> {
   current(): Run<T>;
   /** The outcome of a run that started at this time or later. Waits for two runs at most. */
   since(time: number): Promise<T>;
-  /** The outcome of a run that starts after this call, so it sees everything that happened before the call. */
+  /**
+   * The outcome of a run that starts after this call, so it sees everything that happened before the call. All that is
+   * received together shares one run.
+   */
   fresh(): Promise<T>;
 }
 
 export const singleFlight = <T>(work: (at: number) => Promise<T>): SingleFlight<T> => {
   let run: Run<T> | undefined;
+  let next: Promise<T> | undefined;
 
   const current = (): Run<T> => {
     if (run !== undefined) return run;
@@ -37,16 +41,13 @@ export const singleFlight = <T>(work: (at: number) => Promise<T>): SingleFlight<
     }
   };
 
-  return {
-    current,
-    since,
-    fresh: async () => {
-      const calledAt = threadMs();
-      // Callers of the same turn share one run.
-      await Promise.resolve();
-      return since(calledAt);
-    },
+  const startNext = async (): Promise<T> => {
+    await yieldToEventLoop();
+    next = undefined;
+    return since(threadMs());
   };
+
+  return { current, since, fresh: () => (next ??= startNext()) };
 };
 
 /** The same for each of any number of names, at a cost only while somebody waits for their work. */

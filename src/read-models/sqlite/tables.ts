@@ -101,7 +101,8 @@ export const findIn = (collection: Collection, query: Query) => {
   const direction = query.descending === true ? ' DESC' : '';
   const ordered = order.map((column) => `${column}${direction}`).join(', ');
   return {
-    sql: `SELECT document FROM ${tableBy(collection, query.index)} WHERE tenant = ?${tests} ORDER BY ${ordered} LIMIT ?`,
+    sql: `SELECT concat('[', group_concat(document), ']') AS found FROM (SELECT document
+      FROM ${tableBy(collection, query.index)} WHERE tenant = ?${tests} ORDER BY ${ordered} LIMIT ?)`,
     values: [...values, query.limit],
   };
 };
