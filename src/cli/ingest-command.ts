@@ -6,7 +6,7 @@ import type { Position } from '../event-log/event-log';
 import { codeOf, fault, messageOf } from '../fault';
 import type { Finished, Ingested, IngestOptions, ShownActivity } from '../ingest/ingest';
 import { retrying } from '../ingest/retry';
-import type { SetAside } from '../projecting/set-aside';
+import type { SetAside } from '../event-log/set-aside';
 import { lastRevision } from '../projecting/stream-revisions';
 import { wholeNumber, type JsonOption } from './arguments';
 import { BEHIND, sessionCommand, type OperatorSession } from './session';
@@ -41,7 +41,7 @@ const ingestIn = async (
   waitSeconds: number,
 ): Promise<Finished> => {
   const { ingest } = require('../ingest/ingest') as typeof import('../ingest/ingest');
-  const { readSetAside } = require('../projecting/set-aside') as typeof import('../projecting/set-aside');
+  const { readSetAside } = require('../event-log/set-aside') as typeof import('../event-log/set-aside');
   const { log, ledger, streams, live } = app;
   const withRetry = retrying(waitSeconds * 1_000, (error) =>
     notice(io, `${messageOf(error)} Waiting up to ${waitSeconds} s for it.`),

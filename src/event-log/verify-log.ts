@@ -1,11 +1,10 @@
-import type { OperatorEvent } from '../domain/events';
 import { decode, operatorEventOf } from './codec';
 import type { LoggedEvent, Position } from './event-log';
 import { gapBefore } from './gap';
 import type { LedgerLog } from './ledger-log';
 import { eventsDigest } from './events-digest';
-import { operatorEvents } from './operator-events';
 import { upTo } from './reading';
+import { readSetAside, type SetAside } from './set-aside';
 import type { Streams } from './streams';
 
 type FindingKind = 'gap' | 'order' | 'bad_event';
@@ -43,25 +42,16 @@ const faultOf = (event: LoggedEvent, streams: Streams): string | undefined => {
   return `This ${event.type} of the operator cannot be read.`;
 };
 
-/** Whether the operator has set an event aside, or accepted the gap before it, in any projection. */
-type IsSetAside = (type: OperatorEvent['type'], event: LoggedEvent) => boolean;
-
-const readSetAside = async (ledgerLog: LedgerLog): Promise<IsSetAside> => {
-  const entries = new Set<string>();
-  for await (const { type, data } of operatorEvents(ledgerLog))
-    entries.add(`${type} ${data.eventTenantId} ${data.eventId}`);
-  return (type, { stream, id }) => entries.has(`${type} ${ledgerLog.streams.parse(stream)?.tenantId} ${id}`);
-};
-
 /** Checks each event against those before it. */
-const checking = (streams: Streams, isSetAside: IsSetAside) => {
+const checking = (streams: Streams, { event: isSetAside, gapBefore: isAccepted }: SetAside) => {
   const revisions = new Map<string, number>();
   const findings: Finding[] = [];
   let [last, found, setAside] = ['', 0, 0];
 
   const report = (kind: FindingKind, event: LoggedEvent, detail: string | undefined): void => {
     if (detail === undefined) return;
-    if (kind !== 'order' && isSetAside(kind === 'gap' ? 'GapAccepted' : 'EventSetAside', event)) {
+    const { tenantId = '' } = streams.parse(event.stream) ?? {};
+    if (kind !== 'order' && (kind === 'gap' ? isAccepted : isSetAside)(tenantId, event.id)) {
       setAside += 1;
       return;
     }

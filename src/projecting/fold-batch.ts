@@ -7,7 +7,7 @@ import type { Batch, BatchEvent } from './batch';
 import type { ComposedProjector } from '../../projections/compose';
 import { write, type DocumentCache, type Slot } from './document-cache';
 import { parkedKey, type ParkedTenant } from './parked-tenants';
-import type { SetAside } from './set-aside';
+import type { SetAside } from '../event-log/set-aside';
 import type { StreamDocument } from './stream-revisions';
 
 export interface Folding {

@@ -7,7 +7,7 @@ import type { ComposedProjector } from '../../projections/compose';
 import type { Folding } from './fold-batch';
 import { projection, type Projection, type ProjectionOptions, type ReadAfter, type Step } from './project';
 import { retryDue } from './retry-parked';
-import { readSetAside } from './set-aside';
+import { readSetAside } from '../event-log/set-aside';
 
 export interface ReplayDependencies extends LedgerLog {
   readonly readModels: ReadModels;

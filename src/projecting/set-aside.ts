@@ -1,31 +1,10 @@
-import type { Actor, OperatorEvent } from '../domain/events';
+import type { Actor } from '../domain/events';
 import { appendToEnd } from '../event-log/append-to-end';
 import { encode } from '../event-log/codec';
 import type { LedgerLog } from '../event-log/ledger-log';
-import { operatorEvents } from '../event-log/operator-events';
 import { fault } from '../fault';
 import type { ReadModelSet } from '../read-models/read-models';
 import { parkedTenants, type ParkedTenant } from './parked-tenants';
-
-/** What the operator has set aside. It is read before projecting, rebuilding and verifying. */
-export interface SetAside {
-  /** Whether to skip this event. Its id may occur in other tenants, too. */
-  readonly event: (tenantId: string, eventId: string) => boolean;
-  /** Whether to apply this event although events before it are missing. */
-  readonly gapBefore: (tenantId: string, eventId: string) => boolean;
-}
-
-const entryOf = (type: OperatorEvent['type'], tenantId: string, eventId: string): string =>
-  `${type} ${tenantId} ${eventId}`;
-
-export const readSetAside = async (ledgerLog: LedgerLog): Promise<SetAside> => {
-  const entries = new Set<string>();
-  for await (const { type, data } of operatorEvents(ledgerLog))
-    entries.add(entryOf(type, data.eventTenantId, data.eventId));
-  const has = (type: OperatorEvent['type']) => (tenantId: string, eventId: string) =>
-    entries.size > 0 && entries.has(entryOf(type, tenantId, eventId));
-  return { event: has('EventSetAside'), gapBefore: has('GapAccepted') };
-};
 
 const parkedAt = async (set: ReadModelSet, eventId: string): Promise<ParkedTenant> => {
   for await (const tenant of parkedTenants(set)) if (tenant.event_id === eventId) return tenant;

@@ -10,7 +10,7 @@ import { readingInPieces } from '../../src/projecting/replay';
 import { parkedTenants, type ParkedTenant } from '../../src/projecting/parked-tenants';
 import { projection, type ProjectionOptions } from '../../src/projecting/project';
 import { retryDue, type Retry } from '../../src/projecting/retry-parked';
-import { readSetAside } from '../../src/projecting/set-aside';
+import { readSetAside } from '../../src/event-log/set-aside';
 import type { DocumentKey, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
 import { openForWriting } from '../../src/sqlite/database';
 import { memoryReadModels, memoryStore } from '../read-models/memory-read-models';

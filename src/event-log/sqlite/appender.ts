@@ -11,7 +11,6 @@ import type { Outcome, ThreadBody } from '../../async/thread';
 import { logFault, type Expected } from '../event-log';
 import { mustBeOurLog, openForAppending, stillThere } from './log-file';
 import { positionOf } from './reader';
-import { announce } from './tail';
 
 /** An append as sent to the writing thread, already serialized. */
 export interface AppendRequest {
@@ -137,7 +136,6 @@ export const appending = ({ path, prefix }: AppenderFile, inOwnThread = true): T
     answer: async (requests) => {
       const appends = requests.filter((request) => request !== READY) as AppendRequest[];
       const outcomes = appends.length === 0 ? [] : [...appender.appendGroup(appends)];
-      if (outcomes.some((outcome) => 'value' in outcome)) announce(path);
       return requests.map((request) => (request === READY ? { value: true } : (outcomes.shift() as Outcome)));
     },
     isRetried: (error) => inOwnThread && isBusy(error),

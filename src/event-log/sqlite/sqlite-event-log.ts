@@ -113,16 +113,8 @@ const logQueries = (db: Database, path: string) => {
     return row === undefined ? undefined : { position: positionOf(row.position), eventId: row.id };
   };
   const openedIdentity = identity();
-  const version = dataVersion(db);
 
   return {
-    changeToken: () => {
-      try {
-        return version();
-      } catch {
-        return undefined;
-      }
-    },
     identity: async () => readOrFault(identity) ?? '',
     head: async () => readOrFault(head),
     continuity: async (known) =>
@@ -156,11 +148,19 @@ export const sqliteEventLog = async (
 
   const db = openForReading(path);
   const version = dataVersion(db);
-  const changes = tail(path, version);
+  const changeToken = (): number | undefined => {
+    try {
+      return version();
+    } catch {
+      return undefined;
+    }
+  };
+  const changes = tail(changeToken);
   const read = eventReader(db, changes);
 
   return {
     ...logQueries(db, path),
+    changeToken,
     append: async (stream, events, expected, withinMs = APPEND_MS) => {
       const request = { stream, expected, events: events.map(serialised) };
       mustBeAppendable(events, request.events);

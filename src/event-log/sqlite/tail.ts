@@ -1,7 +1,6 @@
-import { resolve } from 'node:path';
 import { condition } from '../../async/condition';
 
-/** Waits for changes of a log: by this thread at once, by other threads and processes within POLL_MS. */
+/** Waits for changes of a log, which are noticed within POLL_MS. */
 export interface Tail {
   /** The number of changes so far. Read it before the file, and pass it to `changedSince` if nothing new was found. */
   seen(): number;
@@ -14,40 +13,20 @@ export interface Tail {
 
 const POLL_MS = 50;
 
-/** What wakes the tails of this thread. */
-const wakes = new Set<{ readonly path: string; readonly wake: () => void }>();
-
-/** Called when this thread has appended to a log. */
-export const announce = (path: string): void => {
-  for (const tailed of wakes) if (tailed.path === resolve(path)) tailed.wake();
-};
-
-export const tail = (path: string, dataVersion: () => number): Tail => {
+/** The token is another one after each change; undefined, which counts as one, if the file cannot be read. */
+export const tail = (changeToken: () => number | undefined): Tail => {
   const changed = condition();
   let changes = 0;
-  let version: number | undefined = dataVersion();
+  let token = changeToken();
   let closed = false;
 
-  const wake = (): void => {
-    changes += 1;
-    changed.notify();
-  };
-  const tailed = { path: resolve(path), wake };
-  wakes.add(tailed);
-  /** A file that cannot be read counts as changed, so that the next read finds and reports the error. */
-  const look = (): number | undefined => {
-    try {
-      return dataVersion();
-    } catch {
-      return undefined;
-    }
-  };
   const poll = (): void => {
     if (closed) return;
-    const current = look();
-    if (current !== undefined && current === version) return;
-    version = current;
-    wake();
+    const current = changeToken();
+    if (current !== undefined && current === token) return;
+    token = current;
+    changes += 1;
+    changed.notify();
   };
 
   return {
@@ -64,7 +43,6 @@ export const tail = (path: string, dataVersion: () => number): Tail => {
     isClosed: () => closed,
     close: () => {
       closed = true;
-      wakes.delete(tailed);
       changed.notify();
     },
   };
