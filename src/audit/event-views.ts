@@ -1,7 +1,7 @@
 import { logView } from '../../projections/logs';
 import { auditLine } from '../domain/audit-wording';
 import type { FieldChange, Recorded } from '../domain/events';
-import { shortDigest } from '../domain/key-format';
+import { shortDigest } from '../domain/key-like';
 import { decode } from '../event-log/codec';
 import type { LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';

@@ -1,6 +1,5 @@
-import { isExpired, liveKeysOf } from './authority';
+import { holds, isExpired, liveKeysOf, mustHoldAll } from './authority';
 import type { TenantEvent } from './events';
-import { effectivePermissions, mustHoldAll } from './grants';
 import { mustBeName } from './names';
 import { invalidValue, refusal } from './refusal';
 import {
@@ -45,9 +44,11 @@ export const keyAdded = (
   };
 };
 
-/** A key gives its holder every permission of its Application, so creating one grants them all. */
-const mustHoldPermissionsOf = (context: DecisionContext, application: Application): void =>
-  mustHoldAll(context, effectivePermissions(application), 'A new key of this Application');
+/** A key gives its holder every permission that its Application holds, so creating one grants them all. */
+const mustHoldPermissionsOf = (context: DecisionContext, application: Application): void => {
+  const held = application.permissions.filter((permission) => holds(application, permission));
+  mustHoldAll(context, held, 'A new key of this Application');
+};
 
 const tooManyKeys = (whose: string, most: number) =>
   refusal(
@@ -78,17 +79,11 @@ export const addKey =
     return [keyAdded(tenant, applicationId, key, context)];
   };
 
-/** How an existing key ends: at once, or at a given time. */
-const ending = (
-  applicationId: string,
-  { id: keyId, expiresAt }: UnrevokedKey,
-  endsAt: string | undefined,
-) => {
-  if (endsAt === undefined) return [{ type: 'KeyRevoked', data: { keyId, applicationId } }] as const;
-  const endsEarlier = expiresAt !== undefined && Date.parse(expiresAt) <= Date.parse(endsAt);
-  return endsEarlier
-    ? []
-    : ([{ type: 'KeyExpirySet', data: { keyId, applicationId, expiresAt: endsAt } }] as const);
+/** How an existing key ends: at once, or at a given time unless it expires before. */
+const ending = ({ id: keyId, applicationId, expiresAt }: UnrevokedKey, endsAt?: string): TenantEvent[] => {
+  if (endsAt === undefined) return [{ type: 'KeyRevoked', data: { keyId, applicationId } }];
+  if (isExpired(expiresAt, endsAt)) return [];
+  return [{ type: 'KeyExpirySet', data: { keyId, applicationId, expiresAt: endsAt } }];
 };
 
 /** A year. */
@@ -106,35 +101,22 @@ export const regenerateKey =
     const endsAt =
       graceSeconds === 0 ? undefined : new Date(Date.parse(context.at) + graceSeconds * 1_000).toISOString();
     return [
-      ...live.flatMap((oldKey): readonly TenantEvent[] => ending(applicationId, oldKey, endsAt)),
+      ...live.flatMap((oldKey) => ending(oldKey, endsAt)),
       keyAdded(tenant, applicationId, key, context),
     ];
   };
 
-const keyNotFound = (keyId: string, where: string) =>
-  refusal('key_not_found', `${where} has no key ${keyId}.`);
-
-const mustHaveKey = (application: Application, keyId: string, at: string): Key => {
-  const key = liveKeysOf(application, at).find(({ id }) => id === keyId);
-  if (key === undefined) throw keyNotFound(keyId, `Application ${application.id}`);
-  return key;
-};
-
-const knownKey = (tenant: ActiveTenant, keyId: string): Key => {
-  const key = findKey(tenant, ({ id }) => id === keyId);
-  if (key === undefined) throw keyNotFound(keyId, `Tenant ${tenant.id}`);
-  return key;
-};
-
 /** Without an Application the key may belong to any, even a deleted one, and may be expired. */
 export const revokeKey =
   (keyId: string, applicationId?: string): Decide =>
-  (now, context) => {
+  (now, { at }) => {
     const tenant = mustBeActive(now);
-    const key =
+    const isWanted = ({ id }: Pick<Key, 'id'>): boolean => id === keyId;
+    const [where, key] =
       applicationId === undefined
-        ? knownKey(tenant, keyId)
-        : mustHaveKey(mustHave(tenant, applicationId), keyId, context.at);
+        ? [`Tenant ${tenant.id}`, findKey(tenant, isWanted)]
+        : [`Application ${applicationId}`, liveKeysOf(mustHave(tenant, applicationId), at).find(isWanted)];
+    if (key === undefined) throw refusal('key_not_found', `${where} has no key ${keyId}.`);
     if (key.revoked) throw refusal('key_not_found', `Key ${keyId} is already revoked.`);
     return [{ type: 'KeyRevoked', data: { keyId, applicationId: key.applicationId } }];
   };

@@ -1,7 +1,6 @@
 import { keyAdded, mustHaveRoomInAll, type NewKey } from './application-keys';
-import { holds } from './authority';
+import { holds, mustHoldAll } from './authority';
 import type { TenantEvent } from './events';
-import { mustHoldAll } from './grants';
 import { mustBeName } from './names';
 import { isAssignable, permissions, permissionsOf, type ApplicationType } from './permissions';
 import { invalidValue, refusal } from './refusal';
@@ -13,7 +12,6 @@ import {
   type ActiveTenant,
   type Application,
   type Decide,
-  type DecisionContext,
 } from './tenant';
 
 const mustBeAssignable = (wanted: readonly string[], type: ApplicationType): void => {
@@ -88,17 +86,6 @@ const mustBeSameType = (application: Application, { type = application.type }: A
 const isSameSet = (wanted: readonly string[], held: readonly string[]): boolean =>
   wanted.length === held.length && wanted.every((permission) => held.includes(permission));
 
-/** The caller must hold only the permissions that are added, not those that the Application holds already. */
-const mustBeGrantable = (
-  application: Application,
-  wanted: readonly string[],
-  context: DecisionContext,
-): void => {
-  mustBeAssignable(wanted, application.type);
-  const added = wanted.filter((permission) => !holds(application, permission));
-  mustHoldAll(context, added, 'Granting this');
-};
-
 /** One event, even if nothing changes, since every update is recorded. */
 export const updateApplication =
   (applicationId: string, update: ApplicationUpdate): Decide =>
@@ -107,9 +94,14 @@ export const updateApplication =
     mustBeSameType(application, update);
     const { name = application.name } = update;
     mustBeName(name);
-    const wanted = [...new Set(update.permissions ?? application.permissions)];
-    if (update.permissions !== undefined) mustBeGrantable(application, wanted, context);
     const held = application.permissions;
+    const wanted = [...new Set(update.permissions ?? held)];
+    if (update.permissions !== undefined) {
+      mustBeAssignable(wanted, application.type);
+      // The caller need not hold what the Application holds already.
+      const added = wanted.filter((permission) => !holds(application, permission));
+      mustHoldAll(context, added, 'Granting this');
+    }
     const data = { applicationId, name, permissions: isSameSet(wanted, held) ? held : wanted };
     return [{ type: 'ApplicationUpdated', data }];
   };

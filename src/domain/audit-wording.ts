@@ -16,44 +16,20 @@ type Wording = {
   readonly [T in EventType]: (event: Extract<Recorded, { readonly type: T }>) => AuditLine;
 };
 
-/** The operations of all events but `ActivityReported`, which names its own. */
-type Operation = 'create' | 'read' | 'use' | 'update' | 'delete' | 'deny';
-
-const reportedLine = (
-  entityType: string,
-  entityId: string,
-  operation: string,
-  message: string,
-): AuditLine => ({
+const line = (entityType: string, entityId: string, operation: string, message: string): AuditLine => ({
   entityType,
   entityId,
-  operation: operation.toLowerCase(),
+  operation,
   message: message.slice(0, MAX_MESSAGE_LENGTH).toWellFormed(),
 });
 
-const line = (entityType: string, entityId: string, operation: Operation, message: string): AuditLine =>
-  reportedLine(entityType, entityId, operation, message);
-
-const operationOf = {
-  Created: 'create',
-  Read: 'read',
-  Used: 'use',
-  Updated: 'update',
-  Deleted: 'delete',
-} as const;
+const operationOf = { Created: 'create', Read: 'read', Used: 'use', Updated: 'update', Deleted: 'delete' };
 
 const entityFact = (type: EntityFactType) => {
   const { entity, operation } = partsOf(type);
-  const template = line(
-    entity.toLowerCase(),
-    '',
-    operationOf[operation],
-    `${entity} ${operation.toLowerCase()}`,
-  );
-  return (event: { readonly data: { readonly entityId: string } }): AuditLine => ({
-    ...template,
-    entityId: event.data.entityId,
-  });
+  const [entityType, message] = [entity.toLowerCase(), `${entity} ${operation.toLowerCase()}`];
+  return ({ data }: { readonly data: { readonly entityId: string } }): AuditLine =>
+    line(entityType, data.entityId, operationOf[operation], message);
 };
 
 const entityFacts = Object.fromEntries(
@@ -76,13 +52,10 @@ const wording: Wording = {
   KeyExpirySet: ({ data }) => line('key', data.keyId, 'update', 'Key expiry set'),
   KeyRevoked: ({ data }) => line('key', data.keyId, 'delete', 'Key revoked'),
   ...entityFacts,
-  ActivityReported: ({ data }) =>
-    reportedLine(
-      data.entityType.toLowerCase(),
-      data.entityId,
-      data.operation,
-      data.message ?? `${data.entityType} ${data.operation}`,
-    ),
+  ActivityReported: ({ data }) => {
+    const { entityType, entityId, operation, message = `${entityType} ${operation}` } = data;
+    return line(entityType.toLowerCase(), entityId, operation.toLowerCase(), message);
+  },
   KeyUsed: ({ data }) => {
     const operation = Object.keys(data.refusals).length === 0 ? 'use' : 'deny';
     return line('key', data.keyId, operation, keyUsedMessage(data));
@@ -93,15 +66,7 @@ export const auditLine = (event: Recorded): AuditLine =>
   (wording[event.type] as (event: Recorded) => AuditLine)(event);
 
 /** The entity types listed for every tenant, whether or not they occur in its log. */
-export const knownEntityTypes = [
-  'application',
-  'bank',
-  'card',
-  'proxy',
-  'reactor',
-  'tenant',
-  'token',
-] as const;
+export const knownEntityTypes = ['application', 'bank', 'card', 'proxy', 'reactor', 'tenant', 'token'];
 
 /** `tenant_member` becomes `Tenant member`. */
 export const displayName = (entityType: string): string => {

@@ -1,21 +1,24 @@
 import type { Actor } from './events';
-import { isAssignable } from './permissions';
+import { isAssignable, permissionsOf } from './permissions';
 import { refusal, type KnownKey, type RefusedAccess } from './refusal';
-import type { Application, KeyHolder, Tenant, UnrevokedKey } from './tenant';
+import type { Application, DecisionContext, KeyHolder, Tenant, UnrevokedKey } from './tenant';
 
 /** Who is calling: the holder of a key, or the operator on the command line. */
 export type Caller =
   | { readonly kind: 'key'; readonly digest: string; readonly applicationId: string }
   | { readonly kind: 'operator'; readonly actor: Actor };
 
+/** What a key stands for. */
+export interface ValidKey {
+  readonly keyId: string;
+  readonly application: KeyHolder;
+  /** When it expires, if it does. */
+  readonly expiresAt?: string;
+}
+
 /** The status of a key, according to its tenant's stream. */
 export type KeyStatus =
-  | {
-      readonly status: 'valid' | 'tenant_deleted';
-      readonly keyId: string;
-      readonly application: KeyHolder;
-      readonly expiresAt?: string;
-    }
+  | (ValidKey & { readonly status: 'valid' | 'tenant_deleted' })
   | { readonly status: 'unknown' }
   | {
       readonly status: 'revoked' | 'expired' | 'application_deleted';
@@ -53,9 +56,7 @@ export const keyRefused = (reason: string, access?: RefusedAccess) =>
     access,
   );
 
-export const requireValid = (
-  found: KeyStatus,
-): { readonly keyId: string; readonly application: KeyHolder; readonly expiresAt?: string } => {
+export const requireValid = (found: KeyStatus): ValidKey => {
   if (found.status === 'valid') return found;
   const isKnown = 'key' in found && found.key !== undefined;
   throw keyRefused(found.status, isKnown ? { reason: found.status, key: found.key } : undefined);
@@ -76,5 +77,34 @@ export const mustHold = (application: KeyHolder, permission: string): void => {
       assignable: isAssignable(permission, application.type),
     },
     { reason: 'permission_missing', permissions: [permission] },
+  );
+};
+
+/** The permission to change Applications, their permissions and their keys. */
+const MANAGE = 'application:update';
+
+/**
+ * An Application that holds everything its type may hold, including MANAGE, acts for the owner and may grant any
+ * permission, even one that only other types may hold.
+ */
+const actsForOwner = (application: KeyHolder): boolean =>
+  permissionsOf(application.type).every(({ type }) => holds(application, type)) && holds(application, MANAGE);
+
+/**
+ * Prevents privilege escalation, be it by granting a permission or by creating a key of an Application that holds it.
+ */
+export const mustHoldAll = (
+  { requester }: DecisionContext,
+  wanted: readonly string[],
+  what: string,
+): void => {
+  if (requester.kind === 'operator' || actsForOwner(requester.application)) return;
+  const missing = wanted.filter((permission) => !holds(requester.application, permission));
+  if (missing.length === 0) return;
+  throw refusal(
+    'permission_not_held',
+    `${what} requires a key that itself has ${missing.join(', ')}, or every permission that its type may have.`,
+    { missing_permissions: missing },
+    { reason: 'permission_missing', permissions: missing },
   );
 };

@@ -8,6 +8,8 @@ type Schema = Readonly<Record<string, unknown>>;
 const moment: Schema = { type: 'string', format: 'date-time' };
 const uuid: Schema = { type: 'string', format: 'uuid' };
 const name: Schema = { type: 'string', minLength: 1, maxLength: 200 };
+const applicationType: Schema = { enum: applicationTypes };
+const digest: Schema = { type: 'string', pattern: '^[0-9a-f]{64}$' };
 const permissions: Schema = { type: 'array', items: { type: 'string' }, uniqueItems: true };
 const wholeNumber: Schema = { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
 
@@ -52,24 +54,13 @@ export const eventSchemas: Readonly<Record<EventType, Schema>> = {
   TenantUpdated: data({ name, settings }),
   TenantPlanChanged: data({ includedMonthlyActiveTokens: wholeNumber }),
   TenantDeleted: data({}),
-  ApplicationCreated: data({
-    applicationId: uuid,
-    name,
-    applicationType: { enum: applicationTypes },
-    permissions,
-  }),
+  ApplicationCreated: data({ applicationId: uuid, name, applicationType, permissions }),
   ApplicationUpdated: data({ applicationId: uuid, name, permissions }),
   ApplicationDeleted: data({ applicationId: uuid }),
-  KeyAdded: data(
-    {
-      keyId: uuid,
-      applicationId: uuid,
-      digest: { type: 'string', pattern: '^[0-9a-f]{64}$' },
-      expiresAt: moment,
-      name,
-    },
-    ['expiresAt', 'name'],
-  ),
+  KeyAdded: data({ keyId: uuid, applicationId: uuid, digest, expiresAt: moment, name }, [
+    'expiresAt',
+    'name',
+  ]),
   KeyExpirySet: data({ keyId: uuid, applicationId: uuid, expiresAt: moment }),
   KeyRevoked: data({ keyId: uuid, applicationId: uuid }),
   ...entityFacts,
@@ -91,11 +82,7 @@ export const eventSchemas: Readonly<Record<EventType, Schema>> = {
   }),
 };
 
-const parkedEvent = data({
-  eventId: uuid,
-  eventTenantId: uuid,
-  reason: { type: 'string' },
-});
+const parkedEvent = data({ eventId: uuid, eventTenantId: uuid, reason: { type: 'string' } });
 
 export const operatorEventSchemas: Readonly<Record<OperatorEvent['type'], Schema>> = {
   EventSetAside: parkedEvent,
@@ -110,3 +97,23 @@ export const isOperatorEventType = (text: string): text is OperatorEvent['type']
 /** The kind of stream that a type belongs in; in any other stream it is a bad event. */
 export const streamKindOf = (type: EventType): StreamKind =>
   isFactType(type) || type === 'KeyUsed' ? 'activity' : 'tenant';
+
+/** Converts data of version n to version n + 1. */
+type Upcaster = (stored: Readonly<Record<string, unknown>>) => Record<string, unknown>;
+
+type VersionedType = EventType | OperatorEvent['type'];
+
+type Upcasters = Partial<Record<VersionedType, readonly Upcaster[]>>;
+
+/** This is the only place that knows old versions of events. So far every type has one version. */
+const upcasters: Upcasters = {};
+
+export const currentVersion = (type: VersionedType): number => (upcasters[type]?.length ?? 0) + 1;
+
+export const upcast = (
+  type: EventType,
+  version: number,
+  stored: Readonly<Record<string, unknown>>,
+  table = upcasters,
+): Readonly<Record<string, unknown>> =>
+  table[type]?.slice(version - 1).reduce((current, next) => next(current), stored) ?? stored;

@@ -7,60 +7,35 @@ export interface TenantSettings {
   readonly deduplicateTokens: boolean;
 }
 
-/** What happened to a tenant, its Applications and their keys: the stream `tenant-<tenantId>`. */
-export type TenantEvent =
-  | {
-      readonly type: 'TenantCreated';
-      readonly data: {
-        readonly name: string;
-        readonly ownerId: string;
-        readonly settings: TenantSettings;
-        readonly includedMonthlyActiveTokens: number;
-      };
-    }
-  | {
-      readonly type: 'TenantUpdated';
-      readonly data: { readonly name: string; readonly settings: TenantSettings };
-    }
-  | { readonly type: 'TenantPlanChanged'; readonly data: { readonly includedMonthlyActiveTokens: number } }
-  | { readonly type: 'TenantDeleted'; readonly data: Readonly<Record<string, never>> }
-  | {
-      readonly type: 'ApplicationCreated';
-      readonly data: {
-        readonly applicationId: string;
-        readonly name: string;
-        readonly applicationType: ApplicationType;
-        readonly permissions: readonly string[];
-      };
-    }
-  | {
-      readonly type: 'ApplicationUpdated';
-      readonly data: {
-        readonly applicationId: string;
-        readonly name: string;
-        readonly permissions: readonly string[];
-      };
-    }
-  | { readonly type: 'ApplicationDeleted'; readonly data: { readonly applicationId: string } }
-  | {
-      readonly type: 'KeyAdded';
-      readonly data: {
-        readonly keyId: string;
-        readonly applicationId: string;
-        /** SHA-256 of the key in hex. The key itself is never kept. */
-        readonly digest: string;
-        readonly expiresAt?: string;
-        readonly name?: string;
-      };
-    }
-  | {
-      readonly type: 'KeyExpirySet';
-      readonly data: { readonly keyId: string; readonly applicationId: string; readonly expiresAt: string };
-    }
-  | {
-      readonly type: 'KeyRevoked';
-      readonly data: { readonly keyId: string; readonly applicationId: string };
-    };
+/** What happened to a tenant, its Applications and their keys, by type. */
+interface TenantEvents {
+  TenantCreated: {
+    name: string;
+    ownerId: string;
+    settings: TenantSettings;
+    includedMonthlyActiveTokens: number;
+  };
+  TenantUpdated: { name: string; settings: TenantSettings };
+  TenantPlanChanged: { includedMonthlyActiveTokens: number };
+  TenantDeleted: Record<string, never>;
+  ApplicationCreated: {
+    applicationId: string;
+    name: string;
+    applicationType: ApplicationType;
+    permissions: readonly string[];
+  };
+  ApplicationUpdated: { applicationId: string; name: string; permissions: readonly string[] };
+  ApplicationDeleted: { applicationId: string };
+  /** The digest is the SHA-256 of the key in hex. The key itself is never kept. */
+  KeyAdded: { keyId: string; applicationId: string; digest: string; expiresAt?: string; name?: string };
+  KeyExpirySet: { keyId: string; applicationId: string; expiresAt: string };
+  KeyRevoked: { keyId: string; applicationId: string };
+}
+
+/** The stream `tenant-<tenantId>`. */
+export type TenantEvent = {
+  [T in keyof TenantEvents]: { readonly type: T; readonly data: Readonly<TenantEvents[T]> };
+}[keyof TenantEvents];
 
 /** A tenant has one stream of decisions about it, and one of what other services report about it. */
 export type StreamKind = 'tenant' | 'activity';

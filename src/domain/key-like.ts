@@ -1,4 +1,27 @@
-import { hasChecksum } from './key-format';
+// oxlint-disable-next-line no-restricted-imports -- a pure function of the standard library
+import { crc32 } from 'node:zlib';
+
+/**
+ * The format of an API key: `key_`, the tenant's id (22 characters), 27 random characters (160 bits) and a checksum of 6
+ * (CRC-32 of everything before it), each in base62 of fixed width.
+ */
+export const KEY_ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+export const KEY_PATTERN = /^key_([0-9A-Za-z]{22})[0-9A-Za-z]{33}$/;
+const CHECKSUM_LENGTH = 6;
+
+/** The checksum that follows the rest of a key. */
+export const checksumOf = (rest: string): string => {
+  let text = '';
+  for (let value = crc32(rest); text.length < CHECKSUM_LENGTH; value = Math.floor(value / 62))
+    text = `${KEY_ALPHABET[value % 62]}${text}`;
+  return text;
+};
+
+/** Tells a key from a typo. */
+export const hasChecksum = (key: string): boolean => key.endsWith(checksumOf(key.slice(0, -CHECKSUM_LENGTH)));
+
+/** Enough of a key's digest to recognise the key, and too little to check guesses at it. */
+export const shortDigest = (digest: string): string => digest.slice(0, 8);
 
 /**
  * Detects what might be an API key. Clients send keys in the wrong places, whole, truncated or mistyped; such text must

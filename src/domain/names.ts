@@ -17,3 +17,8 @@ export const mustBeName = (name: string): void => {
   const fault = nameFault(name);
   if (fault !== undefined) throw invalidValue('name', `The name ${fault}.`);
 };
+
+const TRACE_ID = /^[A-Za-z0-9._:-]{1,128}$/;
+
+/** Trace ids are logged, stored and sent back, so one must not be an API key. */
+export const isTraceId = (text: string): boolean => TRACE_ID.test(text) && !looksLikeKey(text);

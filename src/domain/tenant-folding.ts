@@ -19,22 +19,16 @@ const mustBe = (condition: boolean, message: string): void => {
 /** Only this file changes the maps of a tenant. */
 const mutable = <K, V>(map: ReadonlyMap<K, V>): Map<K, V> => map as Map<K, V>;
 
-const createdTenant = (event: Caused<'TenantCreated'>): ActiveTenant => {
-  const { name, ownerId, settings, includedMonthlyActiveTokens } = event.data;
-  return {
-    status: 'active',
-    id: event.tenantId,
-    ownerId,
-    name,
-    settings,
-    includedMonthlyActiveTokens,
-    created: stampOf(event),
-    changedAt: event.revision,
-    applications: new Map(),
-    keys: new Map(),
-    revokedKeys: 0,
-  };
-};
+const createdTenant = (event: Caused<'TenantCreated'>): ActiveTenant => ({
+  ...event.data,
+  status: 'active',
+  id: event.tenantId,
+  created: stampOf(event),
+  changedAt: event.revision,
+  applications: new Map(),
+  keys: new Map(),
+  revokedKeys: 0,
+});
 
 const createApplication = (now: ActiveTenant, event: Caused<'ApplicationCreated'>): void => {
   const { applicationId: id, name, applicationType: type, permissions } = event.data;

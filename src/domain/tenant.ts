@@ -139,12 +139,8 @@ export const updateTenant =
   (now) => {
     const tenant = mustBeActive(now);
     mustBeName(input.name);
-    return [
-      {
-        type: 'TenantUpdated',
-        data: { name: input.name, settings: { ...tenant.settings, ...input.settings } },
-      },
-    ];
+    const settings = { ...tenant.settings, ...input.settings };
+    return [{ type: 'TenantUpdated', data: { name: input.name, settings } }];
   };
 
 export const changePlan =

@@ -3,11 +3,13 @@ import addFormats from 'ajv-formats';
 import { randomUUID } from 'node:crypto';
 import { yieldToEventLoop } from '../async/clock';
 import {
+  currentVersion,
   eventSchemas,
   isEventType,
   isOperatorEventType,
   operatorEventSchemas,
   streamKindOf,
+  upcast,
 } from '../domain/event-schemas';
 import type {
   Actor,
@@ -23,7 +25,6 @@ import type {
   TenantEvent,
 } from '../domain/events';
 import { canonicalTime } from '../domain/moment';
-import { currentVersion, upcast } from '../domain/upcast';
 import { fault, messageOf } from '../fault';
 import type { LoggedEvent, NewEvent } from './event-log';
 import type { Streams } from './streams';

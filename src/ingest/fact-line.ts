@@ -1,7 +1,7 @@
-import { currentVersion } from '../domain/upcast';
+import { currentVersion } from '../domain/event-schemas';
 import type { Actor } from '../domain/events';
 import { isFactType, type FactEvent, type FactType } from '../domain/facts';
-import { isTraceId } from '../domain/trace-id';
+import { isTraceId } from '../domain/names';
 import { encode, namesAnother } from '../event-log/codec';
 import { bytesOf, type NewEvent } from '../event-log/event-log';
 import { codeOf, moreOf } from '../fault';

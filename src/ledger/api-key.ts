@@ -1,21 +1,24 @@
 import { hash, randomInt, randomUUID } from 'node:crypto';
 import type { NewKey } from '../domain/application-keys';
-import {
-  CHECKSUM_LENGTH,
-  crc32,
-  hasChecksum,
-  KEY_ALPHABET,
-  KEY_PATTERN,
-  SHORT_DIGITS,
-  shortFromBase62,
-} from '../domain/key-format';
+import { checksumOf, hasChecksum, KEY_ALPHABET, KEY_PATTERN } from '../domain/key-like';
 
 /**
  * A key contains its tenant's id, so a write can check it with that tenant's stream alone; the checksum rejects typos
  * without a lookup. Only the SHA-256 of a key is ever stored.
  */
 const MAX_UUID = 2n ** 128n - 1n;
+
+/** How many base62 digits a number can represent exactly. */
+const SHORT_DIGITS = 8;
 const SHORT_RANGE = 62n ** BigInt(SHORT_DIGITS);
+
+const DIGITS = Uint8Array.from({ length: 128 }, (_, code) => KEY_ALPHABET.indexOf(String.fromCharCode(code)));
+
+const shortFromBase62 = (text: string): number => {
+  let value = 0;
+  for (let at = 0; at < text.length; at += 1) value = value * 62 + (DIGITS[text.charCodeAt(at)] ?? 0);
+  return value;
+};
 
 const toBase62 = (value: bigint, width: number): string => {
   let text = '';
@@ -36,7 +39,7 @@ export const makeKey = (tenantId: string): string => {
   const tenant = toBase62(BigInt(`0x${tenantId.replaceAll('-', '')}`), 22);
   const random = Array.from({ length: 27 }, () => KEY_ALPHABET[randomInt(62)]).join('');
   const body = `key_${tenant}${random}`;
-  return `${body}${toBase62(BigInt(crc32(body)), CHECKSUM_LENGTH)}`;
+  return `${body}${checksumOf(body)}`;
 };
 
 /** The id of the tenant in a key, or undefined if the key is malformed. */

@@ -1,22 +1,15 @@
 import { threadMs } from '../async/clock';
-import { keyStatusIn, requireValid } from '../domain/authority';
+import { keyStatusIn, requireValid, type ValidKey } from '../domain/authority';
 import type { LedgerLog } from '../event-log/ledger-log';
-import type { KeyHolder } from '../domain/tenant';
 import type { Fold } from './fold';
 import type { Folds, KnownTenant } from './folds';
 import { earlierRequest, type EarlierRequest } from './idempotent-requests';
 import type { PresentedKey } from './request';
 
 /** Who a request comes from, and what they may do. */
-export interface Identity {
+export interface Identity extends ValidKey {
   readonly tenantId: string;
-  readonly keyId: string;
-  readonly application: KeyHolder;
-  /** When the key expires, if it does. */
-  readonly expiresAt?: string;
 }
-
-type Holder = Omit<Identity, 'tenantId'>;
 
 /**
  * The holder of a key, or `key_refused`. Keys of a deleted tenant are refused with one exception: repeating the deletion
@@ -26,7 +19,7 @@ export const holderOf = (
   { tenant, revision }: Fold,
   { digest, at }: Pick<PresentedKey, 'digest' | 'at'>,
   earlier: Pick<EarlierRequest, 'keyId' | 'revision'> | undefined,
-): Holder => {
+): ValidKey => {
   const found = keyStatusIn(tenant, digest, at);
   const repeatsDeletion =
     found.status === 'tenant_deleted' && earlier?.keyId === found.keyId && earlier.revision === revision;

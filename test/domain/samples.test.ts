@@ -1,7 +1,7 @@
 import Ajv from 'ajv';
 import { eventSchemas, operatorEventSchemas } from '../../src/domain/event-schemas';
 import type { EventType, OperatorEvent } from '../../src/domain/events';
-import { upcast } from '../../src/domain/upcast';
+import { upcast } from '../../src/domain/event-schemas';
 import { decode, operatorEventOf } from '../../src/event-log/codec';
 import { streamNames } from '../../src/event-log/streams';
 import { TENANT } from '../support/given';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isoNow, monotonicMs } from '../../async/clock';
-import { isTraceId } from '../../domain/trace-id';
+import { isTraceId } from '../../domain/names';
 import { headerOf, type ApiContext, type ApiDependencies, type ApiMiddleware } from '../context';
 
 /**
