@@ -94,14 +94,13 @@ const planAppend = (known: KnownTenant, command: Command, { requester, actor, ke
   const { tenantId, at, traceId, client, idempotency } = command;
   mustMeet(command, tenant);
   const decided = command.decide(tenant, { requester, at });
-  const circumstances = { tenantId, at, actor, ...(idempotency === undefined ? {} : { idempotency }) };
   let after = copyFor(decided, tenant);
   const events: Caused[] = [];
-  const encoded = decided.map((event, i) => {
-    const caused = { ...event, ...circumstances, revision: revision + 1 + i };
+  const encoded = decided.map(({ type, data }, i) => {
+    const event = { type, data, tenantId, revision: revision + 1 + i, at, actor, idempotency } as Caused;
     const changes = changesOf(after, event);
-    after = evolve(after, caused);
-    events.push(caused);
+    after = evolve(after, event);
+    events.push(event);
     return encode(event, { actor, at, keyId, traceId, client, idempotency, changes });
   });
   return { kind: 'append', known, revision, encoded, events, tenant: after };
