@@ -13,10 +13,14 @@ const FOLLOWERS = 200;
 describe('those who follow tenants', () => {
   let opened: LedgerLog;
   let subscriptions = { begun: 0, open: 0 };
-  const open: AbortController[] = [];
+  const open: { readonly stop: () => void; readonly ended: Promise<void> }[] = [];
   beforeAll(async () => (opened = await openLogIn(freshFolder())));
   beforeEach(() => (subscriptions = { begun: 0, open: 0 }));
-  afterEach(() => open.splice(0).forEach((own) => own.abort()));
+  afterEach(async () => {
+    for (const { stop } of open) stop();
+    await Promise.allSettled(open.splice(0).map(({ ended }) => ended));
+    await until(() => subscriptions.open === 0);
+  });
   afterAll(() => opened.log.close());
 
   /** The log, counting its subscriptions; each can be made to fail. */
@@ -43,13 +47,13 @@ describe('those who follow tenants', () => {
     const ids: string[] = [];
     let batches = 0;
     const own = new AbortController();
-    open.push(own);
     const ended = (async () => {
       for await (const batch of follow(ledgerLog, tenantId, { signal: own.signal })) {
         batches += 1;
         ids.push(...batch.map(({ id }) => id));
       }
     })();
+    open.push({ stop: () => own.abort(), ended });
     return { ids, ended, batches: () => batches, stop: () => own.abort() };
   };
   const append = async (tenantId: string): Promise<string> => {
@@ -121,8 +125,11 @@ describe('those who follow tenants', () => {
     const tenantId = randomUUID();
     const follower = following(counted({}, failure), tenantId);
     await until(() => subscriptions.begun === 1);
-    const id = await append(tenantId);
-    await until(() => follower.ids.includes(id));
+    const first = await append(tenantId);
+    await until(() => follower.ids.includes(first));
+    await until(() => subscriptions.begun === 2);
+    const second = await append(tenantId);
+    await until(() => follower.ids.includes(second));
     expect(subscriptions).toEqual({ begun: 2, open: 1 });
     const away = (): never => {
       throw logFault('log_unavailable', 'It is away.');
