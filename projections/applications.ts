@@ -1,6 +1,7 @@
 import type { Caused } from '../src/domain/events';
 import { canonicalTime } from '../src/domain/moment';
 import type { ApplicationType } from '../src/domain/permissions';
+import type { Application, UnrevokedKey } from '../src/domain/tenant';
 import { amend, by, change, type Projector, type Reader } from './projector';
 
 /** The Applications of a tenant and their keys. */
@@ -14,7 +15,7 @@ export interface ApplicationDocument {
   readonly modified_by?: string | undefined;
   readonly modified_at?: string | undefined;
   readonly deleted_at?: string;
-  /** The revision of the last event that changed the Application itself. */
+  /** The revision of the last event that changed the Application or its keys: its ETag. */
   readonly revision: number;
 }
 
@@ -78,6 +79,49 @@ export const keyAsAdded = (event: Caused<'KeyAdded'>): KeyDocument => ({
   live_in: event.data.applicationId,
 });
 
+/** The documents that the read model, which may lag behind, will have for this state of an Application. */
+export const documentOfApplication = ({
+  id,
+  name,
+  type,
+  permissions,
+  created,
+  modified,
+  changedAt,
+}: Application): ApplicationDocument => ({
+  id,
+  name,
+  type,
+  permissions,
+  created_by: created.by,
+  created_at: created.at,
+  modified_by: modified?.by,
+  modified_at: modified?.at,
+  revision: changedAt,
+});
+
+export const documentOfKey = ({
+  id,
+  applicationId,
+  name,
+  created,
+  expiresAt,
+}: UnrevokedKey): KeyDocument => ({
+  id,
+  application_id: applicationId,
+  name,
+  created_by: created.by,
+  created_at: created.at,
+  ...endsAt(expiresAt),
+  live_in: applicationId,
+});
+
+const keysChanged = ({ data, revision }: Caused<'KeyAdded' | 'KeyExpirySet' | 'KeyRevoked'>) =>
+  amend<ApplicationDocument>('applications', data.applicationId, (application) => ({
+    ...application,
+    revision,
+  }));
+
 export const applications: Projector = {
   name: 'applications',
   version: 1,
@@ -118,15 +162,20 @@ export const applications: Projector = {
       })),
       changeDirectory(event.data.applicationId, (entries) => entries),
     ],
-    KeyAdded: (event) => [change<KeyDocument>('keys', event.data.keyId, () => keyAsAdded(event))],
+    KeyAdded: (event) => [
+      change<KeyDocument>('keys', event.data.keyId, () => keyAsAdded(event)),
+      keysChanged(event),
+    ],
     KeyExpirySet: (event) => [
       amend<KeyDocument>('keys', event.data.keyId, (key) => ({ ...key, ...endsAt(event.data.expiresAt) })),
+      keysChanged(event),
     ],
     KeyRevoked: (event) => [
       amend<KeyDocument>('keys', event.data.keyId, ({ live_in: _former, ...key }) => ({
         ...key,
         revoked_at: event.at,
       })),
+      keysChanged(event),
     ],
   },
 };

@@ -95,7 +95,7 @@ export const httpProblems = {
     status: 412,
     title: 'The Tenant or the Application has changed.',
     meaning:
-      '`If-Match` does not match the current `ETag`, which this response carries. Read the resource again, look at what changed, and repeat the request with the new `ETag`.',
+      '`If-Match` does not match the current `ETag`, or `If-None-Match` does. This response carries it. Read the resource again, look at what changed, and repeat the request with the new `ETag`.',
   },
   body_too_large: {
     status: 413,

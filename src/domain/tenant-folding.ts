@@ -43,19 +43,26 @@ const mustHave = (now: ActiveTenant, id: string): Application => {
   return application;
 };
 
+const changeApplication = (
+  now: ActiveTenant,
+  { revision: changedAt }: Caused,
+  application: Application,
+  change: Partial<Application> = {},
+): void => void mutable(now.applications).set(application.id, { ...application, ...change, changedAt });
+
 const updateApplication = (now: ActiveTenant, event: Caused<'ApplicationUpdated'>): void => {
   const { applicationId, name, permissions } = event.data;
-  const changed = { name, permissions, modified: stampOf(event), changedAt: event.revision };
-  mutable(now.applications).set(applicationId, { ...mustHave(now, applicationId), ...changed });
+  const change = { name, permissions, modified: stampOf(event) };
+  changeApplication(now, event, mustHave(now, applicationId), change);
 };
 
 const addKey = (now: ActiveTenant, event: Caused<'KeyAdded'>): void => {
   const { keyId: id, digest, expiresAt, name } = event.data;
   // Its id is not the text in the event, of which there would be one per key.
-  const { id: applicationId, keys } = mustHave(now, event.data.applicationId);
+  const application = mustHave(now, event.data.applicationId);
   const key: UnrevokedKey = {
     id,
-    applicationId,
+    applicationId: application.id,
     revoked: false,
     digest,
     created: stampOf(event),
@@ -63,7 +70,8 @@ const addKey = (now: ActiveTenant, event: Caused<'KeyAdded'>): void => {
     ...(name === undefined ? {} : { name }),
   };
   mutable(now.keys).set(digest, key);
-  mutable(keys).set(id, key);
+  mutable(application.keys).set(id, key);
+  changeApplication(now, event, application);
 };
 
 /** The key of a deleted Application is only found among all keys of the tenant. */
@@ -77,22 +85,28 @@ const unrevokedKey = (
   return key?.revoked === false ? key : undefined;
 };
 
-const changeExpiry = (now: ActiveTenant, { data }: Caused<'KeyExpirySet'>): void => {
+const changeExpiry = (now: ActiveTenant, event: Caused<'KeyExpirySet'>): void => {
+  const { data } = event;
   const key = unrevokedKey(now, data);
   if (key === undefined) return;
   const changed = { ...key, expiresAt: data.expiresAt };
   mutable(now.keys).set(key.digest, changed);
   const application = now.applications.get(data.applicationId);
-  if (application !== undefined) mutable(application.keys).set(key.id, changed);
+  if (application === undefined) return;
+  mutable(application.keys).set(key.id, changed);
+  changeApplication(now, event, application);
 };
 
-const revokeKey = (now: ActiveTenant, { data }: Caused<'KeyRevoked'>): ActiveTenant => {
-  const key = unrevokedKey(now, data);
+const revokeKey = (now: ActiveTenant, event: Caused<'KeyRevoked'>): ActiveTenant => {
+  const key = unrevokedKey(now, event.data);
   if (key === undefined) return now;
   const { id, applicationId, digest } = key;
   mutable(now.keys).set(digest, { id, applicationId, revoked: true });
   const application = now.applications.get(applicationId);
-  if (application !== undefined) mutable(application.keys).delete(id);
+  if (application !== undefined) {
+    mutable(application.keys).delete(id);
+    changeApplication(now, event, application);
+  }
   return { ...now, revokedKeys: now.revokedKeys + 1 };
 };
 

@@ -40,7 +40,7 @@ export interface Application extends KeyHolder {
   readonly name: string;
   readonly created: Stamp;
   readonly modified?: Stamp;
-  /** The revision of the last event that changed the Application itself, not its keys. */
+  /** The revision of the last event that changed the Application or its keys: its ETag. */
   readonly changedAt: number;
   /** Its keys that are not revoked, by id, in the order in which they were added. */
   readonly keys: ReadonlyMap<string, UnrevokedKey>;

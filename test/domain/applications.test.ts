@@ -54,7 +54,7 @@ describe('creating an Application', () => {
     expect(applicationIn(tenant)).toEqual({
       ...desk,
       created: { at: minute(1), by: ACTOR },
-      changedAt: 1,
+      changedAt: 2,
       keys: new Map([[KEY, keysIn(tenant)[0]?.[1]]]),
     });
     expect(keysIn(tenant)).toEqual([

@@ -29,7 +29,7 @@ it('whoever has a key sees which one it is, for example one that leaked', async 
   const first = await to('/applications/key');
   const other = await to('/applications/key', { key: second.key });
   expect([first.json.key_id, other.json.key_id]).toEqual([owner.keyId, second.id]);
-  expect(first.headers.get('etag')).not.toBe(other.headers.get('etag'));
+  expect([first.headers.get('etag'), other.headers.get('etag')]).toEqual([null, null]);
   expect((await to(`/applications/${owner.id}`)).json).not.toHaveProperty('key_id');
 });
 

@@ -224,16 +224,12 @@ describe('the entity tag of an Application', () => {
   it('gives 304 while the Application has not changed, whenever its keys were used', async () => {
     const { id, key } = await created();
     const path = `/applications/${id}`;
-    const [shown, own] = [await to(path), await to('/applications/key', { key })];
+    const tag = tagOf(await to(path));
+    await to('/applications/key', { key });
     const isUsed = async () => (await to(path)).json.keys[0].last_used_at !== undefined;
     await until(isUsed, 5_000);
-    for (const [at, tag, caller] of [
-      [path, tagOf(shown), owner.key],
-      ['/applications/key', tagOf(own), key],
-    ] as const) {
-      const unchanged = await ifChanged(at, tag, caller);
-      expect([unchanged.status, unchanged.text, tagOf(unchanged)]).toEqual([304, '', tag]);
-    }
+    const unchanged = await ifChanged(path, tag);
+    expect([unchanged.status, unchanged.text, tagOf(unchanged)]).toEqual([304, '', tag]);
   });
 
   it.each<[string, (path: string, keyId: string) => Promise<unknown>]>([
@@ -323,19 +319,16 @@ describe('keys', () => {
     expect((await to('/applications')).json.data.at(-1).keys[0].last_used_at).toEqual(TIME);
   });
 
-  it('expire, and are no longer listed then, which changes the entity tag of the Application', async () => {
+  it('expire, and are no longer listed then', async () => {
     const { id } = await created({ ...shop, create_key: false });
     const expires_at = new Date(Date.now() + 1_500).toISOString();
     const { key, ...expiring } = (await post(`/applications/${id}/keys`, { expires_at })).json;
     expect((await to(`/applications/${id}/keys`)).json).toEqual([expiring]);
-    const tag = (await to(`/applications/${id}`)).headers.get('etag') ?? '';
     const end = Date.now() + 5_000;
     while ((await to('/permissions', { key })).status === 200 && Date.now() < end);
     expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(expires_at));
     expect((await to(`/applications/${id}/keys`)).json).toEqual([]);
     expect(await to(`/applications/${id}/keys/${expiring.id}`)).toEqual(problem(404, 'key_not_found'));
-    const changed = await to(`/applications/${id}`, { headers: { 'If-None-Match': tag } });
-    expect(changed.status).toBe(200);
   });
 
   it('are replaced, immediately or after a grace period', async () => {

@@ -110,7 +110,7 @@ describe('a write', () => {
         byOperator(tenantId, regenerateKey(applicationId, mine, 0)),
       );
       const application = applicationIn(tenant, customer);
-      expect(application).toMatchObject({ name: 'Desk', changedAt: 1 });
+      expect(application).toMatchObject({ name: 'Desk', changedAt: 4 });
       expect([...application.keys.keys()]).toEqual([mine.keyId]);
       expect(applicationIn(await tenantIn(program, customer), customer)).toMatchObject({
         name: 'Theirs',

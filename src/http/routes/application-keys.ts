@@ -2,7 +2,6 @@ import { keyAsAdded } from '../../../projections/applications';
 import { findKeyDays, type KeyDayView } from '../../../projections/key-days';
 import { addKey, MAX_GRACE_SECONDS, regenerateKey, revokeKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
-import { mustBeActive, mustHave } from '../../domain/tenant';
 import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
 import { uuidFrom } from '../../uuid';
@@ -250,7 +249,6 @@ export const regenerateApplicationKey = route({
     const decide = regenerateKey(id, input, request.body.grace_seconds ?? 0);
     const executed = await changeApplication(request, dependencies, id, decide);
     const added = executed.events.at(-1) as Caused<'KeyAdded'>;
-    const application = mustHave(mustBeActive(executed.tenant), id);
-    return changed(request, executed, application, keyIfNew(key, added));
+    return changed(request, executed, id, keyIfNew(key, added));
   },
 });

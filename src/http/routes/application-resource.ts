@@ -1,17 +1,15 @@
-import { hash } from 'node:crypto';
-import type { ApplicationDocument } from '../../../projections/applications';
+import {
+  documentOfApplication,
+  documentOfKey,
+  type ApplicationDocument,
+  type KeyDocument,
+} from '../../../projections/applications';
 import type { NewKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
 import { liveKeysOf } from '../../domain/authority';
 import { parseMoment } from '../../domain/moment';
 import { applicationTypes } from '../../domain/permissions';
-import {
-  mustHave,
-  type ActiveTenant,
-  type Application,
-  type Decide,
-  type UnrevokedKey,
-} from '../../domain/tenant';
+import { mustHave, type ActiveTenant, type Application, type Decide } from '../../domain/tenant';
 import { fault } from '../../fault';
 import { digestOf } from '../../ledger/api-key';
 import type { Executed } from '../../ledger/ledger';
@@ -21,21 +19,6 @@ import { choiceParameter, listParameter } from '../query-parameters';
 import { formats } from '../validation';
 import type { RouteRequest } from '../route';
 import { described, listOf, moment, record, text, uuid, type Schema } from '../schema';
-
-/** Views. Undefined members are omitted from the JSON. */
-
-interface KeyView {
-  readonly id: string;
-  /** Only in the response to the request that created it: it is not stored anywhere. */
-  readonly key?: string | undefined;
-  readonly name?: string | undefined;
-  readonly created_by?: string | undefined;
-  readonly created_at: string;
-  readonly expires_at?: string | undefined;
-  readonly last_used_at?: string | undefined;
-}
-
-const DIGEST_LENGTH = 16;
 
 const KEY = 'The key itself, once: only the response to the request that created it has it.';
 export const KEY_EXAMPLE = 'key_…';
@@ -76,7 +59,7 @@ export const applicationSchema = record(
   ['key', 'key_id', 'created_by', 'modified_by', 'modified_at'],
 );
 
-export const keyExample: KeyView = {
+export const keyExample = {
   id: 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff',
   name: 'Nightly import',
   created_by: '00000000-0000-0000-0000-000000000000',
@@ -98,30 +81,24 @@ export const applicationExample = {
 /** In the response to the request that created it. */
 export const newApplicationExample = { ...applicationExample, key: KEY_EXAMPLE };
 
+/** Undefined members are omitted from the JSON. */
 export const keyView = (
-  { id, name, created_by, created_at, expires_at }: Omit<KeyView, 'key' | 'last_used_at'>,
-  { key, last_used_at }: Pick<KeyView, 'key' | 'last_used_at'> = {},
-): KeyView => ({
-  id,
-  key,
-  name,
-  created_by,
-  created_at,
-  expires_at,
-  last_used_at,
-});
+  { id, name, created_by, created_at, expires_at }: KeyDocument,
+  more: { readonly key?: string | undefined; readonly last_used_at?: string | undefined } = {},
+) => ({ id, name, created_by, created_at, expires_at, ...more });
 
+/** The only view of an Application, whether the read models or a decision know it. */
 export const applicationView = (
   tenant_id: string,
-  document: Omit<ApplicationDocument, 'revision'>,
-  keys: readonly KeyView[],
+  { id, name, type, permissions, ...document }: ApplicationDocument,
+  keys: readonly ReturnType<typeof keyView>[],
   key?: string,
 ) => ({
-  id: document.id,
+  id,
   tenant_id,
-  name: document.name,
-  type: document.type,
-  permissions: document.permissions,
+  name,
+  type,
+  permissions,
   key,
   keys,
   created_by: document.created_by,
@@ -130,47 +107,11 @@ export const applicationView = (
   modified_at: document.modified_at,
 });
 
-/**
- * Covers all that a response shows except the last uses of keys. Keys do not change the revision, so it also has a
- * digest of what may change about them: which there are, and when they expire.
- */
-export const applicationTag = (
-  revision: number,
-  { keys, key_id = '' }: Pick<ReturnType<typeof applicationView>, 'keys'> & { readonly key_id?: string },
-): string => {
-  const ofKeys = JSON.stringify(keys.map(({ id, expires_at }) => [id, expires_at]));
-  return `${revision}.${hash('sha256', ofKeys + key_id).slice(0, DIGEST_LENGTH)}`;
+/** As decisions see it at this time, with its new key if there is one. */
+export const applicationNow = (tenantId: string, application: Application, at: string, key?: string) => {
+  const keys = liveKeysOf(application, at).map((live) => keyView(documentOfKey(live)));
+  return applicationView(tenantId, documentOfApplication(application), keys, key);
 };
-
-/** An Application and its keys as decisions see them. */
-export const applicationFrom = (
-  tenantId: string,
-  application: Application,
-  liveKeys: readonly UnrevokedKey[],
-  key?: string,
-) => {
-  const { created, modified } = application;
-  const stamps = {
-    created_by: created.by,
-    created_at: created.at,
-    modified_by: modified?.by,
-    modified_at: modified?.at,
-  };
-  const keys = liveKeys.map(
-    ({ id, name, created: { at: created_at, by: created_by }, expiresAt: expires_at }) =>
-      keyView({ id, name, created_by, created_at, expires_at }),
-  );
-  return applicationView(tenantId, { ...application, ...stamps }, keys, key);
-};
-
-export const applicationOfTenant = (
-  tenant: ActiveTenant,
-  application: Application,
-  at: string,
-  key?: string,
-) => applicationFrom(tenant.id, application, liveKeysOf(application, at), key);
-
-/** What requests about Applications and keys have in common. */
 
 export const applicationNotFound = () =>
   fault('application_not_found', 'This Tenant has no Application with this id.');
@@ -216,10 +157,7 @@ export const changeApplication = (
   id: string,
   decide: Decide,
 ): Promise<Executed> => {
-  const tag = (tenant: ActiveTenant): string => {
-    const application = mustHave(tenant, id);
-    return applicationTag(application.changedAt, applicationOfTenant(tenant, application, request.at));
-  };
+  const tag = (tenant: ActiveTenant): string => String(mustHave(tenant, id).changedAt);
   return ledger.execute({ ...request, decide, resource: { of: 'Application', tag } });
 };
 

@@ -19,10 +19,9 @@ import {
   updateApplication as decideToUpdate,
   type ApplicationUpdate,
 } from '../../domain/applications';
-import { keyRefused } from '../../domain/authority';
 import type { Caused } from '../../domain/events';
 import { applicationTypes, type ApplicationType } from '../../domain/permissions';
-import { mustBeActive, mustHave, type Application } from '../../domain/tenant';
+import { mustBeActive, mustHave } from '../../domain/tenant';
 import { fault } from '../../fault';
 import type { Executed } from '../../ledger/ledger';
 import { newKey } from '../../ledger/api-key';
@@ -30,12 +29,10 @@ import { queryCheck } from '../query-parameters';
 import { bodyCheck } from '../validation';
 import {
   applicationExample,
-  applicationFrom,
   applicationIdOf,
   applicationNotFound,
-  applicationOfTenant,
+  applicationNow,
   applicationSchema,
-  applicationTag,
   applicationView,
   changeApplication,
   idParameter,
@@ -126,7 +123,9 @@ const listAsOf = async (
   const { applications, total } = await dependencies.events.readHistory(tenantId, until, (ledgerLog) =>
     applicationsAt(ledgerLog, tenantId, question),
   );
-  const data = applications.map(({ application, keys }) => applicationFrom(tenantId, application, keys));
+  const data = applications.map(({ application }) =>
+    applicationNow(tenantId, application, question.moment.time),
+  );
   return shown(data, total, skip + size >= total ? undefined : `after ${skip + size}`);
 };
 
@@ -176,18 +175,15 @@ export const getOwnApplication = route({
   operationId: 'getOwnApplication',
   summary: 'Get the Application that owns the key',
   tag: TAG,
-  response: { ...applicationResponse, etag: true },
+  // Without an entity tag: it shows which key was used.
+  response: applicationResponse,
   isQuery: true,
   handle: async (request, dependencies) => {
     const { id } = request.application;
     const application = await findLiveApplication(request.reader, request.tenantId, id);
-    if (application !== undefined) {
-      const view = { ...(await viewOf(request, dependencies, application)), key_id: request.keyId };
-      return ok(view, applicationTag(application.revision, view));
-    }
-    const isDeleted = (await request.reader.get(request.tenantId, 'applications', id)) !== undefined;
-    if (isDeleted) throw keyRefused('application_deleted');
-    throw fault('read_models_unavailable', 'The read models do not show this Application yet.');
+    if (application === undefined)
+      throw fault('read_models_unavailable', 'The read models do not show this Application.');
+    return ok({ ...(await viewOf(request, dependencies, application)), key_id: request.keyId });
   },
 });
 
@@ -209,8 +205,7 @@ export const getApplication = route({
   isQuery: true,
   handle: async (request, dependencies) => {
     const application = await liveApplication(request);
-    const view = await viewOf(request, dependencies, application);
-    return ok(view, applicationTag(application.revision, view));
+    return ok(await viewOf(request, dependencies, application), String(application.revision));
   },
 });
 
@@ -284,25 +279,23 @@ export const createApplication = route({
       ...(createsKey === false ? {} : { key: input }),
     });
     const { events, position, isRepeat } = await ledger.execute({ ...request, decide });
-    const created = events.find(
-      (event) => event.type === 'ApplicationCreated',
-    ) as Caused<'ApplicationCreated'>;
-    const added = events.find((event) => event.type === 'KeyAdded');
+    const [created, added] = events as readonly [Caused<'ApplicationCreated'>, Caused<'KeyAdded'>?];
     const keys = added === undefined ? [] : [keyView(keyAsAdded(added))];
     const view = applicationView(tenantId, applicationAsCreated(created), keys, keyIfNew(key, added));
-    return { status: 201, body: view, etag: applicationTag(created.revision, view), position, isRepeat };
+    return { status: 201, body: view, etag: String((added ?? created).revision), position, isRepeat };
   },
 });
 
 /** An Application as a change left it, with its new key if there is one. */
 export const changed = (
-  { at }: RouteRequest<unknown>,
+  { tenantId, at }: RouteRequest<unknown>,
   { tenant, position, isRepeat }: Executed,
-  application: Application,
+  id: string,
   key?: string,
 ): RouteResponse => {
-  const view = applicationOfTenant(mustBeActive(tenant), application, at, key);
-  return { ...ok(view, applicationTag(application.changedAt, view)), position, isRepeat };
+  const application = mustHave(mustBeActive(tenant), id);
+  const view = applicationNow(tenantId, application, at, key);
+  return { ...ok(view, String(application.changedAt)), position, isRepeat };
 };
 
 interface WireUpdate {
@@ -347,7 +340,7 @@ export const updateApplication = route({
     const id = applicationIdOf(request);
     const decide = decideToUpdate(id, changesOf(request.body));
     const executed = await changeApplication(request, dependencies, id, decide);
-    return changed(request, executed, mustHave(mustBeActive(executed.tenant), id));
+    return changed(request, executed, id);
   },
 });
 
