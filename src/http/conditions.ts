@@ -30,8 +30,8 @@ const matches = (header: string): ((tag: string) => boolean) => {
 };
 
 /** Whether `If-None-Match` has this tag. It compares weakly, and a malformed header is ignored. */
-export const isUnchanged = (header: string | undefined, tag: string): boolean => {
-  if (header === undefined) return false;
+export const isUnchanged = (header: string, tag: string | undefined): boolean => {
+  if (tag === undefined) return false;
   if (header.trim() === '*') return true;
   return (tagsOf(header) ?? []).some((sent) => sent.replace(/^W\//, '') === etagOf(tag));
 };
@@ -41,7 +41,7 @@ export const conditionOf = (ctx: ApiContext): ((tag: string) => boolean) | undef
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = ctx.req.headers;
   if (ifMatch === undefined && ifNoneMatch === undefined) return undefined;
   const isMatch = ifMatch === undefined ? () => true : matches(ifMatch);
-  return (tag) => isMatch(tag) && !isUnchanged(ifNoneMatch, tag);
+  return (tag) => isMatch(tag) && (ifNoneMatch === undefined || !isUnchanged(ifNoneMatch, tag));
 };
 
 const STANDARD = 'Idempotency-Key';

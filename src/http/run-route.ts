@@ -13,7 +13,7 @@ import { ANSWER_MS } from '../ledger/ledger';
 import type { PresentedKey } from '../ledger/request';
 import { findParked } from '../projecting/parked-tenants';
 import { READ_WITHIN_MS } from '../read-models/read-models';
-import { conditionOf, etagOf, idempotencyOf, isUnchanged, sentIdempotency } from './conditions';
+import { conditionOf, idempotencyOf, isUnchanged, sentIdempotency } from './conditions';
 import { headerOf, type ApiContext, type ApiDependencies, type ApiMiddleware } from './context';
 import { readJsonBody } from './middleware/json-body';
 import { queryCheck } from './query-parameters';
@@ -25,8 +25,8 @@ import { mayBeUnchanged, takesCondition, type Route, type RouteRequest, type Rou
 
 const presentedKeyOf = (ctx: ApiContext, isWrite: boolean, { settings }: ApiDependencies): PresentedKey => {
   const { at, deadline } = ctx.state;
-  const key = headerOf(ctx, settings.headers.apiKey);
-  if (key === undefined) throw keyRefused('missing');
+  const { [settings.headers.apiKey.toLowerCase()]: key } = ctx.req.headers;
+  if (typeof key !== 'string') throw keyRefused('missing');
   const tenantId = tenantOfKey(key);
   if (tenantId === undefined) throw keyRefused('malformed');
   const request = isWrite ? sentIdempotency(ctx, settings.headers) : undefined;
@@ -193,9 +193,9 @@ const send = (ctx: ApiContext, route: Route, response: RouteResponse, replayedHe
   const { status, body, type, etag, isRepeat } = response;
   ctx.set('Cache-Control', 'private, no-cache');
   if (isRepeat === true) ctx.set(replayedHeader, 'true');
-  if (etag !== undefined) ctx.set('ETag', etagOf(etag));
-  const unchanged =
-    etag !== undefined && mayBeUnchanged(route) && isUnchanged(headerOf(ctx, 'if-none-match'), etag);
+  if (etag !== undefined) ctx.set('ETag', `"${etag}"`);
+  const { 'if-none-match': ifNoneMatch } = ctx.req.headers;
+  const unchanged = ifNoneMatch !== undefined && mayBeUnchanged(route) && isUnchanged(ifNoneMatch, etag);
   ctx.status = unchanged ? 304 : status;
   if (body === undefined || unchanged) return;
   ctx.type = type ?? 'json';
@@ -215,9 +215,9 @@ const run = async (ctx: ApiContext, route: Route, dependencies: ApiDependencies)
   const response = await route.handle(request, dependencies);
   if (response.position !== undefined) await awaitShown(ctx, response.position, tenantId, dependencies);
   if (look !== undefined) mustStillBeThere(look.atMs);
-  const { etag: _stale, ...incomplete } = response;
-  const shown = look?.isComplete === false ? incomplete : response;
-  send(ctx, route, shown, dependencies.settings.headers.replayed);
+  const { etag, ...withoutTag } = response;
+  const isTagged = etag !== undefined && look?.isComplete !== false;
+  send(ctx, route, isTagged ? response : withoutTag, dependencies.settings.headers.replayed);
 };
 
 /** Records a refusal for the key that got it, if that is known. False: the error is none. */

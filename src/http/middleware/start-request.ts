@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isoNow, monotonicMs } from '../../async/clock';
 import { isTraceId } from '../../domain/names';
-import { headerOf, type ApiContext, type ApiDependencies, type ApiMiddleware } from '../context';
+import type { ApiContext, ApiDependencies, ApiMiddleware } from '../context';
 
 /**
  * On every response. Responses are data: browsers must not sniff their type, run, frame or share them.
@@ -39,18 +39,19 @@ export const pathOf = ({ path }: ApiContext): string =>
 /** The header of W3C Trace Context. Later versions may append fields. */
 const TRACE_PARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)/;
 
-const traceIdOf = (ctx: ApiContext, header: string): string => {
-  const sent = headerOf(ctx, header);
-  if (sent !== undefined && isTraceId(sent)) return sent;
-  return TRACE_PARENT.exec(headerOf(ctx, 'traceparent') ?? '')?.[1] ?? randomUUID();
+const traceIdOf = ({ req: { headers } }: ApiContext, name: string): string => {
+  const { [name]: sent, traceparent } = headers;
+  if (typeof sent === 'string' && isTraceId(sent)) return sent;
+  return (typeof traceparent === 'string' && TRACE_PARENT.exec(traceparent)?.[1]) || randomUUID();
 };
 
 /** Sets the times, the trace id and the headers that every response has. */
 export const startRequest = ({ settings, events: { stopping } }: ApiDependencies): ApiMiddleware => {
   const traceIdHeader = settings.headers.traceId;
+  const traceIdName = traceIdHeader.toLowerCase();
   return (ctx, next) => {
     const { state, res } = ctx;
-    state.traceId = traceIdOf(ctx, traceIdHeader);
+    state.traceId = traceIdOf(ctx, traceIdName);
     state.arrivedMs = monotonicMs();
     setRequestTime(ctx);
     ctx.req.url = targetOf(ctx.req.url ?? '');

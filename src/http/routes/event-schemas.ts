@@ -57,46 +57,18 @@ export const eventExample = {
   changes: [{ field: 'name', from: 'Acme Ltd', to: 'Acme' }],
 };
 
-const revisions = record(
-  'EventRevisions',
-  {
-    tenant: described(count, 'In the stream of the Tenant itself.', 4),
-    activity: described(count, 'In the stream of what other services reported.', 7),
-  },
-  ['tenant', 'activity'],
-);
-
-const filter = record(
-  'EventFilter',
-  {
-    tenants: described({ type: 'array', items: uuid }, 'The Tenant.'),
-    types: described({ type: 'array', items: text }, '`type`'),
-    actor: described(text, '`actor_id`'),
-    entity: described(
-      record('EventEntity', { type: described(text, '`entity_type`'), id: described(text, '`entity_id`') }, [
-        'type',
-        'id',
-      ]),
-      'The entity.',
-    ),
-    operation: described(text, '`operation`'),
-    trace: described(text, '`trace_id`'),
-    key: described(text, '`key_id`'),
-    since: described(text, '`start_date`'),
-    until: described(text, '`end_date`'),
-  },
-  ['types', 'actor', 'entity', 'operation', 'trace', 'key', 'since', 'until'],
-);
-
 const trailer = record(
   'EventTrailer',
   {
     log: described(uuid, 'The identity of the log.'),
     view: described({ type: 'string', enum: ['tenant'] }, 'Positions are those that the Tenant sees.'),
-    filter: described(filter, 'The filters of the request.'),
+    filter: described({ type: 'object' }, 'The filters of the request, and the Tenant.'),
     after: described(text, 'The position after which the stream began.', 'tenant:3'),
     limit: described(count, '`limit`', 100),
-    up_to: described(revisions, 'The last revisions that the stream covers; absent: there are no events.'),
+    up_to: described(
+      { type: 'object', additionalProperties: count },
+      'The last revisions that the stream covers, by kind of stream; absent: there are no events.',
+    ),
     events: described(count, 'The number of events before it. If it is the limit, there may be more.', 1),
     sha256: described(
       { type: 'string', pattern: '^[0-9a-f]{64}$' },
