@@ -69,7 +69,7 @@ const lagOf = async (log: EventLog, position: Position | undefined) => {
   return { lag_events: await log.distance(position, head.position), lag_seconds };
 };
 
-export const readStatus = async (readModels: ReadModels, log: EventLog): Promise<SetStatus> => {
+const readStatus = async (readModels: ReadModels, log: EventLog): Promise<SetStatus> => {
   const [live, building] = await Promise.all([readModels.live(), findBuild(readModels, log)]);
   const { to, parked = 0 } = live?.control ?? {};
   const rows = live === undefined || parked === 0 ? [] : await live.set.scan(PARKED, MAX_SHOWN);
