@@ -7,6 +7,7 @@ import { Histogram } from 'prom-client';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { routes } from '../src/http/api';
 import { securityHeaders } from '../src/http/middleware/start-request';
+import { sampleOf } from '../src/http/schema';
 import { getTenant } from '../src/http/routes/tenants';
 
 const listen = (app: Koa): void => {
@@ -39,7 +40,7 @@ export const serveLibraries = (): void => {
   for (const { method, path } of routes)
     router[method](path, async (ctx) => {
       ctx.set({ 'Cache-Control': 'private, no-cache', ETag: '"0"' });
-      ctx.body = 'example' in getTenant.response ? getTenant.response.example : '';
+      ctx.body = 'schema' in getTenant.response ? sampleOf(getTenant.response.schema) : '';
     });
 
   app.use(async (ctx, next) => {

@@ -54,8 +54,8 @@ export type SuccessResponse =
       readonly status: 200 | 201;
       readonly description: string;
       readonly schema: Schema;
-      /** For the OpenAPI document. */
-      readonly example: unknown;
+      /** For the OpenAPI document. Omitted: it is made from the schema. */
+      readonly example?: unknown;
       /** It has an entity tag, and the response to a GET may be 304. */
       readonly etag?: true;
       /** An example of the same as CSV, for clients that prefer `text/csv`. Omitted: it is not available. */

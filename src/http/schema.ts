@@ -33,3 +33,29 @@ export const record = (
   properties,
   required: Object.keys(properties).filter((name) => !optional.includes(name)),
 });
+
+const SAMPLES: Readonly<Record<string, unknown>> = {
+  uuid: '11111111-2222-4333-8444-555555555555',
+  'date-time': '2026-01-31T12:00:00.000Z',
+  date: '2026-01-31',
+  boolean: true,
+  integer: 1,
+  string: 'text',
+};
+
+/** A value that fits a schema, made of the examples of its parts. Optional members without an example are left out. */
+export const sampleOf = (schema: Schema): unknown => {
+  const { examples, enum: values, type, format, items, properties, additionalProperties, required } = schema;
+  const [first] = [examples ?? values ?? []].flat(1);
+  if (first !== undefined) return first;
+  if (type === 'array') return [sampleOf(items as Schema)];
+  if (properties !== undefined) {
+    const members = Object.entries(properties as Readonly<Record<string, Schema>>);
+    const shown = members.filter(([name, { examples: own }]) =>
+      own === undefined ? (required as readonly string[]).includes(name) : true,
+    );
+    return Object.fromEntries(shown.map(([name, member]) => [name, sampleOf(member)]));
+  }
+  if (type === 'object') return { token: sampleOf(additionalProperties as Schema) };
+  return SAMPLES[String(format)] ?? SAMPLES[String(type)];
+};

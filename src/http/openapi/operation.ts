@@ -1,7 +1,7 @@
 import type { HeaderNames } from '../../configuration';
 import { CSV } from '../../csv';
 import { mayBeUnchanged, takesCondition, type SuccessResponse, type Route } from '../route';
-import { text, type Schema } from '../schema';
+import { sampleOf, text, type Schema } from '../schema';
 import type { HeadersFor } from './response-headers';
 import type { NamedSchemas } from './named-schemas';
 
@@ -39,7 +39,10 @@ const successResponses = (
   const full = {
     ...common,
     content: {
-      'application/json': { schema: schemas.published(response.schema), example: response.example },
+      'application/json': {
+        schema: schemas.published(response.schema),
+        example: response.example ?? sampleOf(response.schema),
+      },
       ...(response.csv === undefined ? {} : { [CSV]: { schema: text, example: response.csv } }),
     },
   };

@@ -1,5 +1,5 @@
 import { keyAsAdded } from '../../../projections/applications';
-import { findKeyDays, type KeyDayView } from '../../../projections/key-days';
+import { findKeyDays } from '../../../projections/key-days';
 import { addKey, MAX_GRACE_SECONDS, regenerateKey, revokeKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
 import { fault } from '../../fault';
@@ -8,20 +8,18 @@ import { uuidFrom } from '../../uuid';
 import { queryCheck } from '../query-parameters';
 import { bodyCheck } from '../validation';
 import {
-  KEY_EXAMPLE,
   applicationIdOf,
   applicationSchema,
   changeApplication,
   idParameter,
   idsParameter,
-  keyExample,
   keyIfNew,
   keyInputOf,
   keyProperties,
   keySchema,
   keyView,
-  newApplicationExample,
   typesParameter,
+  withKey,
   type WireKey,
 } from './application-resource';
 import { changed, liveApplication, liveKeyViews } from './applications';
@@ -52,26 +50,18 @@ const keyDaySchema = record('ApplicationKeyUse', {
   operations: described(
     { type: 'object', additionalProperties: count },
     'How many requests the key was accepted for, by the operation id in this description.',
+    { getTenant: 12 },
   ),
   refusals: described(
     { type: 'object', additionalProperties: count },
     'How many requests were refused, by reason: a missing permission, or because the key is expired, revoked or of a deleted Application.',
+    { permission_missing: 1 },
   ),
-  missing_permissions: described(listOf(text), 'The permissions that were missing.'),
+  missing_permissions: described(listOf(text), 'The permissions that were missing.', ['tenant:update']),
   events_given_out: described(count, 'How many events `GET /events` sent, and rows of `GET /logs` as CSV.'),
   first_used_at: described(moment, 'When the first request arrived.'),
   last_used_at: described(moment, 'When the last request arrived, or the last stream ended.'),
 });
-
-const keyDayExample: KeyDayView = {
-  date: '2026-02-01',
-  operations: { getTenant: 12, listEvents: 2 },
-  refusals: { permission_missing: 1 },
-  missing_permissions: ['tenant:update'],
-  events_given_out: 500,
-  first_used_at: '2026-02-01T08:00:00.000Z',
-  last_used_at: '2026-02-01T09:30:00.000Z',
-};
 
 /** The live keys of an Application. */
 const keysIn = async (request: RouteRequest<unknown>, dependencies: ApiDependencies) => {
@@ -97,7 +87,6 @@ export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>
     status: 200,
     description: 'Its keys that are neither revoked nor expired, oldest first.',
     schema: listOf(keySchema),
-    example: [keyExample],
   },
   isQuery: true,
   handle: async (request, dependencies) => {
@@ -116,7 +105,7 @@ export const getApplicationKey = route({
   summary: 'Get a key of an Application',
   tag: TAG,
   permission: 'application:read',
-  response: { status: 200, description: 'What is known of the key.', schema: keySchema, example: keyExample },
+  response: { status: 200, description: 'What is known of the key.', schema: keySchema },
   isQuery: true,
   handle: async (request, dependencies) => {
     const { keys } = await keysIn(request, dependencies);
@@ -140,7 +129,6 @@ export const listApplicationKeyUses = route({
     status: 200,
     description: 'One entry for each of the last 30 days, in UTC, on which the key was used, newest first.',
     schema: listOf(keyDaySchema),
-    example: [keyDayExample],
   },
   isQuery: true,
   handle: async (request, { keyUses }) => {
@@ -173,7 +161,7 @@ export const createApplicationKey = route({
     status: 201,
     description: 'The new key. The response to a repeated request has no `key`.',
     schema: keySchema,
-    example: { ...keyExample, key: KEY_EXAMPLE },
+    example: withKey(keySchema),
   },
   handle: async (request, dependencies) => {
     const id = applicationIdOf(request);
@@ -240,7 +228,7 @@ export const regenerateApplicationKey = route({
     status: 200,
     description: 'The Application, with its new key. The response to a repeated request has no `key`.',
     schema: applicationSchema,
-    example: newApplicationExample,
+    example: withKey(applicationSchema),
     etag: true,
   },
   handle: async (request, dependencies) => {

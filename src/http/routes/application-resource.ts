@@ -18,16 +18,16 @@ import type { ApiDependencies } from '../context';
 import { choiceParameter, listParameter } from '../query-parameters';
 import { formats } from '../validation';
 import type { RouteRequest } from '../route';
-import { described, listOf, moment, record, text, uuid, type Schema } from '../schema';
+import { described, listOf, moment, record, sampleOf, text, uuid, type Schema } from '../schema';
 
 const KEY = 'The key itself, once: only the response to the request that created it has it.';
-export const KEY_EXAMPLE = 'key_…';
+const KEY_EXAMPLE = 'key_…';
 
 export const keySchema = record(
   'ApplicationKey',
   {
     id: described(uuid, 'The id of the key, which is not the key itself.'),
-    key: described(text, KEY, KEY_EXAMPLE),
+    key: described(text, KEY),
     name: described(text, 'Its name.', 'Nightly import'),
     created_by: described(uuid, 'The user or the Application that created it.'),
     created_at: described(moment, 'When it was created.'),
@@ -46,9 +46,13 @@ export const applicationSchema = record(
     id: described(uuid, 'The id of the Application.'),
     tenant_id: described(uuid, 'The Tenant that it belongs to.'),
     name: described(text, 'Its name.', 'Shop'),
-    type: described({ type: 'string', enum: applicationTypes }, 'What kind of permissions it may hold.'),
-    permissions: described(listOf(text), 'What it may do.'),
-    key: described(text, KEY, KEY_EXAMPLE),
+    type: described(
+      { type: 'string', enum: applicationTypes },
+      'What kind of permissions it may hold.',
+      'private',
+    ),
+    permissions: described(listOf(text), 'What it may do.', ['token:create', 'token:read']),
+    key: described(text, KEY),
     key_id: described(uuid, 'The key of the request; only in the response to `GET /applications/key`.'),
     keys: described(listOf(keySchema), 'Its keys that are neither revoked nor expired, oldest first.'),
     created_by: described(uuid, 'The user or the Application that created it.'),
@@ -59,27 +63,8 @@ export const applicationSchema = record(
   ['key', 'key_id', 'created_by', 'modified_by', 'modified_at'],
 );
 
-export const keyExample = {
-  id: 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff',
-  name: 'Nightly import',
-  created_by: '00000000-0000-0000-0000-000000000000',
-  created_at: '2026-01-31T12:00:00.000Z',
-  last_used_at: '2026-02-01T09:30:00.000Z',
-};
-
-export const applicationExample = {
-  id: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
-  tenant_id: '11111111-2222-4333-8444-555555555555',
-  name: 'Shop',
-  type: 'private',
-  permissions: ['token:create', 'token:read'],
-  keys: [keyExample],
-  created_by: '00000000-0000-0000-0000-000000000000',
-  created_at: '2026-01-31T12:00:00.000Z',
-};
-
-/** In the response to the request that created it. */
-export const newApplicationExample = { ...applicationExample, key: KEY_EXAMPLE };
+/** Of a response that shows a new key. */
+export const withKey = (schema: Schema) => ({ ...(sampleOf(schema) as object), key: KEY_EXAMPLE });
 
 /** Undefined members are omitted from the JSON. */
 export const keyView = (

@@ -28,7 +28,6 @@ import { newKey } from '../../ledger/api-key';
 import { queryCheck } from '../query-parameters';
 import { bodyCheck } from '../validation';
 import {
-  applicationExample,
   applicationIdOf,
   applicationNotFound,
   applicationNow,
@@ -41,8 +40,8 @@ import {
   keyInputOf,
   keyProperties,
   keyView,
-  newApplicationExample,
   typesParameter,
+  withKey,
   type WireKey,
 } from './application-resource';
 import { asOfParameter, pastMoment } from './as-of';
@@ -144,10 +143,6 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
       pagination: described(paginationSchema, 'The position of this page.'),
       data: described(listOf(applicationSchema), 'The Applications.'),
     }),
-    example: {
-      pagination: { total_items: 1, page_number: 1, page_size: 20, total_pages: 1 },
-      data: [applicationExample],
-    },
   },
   isQuery: true,
   handle: async (request, dependencies) => {
@@ -166,7 +161,6 @@ const applicationResponse = {
   status: 200,
   description: 'The Application.',
   schema: applicationSchema,
-  example: applicationExample,
 } as const;
 
 export const getOwnApplication = route({
@@ -264,7 +258,7 @@ export const createApplication = route({
     status: 201,
     description: 'The Application, with its first key. The response to a repeated request has no `key`.',
     schema: applicationSchema,
-    example: newApplicationExample,
+    example: withKey(applicationSchema),
     etag: true,
   },
   handle: async (request, { ledger }) => {

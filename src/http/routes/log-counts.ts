@@ -76,11 +76,6 @@ const countsSchema: Schema = record('LogCounts', {
   ),
 });
 
-const countsExample = {
-  interval: 'hour',
-  data: [{ start_date: '2026-01-31T12:00:00.000Z', count: 3 }],
-};
-
 export const countLogs = route<undefined, Query>({
   method: 'get',
   path: '/logs/counts',
@@ -93,7 +88,6 @@ export const countLogs = route<undefined, Query>({
     status: 200,
     description: 'How many rows of the audit log there are per minute, hour or day.',
     schema: countsSchema,
-    example: countsExample,
   },
   isQuery: true,
   handle: async ({ tenantId, at, reader, query: values }) => {

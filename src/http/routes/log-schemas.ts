@@ -10,9 +10,13 @@ export const logSchema = record(
     actor_id: described(uuid, 'Who did it.'),
     actor_type: described(text, 'What kind of actor it was. More kinds may come.', 'application', 'user'),
     entity_type: described(text, 'What kind of entity it is about. More kinds may come.', 'tenant', 'token'),
-    entity_id: described(text, 'Which entity of that type.'),
+    entity_id: described(text, 'Which entity of that type.', '11111111-2222-4333-8444-555555555555'),
     operation: described(text, 'What was done. More may come.', 'create', 'update', 'read', 'delete'),
-    message: described({ type: 'string', maxLength: 250 }, 'One sentence, at most 250 UTF-16 units.'),
+    message: described(
+      { type: 'string', maxLength: 250 },
+      'One sentence, at most 250 UTF-16 units.',
+      'Tenant created',
+    ),
     created_at: described(
       moment,
       'When the row was recorded; it never runs backwards in the log of a Tenant.',
@@ -36,11 +40,6 @@ export const logExample = {
   operation: 'update',
   message: 'Tenant updated',
   created_at: '2026-01-31T12:00:00.001Z',
-};
-
-export const logPageExample = {
-  pagination: { total_items: 1, page_number: 1, page_size: 20, total_pages: 1 },
-  data: [logExample],
 };
 
 export const logCsvExample = csvText([Object.keys(logExample), Object.values(logExample)]);

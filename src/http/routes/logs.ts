@@ -5,7 +5,7 @@ import { invalid } from '../validation';
 import { logCsv, prefersCsv } from './log-csv';
 import { cursorRefused, pageParameters, paging } from './pagination';
 import { ok, route } from '../route';
-import { logCsvExample, logPageExample, logPageSchema } from './log-schemas';
+import { logCsvExample, logPageSchema } from './log-schemas';
 import { described, listOf, record, text } from '../schema';
 
 const parameters = {
@@ -55,7 +55,6 @@ export const listLogs = route<undefined, Query>({
     description:
       'A page of the audit log, newest first. As CSV: all rows that match, whatever `page`, `size` and `start` say.',
     schema: logPageSchema,
-    example: logPageExample,
     csv: logCsvExample,
   },
   isQuery: true,
@@ -88,7 +87,6 @@ export const listLogEntityTypes = route({
         value: described(text, 'As used in `entity_type`.', 'tenant'),
       }),
     ),
-    example: [{ display_name: 'Tenant', value: 'tenant' }],
   },
   isQuery: true,
   handle: async ({ tenantId, reader }) => ok(await listEntityTypes(reader, tenantId)),

@@ -17,6 +17,7 @@ const permission = record('Permission', {
   application_types: described(
     listOf({ type: 'string', enum: applicationTypes }),
     'The types of Applications that may hold it.',
+    ['management'],
   ),
 });
 
@@ -31,7 +32,6 @@ export const listPermissions = route({
     status: 200,
     description: 'The permissions.',
     schema: listOf(permission),
-    example: [{ type: 'tenant:read', description: 'Read Tenants', application_types: ['management'] }],
   },
   handle: async ({ query: { application_type: type } }) => {
     const rows = type === undefined ? permissions : permissionsOf(type);

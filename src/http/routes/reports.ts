@@ -26,14 +26,6 @@ const usageReport: Schema = record('TenantUsageReport', {
   ),
 });
 
-const example = {
-  token_report: {
-    metrics_by_type: { token: { count: 2, last_created_at: '2026-01-31T12:00:00.000Z' } },
-    included_monthly_active_tokens: 0,
-    monthly_active_tokens: 3,
-  },
-};
-
 export const getTenantUsageReport = route({
   method: 'get',
   path: '/tenants/self/reports/usage',
@@ -45,7 +37,6 @@ export const getTenantUsageReport = route({
     status: 200,
     description: 'Tokens per type and active in this month.',
     schema: usageReport,
-    example,
   },
   isQuery: true,
   handle: async ({ tenantId, at, reader }) => ok(await reportUsage(reader, tenantId, at)),

@@ -40,17 +40,6 @@ const tenantSchema = record(
   ['created_by', 'modified_by', 'modified_at'],
 );
 
-const tenantExample = {
-  id: '11111111-2222-4333-8444-555555555555',
-  owner_id: '00000000-0000-0000-0000-000000000000',
-  name: 'Acme',
-  settings: { fingerprint_tokens: 'false', deduplicate_tokens: 'true' },
-  created_by: '00000000-0000-0000-0000-000000000000',
-  created_at: '2026-01-31T12:00:00.000Z',
-  modified_by: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
-  modified_at: '2026-02-01T09:30:00.123Z',
-};
-
 /** The Tenant as specified. Undefined members are omitted from the JSON. */
 const tenantView = (document: TenantDocument) => ({
   id: document.id,
@@ -136,7 +125,6 @@ export const getTenant = route<undefined, ReturnType<typeof query>>({
     status: 200,
     description: 'The Tenant that owns the key.',
     schema: tenantSchema,
-    example: tenantExample,
     etag: true,
   },
   isQuery: true,
@@ -164,7 +152,6 @@ export const updateTenant = route({
     status: 200,
     description: 'The updated Tenant.',
     schema: tenantSchema,
-    example: tenantExample,
     etag: true,
   },
   handle: async (request, { ledger }) => {
