@@ -1,13 +1,13 @@
 import { csvText } from '../../csv';
 import { paginationSchema } from './pagination';
-import { listOf, described, moment, record, text, uuid, type Schema } from '../schema';
+import { listOf, described, moment, record, sampleOf, text, uuid, type Schema } from '../schema';
 
 export const logSchema = record(
   'Log',
   {
     id: described(uuid, 'The id of the underlying event.'),
     tenant_id: described(uuid, 'The Tenant that owns the entity.'),
-    actor_id: described(uuid, 'Who did it.'),
+    actor_id: described(uuid, 'Who did it.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
     actor_type: described(text, 'What kind of actor it was. More kinds may come.', 'application', 'user'),
     entity_type: described(text, 'What kind of entity it is about. More kinds may come.', 'tenant', 'token'),
     entity_id: described(text, 'Which entity of that type.', '11111111-2222-4333-8444-555555555555'),
@@ -30,16 +30,6 @@ export const logPageSchema: Schema = record('LogPage', {
   data: described(listOf(logSchema), 'The rows, newest first.'),
 });
 
-export const logExample = {
-  id: '99999999-8888-4777-8666-555555555555',
-  tenant_id: '11111111-2222-4333-8444-555555555555',
-  actor_id: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
-  actor_type: 'application',
-  entity_type: 'tenant',
-  entity_id: '11111111-2222-4333-8444-555555555555',
-  operation: 'update',
-  message: 'Tenant updated',
-  created_at: '2026-01-31T12:00:00.001Z',
-};
+export const logExample = sampleOf(logSchema) as object;
 
 export const logCsvExample = csvText([Object.keys(logExample), Object.values(logExample)]);
