@@ -4,7 +4,7 @@ import { codeOf } from '../fault';
 import type { KnownLiveSet } from '../projecting/live-set';
 import { buildFirst } from '../projecting/rebuild';
 import { liveProjection, type ReplayDependencies } from '../projecting/replay';
-import { SLICE_MS } from './slices';
+import { FREE_MS, SLICE_MS } from './slices';
 
 /**
  * For commands: projects up to a position (empty: the beginning of the log) itself or, where another process holds the
@@ -30,16 +30,15 @@ const buildIfSmall = async (replay: ReplayDependencies, position: Position): Pro
   await buildFirst(replay);
 };
 
-/** Projects into the live set in slices. After each, other processes get its lock for as long as it was held. */
+/** Projects into the live set in slices. After each, other processes may get its lock. */
 const projectingHere = (replay: ReplayDependencies, live: KnownLiveSet) => {
   const projectLive = liveProjection(replay, { sliceMs: () => SLICE_MS });
   let freeUntil = -Infinity;
   return async (position: Position, end: number, onMoved: (done: Position) => void): Promise<boolean> => {
     for (;;) {
       if (threadMs() < freeUntil) await pause(freeUntil - threadMs());
-      const began = threadMs();
       const step = await projectLive(position);
-      freeUntil = threadMs() + (threadMs() - began);
+      freeUntil = threadMs() + FREE_MS;
       if (step === undefined) return false;
       const { outcome, shown } = step;
       if (shown !== undefined) {

@@ -11,18 +11,22 @@ const masking = (destination: DestinationStream): DestinationStream => ({
 /** While nobody reads, this much is kept; further lines are lost. */
 const MAX_BYTES = 1_048_576;
 
+/** So many bytes are written together, and what is fewer after this time: each write costs as much as many lines. */
+const MIN_BYTES = 4_096;
+const FLUSH_MS = 250;
+
 /** Never waits for the reader. A full disk, or a reader that has left, must not end the process: errors are ignored. */
 const asynchronous = (fd: number) => {
-  // With a `minLength` of 0, `flush` would not wait for what is being written.
   const destination = pino.destination({
     dest: fd,
     sync: false,
-    minLength: 1,
+    minLength: MIN_BYTES,
     maxLength: MAX_BYTES,
-    periodicFlush: 1_000,
+    periodicFlush: FLUSH_MS,
   });
   destination.on('error', () => undefined);
-  const flush = (done: () => void): void => destination.flush(done);
+  // The first time, up to MIN_BYTES may be left.
+  const flush = (done: () => void): void => destination.flush(() => destination.flush(done));
   return { ...masking(destination), flush };
 };
 

@@ -7,8 +7,8 @@ import type { Shown, Step } from '../projecting/project';
 export const SLICE_MS = 10;
 /** After this time, a set whose lock another process holds is tried again. */
 const BUSY_MS = 5;
-/** The longest pause between slices. */
-const MAX_PAUSE_MS = 50;
+/** After a slice, the lock is left free for longer than others wait before they try again. */
+export const FREE_MS = BUSY_MS + 1;
 /** What a process that was killed has appended is found after this time. */
 const IDLE_MS = 1_000;
 
@@ -24,7 +24,7 @@ const isUpTo = (shown: Shown | undefined, position: Position | undefined): boole
 
 /**
  * Projects in the thread that appends, in slices: one after each group of appends; while there is more, another one after
- * a pause as long as the last one, so that other processes get the lock of the set; and one every second.
+ * a pause, so that other processes get the lock of the set; and one every second.
  */
 export const slices = (step: () => Promise<Step>, onError: (error: unknown) => void): Slices => {
   let timer: NodeJS.Timeout | undefined;
@@ -37,8 +37,7 @@ export const slices = (step: () => Promise<Step>, onError: (error: unknown) => v
       for (;;) {
         const { outcome, shown } = await step();
         if (outcome === 'at_end' || isUpTo(shown, upTo)) return IDLE_MS;
-        const tookMs = threadMs() - began;
-        if (tookMs >= SLICE_MS) return Math.min(tookMs, MAX_PAUSE_MS);
+        if (threadMs() - began >= SLICE_MS) return FREE_MS;
       }
     } catch (error) {
       if (codeOf(error) === 'read_models_busy') return BUSY_MS;

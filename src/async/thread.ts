@@ -60,6 +60,9 @@ interface Turn {
 /** Requests that arrive together are answered together, as a group commit of at most about this many. */
 const MAX_GROUP = 256;
 
+/** More are sent in parts, so that the thread works while this one goes on. */
+const SENT_TOGETHER = 16;
+
 /** A request is not started this close to its deadline, so that its caller still learns that it was not done. */
 const EXPIRY_MS = 50;
 
@@ -141,7 +144,7 @@ const startWorker = (file: string, data: unknown, options: ThreadOptions) => {
       return calls.add<T>(withinMs, (id) => {
         const count = requests.push({ id, request, notAfter: deadlineIn(withinMs) });
         if (count === 1) setImmediate(send);
-        else if (count === MAX_GROUP) send();
+        else if (count % SENT_TOGETHER === 0) send();
       });
     },
     /** Asks it to exit: `terminate()` while it is inside SQLite would crash the whole process. */

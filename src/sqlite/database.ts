@@ -67,28 +67,6 @@ export const openAlone = (path: string): Database => new DatabaseSync(path);
 export const neverWait = (db: Database): void => db.exec('PRAGMA busy_timeout = 0');
 
 /**
- * Checkpoints after so many rows, instead of SQLite within the commit: so the answers that wait for the commit are on
- * their way first, and other processes may have the lock meanwhile. Returns what is called after a commit.
- */
-export const checkpointAfter = (db: Database, rows: number): ((written: number) => void) => {
-  db.exec('PRAGMA wal_autocheckpoint = 0');
-  let uncopied = 0;
-  const checkpoint = (): void => {
-    try {
-      if (db.isOpen) db.exec('PRAGMA wal_checkpoint(PASSIVE)');
-    } catch {
-      // Nothing is lost: the next one copies it.
-    }
-  };
-  return (written) => {
-    uncopied += written;
-    if (uncopied < rows) return;
-    uncopied = 0;
-    setImmediate(checkpoint);
-  };
-};
-
-/**
  * Closes a writing connection and leaves the file complete without its `-wal`, unless another process uses it. SQLite
  * does that on its own, but not while there are prepared statements, which the driver finalizes only at garbage
  * collection.
@@ -96,6 +74,8 @@ export const checkpointAfter = (db: Database, rows: number): ((written: number) 
 export const checkpointAndClose = (db: Database): void => {
   try {
     neverWait(db);
+    // The second one lets nobody write, so it should have nothing left to do.
+    db.exec('PRAGMA wal_checkpoint(PASSIVE)');
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   } catch {
     // Nothing is lost: the rest is in the -wal file.

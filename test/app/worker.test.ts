@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { openApp, type App } from '../../src/app/app';
 import { workerThread } from '../../src/app/worker-thread';
+import { yieldToEventLoop } from '../../src/async/clock';
 import { readConfiguration } from '../../src/configuration';
 import { createTenant, updateTenant } from '../../src/domain/tenant';
 import { byOperator } from '../support/ledgers';
@@ -17,7 +18,7 @@ const settings = { fingerprintTokens: false, deduplicateTokens: false };
 
 describe('the thread of a server that appends and projects', () => {
   const folder = freshFolder();
-  const tenants = Array.from({ length: GROUP }, () => randomUUID());
+  const [blocker = '', ...tenants] = Array.from({ length: GROUP + 1 }, () => randomUUID());
   let app: App;
   beforeAll(async () => {
     const configuration = readConfiguration({ DATA_DIR: folder, ...EMBEDDED });
@@ -32,7 +33,7 @@ describe('the thread of a server that appends and projects', () => {
     );
     app = await openApp(configuration, () => undefined, { worker });
     await worker.project();
-    for (const tenantId of tenants)
+    for (const tenantId of [blocker, ...tenants])
       await app.ledger.execute(byOperator(tenantId, createTenant({ name: 'A', ...NAMED })));
     await until(() =>
       app.live.read().then(
@@ -51,17 +52,22 @@ describe('the thread of a server that appends and projects', () => {
     return app.live.reached(position, 0);
   };
 
-  it.each([1, GROUP])(
-    'commits once to the log and once to the set for %i writes of one turn',
-    async (writes) => {
-      const work = async (name: string) =>
-        Promise.all(tenants.slice(0, writes).map((id) => rename(id, name)));
-      await work('warm');
-      const before = files().map(walCommits);
-      const shown = await work(`of ${writes}`);
-      const after = files().map(walCommits);
-      expect(after.map((commits, i) => commits - (before[i] ?? 0))).toEqual([1, 1]);
-      expect(shown).toEqual(Array.from({ length: writes }, () => true));
-    },
-  );
+  const commits = (): readonly number[] => files().map(walCommits);
+  const since = (before: readonly number[]) => commits().map((count, i) => count - (before[i] ?? 0));
+
+  it('commits once to the log and once to the set for a write', async () => {
+    await rename(blocker, 'warm');
+    const before = commits();
+    expect(await rename(blocker, 'alone')).toBe(true);
+    expect(since(before)).toEqual([1, 1]);
+  });
+
+  it('commits once more to each for 32 writes that wait together for another one', async () => {
+    const before = commits();
+    const first = rename(blocker, 'first');
+    await yieldToEventLoop();
+    const shown = await Promise.all([first, ...tenants.map((id) => rename(id, 'together'))]);
+    expect(shown).toEqual(Array.from({ length: GROUP + 1 }, () => true));
+    expect(since(before)).toEqual([2, 2]);
+  });
 });

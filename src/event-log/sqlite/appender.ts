@@ -1,12 +1,5 @@
 import { codeOf } from '../../fault';
-import {
-  checkpointAfter,
-  checkpointAndClose,
-  inTransaction,
-  isBusy,
-  neverWait,
-  type Database,
-} from '../../sqlite/database';
+import { checkpointAndClose, inTransaction, isBusy, neverWait, type Database } from '../../sqlite/database';
 import type { Outcome, ThreadBody } from '../../async/thread';
 import { logFault, type Expected } from '../event-log';
 import { mustBeOurLog, openForAppending, stillThere } from './log-file';
@@ -32,9 +25,6 @@ export interface AppenderFile {
   readonly path: string;
   readonly prefix: string;
 }
-
-/** Appends wait for a checkpoint. */
-const CHECKPOINT_ROWS = 500;
 
 /** Opens the appender: so that a start finds out whether it can. */
 export const READY = 'ready';
@@ -94,7 +84,6 @@ export const openAppender = (path: string): Appender => {
   const db = openForAppending(path);
   const isStillThere = stillThere(path);
   const append = appendIn(db);
-  const committed = checkpointAfter(db, CHECKPOINT_ROWS);
 
   const appendTogether = (requests: readonly AppendRequest[]): readonly Outcome[] => {
     const now = Date.now();
@@ -116,7 +105,6 @@ export const openAppender = (path: string): Appender => {
     db,
     appendGroup: (requests) => {
       const outcomes = appendAll(requests);
-      committed(requests.reduce((rows, { events }) => rows + events.length, 0));
       // Checked after the commit, so that whatever is acknowledged is in the file that the path names now.
       return isStillThere() ? outcomes : requests.map(() => ({ error: replaced(path) }));
     },

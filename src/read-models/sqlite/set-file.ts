@@ -12,16 +12,11 @@ import { createIndexes, createTables, storedField, storedText, writesTo } from '
 
 const RETRY_MS = 5;
 
-interface Tuning {
-  readonly checkpointRows: number;
-  readonly cacheKilobytes: number;
-}
-
 /** A checkpoint of a build writes each page once, however many commits changed it. The pages of all keys are cached. */
-const FOR_BUILDING: Tuning = { checkpointRows: 32_768, cacheKilobytes: 65_536 };
+const FOR_BUILDING = 'PRAGMA wal_autocheckpoint = 32768; PRAGMA cache_size = -65536';
 
-/** Appends wait for checkpoints, since they share the writing thread. */
-const FOR_PROJECTING: Tuning = { checkpointRows: 1_000, cacheKilobytes: 16_384 };
+/** Appends wait for checkpoints, since they share the writing thread; but more frequent ones take longer together. */
+const FOR_PROJECTING = 'PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -16384';
 
 export interface Place {
   readonly id: string;
@@ -121,7 +116,6 @@ const writerOf = ({ collections }: Place) => {
 const connectionsOf = ({ id, path, collections, isBuild }: Place) => {
   const inode = inodeOf(path);
   let [reading, writing]: (SetReader | undefined)[] = [];
-  let committed: (rows: number) => void = () => undefined;
   const reader = (): SetReader => (reading ??= setReader(sqlite.openForReading(path), collections));
   const look = (on = reader): Control | undefined => {
     try {
@@ -140,21 +134,16 @@ const connectionsOf = ({ id, path, collections, isBuild }: Place) => {
   const openWriter = (): SetReader => {
     mustLook();
     const db = sqlite.openForWriting(path, 'NORMAL');
-    tune(db, isBuild ? FOR_BUILDING : FOR_PROJECTING);
+    db.exec(isBuild ? FOR_BUILDING : FOR_PROJECTING);
     sqlite.neverWait(db);
     return setReader(db, collections);
-  };
-  const tune = (db: sqlite.Database, { checkpointRows, cacheKilobytes }: Tuning): void => {
-    db.exec(`PRAGMA cache_size = -${cacheKilobytes}`);
-    committed = sqlite.checkpointAfter(db, checkpointRows);
   };
   const close = (): void => {
     reading?.db.close();
     if (writing !== undefined) sqlite.checkpointAndClose(writing.db);
     reading = writing = undefined;
   };
-  const writer = (): SetReader => (writing ??= openWriter());
-  return { reader, writer, look, mustLook, tune, committed: (rows: number) => committed(rows), close };
+  return { reader, writer: () => (writing ??= openWriter()), look, mustLook, close };
 };
 
 type Connections = ReturnType<typeof connectionsOf>;
@@ -194,7 +183,7 @@ const takingTurns = (path: string) => {
 export const setFile = (place: Place): SetFile => {
   const { id, path, collections } = place;
   const connections = connectionsOf(place);
-  const { reader, writer, look, mustLook, tune, committed, close } = connections;
+  const { reader, writer, look, mustLook, close } = connections;
   const [inTurn, holdNow, write] = [takingTurns(path), holding(place, connections), writerOf(place)];
   const hold: SetFile['hold'] = (...work) => inTurn(() => holdNow(...work));
   const ask = <T>(question: () => T): Promise<T> => explaining(path, question);
@@ -216,7 +205,6 @@ export const setFile = (place: Place): SetFile => {
         if (change === undefined) return 'done';
         const { to = now.to, parked } = change;
         write(writer(), change);
-        committed(change.writes.length);
         put({ n: now.n + 1, parked, renewedAt: isoNow(), ...(to === undefined ? {} : { to }) });
         return 'done';
       }).catch(ifRemoved(() => 'superseded')),
@@ -233,7 +221,7 @@ export const setFile = (place: Place): SetFile => {
         await turn();
       }
       await inTurn(() => {
-        tune(writer().db, FOR_PROJECTING);
+        writer().db.exec(FOR_PROJECTING);
         writer().db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
         syncFolder(dirname(path));
       });
