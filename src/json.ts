@@ -10,3 +10,10 @@ export const parsedJson = (text: string): unknown => {
     return undefined;
   }
 };
+
+/** Whether no text in it, names of members included, has half of a character. */
+export const isWellFormed = (value: unknown): boolean => {
+  if (typeof value === 'string') return value.isWellFormed();
+  if (typeof value !== 'object' || value === null) return true;
+  return Object.entries(value).every(([name, member]) => name.isWellFormed() && isWellFormed(member));
+};

@@ -8,10 +8,11 @@ import { logPath } from '../event-log/sqlite/log-file';
 import { parkedTenants } from '../projecting/parked-tenants';
 import type { Step } from '../projecting/project';
 import { startProjector } from '../projecting/projector';
-import { buildFirst, removeLeftovers } from '../projecting/rebuild';
+import { buildFirst } from '../projecting/rebuild';
 import { liveProjection, readFolding, type ReplayDependencies } from '../projecting/replay';
 import { retryDue } from '../projecting/retry-parked';
 import { fault } from '../fault';
+import { removeLeftovers } from '../read-models/leftovers';
 import type { ReadModelSet } from '../read-models/read-models';
 import { isBusy } from '../sqlite/database';
 import { programVersion } from '../version';
@@ -87,7 +88,7 @@ const CLUSTERED_SLICE_MS = 50;
 const beginClustered: Begin = async (replay) => {
   const { lease } = replay.readModels;
   if (lease === undefined) throw new Error('These read models have no lease.');
-  const running = startProjector({
+  return startProjector({
     ...replay,
     lease,
     sliceMs: () => CLUSTERED_SLICE_MS,
@@ -95,14 +96,13 @@ const beginClustered: Begin = async (replay) => {
     onStep: tell,
     onError: onFailure,
   });
-  return running.stop;
 };
 
 const begin = async (): Promise<void> => {
   const stores = await openStores(configuration, { use: 'worker', report: onError });
   try {
     const replay = replayOf(stores);
-    await removeLeftovers(replay);
+    await removeLeftovers(replay.readModels);
     const stop = await (configuration.EVENTSTORE_URL === '' ? beginEmbedded : beginClustered)(replay);
     ending.signal.addEventListener('abort', () => {
       stopped = stop().then(stores.close);

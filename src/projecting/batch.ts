@@ -1,6 +1,7 @@
 import { decode, type Decoded, type Owner } from '../event-log/codec';
 import type { LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
+import { isWellFormed } from '../json';
 
 /** An event of a tenant, decoded. */
 export interface BatchEvent {
@@ -12,12 +13,6 @@ export interface BatchEvent {
 }
 
 export type Batch = readonly BatchEvent[];
-
-const isWellFormed = (value: unknown): boolean => {
-  if (typeof value === 'string') return value.isWellFormed();
-  if (typeof value !== 'object' || value === null) return true;
-  return Object.entries(value).every(([name, member]) => name.isWellFormed() && isWellFormed(member));
-};
 
 /** Text that not every store can hold makes an event bad in all of them. */
 const decodedOf = (logged: LoggedEvent, streams: Streams, owner: BatchEvent['owner']): Decoded => {

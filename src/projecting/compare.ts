@@ -78,15 +78,8 @@ const orderOf = (one: Scanned | undefined, other: Scanned | undefined): number =
   return orderOfTexts(one.tenantId, other.tenantId) || orderOfTexts(one.key, other.key);
 };
 
-/** Text that is not JSON equals nothing else. */
-const areEqual = (one: string, other: string): boolean => {
-  if (one === other) return true;
-  try {
-    return isDeepStrictEqual(JSON.parse(one), JSON.parse(other));
-  } catch {
-    return false;
-  }
-};
+const areEqual = (one: string, other: string): boolean =>
+  one === other || isDeepStrictEqual(JSON.parse(one), JSON.parse(other));
 
 type Rows = AsyncGenerator<Scanned, undefined>;
 
@@ -96,7 +89,7 @@ async function* merged(live: Rows, replayed: Rows) {
   for (let row = one ?? other; row !== undefined; row = one ?? other) {
     const order = orderOf(one, other);
     const found = order <= 0 ? one : other;
-    const isSuspect = order !== 0 || !areEqual(one?.text ?? '', other?.text ?? '');
+    const isSuspect = order !== 0 || !areEqual(one?.text ?? '{}', other?.text ?? '{}');
     yield { ...(found ?? row), isLive: order <= 0, isSuspect };
     if (order <= 0) one = (await live.next()).value;
     if (order >= 0) other = (await replayed.next()).value;

@@ -13,7 +13,6 @@ import type { StreamDocument } from './stream-revisions';
 export interface Folding {
   readonly projector: ComposedProjector;
   readonly streams: Streams;
-  /** The version of this program. */
   readonly program: string;
   readonly now: () => string;
   readonly setAside: SetAside;

@@ -30,8 +30,7 @@ interface Waiter {
 
 export const knownLiveSet = (readModels: ReadModels): KnownLiveSet => {
   const waiting = new Set<Waiter>();
-  let shown: Position = '';
-  let parked = 0;
+  let [shown, parked] = ['', 0];
   let isLooking = false;
   /** Of those who asked, the one whose position is not shown for the longest time. */
   let oldest: Waiter | undefined;

@@ -20,21 +20,15 @@ export interface ParkedTenant {
   readonly program: string;
 }
 
-/** The only key per tenant: a set parks a tenant at one event at a time. */
-const PARKED_KEY = 'tenant';
-
-export const parkedKey = (tenantId: string): DocumentKey => ({
-  tenantId,
-  collection: PARKED,
-  key: PARKED_KEY,
-});
+/** One per tenant: a set parks a tenant at one event at a time. */
+export const parkedKey = (tenantId: string): DocumentKey => ({ tenantId, collection: PARKED, key: 'tenant' });
 
 /** Why this tenant is parked, if it is. There is no need to ask while `parked` is 0 in the control state. */
 export const findParked = async (
   reader: Pick<Reader, 'get'>,
   tenantId: string,
 ): Promise<ParkedTenant | undefined> =>
-  (await reader.get(tenantId, PARKED, PARKED_KEY)) as unknown as ParkedTenant | undefined;
+  (await reader.get(tenantId, PARKED, parkedKey(tenantId).key)) as unknown as ParkedTenant | undefined;
 
 /** All parked tenants, ordered by their ids. */
 export async function* parkedTenants(set: Pick<ReadModelSet, 'scan'>): AsyncGenerator<ParkedTenant> {

@@ -63,8 +63,11 @@ const projectWhileHeld = async (dependencies: ProjectorDependencies, ending: Abo
   }
 };
 
-/** Follows the log in the process that holds the lease, where processes do not project what they append. */
-export const startProjector = (dependencies: ProjectorDependencies): { stop(): Promise<void> } => {
+/**
+ * Follows the log in the process that holds the lease, where processes do not project what they append. Returns how to
+ * stop.
+ */
+export const startProjector = (dependencies: ProjectorDependencies): (() => Promise<void>) => {
   const { lease, onError } = dependencies;
   const ending = new AbortController();
   const run = async (): Promise<void> => {
@@ -77,10 +80,8 @@ export const startProjector = (dependencies: ProjectorDependencies): { stop(): P
     await lease.release().catch(onError);
   };
   const running = run();
-  return {
-    stop: async () => {
-      ending.abort();
-      await running;
-    },
+  return () => {
+    ending.abort();
+    return running;
   };
 };

@@ -1,6 +1,7 @@
 import { pause, RETRY_MS } from '../async/clock';
 import { mustStillHold } from '../event-log/log-watch';
 import { codeOf, fault, moreOf } from '../fault';
+import { removeLeftovers } from '../read-models/leftovers';
 import type { LiveSet, ReadModelSet } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
 import { parkedTenants } from './parked-tenants';
@@ -42,14 +43,12 @@ const projectToHead = async ({ log, replay }: Build): Promise<void> => {
 
 /** Whether the log still holds what a set was made from. */
 const isOfLog = async ({ log }: Build, { control }: LiveSet): Promise<boolean> => {
-  if (control.log !== (await log.identity())) return false;
-  try {
-    await mustStillHold(log, control.to);
-    return true;
-  } catch (error) {
+  const isSetBack = (error: unknown): boolean => {
     if (codeOf(error) !== 'log_set_back') throw error;
-    return false;
-  }
+    return true;
+  };
+  if (control.log !== (await log.identity())) return false;
+  return !(await mustStillHold(log, control.to).then(() => false, isSetBack));
 };
 
 const parkedOnlyIn = async (built: ReadModelSet, live: ReadModelSet): Promise<readonly string[]> => {
@@ -131,7 +130,7 @@ export const rebuild = async (
   options: RebuildOptions,
 ): Promise<Rebuilt> => {
   const { log, readModels } = dependencies;
-  await removeLeftovers(dependencies);
+  await removeLeftovers(readModels);
   const head = await log.head();
   const total = head === undefined ? 0 : await log.distance(undefined, head.position);
   const built = await readModels.create(await log.identity());
@@ -151,15 +150,6 @@ export const rebuild = async (
   } finally {
     clearInterval(renewing);
   }
-};
-
-/** Removes what earlier rebuilds have left. The store keeps what may still be in use. */
-export const removeLeftovers = async (
-  dependencies: Pick<ReplayDependencies, 'readModels'>,
-): Promise<void> => {
-  const { readModels } = dependencies;
-  for (const { id, version, isLive } of await readModels.list())
-    if (version === readModels.version && !isLive) await readModels.remove(id);
 };
 
 /** Makes the first set of a version, unless another process does so at the same time: then that one is live. */

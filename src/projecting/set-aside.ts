@@ -17,12 +17,7 @@ const parkedAt = async (set: ReadModelSet, eventId: string): Promise<ParkedTenan
  */
 export const setAside = async (
   { log, streams, set }: LedgerLog & { readonly set: ReadModelSet },
-  input: {
-    readonly eventId: string;
-    readonly reason: string;
-    readonly actor: Actor;
-    readonly at: string;
-  },
+  input: { readonly eventId: string; readonly reason: string; readonly actor: Actor; readonly at: string },
 ): Promise<ParkedTenant> => {
   const { eventId, reason, actor, at } = input;
   const tenant = await parkedAt(set, eventId);

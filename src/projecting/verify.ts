@@ -41,9 +41,9 @@ export const verify = async (
     tenantId,
     abort,
   });
-  const isMeant = ({ tenant_id }: ParkedTenant): boolean => tenantId === undefined || tenant_id === tenantId;
   const [parked, gaps]: [string[], ParkedTenant[]] = [[], []];
-  for await (const tenant of parkedTenants(live.set)) if (isMeant(tenant)) parked.push(tenant.tenant_id);
+  for await (const { tenant_id } of parkedTenants(live.set))
+    if (tenant_id === (tenantId ?? tenant_id)) parked.push(tenant_id);
   for await (const tenant of parkedTenants(replayed))
     if (tenant.cause === 'missing_events') gaps.push(tenant);
   return { ...comparison, parked, gaps };

@@ -42,7 +42,7 @@ const started = (
   const errors: unknown[] = [];
   const positions: string[] = [];
   const parked: string[] = [];
-  const projector = startProjector({
+  const stop = startProjector({
     ...harness,
     lease,
     sliceMs: () => undefined,
@@ -54,8 +54,8 @@ const started = (
     onError: (error) => void errors.push(error),
     ...more,
   });
-  closeAfterwards(projector.stop);
-  return { ...projector, errors, positions, parked };
+  closeAfterwards(stop);
+  return { stop, errors, positions, parked };
 };
 
 const isAtHead = async ({ log, readModels }: ReplayHarness): Promise<boolean> =>
