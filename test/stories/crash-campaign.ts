@@ -14,7 +14,7 @@ process.once('exit', () => victim?.kill('SIGKILL'));
 
 const start: Start = async (env) => {
   const child = spawn(process.execPath, [MAIN, 'serve'], {
-    env: { PATH: process.env['PATH'] ?? '', RATE_LIMITS: 'off', ...env },
+    env: { PATH: process.env['PATH'] ?? '', RATE_LIMITS: 'off', DEMO: 'true', ...env },
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   const ended = once(child, 'close');
@@ -24,7 +24,7 @@ const start: Start = async (env) => {
     ended.then(() => reject(new Error('The server ended by itself.')), reject);
     child.stdout.on('data', (chunk: Buffer) => {
       stdout += chunk.toString();
-      if (/\n\n {2}\S.*\n\n$/s.test(stdout)) resolve();
+      if (/serves http.*\n\n$/s.test(stdout)) resolve();
     });
   });
   return {
