@@ -7,41 +7,46 @@ export interface Slot extends DocumentKey {
   isWritten: boolean;
 }
 
-export const write = (slot: Slot, document: Document | undefined): void => {
-  slot.document = document;
-  slot.isWritten = true;
-};
-
 /** Above this number, the next batch begins with none. */
 const MAX_KEPT = 4_096;
+
+const within = <V>(outer: Map<string, Map<string, V>>, key: string): Map<string, V> => {
+  const inner = outer.get(key) ?? new Map<string, V>();
+  if (inner.size === 0) outer.set(key, inner);
+  return inner;
+};
 
 /**
  * The documents of a set as one projection sees them: as of its last commit, plus everything that it has written since.
  * Discard it unless every commit since was its own.
  */
 export const documentCache = (set: Pick<ReadModelSet, 'load'>, maxKept = MAX_KEPT) => {
-  const kept = new Map<string, Slot>();
-  /** The documents of this batch, and those of them that are not loaded yet. */
-  const touched = new Set<Slot>();
+  /** By tenant, collection and key: hashing one text of all three would cost more than applying an event. */
+  const kept = new Map<string, Map<string, Map<string, Slot>>>();
+  let size = 0;
+  /** The documents of this batch that are not loaded yet. */
   let unloaded: Slot[] = [];
+  let written: Slot[] = [];
+
+  const add = (keys: Map<string, Slot>, { tenantId, collection, key }: DocumentKey): Slot => {
+    const slot: Slot = { tenantId, collection, key, document: undefined, isWritten: false };
+    keys.set(key, slot);
+    unloaded.push(slot);
+    size += 1;
+    return slot;
+  };
   return {
     /** Starts the next batch. */
     begin: (): void => {
-      touched.clear();
-      unloaded = [];
-      if (kept.size > maxKept) kept.clear();
+      [unloaded, written] = [[], []];
+      if (size <= maxKept) return;
+      kept.clear();
+      size = 0;
     },
     /** Registers a document of this batch. Its content is available after `load`. */
     slot: (key: DocumentKey): Slot => {
-      const name = `${key.tenantId} ${key.collection} ${key.key}`;
-      const known = kept.get(name);
-      const slot = known ?? { ...key, document: undefined, isWritten: false };
-      if (known === undefined) {
-        kept.set(name, slot);
-        unloaded.push(slot);
-      }
-      touched.add(slot);
-      return slot;
+      const keys = within(within(kept, key.tenantId), key.collection);
+      return keys.get(key.key) ?? add(keys, key);
     },
     load: async (): Promise<void> => {
       const wanted = unloaded;
@@ -50,11 +55,16 @@ export const documentCache = (set: Pick<ReadModelSet, 'load'>, maxKept = MAX_KEP
       const loaded = await set.load(wanted);
       wanted.forEach((slot, i) => (slot.document = loaded[i]));
     },
+    write: (slot: Slot, document: Document | undefined): void => {
+      slot.document = document;
+      if (slot.isWritten) return;
+      slot.isWritten = true;
+      written.push(slot);
+    },
     /** The documents that the batch changed. Valid until the next batch changes them. */
     writes: (): readonly Write[] => {
-      const writes = [...touched].filter(({ isWritten }) => isWritten);
-      for (const slot of writes) slot.isWritten = false;
-      return writes;
+      for (const slot of written) slot.isWritten = false;
+      return written;
     },
   };
 };

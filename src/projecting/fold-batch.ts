@@ -1,11 +1,11 @@
-import type { Change } from '../../projections/projector';
+import type { Change, Document } from '../../projections/projector';
 import { gapBefore } from '../event-log/gap';
 import type { Streams } from '../event-log/streams';
 import { messageOf } from '../fault';
 import { PARKED, STREAMS, type Write } from '../read-models/read-models';
 import type { Batch, BatchEvent } from './batch';
 import type { ComposedProjector } from '../../projections/compose';
-import { write, type DocumentCache, type Slot } from './document-cache';
+import type { DocumentCache, Slot } from './document-cache';
 import { parkedKey, type ParkedTenant } from './parked-tenants';
 import type { SetAside } from '../event-log/set-aside';
 import type { StreamDocument } from './stream-revisions';
@@ -55,23 +55,26 @@ const stepOf = (folding: Folding, entry: BatchEvent, cache: DocumentCache): Step
 };
 
 /** Applies the changes of one event in order, all or none: if one throws, the earlier ones are reverted. */
-const applyAll = ({ changes }: Step): void => {
-  const originals = changes.flatMap(({ slots }) => slots.map((slot) => ({ slot, original: { ...slot } })));
+const applyAll = (cache: DocumentCache, { changes }: Step): void => {
+  const replaced: [Slot, Document | undefined][] = [];
   try {
     for (const { apply, slots } of changes) {
       const before = slots.map(({ document }) => document);
       const after = apply(before);
       slots.forEach((slot, i) => {
-        if (after[i] !== before[i]) write(slot, after[i]);
+        if (after[i] === before[i]) return;
+        replaced.push([slot, before[i]]);
+        cache.write(slot, after[i]);
       });
     }
   } catch (error) {
-    for (const { slot, original } of originals) Object.assign(slot, original);
+    for (const [slot, document] of replaced.toReversed()) slot.document = document;
     throw error;
   }
 };
 
 const park = (
+  cache: DocumentCache,
   { entry: { logged, owner, after }, parking }: Step,
   cause: ParkedTenant['cause'],
   reason: string,
@@ -89,7 +92,7 @@ const park = (
     since: now(),
     program,
   };
-  write(parking, { ...parked });
+  cache.write(parking, { ...parked });
 };
 
 /** Describes events missing before this one, unless the operator has accepted the gap. */
@@ -100,15 +103,15 @@ const gapAt = ({ entry: { logged, owner }, progress }: Step, { setAside }: Foldi
 };
 
 /** An event that is set aside is skipped but counts as applied, so its stream continues after it. */
-const applyOrPark = (step: Step, folding: Folding): void => {
+const applyOrPark = (cache: DocumentCache, step: Step, folding: Folding): void => {
   const gap = gapAt(step, folding);
-  if (gap !== undefined) return park(step, 'missing_events', gap, folding);
+  if (gap !== undefined) return park(cache, step, 'missing_events', gap, folding);
   try {
     if (step.bad !== undefined) throw new Error(step.bad);
-    applyAll(step);
-    write(step.progress, { revision: step.entry.logged.revision });
+    applyAll(cache, step);
+    cache.write(step.progress, { revision: step.entry.logged.revision });
   } catch (error) {
-    park(step, 'bad_event', messageOf(error), folding);
+    park(cache, step, 'bad_event', messageOf(error), folding);
   }
 };
 
@@ -122,7 +125,7 @@ const foldInto = async (
   const steps = batch.map((entry) => stepOf(folding, entry, cache));
   await cache.load();
   begin();
-  for (const step of steps) if (step.parking.document === undefined) applyOrPark(step, folding);
+  for (const step of steps) if (step.parking.document === undefined) applyOrPark(cache, step, folding);
 };
 
 export interface Folded {
@@ -164,6 +167,6 @@ export const foldWaiting = async (
   await foldInto(cache, batch, { ...folding, now: () => tenant.since }, () => (parking.document = undefined));
   if (parking.document !== undefined) return { ...foldedIn(cache), retried: 'again' };
   const after = batch.at(-1)?.logged.position ?? tenant.after;
-  write(parking, isRest ? undefined : { ...tenant, after });
+  cache.write(parking, isRest ? undefined : { ...tenant, after });
   return { ...foldedIn(cache), retried: isRest ? 'free' : 'more' };
 };

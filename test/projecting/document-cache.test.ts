@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { documentCache, write } from '../../src/projecting/document-cache';
+import { documentCache } from '../../src/projecting/document-cache';
 import type { DocumentKey, ReadModelSet } from '../../src/read-models/read-models';
 
 /** A store that records its reads; the value of a document is its key unless it was written. */
@@ -19,7 +19,7 @@ describe('the document cache', () => {
     const { set, asked } = store();
     const cache = documentCache(set);
     cache.begin();
-    write(cache.slot({ tenantId: TENANT, collection: 'rows', key: 'a' }), { value: 1 });
+    cache.write(cache.slot({ tenantId: TENANT, collection: 'rows', key: 'a' }), { value: 1 });
     expect(cache.writes()).toHaveLength(1);
     cache.begin();
     const again = cache.slot({ tenantId: TENANT, collection: 'rows', key: 'a' });
@@ -47,7 +47,7 @@ describe('the document cache', () => {
     cache.begin();
     const [one, two] = [0, 1].map(() => cache.slot({ tenantId: TENANT, collection: 'rows', key: 'a' }));
     expect(one).toBe(two);
-    for (const slot of [one, two]) write(slot!, { value: 2 });
+    for (const slot of [one, two]) cache.write(slot!, { value: 2 });
     expect(cache.writes()).toMatchObject([{ tenantId: TENANT, key: 'a', document: { value: 2 } }]);
   });
 });
