@@ -29,20 +29,33 @@ export const readFolding = async (
 /** A piece of the log ends here, whatever the number of its events. */
 const MAX_BYTES = 4_194_304;
 
-/** Reads a log in pieces, each with a read of its own. */
-export const readingInPieces =
-  (read: ReadLog): ReadAfter =>
-  async (after, max) => {
-    const events: LoggedEvent[] = [];
+/** Reads a log in pieces. What a read has returned beyond a piece is kept for the next one. */
+export const readingInPieces = (read: ReadLog): ReadAfter => {
+  let end: Position | undefined;
+  let rest: readonly LoggedEvent[] = [];
+  return async (after, max) => {
+    const piece: LoggedEvent[] = [];
     let bytes = 0;
-    for await (const batch of read(after))
-      for (const event of batch) {
-        events.push(event);
+    const fill = (events: readonly LoggedEvent[]): void => {
+      for (const event of events.slice(0, max - piece.length)) {
+        if (bytes >= MAX_BYTES) break;
+        piece.push(event);
         bytes += event.bytes ?? 0;
-        if (events.length >= max || bytes >= MAX_BYTES) return events;
       }
-    return events;
+    };
+    const ahead = after === end ? rest : [];
+    fill(ahead);
+    rest = ahead.slice(piece.length);
+    for await (const batch of piece.length > 0 ? [] : read(after)) {
+      const before = piece.length;
+      fill(batch);
+      rest = batch.slice(piece.length - before);
+      if (rest.length > 0 || piece.length === max) break;
+    }
+    end = piece.at(-1)?.position;
+    return piece;
   };
+};
 
 /** Projects into the live set, whichever that is. Undefined: there is none. */
 export const liveProjection = (
