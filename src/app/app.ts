@@ -1,3 +1,4 @@
+import type { Thread } from '../async/thread';
 import type { Configuration } from '../configuration';
 import type { EventLog } from '../event-log/event-log';
 import { logWatch, mustStillHold, type LogWatch } from '../event-log/log-watch';
@@ -58,7 +59,7 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
     const missingFault =
       createsData || configuration.EVENTSTORE_URL === '' ? undefined : noLogFound(configuration);
     const use = worker === undefined ? 'command' : 'server';
-    const opening = { use, report, missingFault, appender: worker?.appender } as const;
+    const opening = { use, report, missingFault, appender: worker?.appender ?? options.appender } as const;
     const { log, streams, readModels, mongo } = closeLater(await openStores(configuration, opening));
     const watch = logWatch({ log, report, onLost, times });
     closeLater({ close: async () => watch.stop() });
@@ -87,8 +88,10 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
   });
 
 export interface AppOptions {
-  /** Appends and projects. Undefined: this thread does. */
+  /** The thread of a server, which appends and projects. */
   readonly worker?: WorkerThread;
+  /** What appends to the embedded log for a command. Undefined: this thread does. */
+  readonly appender?: Thread | undefined;
   /** Records metrics of the appends to a log. */
   readonly measured?: (log: EventLog) => EventLog;
   /** Called once the log is certain to be rolled back. The process must end: commands do when they next look. */

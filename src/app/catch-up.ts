@@ -1,10 +1,9 @@
-import { monotonicMs, pause, threadMs } from '../async/clock';
+import { monotonicMs, yieldToEventLoop } from '../async/clock';
 import type { Position } from '../event-log/event-log';
-import { codeOf } from '../fault';
 import type { KnownLiveSet } from '../projecting/live-set';
 import { buildFirst } from '../projecting/rebuild';
 import { liveProjection, type ReplayDependencies } from '../projecting/replay';
-import { FREE_MS, SLICE_MS } from './slices';
+import { SLICE_MS } from './slices';
 
 /**
  * For commands: projects up to a position (empty: the beginning of the log) itself or, where another process holds the
@@ -30,15 +29,12 @@ const buildIfSmall = async (replay: ReplayDependencies, position: Position): Pro
   await buildFirst(replay);
 };
 
-/** Projects into the live set in slices. After each, other processes may get its lock. */
+/** Projects into the live set in slices. A process that only waits for its own events finds them in any of them. */
 const projectingHere = (replay: ReplayDependencies, live: KnownLiveSet) => {
   const projectLive = liveProjection(replay, { sliceMs: () => SLICE_MS });
-  let freeUntil = -Infinity;
   return async (position: Position, end: number, onMoved: (done: Position) => void): Promise<boolean> => {
     for (;;) {
-      if (threadMs() < freeUntil) await pause(freeUntil - threadMs());
       const step = await projectLive(position);
-      freeUntil = threadMs() + FREE_MS;
       if (step === undefined) return false;
       const { outcome, shown } = step;
       if (shown !== undefined) {
@@ -46,15 +42,11 @@ const projectingHere = (replay: ReplayDependencies, live: KnownLiveSet) => {
         onMoved(shown.position);
       }
       if (outcome === 'at_end' || (shown?.position ?? '') >= position) return true;
-      if (monotonicMs() >= end) return false;
+      // A suspended process may keep the lock of the set for as long as it likes.
+      if (outcome === 'busy' || monotonicMs() >= end) return false;
+      await yieldToEventLoop();
     }
   };
-};
-
-/** A suspended process may keep the lock of the set for as long as it likes. */
-const behindIfLocked = (error: unknown): false => {
-  if (codeOf(error) !== 'read_models_busy') throw error;
-  return false;
 };
 
 export const catchingUp = (replay: ReplayDependencies, live: KnownLiveSet): CatchUp => {
@@ -64,7 +56,7 @@ export const catchingUp = (replay: ReplayDependencies, live: KnownLiveSet): Catc
     const end = monotonicMs() + withinMs;
     if (lease === undefined) {
       await buildIfSmall(replay, position);
-      return projectTo(position, end, onMoved).catch(behindIfLocked);
+      return projectTo(position, end, onMoved);
     }
     for (;;) {
       if (await live.reached(position, LEASE_LOOK_MS)) return true;

@@ -1,14 +1,11 @@
 import { RETRY_MS, threadMs } from '../async/clock';
 import type { Position } from '../event-log/event-log';
-import { codeOf } from '../fault';
 import type { Shown, Step } from '../projecting/project';
 
 /** How long a slice may take: appends wait for it. */
 export const SLICE_MS = 10;
-/** After this time, a set whose lock another process holds is tried again. */
+/** After this time, a set that another process projects into is looked at again. */
 const BUSY_MS = 5;
-/** After a slice, the lock is left free for longer than others wait before they try again. */
-export const FREE_MS = BUSY_MS + 1;
 /** What a process that was killed has appended is found after this time. */
 const IDLE_MS = 1_000;
 
@@ -23,8 +20,8 @@ const isUpTo = (shown: Shown | undefined, position: Position | undefined): boole
   shown !== undefined && position !== undefined && shown.position >= position;
 
 /**
- * Projects in the thread that appends, in slices: one after each group of appends; while there is more, another one after
- * a pause, so that other processes get the lock of the set; and one every second.
+ * Projects in the thread that appends, in slices: one after each group of appends; while there is more, another one; and
+ * one every second.
  */
 export const slices = (step: () => Promise<Step>, onError: (error: unknown) => void): Slices => {
   let timer: NodeJS.Timeout | undefined;
@@ -37,10 +34,10 @@ export const slices = (step: () => Promise<Step>, onError: (error: unknown) => v
       for (;;) {
         const { outcome, shown } = await step();
         if (outcome === 'at_end' || isUpTo(shown, upTo)) return IDLE_MS;
-        if (threadMs() - began >= SLICE_MS) return FREE_MS;
+        if (outcome === 'busy') return BUSY_MS;
+        if (threadMs() - began >= SLICE_MS) return 0;
       }
     } catch (error) {
-      if (codeOf(error) === 'read_models_busy') return BUSY_MS;
       onError(error);
       return RETRY_MS;
     }

@@ -34,7 +34,7 @@ const shownActivity = async (
 
 /** Ingests reported facts, as NDJSON, in the session of a command. */
 const ingestIn = async (
-  { io, app, upToDate }: OperatorSession,
+  { io, app, worker, upToDate }: OperatorSession,
   input: AsyncIterable<Buffer>,
   options: Pick<IngestOptions, 'dryRun' | 'onRefused'>,
   /** How long to wait for a store that is away. */
@@ -42,17 +42,22 @@ const ingestIn = async (
 ): Promise<Finished> => {
   const { ingest } = require('../ingest/ingest') as typeof import('../ingest/ingest');
   const { readSetAside } = require('../event-log/set-aside') as typeof import('../event-log/set-aside');
-  const { log, ledger, streams, live } = app;
+  const { log, ledger, streams, live, replay } = app;
   const withRetry = retrying(waitSeconds * 1_000, (error) =>
     notice(io, `${messageOf(error)} Waiting up to ${waitSeconds} s for it.`),
   );
   await withRetry(upToDate);
+  const hasReadModels = (await replay.readModels.live()) !== undefined;
+  if (hasReadModels && !options.dryRun) await worker?.project();
   const setAside = await readSetAside(app);
   const dependencies = {
     log,
     ledger,
     streams,
-    reached: (position: Position, withinMs: number) => withRetry(() => app.catchUp(position, withinMs)),
+    reached: (position: Position, withinMs: number) =>
+      worker !== undefined && hasReadModels
+        ? live.reached(position, withinMs)
+        : withRetry(() => app.catchUp(position, withinMs)),
     shown: async (tenantId: string) => shownActivity((await live.read()).set, setAside, tenantId),
   };
   return withProgress(io, 'Ingesting:', (line) =>
@@ -113,7 +118,7 @@ const run = async (session: OperatorSession, file: string, options: Options): Pr
 };
 
 export const ingestCommand = (io: Io): Command =>
-  sessionCommand(io, 'ingest', run)
+  sessionCommand(io, 'ingest', run, { appendsInThread: true })
     .description('ingest facts that other services report: NDJSON, one JSON object per line')
     .argument('[file]', 'the file, or - for stdin', '-')
     .option('--dry-run', 'only report what would be refused')

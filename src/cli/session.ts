@@ -2,7 +2,9 @@ import { Command } from 'commander';
 import { randomUUID } from 'node:crypto';
 import type { App, AppOptions } from '../app/app';
 import { operatorRequest } from '../app/operator';
+import type { WorkerReport, WorkerThread } from '../app/worker-thread';
 import { monotonicMs } from '../async/clock';
+import { errorOf } from '../async/thread';
 import { readConfiguration, settings, type Configuration } from '../configuration';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
@@ -47,10 +49,12 @@ const askForOperator = (io: Io, { OPERATOR_ID }: Configuration): void => {
 };
 
 /** The app for one command, on the data of the server, which may be running. */
-const sessionOf = (io: Io, app: App, configuration: Configuration) => ({
+const sessionOf = (io: Io, app: App, configuration: Configuration, worker?: WorkerThread) => ({
   io,
   app,
   configuration,
+  /** Appends and projects, if the command wants a thread for that and the log is embedded. */
+  worker,
   /** Decides and writes as the operator, then waits until the read models show it. */
   write: async (tenantId: string, decide: Decide, actor?: string): Promise<Tenant> => {
     const request = operatorRequest(tenantId, actor ?? configuration.OPERATOR_ID, WRITE_MS);
@@ -75,7 +79,19 @@ const sessionOf = (io: Io, app: App, configuration: Configuration) => ({
 
 export type OperatorSession = ReturnType<typeof sessionOf>;
 
-type SessionOptions = Pick<AppOptions, 'createsData' | 'anyReadModels'>;
+interface SessionOptions extends Pick<AppOptions, 'createsData' | 'anyReadModels'> {
+  /** A thread appends and projects, so that this one can prepare the next events meanwhile. */
+  readonly appendsInThread?: boolean;
+}
+
+const workerOf = (io: Io, configuration: Configuration, app: () => App | undefined): WorkerThread => {
+  const { workerThread } = require('../app/worker-thread') as typeof import('../app/worker-thread');
+  const onReport = (report: WorkerReport): void => {
+    if (report.type === 'shown') app()?.live.moved(report.shown);
+    if (report.type === 'error') warn(io)(report.what, errorOf(report.failure));
+  };
+  return workerThread(configuration, onReport, (error) => warn(io)('The writing thread died.', error));
+};
 
 /**
  * A command that opens the app, always closes it, and has the option `--json`. Only commands that can start a new ledger
@@ -85,17 +101,22 @@ export const sessionCommand = <Arguments extends readonly unknown[]>(
   io: Io,
   name: string,
   run: (session: OperatorSession, ...args: Arguments) => Promise<void>,
-  { createsData = false, anyReadModels = false }: SessionOptions = {},
+  { createsData = false, anyReadModels = false, appendsInThread = false }: SessionOptions = {},
 ): Command =>
   new Command(name).addOption(option.json()).action(async (...args: unknown[]) => {
     const { openApp } = require('../app/app') as typeof import('../app/app');
     const configuration = readConfiguration(io.env);
     ignoreCtrlZ(io);
-    const app = await openApp(configuration, warn(io), { createsData, anyReadModels });
+    let app: App | undefined;
+    const isThreaded = appendsInThread && configuration.EVENTSTORE_URL === '';
+    const worker = isThreaded ? workerOf(io, configuration, () => app) : undefined;
+    const options = { createsData, anyReadModels, appender: worker?.appender };
     try {
-      await run(sessionOf(io, app, configuration), ...(args as unknown as Arguments));
+      app = await openApp(configuration, warn(io), options);
+      await run(sessionOf(io, app, configuration, worker), ...(args as unknown as Arguments));
     } finally {
-      await app.close();
+      await app?.close();
+      await worker?.close();
     }
   });
 

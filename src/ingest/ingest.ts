@@ -51,7 +51,7 @@ export interface Finished extends Ingested {
 }
 
 /** Limits how long others wait, for the lock of the log and until their own writes are shown. */
-const MAX_BATCH = 100;
+const MAX_BATCH = 64;
 
 /** Each may be a round trip. More would wait for each other's connections. */
 const ASKED_AT_ONCE = 16;
@@ -165,30 +165,45 @@ const appendTenant = async (run: Run, { tenantId, facts, shown }: Unshown): Prom
   return last;
 };
 
-/** Checks all tenants before appending to any, so that the log can commit the appends as one group. */
-const appendBatch = async (run: Run, batch: readonly ValidFact[]): Promise<Position> => {
+/** The facts of a batch that are to be appended. */
+const checkBatch = (run: Run, batch: readonly ValidFact[]): Promise<readonly Unshown[]> => {
   const byTenant = groupedBy(batch, ({ tenantId }) => tenantId);
-  const unshown = await settleAll(
-    Array.from(byTenant, ([tenantId, facts]) => unshownOf(run, tenantId, facts)),
-  );
-  const ends = await settleAll(unshown.map((facts) => appendTenant(run, facts)));
-  return ends.toSorted().at(-1) ?? '';
+  return settleAll(Array.from(byTenant, ([tenantId, facts]) => unshownOf(run, tenantId, facts)));
 };
 
+/** Appends to all tenants at once, so that the log can commit that as one group. */
+const appendBatch = async (
+  run: Run,
+  unshown: readonly Unshown[],
+  { appended }: ReturnType<typeof pace>,
+): Promise<void> => {
+  const ends = await settleAll(unshown.map((facts) => appendTenant(run, facts)));
+  const end = ends.toSorted().at(-1) ?? '';
+  if (end !== '') await appended(end);
+};
+
+/** Reads and checks a batch while the one before it is appended. */
 const ingestAll = async (
   run: Run,
   input: AsyncIterable<Buffer | string>,
-  { appended }: ReturnType<typeof pace>,
+  paced: ReturnType<typeof pace>,
 ): Promise<void> => {
-  for await (const lines of linesOf(input)) {
-    const at = isoNow();
-    const facts = lines.flatMap((line) => validate(run, line, at));
-    for (let from = 0; from < facts.length; from += MAX_BATCH) {
-      const end = await appendBatch(run, facts.slice(from, from + MAX_BATCH));
-      if (end !== '') await appended(end);
+  let appending = Promise.resolve();
+  try {
+    for await (const lines of linesOf(input)) {
+      const at = isoNow();
+      const facts = lines.flatMap((line) => validate(run, line, at));
+      for (let from = 0; from < facts.length; from += MAX_BATCH) {
+        const unshown = await checkBatch(run, facts.slice(from, from + MAX_BATCH));
+        await appending;
+        appending = appendBatch(run, unshown, paced);
+        appending.catch(() => undefined);
+      }
+      reportRefusals(run);
+      run.onProgress({ ...run.totals });
     }
-    reportRefusals(run);
-    run.onProgress({ ...run.totals });
+  } finally {
+    await appending;
   }
 };
 

@@ -1,5 +1,6 @@
 import { threadMs } from '../async/clock';
 import type { Head, LoggedEvent, Position } from '../event-log/event-log';
+import { codeOf } from '../fault';
 import type { Advanced, Control, ReadModelSet } from '../read-models/read-models';
 import { batchOf, type Batch } from './batch';
 import { documentCache, type DocumentCache } from './document-cache';
@@ -25,10 +26,10 @@ export interface Projection {
 
 /**
  * `at_end`: there is nothing to project. `overtaken`: another process has projected in the meantime; the next step
- * follows it.
+ * follows it. `busy`: another process is projecting, and `shown` tells how far it is.
  */
 export interface Step {
-  readonly outcome: Advanced | 'at_end';
+  readonly outcome: Advanced | 'at_end' | 'busy';
   /** The number of tenants' events committed. */
   readonly events: number;
   readonly shown?: Shown;
@@ -71,6 +72,14 @@ interface Known {
 
 const NOTHING = { events: 0, parked: [] };
 
+const busyIfLocked = (error: unknown): 'busy' => {
+  if (codeOf(error) !== 'read_models_busy') throw error;
+  return 'busy';
+};
+
+const shownIn = ({ to, parked, next }: Control): { readonly shown?: Shown } =>
+  next === undefined ? { shown: { position: to?.position ?? '', parked } } : {};
+
 const steppingToEnd =
   (step: Projection['step'], { between }: ProjectionOptions): Projection['toEnd'] =>
   async (upTo) => {
@@ -100,22 +109,25 @@ export const projection = (
     let seen: Control | undefined;
     let folded: Folded | undefined;
     known = undefined;
-    const outcome = await set.advance(async (now) => {
-      // The cache holds documents of another state after commits of others, or if this runs once more.
-      if (seen !== undefined || now.n !== before.n) cache = documentCache(set);
-      [seen, folded] = [now, undefined];
-      if (now.to?.position !== before.to?.position) return undefined;
-      folded = await foldBatch(folding, cache, batch);
-      return { to, writes: folded.writes, parked: now.parked + folded.parked.length };
-    });
+    const outcome = await set
+      .advance(async (now) => {
+        // The cache holds documents of another state after commits of others, or if this runs once more.
+        if (seen !== undefined || now.n !== before.n) cache = documentCache(set);
+        [seen, folded] = [now, undefined];
+        if (now.to?.position !== before.to?.position) return undefined;
+        folded = await foldBatch(folding, cache, batch);
+        return { to, writes: folded.writes, parked: now.parked + folded.parked.length };
+      })
+      .catch(busyIfLocked);
+    if (outcome === 'busy') return { outcome, ...NOTHING, ...shownIn(await set.control()) };
     if (outcome !== 'done' || seen === undefined) return { outcome, ...NOTHING };
-    const { n, to: end, parked } = seen;
+    const { n } = seen;
     if (folded === undefined) {
-      known = { n, to: end, cache };
-      return { outcome: 'overtaken', ...NOTHING, shown: { position: end?.position ?? '', parked } };
+      known = { n, to: seen.to, cache };
+      return { outcome: 'overtaken', ...NOTHING, ...shownIn(seen) };
     }
     known = { n: n + 1, to, cache };
-    const shown = { position: to.position, parked: parked + folded.parked.length };
+    const shown = { position: to.position, parked: seen.parked + folded.parked.length };
     return { outcome, events: batch.length, shown, parked: folded.parked };
   };
 
