@@ -2,9 +2,8 @@ import { threadMs } from '../async/clock';
 import type { Head, LoggedEvent, Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import type { Advanced, Control, ReadModelSet } from '../read-models/read-models';
-import { batchOf, type Batch } from './batch';
 import { documentCache, type DocumentCache } from './document-cache';
-import { foldBatch, type Folded, type Folding } from './fold-batch';
+import { batchOf, foldBatch, type Batch, type Folded, type Folding } from './fold-batch';
 import type { ParkedTenant } from './parked-tenants';
 
 /** The next events after a position, at most this many. None: the end of the log. */

@@ -2,9 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import type { ReadModelSet } from '../read-models/read-models';
-import { batchOf } from './batch';
 import { documentCache } from './document-cache';
-import { foldWaiting, type Folding, type Retried } from './fold-batch';
+import { batchOf, foldWaiting, type Folding, type Retried } from './fold-batch';
 import { findParked, parkedKey, parkedTenants, type ParkedTenant } from './parked-tenants';
 
 export interface Retry extends LedgerLog {

@@ -1,5 +1,5 @@
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
-import { existsSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs';
 import { monotonicMs } from '../async/clock';
 import { fault, messageOf } from '../fault';
 
@@ -116,4 +116,34 @@ export const dataVersion = (db: Database): (() => number) => {
   const statement = db.prepare('PRAGMA data_version');
   statement.setReturnArrays(true);
   return () => (statement.get() as unknown as [number])[0];
+};
+
+/** Makes what was written survive a power loss; for a folder, its entries. */
+export const syncFile = (path: string): void => {
+  const opened = openSync(path, 'r');
+  try {
+    fsyncSync(opened);
+  } finally {
+    closeSync(opened);
+  }
+};
+
+/** The file itself goes first: without its `-wal` file, it would be a database of an earlier time. */
+export const unlinkDatabase = (path: string): void => {
+  for (const ending of ['', '-wal', '-shm']) rmSync(`${path}${ending}`, { force: true });
+};
+
+/** Undefined: there is certainly no such file. */
+export const fileIdOf = (path: string): string | undefined => {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found === undefined ? undefined : `${found.dev} ${found.ino}`;
+};
+
+/**
+ * For a file that was just opened: whether the path still names it. A file that was replaced or removed can still be
+ * written to, but is lost once it is closed.
+ */
+export const stillThere = (path: string): (() => boolean) => {
+  const opened = fileIdOf(path);
+  return () => fileIdOf(path) === opened;
 };

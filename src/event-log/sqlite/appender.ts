@@ -1,8 +1,15 @@
 import { codeOf } from '../../fault';
-import { checkpointAndClose, inTransaction, isBusy, neverWait, type Database } from '../../sqlite/database';
+import {
+  checkpointAndClose,
+  inTransaction,
+  isBusy,
+  neverWait,
+  stillThere,
+  type Database,
+} from '../../sqlite/database';
 import type { Outcome, ThreadBody } from '../../async/thread';
 import { logFault, type Expected } from '../event-log';
-import { mustBeOurLog, openForAppending, stillThere } from './log-file';
+import { mustBeOurLog, openForAppending } from './log-file';
 import { positionOf } from './reader';
 
 /** An append as sent to the writing thread, already serialized. */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync, statSync } from 'node:fs';
+import { existsSync, linkSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { codeOf, fault, type Fault } from '../../fault';
-import { openForReading, openForWriting, type Database } from '../../sqlite/database';
+import { openForReading, openForWriting, syncFile, type Database } from '../../sqlite/database';
 
 /** The file of a log: how it is found and created, and its schema. */
 
@@ -100,16 +100,6 @@ export const setFormat = (path: string, format: number): void => {
   }
 };
 
-/** Makes what was written survive a power loss; for a folder, its entries. */
-const syncFile = (path: string): void => {
-  const handle = openSync(path, 'r');
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
-};
-
 /** Writes a file under a temporary name, and gives it its own when it is complete, even across a power loss. */
 export const placeFile = <T>(temporary: string, path: string, write: () => T, place = linkSync): T => {
   try {
@@ -156,17 +146,3 @@ const writeEmptyLog = (path: string, prefix: string, format: number): void => {
  */
 export const createLog = (path: string, prefix: string, format: number): void =>
   putFile(path, (temporary) => writeEmptyLog(temporary, prefix, format));
-
-const idOf = (path: string): string | undefined => {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return found === undefined ? undefined : `${found.dev} ${found.ino}`;
-};
-
-/**
- * For a file that was just opened: whether the path still names it. A file that was replaced or removed can still be
- * written to, but is lost once it is closed.
- */
-export const stillThere = (path: string): (() => boolean) => {
-  const opened = idOf(path);
-  return () => idOf(path) === opened;
-};

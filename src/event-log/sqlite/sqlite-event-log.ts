@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { codeOf, fault, messageOf } from '../../fault';
-import { dataVersion, openForReading, type Database } from '../../sqlite/database';
+import { dataVersion, openForReading, stillThere, type Database } from '../../sqlite/database';
 import { answerInPlace, type Thread } from '../../async/thread';
 import {
   APPEND_MS,
@@ -18,16 +18,7 @@ import {
 import { appendWithRetry } from '../append-with-retry';
 import type { Streams } from '../streams';
 import { appending, READY, type AppenderFile, type AppendRequest } from './appender';
-import {
-  createLog,
-  findLog,
-  mustBeOurLog,
-  logMissing,
-  logPath,
-  metaIn,
-  setFormat,
-  stillThere,
-} from './log-file';
+import { createLog, findLog, mustBeOurLog, logMissing, logPath, metaIn, setFormat } from './log-file';
 import { eventReader, positionOf, readOrFault, rowIdOf } from './reader';
 import { tail } from './tail';
 

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import * as sqlite from '../../sqlite/database';
-import { inodeOf, syncFolder, unlinkDatabase } from './files';
 
 const TABLE = 'CREATE TABLE IF NOT EXISTS roots (version TEXT PRIMARY KEY, id TEXT NOT NULL) STRICT';
 
@@ -40,7 +39,7 @@ export const rootsIn = (folder: string) => {
   };
   return {
     all: (): ReadonlyMap<string, string> => {
-      const rows = inodeOf(path) === undefined ? [] : orIfDamaged(read, () => []);
+      const rows = sqlite.fileIdOf(path) === undefined ? [] : orIfDamaged(read, () => []);
       return new Map(rows.map((row) => [String(row['version']), String(row['id'])]));
     },
     /** Compare-and-set. */
@@ -50,10 +49,10 @@ export const rootsIn = (folder: string) => {
     add: (version: string, id: string): boolean => {
       const add = () => change('INSERT INTO roots VALUES (?, ?) ON CONFLICT DO NOTHING', version, id);
       const isAdded = orIfDamaged(add, () => {
-        unlinkDatabase(path);
+        sqlite.unlinkDatabase(path);
         return add();
       });
-      syncFolder(folder);
+      sqlite.syncFile(folder);
       return isAdded;
     },
     remove: (version: string): void => void change('DELETE FROM roots WHERE version = ?', version),

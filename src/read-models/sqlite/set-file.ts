@@ -6,7 +6,6 @@ import { isoNow, monotonicMs } from '../../async/clock';
 import { codeOf, fault, messageOf } from '../../fault';
 import * as sqlite from '../../sqlite/database';
 import type { Change, Control, ReadModelSet } from '../read-models';
-import { inodeOf, syncFolder } from './files';
 import { setReader, type SetReader } from './set-reader';
 import { createIndexes, createTables, storedField, storedText, writesTo } from './tables';
 
@@ -114,13 +113,13 @@ const writerOf = ({ collections }: Place) => {
 
 /** One connection that reads, and so never waits for a writer, and one that writes. */
 const connectionsOf = ({ id, path, collections, isBuild }: Place) => {
-  const inode = inodeOf(path);
+  const isStillThere = sqlite.stillThere(path);
   let [reading, writing]: (SetReader | undefined)[] = [];
   const reader = (): SetReader => (reading ??= setReader(sqlite.openForReading(path), collections));
   const look = (on = reader): Control | undefined => {
     try {
       const control = on().control();
-      return inodeOf(path) === inode && control.removed !== true ? control : undefined;
+      return isStillThere() && control.removed !== true ? control : undefined;
     } catch (error) {
       if (sqlite.isDamagedFile(error, path)) return undefined;
       throw error;
@@ -223,7 +222,7 @@ export const setFile = (place: Place): SetFile => {
       await inTurn(() => {
         writer().db.exec(FOR_PROJECTING);
         writer().db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-        syncFolder(dirname(path));
+        sqlite.syncFile(dirname(path));
       });
     },
   };

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Collection } from '../../../projections/projector';
+import { fileIdOf, unlinkDatabase } from '../../sqlite/database';
 import { COMMON_COLLECTIONS, type Control } from '../read-models';
-import { inodeOf, unlinkDatabase } from './files';
 import { createSet, setFile, type SetFile } from './set-file';
 
 const FILE = /^set-(.+)-([0-9a-f]+)\.db(?:-wal|-shm)?$/;
@@ -52,7 +52,7 @@ export const setsIn = (folder: string, collections: readonly Collection[], busyM
     },
     /** All sets, also those of which only some of the files are left. */
     entries: (): readonly Entry[] => {
-      const names = inodeOf(folder) === undefined ? [] : readdirSync(folder);
+      const names = fileIdOf(folder) === undefined ? [] : readdirSync(folder);
       const found = names.map((name) => FILE.exec(name) ?? []);
       const entries = found.map(([, version = '', id = '']) => [id, { version, id }] as const);
       return [...new Map(entries).values()].filter(({ id }) => id !== '');
