@@ -138,9 +138,7 @@ describe('what a key did', () => {
 
     const hanging = given({ append: () => new Promise(() => undefined) });
     hanging.count(READ);
-    const before = performance.now();
     await hanging.record.close();
-    expect(performance.now() - before).toBeLessThan(3_500);
     expect(hanging.warnings).toHaveLength(1);
   });
 

@@ -60,11 +60,11 @@ describe('a thread', () => {
   });
 
   it('reports no_answer when the time is up, and does not start what is overdue', async () => {
-    const slow = thread.call({ busyMs: 1_000 }, LONG);
+    let isRested = false;
+    const slow = thread.call({ busyMs: 1_000 }, LONG).finally(() => (isRested = true));
     await until(() => Atomics.load(naps, 0) === 1);
-    const startedAt = monotonicMs();
     expect(await refusedWith(thread.call({ echo: 1 }, 50))).toBe('no_answer');
-    expect(monotonicMs() - startedAt).toBeLessThan(900);
+    expect(isRested).toBe(false);
     expect(await slow).toBe('rested');
     expect(await thread.call('count', LONG)).toBe(2);
   });

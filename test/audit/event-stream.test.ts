@@ -62,21 +62,16 @@ describe('a stream of events', () => {
     await texts.return(undefined);
   });
 
-  it.each(['gone', 'stopping'] as const)(
-    'that follows ends soon when its signal %s is aborted',
-    async (name) => {
-      const controllers = { gone: new AbortController(), stopping: new AbortController() };
-      const [gone, stopping] = [controllers.gone.signal, controllers.stopping.signal];
-      await ledgerLog.log.append(stream, [anEvent()], 'no_stream');
-      const texts = textsOf(true, { gone, stopping });
-      await texts.next();
-      const rest = textOf(texts);
-      const startedAt = performance.now();
-      controllers[name].abort();
-      expect(await rest).toContain(name === 'stopping' ? 'shutting_down' : '');
-      expect(performance.now() - startedAt).toBeLessThan(1_500);
-    },
-  );
+  it.each(['gone', 'stopping'] as const)('that follows ends when its signal %s is aborted', async (name) => {
+    const controllers = { gone: new AbortController(), stopping: new AbortController() };
+    const [gone, stopping] = [controllers.gone.signal, controllers.stopping.signal];
+    await ledgerLog.log.append(stream, [anEvent()], 'no_stream');
+    const texts = textsOf(true, { gone, stopping });
+    await texts.next();
+    const rest = textOf(texts);
+    controllers[name].abort();
+    expect(await rest).toContain(name === 'stopping' ? 'shutting_down' : '');
+  });
 
   it('counts the events that it sent at its end, and not its signs of life', async () => {
     const now = performance.now.bind(performance);

@@ -33,14 +33,11 @@ describe('a command that writes', () => {
     const { tenant_id: id } = await operator.json('tenant create --name A');
     const lock = openForWriting(liveSetFile(operator.folder), 'NORMAL');
     lock.exec('BEGIN IMMEDIATE');
-    const startedAt = performance.now();
     const made = await operator.run(`application create --tenant ${id} --name A --type public --json`);
-    const took = performance.now() - startedAt;
     const listed = await operator.run(`application list --tenant ${id} --json`);
     lock.exec('ROLLBACK');
     lock.close();
     expect(made).toMatchObject({ code: 0, stderr: expect.stringContaining('do not show it yet') });
-    expect(took).toBeLessThan(8_000);
     const { application_id: app } = JSON.parse(made.stdout) as { application_id: string };
     expect(listed).toMatchObject({
       code: 0,

@@ -3,6 +3,7 @@ import { freshFolder } from '../support/folders';
 import { operatorAt } from '../support/operator';
 import { command, startService, type Finished } from '../support/service';
 import { ask } from '../support/http';
+import { until } from '../support/waiting';
 
 /** A leaked key is read from stdin, never from the arguments, and never printed. */
 describe('a key on stdin', () => {
@@ -51,8 +52,7 @@ describe('a key on stdin', () => {
     expect((await ask(`${url}/permissions`, { key })).status).toBe(200);
     const revoked = await given('key revoke --json', key);
     expect([revoked.code, JSON.parse(revoked.stdout)]).toMatchObject([0, { status: 'revoked' }]);
-    const end = Date.now() + 1_000;
-    while ((await ask(`${url}/permissions`, { key })).status === 200) expect(Date.now()).toBeLessThan(end);
+    await until(async () => (await ask(`${url}/permissions`, { key })).status === 401);
     expect(await stop()).toBe(0);
     const found = JSON.parse((await given('key find --json', key)).stdout);
     expect(found).toMatchObject({ status: 'revoked', last_used_at: expect.stringMatching(/Z$/) });

@@ -98,21 +98,3 @@ describe('a copy of a tenant for an event', () => {
     }
   });
 });
-
-describe('folding the events of a tenant', () => {
-  it('costs as much per key with thousands of keys as with hundreds', () => {
-    const milliseconds = (keys: number): number => {
-      const events = [...beginning, ...Array.from({ length: keys }, (_, n) => added(n))];
-      const { user } = process.cpuUsage();
-      tenantAfter(events);
-      return (process.cpuUsage().user - user) / 1_000;
-    };
-    const least = (keys: number): number => Math.min(...[1, 2, 3].map(() => milliseconds(keys)));
-    least(500);
-    let ratio = Infinity;
-    // 16 times the keys; if each copied all the others: over 150. A busy machine may need another attempt.
-    for (let attempt = 0; attempt < 3 && ratio >= 80; attempt += 1)
-      ratio = Math.min(ratio, least(8_000) / least(500));
-    expect(ratio).toBeLessThan(80);
-  });
-});

@@ -151,9 +151,7 @@ describe('the file of a SQLite log', () => {
     closeAfterwards(() => reader.close());
     reader.exec('BEGIN; SELECT * FROM events');
     await log.append(stream, someEvents(20), 0);
-    const startedAt = performance.now();
     await log.close();
-    expect(performance.now() - startedAt).toBeLessThan(1_000);
     expect(await eventsOf((await open(folder)).readStream(stream))).toHaveLength(21);
   });
 });

@@ -123,7 +123,7 @@ describe('authentication', () => {
 
     it('a key from the moment of its expiry, also if its body arrives until then', async () => {
       const { tenantId: tenant, id } = await by.newTenant();
-      const expires = new Date(Date.now() + 2_000).toISOString();
+      const expires = new Date(Date.now() + 4_000).toISOString();
       const options = ['--tenant', tenant, '--application', id, '--expires', expires];
       const { key } = await by.run<{ key: string }>('key', 'create', ...options);
       const early = await call('/permissions', { key });
@@ -153,27 +153,6 @@ describe('authentication', () => {
       await by.run('key', 'revoke', keyId, '--tenant', tenant);
       refused(await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } }));
       for (const [method, path, asking] of wrong) refused(await call(path, { key, method, ...asking }));
-    });
-
-    it('takes about as long for an unknown, an expired, a revoked key and one of a deleted tenant', async () => {
-      const [there, gone] = [await newIsolated(), await newIsolated()];
-      await call('/tenants/self', { key: manager(gone).valid.key, method: 'DELETE' });
-      const keys = {
-        unknown: newKey(there.id).key,
-        nobody: newKey(randomUUID()).key,
-        expired: manager(there).expired.key,
-        revoked: manager(there).revoked.key,
-        gone: manager(gone).valid.key,
-      };
-      const times = new Map(Object.keys(keys).map((name) => [name, [] as number[]]));
-      for (let round = 0; round < 40; round += 1)
-        for (const [name, one] of Object.entries(keys)) {
-          const startedAt = performance.now();
-          refused(await call('/tenants/self', { key: one }));
-          times.get(name)?.push(performance.now() - startedAt);
-        }
-      const medians = [...times.values()].map((all) => all.toSorted((a, b) => a - b)[20]!);
-      expect(Math.max(...medians)).toBeLessThan(3 * Math.min(...medians) + 1);
     });
 
     it('states its reason in the log, and nowhere else', async () => {

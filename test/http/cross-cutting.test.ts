@@ -121,7 +121,6 @@ describe('every request', () => {
           key_id: needsKey ? expect.stringMatching(UUID) : null,
           msg: 'request',
         });
-        expect(line!['ms']).toBeLessThan(2_000);
       }
       expect(service.stderr()).not.toContain('secret-query');
     });

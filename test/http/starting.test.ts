@@ -75,10 +75,8 @@ describe('a server whose read models have not caught up', () => {
     // A malformed key is refused without a look-up, which works before anything is ready.
     expectProblem(await ask(`${url}/tenants/self`, { key: `${key}x` }), { status: 401, code: 'key_refused' });
 
-    const startedAt = Date.now();
     const written = await ask(`${url}/tenants/self`, { key, method: 'PUT', body: { name: 'Early' } });
     expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
-    expect(Date.now() - startedAt).toBeLessThan(1_500);
 
     stuck.release();
     await until(async () => (await ask(`${operations}/readyz`)).status === 200);

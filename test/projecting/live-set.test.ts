@@ -15,6 +15,9 @@ import {
   updated,
 } from './harness';
 
+/** Longer than a test may take: that there is an answer shows that nobody waited for it. */
+const NEVER_MS = 600_000;
+
 const opened = async () => {
   const readModels = await freshPlace(lines).open();
   const set = await firstSet(readModels);
@@ -109,15 +112,13 @@ describe('what a process knows of the live set', () => {
     const { counted, advance } = await opened();
     const { reached } = knownLiveSet(counted);
     expect(await reached('1', 2_050)).toBe(false);
-    const began = monotonicMs();
-    expect(await reached('2', 5_000)).toBe(false);
-    expect(monotonicMs() - began).toBeLessThan(500);
+    expect(await reached('2', NEVER_MS)).toBe(false);
     await advance('1');
-    expect(await reached('2', 5_000)).toBe(false);
+    expect(await reached('2', NEVER_MS)).toBe(false);
     const waiting = reached('2', 5_000);
     await advance('2');
     expect(await waiting).toBe(true);
-  }, 15_000);
+  });
 });
 
 describe('the status', () => {
