@@ -49,7 +49,8 @@ export const campaigns: Readonly<Record<string, NamedProgram>> = {
   },
   limits: {
     meaning: 'Sends one request each from a million addresses.',
-    files: ['test/limits/address-campaign'],
+    files: ['test/limits/many-addresses.test'],
+    env: { ADDRESSES: '1000000' },
   },
   backup: {
     meaning: 'Makes twenty backups while 64 writers append, restores and compares each.',
@@ -62,8 +63,8 @@ export const campaigns: Readonly<Record<string, NamedProgram>> = {
     env: { EVENTS: '20000', KILLS: '3' },
   },
   audit: {
-    meaning: 'Exports a million events and detects the tampering in four altered copies.',
-    files: ['test/audit/tampered-export.test'],
+    meaning: 'Exports a million events, confirms them, and detects the tampering in altered copies.',
+    files: ['test/audit/check-export.test'],
     env: { EVENTS: '1000000' },
   },
 };

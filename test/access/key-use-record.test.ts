@@ -142,22 +142,6 @@ describe('what a key did', () => {
     expect(hanging.warnings).toHaveLength(1);
   });
 
-  it('has no address where clients are not recorded', async () => {
-    const { record, appended, count } = given({ recordsClients: false });
-    count(READ);
-    await record.close();
-    expect(JSON.stringify(appended)).not.toContain(ADDRESS);
-  });
-
-  it('has another event id in every process', async () => {
-    const all = [given(), given()];
-    for (const { count, record } of all) {
-      count(READ);
-      await record.close();
-    }
-    expect(new Set(all.flatMap(({ appended }) => appended[0]!.events.map(({ id }) => id))).size).toBe(2);
-  });
-
   it('is known exactly where it was counted, also before it is recorded', async () => {
     const { record, count, setTime, untilUses } = given();
     count(READ);

@@ -55,13 +55,6 @@ describe('the thread of a server that appends and projects', () => {
   const commits = (): readonly number[] => files().map(walCommits);
   const since = (before: readonly number[]) => commits().map((count, i) => count - (before[i] ?? 0));
 
-  it('commits once to the log and once to the set for a write', async () => {
-    await rename(blocker, 'warm');
-    const before = commits();
-    expect(await rename(blocker, 'alone')).toBe(true);
-    expect(since(before)).toEqual([1, 1]);
-  });
-
   it('commits at most once more to each for 32 writes that wait together for another one', async () => {
     const before = commits();
     const first = rename(blocker, 'first');

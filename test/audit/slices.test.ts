@@ -26,35 +26,6 @@ describe('slices of the thread', () => {
     expect(order).toHaveLength(440);
   });
 
-  it('come one at a time, and let the thread do other work in between', async () => {
-    const slices = fairSlices();
-    let others = 0;
-    let isOver = false;
-    const other = (): void => {
-      others += 1;
-      if (!isOver) setImmediate(other);
-    };
-    setImmediate(other);
-    const seen: number[] = [];
-    const reader = async (tenantId: string): Promise<void> => {
-      await slices(tenantId);
-      seen.push(others);
-    };
-    await Promise.all(['a', 'a', 'b', 'c'].map(reader));
-    isOver = true;
-    expect(new Set(seen).size).toBe(4);
-  });
-
-  it('are over after a few milliseconds, and when the next one begins', async () => {
-    const slices = fairSlices();
-    const first = await slices('a');
-    expect(first.isOver()).toBe(false);
-    const second = await slices('a');
-    expect([first.isOver(), second.isOver()]).toEqual([true, false]);
-    block(5);
-    expect(second.isOver()).toBe(true);
-  });
-
   describe('of a read', () => {
     let ledgerLog: LedgerLog;
     const tenantId = randomUUID();
@@ -64,15 +35,6 @@ describe('slices of the thread', () => {
       await ledgerLog.log.append(ledgerLog.streams.activity(tenantId), events, 'no_stream');
     });
     afterAll(() => ledgerLog.log.close());
-
-    it.each(['readStream', 'readTenant'] as const)('give %s everything, in order', async (name) => {
-      const slices = fairSlices();
-      const { log, streams } = slicedLog(ledgerLog, () => slices(tenantId));
-      const of = { readStream: streams.activity(tenantId), readTenant: tenantId };
-      const ids: string[] = [];
-      for await (const batch of log[name](of[name])) ids.push(...batch.map(({ id }) => id));
-      expect(ids).toEqual(events.map(({ id }) => id));
-    });
 
     it('end while each event takes long', async () => {
       const slices = fairSlices();

@@ -314,6 +314,8 @@ describe('tenant-ledger projections beside another server', () => {
     expect(JSON.parse(verified.stdout)).toMatchObject({ gaps: [{ tenant_id: tenantId, event_id: ids[2] }] });
     const done = await operator.json('projections set-aside', ids[2] ?? '', '--reason', 'It is lost.');
     expect(done).toMatchObject({ tenant_id: tenantId, what: 'gap accepted', parked_at: null });
+    const decided = await operator.run(`application create --tenant ${tenantId} --name Never --type public`);
+    expect([decided.code, decided.stderr]).toEqual([1, expect.stringContaining('[tenant_unreadable]')]);
     expect((await operator.run('projections verify')).code).toBe(0);
   });
 

@@ -147,12 +147,6 @@ describe('a stream whose events were removed from the event store', () => {
     server.log.truncate(stream, 2);
     expect((await eventsOf(log.readStream(stream))).map(({ revision }) => revision)).toEqual([2, 3, 4]);
   });
-
-  it('is not confused with one that never existed', async () => {
-    const { log, aStream } = await onStandIn();
-    expect(await eventsOf(log.readStream(aStream()))).toEqual([]);
-    expect(await eventsOf(log.readStream(aStream(), 7))).toEqual([]);
-  });
 });
 
 describe('the stream with the identity of the log', () => {

@@ -9,10 +9,8 @@ import { type Fault } from '../../src/fault';
 import { openForWriting } from '../../src/sqlite/database';
 import { TIMES } from '../../src/times';
 import { closeAfterwards } from '../support/closing';
-import { startStandIn } from '../support/event-store/stand-in';
 import { eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
-import { clustered, EMBEDDED, openAppIn } from '../support/profile';
 import { refusedWith, until } from '../support/waiting';
 
 const streams = streamNames();
@@ -189,21 +187,4 @@ describe('a watched log', () => {
     await watch.log.append(aStream(), someEvents(1), 'no_stream');
     expect(watch.isAway()).toBe(false);
   });
-});
-
-describe.each(['SQLite', 'the event store'])('a log in %s that many write', (kind) => {
-  it('is never considered rolled back', async () => {
-    const store = kind === 'SQLite' ? undefined : await startStandIn();
-    if (store !== undefined) closeAfterwards(() => store.stop());
-    const app = await openAppIn(freshFolder(), store === undefined ? EMBEDDED : clustered(store.url));
-    closeAfterwards(() => app.close());
-    const { watch, reports } = watched(app.log);
-    const write = async (): Promise<void> => {
-      const stream = app.streams.activity(randomUUID());
-      for (let at = -1; at < 99; at += 4)
-        await watch.log.append(stream, someEvents(4), at < 0 ? 'no_stream' : at, 20_000);
-    };
-    await Promise.all(Array.from({ length: 6 }, write));
-    expect({ reports, isAway: watch.isAway() }).toEqual({ reports: [], isAway: false });
-  }, 60_000);
 });

@@ -1,4 +1,3 @@
-import { DatabaseSync } from '@photostructure/sqlite';
 import { createHash, randomUUID } from 'node:crypto';
 import {
   copyFileSync,
@@ -41,17 +40,6 @@ describe('the prefix of a SQLite log', () => {
     expect(messageOf(error)).toContain('have the prefix "one-", but STREAM_PREFIX is "two-"');
     expect(await refusedWith(open(folder, '', how))).toBe('log_of_another_prefix');
     await open(folder, 'one-', how);
-  });
-
-  it('is only one, even if a log is created with two at once', async () => {
-    for (let round = 0; round < 5; round += 1) {
-      const folder = freshFolder();
-      const codes = await Promise.all(
-        ['a-', 'b-', 'a-', 'b-'].map((prefix) => refusedWith(open(folder, prefix))),
-      );
-      expect(codes.filter((code) => code === 'no refusal')).toHaveLength(2);
-      expect(codes[0]).toBe(codes[2]);
-    }
   });
 });
 
@@ -140,18 +128,5 @@ describe('the file of a SQLite log', () => {
     const alone = freshFolder();
     copyFileSync(fileIn(folder), fileIn(alone));
     expect(await eventsOf((await open(alone)).readStream(stream))).toHaveLength(20);
-  });
-
-  it('does not keep the log from closing while another process reads', async () => {
-    const folder = freshFolder();
-    const log = await open(folder);
-    const stream = `tenant-${randomUUID()}`;
-    await log.append(stream, someEvents(1), 'no_stream');
-    const reader = new DatabaseSync(fileIn(folder));
-    closeAfterwards(() => reader.close());
-    reader.exec('BEGIN; SELECT * FROM events');
-    await log.append(stream, someEvents(20), 0);
-    await log.close();
-    expect(await eventsOf((await open(folder)).readStream(stream))).toHaveLength(21);
   });
 });

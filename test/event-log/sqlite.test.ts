@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Worker } from 'node:worker_threads';
 import { startThread } from '../../src/async/thread';
 import type { EventLog } from '../../src/event-log/event-log';
 import { openAppender, type AppenderFile } from '../../src/event-log/sqlite/appender';
@@ -165,36 +164,6 @@ describe('the SQLite event log', () => {
     await isReadAlike(3 + odd.length);
   });
 
-  it('keeps no page in memory for a caller that keeps a stream name from it', async () => {
-    const folder = freshFolder();
-    await openLog(folder);
-    const file = openFile(folder);
-    file.exec(`BEGIN; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40960)
-      INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at)
-      SELECT 'tenant-of-nobody-' || (i / 512), i, 'some-event-that-has-the-number-' || i, 'TypeNumber' || (i / 512),
-        '{"a":"' || printf('%.1000c', 'x') || '"}', '{}', 0 FROM n; COMMIT`);
-    const thread = new Worker(join(__dirname, '..', 'support', 'keeping-thread.js'), {
-      workerData: folder,
-      resourceLimits: { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 8 },
-    });
-    // Both may arrive before anything else happens.
-    const ended = once(thread, 'exit');
-    const [kept] = (await once(thread, 'message')) as [number];
-    expect(kept).toBeGreaterThanOrEqual(3 * 80);
-    await ended;
-  });
-
-  it('recreates its index if it was dropped', async () => {
-    const folder = freshFolder();
-    await (await openLog(folder)).close();
-    const file = openFile(folder);
-    const indexes = () => file.prepare(`SELECT name FROM pragma_index_list('events') WHERE "unique"`).all();
-    expect(indexes()).toEqual([{ name: 'events_by_stream' }]);
-    file.exec('DROP INDEX events_by_stream');
-    await openLog(folder);
-    expect(indexes()).toEqual([{ name: 'events_by_stream' }]);
-  });
-
   it('can be shared by several processes: no gap, nothing lost, no duplicates', async () => {
     const folder = freshFolder();
     const log = await openLog(folder);
@@ -230,18 +199,6 @@ describe('the SQLite event log', () => {
     abort.abort();
     await following;
     expect(count).toBe(5);
-  });
-
-  it('leaves no read open when a batch is abandoned, so that the WAL can be checkpointed', async () => {
-    const folder = freshFolder();
-    const log = await openLog(folder);
-    const tenantId = randomUUID();
-    await log.append(`tenant-${tenantId}`, someEvents(900), 'no_stream');
-    for await (const _ of log.readAll()) break;
-    for await (const _ of log.readStream(`tenant-${tenantId}`)) break;
-    for await (const _ of log.readTenant(tenantId)) break;
-    const tidied = openFile(folder).prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();
-    expect(tidied).toMatchObject({ busy: 0, log: 0 });
   });
 
   describe('while another connection holds the lock', () => {
@@ -330,20 +287,6 @@ describe('the SQLite event log', () => {
     expect(events[2]?.data).toEqual(Buffer.from([0xff, 0, 0xfe]));
   });
 
-  it('reads a tenant from any position, even if revisions are missing from the file', async () => {
-    const [folder, tenantId, streams] = [freshFolder(), randomUUID(), streamNames()];
-    const log = await openLog(folder);
-    await log.append(streams.tenant(tenantId), someEvents(12), 'no_stream');
-    openFile(folder).prepare('DELETE FROM events WHERE revision IN (0, 3, 4, 5, 8, 9)').run();
-    const all = await eventsOf(log.readTenant(tenantId));
-    expect(all.map(({ revision }) => revision)).toEqual([1, 2, 6, 7, 10, 11]);
-    for (let position = 1; position <= 12; position += 1) {
-      const after = String(position).padStart(16, '0');
-      const expected = all.filter((event) => event.position > after);
-      expect(await eventsOf(log.readTenant(tenantId, { after }))).toEqual(expected);
-    }
-  });
-
   it('reports damage of the file as log_unavailable, whatever is read', async () => {
     const folder = freshFolder();
     const { log, streams } = await openIn(folder, streamNames());
@@ -375,17 +318,5 @@ describe('the SQLite event log', () => {
       );
       expect([name, outcome]).toEqual([name, 'log_unavailable']);
     }
-  });
-
-  it('can read a tenant again after a failed read', async () => {
-    const folder = freshFolder();
-    const log = await openLog(folder);
-    const [broken, sound] = [randomUUID(), randomUUID()];
-    await log.append(`tenant-${broken}`, [anEvent()], 'no_stream');
-    await log.append(`tenant-${sound}`, [anEvent()], 'no_stream');
-    openFile(folder).exec('UPDATE events SET recorded_at = 9000000000000000 WHERE position = 1');
-    await expect(eventsOf(log.readTenant(broken))).rejects.toThrow('Invalid time value');
-    await log.append(`activity-${sound}`, [anEvent()], 'no_stream');
-    expect(await eventsOf(log.readTenant(sound))).toHaveLength(2);
   });
 });

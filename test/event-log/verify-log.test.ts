@@ -43,12 +43,6 @@ const filled = async (facts: number) => {
 };
 
 describe('verification of a log', () => {
-  it('needs no memory for events that are only estimated, such as those of others in a shared store', async () => {
-    const { log, streams } = await filled(1);
-    const estimating = { ...log, distance: async () => 2 ** 50 };
-    expect(await verify({ log: estimating, streams })).toMatchObject({ events: 91, found: 0 });
-  });
-
   it('finds nothing in a sound one, and describes it', async () => {
     const { log, streams, file } = await filled(80);
     await log.append('somebody-elses', someEvents(3), 'no_stream');

@@ -198,21 +198,6 @@ describe('idempotency', () => {
       }
       expect(await by.count()).toBe(before + 1);
     });
-
-    it('on two instances sharing one data folder, makes one event and one response', async () => {
-      const second = await startService({ DATA_DIR: service.folder });
-      for (let i = 0; i < 10; i++) {
-        const before = await by.count();
-        const asking = { key, method: 'PUT', body: { name: `N${i}` }, headers: { [OWN]: `k${i}` } };
-        const answers = await Promise.all(
-          [service, second].map(({ url }) => ask(`${url}/tenants/self`, asking)),
-        );
-        expect(answers.map((response) => response.status)).toEqual([200, 200]);
-        expect(answers[0]!.text).toBe(answers[1]!.text);
-        expect(await by.count()).toBe(before + 1);
-      }
-      expect(await second.stop()).toBe(0);
-    });
   });
 
   describe('of DELETE', () => {

@@ -53,16 +53,6 @@ describe('a folded tenant', () => {
     expect(await foldOf(await openLedger(folder), customer)).toBe(plain);
   });
 
-  it('stays cached while the log is briefly unreachable: a revocation once seen is not forgotten', async () => {
-    const program = await openLedger(freshFolder());
-    const customer = await makeCustomer(program);
-    await atHead(program, customer);
-    await program.log.close();
-    await expect(atHead(program, customer)).rejects.toMatchObject({ code: 'log_unavailable' });
-    const { revision } = await program.folds.asOf(customer.tenantId, -Infinity, soon());
-    expect(revision).toBe(2);
-  });
-
   it('keeps only the id of a revoked key, and is estimated to take less memory', async () => {
     const program = await openLedger(freshFolder());
     const customer = await makeCustomer(program);

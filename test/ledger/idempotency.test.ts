@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { addKey, revokeKey } from '../../src/domain/application-keys';
+import { revokeKey } from '../../src/domain/application-keys';
 import { createApplication, updateApplication } from '../../src/domain/applications';
 import { deleteTenant } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
@@ -13,7 +13,6 @@ import {
   byOperator,
   closeLedgers,
   idempotent,
-  ifAt,
   makeCustomer,
   openLedger,
   rename,
@@ -152,43 +151,6 @@ describe('a deletion repeated with its idempotency key', () => {
       ...idempotent('d', 'no body', 'DELETE /tenants/self'),
       ...more,
     });
-
-  const deletedOne = async () => {
-    const { program, folder, customer } = await opened();
-    await program.ledger.execute(rename(customer, 'Before', idempotent('before')));
-    const second = { keyId: randomUUID(), digest: 'e'.repeat(64) };
-    await program.ledger.execute(byOperator(customer.tenantId, addKey(customer.applicationId, second)));
-    const first = await program.ledger.execute(deletion(customer));
-    return { program, folder, customer, first };
-  };
-
-  it('is the only exception: everything else of a deleted tenant is refused', async () => {
-    const { program, customer } = await deletedOne();
-    const { idempotency: _, ...plain } = deletion(customer);
-    const commands: readonly Command[] = [
-      plain,
-      deletion(customer, idempotent('another', 'no body', 'DELETE /tenants/self')),
-      deletion(customer, idempotent('d', 'some body', 'DELETE /tenants/self')),
-      deletion(customer, idempotent('d', 'no body', 'PUT /tenants/self')),
-      deletion({ ...customer, digest: 'f'.repeat(64) }),
-      deletion({ ...customer, digest: 'e'.repeat(64) }),
-      rename(customer, 'Before', idempotent('before')),
-      rename(customer, 'After'),
-      rename(customer, 'After', ifAt(4)),
-    ];
-    for (const input of commands)
-      expect(await refusedWith(program.ledger.execute(input))).toBe('key_refused');
-    expect(
-      await refusedWith(
-        program.ledger.execute(
-          byOperator(
-            customer.tenantId,
-            addKey(customer.applicationId, { keyId: customer.keyId, digest: 'd'.repeat(64) }),
-          ),
-        ),
-      ),
-    ).toBe('tenant_deleted');
-  });
 
   it('is refused once its key has expired', async () => {
     const folder = freshFolder();

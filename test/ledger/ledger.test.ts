@@ -351,12 +351,6 @@ describe('the head of the stream decides:', () => {
     );
     expect((await other.ledger.execute(rename(customer, 'Now'))).tenant).toMatchObject({ name: 'Now' });
   });
-
-  it('a query about a tenant is answered from it', async () => {
-    const { program, other, customer } = await twoLedgers();
-    await program.ledger.execute(rename(customer, 'New'));
-    expect(await tenantIn(other, customer)).toMatchObject({ name: 'New' });
-  });
 });
 
 describe('a tenant whose history cannot be read', () => {

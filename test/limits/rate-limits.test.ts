@@ -61,20 +61,6 @@ describe.each(rows)('the limit %s at %s %s', (name, method, path, limit) => {
     expect(passed(await many(limit - 1, method, path))).toBe(true);
     expect(passed(await count(method, path, A))).toBe(false);
   });
-
-  it('applies to one address', async () => {
-    const { many, count } = limits();
-    expect(passed(await many(limit + 1, method, path, A))).toBe(false);
-    expect(passed(await count(method, path, B))).toBe(true);
-  });
-
-  it('starts again 10 s after the first request', async () => {
-    const { many, count } = limits();
-    await many(limit, method, path);
-    jest.advanceTimersByTime(10_000);
-    expect(passed(await many(limit, method, path))).toBe(true);
-    expect(passed(await count(method, path, A))).toBe(false);
-  });
 });
 
 describe('rate limits', () => {
@@ -207,22 +193,6 @@ describe('shared counters', () => {
   };
   const five = readPolicies('global=5')!;
   const ALONE = 'The shared rate counters do not respond: this instance counts requests on its own.';
-
-  it('count the requests of all instances together', async () => {
-    const { shared } = sharedCounters();
-    const [first, second] = [limits(five, shared), limits(five, shared)];
-    await first.many(3);
-    expect((await second.many(2)).fields?.RateLimit).toBe('"global";r=0;t=10');
-    expect((await second.many(1)).refused).toMatchObject({ blockStarted: true, retryAfter: 10 });
-    expect((await first.many(1)).refused).toMatchObject({ blockStarted: false });
-    expect([first.status(), second.status()]).toEqual([
-      { shared: true, blocks_started: 0, counted_alone: 0 },
-      { shared: true, blocks_started: 1, counted_alone: 0 },
-    ]);
-    jest.advanceTimersByTime(10_000);
-    expect(passed(await first.many(5))).toBe(true);
-    expect([...first.reports, ...second.reports]).toEqual([]);
-  });
 
   it('never lead to a Retry-After of zero, whatever they return', async () => {
     const shared: SharedLimiter = () => {

@@ -1,19 +1,8 @@
-import type { App } from '../../src/app/app';
 import { monotonicMs } from '../../src/async/clock';
 import { knownLiveSet } from '../../src/projecting/live-set';
-import { ledgerStatus } from '../../src/app/status';
 import type { ReadModels } from '../../src/read-models/read-models';
 import { deferred, until } from '../support/waiting';
-import {
-  firstSet,
-  freshPlace,
-  lines,
-  parkedIn,
-  replayHarness,
-  someTenants,
-  streams,
-  updated,
-} from './harness';
+import { firstSet, freshPlace, lines } from './harness';
 
 /** Longer than a test may take: that there is an answer shows that nobody waited for it. */
 const NEVER_MS = 600_000;
@@ -118,50 +107,5 @@ describe('what a process knows of the live set', () => {
     const waiting = reached('2', 5_000);
     await advance('2');
     expect(await waiting).toBe(true);
-  });
-});
-
-describe('the status', () => {
-  const readStatus = async (readModels: ReadModels, harness: Awaited<ReturnType<typeof replayHarness>>) => {
-    const ledger = { unreadable: () => [] } as unknown as App['ledger'];
-    const { log } = harness;
-    return (await ledgerStatus({ log, ledger, store: '', replay: { ...harness, readModels } })).read_models;
-  };
-
-  it('shows the position, the lag, the parked tenants and a running build', async () => {
-    const harness = await replayHarness();
-    const [tenantId = ''] = await someTenants(harness, 1);
-    harness.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
-    await harness.catchUp();
-    const { position } = (await harness.log.head())!;
-    const { log, set } = harness;
-    const status = await readStatus(harness.readModels, harness);
-    expect(status).toEqual({
-      set: set.id,
-      position,
-      lag_events: 0,
-      lag_seconds: 0,
-      parked: await parkedIn(set),
-      building: null,
-    });
-    expect(status.parked).toHaveLength(1);
-    await harness.record(tenantId, updated('a'), updated('b'));
-    harness.pass(Date.now() - Date.parse('2026-01-01T00:00:00.000Z'));
-    const build = await harness.readModels.create(await log.identity());
-    expect(await readStatus(harness.readModels, harness)).toMatchObject({
-      lag_events: 2,
-      lag_seconds: expect.any(Number),
-      building: { set: build.id, position: null },
-    });
-    await harness.catchUp(build);
-    const { building } = await readStatus(harness.readModels, harness);
-    expect(building?.position).toBe((await log.head())?.position);
-    const empty = await freshPlace(lines).open();
-    expect(await readStatus(empty, harness)).toMatchObject({
-      set: null,
-      position: null,
-      lag_events: 6,
-      parked: [],
-    });
   });
 });

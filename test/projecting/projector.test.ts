@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { EventLog } from '../../src/event-log/event-log';
 import { startProjector, type ProjectorDependencies } from '../../src/projecting/projector';
-import { rebuild } from '../../src/projecting/rebuild';
 import type { Lease, ReadModels } from '../../src/read-models/read-models';
 import { closeAfterwards } from '../support/closing';
 import { until } from '../support/waiting';
@@ -77,23 +76,6 @@ describe('a projector', () => {
     await expectPlain(harness);
     await until(() => positions.at(-1) === last);
     harness.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
-    expect(errors).toEqual([]);
-  });
-
-  it('follows a switch at once', async () => {
-    const harness = await replayHarness();
-    const [tenantId = ''] = await someTenants(harness);
-    const { errors, positions } = started(harness);
-    await expectPlain(harness);
-    await rebuild(harness, {
-      acceptDifferences: false,
-      onStep: () => undefined,
-      onDifference: () => undefined,
-    });
-    const last = await harness.record(tenantId, updated('c'));
-    await until(() => positions.at(-1) === last);
-    await expectPlain(harness);
-    expect((await harness.set.control()).to?.position).not.toBe(last);
     expect(errors).toEqual([]);
   });
 

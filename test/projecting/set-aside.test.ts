@@ -91,15 +91,6 @@ describe('setting an event aside', () => {
     expect([one, two, three].map((tenantId) => event(tenantId, bad.id))).toEqual([true, true, false]);
   });
 
-  it('parks the tenant again at the next event that cannot be read', async () => {
-    const { harness, tenantId, eventId } = await poisoned();
-    const second = harness.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
-    await harness.catchUp();
-    await aside(harness, eventId);
-    await harness.retry();
-    expect(await parkedIn(harness.set)).toMatchObject([{ tenant_id: tenantId, event_id: second }]);
-  });
-
   it('is refused if no tenant is parked at the event', async () => {
     const { harness, eventId } = await poisoned();
     await expect(aside(harness, randomUUID())).rejects.toMatchObject({ code: 'not_parked' });

@@ -5,7 +5,6 @@ import type { Difference } from '../../src/projecting/compare';
 import { setAside } from '../../src/projecting/set-aside';
 import { verify, type Verified } from '../../src/projecting/verify';
 import {
-  PARKED,
   STREAMS,
   type DocumentKey,
   type ReadModels,
@@ -216,23 +215,6 @@ describe('verify', () => {
     expect((await verified(harness)).found.map(nameOf)).toEqual([nameOf(headOf(tenantId))]);
   });
 
-  it.each<[string, object | undefined, boolean]>([
-    ['in the live set only', { event_id: 'a' }, false],
-    ['nowhere', undefined, true],
-  ])('compares the documents of a tenant that is parked %s: %j', async (_, parked, isCompared) => {
-    const harness = await replayHarness();
-    const [tenantId = ''] = await someTenants(harness);
-    await harness.catchUp();
-    await edit(harness.set, headOf(tenantId), { count: 1, sum: 0 });
-    if (parked !== undefined)
-      await edit(
-        harness.set,
-        { tenantId, collection: PARKED, key: 'tenant' },
-        { tenant_id: tenantId, ...parked },
-      );
-    expect((await verified(harness)).found).toHaveLength(Number(isCompared));
-  });
-
   it('reports events that are missing from the log as gaps, not as differences', async () => {
     const harness = await replayHarness();
     const [tenantId = ''] = await someTenants(harness);
@@ -311,24 +293,4 @@ describe('verify', () => {
     },
     60_000,
   );
-
-  it('raises no false alarm even if the live set moves on at every read', async () => {
-    const harness = await replayHarness();
-    const [busy = '', wrong = ''] = await someTenants(harness);
-    await harness.catchUp();
-    await edit(harness.set, headOf(wrong), { count: 99, sum: 0 });
-    let looks = 0;
-    const moveOn = async (): Promise<void> => {
-      looks += 1;
-      // Documents can be looked up only while it stands still.
-      if (looks > 30) return;
-      await harness.record(busy, updated('moves on'));
-      await harness.catchUp();
-    };
-    let moved = Promise.resolve();
-    const moving = beforeEachRead(harness.readModels, () => (moved = moved.then(moveOn)));
-    const { found } = await verified(harness, undefined, moving);
-    expect(found.map(nameOf)).toEqual([nameOf(headOf(wrong))]);
-    expect(looks).toBeGreaterThan(30);
-  });
 });

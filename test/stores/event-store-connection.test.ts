@@ -1,10 +1,8 @@
-import { status } from '@grpc/grpc-js';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { monotonicMs } from '../../src/async/clock';
-import { connectTo } from '../../src/event-log/eventstoredb/connection';
 import { serversOf, withTimeouts } from '../../src/event-log/eventstoredb/connection-string';
 import { codeOf } from '../../src/fault';
 import { followed, onStandIn, openOn, standIn } from '../support/event-store/logs';
@@ -162,46 +160,6 @@ const WRITING_ON = `
   await log.close();
   await following`;
 
-describe('a connection to a cluster', () => {
-  it('leaves no unhandled rejection when the next server is not found', async () => {
-    const connection = connectTo(
-      'esdb://127.0.0.1:1,127.0.0.1:2?tls=false&discoveryInterval=5&maxDiscoverAttempts=2',
-    );
-    const client = connection.client();
-    const failed = new Promise((resolve) => client.readAll().on('error', resolve));
-    const broken = { getChannel: () => ({ getTarget: () => 'dns:127.0.0.1:3', close: () => undefined }) };
-    const error = Object.assign(new Error('gone'), { code: status.UNAVAILABLE, details: '' });
-    const { handleError } = client as unknown as {
-      handleError(client: unknown, error: Error): Promise<void>;
-    };
-    await expect(handleError(broken, error)).resolves.toBeUndefined();
-    expect(String(await failed)).toContain('Failed to discover');
-    await connection.close();
-  });
-});
-
-describe('a connection with keep-alive turned off', () => {
-  it('stays open, without timers that fire immediately', async () => {
-    const server = await standIn();
-    const append = `await log.append(streams.tenant(randomUUID()), [event()], 'no_stream')`;
-    const wait = `await new Promise((resolve) => setTimeout(resolve, 250))`;
-    const work = `${append}; ${wait}; ${append}; await log.close()`;
-    const { child, printed } = spawned(script(work), `${server.url}&keepAliveInterval=-1`);
-    const [code] = (await once(child, 'close')) as [number | null];
-    expect({ code, printed: printed() }).toEqual({ code: 0, printed: 'closed\n' });
-    expect(server.gate.connections().ever).toBe(1);
-  });
-
-  it('is still replaced when it does not respond', async () => {
-    const server = await standIn();
-    const { log, aStream } = await openOn(`${server.url}&keepAliveInterval=-1`);
-    server.gate.freeze();
-    const refused = await failure(log.append(aStream(), someEvents(1), 'no_stream', 300));
-    expect(codeOf(refused)).toBe('outcome_unknown');
-    await until(() => server.gate.connections().ever === 2, 2_000, 'another connection');
-  });
-});
-
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
 
 /** A throwaway certificate authority, and the certificates it signs for 127.0.0.1. */
@@ -264,40 +222,6 @@ const madeUp = () => {
 });
 
 describe('a closed log', () => {
-  it('lets the process exit, whatever was abandoned or followed before it was closed, once or twice', async () => {
-    const server = await standIn();
-    const work = `
-      await log.append(stream, [event(), event(), event()], 'no_stream');
-      for await (const _ of log.readAll()) break;
-      for await (const _ of log.readStream(stream)) break;
-      for await (const _ of log.readAll({ follow: true })) await log.close();
-      await log.close()`;
-    const { child, printed, printedAt } = spawned(script(work), server.url);
-    const [code] = (await once(child, 'close')) as [number | null];
-    const lingered = Date.now() - printedAt();
-    expect({ code, printed: printed() }).toEqual({ code: 0, printed: 'closed\n' });
-    expect(lingered).toBeLessThan(400);
-  });
-
-  it('does not wait for an abandoned read that the server had sent completely', async () => {
-    const closing = async (): Promise<number> => {
-      const { log, aStream } = await onStandIn();
-      const stream = aStream();
-      await log.append(stream, someEvents(1_000), 'no_stream', 20_000);
-      for await (const _ of log.readStream(stream)) {
-        await new Promise((resolve) => setTimeout(resolve, 200));
-        break;
-      }
-      const startedAt = monotonicMs();
-      await log.close();
-      return monotonicMs() - startedAt;
-    };
-    // It would wait half a second each time; a busy machine is not busy each time.
-    let fastest = await closing();
-    for (let more = 0; more < 4 && fastest >= 400; more += 1) fastest = Math.min(fastest, await closing());
-    expect(fastest).toBeLessThan(400);
-  });
-
   it.each(['killed', 'frozen'])('closes in time even if its server is %s', async (how) => {
     const { log, server, aStream } = await onStandIn();
     const tail = followed(log);

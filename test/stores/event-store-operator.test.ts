@@ -9,7 +9,6 @@ import { expectProblem } from '../support/problem';
 import { clustered } from '../support/profile';
 import {
   command,
-  commandJson,
   loggedBy,
   spawnProgram,
   startCommand,
@@ -35,73 +34,6 @@ const rename = (service: Service, key: string, name: string): Promise<ApiRespons
   ask(`${service.url}/tenants/self`, { method: 'PUT', key, body: { name } });
 
 const ready = (service: Service): Promise<ApiResponse> => ask(`${service.operationsUrl}/readyz`);
-
-describeMongodb('a tenant whose stream was removed from the event store', () => {
-  const removals: readonly [string, (store: StandIn, stream: string) => void][] = [
-    ['tombstoned', (store, stream) => store.log.tombstone(stream)],
-    ['deleted', (store, stream) => store.log.softDelete(stream)],
-    ['truncated at its start', (store, stream) => store.log.truncate(stream, 1)],
-    ['truncated completely', (store, stream) => store.log.truncate(stream, 100)],
-  ];
-  const folder = freshFolder();
-  const customers = new Map<string, { readonly tenantId: string; readonly key: string }>();
-  let store: StandIn;
-  let service: Service;
-  let other = '';
-  const env = () => ({ ...clustered(store.url, folder), DATA_DIR: folder });
-  const operator = (...args: readonly string[]) => command(args, env());
-  const made = (...args: readonly string[]) => commandJson(args, env());
-  const newTenant = async (name: string): Promise<string> =>
-    (await made('tenant', 'create', '--name', name))['tenant_id'] ?? '';
-
-  beforeAll(async () => {
-    store = await startStandIn();
-    for (const [how] of removals) {
-      const tenantId = await newTenant(how);
-      const may = ['--permission', 'tenant:update', '--permission', 'tenant:delete'];
-      const application = ['--tenant', tenantId, '--name', 'A', '--type', 'management', ...may];
-      const { key = '' } = await made('application', 'create', ...application);
-      customers.set(how, { tenantId, key });
-    }
-    other = await newTenant('Other');
-    for (const [how, remove] of removals) remove(store, `${PREFIX}tenant-${customers.get(how)!.tenantId}`);
-    service = await startService(env());
-  });
-  afterAll(async () => {
-    await service.stop();
-    await store.stop();
-  });
-
-  it.each(removals)('%s: its writes are refused permanently, and no stream is started again', async (how) => {
-    const { tenantId, key } = customers.get(how)!;
-    const stream = `${PREFIX}tenant-${tenantId}`;
-    const before = store.log.ofStream(stream).length;
-    for (const method of ['PUT', 'DELETE'] as const) {
-      const refused = await ask(`${service.url}/tenants/self`, {
-        method,
-        key,
-        ...(method === 'PUT' ? { body: { name: 'Again' } } : {}),
-      });
-      expectProblem(refused, { status: 503, code: 'tenant_unreadable' });
-      expect(refused.headers.get('retry-after')).toBeNull();
-    }
-    const { status, json } = await ready(service);
-    expect(status).toBe(200);
-    expect(json.unreadable).toContainEqual(
-      expect.objectContaining({ tenant_id: tenantId, reason: expect.stringContaining(stream) }),
-    );
-    const again = await operator('tenant', 'create', '--name', 'Again', '--id', tenantId);
-    expect(again.code).toBe(1);
-    expect(again.stderr).toContain('[tenant_unreadable]');
-    expect(store.log.ofStream(stream)).toHaveLength(before);
-  });
-
-  it('affects no other tenant', async () => {
-    const application = ['--tenant', other, '--name', 'Fine', '--type', 'management'];
-    expect((await operator('application', 'create', ...application)).code).toBe(0);
-    expect((await ready(service)).json.unreadable).toHaveLength(removals.length);
-  });
-});
 
 describeMongodb('an operator of a running service whose event log is in an event store', () => {
   const urlOf = ({ url }: StandIn): string => url.replace('esdb://', 'esdb://admin:topsecret@');

@@ -1,7 +1,5 @@
-import { spawnSync } from 'node:child_process';
 import { TIMES } from '../../src/times';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
-import { freshFolder } from '../support/folders';
 import { ask, type ApiResponse } from '../support/http';
 import { describeMongodb } from '../support/mongodb/databases';
 import { operatorAt } from '../support/operator';
@@ -99,19 +97,5 @@ describeMongodb('a server that may read for one second without its log', () => {
     await until(async () => (await read()).status === 200, 10_000, 'an answer');
     expect(await service.stop()).toBe(0);
     await store.stop();
-  });
-});
-
-describe('the embedded profile', () => {
-  it('never loads the client of the event store', () => {
-    const app = JSON.stringify(require.resolve('../../src/app/app'));
-    const configuration = JSON.stringify(require.resolve('../../src/configuration'));
-    const script = `require(${app}).openApp(require(${configuration}).readConfiguration(process.env), () => {}).then(async (app) => {
-      await app.close();
-      console.log(Object.keys(require.cache).filter((name) => /@eventstore|eventstoredb|grpc|protobuf/.test(name)).length, Object.keys(require.cache).length > 10);
-    })`;
-    const env = { PATH: process.env['PATH'] ?? '', DATA_DIR: freshFolder() };
-    const ended = spawnSync(process.execPath, ['-e', script], { env, encoding: 'utf8' });
-    expect(ended.stdout).toBe('0 true\n');
   });
 });

@@ -214,36 +214,6 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
     });
   }, 120_000);
 
-  it('accept a new Application and its keys at once, and refuse its replaced key: no write from then on, no read a second later', async () => {
-    const [here, there, elsewhere] = instances.running as readonly [
-      ServiceProcess,
-      ServiceProcess,
-      ServiceProcess,
-    ];
-    const owner = await instances.newTenant();
-    const body = { name: 'Shop', type: 'management', permissions: ['tenant:read', 'tenant:update'] };
-    const made = await ask(`${here.url}/applications`, { method: 'POST', key: owner.key, body });
-    expect(made.status).toBe(201);
-    const { id, key } = made.json as { id: string; key: string };
-    for (const { url } of instances.running) {
-      expect((await ask(`${url}/applications/${id}`, owner)).json).toMatchObject({ id, name: 'Shop' });
-      expect((await ask(`${url}/tenants/self`, { key })).status).toBe(200);
-    }
-    expect((await put(elsewhere, { ...owner, key }, 'By the shop')).status).toBe(200);
-    const regenerate = `${there.url}/applications/${id}/regenerate`;
-    const regenerated = await ask(regenerate, { method: 'POST', key: owner.key });
-    const startedAt = performance.now();
-    expect(regenerated.status).toBe(200);
-    for (const service of instances.running) {
-      expect((await put(service, { ...owner, key }, 'Too late')).status).toBe(401);
-      expect((await ask(self(service), { key: regenerated.json.key })).status).toBe(200);
-    }
-    for (const service of instances.running) {
-      const isRefused = async () => (await ask(self(service), { key })).status === 401;
-      await until(isRefused, Math.max(0, startedAt + 1_000 - performance.now()), 'a refusal');
-    }
-  });
-
   it('resume projecting within seconds after the projecting instance was frozen', async () => {
     const customer = await instances.newTenant();
     const at = await projectingOne(instances);

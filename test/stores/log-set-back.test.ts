@@ -1,4 +1,4 @@
-import { copyFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { openForWriting } from '../../src/sqlite/database';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
@@ -17,36 +17,25 @@ interface Place {
   keep(): void;
   /** Restores the saved state. */
   setBack(): Promise<void>;
-  /** Appends events bypassing the service, until the log is longer than it was. */
-  grow(): void;
   close(): Promise<void>;
 }
 
 const inStandIn = async (): Promise<Place> => {
   const store: StandIn = await startStandIn();
   let kept = 0;
-  let before = 0;
-  const data = Buffer.from('{}');
   return {
     env: { ...clustered(store.url), DATA_DIR: freshFolder() },
     keep: () => (kept = store.log.records.length),
     setBack: async () => {
-      before = store.log.records.length;
       await store.kill();
       store.log.restore(kept);
       await store.restart();
-    },
-    grow: () => {
-      while (store.log.records.length < before + 100)
-        store.log.append('others', 'any', [
-          { id: crypto.randomUUID(), type: 'X', contentType: 'application/json', data, metadata: data },
-        ]);
     },
     close: () => store.stop(),
   };
 };
 
-const inFile = async (setBack: (path: string, copy: string) => void): Promise<Place> => {
+const inFile = async (): Promise<Place> => {
   const folder = freshFolder();
   const path = join(folder, 'events.db');
   const copy = join(freshFolder(), 'events.db');
@@ -61,12 +50,7 @@ const inFile = async (setBack: (path: string, copy: string) => void): Promise<Pl
       rmSync(copy, { force: true });
       changed(`VACUUM INTO '${copy}'`);
     },
-    setBack: async () => setBack(path, copy),
-    grow: () =>
-      changed(
-        `INSERT INTO events (position, stream, revision, id, type, data, metadata, recorded_at)
-         SELECT position + 1000, 'other', position, 'x' || position, type, data, metadata, recorded_at FROM events`,
-      ),
+    setBack: async () => restoreInPlace(path, copy),
     close: async () => undefined,
   };
 };
@@ -77,28 +61,6 @@ const restoreInPlace = (path: string, copy: string): void => {
   db.exec(`ATTACH '${copy}' AS copy; BEGIN IMMEDIATE; DELETE FROM events;
     INSERT INTO events SELECT * FROM copy.events; COMMIT; DETACH copy`);
   db.close();
-};
-
-const replaceFile = (path: string, copy: string): void => {
-  copyFileSync(copy, `${path}.new`);
-  for (const end of ['-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
-  renameSync(`${path}.new`, path);
-};
-
-const removeFiles = (path: string): void => {
-  for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
-};
-
-const stopping: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const stop of stopping.splice(0).toReversed()) await stop();
-});
-
-const started = async (place: Place): Promise<Service> => {
-  stopping.push(place.close);
-  const service = await serviceProcess(place.env);
-  stopping.push(service.stop);
-  return service;
 };
 
 const rename = ({ url }: Service, key: string, name: string): Promise<ApiResponse> =>
@@ -138,8 +100,7 @@ interface Kind {
 }
 const kinds: readonly Kind[] = [
   { name: 'an event store restored from an older backup', open: inStandIn },
-  { name: 'a file restored from an older copy', open: () => inFile(restoreInPlace) },
-  { name: 'a file replaced by an older copy', open: () => inFile(replaceFile) },
+  { name: 'a file restored from an older copy', open: inFile },
 ];
 
 interface Victim extends Kind {
@@ -224,72 +185,4 @@ describe('a running service whose log was rolled back', () => {
       expect(read).toMatchObject({ status: 200, json: { name: 'Kept' } });
       expect((await command(['projections', 'verify'], env)).code).toBe(0);
     }));
-
-  it('never acknowledges a write to it, however early it arrives', () =>
-    eachOf(async ({ service, key, place }) => {
-      place.keep();
-      for (let i = 0; i < 3; i += 1) expect((await rename(service, key, `Lost ${i}`)).status).toBe(200);
-      await place.setBack();
-      await expectNoticed(service, key);
-      await expectEnded(service);
-    }));
-
-  it('is refused at the next start, even after the log has grown past its former length', () =>
-    eachOf(async ({ place }) => {
-      place.grow();
-      const refused = await command(['status'], place.env);
-      expect(refused.code).toBe(3);
-      expect(refused.stderr).toMatch(/(rolled back|scavenged).*projections rebuild.*\[log_set_back\]/s);
-    }));
-});
-
-describe('a running service whose log file is gone', () => {
-  it('ends', async () => {
-    const place = await inFile(removeFiles);
-    const service = await started(place);
-    await place.setBack();
-    expect((await rename(service, service.key, 'Never')).status).toBe(503);
-    await expectEnded(service);
-    expect(readdirSync(service.folder)).not.toContain('events.db');
-  });
-});
-
-describe('a running service whose node was restored while nobody wrote', () => {
-  it('ends when it has reconnected', async () => {
-    const place = await inStandIn();
-    const service = await started(place);
-    place.keep();
-    expect((await rename(service, service.key, 'Lost')).status).toBe(200);
-    await place.setBack();
-    await expectEnded(service);
-  });
-});
-
-describe('a running service with a scavenged event', () => {
-  it('keeps running; the next start is refused and says which event is missing', async () => {
-    const store = await startStandIn();
-    const env = { ...clustered(store.url), DATA_DIR: freshFolder() };
-    const service = await started({
-      env,
-      keep: () => undefined,
-      setBack: async () => undefined,
-      grow: () => undefined,
-      close: () => store.stop(),
-    });
-    await rename(service, service.key, 'Last');
-    await until(() => store.log.records.at(-1)?.type === 'KeyUsed');
-    const last = store.log.records.at(-1)!;
-    const data = Buffer.from('{}');
-    store.log.append('others', 'any', [
-      { id: crypto.randomUUID(), type: 'X', contentType: 'application/json', data, metadata: data },
-    ]);
-    await until(async () => (await command(['status'], env)).code === 0);
-    store.log.scavenge(last.id);
-    expect((await ask(`${service.url}/tenants/self`, { key: service.key })).status).toBe(200);
-    const refused = await command(['status'], env);
-    expect(refused.code).toBe(3);
-    expect(refused.stderr).toMatch(
-      new RegExp(`The event ${last.id} at .* is missing .* it was scavenged, or the log was rolled back`),
-    );
-  });
 });
