@@ -73,12 +73,6 @@ describe('an event that is looked for by its id', () => {
     expect(read).toBe(0);
   });
 
-  it('is found where it was set aside', async () => {
-    const at = (EVENTS / 3) | 0;
-    expect(await find(readerUpTo(EVENTS, at), events[at]!.id)).toEqual(events[at]);
-    expect(read).toBeLessThanOrEqual(2 * SEEK);
-  });
-
   it('is searched only after what the read model has applied', async () => {
     const reader = readerUpTo(EVENTS - 700);
     expect(await find(reader, events.at(-1)!.id)).toEqual(events.at(-1));

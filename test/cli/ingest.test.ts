@@ -128,15 +128,6 @@ describe('ingest without a server', () => {
     await mustShow(facts);
   });
 
-  it('lists the first thousand refused lines and counts the rest', async () => {
-    const { code, stdout, stderr } = await fed(['ingest', '--json'], folder, 'x\n'.repeat(1_200));
-    expect(code).toBe(1);
-    const done = JSON.parse(stdout) as Done;
-    expect(done).toMatchObject({ accepted: 0, refused: 1_200 });
-    expect(done.errors).toHaveLength(1_000);
-    expect(stderr).toMatch(/line 1000: it is not JSON\n… and 200 more refused lines\.\n$/);
-  });
-
   it.each([[['ingest', '-']], [['ingest']]])('reads stdin: %j', async (args) => {
     const facts = manyFacts(tenants, 10, seed);
     const crlf = textOf(facts).replaceAll('\n', '\r\n').slice(0, -2);
@@ -209,28 +200,6 @@ describe('ingest without a server', () => {
       card: { count: 1, last_created_at: '2026-01-07T08:00:00.000Z' },
     });
     await shown.close();
-  });
-});
-
-describeMongodb('ingest into an event store', () => {
-  let store: StandIn;
-  beforeAll(async () => {
-    store = await startStandIn();
-  });
-  afterAll(() => store.stop());
-
-  it(seeded('can run twice at the same time'), async () => {
-    const env = clustered(store.url, undefined, 'twice.');
-    const operators = [operatorAt(freshFolder(), env), operatorAt(freshFolder(), env)];
-    const tenants = await Promise.all(
-      operators.map((operator) => operator.json('tenant create --name Twice')),
-    );
-    const { tenant_id = '' } = tenants[0]!;
-    const facts = manyFacts([tenant_id], 700, seed);
-    const file = fileOf(facts);
-    await Promise.all(operators.map((operator) => operator.json<Done>('ingest', file)));
-    const stored = store.log.ofStream(`twice.activity-${tenant_id}`);
-    expect(stored.map(({ id }) => id).toSorted()).toEqual(idsOf(facts));
   });
 });
 

@@ -1,6 +1,4 @@
 import { DatabaseSync } from '@photostructure/sqlite';
-import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
@@ -11,8 +9,6 @@ import { aFact } from '../support/facts';
 import { freshFolder } from '../support/folders';
 import { operatorAt } from '../support/operator';
 import { EMBEDDED } from '../support/profile';
-import { command, spawnProgram } from '../support/service';
-import { until } from '../support/waiting';
 
 const at = (folder: string, prefix = '') => operatorAt(folder, { ...EMBEDDED, STREAM_PREFIX: prefix });
 
@@ -37,32 +33,7 @@ const countIn = (folder: string): number =>
   inFile(folder, (db) => db.prepare('SELECT count(*) AS events FROM events').get() as { events: number })
     .events;
 
-/** So many that copying them takes longer than killing a process. */
-const MANY = 3_000;
-
 describe('tenant-ledger log copy', () => {
-  it('killed before its last event is no first start, and is completed by the next one', async () => {
-    const [from, to] = [await withLog(MANY), freshFolder()];
-    const line = ['log', 'copy', '--from', from, '--to', to];
-    const env = { DATA_DIR: to, PORT: '0', OPS_PORT: '0', ...EMBEDDED };
-    const child = spawnProgram(line, env);
-    const ended = once(child, 'close');
-    await until(() => existsSync(join(to, 'events.db')));
-    child.kill('SIGKILL');
-    await ended;
-    const before = countIn(to);
-    const onward = ['log', 'copy', '--from', to, '--to', freshFolder()];
-    for (const using of [['serve'], ['tenant', 'create', '--name', 'X'], ['audit'], onward]) {
-      const { code, stdout, stderr } = await command(using, env);
-      expect({ using, code, stdout }).toEqual({ using, code: 1, stdout: '' });
-      expect(stderr).toMatch(/Run the same `tenant-ledger log copy` again.*log_incomplete/s);
-    }
-    expect(countIn(to)).toBe(before);
-    expect((await command(line, env)).code).toBe(0);
-    expect(countIn(to)).toBe(MANY);
-    expect(await at(to).json('log verify')).toMatchObject({ events: MANY, findings_total: 0 });
-  });
-
   it('creates a log that the service works on as before, and never adds to one that is complete', async () => {
     const [from, to] = [at(freshFolder()), at(freshFolder())];
     const { tenant_id: id } = await from.json('tenant create', '--name', 'Émile & Sons');
@@ -77,17 +48,6 @@ describe('tenant-ledger log copy', () => {
       expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('[copy_refused]')]);
       expect(countIn(target)).toBe(1);
     }
-  });
-
-  it('states in one sentence what is wrong with an address, and never shows a password', async () => {
-    const { code, stdout, stderr } = await at(freshFolder()).run(
-      'log copy --from postgres://me:hunter2@db/x --to',
-      freshFolder(),
-    );
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(
-      /postgres:\/\/…@db\/x is not the address of an event log\..* \[log_not_found\]\n$/,
-    );
   });
 });
 

@@ -105,29 +105,6 @@ describe('tenant-ledger projections beside a running server', () => {
     return { code, report: JSON.parse(stdout) as Report };
   };
 
-  it('explains each command, and refuses wrong usage with exit code 2', async () => {
-    const commands = ['rebuild', 'prune', 'verify', 'retry', 'set-aside'];
-    const outer = await operator.run('projections --help');
-    expect(outer.code).toBe(0);
-    for (const name of commands) expect(outer.stdout).toContain(`  ${name} `);
-    const helps = await operator.runAll(commands.map((name) => `projections ${name} --help`));
-    for (const help of helps)
-      expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('--json') });
-    const wrong = [
-      'projections',
-      'projections rollback',
-      'projections rebuild tenants',
-      'projections rebuild --if-equal',
-      'projections verify tenants',
-      'projections set-aside',
-      `projections set-aside ${randomUUID()}`,
-      'projections set-aside x --reason y',
-      'projections verify --tenant x',
-      'projections retry --tenant x',
-    ];
-    for (const { code, stdout } of await operator.runAll(wrong)) expect([code, stdout]).toEqual([2, '']);
-  });
-
   it('refuses what it cannot do with exit code 1, and says why', async () => {
     const refused = await operator.run(`projections set-aside ${NOBODY} --reason x`);
     expect([refused.code, refused.stdout]).toEqual([1, '']);

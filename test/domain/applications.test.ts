@@ -14,7 +14,7 @@ import {
 } from '../../src/domain/permissions';
 import type { TenantEvent } from '../../src/domain/events';
 import type { Decide, Tenant } from '../../src/domain/tenant';
-import { ACTOR, given, minute, tenantAfter } from '../support/given';
+import { ACTOR, given, minute } from '../support/given';
 import {
   APPLICATION,
   DIGEST,
@@ -72,24 +72,6 @@ describe('creating an Application', () => {
     expect(tenant).toMatchObject({ changedAt: 0 });
   });
 
-  it('lists each permission once', () => {
-    given(created)
-      .when(createApplication({ ...input, permissions: ['log:read', 'tenant:update', 'log:read'] }))
-      .then(applicationCreated('management', ['log:read', 'tenant:update']), keyAdded());
-  });
-
-  it('may grant none', () => {
-    given(created)
-      .when(createApplication({ ...input, permissions: [] }))
-      .then(applicationCreated('management', []), keyAdded());
-  });
-
-  it('is refused with a bad name', () => {
-    given(created)
-      .when(createApplication({ ...input, name: '\t' }))
-      .thenRefuses('validation_failed');
-  });
-
   it('is refused if it exists', () => {
     given(...born)
       .when(createApplication({ ...input, key: { ...key, digest: OTHER_DIGEST } }))
@@ -127,48 +109,6 @@ describe('updating an Application', () => {
       given(...born)
         .when(updateApplication(APPLICATION, update))
         .then(updated(name, held));
-  });
-
-  it('is one event, even if everything changes', () => {
-    given(...born)
-      .when(updateApplication(APPLICATION, { name: 'New', permissions: ['log:read'] }))
-      .then(updated('New', ['log:read']));
-  });
-});
-
-describe('renaming an Application', () => {
-  it('changes only its name', () => {
-    const tenant = given(...born)
-      .when(updateApplication(APPLICATION, { name: 'New' }))
-      .then(updated('New', desk.permissions));
-    expect(applicationIn(tenant)).toMatchObject({
-      ...desk,
-      name: 'New',
-      modified: { at: minute(3), by: ACTOR },
-      changedAt: 3,
-    });
-    expect(tenant).toMatchObject({ changedAt: 0 });
-  });
-
-  it('is refused with a bad name', () => {
-    given(...born)
-      .when(updateApplication(APPLICATION, { name: '' }))
-      .thenRefuses('validation_failed');
-  });
-});
-
-describe('setting permissions', () => {
-  it('replaces all of them, listing each once', () => {
-    const tenant = given(...born)
-      .when(updateApplication(APPLICATION, { permissions: ['log:read', 'log:read'] }))
-      .then(updated(desk.name, ['log:read']));
-    expect(applicationIn(tenant)).toMatchObject({ ...desk, permissions: ['log:read'], changedAt: 3 });
-  });
-
-  it('may withdraw all of them', () => {
-    given(...born)
-      .when(updateApplication(APPLICATION, { permissions: [] }))
-      .then(updated(desk.name, []));
   });
 });
 
@@ -226,40 +166,8 @@ describe('permissions and application types', () => {
   );
 });
 
-describe('deleting an Application', () => {
-  it('removes it and leaves its keys invalid', () => {
-    const tenant = given(...born)
-      .when(deleteApplication(APPLICATION))
-      .then(applicationDeleted);
-    expect(applicationIn(tenant)).toBeUndefined();
-    expect(keysIn(tenant)).toMatchObject([[DIGEST, { id: KEY }]]);
-  });
-});
-
 describe('adding a key', () => {
   const second = { keyId: OTHER, digest: OTHER_DIGEST };
-
-  it('leaves the others valid', () => {
-    const tenant = given(...born)
-      .when(addKey(APPLICATION, second))
-      .then({ type: 'KeyAdded', data: { keyId: OTHER, applicationId: APPLICATION, digest: OTHER_DIGEST } });
-    expect(tenant.status === 'active' && [...tenant.keys].map(([, { revoked }]) => revoked)).toEqual([
-      false,
-      false,
-    ]);
-  });
-
-  it('may have an expiry', () => {
-    const tenant = given(...born)
-      .when(addKey(APPLICATION, { ...second, expiresAt: minute(31) }))
-      .then({
-        type: 'KeyAdded',
-        data: { keyId: OTHER, applicationId: APPLICATION, digest: OTHER_DIGEST, expiresAt: minute(31) },
-      });
-    expect(tenant.status === 'active' && tenant.keys.get(OTHER_DIGEST)).toMatchObject({
-      expiresAt: minute(31),
-    });
-  });
 
   it.each([minute(29), minute(30), '2026-01-01T01:00:00+01:00'])(
     'is refused if it expires at %s, at minute 30',
@@ -294,34 +202,6 @@ describe('adding a key', () => {
   });
 });
 
-describe('revoking a key', () => {
-  it('revokes only that key', () => {
-    const other = {
-      type: 'KeyAdded',
-      data: { keyId: OTHER, applicationId: APPLICATION, digest: OTHER_DIGEST },
-    } as const;
-    const tenant = given(...born, other)
-      .when(revokeKey(KEY))
-      .then(keyRevoked);
-    expect(tenant.status === 'active' && [...tenant.keys].map(([, { revoked }]) => revoked)).toEqual([
-      true,
-      false,
-    ]);
-  });
-
-  it('is refused if there is no such key', () => {
-    given(...born)
-      .when(revokeKey(OTHER))
-      .thenRefuses('key_not_found');
-  });
-
-  it('is refused the second time', () => {
-    given(...born, keyRevoked)
-      .when(revokeKey(KEY))
-      .thenRefuses('key_not_found');
-  });
-});
-
 describe('an Application that cannot be changed', () => {
   const decisions: readonly [string, Decide][] = [
     ['renameApplication', updateApplication(APPLICATION, { name: 'New' })],
@@ -348,8 +228,4 @@ describe('an Application that cannot be changed', () => {
       .when(decide)
       .thenRefuses('tenant_deleted');
   });
-});
-
-it('the histories of these tests are possible', () => {
-  expect(tenantAfter([...born, keyRevoked, applicationDeleted, deleted]).status).toBe('deleted');
 });

@@ -134,26 +134,6 @@ describe('a copy of an event log', () => {
     }
   });
 
-  it('is appended in bounded batches', async () => {
-    const [from, to] = await openBoth();
-    const stream = streams.activity(randomUUID());
-    await from.log.append(
-      stream,
-      Array.from({ length: 250 }, () => anEvent()),
-      'no_stream',
-    );
-    for (let revision = 249; revision < 255; revision += 1)
-      await from.log.append(stream, [anEvent({ text: 'x'.repeat(400_000) })], revision);
-    const sizes: number[] = [];
-    const counted = withAppend(to, (name, events, ...more) => {
-      sizes.push(events.length);
-      return to.log.append(name, events, ...more);
-    });
-    await copyLog(from, counted, silent);
-    expect(sizes).toEqual([100, 100, 52, 2, 2]);
-    expect(rowsOf(to)).toEqual(rowsOf(from));
-  });
-
   describe('is refused, and stays incomplete,', () => {
     it.each<[string, (place: Place) => void | Promise<unknown>]>([
       ['other data', ({ file }) => file.exec(`UPDATE events SET data = '{"at":99}' WHERE position = 4`)],

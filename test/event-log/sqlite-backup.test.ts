@@ -222,15 +222,6 @@ describe('a backup', () => {
     expect(bytesIn(backup)).toEqual(before);
   });
 
-  it('never continues an earlier one that is damaged, but replaces it', async () => {
-    const { source, backup } = await backedUp(20);
-    edit(backup, `UPDATE events SET data = '{}' WHERE position = 7`);
-    expect(() => verifyBackup(backup, silent)).toThrow(UNUSABLE);
-    await withLog(20, source);
-    expect(createBackup(source, backup, silent)).toMatchObject({ events: 40 });
-    expect(rowsIn(restored(backup))).toEqual(rowsIn(source));
-  });
-
   it.each<readonly [string, string]>([
     ...NAMES.map((name): readonly [string, string] => [
       `another ${name} of an event`,

@@ -105,65 +105,6 @@ describe('the SQLite event log', () => {
       expect(await eventsOf(log.readStream(`s${at}`))).toHaveLength(at === 7 ? 0 : 2);
   });
 
-  it('reads a page as one text exactly as row by row, whatever was put into the file', async () => {
-    const folder = freshFolder();
-    const log = await openLog(folder);
-    const stream = `tenant-${randomUUID()}`;
-    await log.append(stream, someEvents(3), 'no_stream');
-    // As SQL, because the driver cuts a bound text at a NUL as well.
-    const odd = [
-      `'{"a":"é 😀"}'`,
-      `'no JSON'`,
-      `'{"a":1}' || char(0)`,
-      `CAST('{"a":1}' AS BLOB)`,
-      `''`,
-      `'{"a":1},2'`,
-      `'{}],[9,"s",0,"i","t",{}'`,
-      `' {"a":"\\u0000"} '`,
-      { type: `'a' || char(0) || 'b'` },
-      { type: `'"\\n' || char(10)` },
-      { type: `CAST('T' AS BLOB)` },
-      { id: `''` },
-      { data: `'{"a":1},1,{"version":1,"b":"'`, metadata: `'"}'` },
-      { data: `'{"a":1},1,[1'`, metadata: `'2]'` },
-      { metadata: `'{},1,1,1],[9,"s",0,"i","t",{},1,{}'` },
-      { recorded_at: `'soon'` },
-      { recorded_at: `'[]'` },
-      { recorded_at: 1.5 },
-      { recorded_at: `x'31'` },
-      // From here on in the order of a stream: numbers, texts, bytes.
-      { revision: `'7,7'` },
-      { revision: `'[]'` },
-      { revision: `x'37'` },
-    ];
-    const file = openFile(folder);
-    const put = (one: string | Readonly<Record<string, string | number>>, revision: number): void => {
-      const row = {
-        stream: `'${stream}'`,
-        revision,
-        id: `'${randomUUID()}'`,
-        type: `'Odd' || char(30)`,
-        data: `'{}'`,
-        metadata: `'{"version":1}'`,
-        recorded_at: 0,
-        ...(typeof one === 'string' ? { data: one } : one),
-      };
-      file.exec(`INSERT INTO events (${Object.keys(row).join()}) VALUES (${Object.values(row).join()})`);
-    };
-    const isReadAlike = async (events: number): Promise<void> => {
-      const all = await eventsOf(log.readAll());
-      expect(all).toEqual(await eventsOf(log.readStream(stream)));
-      expect(all).toHaveLength(events);
-    };
-    for (const data of odd) {
-      put(data, 3);
-      await isReadAlike(4);
-      file.exec('DELETE FROM events WHERE position > 3');
-    }
-    odd.forEach((data, i) => put(data, 3 + i));
-    await isReadAlike(3 + odd.length);
-  });
-
   it('can be shared by several processes: no gap, nothing lost, no duplicates', async () => {
     const folder = freshFolder();
     const log = await openLog(folder);

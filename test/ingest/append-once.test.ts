@@ -63,14 +63,6 @@ describe.each(logs)('appending each id once to %s', (_, open) => {
     expect((await stored()).filter((id) => idsOf(events).includes(id))).toEqual(idsOf([a, d, b, c, e, f]));
   });
 
-  it('knows later what it read earlier, as long as the read models do not show it', async () => {
-    const [append, theirs] = [onceAppender(log, withoutRetry), someEvents(2)];
-    await log.append('s', theirs, 'no_stream');
-    expect(await append('s', someEvents(1), -1)).toMatchObject({ accepted: 1 });
-    expect(await append('s', theirs.slice(1), 0)).toMatchObject({ accepted: 0 });
-    expect(await stored()).toHaveLength(3);
-  });
-
   it('reads nothing that the read models show', async () => {
     await log.append('s', someEvents(100), 'no_stream');
     const read: number[] = [];

@@ -97,22 +97,6 @@ describe('ingest', () => {
     expect(await rowIds()).toEqual(facts.map(({ id }) => id).toReversed());
   });
 
-  it('asks the read models for several facts at once, as each may be a round trip', async () => {
-    let asked = 0;
-    const has = async (): Promise<boolean> => {
-      asked += 1;
-      await until(() => asked >= 16);
-      return false;
-    };
-    expect(await take(manyFacts([tenant], 20, seed), { has })).toMatchObject({ accepted: 20 });
-  });
-
-  it('accepts nothing from empty input', async () => {
-    const before = await here.app.log.head();
-    expect(await take([])).toEqual({ accepted: 0, alreadyThere: 0, refused: 0, errors: [] });
-    expect(await here.app.log.head()).toEqual(before);
-  });
-
   it('refuses unknown and deleted tenants, line by line, and no others', async () => {
     const [unknown, deleted] = [randomUUID(), await here.newTenant()];
     await here.deleteTenant(deleted);
@@ -198,22 +182,6 @@ describe('ingest', () => {
       expect(await here.usage(one)).toEqual(countedUsage([...facts, ...shared], one));
     }
     expect(await reported()).toHaveLength(300);
-  });
-
-  it.each([
-    ['of one append', (facts: readonly Fact[]) => [facts]],
-    ['one by one', (facts: readonly Fact[]) => facts.map((fact) => [fact])],
-  ])('accepts the same ids for two tenants in one input, %s', async (_, split) => {
-    const other = await here.newTenant();
-    const facts = manyFacts([tenant], 20, seed);
-    const input = facts.flatMap((fact) => [fact, { ...fact, tenant_id: other }]);
-    const source = async function* () {
-      for (const chunk of split(input)) yield textOf(chunk);
-    };
-    for (const dryRun of [true, false])
-      expect(await take(source(), { dryRun })).toMatchObject({ accepted: 40, alreadyThere: 0 });
-    for (const one of [tenant, other])
-      expect((await reported(one)).map(({ id }) => id)).toEqual(facts.map(({ id }) => id));
   });
 
   it('counts facts that already exist separately, and does not append them again', async () => {

@@ -2,7 +2,6 @@ import { threadMs } from '../../src/async/clock';
 import { createApplication } from '../../src/domain/applications';
 import { digestOf } from '../../src/ledger/api-key';
 import { earlierRequest } from '../../src/ledger/idempotent-requests';
-import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import {
   byKey,
@@ -113,32 +112,5 @@ describe('remembered requests', () => {
     expect(requests.bytes()).toBe(601 * 64);
     const found = await foundRequest(program, customer, 'two', two.idempotency);
     expect(found?.revision).toBe(3);
-  });
-
-  it('of two programs that write at the same time are all found by both and by a third', async () => {
-    const folder = freshFolder();
-    const [first, other] = [await openLedger(folder), await openLedger(folder)];
-    const customer = await makeCustomer(first);
-    const count = 300;
-    for (let n = 0; n < count; n += 2)
-      await Promise.all(
-        [first, other].map((program, i) =>
-          program.ledger.execute(rename(customer, `N${n + i}`, idempotent(`own-${n + i}`))),
-        ),
-      );
-    const revisions = new Map<string, number>();
-    for (const { revision, metadata } of await eventsOf(
-      first.log.readStream(streams.tenant(customer.tenantId)),
-    )) {
-      const { idempotency } = metadata as { idempotency?: { key: string } };
-      if (idempotency !== undefined) revisions.set(idempotency.key, revision);
-    }
-    expect(revisions.size).toBe(count);
-    for (const program of [first, other, await openLedger(folder)]) {
-      const found = new Map<string, number | undefined>();
-      for (const key of revisions.keys())
-        found.set(key, (await foundRequest(program, customer, key))?.revision);
-      expect(found).toEqual(revisions);
-    }
   });
 });

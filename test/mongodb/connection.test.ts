@@ -112,12 +112,6 @@ describe('a connection to MongoDB', () => {
     await close();
   });
 
-  it('says which option cannot be used, and why', () => {
-    expect(() => addressOf('mongodb://db/x?compressors=zstd')).toThrow(/compressors other than zlib need/);
-    expect(() => addressOf('mongodb://db/x?maxStalenessSeconds=90')).toThrow(/read from the primary\. Leave/);
-    expect(addressOf('mongodb://db/x?compressors=zlib')).toMatchObject({ database: 'x' });
-  });
-
   it('reports that a server with authentication refuses an address without a user', async () => {
     const port = await begin((command) =>
       'listCollections' in command ? { ok: 0, code: 13, errmsg: 'requires authentication' } : HELLO,

@@ -1,8 +1,7 @@
 import type { Recorded } from '../../src/domain/events';
-import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { findApplications, findLiveKeys } from '../../projections/application-pages';
-import { applications, findApplication } from '../../projections/applications';
+import { applications } from '../../projections/applications';
 import { findTenant, tenants } from '../../projections/tenants';
 import { addKey, regenerateKey, revokeKey } from '../../src/domain/application-keys';
 import { createApplication, deleteApplication, updateApplication } from '../../src/domain/applications';
@@ -14,20 +13,15 @@ import { evolve } from '../../src/domain/tenant-folding';
 import type { Decide, Tenant } from '../../src/domain/tenant';
 import { byOperator } from '../support/given';
 import { seed, seeded } from '../support/property';
-import { USER, given, of, OTHER_TENANT, recorded, TENANT, time, type Given } from './given';
+import { given, of, OTHER_TENANT, recorded, TENANT, time, type Given } from './given';
 
 const APP = '11111111-0000-4000-8000-000000000001';
 const KEY = '22222222-0000-4000-8000-000000000001';
-const DIGEST = 'd'.repeat(64);
 
 const appCreated: TenantEvent = {
   type: 'ApplicationCreated',
   data: { applicationId: APP, name: 'App', applicationType: 'private', permissions: ['token:read'] },
 };
-const keyAdded = (expiresAt?: string): TenantEvent => ({
-  type: 'KeyAdded',
-  data: { keyId: KEY, applicationId: APP, digest: DIGEST, ...(expiresAt === undefined ? {} : { expiresAt }) },
-});
 const updated: TenantEvent = {
   type: 'ApplicationUpdated',
   data: { applicationId: APP, name: 'New', permissions: ['token:create'] },
@@ -39,68 +33,7 @@ const expirySet: TenantEvent = {
   data: { keyId: KEY, applicationId: APP, expiresAt: time(88) },
 };
 
-const NEVER = '9999-12-31T23:59:59.999Z';
-const asCreated = {
-  id: APP,
-  name: 'App',
-  type: 'private',
-  permissions: ['token:read'],
-  created_by: USER,
-  created_at: time(1),
-  revision: 0,
-};
-
 describe('the applications projection', () => {
-  it.each<[string, TenantEvent[], object]>([
-    ['ApplicationCreated', [], asCreated],
-    [
-      'ApplicationUpdated',
-      [updated],
-      {
-        ...asCreated,
-        name: 'New',
-        permissions: ['token:create'],
-        modified_by: USER,
-        modified_at: time(2),
-        revision: 1,
-      },
-    ],
-    ['ApplicationDeleted', [appDeleted], { ...asCreated, deleted_at: time(2) }],
-    [
-      'ApplicationCreated again after its deletion',
-      [appDeleted, appCreated],
-      { ...asCreated, created_at: time(3), revision: 2 },
-    ],
-  ])('given %s, then the Application', async (_, events, expected) => {
-    const { reader } = await given(applications, appCreated, ...events);
-    expect(await findApplication(reader, TENANT, APP)).toEqual(expected);
-    expect(await reader.find(TENANT, 'applications', { limit: 9 })).toEqual([expected]);
-    expect(await reader.find(OTHER_TENANT, 'applications', { limit: 9 })).toEqual([]);
-  });
-
-  it.each<[string, TenantEvent[], object]>([
-    ['KeyAdded', [keyAdded()], { created_at: time(2), ends_at: NEVER, live_in: APP }],
-    [
-      'KeyAdded with an expiry',
-      [keyAdded(time(99))],
-      { created_at: time(2), expires_at: time(99), ends_at: time(99), live_in: APP },
-    ],
-    [
-      'KeyExpirySet',
-      [keyAdded(), expirySet],
-      { created_at: time(2), expires_at: time(88), ends_at: time(88), live_in: APP },
-    ],
-    ['KeyRevoked', [keyAdded(), revoked], { created_at: time(2), revoked_at: time(3), ends_at: NEVER }],
-  ])('given %s, then the key', async (_, events, expected) => {
-    const { reader } = await given(applications, appCreated, ...events);
-    const key = { id: KEY, application_id: APP, created_by: USER, ...expected };
-    expect(await reader.find(TENANT, 'keys', { limit: 9 })).toEqual([key]);
-    const isLive = 'live_in' in key;
-    expect(await findLiveKeys(reader, TENANT, APP, time(50))).toEqual(isLive ? [key] : []);
-    expect(await findLiveKeys(reader, TENANT, randomUUID(), time(50))).toEqual([]);
-    expect(await findLiveKeys(reader, OTHER_TENANT, APP, time(50))).toEqual([]);
-  });
-
   it.each([updated, appDeleted, revoked, expirySet])(
     'given $type alone, then the tenant is parked',
     async (event) => {

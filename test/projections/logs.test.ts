@@ -349,22 +349,6 @@ describe('a row of the log', () => {
     ]);
   });
 
-  it('is not found by its trace if it is outside the dates', async () => {
-    const events = [0, 1, 2].map((n) =>
-      recorded('CardUsed', { metadata: { traceId: 'trace-1' }, recordedMs: START + n }),
-    );
-    const reader = await projected(logs, loggedOf(events));
-    const rows = await rowsOf(reader);
-    const [newest, middle] = rows.map((row) => row.created_at);
-    const found = async (filter: LogFilter) =>
-      idsOf((await findLogs(reader, TENANT, { filter, page: 1, size: 9 })).rows);
-    const traceId = 'trace-1';
-    expect(await found({ traceId })).toEqual(idsOf(rows));
-    expect(await found({ traceId, start: middle, end: newest })).toEqual(idsOf(rows.slice(1, 2)));
-    expect(await found({ traceId, start: newest })).toEqual(idsOf(rows.slice(0, 1)));
-    expect(await found({ traceId, end: middle })).toEqual(idsOf(rows.slice(2)));
-  });
-
   it('omits a trace id that is too long to be queried', async () => {
     const traced = (length: number) => recorded('CardUsed', { metadata: { traceId: 'x'.repeat(length) } });
     const rows = await rowsOf(await projected(logs, loggedOf([traced(128), traced(129)])));

@@ -1,11 +1,10 @@
 import type { Reader } from '../../projections/projector';
-import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { logs } from '../../projections/logs';
 import { reportUsage, usage } from '../../projections/usage';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import { seed, seeded } from '../support/property';
-import { OTHER_TENANT, TENANT, USER } from './given';
+import { OTHER_TENANT, TENANT } from './given';
 import { batchSizes, clockSteps, iso, loggedOf, projected, type HistoryEvent } from './history';
 
 /** Half an hour before a month ends: jumps of an hour cross the boundary. */
@@ -246,47 +245,5 @@ describe('the usage', () => {
       monthly_active_tokens: 1,
     });
     expect((await reportFor(reader, '2026-05')).token_report.monthly_active_tokens).toBe(1);
-  });
-
-  it('does not count another fact with the id of an earlier one', async () => {
-    const id = randomUUID();
-    const recorded = [fact('TokenCreated', 'a', may(1), { id }), fact('CardCreated', 'b', may(2), { id })];
-    expect(await after(...recorded)).toEqual({
-      metrics_by_type: { token: { count: 1, last_created_at: may(1) } },
-      included_monthly_active_tokens: 0,
-      monthly_active_tokens: 1,
-    });
-  });
-
-  it('counts the same event id once for each tenant', async () => {
-    const id = randomUUID();
-    const recorded = [
-      fact('TokenCreated', 'a', may(1), { id }),
-      fact('TokenCreated', 'a', may(2), { id, tenantId: OTHER_TENANT }),
-    ];
-    const reader = await projected([usage, logs], loggedOf(recorded));
-    for (const [tenantId, day] of [
-      [TENANT, 1],
-      [OTHER_TENANT, 2],
-    ] as const)
-      expect((await reportFor(reader, '2026-05', tenantId)).token_report).toMatchObject({
-        metrics_by_type: { token: { count: 1, last_created_at: may(day) } },
-        monthly_active_tokens: 1,
-      });
-  });
-
-  it('includes what the plan says, as last changed', async () => {
-    const settings = { fingerprintTokens: false, deduplicateTokens: false };
-    const created = (n: number): HistoryEvent =>
-      fact('TenantCreated', '', undefined, {
-        data: { name: 'A', ownerId: USER, settings, includedMonthlyActiveTokens: n },
-      });
-    const changed = (n: number): HistoryEvent =>
-      fact('TenantPlanChanged', '', undefined, { data: { includedMonthlyActiveTokens: n } });
-    expect(await after(created(250))).toMatchObject({ included_monthly_active_tokens: 250 });
-    expect(await after(created(250), changed(9), changed(Number.MAX_SAFE_INTEGER))).toMatchObject({
-      included_monthly_active_tokens: Number.MAX_SAFE_INTEGER,
-    });
-    expect(await after(created(250), changed(0))).toMatchObject({ included_monthly_active_tokens: 0 });
   });
 });

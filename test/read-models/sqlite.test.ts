@@ -18,33 +18,6 @@ import * as database from '../../src/sqlite/database';
 import { itIf } from '../support/it-if';
 import { COLLECTIONS, LOG, ONE, advanceBy, at, delay, note } from './contract/storage';
 
-/** Notes the text of every statement that connections execute which are opened from now on. */
-const countStatements = (executed: string[]) => {
-  const open = database.openForReading;
-  return jest.spyOn(database, 'openForReading').mockImplementation((path) => {
-    const db = open(path);
-    const prepare = db.prepare.bind(db);
-    const counted = (sql: string) => {
-      const statement = prepare(sql);
-      const counting =
-        <A extends unknown[], T>(run: (...values: A) => T) =>
-        (...values: A): T => {
-          executed.push(sql);
-          return run(...values);
-        };
-      const [get, all, run] = [statement.get, statement.all, statement.run].map((one) =>
-        counting(one.bind(statement)),
-      );
-      return { get, all, run } as unknown as typeof statement;
-    };
-    const exec = (sql: string): void => {
-      executed.push(sql);
-      db.exec(sql);
-    };
-    return { prepare: counted, exec, close: () => db.close() } as unknown as database.Database;
-  });
-};
-
 describe('read models in SQLite', () => {
   let parent: string;
   let folder: string;
@@ -81,26 +54,6 @@ describe('read models in SQLite', () => {
     expect(statSync(folder).mode & 0o777).toBe(0o700);
     expect(statSync(pathOf(set)).mode & 0o777).toBe(0o600);
     expect(statSync(`${pathOf(set)}-wal`).mode & 0o777).toBe(0o600);
-  });
-
-  it('looks at the live set with one statement', async () => {
-    const readModels = open();
-    await live(readModels);
-    const executed: string[] = [];
-    const counting = countStatements(executed);
-    try {
-      const other = open();
-      const found = await other.live();
-      executed.length = 0;
-      await other.live();
-      expect(executed).toEqual(['SELECT state FROM control']);
-      await found?.set.get(ONE, 'notes', 'a');
-      executed.length = 0;
-      await found?.set.get(ONE, 'notes', 'a');
-      expect(executed).toHaveLength(1);
-    } finally {
-      counting.mockRestore();
-    }
   });
 
   it('syncs a switch, but no other commit of a set', async () => {

@@ -9,7 +9,6 @@ import { liveSetFile } from '../support/set-files';
 import { until } from '../support/waiting';
 
 const COMMAND = 'tenant-ledger projections rebuild';
-const allDamages = { ...wholeDamages, ...partialDamages };
 
 describe('damaged read models', () => {
   let service: ServiceProcess;
@@ -53,19 +52,6 @@ describe('damaged read models', () => {
     expect((await health()).status).toBe(200);
     expect(await problems()).toEqual([]);
   });
-
-  it.each(['cut off in the middle', ...Object.keys(partialDamages)])(
-    'are rebuilt without a service: %s',
-    async (how) => {
-      const before = await shown();
-      allDamages[how]?.(await stopped());
-      const rebuilt = await operator().json<unknown>('projections rebuild');
-      expect(rebuilt).toMatchObject({ documents_compared: null, differences: null });
-      expect((await operator().run('projections verify')).code).toBe(0);
-      await startAgain();
-      expect(await shown()).toEqual(before);
-    },
-  );
 
   it.each(Object.keys(partialDamages))(
     'are not read, which the answer says, and are rebuilt beside the running service: %s',

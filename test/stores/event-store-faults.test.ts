@@ -59,16 +59,6 @@ describe('an append to the event store', () => {
     expect(await eventsOf(log.readStream(stream))).toHaveLength(1);
   });
 
-  it('whose second attempt finds another event reports that the stream has changed', async () => {
-    const { log, server, aStream } = await onStandIn();
-    server.nextAppends('timeout');
-    server.nextAppends('wrong_revision');
-    await expect(log.append(aStream(), someEvents(1), 'no_stream')).rejects.toMatchObject({
-      code: 'stream_changed',
-      more: { actual: 4_711 },
-    });
-  });
-
   it('is reported as not written while the server is down, and succeeds on the same log when it is back', async () => {
     const { log, server, aStream } = await onStandIn();
     const tail = followed(log);

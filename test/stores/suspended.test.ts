@@ -6,7 +6,7 @@ import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
 import { operatorAt } from '../support/operator';
 import { seed, seeded } from '../support/property';
-import { serviceProcess, spawnProgram, startCommand, startService } from '../support/service';
+import { serviceProcess, spawnProgram, startService } from '../support/service';
 import { until } from '../support/waiting';
 
 describe('Ctrl-Z', () => {
@@ -36,24 +36,6 @@ describe('Ctrl-Z', () => {
     const put = { method: 'PUT', key: service.key, body: { name: 'Written' } };
     expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
     expect(await service.stop()).toBe(0);
-  });
-
-  it.each([
-    ['tenant create --name B', true],
-    ['projections rebuild', true],
-    ['log copy --from configured --to', true],
-    ['backup create', false],
-    ['audit', false],
-    ['log verify', false],
-  ])('is handled by the commands that may write only: %s, %s', async (line, isHandled) => {
-    const { folder, json } = operatorAt(freshFolder(), { EVENTSTORE_URL: '' });
-    await json('tenant create --name A');
-    const more = /--to$|backup/.test(line) ? [freshFolder()] : [];
-    const running = startCommand([...line.split(' '), ...more], { DATA_DIR: folder, EVENTSTORE_URL: '' });
-    const send = (): void => running.signal('SIGTSTP');
-    if (isHandled) send();
-    expect(await running.done).toBe(0);
-    if (!isHandled) expect(send).toThrow('does not handle SIGTSTP');
   });
 });
 
