@@ -269,8 +269,11 @@ const start = async (server: Running): Promise<Started | undefined> => {
 const stop = async (server: Running, reason?: Fault): Promise<void> => {
   server.phase = 'stopping';
   server.stopping.abort(reason);
-  await Promise.all(server.listeners.map((listener) => listener.close(server.times.shutdownMs)));
+  // The operations listener, the first of them, says until the end that the service is not ready.
+  const [operations, ...others] = server.listeners;
+  await Promise.all(others.map((listener) => listener.close(server.times.shutdownMs)));
   await server.keyUses?.close();
+  await operations?.close(server.times.shutdownMs);
   await server.app?.close();
 };
 

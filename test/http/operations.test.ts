@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { securityHeaders } from '../../src/http/middleware/start-request';
 import { ask } from '../support/http';
+import { converse } from '../support/raw';
 import { startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
 
 describe('the operations listener', () => {
   let service: Service;
@@ -73,5 +75,28 @@ describe('the operations listener', () => {
   it('is not reachable through the API', async () => {
     for (const path of ['/livez', '/readyz'])
       expect((await ask(`${service.url}${path}`, { key: service.key })).status).toBe(404);
+  });
+
+  it('answers /readyz with 503 from the beginning of a shutdown to its end', async () => {
+    const { key, operationsUrl, stop, url } = await startService();
+    const { socket, received, closed } = converse(url);
+    const head = `Host: x\r\nSVC-API-KEY: ${key}\r\nContent-Type: application/json\r\nContent-Length: 12\r\n`;
+    socket.write(`PUT /tenants/self HTTP/1.1\r\n${head}\r\n{"name":`);
+    expect((await ask(`${url}/permissions`, { key })).status).toBe(200);
+    expect((await ask(`${operationsUrl}/readyz`)).status).toBe(200);
+    const stopped = stop();
+    expect(await ask(`${operationsUrl}/readyz`)).toMatchObject({ status: 503, json: { status: 'stopping' } });
+    await until(() =>
+      ask(url).then(
+        () => false,
+        () => true,
+      ),
+    );
+    expect((await ask(`${operationsUrl}/readyz`)).status).toBe(503);
+    expect((await ask(`${operationsUrl}/livez`)).status).toBe(200);
+    socket.write('"B"}');
+    await closed;
+    expect(received()).toMatch(/^HTTP\/1\.1 200 /);
+    expect(await stopped).toBe(0);
   });
 });

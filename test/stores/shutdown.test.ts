@@ -59,7 +59,7 @@ describe('shutdown', () => {
 
   it('on SIGINT, too, waits for a request whose commit of the read models is slow, and exits with 0', async () => {
     const service = await serviceProcess();
-    slowReadModels(service.folder).close();
+    slowReadModels(service.folder, 500_000).close();
     const ended = once(service.process, 'exit');
     const put = { method: 'PUT', key: service.key, body: { name: 'B' } };
     const renaming = ask(`${service.url}/tenants/self`, put);
