@@ -1,23 +1,31 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { compose } from '../../projections/compose';
 import { projections } from '../../projections/projections';
+import type { WaitingForStore } from '../async/reachable-store';
+import type { Thread } from '../async/thread';
 import type { Configuration } from '../configuration';
 import type { EventLog } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
-import type { Thread } from '../async/thread';
 import { logPath } from '../event-log/sqlite/log-file';
 import { sqliteEventLog, type Opening } from '../event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../event-log/streams';
 import { fault, type Fault } from '../fault';
+import { mongoLimiter, type SharedLimiter } from '../limits/rate-limits';
 import { mongoConnection, type MongoConnection } from '../mongodb/connection';
-import { holdsReadModels } from '../mongodb/database';
-import { sharedSecret } from '../mongodb/shared-secret';
-import { compose } from '../../projections/compose';
+import { holdsReadModels, sharedSecret } from '../mongodb/database';
 import { mongodbReadModels } from '../read-models/mongodb/mongodb-read-models';
 import type { ReadModels } from '../read-models/read-models';
 import { sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
-import { holdsReadModelFiles, mustBeReadable, mustBeUsable, readModelsIn, storedSecret } from './data-folder';
+import {
+  holdsReadModelFiles,
+  mustBeReadable,
+  mustBeUsable,
+  noLogFound,
+  readModelsIn,
+  storedSecret,
+} from './data-folder';
 import { folderOf, readModelStoreOf, storeOf, withoutSecrets } from './log-address';
 import { openAll } from './open-all';
 
@@ -37,14 +45,53 @@ export interface Stores extends LedgerLog {
   close(): Promise<void>;
 }
 
-/** Short, because somebody is waiting at a terminal. A server waits for its stores as long as it takes. */
-const COMMAND_WAIT_MS = 5_000;
+/** What stores are opened for, and how long to wait for them: somebody waits at a terminal for a command. */
+const WAIT_MS = {
+  server: Infinity,
+  /** The thread of a server, which projects between appends. */
+  worker: 5_000,
+  /** A command that may begin a new log. */
+  create: 5_000,
+  change: 5_000,
+  /** A rebuild: it also takes read models of another log, or of events that this one no longer holds. */
+  repair: 5_000,
+  /** It creates nothing, and answers soon while a store is away. */
+  look: 1_500,
+};
 
-const openMongo = async (
-  { MONGODB_URL }: Configuration,
-  { use, report }: Pick<StoreOptions, 'use' | 'report'>,
-): Promise<MongoConnection | undefined> =>
-  MONGODB_URL === '' ? undefined : mongoConnection(MONGODB_URL, { waitMs: waitMsOf(use), onError: report });
+export type StoreUse = keyof typeof WAIT_MS;
+
+/** How long a command, or whoever opens a file, waits for a lock that another process holds. A worker never does. */
+const FILE_BUSY_MS = 5_000;
+
+interface LogOptions extends WaitingForStore {
+  readonly opening: Opening;
+  /** Thrown if an event store has no log that must exist. */
+  readonly missingFault: Fault;
+  /** What appends to an embedded log. By default the calling thread does. */
+  readonly appender?: Thread | undefined;
+}
+
+const isEventStore = (address: string): boolean => /^esdb(\+discover)?:/.test(address);
+
+/** The client library of the event store is large, so it is loaded only when used. */
+const openLogAt = (address: string, streams: Streams, options: LogOptions): Promise<EventLog> => {
+  const { opening, missingFault, appender, ...waiting } = options;
+  if (!isEventStore(address))
+    return sqliteEventLog(address, streams, {
+      opening,
+      ...(appender === undefined ? {} : { appender: () => appender }),
+    });
+  const { eventStoreDbEventLog } =
+    require('../event-log/eventstoredb/eventstoredb-event-log') as typeof import('../event-log/eventstoredb/eventstoredb-event-log');
+  const isCopy = opening === 'copy';
+  const mayCreate = isCopy || opening === 'create';
+  return eventStoreDbEventLog(address, streams, {
+    ...waiting,
+    isCopy,
+    missingFault: mayCreate ? undefined : missingFault,
+  });
+};
 
 /** Read models without a log belong to another one, so no log is created next to them. */
 const noLogHere = (configuration: Configuration): Fault =>
@@ -54,89 +101,53 @@ const noLogHere = (configuration: Configuration): Fault =>
     { isFinal: true },
   );
 
-/** The client library of the event store is large, so it is loaded only when used. */
-const eventStoreLog = (
-  url: string,
-  streams: Streams,
-  waitMs: number,
-  report: Report,
-  creation: { readonly missingFault?: Fault | undefined; readonly isCopy?: boolean },
-): Promise<EventLog> => {
-  const { eventStoreDbEventLog } =
-    require('../event-log/eventstoredb/eventstoredb-event-log') as typeof import('../event-log/eventstoredb/eventstoredb-event-log');
-  return eventStoreDbEventLog(url, streams, { waitMs, onError: report, ...creation });
-};
-
-/** How long a command, or whoever opens a file, waits for a lock that another process holds. */
-const FILE_BUSY_MS = 5_000;
-
-/** What the stores are opened for: a worker projects between appends, and waits for no lock. */
-export type StoreUse = 'server' | 'worker' | 'command';
-
-const waitMsOf = (use: StoreUse): number => (use === 'server' ? Infinity : COMMAND_WAIT_MS);
-
-interface StoreOptions {
+interface StoreOptions extends Pick<LogOptions, 'appender'> {
   readonly use: StoreUse;
   readonly report: Report;
-  /** Thrown if there is no log. Undefined: one is created. */
-  readonly missingFault?: Fault | undefined;
-  /** What appends to the embedded log. By default the calling thread does. */
-  readonly appender?: Thread | undefined;
 }
 
-const openingOf = (use: StoreUse, mustExist: boolean): Opening => {
-  if (use === 'worker') return 'read';
-  return mustExist ? (use === 'server' ? 'write' : 'read') : 'create';
-};
-
-const openLogOf = (
+export const openStores = (
   configuration: Configuration,
-  streams: Streams,
-  { use, report, missingFault, appender }: StoreOptions,
-): Promise<EventLog> => {
-  const { DATA_DIR, EVENTSTORE_URL } = configuration;
-  if (EVENTSTORE_URL !== '')
-    return eventStoreLog(EVENTSTORE_URL, streams, waitMsOf(use), report, { missingFault });
-  return sqliteEventLog(DATA_DIR, streams, {
-    opening: openingOf(use, missingFault !== undefined),
-    ...(appender === undefined ? {} : { appender: () => appender }),
-  });
-};
-
-export const openStores = (configuration: Configuration, options: StoreOptions): Promise<Stores> =>
+  { use, report, appender }: StoreOptions,
+): Promise<Stores> =>
   openAll(async (closeLater) => {
-    const { DATA_DIR, STREAM_PREFIX } = configuration;
-    const streams = streamNames(STREAM_PREFIX);
-    const mongo = await openMongo(configuration, options);
-    if (mongo !== undefined) closeLater(mongo);
+    const { DATA_DIR, EVENTSTORE_URL, MONGODB_URL, STREAM_PREFIX } = configuration;
+    const waiting = { waitMs: WAIT_MS[use], onError: report };
+    const mongo = MONGODB_URL === '' ? undefined : closeLater(await mongoConnection(MONGODB_URL, waiting));
     const hasReadModels =
       mongo === undefined ? holdsReadModelFiles(DATA_DIR) : await holdsReadModels(mongo.db, mongo.place);
-    const missingFault = hasReadModels ? noLogHere(configuration) : options.missingFault;
-    const log = closeLater(await openLogOf(configuration, streams, { ...options, missingFault }));
+    const mayCreate = !hasReadModels && (use === 'server' || use === 'create');
+    const streams = streamNames(STREAM_PREFIX);
+    const opened = await openLogAt(EVENTSTORE_URL || DATA_DIR, streams, {
+      ...waiting,
+      opening: mayCreate ? 'create' : use === 'server' ? 'write' : 'read',
+      missingFault: hasReadModels ? noLogHere(configuration) : noLogFound(configuration),
+      appender,
+    });
+    const log = closeLater(opened);
     const { version, collections } = projector;
-    const busyMs = options.use === 'worker' ? 0 : FILE_BUSY_MS;
+    const busyMs = use === 'worker' ? 0 : FILE_BUSY_MS;
     const readModels = await (mongo === undefined
       ? sqliteReadModels({ folder: readModelsIn(DATA_DIR), version, collections, busyMs })
       : mongodbReadModels(mongo, { version, collections }));
-    closeLater(readModels);
-    return { log, streams, readModels, mongo };
+    return { log, streams, readModels: closeLater(readModels), mongo };
   });
 
 /** What only a server needs. */
 export interface Serving {
   /** Seals the sessions of the portal. */
   readonly secret: string;
-  /** Where instances share what they count. Undefined: each counts its own. */
-  readonly mongo: MongoConnection | undefined;
+  /** Undefined: this process counts requests on its own. */
+  readonly sharedLimiter: SharedLimiter | undefined;
 }
 
 export const openServing = async (
   { SECRET, DATA_DIR }: Configuration,
   mongo: MongoConnection | undefined,
 ): Promise<Serving> => {
-  if (SECRET !== '') return { secret: SECRET, mongo };
-  const secret = mongo === undefined ? storedSecret(DATA_DIR) : await mongo.run(sharedSecret(mongo.db));
-  return { secret, mongo };
+  if (mongo === undefined) return { secret: SECRET || storedSecret(DATA_DIR), sharedLimiter: undefined };
+  const { db, run } = mongo;
+  return { secret: SECRET || (await run(sharedSecret(db))), sharedLimiter: await run(mongoLimiter(db)) };
 };
 
 /**
@@ -149,46 +160,35 @@ export const openLog = async (
   role: 'source' | 'target',
   report: Report,
 ): Promise<EventLog> => {
-  if (/^esdb(\+discover)?:/.test(address)) {
-    const notFound = fault(
-      'log_not_found',
-      `There is no event log with the prefix "${streams.prefix}" in ${withoutSecrets(address)}.`,
-      { isFinal: true },
-    );
-    const missingFault = role === 'source' ? notFound : undefined;
-    return eventStoreLog(address, streams, COMMAND_WAIT_MS, report, {
-      missingFault,
-      isCopy: role === 'target',
-    });
-  }
-  const folder = folderOf(address);
-  if (folder === undefined)
+  const isStore = isEventStore(address);
+  const place = isStore ? address : folderOf(address);
+  if (place === undefined)
     throw fault(
       'log_not_found',
       `${withoutSecrets(address)} is not the address of an event log. Name a data folder by its path or as sqlite:PATH, or an event store as esdb://HOST:PORT.`,
     );
-  if (role === 'source') mustBeReadable(folder);
-  if (role === 'target') mustBeUsable(folder);
-  else if (!existsSync(logPath(folder)))
-    throw fault('log_not_found', `There is no event log in the folder ${folder}.`);
-  return sqliteEventLog(folder, streams, { opening: role === 'source' ? 'read' : 'copy' });
+  const where = isStore ? `with the prefix "${streams.prefix}" in` : 'in the folder';
+  const message = `There is no event log ${where} ${withoutSecrets(place)}.`;
+  const missingFault = fault('log_not_found', message, { isFinal: true });
+  const isSource = role === 'source';
+  if (!isStore) {
+    if (isSource) mustBeReadable(place);
+    else mustBeUsable(place);
+    if (isSource && !existsSync(logPath(place))) throw missingFault;
+  }
+  const waiting = { waitMs: WAIT_MS.change, onError: report };
+  return openLogAt(place, streams, { ...waiting, opening: isSource ? 'read' : 'copy', missingFault });
 };
 
-/** Temporary read models for one replay. */
-export interface Scratch {
-  readonly readModels: ReadModels;
-  remove(): Promise<void>;
-}
-
-export const openScratch = (): Scratch => {
+/** Works with temporary read models. */
+export const withScratch = async <T>(work: (readModels: ReadModels) => Promise<T>): Promise<T> => {
   const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-'));
   const { version, collections } = projector;
   const readModels = sqliteReadModels({ folder, version, collections });
-  return {
-    readModels,
-    remove: async () => {
-      await readModels.close();
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
+  try {
+    return await work(readModels);
+  } finally {
+    await readModels.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
 };

@@ -1,4 +1,3 @@
-import type { Thread } from '../async/thread';
 import type { Configuration } from '../configuration';
 import type { EventLog } from '../event-log/event-log';
 import { logWatch, mustStillHold, type LogWatch } from '../event-log/log-watch';
@@ -11,9 +10,9 @@ import type { ReplayDependencies } from '../projecting/replay';
 import type { Control } from '../read-models/read-models';
 import { TIMES, type Times } from '../times';
 import { programVersion } from '../version';
+import { openServing, openStores, projector, type Report, type Serving, type StoreUse } from './adapters';
 import { catchingUp, type CatchUp } from './catch-up';
-import { openServing, openStores, projector, type Report, type Serving } from './adapters';
-import { mustBeUsable, mustHaveRoom, mustHoldData, noLogFound } from './data-folder';
+import { mustBeUsable, mustHaveRoom, mustHoldData } from './data-folder';
 import { readModelStoreOf, storeOf } from './log-address';
 import { openAll } from './open-all';
 import type { WorkerThread } from './worker-thread';
@@ -34,11 +33,6 @@ export interface App {
   readonly replay: ReplayDependencies;
   /** Opens what only a server needs. */
   openServing(): Promise<Serving>;
-  /**
-   * Throws if the disk of the read models is full: waiting for them would never end. With `error`, names it as the
-   * consequence.
-   */
-  mustHaveRoom(error?: unknown): void;
   close(): Promise<void>;
 }
 
@@ -52,20 +46,27 @@ const mustMatch = async (log: EventLog, control: Control, configuration: Configu
   await mustStillHold(log, control.to);
 };
 
+export interface AppOptions {
+  readonly use?: StoreUse;
+  /** Appends and projects. Undefined: this thread does. */
+  readonly worker?: WorkerThread;
+  /** Records metrics of the appends to a log. */
+  readonly measured?: (log: EventLog) => EventLog;
+  /** Called once the log is certain to be rolled back. The process must end: commands do when they next look. */
+  readonly onLost?: (reason: Fault) => void;
+  readonly times?: Times;
+}
+
 const openParts = (configuration: Configuration, report: Report, options: AppOptions): Promise<App> =>
   openAll(async (closeLater) => {
-    const { worker, createsData = true, times = TIMES, onLost = () => undefined } = options;
+    const { use = 'create', worker, times = TIMES, onLost = () => undefined } = options;
     if (worker !== undefined) closeLater(worker);
-    const missingFault =
-      createsData || configuration.EVENTSTORE_URL === '' ? undefined : noLogFound(configuration);
-    const use = worker === undefined ? 'command' : 'server';
-    const opening = { use, report, missingFault, appender: worker?.appender ?? options.appender } as const;
+    const opening = { use, report, appender: worker?.appender };
     const { log, streams, readModels, mongo } = closeLater(await openStores(configuration, opening));
     const watch = logWatch({ log, report, onLost, times });
     closeLater({ close: async () => watch.stop() });
     const found = await readModels.live();
-    if (found !== undefined && options.anyReadModels !== true)
-      await mustMatch(log, found.control, configuration);
+    if (found !== undefined && use !== 'repair') await mustMatch(log, found.control, configuration);
     if (found?.control.to !== undefined) watch.saw(found.control.to);
     const replay = { log, streams, readModels, projector, program: programVersion() };
     const live = knownLiveSet(readModels);
@@ -81,39 +82,24 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
       catchUp: catchingUp(replay, live),
       replay,
       openServing: () => openServing(configuration, mongo),
-      mustHaveRoom: (error) => {
-        if (mongo === undefined) mustHaveRoom(configuration.DATA_DIR, error);
-      },
     };
   });
 
-export interface AppOptions {
-  /** The thread of a server, which appends and projects. */
-  readonly worker?: WorkerThread;
-  /** What appends to the embedded log for a command. Undefined: this thread does. */
-  readonly appender?: Thread | undefined;
-  /** Records metrics of the appends to a log. */
-  readonly measured?: (log: EventLog) => EventLog;
-  /** Called once the log is certain to be rolled back. The process must end: commands do when they next look. */
-  readonly onLost?: (reason: Fault) => void;
-  readonly times?: Times;
-  /** False: fails if there is no log. */
-  readonly createsData?: boolean;
-  /** True: also read models of another log, or of events that it no longer holds. A rebuild repairs them. */
-  readonly anyReadModels?: boolean;
-}
-
+/** In a cluster, nothing is kept in the data folder. */
 export const openApp = async (
   configuration: Configuration,
   report: Report,
   options: AppOptions = {},
 ): Promise<App> => {
-  if (options.createsData === false) mustHoldData(configuration);
-  mustBeUsable(configuration.DATA_DIR);
+  const { DATA_DIR, EVENTSTORE_URL } = configuration;
+  if (EVENTSTORE_URL !== '') return openParts(configuration, report, options);
+  const { use = 'create' } = options;
+  if (use !== 'create' && use !== 'server') mustHoldData(configuration);
+  if (use !== 'look') mustBeUsable(DATA_DIR);
   try {
     return await openParts(configuration, report, options);
   } catch (error) {
-    mustHaveRoom(configuration.DATA_DIR, error);
+    mustHaveRoom(configuration, error);
     throw error;
   }
 };

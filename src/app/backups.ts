@@ -1,4 +1,4 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isoNow } from '../async/clock';
 import type { Configuration } from '../configuration';
@@ -27,30 +27,13 @@ const embeddedFolder = (configuration: Configuration): string => {
 /** In the data folder: when the last backup was made. */
 const markIn = (folder: string): string => join(folder, 'last-backup');
 
-/** A backup is good even if the data folder cannot be written: then its age shows too much, and never too little. */
-const markBackup = (folder: string): void => {
-  try {
-    writeFileSync(markIn(folder), `${isoNow()}\n`, { mode: 0o600 });
-  } catch {
-    // See above.
-  }
-};
-
-const lastBackupMs = (folder: string): number => {
-  try {
-    return Date.parse(readFileSync(markIn(folder), 'utf8').trim());
-  } catch {
-    return Number.NaN;
-  }
-};
-
 /** Since the last backup of an embedded log; if there was none, since the log was created. Undefined: it cannot be read. */
 export const backupAgeSeconds = ({ DATA_DIR, EVENTSTORE_URL }: Configuration): number | undefined => {
   if (EVENTSTORE_URL !== '') return undefined;
   try {
-    const { birthtimeMs } = statSync(logPath(DATA_DIR));
-    const lastMs = lastBackupMs(DATA_DIR);
-    return (Date.now() - (Number.isNaN(lastMs) ? birthtimeMs : lastMs)) / 1_000;
+    const mark = markIn(DATA_DIR);
+    const lastMs = existsSync(mark) ? Date.parse(readFileSync(mark, 'utf8').trim()) : NaN;
+    return (Date.now() - (lastMs || statSync(logPath(DATA_DIR)).birthtimeMs)) / 1_000;
   } catch {
     return undefined;
   }
@@ -65,7 +48,11 @@ export const createBackup = (
   mustBeReadable(source);
   mustBeUsable(folder);
   const created = createSqliteBackup(source, folder, onProgress);
-  markBackup(source);
+  try {
+    writeFileSync(markIn(source), `${isoNow()}\n`, { mode: 0o600 });
+  } catch {
+    // The backup is good all the same. Its age shows too much then, and never too little.
+  }
   return created;
 };
 

@@ -44,59 +44,49 @@ export const readModelsIn = (folder: string): string => join(folder, 'read-model
 export const holdsReadModelFiles = (folder: string): boolean =>
   existsSync(readModelsIn(folder)) && readdirSync(readModelsIn(folder)).some((file) => file.endsWith('.db'));
 
-/** Final, since waiting does not help. */
-const notFound = (where: string): Fault =>
-  fault(
+/** For who creates no log: a wrong store must not look like an empty system. Final, since waiting does not help. */
+export const noLogFound = (configuration: Configuration): Fault => {
+  const { DATA_DIR, EVENTSTORE_URL, STREAM_PREFIX } = configuration;
+  const where =
+    EVENTSTORE_URL === ''
+      ? `in the folder ${resolve(DATA_DIR)}. Name the folder of your service with DATA_DIR=PATH`
+      : `with STREAM_PREFIX="${STREAM_PREFIX}" in ${storeOf(configuration)}. Name the store of your service with EVENTSTORE_URL and its prefix with STREAM_PREFIX`;
+  return fault(
     'log_not_found',
-    `${where}; a new one is made by "tenant-ledger serve" or "tenant-ledger tenant create".`,
+    `There is no event log ${where}; a new one is made by "tenant-ledger serve" or "tenant-ledger tenant create".`,
     { isFinal: true },
   );
+};
 
-/** For commands that create no data: a wrong store must not look like an empty system. */
-export const noLogFound = (configuration: Configuration): Fault =>
-  notFound(
-    `There is no event log with STREAM_PREFIX="${configuration.STREAM_PREFIX}" in ${storeOf(configuration)}. Name the store of your service with EVENTSTORE_URL and its prefix with STREAM_PREFIX`,
-  );
-
-/**
- * The same for the data folder. Read models without a log pass this check: opening the log reports them.
- */
-export const mustHoldData = ({ DATA_DIR, EVENTSTORE_URL }: Configuration): void => {
+/** Read models without a log pass this check: opening the log reports them. */
+export const mustHoldData = (configuration: Configuration): void => {
+  const { DATA_DIR, EVENTSTORE_URL } = configuration;
   if (EVENTSTORE_URL !== '') return;
-  const folder = resolve(DATA_DIR);
-  mustBeReadable(folder);
-  if (existsSync(logPath(folder)) || holdsReadModelFiles(folder)) return;
-  findLog(logPath(folder));
-  throw notFound(
-    `There is no event log in the folder ${folder}. Name the folder of your service with DATA_DIR=PATH`,
-  );
+  mustBeReadable(DATA_DIR);
+  if (!holdsReadModelFiles(DATA_DIR) && findLog(logPath(DATA_DIR)) === 'absent')
+    throw noLogFound(configuration);
 };
 
 /** With less free space no database can be created, and SQLite often reports only "disk I/O error". */
 const MIN_FREE_BYTES = 1_048_576;
 
-/** Throws if the disk is full. With `error`, names it as the consequence. */
-export const mustHaveRoom = (folder: string, error?: unknown): void => {
-  const { bavail, bsize } = statfsSync(folder);
+/** Throws if the disk of an embedded store is full. With `error`, names it as the consequence. */
+export const mustHaveRoom = ({ DATA_DIR, EVENTSTORE_URL }: Configuration, error?: unknown): void => {
+  if (EVENTSTORE_URL !== '') return;
+  const { bavail, bsize } = statfsSync(DATA_DIR);
   if (bavail * bsize >= MIN_FREE_BYTES) return;
-  throw unusable(folder, `its disk is full${error === undefined ? '' : ` (${messageOf(error)})`}`);
+  throw unusable(DATA_DIR, `its disk is full${error === undefined ? '' : ` (${messageOf(error)})`}`);
 };
 
-/** Also the minimum length of `SECRET`. */
+/** Also the minimum length of `SECRET`: signatures made with an empty or truncated secret could be forged. */
 const MIN_SECRET_LENGTH = 32;
-
-/** Signatures made with an empty or truncated secret could be forged. */
-const readSecret = (path: string): string => {
-  const secret = readFileSync(path, 'utf8');
-  if (secret.length >= MIN_SECRET_LENGTH) return secret;
-  throw fault('data_dir_unusable', `The secret ${path} is damaged. Delete it: a new one is made then.`);
-};
 
 /** The secret stored with the data. The first process creates it; readable by the owner only. */
 export const storedSecret = (folder: string): string => {
   const path = join(folder, 'secret');
-  if (existsSync(path)) return readSecret(path);
-  const secret = randomBytes(32).toString('base64url');
-  putFile(path, (temporary) => writeFileSync(temporary, secret, { mode: 0o600 }));
-  return readSecret(path);
+  const made = randomBytes(MIN_SECRET_LENGTH).toString('base64url');
+  if (!existsSync(path)) putFile(path, (temporary) => writeFileSync(temporary, made, { mode: 0o600 }));
+  const secret = readFileSync(path, 'utf8');
+  if (secret.length >= MIN_SECRET_LENGTH) return secret;
+  throw fault('data_dir_unusable', `The secret ${path} is damaged. Delete it: a new one is made then.`);
 };

@@ -1,10 +1,9 @@
 import { statfsSync } from 'node:fs';
 import { readConfiguration, type Configuration } from '../configuration';
 import { messageOf } from '../fault';
-import type { LedgerStatus } from './status';
 import { openApp } from './app';
 import { readModelStoreOf } from './log-address';
-import { ledgerStatus } from './status';
+import { ledgerStatus, type LedgerStatus } from './status';
 
 /** The result of one check. */
 export interface Finding {
@@ -37,20 +36,16 @@ const roomFinding = ({ DATA_DIR }: Configuration): Finding => {
     : problem('room', free, 'Use a larger disk, or remove old read models: tenant-ledger projections prune');
 };
 
-const troubleOf = ({ set, lag_seconds }: LedgerStatus['read_models']): string | undefined => {
-  if (set === null) return 'They are not built yet by this version of the program.';
-  return lag_seconds > MAX_LAG_SECONDS ? `They are ${Math.round(lag_seconds)} s behind.` : undefined;
-};
-
-const readModelsFinding = (status: LedgerStatus): Finding => {
-  const trouble = troubleOf(status.read_models);
-  return trouble === undefined
-    ? ok('read models', `Up to date, or less than ${MAX_LAG_SECONDS} s behind.`)
-    : problem(
-        'read models',
-        trouble,
-        'Start the service. If they do not catch up, its log says why; tenant-ledger projections rebuild builds them again.',
-      );
+const readModelsFinding = ({ read_models: { set, lag_seconds } }: LedgerStatus): Finding => {
+  if (set !== null && lag_seconds <= MAX_LAG_SECONDS)
+    return ok('read models', `Up to date, or less than ${MAX_LAG_SECONDS} s behind.`);
+  return problem(
+    'read models',
+    set === null
+      ? 'They are not built yet by this version of the program.'
+      : `They are ${Math.round(lag_seconds)} s behind.`,
+    'Start the service. If they do not catch up, its log says why; tenant-ledger projections rebuild builds them again.',
+  );
 };
 
 const parkedFinding = ({ read_models, unreadable }: LedgerStatus): Finding => {
@@ -66,12 +61,12 @@ const parkedFinding = ({ read_models, unreadable }: LedgerStatus): Finding => {
 };
 
 const storeFindings = async (configuration: Configuration): Promise<readonly Finding[]> => {
-  const app = await openApp(configuration, () => undefined, { createsData: false });
+  const app = await openApp(configuration, () => undefined, { use: 'look' });
   try {
     const status = await ledgerStatus(app, { readsParked: true });
     return [
       ok('stores', `${app.store}; ${readModelStoreOf(configuration)}`),
-      roomFinding(configuration),
+      ...(configuration.EVENTSTORE_URL === '' ? [roomFinding(configuration)] : []),
       readModelsFinding(status),
       parkedFinding(status),
     ];
@@ -82,14 +77,15 @@ const storeFindings = async (configuration: Configuration): Promise<readonly Fin
 
 /** Checks the settings, the stores, room, lag and parked tenants, beside a running service or without one. Changes nothing. */
 export const diagnose = async (env: NodeJS.ProcessEnv): Promise<readonly Finding[]> => {
-  let configuration: Configuration;
+  const findings: Finding[] = [];
+  let check = 'settings';
   try {
-    configuration = readConfiguration(env);
+    const configuration = readConfiguration(env);
+    findings.push(ok(check, 'Every setting is valid.'));
+    check = 'stores';
+    findings.push(...(await storeFindings(configuration)));
   } catch (error) {
-    return [problem('settings', messageOf(error))];
+    findings.push(problem(check, messageOf(error)));
   }
-  const findings = await storeFindings(configuration).catch((error: unknown) => [
-    problem('stores', messageOf(error)),
-  ]);
-  return [ok('settings', 'Every setting is valid.'), ...findings];
+  return findings;
 };

@@ -1,7 +1,9 @@
+import type { RequestListener } from 'node:http';
 import type { Logger } from 'pino';
 import { keyUseRecord, type KeyUseRecord } from '../access/key-use-record';
 import { eventSource } from '../audit/event-source';
 import { BACKGROUND_MS, pause } from '../async/clock';
+import { singleFlight } from '../async/single-flight';
 import { errorOf } from '../async/thread';
 import { readOrigins, type Configuration, headerNames } from '../configuration';
 import { compileEventSchemas } from '../event-log/codec';
@@ -13,65 +15,58 @@ import type { ApiDependencies } from '../http/context';
 import { operations } from '../http/operations';
 import { openListener, type Listener } from '../http/server';
 import { readPolicies } from '../limits/policies';
-import { mongoLimiter, rateLimits, type RateLimits } from '../limits/rate-limits';
+import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { portalFiles } from '../portal/files';
 import { portal } from '../portal/portal';
-import type { KnownLiveSet } from '../projecting/live-set';
 import { TIMES, type Times } from '../times';
 import { programVersion } from '../version';
-import type { Report, Serving } from './adapters';
+import type { Report } from './adapters';
 import { openApp, type App } from './app';
 import { backupAgeSeconds } from './backups';
+import { mustHaveRoom } from './data-folder';
 import { firstKey } from './demo';
 import { readModelStoreOf, storeOf } from './log-address';
 import { makeMetrics, type Metrics } from './metrics';
-import { workerThread, type WorkerReport, type WorkerThread } from './worker-thread';
 import { reporter } from './reporter';
-import { ledgerStatus } from './status';
+import { ledgerStatus, type LedgerStatus } from './status';
+import { workerThread, type WorkerReport } from './worker-thread';
 
 /** Most starts take less. After this, requests are answered while the read models are not up to date yet. */
 const START_MS = 5_000;
-
-interface Running {
-  readonly configuration: Configuration;
-  readonly times: Times;
-  readonly logger: Logger;
-  readonly listeners: Listener[];
-  /** Ends event streams, which otherwise last until the client disconnects. */
-  readonly stopping: AbortController;
-  readonly metrics: Metrics;
-  worker?: WorkerThread;
-  app?: App;
-  keyUses?: KeyUseRecord;
-  limits?: RateLimits;
-  phase: 'starting' | 'ready' | 'stopping';
-  /** The read models have shown what was in the log at the start. No read of them is answered before. */
-  isCaughtUp: boolean;
-  /** Called if the log is certain to be rolled back, or a thread died. */
-  readonly mustEnd: (reason: Error) => void;
-  /** How much of the log a first build has read, from 0 to 1. Not in events: their number is the operator's business. */
-  building: number;
-}
-
-const acceptFailures = (logger: Logger) => {
-  const report = reporter(logger);
-  return (error: Error): void =>
-    report(
-      'A connection could not be accepted. If file descriptors ran out, raise the limit of open files.',
-      error,
-    );
-};
+const CATCH_UP_MS = 250;
+/** Who waits for a position that is late is answered at once, so that asking again at once would use a whole core. */
+const CATCH_UP_LOOK_MS = 20;
 
 /** Each costs some memory. A lower limit of open files holds as well. */
 const MAX_CONNECTIONS = 10_000;
 /** For a probe, a scraper and a few operators. */
 const MAX_OPERATIONS_CONNECTIONS = 32;
 
+interface Running {
+  readonly configuration: Configuration;
+  readonly times: Times;
+  readonly logger: Logger;
+  readonly report: Report;
+  readonly listeners: Listener[];
+  /** Ends event streams, which otherwise last until the client disconnects. */
+  readonly stopping: AbortController;
+  readonly metrics: Metrics;
+  /** Concurrent probes and scrapes share one query, so that they do not pile up on a store that does not respond. */
+  readonly status: () => Promise<LedgerStatus>;
+  /** Called if the log is certain to be rolled back, or a thread died. */
+  readonly mustEnd: (reason: Error) => void;
+  app?: App;
+  keyUses?: KeyUseRecord;
+  limits?: RateLimits;
+  phase: 'starting' | 'ready' | 'stopping';
+  /** The read models have shown what was in the log at the start. No read of them is answered before. */
+  isCaughtUp: boolean;
+  /** How much of the log a first build has read, from 0 to 1. Not in events: their number is the operator's business. */
+  building: number;
+}
+
 /** Read models that were set back by a power loss must not answer before they have caught up. */
-const readModelsOf = (
-  server: Running,
-  { live }: App,
-): Pick<KnownLiveSet, 'read' | 'reached' | 'mayPark'> => ({
+const readModelsOf = (server: Running, { live }: App): ApiDependencies['readModels'] => ({
   ...live,
   read: async () => {
     if (server.isCaughtUp) return live.read();
@@ -80,16 +75,6 @@ const readModelsOf = (
     });
   },
 });
-
-const openLimits = async (server: Running, mongo: Serving['mongo']): Promise<RateLimits> => {
-  const { configuration, times, logger } = server;
-  server.limits = rateLimits(readPolicies(configuration.RATE_LIMITS) ?? [], {
-    shared: await mongo?.run(mongoLimiter(mongo.db)),
-    sharedWithinMs: times.sharedCountersMs,
-    report: reporter(logger),
-  });
-  return server.limits;
-};
 
 const settingsOf = (configuration: Configuration): ApiDependencies['settings'] => ({
   headers: headerNames(configuration.HEADER_PREFIX),
@@ -100,22 +85,23 @@ const settingsOf = (configuration: Configuration): ApiDependencies['settings'] =
   version: programVersion(),
 });
 
-const recordKeyUses = (server: Running, { log, streams }: App): KeyUseRecord => {
-  const { configuration, logger } = server;
-  server.keyUses = keyUseRecord({
-    append: (tenantId, events) => appendToEnd(log, streams.activity(tenantId), events, BACKGROUND_MS),
-    warn: reporter(logger),
-    recordsClients: configuration.RECORD_CLIENTS,
-    collectMs: server.times.keyUsesMs,
-  });
-  return server.keyUses;
-};
-
 const apiDependencies = async (server: Running, app: App): Promise<ApiDependencies> => {
-  const { secret, mongo } = await app.openServing();
-  const { configuration, logger } = server;
-  const { ledger } = app;
-  const keyUses = recordKeyUses(server, app);
+  const { configuration, logger, metrics, report, stopping, times } = server;
+  const { ledger, log, streams } = app;
+  const { secret, sharedLimiter } = await app.openServing();
+  const keyUses = keyUseRecord({
+    append: (tenantId, events) => appendToEnd(log, streams.activity(tenantId), events, BACKGROUND_MS),
+    warn: report,
+    recordsClients: configuration.RECORD_CLIENTS,
+    collectMs: times.keyUsesMs,
+  });
+  const limits = rateLimits(readPolicies(configuration.RATE_LIMITS) ?? [], {
+    shared: sharedLimiter,
+    sharedWithinMs: times.sharedCountersMs,
+    report,
+  });
+  server.keyUses = keyUses;
+  server.limits = limits;
   const settings = settingsOf(configuration);
   return {
     settings,
@@ -124,25 +110,34 @@ const apiDependencies = async (server: Running, app: App): Promise<ApiDependenci
       : undefined,
     ledger,
     readModels: readModelsOf(server, app),
-    events: eventSource(app, server.stopping.signal),
+    events: eventSource(app, stopping.signal),
     keyUses,
-    limits: await openLimits(server, mongo),
+    limits,
     logger,
-    metrics: server.metrics.requests,
+    metrics: metrics.requests,
   };
 };
 
-const openApi = async (server: Running, app: App): Promise<Listener> => {
-  const { configuration, logger } = server;
-  const dependencies = await apiDependencies(server, app);
-  const { HOST: host, PORT: port } = configuration;
-  const handle = api(dependencies).callback();
-  return openListener((request, response) => void handle(request, response), {
-    host,
-    port,
-    onError: acceptFailures(logger),
-    maxConnections: MAX_CONNECTIONS,
-  });
+const listen = async (
+  { listeners, report }: Running,
+  handle: RequestListener,
+  address: { readonly host: string; readonly port: number; readonly maxConnections: number },
+): Promise<string> => {
+  const onError = (error: Error): void =>
+    report(
+      'A connection could not be accepted. If file descriptors ran out, raise the limit of open files.',
+      error,
+    );
+  const listener = await openListener(handle, { ...address, onError });
+  listeners.push(listener);
+  return listener.url;
+};
+
+const listenForRequests = async (server: Running, app: App): Promise<string> => {
+  const { HOST: host, PORT: port } = server.configuration;
+  const handle = api(await apiDependencies(server, app)).callback();
+  const maxConnections = MAX_CONNECTIONS;
+  return listen(server, (...exchange) => void handle(...exchange), { host, port, maxConnections });
 };
 
 /** The stores that a start may have to wait for. */
@@ -152,38 +147,35 @@ const storesOf = (configuration: Configuration): string => {
   return `${log} and the read models ${readModelStoreOf(configuration)}`;
 };
 
-const noReadModels = (): Error =>
-  fault(
+const readiness = async (server: Running): Promise<LedgerStatus> => {
+  server.app?.watch.mustBeWritable();
+  const status = await server.status();
+  if (server.phase !== 'ready' || status.read_models.set !== null) return status;
+  throw fault(
     'read_models_unavailable',
     'The read models are gone. Restart the service, or run: tenant-ledger projections rebuild',
   );
-
-/** Opened before the app, so that health checks can tell that the process is alive and what it waits for. */
-const openOperations = (server: Running): Promise<Listener> => {
-  const { configuration } = server;
-  const { OPS_HOST: host, OPS_PORT: port } = configuration;
-  const listener = operations({
-    phase: () => server.phase,
-    waitingFor: () => (server.app === undefined ? storesOf(configuration) : undefined),
-    status: async () => {
-      const app = server.app as App;
-      app.watch.mustBeWritable();
-      const status = await ledgerStatus(app);
-      if (server.phase === 'ready' && status.read_models.set === null) throw noReadModels();
-      return status;
-    },
-    limits: () => server.limits?.status(),
-    metrics: server.metrics,
-  });
-  const onError = acceptFailures(server.logger);
-  const maxConnections = MAX_OPERATIONS_CONNECTIONS;
-  return openListener(listener, { host, port, onError, maxConnections });
 };
 
-const onReport = (server: Running, report: Report, message: WorkerReport): void => {
+/** Opened before the app, so that health checks can tell that the process is alive and what it waits for. */
+const listenForOperators = (server: Running): Promise<string> => {
+  const { configuration, metrics } = server;
+  const { OPS_HOST: host, OPS_PORT: port } = configuration;
+  const handle = operations({
+    phase: () => server.phase,
+    waitingFor: () => (server.app === undefined ? storesOf(configuration) : undefined),
+    status: () => readiness(server),
+    limits: () => server.limits?.status(),
+    metrics,
+  });
+  return listen(server, handle, { host, port, maxConnections: MAX_OPERATIONS_CONNECTIONS });
+};
+
+const onReport = (server: Running, message: WorkerReport): void => {
+  const { app, report } = server;
   switch (message.type) {
     case 'shown':
-      return server.app?.live.moved(message.shown);
+      return app?.live.moved(message.shown);
     case 'building':
       server.building = message.progress;
       return;
@@ -194,48 +186,36 @@ const onReport = (server: Running, report: Report, message: WorkerReport): void 
     case 'error': {
       const error = errorOf(message.failure);
       report(message.what, error);
-      if (codeOf(error) === 'log_set_back') server.app?.watch.lose(error as Fault);
+      if (codeOf(error) === 'log_set_back') app?.watch.lose(error as Fault);
     }
   }
 };
 
 const openAppOf = async (server: Running): Promise<App> => {
-  const { configuration, logger } = server;
-  const report = reporter(logger);
+  const { configuration, metrics, mustEnd: onLost, report, times } = server;
   const compiling = compileEventSchemas();
-  server.worker = workerThread(configuration, (message) => onReport(server, report, message), server.mustEnd);
-  const app = await openApp(configuration, report, {
-    worker: server.worker,
-    measured: server.metrics.measured,
-    onLost: server.mustEnd,
-    times: server.times,
-  });
+  const worker = workerThread(configuration, (message) => onReport(server, message), onLost);
+  const { measured } = metrics;
+  const app = await openApp(configuration, report, { use: 'server', worker, measured, onLost, times });
   await compiling;
   server.app = app;
+  await worker.project();
   return app;
 };
 
-/** Whether there are read models, and they show a position. */
-const isShown = async ({ live }: App, position: Position): Promise<boolean> =>
-  (await live.reached(position, CATCH_UP_SLICE_MS)) &&
-  live.read().then(
-    () => true,
-    () => false,
-  );
-
-/** Waits until the read models show what the log had at the start. */
-const catchUp = async (server: Running, app: App, position: Position): Promise<void> => {
-  while (!server.isCaughtUp && server.phase !== 'stopping') {
-    server.isCaughtUp = await isShown(app, position);
-    if (server.isCaughtUp) break;
-    app.mustHaveRoom();
-    await pause(CATCH_UP_LOOK_MS, server.stopping.signal);
+/**
+ * Waits until there are read models, and they show what the log had at the start, which on a full disk would never be.
+ * Writes know meanwhile that they lag.
+ */
+const catchUp = async (server: Running, { live }: App, position: Position): Promise<void> => {
+  const { signal } = server.stopping;
+  for (; !signal.aborted; await pause(CATCH_UP_LOOK_MS, signal)) {
+    const isReached = await live.reached(position, CATCH_UP_MS);
+    server.isCaughtUp = isReached && (await live.read().then(Boolean, () => false));
+    if (server.isCaughtUp) return;
+    mustHaveRoom(server.configuration);
   }
 };
-
-const CATCH_UP_SLICE_MS = 250;
-/** Who waits for a position that is late is answered at once, so that asking again at once would use a whole core. */
-const CATCH_UP_LOOK_MS = 20;
 
 /** The result of a successful start: the read models are up to date and requests are answered. */
 export interface Started {
@@ -245,24 +225,19 @@ export interface Started {
 }
 
 const start = async (server: Running): Promise<Started | undefined> => {
-  const { listeners } = server;
-  const ops = await openOperations(server);
-  listeners.push(ops);
+  const { configuration, logger, stopping } = server;
+  const operationsUrl = await listenForOperators(server);
   const app = await openAppOf(server);
-  await server.worker?.project();
-  const key = await firstKey(app, server.configuration);
+  const key = await firstKey(app, configuration);
   const head = await app.log.head();
   const caughtUp = catchUp(server, app, head?.position ?? '');
-  await Promise.race([caughtUp, pause(START_MS, server.stopping.signal)]);
-  if (server.stopping.signal.aborted) return undefined;
-  const { url } = await openApi(server, app).then((listener) => {
-    listeners.push(listener);
-    return listener;
-  });
+  await Promise.race([caughtUp, pause(START_MS, stopping.signal)]);
+  if (stopping.signal.aborted) return undefined;
+  const url = await listenForRequests(server, app);
   await caughtUp;
-  if (server.stopping.signal.aborted) return undefined;
+  if (stopping.signal.aborted) return undefined;
   server.phase = 'ready';
-  server.logger.info({ url, operations: ops.url, version: programVersion(), store: app.store }, 'ready');
+  logger.info({ url, operations: operationsUrl, version: programVersion(), store: app.store }, 'ready');
   return { url, key };
 };
 
@@ -291,21 +266,26 @@ export const makeServer = (
   mustEnd: (reason: Error) => void,
   times: Times = TIMES,
 ): Server => {
+  const statuses = singleFlight(() => ledgerStatus(server.app as App));
+  const status = () => statuses.current().done;
   const server: Running = {
     configuration,
     times,
     logger,
+    report: reporter(logger),
     listeners: [],
     stopping: new AbortController(),
-    metrics: makeMetrics({
-      app: () => server.app,
-      limits: () => server.limits?.status(),
-      isReady: () => server.phase === 'ready',
-      backupAge: () => backupAgeSeconds(configuration),
-    }),
+    metrics: makeMetrics(() => ({
+      isReady: server.phase === 'ready',
+      isLogUp: server.app?.watch.isAway() === false,
+      limits: server.limits?.status(),
+      backupAge: backupAgeSeconds(configuration),
+      status,
+    })),
+    status,
+    mustEnd,
     phase: 'starting',
     isCaughtUp: false,
-    mustEnd,
     building: 0,
   };
   return {

@@ -19,7 +19,7 @@ const run = async (
 };
 
 export const demoCommand = (io: Io): Command =>
-  sessionCommand(io, 'demo', run, { createsData: true })
+  sessionCommand(io, 'demo', run, 'create')
     .description('create a tenant with an Application and a month of facts to look at; its key is shown once')
     .addHelpText(
       'after',

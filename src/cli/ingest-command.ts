@@ -118,7 +118,7 @@ const run = async (session: OperatorSession, file: string, options: Options): Pr
 };
 
 export const ingestCommand = (io: Io): Command =>
-  sessionCommand(io, 'ingest', run, { appendsInThread: true })
+  sessionCommand(io, 'ingest', run, 'change', { appendsInThread: true })
     .description('ingest facts that other services report: NDJSON, one JSON object per line')
     .argument('[file]', 'the file, or - for stdin', '-')
     .option('--dry-run', 'only report what would be refused')

@@ -6,7 +6,7 @@ import type { Difference } from '../projecting/compare';
 import { findParked, parkedTenants } from '../projecting/parked-tenants';
 import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
-import type { ReadModels, SetInfo } from '../read-models/read-models';
+import type { SetInfo } from '../read-models/read-models';
 import { commandGroup, option, uuid } from './arguments';
 import type { ActorOptions, JsonOption, YesOption } from './arguments';
 import { confirmedIrreversible } from './confirmation';
@@ -62,7 +62,7 @@ const rebuildSet = (io: Io): Command =>
       );
       printOne(io, rebuiltView(rebuilt), options);
     },
-    { anyReadModels: true },
+    'repair',
   )
     .description(
       'build new read models beside the live ones, compare them, and switch to them; if they differ or park another tenant, the live ones stay, and the exit code is 4',
@@ -93,21 +93,12 @@ const printVerified = (io: Io, report: Verified, options: JsonOption): void => {
   printOne(io, { ...report, gaps: report.gaps.map(({ tenant_id }) => tenant_id) }, options);
 };
 
-const withScratch = async <T>(work: (readModels: ReadModels) => Promise<T>): Promise<T> => {
-  const { openScratch } = require('../app/adapters') as typeof import('../app/adapters');
-  const scratch = openScratch();
-  try {
-    return await work(scratch.readModels);
-  } finally {
-    await scratch.remove();
-  }
-};
-
 const verifySet = (io: Io): Command =>
   sessionCommand(
     io,
     'verify',
     async ({ app, upToDate }, options: JsonOption & { readonly tenant?: string }) => {
+      const { withScratch } = require('../app/adapters') as typeof import('../app/adapters');
       const { verify } = require('../projecting/verify') as typeof import('../projecting/verify');
       await upToDate();
       const differences: unknown[] = [];

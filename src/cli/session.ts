@@ -79,11 +79,6 @@ const sessionOf = (io: Io, app: App, configuration: Configuration, worker?: Work
 
 export type OperatorSession = ReturnType<typeof sessionOf>;
 
-interface SessionOptions extends Pick<AppOptions, 'createsData' | 'anyReadModels'> {
-  /** A thread appends and projects, so that this one can prepare the next events meanwhile. */
-  readonly appendsInThread?: boolean;
-}
-
 const workerOf = (io: Io, configuration: Configuration, app: () => App | undefined): WorkerThread => {
   const { workerThread } = require('../app/worker-thread') as typeof import('../app/worker-thread');
   const onReport = (report: WorkerReport): void => {
@@ -93,15 +88,14 @@ const workerOf = (io: Io, configuration: Configuration, app: () => App | undefin
   return workerThread(configuration, onReport, (error) => warn(io)('The writing thread died.', error));
 };
 
-/**
- * A command that opens the app, always closes it, and has the option `--json`. Only commands that can start a new ledger
- * create missing data.
- */
+/** A command that opens the app, always closes it, and has the option `--json`. */
 export const sessionCommand = <Arguments extends readonly unknown[]>(
   io: Io,
   name: string,
   run: (session: OperatorSession, ...args: Arguments) => Promise<void>,
-  { createsData = false, anyReadModels = false, appendsInThread = false }: SessionOptions = {},
+  use: AppOptions['use'] = 'change',
+  /** A thread appends and projects, so that this one can prepare the next events meanwhile. */
+  { appendsInThread = false } = {},
 ): Command =>
   new Command(name).addOption(option.json()).action(async (...args: unknown[]) => {
     const { openApp } = require('../app/app') as typeof import('../app/app');
@@ -110,13 +104,11 @@ export const sessionCommand = <Arguments extends readonly unknown[]>(
     let app: App | undefined;
     const isThreaded = appendsInThread && configuration.EVENTSTORE_URL === '';
     const worker = isThreaded ? workerOf(io, configuration, () => app) : undefined;
-    const options = { createsData, anyReadModels, appender: worker?.appender };
     try {
-      app = await openApp(configuration, warn(io), options);
+      app = await openApp(configuration, warn(io), worker === undefined ? { use } : { use, worker });
       await run(sessionOf(io, app, configuration, worker), ...(args as unknown as Arguments));
     } finally {
       await app?.close();
-      await worker?.close();
     }
   });
 

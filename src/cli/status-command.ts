@@ -42,6 +42,6 @@ const run = async ({ io, app }: OperatorSession, { json }: JsonOption): Promise<
 };
 
 export const statusCommand = (io: Io): Command =>
-  sessionCommand(io, 'status', run).description(
+  sessionCommand(io, 'status', run, 'look').description(
     'show the event log, how far the read models and a rebuild are, and what is parked; exit code 1 if a tenant is parked or unreadable',
   );

@@ -53,7 +53,7 @@ const create = (io: Io): Command =>
       await session.write(tenant_id, createTenant(input), options.actor);
       printOne(io, { tenant_id, name, owner_id: owner, included_monthly_active_tokens: included }, options);
     },
-    { createsData: true },
+    'create',
   )
     .description('create a tenant')
     .requiredOption('--name <name>', 'its name, 1 to 200 characters')

@@ -2,7 +2,6 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { beforeDeadline, isoNow, monotonicMs } from '../async/clock';
 import { messageOf } from '../fault';
 import type { RateLimitsStatus } from '../limits/rate-limits';
-import { singleFlight } from '../async/single-flight';
 import { securityHeaders } from './middleware/start-request';
 
 /** The dependencies of the operations listener, which serves operators on a port of its own. */
@@ -50,12 +49,10 @@ const late = (): Error =>
 
 /** Ready: the log and the read models respond, and the read models have caught up once since startup. */
 const readinessOf = ({ phase, waitingFor, status, limits }: OperationsDependencies) => {
-  /** Concurrent probes share one query, so they do not pile up on an unresponsive store. */
-  const statuses = singleFlight(status);
   let lastKnown: Readiness['body']['last_known'];
 
   const fetchStatus = async (): Promise<object> => {
-    const latest = await beforeDeadline(statuses.current().done, monotonicMs() + RESPOND_MS, late);
+    const latest = await beforeDeadline(status(), monotonicMs() + RESPOND_MS, late);
     lastKnown = { at: isoNow(), ...latest };
     return latest;
   };

@@ -4,7 +4,7 @@ import { beforeDeadline, monotonicMs } from '../async/clock';
 import { fault, messageOf, type Fault } from '../fault';
 import { whenReachable, type AwaitedStore, type WaitingForStore } from '../async/reachable-store';
 import { programVersion } from '../version';
-import { addressOf, invalidAddress, optionsIn } from './address';
+import { addressOf, invalidAddress } from './address';
 
 export interface MongoConnection {
   readonly db: Db;
@@ -42,26 +42,21 @@ const OPTIONS = {
 const DEFAULTS = { maxPoolSize: 20, maxIdleTimeMS: 60_000 } as const satisfies MongoClientOptions;
 
 /** Connecting takes several round trips, each with its own timeout that a slow server can use up. */
-const CONNECT_MS = 5_000;
+const MIN_CONNECT_MS = 1_000;
+const MAX_CONNECT_MS = 5_000;
 
 const AUTHENTICATION_FAILED = 18;
 const UNAUTHORIZED = 13;
 
-const driver = (): typeof import('mongodb') => require('mongodb') as typeof import('mongodb');
-
-/** The options that the URL does not set. */
-const unset = (options: MongoClientOptions, url: string): MongoClientOptions => {
-  const set = new Set(optionsIn(url).map((name) => name.toLowerCase()));
-  return Object.fromEntries(Object.entries(options).filter(([name]) => !set.has(name.toLowerCase())));
-};
-
 const clientFor = (url: string): MongoClient => {
-  const { MongoClient: Client } = driver();
+  const { MongoClient: Client } = require('mongodb') as typeof import('mongodb');
+  const isInUrl = (name: string): boolean => new RegExp(`[?&]${name}=`, 'i').test(url);
+  const defaults = Object.fromEntries(Object.entries(DEFAULTS).filter(([name]) => !isInUrl(name)));
   try {
     // Where a program may not import at run time, as in Jest, the driver would not find it and send an invalid handshake.
     const runtimeAdapters = { os };
     const driverInfo = { version: programVersion() };
-    return new Client(url.trim(), { ...unset(DEFAULTS, url), ...OPTIONS, runtimeAdapters, driverInfo });
+    return new Client(url, { ...defaults, ...OPTIONS, runtimeAdapters, driverInfo });
   } catch {
     throw invalidAddress('the driver cannot parse it, or does not know one of its options');
   }
@@ -75,15 +70,6 @@ interface Raw {
 }
 
 const rawOf = (error: unknown): Raw => (typeof error === 'object' && error !== null ? error : {});
-
-/**
- * Errors of the driver and of its BSON library are recognizable by name. A connection reset while a command is being
- * written surfaces as a plain system error.
- */
-const isOfDriver = (error: unknown): boolean => {
-  const { name, syscall } = rawOf(error);
-  return /^(Mongo|BSON)/.test(String(name)) || typeof syscall === 'string';
-};
 
 /** Without the credentials that the driver may quote from the URL. */
 const safeMessageOf = (error: unknown): string => messageOf(error).replaceAll(/\/\/[^/\s]*@/g, '//…@');
@@ -107,23 +93,23 @@ const finalFault = (error: unknown, place: string): Fault | undefined => {
   return cause === undefined ? undefined : finalFault(cause, place);
 };
 
+/**
+ * Errors of the driver and of its BSON library are recognizable by name. A connection reset while a command is being
+ * written surfaces as a plain system error.
+ */
 const unavailable = (error: unknown, place: string): Error => {
-  if (!isOfDriver(error)) return error as Error;
-  const message = safeMessageOf(error);
-  const text =
-    rawOf(error).name === 'MongoServerError'
-      ? `MongoDB at ${place} refused: ${message}`
-      : `MongoDB at ${place} is out of reach: ${message}`;
+  const { name, syscall } = rawOf(error);
+  if (!/^(Mongo|BSON)/.test(String(name)) && typeof syscall !== 'string') return error as Error;
+  const why = name === 'MongoServerError' ? 'refused' : 'is out of reach';
+  const text = `MongoDB at ${place} ${why}: ${safeMessageOf(error)}`;
   return finalFault(error, place) ?? fault('read_models_unavailable', text);
 };
 
 /** Lists collections, because `connect` sends no command without a user, and a ping needs no permission. */
-const reach = async (client: MongoClient, database: string): Promise<void> => {
-  const late = (): Error => new Error('It does not answer.');
-  const connecting = client
-    .connect()
-    .then(() => client.db(database).listCollections({}, { nameOnly: true }).toArray());
-  await beforeDeadline(connecting, monotonicMs() + CONNECT_MS, late);
+const reach = (client: MongoClient, db: Db, waitMs: number): Promise<unknown> => {
+  const withinMs = Math.min(MAX_CONNECT_MS, Math.max(MIN_CONNECT_MS, waitMs));
+  const listing = client.connect().then(() => db.listCollections({}, { nameOnly: true }).toArray());
+  return beforeDeadline(listing, monotonicMs() + withinMs, () => new Error('It does not answer.'));
 };
 
 const mongoAt = (place: string): AwaitedStore => ({
@@ -141,17 +127,16 @@ export const mongoConnection = async (url: string, waiting: WaitingForStore): Pr
   const { servers, database } = addressOf(url);
   const place = `${servers}/${database}`;
   const client = clientFor(url);
-  const close = (): Promise<void> => client.close();
+  const db = client.db(database);
   try {
-    await whenReachable(() => reach(client, database), mongoAt(place), waiting);
+    await whenReachable(() => reach(client, db, waiting.waitMs), mongoAt(place), waiting);
   } catch (error) {
-    await close().catch(() => undefined);
+    await client.close().catch(() => undefined);
     throw error;
   }
-  const db = client.db(database);
   const run = <T>(work: Promise<T>): Promise<T> =>
     work.catch((error: unknown) => {
       throw unavailable(error, place);
     });
-  return { db, place, run, close };
+  return { db, place, run, close: () => client.close() };
 };

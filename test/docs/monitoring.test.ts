@@ -51,12 +51,13 @@ const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
 describe('the files in docs/monitoring', () => {
   let known: ReadonlySet<string>;
   beforeAll(async () => {
-    const { text } = makeMetrics({
-      app: () => undefined,
-      limits: () => undefined,
-      isReady: () => false,
-      backupAge: () => undefined,
-    });
+    const { text } = makeMetrics(() => ({
+      isReady: false,
+      isLogUp: false,
+      limits: undefined,
+      backupAge: undefined,
+      status: () => Promise.reject(new Error('closed')),
+    }));
     const { families } = readMetrics(await text());
     known = new Set(
       [...families].flatMap(([name, { type }]) =>

@@ -79,12 +79,13 @@ interface Described {
 const metrics = (): string =>
   table(
     ['Metric', 'Labels', 'Meaning'],
-    makeMetrics({
-      app: () => undefined,
-      limits: () => undefined,
-      isReady: () => false,
-      backupAge: () => undefined,
-    })
+    makeMetrics(() => ({
+      isReady: false,
+      isLogUp: false,
+      limits: undefined,
+      backupAge: undefined,
+      status: () => Promise.reject(new Error('closed')),
+    }))
       .registry.getMetricsAsArray()
       .map((metric) => metric as unknown as Described)
       .filter(({ name }) => name.startsWith('tenant_ledger_'))

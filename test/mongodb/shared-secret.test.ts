@@ -1,4 +1,4 @@
-import { sharedSecret } from '../../src/mongodb/shared-secret';
+import { sharedSecret } from '../../src/mongodb/database';
 import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 import { connectMongodb } from '../support/mongodb-under-test';
 import { refusedWith } from '../support/waiting';

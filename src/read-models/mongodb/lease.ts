@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Filter } from 'mongodb';
 import type { MongoConnection } from '../../mongodb/connection';
-import { isDuplicate } from '../../mongodb/duplicates';
 import type { Lease } from '../read-models';
 import { leasesIn, type StoredLease } from './layout';
 import type { Transactions } from './transactions';
 
 /** Another process takes over this long after the last renewal. */
 const LEASE_MS = 5_000;
+
+const DUPLICATE_KEY = 11_000;
 
 /** By the clock of the server. A time in the future was written before that clock was set back. */
 const isAlive = (leaseMs: number): Filter<StoredLease> => ({
@@ -46,7 +47,7 @@ export const leaseOn = (
     const former = await leases.findOne({ _id: version });
     if (former !== null) await connection.db.admin().command({ killSessions: [former.session] });
     return take(former).catch((error: unknown) => {
-      if (isDuplicate(error)) return false;
+      if ((error as { code?: unknown }).code === DUPLICATE_KEY) return false;
       throw error;
     });
   };
