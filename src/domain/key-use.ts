@@ -18,7 +18,7 @@ export interface KeyUseEvent {
     readonly refusals: Readonly<Partial<Record<RefusalReason, number>>>;
     /** What requests needed that were refused because a permission was missing. */
     readonly missingPermissions: readonly string[];
-    /** How many events `GET /events` sent, and rows of `GET /logs` as CSV. */
+    /** How many events `GET /events` sent, and rows `GET /logs/csv` did. */
     readonly eventsGivenOut: number;
     readonly firstAt: string;
     readonly lastAt: string;

@@ -10,7 +10,7 @@ import { catchProblems } from './middleware/problems';
 import { limitRequests } from './middleware/rate-limiting';
 import { startRequest } from './middleware/start-request';
 import { openApiDocument } from './openapi/document';
-import type { Route } from './route';
+import type { NamedRoute, Route } from './route';
 import {
   createApplicationKey,
   deleteApplicationKey,
@@ -30,37 +30,40 @@ import {
 import { getEvent, listEvents } from './routes/events';
 import { listLimits } from './routes/limits';
 import { countLogs } from './routes/log-counts';
+import { exportLogs } from './routes/log-csv';
 import { listLogEntityTypes, listLogs } from './routes/logs';
 import { listPermissions } from './routes/permissions';
 import { getTenantUsageReport } from './routes/reports';
 import { deleteTenant, getTenant, updateTenant } from './routes/tenants';
 import { runRoute } from './run-route';
 
-export const routes: readonly Route[] = [
-  listPermissions,
-  listLogs,
-  listLogEntityTypes,
-  countLogs,
-  listEvents,
-  getEvent,
-  getTenant,
-  updateTenant,
-  deleteTenant,
-  getTenantUsageReport,
-  listApplications,
-  createApplication,
-  getOwnApplication, // before the routes that match any id
-  getApplication,
-  updateApplication,
-  deleteApplication,
-  regenerateApplicationKey,
-  listApplicationKeys,
-  createApplicationKey,
-  getApplicationKey,
-  deleteApplicationKey,
-  listApplicationKeyUses,
-  listLimits,
-];
+/** The routes by their tag in the OpenAPI document. Their names are the operation ids. */
+const routesByTag: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
+  Permissions: { listPermissions },
+  Logs: { listLogs, exportLogs, listLogEntityTypes, countLogs },
+  Events: { listEvents, getEvent },
+  Tenants: { getTenant, updateTenant, deleteTenant },
+  Reports: { getTenantUsageReport },
+  Applications: {
+    listApplications,
+    createApplication,
+    getOwnApplication, // before the routes that match any id
+    getApplication,
+    updateApplication,
+    deleteApplication,
+    regenerateApplicationKey,
+    listApplicationKeys,
+    createApplicationKey,
+    getApplicationKey,
+    deleteApplicationKey,
+    listApplicationKeyUses,
+  },
+  Limits: { listLimits },
+};
+
+export const routes: readonly NamedRoute[] = Object.entries(routesByTag).flatMap(([tag, named]) =>
+  Object.entries(named).map(([operationId, route]) => ({ ...route, tag, operationId })),
+);
 
 /** The layers of the router that match a path. */
 const matchedBy = (ctx: ApiContext): NonNullable<RouterContext['matched']> =>
@@ -79,7 +82,7 @@ const routerOf = (dependencies: ApiDependencies): Router<ApiState> => {
         literalPath(ctx).length > 0 ? next() : run(ctx, next),
       );
   }
-  routeDocs(router, () => openApiDocument({ ...dependencies.settings, routes }));
+  routeDocs(router, () => openApiDocument(routes, dependencies.settings));
   return router;
 };
 

@@ -2,33 +2,18 @@ import type { Reader } from '../../projections/projector';
 import type { Caller } from '../domain/authority';
 import type { KeyHolder } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
-import type { Executed } from '../ledger/ledger';
 import type { Request } from '../ledger/request';
 import type { ApiDependencies } from './context';
 import type { QueryCheck } from './query-parameters';
 import type { Schema } from './schema';
 import type { BodyCheck } from './validation';
 
-/** The tags of the OpenAPI document. */
-export const tags = {
-  Permissions: 'What an Application may be allowed to do.',
-  Logs: 'The audit log of the Tenant that owns the key.',
-  Events: 'The events behind the audit log, as they are stored.',
-  Tenants: 'The Tenant that owns the key.',
-  Applications: 'The Applications of the Tenant, and their keys.',
-  Reports: 'What the Tenant uses.',
-  Limits: 'Rate limits per client address.',
-};
-
 /** A route is a declaration; whatever all routes have in common happens around it. */
 export interface Route<Body = unknown, Query = unknown> {
   readonly method: 'get' | 'put' | 'post' | 'delete';
   readonly path: string;
-  /** The name of the method in client libraries generated from the OpenAPI document. */
-  readonly operationId: string;
   /** One line for the OpenAPI document. */
   readonly summary: string;
-  readonly tag: keyof typeof tags;
   /** The schemas of the `:name` parts of the path, for the OpenAPI document. */
   readonly params?: Readonly<Record<string, Schema>>;
   /** Omitted: any valid API key is accepted. */
@@ -49,27 +34,33 @@ export interface Route<Body = unknown, Query = unknown> {
   ) => Promise<RouteResponse>;
 }
 
-export type SuccessResponse =
+/** A route as the API lists it. */
+export interface NamedRoute extends Route {
+  /** The name of the method in client libraries generated from the OpenAPI document. */
+  readonly operationId: string;
+  readonly tag: string;
+}
+
+export type SuccessResponse = { readonly description: string } & (
   | {
-      readonly status: 200 | 201;
-      readonly description: string;
+      /** Default: 200. */
+      readonly status?: 201;
       readonly schema: Schema;
       /** For the OpenAPI document. Omitted: it is made from the schema. */
       readonly example?: unknown;
       /** It has an entity tag, and the response to a GET may be 304. */
       readonly etag?: true;
-      /** An example of the same as CSV, for clients that prefer `text/csv`. Omitted: it is not available. */
-      readonly csv?: string;
+      /** It contains a new API key, so nobody may store it. */
+      readonly showsKey?: true;
     }
-  | { readonly status: 204; readonly description: string }
+  | { readonly status: 204 }
   | {
-      readonly status: 200;
-      readonly description: string;
-      /** Of each of the lines that it is streamed in. The response as a whole is not JSON. */
-      readonly lines: Schema;
       /** The media types that it is available in. */
       readonly media: Readonly<Record<string, { readonly schema: Schema; readonly example: string }>>;
-    };
+      /** The schema of each line, if the lines are JSON. */
+      readonly lines?: Schema;
+    }
+);
 
 export const route = <Body = undefined, Query = unknown>(declaration: Route<Body, Query>): Route =>
   declaration as unknown as Route;
@@ -95,8 +86,8 @@ export interface RouteRequest<Body, Query = unknown> extends Request {
   readonly gone: () => AbortSignal;
 }
 
+/** What a handler responds with; the status is that of the declaration. */
 export interface RouteResponse {
-  readonly status: number;
   readonly body?: unknown;
   /** The media type. Default: JSON. */
   readonly type?: string;
@@ -108,22 +99,9 @@ export interface RouteResponse {
   readonly isRepeat?: true | undefined;
 }
 
+export const statusOf = (response: SuccessResponse): number =>
+  'status' in response ? response.status : 200;
+
 /** Whether a GET gets a 304 if the client already has the current version. */
 export const mayBeUnchanged = ({ method, response }: Route): boolean =>
   method === 'get' && 'etag' in response;
-
-export const takesCondition = ({ method, isUnconditional }: Route): boolean =>
-  method !== 'get' && isUnconditional !== true;
-
-export const ok = (body: unknown, etag?: string): RouteResponse => ({
-  status: 200,
-  body,
-  ...(etag === undefined ? {} : { etag }),
-});
-
-/** The response to a write without a body. */
-export const done = ({ position, isRepeat }: Executed): RouteResponse => ({
-  status: 204,
-  position,
-  isRepeat,
-});

@@ -17,7 +17,7 @@ import { conditionOf, idempotencyOf, isUnchanged, sentIdempotency } from './cond
 import { headerOf, type ApiContext, type ApiDependencies, type ApiMiddleware } from './context';
 import { readJsonBody } from './middleware/json-body';
 import { queryCheck } from './query-parameters';
-import { mayBeUnchanged, takesCondition, type Route, type RouteRequest, type RouteResponse } from './route';
+import { mayBeUnchanged, statusOf, type NamedRoute, type Route, type RouteRequest, type RouteResponse } from './route';
 
 /** What happens to a request once its route is found, in the order in which it is read here. */
 
@@ -119,7 +119,7 @@ const writeOf = (
 ) => ({
   client: recordsClients ? clientOf(ctx) : undefined,
   idempotency: idempotencyOf(ctx, headers),
-  isMet: takesCondition(route) ? conditionOf(ctx) : undefined,
+  isMet: route.isUnconditional === true ? undefined : conditionOf(ctx),
 });
 
 const requestOf = (
@@ -190,13 +190,13 @@ const awaitShown = async (
 // 6. The response
 
 const send = (ctx: ApiContext, route: Route, response: RouteResponse, replayedHeader: string): void => {
-  const { status, body, type, etag, isRepeat } = response;
-  ctx.set('Cache-Control', 'private, no-cache');
+  const { body, type, etag, isRepeat } = response;
+  ctx.set('Cache-Control', 'showsKey' in route.response ? 'no-store' : 'private, no-cache');
   if (isRepeat === true) ctx.set(replayedHeader, 'true');
   if (etag !== undefined) ctx.set('ETag', `"${etag}"`);
   const { 'if-none-match': ifNoneMatch } = ctx.req.headers;
   const unchanged = ifNoneMatch !== undefined && mayBeUnchanged(route) && isUnchanged(ifNoneMatch, etag);
-  ctx.status = unchanged ? 304 : status;
+  ctx.status = unchanged ? 304 : statusOf(route.response);
   if (body === undefined || unchanged) return;
   ctx.type = type ?? 'json';
   ctx.body = type === undefined ? JSON.stringify(body) : body;
@@ -242,7 +242,7 @@ const countUse = ({ state }: ApiContext, operation: string, keyUses: KeyUseRecor
 };
 
 export const runRoute =
-  (route: Route, dependencies: ApiDependencies): ApiMiddleware =>
+  (route: NamedRoute, dependencies: ApiDependencies): ApiMiddleware =>
   async (ctx) => {
     const { keyUses } = dependencies;
     ctx.state.route = route.path;

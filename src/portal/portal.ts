@@ -37,7 +37,7 @@ const PORTAL_HEADER = 'portal-request';
 /** What can be downloaded, and as what. */
 const DOWNLOADS: Readonly<Record<string, { readonly path: string; readonly accept: string }>> = {
   'events.ndjson': { path: '/events', accept: 'application/x-ndjson' },
-  'logs.csv': { path: '/logs', accept: 'text/csv' },
+  'logs.csv': { path: '/logs/csv', accept: 'text/csv' },
 };
 
 const signInBody = bodyCheck<{ readonly key: string }>(

@@ -67,8 +67,7 @@ describe('the commands', () => {
 });
 
 describe('the paths', () => {
-  const described = openApiDocument({
-    routes,
+  const described = openApiDocument(routes, {
     headers: headerNames('SVC'),
     publicUrl: '',
     version: programVersion(),

@@ -4,8 +4,6 @@ import { ask } from '../support/http';
 import { fact } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
 
-const CSV = { Accept: 'text/csv' };
-
 const linesOf = (text: string): readonly string[] => text.split('\r\n').slice(0, -1);
 
 describe('CSV', () => {
@@ -24,19 +22,17 @@ describe('CSV', () => {
     expect(service.stderr()).not.toContain('"level":50');
   });
 
-  const get = (path: string, headers: Record<string, string> = CSV) =>
-    ask(`${service.url}${path}`, { key: customer.key, headers });
+  const get = (path: string) => ask(`${service.url}${path}`, { key: customer.key });
 
   it.each(['', '?entity_type=token', '?operation=create&entity_type=token', '?end_date=2020-01-01'])(
-    'of /logs%s has every row of the filter, newest first',
+    'of /logs/csv%s has every row of the filter, newest first',
     async (query) => {
-      const { status, headers, text } = await get(`/logs${query}`);
+      const { status, headers, text } = await get(`/logs/csv${query}`);
       expect([status, headers.get('content-type')]).toEqual([200, 'text/csv; charset=utf-8']);
-      expect(headers.get('vary')).toContain('Accept');
       const ids: string[] = [];
       for (let start: string | undefined = ''; start !== undefined;) {
         const page = new URLSearchParams([...new URLSearchParams(query), ['size', '100'], ['start', start]]);
-        const { json } = await get(`/logs?${page.toString()}`, {});
+        const { json } = await get(`/logs?${page.toString()}`);
         ids.push(...json.data.map(({ id }: { id: string }) => id));
         start = json.pagination.next as string | undefined;
       }
@@ -49,7 +45,7 @@ describe('CSV', () => {
   );
 
   it('quotes what contains separators, and keeps spreadsheets from running formulas', async () => {
-    const { text } = await get('/logs?entity_type=card');
+    const { text } = await get('/logs/csv?entity_type=card');
     expect(text).toContain(',"card, ""one""",');
     const texts = ['=1+1', '+1', '-1', '@x', '\tx', '\rx'];
     await customer.report(
@@ -57,14 +53,18 @@ describe('CSV', () => {
         fact('ActivityReported', entityId, { data: { entityType: 'formula', operation: 'x' } }),
       ),
     );
-    const formulas = (await get('/logs?entity_type=formula')).text;
+    const formulas = (await get('/logs/csv?entity_type=formula')).text;
     for (const entityId of texts) expect(formulas).toContain(`'${entityId}`);
     expect(formulas).not.toMatch(/,"?[=+\-@\t]/);
   });
 
-  it('is not sent to clients that accept anything, nor for what has none', async () => {
-    const usage = await get('/tenants/self/reports/usage');
-    expect(usage.headers.get('content-type')).toBe('application/json; charset=utf-8');
-    expect((await get('/logs', { Accept: '*/*' })).json.pagination.total_items).toBeGreaterThan(1_200);
+  it('has no pages, and /logs no CSV', async () => {
+    const paged = await get('/logs/csv?page=1');
+    expect([paged.status, Object.keys(paged.json.errors)]).toEqual([400, ['page']]);
+    const { headers } = await ask(`${service.url}/logs`, {
+      key: customer.key,
+      headers: { Accept: 'text/csv' },
+    });
+    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
   });
 });

@@ -237,7 +237,7 @@ describe('audit logs', () => {
       expect(json).toMatchObject({
         errors: {
           entity_typ: [
-            'is not a parameter here; those are entity_type, entity_id, start_date, end_date, page, size, start, actor_id, operation and trace_id',
+            'is not a parameter here; those are entity_type, entity_id, start_date, end_date, actor_id, operation, trace_id, page, size and start',
           ],
         },
       });

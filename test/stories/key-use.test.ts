@@ -72,11 +72,11 @@ describe('what a key did', () => {
     await get('/applications', reading.key);
     const stream = await fetch(`${service.url}/events`, { headers: { 'SVC-API-KEY': reading.key } });
     const given = (await stream.text()).trim().split('\n').length - 1;
-    const csv = await get('/logs', reading.key, { headers: { Accept: 'text/csv' } });
+    const csv = await get('/logs/csv', reading.key);
     const rows = csv.text.trim().split('\r\n').length - 1;
     const expected = {
       date: TODAY,
-      operations: { getTenant: 4, listEvents: 1, listLogs: 1 },
+      operations: { getTenant: 4, listEvents: 1, exportLogs: 1 },
       refusals: { permission_missing: 1 },
       missing_permissions: ['application:read'],
       events_given_out: given + rows,

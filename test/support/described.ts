@@ -98,7 +98,7 @@ const withHeaders = (document: Document): Document => {
 
 const described = (prefix: string) => {
   const headers = headerNames(prefix);
-  const made = openApiDocument({ routes, headers, publicUrl: '', version: '0' });
+  const made = openApiDocument(routes, { headers, publicUrl: '', version: '0' });
   const document = closed(withHeaders(made as unknown as Document)) as Document;
   // The tests of the document itself check that the schemas are valid.
   const ajv = new Ajv2020({ strict: false, allErrors: true, meta: false, validateSchema: false });

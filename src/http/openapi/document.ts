@@ -1,12 +1,8 @@
+import type { HeaderNames } from '../../configuration';
 import type { ApiSettings } from '../context';
-import { tags, type Route } from '../route';
-import type { Schema } from '../schema';
-import { headersFor, sharedHeaders } from './response-headers';
-import { namedSchemas } from './named-schemas';
-import { operation, PATH_PARAMETER } from './operation';
-import { problemResponse } from './problem';
-
-const SECURITY = 'apiKey';
+import { mayBeUnchanged, statusOf, type NamedRoute, type Route } from '../route';
+import { sampleOf, text, type Schema } from '../schema';
+import { openApiComponents, type Components } from './components';
 
 const DESCRIPTION = [
   'Permissions, audit logs, tenants and the tenant usage report.\n',
@@ -17,26 +13,126 @@ const DESCRIPTION = [
   'Lengths are counted in UTF-16 units: a character outside the Basic Multilingual Plane counts as two.',
 ].join('\n- ');
 
+const TAGS = {
+  Permissions: 'What an Application may be allowed to do.',
+  Logs: 'The audit log of the Tenant that owns the key.',
+  Events: 'The events behind the audit log, as they are stored.',
+  Tenants: 'The Tenant that owns the key.',
+  Applications: 'The Applications of the Tenant, and their keys.',
+  Reports: 'What the Tenant uses.',
+  Limits: 'Rate limits per client address.',
+};
+
+/** A viewer shows an example in the schema, but does not send it: one of the parameter itself it would fill in. */
+const parameter = (
+  place: 'header' | 'path' | 'query',
+  name: string,
+  { description, schema = text, example }: Schema & { readonly schema?: Schema },
+): Schema => ({
+  name,
+  in: place,
+  required: place === 'path',
+  description,
+  schema: example === undefined ? schema : { ...schema, examples: [example] },
+});
+
+const idempotencyKey = { schema: { type: 'string', pattern: '^[!-~]{1,255}$' }, example: 'order-4711' };
+
+const requestHeaders = (names: HeaderNames): Readonly<Record<string, Schema>> => ({
+  [names.traceId]: {
+    description: 'A trace id of your own: 1 to 128 of A-Z a-z 0-9 . _ : -',
+    example: 'checkout-42',
+  },
+  'If-None-Match': { description: 'Respond with 304 if this is still the entity tag.', example: '"7"' },
+  'If-Match': { description: 'Make the change only if this is still the entity tag.', example: '"7"' },
+  [names.idempotencyKey]: {
+    ...idempotencyKey,
+    description: '1 to 255 visible ASCII characters. The same key and body again get the same response.',
+  },
+  'Idempotency-Key': { ...idempotencyKey, description: `The same as ${names.idempotencyKey}.` },
+});
+
+const headerParameters = (route: Route, names: HeaderNames): readonly Schema[] => {
+  const isWrite = route.method !== 'get';
+  const taken = [
+    names.traceId,
+    ...(mayBeUnchanged(route) ? ['If-None-Match'] : []),
+    ...(isWrite && route.isUnconditional !== true ? ['If-Match'] : []),
+    ...(isWrite ? [names.idempotencyKey, 'Idempotency-Key'] : []),
+  ];
+  const headers = requestHeaders(names);
+  return taken.map((name) => parameter('header', name, headers[name] ?? {}));
+};
+
+/** In the syntax of the router. */
+const PATH_PARAMETER = /\/:([a-z_]+)/g;
+
+const pathParameters = ({ path, params = {} }: Route): readonly Schema[] =>
+  [...path.matchAll(PATH_PARAMETER)].map(([, name = '']) => parameter('path', name, params[name] ?? {}));
+
+const queryParameters = ({ query }: Route): readonly Schema[] =>
+  Object.entries(query?.parameters ?? {}).map(([name, { description, schema, example }]) =>
+    parameter('query', name, { description, schema, example }),
+  );
+
+const KEY_EXAMPLE = 'key_…';
+
+const contentOf = ({ response }: Route, { published }: Components): { readonly content?: Schema } => {
+  if ('media' in response) {
+    // OpenAPI 3.1 cannot describe lines.
+    const line = response.lines === undefined ? {} : { 'x-line-schema': published(response.lines) };
+    const media = Object.entries(response.media).map(([type, whole]) => [type, { ...whole, ...line }]);
+    return { content: Object.fromEntries(media) as Schema };
+  }
+  if (!('schema' in response)) return {};
+  const { schema, example = sampleOf(schema), showsKey } = response;
+  const shown = showsKey === true ? { ...(example as object), key: KEY_EXAMPLE } : example;
+  return { content: { 'application/json': { schema: published(schema), example: shown } } };
+};
+
+const responsesOf = (route: Route, names: HeaderNames, components: Components): Schema => {
+  const { response, method, isQuery } = route;
+  const headers = components.headers(
+    ...('etag' in response ? ['ETag'] : []),
+    ...(method === 'get' ? [] : [names.readPending, names.replayed]),
+    ...(isQuery === true ? [names.completeUntil] : []),
+  );
+  const { description } = response;
+  return {
+    [statusOf(response)]: { description, headers, ...contentOf(route, components) },
+    ...(mayBeUnchanged(route) ? { 304: { description: 'Not modified since `If-None-Match`.', headers } } : {}),
+    default: { $ref: '#/components/responses/Problem' },
+  };
+};
+
+const bodyOf = ({ body }: Route, { published }: Components): { readonly requestBody?: Schema } => {
+  if (body === undefined) return {};
+  const content = { 'application/json': { schema: published(body.schema), example: body.example } };
+  return { requestBody: { required: !body.isOptional, content } };
+};
+
+const operationOf = (route: NamedRoute, names: HeaderNames, components: Components): Schema => ({
+  operationId: route.operationId,
+  summary: route.summary,
+  tags: [route.tag],
+  description:
+    route.permission === undefined ? 'Any valid API key.' : `Needs the permission \`${route.permission}\`.`,
+  parameters: [...pathParameters(route), ...queryParameters(route), ...headerParameters(route, names)],
+  ...bodyOf(route, components),
+  responses: responsesOf(route, names, components),
+});
+
 /** The OpenAPI 3.1 document, generated from the declared routes with the schemas that validate requests. */
-export const openApiDocument = ({
-  routes,
-  headers: names,
-  publicUrl,
-  version,
-}: Pick<ApiSettings, 'headers' | 'publicUrl' | 'version'> & {
-  readonly routes: readonly Route[];
-}): Schema => {
-  const schemas = namedSchemas();
-  const headers = headersFor(names);
+export const openApiDocument = (
+  routes: readonly NamedRoute[],
+  { headers: names, publicUrl, version }: Pick<ApiSettings, 'headers' | 'publicUrl' | 'version'>,
+): Schema => {
+  const components = openApiComponents(names);
   const paths: Record<string, Record<string, Schema>> = {};
-  for (const route of routes)
-    (paths[route.path.replace(PATH_PARAMETER, '/{$1}')] ??= {})[route.method] = operation(
-      route,
-      names,
-      headers,
-      schemas,
-    );
-  const responses = { Problem: problemResponse(headers, schemas) };
+  for (const route of routes) {
+    const path = (paths[route.path.replace(PATH_PARAMETER, '/{$1}')] ??= {});
+    path[route.method] = operationOf(route, names, components);
+  }
   return {
     openapi: '3.1.0',
     info: {
@@ -46,21 +142,9 @@ export const openApiDocument = ({
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: publicUrl === '' ? '/' : publicUrl }],
-    security: [{ [SECURITY]: [] }],
-    tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
+    security: [{ apiKey: [] }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,
-    components: {
-      securitySchemes: {
-        [SECURITY]: {
-          type: 'apiKey',
-          in: 'header',
-          name: names.apiKey,
-          description: 'The key of an Application.',
-        },
-      },
-      headers: sharedHeaders(names),
-      responses,
-      schemas: schemas.named(),
-    },
+    components: components.all(),
   };
 };

@@ -11,6 +11,7 @@ import {
   applicationIdOf,
   applicationSchema,
   changeApplication,
+  changedApplication,
   idParameter,
   idsParameter,
   keyIfNew,
@@ -18,16 +19,15 @@ import {
   keyProperties,
   keySchema,
   keyView,
+  liveApplication,
+  liveKeyViews,
   typesParameter,
-  withKey,
   type WireKey,
 } from './application-resource';
-import { changed, liveApplication, liveKeyViews } from './applications';
-import { done, ok, route, type RouteRequest } from '../route';
+import { route, type RouteRequest } from '../route';
 import type { ApiDependencies } from '../context';
 import { count, described, listOf, moment, record, text, uuid, type Schema } from '../schema';
 
-const TAG = 'Applications';
 /** Not `:id`, which some generators would mix up with the parameter `id` of the query. */
 const PATH = '/applications/:application_id/keys';
 
@@ -58,7 +58,7 @@ const keyDaySchema = record('ApplicationKeyUse', {
     { permission_missing: 1 },
   ),
   missing_permissions: described(listOf(text), 'The permissions that were missing.', ['tenant:update']),
-  events_given_out: described(count, 'How many events `GET /events` sent, and rows of `GET /logs` as CSV.'),
+  events_given_out: described(count, 'How many events `GET /events` sent, and rows `GET /logs/csv`.'),
   first_used_at: described(moment, 'When the first request arrived.'),
   last_used_at: described(moment, 'When the last request arrived, or the last stream ended.'),
 });
@@ -78,13 +78,10 @@ export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>
   method: 'get',
   path: PATH,
   params: { application_id: idParameter },
-  operationId: 'listApplicationKeys',
   summary: 'List the keys of an Application',
-  tag: TAG,
   permission: 'application:read',
   query: listQuery,
   response: {
-    status: 200,
     description: 'Its keys that are neither revoked nor expired, oldest first.',
     schema: listOf(keySchema),
   },
@@ -93,7 +90,7 @@ export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>
     const { id: ids, type: types } = request.query;
     const { application, keys } = await keysIn(request, dependencies);
     const isOfType = types?.includes(application.type) ?? true;
-    return ok(isOfType ? keys.filter(({ id }) => ids?.includes(id) ?? true) : []);
+    return { body: isOfType ? keys.filter(({ id }) => ids?.includes(id) ?? true) : [] };
   },
 });
 
@@ -101,18 +98,16 @@ export const getApplicationKey = route({
   method: 'get',
   path: `${PATH}/:key_id`,
   params: { application_id: idParameter, key_id: keyIdParameter },
-  operationId: 'getApplicationKey',
   summary: 'Get a key of an Application',
-  tag: TAG,
   permission: 'application:read',
-  response: { status: 200, description: 'What is known of the key.', schema: keySchema },
+  response: { description: 'What is known of the key.', schema: keySchema },
   isQuery: true,
   handle: async (request, dependencies) => {
     const { keys } = await keysIn(request, dependencies);
     const keyId = keyIdOf(request);
     const key = keys.find(({ id }) => id === keyId);
     if (key === undefined) throw keyNotFound();
-    return ok(key);
+    return { body: key };
   },
 });
 
@@ -121,12 +116,9 @@ export const listApplicationKeyUses = route({
   method: 'get',
   path: `${PATH}/:key_id/uses`,
   params: { application_id: idParameter, key_id: keyIdParameter },
-  operationId: 'listApplicationKeyUses',
   summary: 'List what a key was used for',
-  tag: TAG,
   permission: 'application:read',
   response: {
-    status: 200,
     description: 'One entry for each of the last 30 days, in UTC, on which the key was used, newest first.',
     schema: listOf(keyDaySchema),
   },
@@ -137,7 +129,7 @@ export const listApplicationKeyUses = route({
     if (key?.['application_id'] !== applicationIdOf(request)) throw keyNotFound();
     const keyId = keyIdOf(request);
     const unwritten = keyUses.unwritten(tenantId, keyId);
-    return ok(await findKeyDays(reader, tenantId, keyId, at, unwritten));
+    return { body: await findKeyDays(reader, tenantId, keyId, at, unwritten) };
   },
 });
 
@@ -152,29 +144,22 @@ export const createApplicationKey = route({
   method: 'post',
   path: PATH,
   params: { application_id: idParameter },
-  operationId: 'createApplicationKey',
   summary: 'Add a key to an Application',
-  tag: TAG,
   permission: 'application:update',
   body: keyCreation,
   response: {
     status: 201,
     description: 'The new key. The response to a repeated request has no `key`.',
     schema: keySchema,
-    example: withKey(keySchema),
+    showsKey: true,
   },
   handle: async (request, dependencies) => {
-    const id = applicationIdOf(request);
     const { key, input } = newKey(request.tenantId, keyInputOf(request.body));
-    const { events, position, isRepeat } = await changeApplication(
-      request,
-      dependencies,
-      id,
-      addKey(id, input),
-    );
+    const decide = addKey(applicationIdOf(request), input);
+    const { events, position, isRepeat } = await changeApplication(request, dependencies, decide);
     const added = events.at(-1) as Caused<'KeyAdded'>;
     const body = keyView(keyAsAdded(added), { key: keyIfNew(key, added) });
-    return { status: 201, body, position, isRepeat };
+    return { body, position, isRepeat };
   },
 });
 
@@ -182,16 +167,11 @@ export const deleteApplicationKey = route({
   method: 'delete',
   path: `${PATH}/:key_id`,
   params: { application_id: idParameter, key_id: keyIdParameter },
-  operationId: 'deleteApplicationKey',
   summary: 'Revoke a key of an Application',
-  tag: TAG,
   permission: 'application:update',
   response: { status: 204, description: 'The key is revoked.' },
-  handle: async (request, dependencies) => {
-    const applicationId = applicationIdOf(request);
-    const decide = revokeKey(keyIdOf(request), applicationId);
-    return done(await changeApplication(request, dependencies, applicationId, decide));
-  },
+  handle: (request, dependencies) =>
+    changeApplication(request, dependencies, revokeKey(keyIdOf(request), applicationIdOf(request))),
 });
 
 interface WireRegeneration extends WireKey {
@@ -219,24 +199,20 @@ export const regenerateApplicationKey = route({
   method: 'post',
   path: '/applications/:id/regenerate',
   params: { id: idParameter },
-  operationId: 'regenerateApplicationKey',
   summary: 'Replace the keys of an Application by a new one',
-  tag: TAG,
   permission: 'application:update',
   body: regeneration,
   response: {
-    status: 200,
     description: 'The Application, with its new key. The response to a repeated request has no `key`.',
     schema: applicationSchema,
-    example: withKey(applicationSchema),
+    showsKey: true,
     etag: true,
   },
   handle: async (request, dependencies) => {
-    const id = applicationIdOf(request);
     const { key, input } = newKey(request.tenantId, keyInputOf(request.body));
-    const decide = regenerateKey(id, input, request.body.grace_seconds ?? 0);
-    const executed = await changeApplication(request, dependencies, id, decide);
+    const decide = regenerateKey(applicationIdOf(request), input, request.body.grace_seconds ?? 0);
+    const executed = await changeApplication(request, dependencies, decide);
     const added = executed.events.at(-1) as Caused<'KeyAdded'>;
-    return changed(request, executed, id, keyIfNew(key, added));
+    return changedApplication(request, executed, keyIfNew(key, added));
   },
 });

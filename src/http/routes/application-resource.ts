@@ -1,15 +1,17 @@
+import { findLiveApplication, findLiveKeys } from '../../../projections/application-pages';
 import {
   documentOfApplication,
   documentOfKey,
   type ApplicationDocument,
   type KeyDocument,
 } from '../../../projections/applications';
+import { findLastUses } from '../../../projections/key-days';
 import type { NewKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
 import { liveKeysOf } from '../../domain/authority';
 import { parseMoment } from '../../domain/moment';
 import { applicationTypes } from '../../domain/permissions';
-import { mustHave, type ActiveTenant, type Application, type Decide } from '../../domain/tenant';
+import { mustBeActive, mustHave, type ActiveTenant, type Application, type Decide } from '../../domain/tenant';
 import { fault } from '../../fault';
 import { digestOf } from '../../ledger/api-key';
 import type { Executed } from '../../ledger/ledger';
@@ -17,11 +19,10 @@ import { uuidFrom } from '../../uuid';
 import type { ApiDependencies } from '../context';
 import { choiceParameter, listParameter } from '../query-parameters';
 import { formats } from '../validation';
-import type { RouteRequest } from '../route';
-import { described, listOf, moment, record, sampleOf, text, uuid, type Schema } from '../schema';
+import type { RouteRequest, RouteResponse } from '../route';
+import { described, listOf, moment, record, text, uuid, type Schema } from '../schema';
 
 const KEY = 'The key itself, once: only the response to the request that created it has it.';
-const KEY_EXAMPLE = 'key_…';
 
 export const keySchema = record(
   'ApplicationKey',
@@ -63,9 +64,6 @@ export const applicationSchema = record(
   ['key', 'key_id', 'created_by', 'modified_by', 'modified_at'],
 );
 
-/** Of a response that shows a new key. */
-export const withKey = (schema: Schema) => ({ ...(sampleOf(schema) as object), key: KEY_EXAMPLE });
-
 /** Undefined members are omitted from the JSON. */
 export const keyView = (
   { id, name, created_by, created_at, expires_at }: KeyDocument,
@@ -98,8 +96,9 @@ export const applicationNow = (tenantId: string, application: Application, at: s
   return applicationView(tenantId, documentOfApplication(application), keys, key);
 };
 
-export const applicationNotFound = () =>
+const applicationNotFound = () =>
   fault('application_not_found', 'This Tenant has no Application with this id.');
+
 /** The id in the path. Anything but a UUID is not found. */
 export const applicationIdOf = ({ params }: RouteRequest<unknown>): string => {
   const id = uuidFrom(params['application_id'] ?? params['id']);
@@ -107,11 +106,18 @@ export const applicationIdOf = ({ params }: RouteRequest<unknown>): string => {
   return id;
 };
 
+export const liveApplication = async (request: RouteRequest<unknown>) => {
+  const application = await findLiveApplication(request.reader, request.tenantId, applicationIdOf(request));
+  if (application === undefined) throw applicationNotFound();
+  return application;
+};
+
 export const idParameter: Schema = {
   description: 'The id of the Application.',
   schema: uuid,
   example: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
 };
+
 /** A new key in a request body. */
 export interface WireKey {
   readonly name?: string | null;
@@ -135,15 +141,45 @@ export const keyInputOf = ({ name, expires_at: expires }: WireKey): Pick<NewKey,
 export const keyIfNew = (key: string, added: Caused<'KeyAdded'> | undefined): string | undefined =>
   added?.data.digest === digestOf(key) ? key : undefined;
 
+export const liveKeyViews = async (
+  { tenantId, at, reader }: RouteRequest<unknown>,
+  { keyUses }: ApiDependencies,
+  applicationId: string,
+) => {
+  const keys = await findLiveKeys(reader, tenantId, applicationId, at);
+  const lastUses = await findLastUses(reader, tenantId, applicationId);
+  const lastUseOf = (id: string): string | undefined =>
+    [lastUses.get(id) ?? [], keyUses.lastUse(tenantId, id) ?? []].flat().toSorted().at(-1);
+  return keys.map((key) => keyView(key, { last_used_at: lastUseOf(key.id) }));
+};
+
+export const liveApplicationView = async (
+  request: RouteRequest<unknown>,
+  dependencies: ApiDependencies,
+  application: ApplicationDocument,
+) =>
+  applicationView(request.tenantId, application, await liveKeyViews(request, dependencies, application.id));
+
 /** A change to an Application or its keys. `If-Match` refers to the Application in either case. */
 export const changeApplication = (
   request: RouteRequest<unknown>,
   { ledger }: ApiDependencies,
-  id: string,
   decide: Decide,
 ): Promise<Executed> => {
-  const tag = (tenant: ActiveTenant): string => String(mustHave(tenant, id).changedAt);
+  const tag = (tenant: ActiveTenant): string =>
+    String(mustHave(tenant, applicationIdOf(request)).changedAt);
   return ledger.execute({ ...request, decide, resource: { of: 'Application', tag } });
+};
+
+/** An Application as a change left it, with its new key if there is one. */
+export const changedApplication = (
+  request: RouteRequest<unknown>,
+  { tenant, position, isRepeat }: Executed,
+  key?: string,
+): RouteResponse => {
+  const application = mustHave(mustBeActive(tenant), applicationIdOf(request));
+  const body = applicationNow(request.tenantId, application, request.at, key);
+  return { body, etag: String(application.changedAt), position, isRepeat };
 };
 
 /** List filters that may be repeated. */

@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto';
 import {
   findApplications,
   findLiveApplication,
-  findLiveKeys,
   type ApplicationFilter,
 } from '../../../projections/application-pages';
 import {
@@ -11,7 +10,6 @@ import {
   keyAsAdded,
   type ApplicationDocument,
 } from '../../../projections/applications';
-import { findLastUses } from '../../../projections/key-days';
 import { yieldToEventLoop } from '../../async/clock';
 import {
   createApplication as decideToCreate,
@@ -21,60 +19,39 @@ import {
 } from '../../domain/applications';
 import type { Caused } from '../../domain/events';
 import { applicationTypes, type ApplicationType } from '../../domain/permissions';
-import { mustBeActive, mustHave } from '../../domain/tenant';
 import { fault } from '../../fault';
-import type { Executed } from '../../ledger/ledger';
 import { newKey } from '../../ledger/api-key';
 import { queryCheck } from '../query-parameters';
 import { bodyCheck } from '../validation';
 import {
   applicationIdOf,
-  applicationNotFound,
   applicationNow,
   applicationSchema,
   applicationView,
   changeApplication,
+  changedApplication,
   idParameter,
   idsParameter,
   keyIfNew,
   keyInputOf,
   keyProperties,
   keyView,
+  liveApplication,
+  liveApplicationView,
   typesParameter,
-  withKey,
   type WireKey,
 } from './application-resource';
 import { asOfParameter, pastMoment } from './as-of';
 import { cursorRefused, pageParameters, paginationSchema, paging } from './pagination';
-import { done, ok, route, type RouteResponse, type RouteRequest } from '../route';
+import { route, type RouteResponse, type RouteRequest } from '../route';
 import type { ApiDependencies } from '../context';
 import { listOf, described, record, type Schema } from '../schema';
 
-const TAG = 'Applications';
-
-export const liveKeyViews = async (
-  { tenantId, at, reader }: RouteRequest<unknown>,
-  { keyUses }: ApiDependencies,
-  applicationId: string,
-) => {
-  const keys = await findLiveKeys(reader, tenantId, applicationId, at);
-  const lastUses = await findLastUses(reader, tenantId, applicationId);
-  const lastUseOf = (id: string): string | undefined =>
-    [lastUses.get(id) ?? [], keyUses.lastUse(tenantId, id) ?? []].flat().toSorted().at(-1);
-  return keys.map((key) => keyView(key, { last_used_at: lastUseOf(key.id) }));
-};
-
-const viewOf = async (
-  request: RouteRequest<unknown>,
-  dependencies: ApiDependencies,
-  application: ApplicationDocument,
-) =>
-  applicationView(request.tenantId, application, await liveKeyViews(request, dependencies, application.id));
 
 /** How many Applications are loaded before yielding to the event loop: each may have many keys. */
 const BATCH_SIZE = 10;
 
-const viewsOf = async (
+const liveApplicationViews = async (
   request: RouteRequest<unknown>,
   dependencies: ApiDependencies,
   applications: readonly ApplicationDocument[],
@@ -83,7 +60,7 @@ const viewsOf = async (
   for (let from = 0; from < applications.length; from += BATCH_SIZE) {
     const batch = applications.slice(from, from + BATCH_SIZE);
     views.push(
-      ...(await Promise.all(batch.map((application) => viewOf(request, dependencies, application)))),
+      ...(await Promise.all(batch.map((application) => liveApplicationView(request, dependencies, application)))),
     );
     await yieldToEventLoop();
   }
@@ -131,13 +108,10 @@ const listAsOf = async (
 export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
   method: 'get',
   path: '/applications',
-  operationId: 'listApplications',
   summary: 'List Applications',
-  tag: TAG,
   permission: 'application:read',
   query: listQuery,
   response: {
-    status: 200,
     description: 'A page of the Applications of the Tenant, in the order in which they were created.',
     schema: record('ApplicationPage', {
       pagination: described(paginationSchema, 'The position of this page.'),
@@ -152,23 +126,17 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
     const { page, size, place, shown } = paging(request);
     const question = { filter, page, size, after: numberIn(place, REVISION) };
     const { applications, total, last } = await findApplications(request.reader, request.tenantId, question);
-    const data = await viewsOf(request, dependencies, applications);
+    const data = await liveApplicationViews(request, dependencies, applications);
     return shown(data, total, last === undefined ? undefined : String(last));
   },
 });
 
-const applicationResponse = {
-  status: 200,
-  description: 'The Application.',
-  schema: applicationSchema,
-} as const;
+const applicationResponse = { description: 'The Application.', schema: applicationSchema };
 
 export const getOwnApplication = route({
   method: 'get',
   path: '/applications/key',
-  operationId: 'getOwnApplication',
   summary: 'Get the Application that owns the key',
-  tag: TAG,
   // Without an entity tag: it shows which key was used.
   response: applicationResponse,
   isQuery: true,
@@ -177,29 +145,23 @@ export const getOwnApplication = route({
     const application = await findLiveApplication(request.reader, request.tenantId, id);
     if (application === undefined)
       throw fault('read_models_unavailable', 'The read models do not show this Application.');
-    return ok({ ...(await viewOf(request, dependencies, application)), key_id: request.keyId });
+    const view = await liveApplicationView(request, dependencies, application);
+    return { body: { ...view, key_id: request.keyId } };
   },
 });
-
-export const liveApplication = async (request: RouteRequest<unknown>) => {
-  const application = await findLiveApplication(request.reader, request.tenantId, applicationIdOf(request));
-  if (application === undefined) throw applicationNotFound();
-  return application;
-};
 
 export const getApplication = route({
   method: 'get',
   path: '/applications/:id',
   params: { id: idParameter },
-  operationId: 'getApplication',
   summary: 'Get an Application',
-  tag: TAG,
   permission: 'application:read',
   response: { ...applicationResponse, etag: true },
   isQuery: true,
   handle: async (request, dependencies) => {
     const application = await liveApplication(request);
-    return ok(await viewOf(request, dependencies, application), String(application.revision));
+    const body = await liveApplicationView(request, dependencies, application);
+    return { body, etag: String(application.revision) };
   },
 });
 
@@ -248,9 +210,7 @@ const creation = bodyCheck<WireApplication>(
 export const createApplication = route({
   method: 'post',
   path: '/applications',
-  operationId: 'createApplication',
   summary: 'Create an Application',
-  tag: TAG,
   permission: 'application:create',
   body: creation,
   isUnconditional: true,
@@ -258,13 +218,13 @@ export const createApplication = route({
     status: 201,
     description: 'The Application, with its first key. The response to a repeated request has no `key`.',
     schema: applicationSchema,
-    example: withKey(applicationSchema),
+    showsKey: true,
     etag: true,
   },
   handle: async (request, { ledger }) => {
-    const { tenantId, body } = request;
-    const { name, type, permissions, create_key: createsKey } = body;
-    const { key, input } = newKey(tenantId, keyInputOf({ expires_at: body.expires_at ?? null }));
+    const { tenantId } = request;
+    const { name, type, permissions, create_key: createsKey, expires_at = null } = request.body;
+    const { key, input } = newKey(tenantId, keyInputOf({ expires_at }));
     const decide = decideToCreate({
       applicationId: randomUUID(),
       name,
@@ -275,22 +235,10 @@ export const createApplication = route({
     const { events, position, isRepeat } = await ledger.execute({ ...request, decide });
     const [created, added] = events as readonly [Caused<'ApplicationCreated'>, Caused<'KeyAdded'>?];
     const keys = added === undefined ? [] : [keyView(keyAsAdded(added))];
-    const view = applicationView(tenantId, applicationAsCreated(created), keys, keyIfNew(key, added));
-    return { status: 201, body: view, etag: String((added ?? created).revision), position, isRepeat };
+    const body = applicationView(tenantId, applicationAsCreated(created), keys, keyIfNew(key, added));
+    return { body, etag: String((added ?? created).revision), position, isRepeat };
   },
 });
-
-/** An Application as a change left it, with its new key if there is one. */
-export const changed = (
-  { tenantId, at }: RouteRequest<unknown>,
-  { tenant, position, isRepeat }: Executed,
-  id: string,
-  key?: string,
-): RouteResponse => {
-  const application = mustHave(mustBeActive(tenant), id);
-  const view = applicationNow(tenantId, application, at, key);
-  return { ...ok(view, String(application.changedAt)), position, isRepeat };
-};
 
 interface WireUpdate {
   readonly name: string;
@@ -324,17 +272,13 @@ export const updateApplication = route({
   method: 'put',
   path: '/applications/:id',
   params: { id: idParameter },
-  operationId: 'updateApplication',
   summary: 'Update an Application',
-  tag: TAG,
   permission: 'application:update',
   body: update,
   response: { ...applicationResponse, description: 'The updated Application.', etag: true },
   handle: async (request, dependencies) => {
-    const id = applicationIdOf(request);
-    const decide = decideToUpdate(id, changesOf(request.body));
-    const executed = await changeApplication(request, dependencies, id, decide);
-    return changed(request, executed, id);
+    const decide = decideToUpdate(applicationIdOf(request), changesOf(request.body));
+    return changedApplication(request, await changeApplication(request, dependencies, decide));
   },
 });
 
@@ -342,13 +286,9 @@ export const deleteApplication = route({
   method: 'delete',
   path: '/applications/:id',
   params: { id: idParameter },
-  operationId: 'deleteApplication',
   summary: 'Delete an Application and its keys',
-  tag: TAG,
   permission: 'application:delete',
   response: { status: 204, description: 'The Application is deleted, and its keys are refused.' },
-  handle: async (request, dependencies) => {
-    const id = applicationIdOf(request);
-    return done(await changeApplication(request, dependencies, id, decideToDelete(id)));
-  },
+  handle: (request, dependencies) =>
+    changeApplication(request, dependencies, decideToDelete(applicationIdOf(request))),
 });

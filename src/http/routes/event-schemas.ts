@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { endReasons, type StreamForm } from '../../audit/event-stream';
-import { logExample, logSchema } from './log-schemas';
-import { count, described, listOf, moment, record, text, uuid, type Schema } from '../schema';
+import { count, described, listOf, moment, record, sampleOf, text, uuid, type Schema } from '../schema';
+import { logSchema } from './logs';
 
 const anything: Schema = {};
 
@@ -53,7 +53,7 @@ export const eventExample = {
   key_id: '33333333-2222-4333-8444-555555555555',
   data: { name: 'Acme', settings: { fingerprintTokens: false, deduplicateTokens: true } },
   metadata: { version: 1, at: '2026-01-31T12:00:00.000Z' },
-  log: logExample,
+  log: sampleOf(logSchema),
   changes: [{ field: 'name', from: 'Acme Ltd', to: 'Acme' }],
 };
 

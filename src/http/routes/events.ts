@@ -21,7 +21,7 @@ import {
 import { invalid } from '../validation';
 import { eventExample, eventLineSchema, eventSchema, streamExample } from './event-schemas';
 import { bytes, text, uuid } from '../schema';
-import { ok, route, type RouteRequest } from '../route';
+import { route, type RouteRequest } from '../route';
 import type { ApiDependencies } from '../context';
 import { stillAllowed, streamBody } from './stream-body';
 
@@ -92,13 +92,10 @@ const filterOf = (tenantId: string, values: Query): EventFilter => {
 export const listEvents = route<undefined, Query>({
   method: 'get',
   path: '/events',
-  operationId: 'listEvents',
   summary: 'Stream raw events',
-  tag: 'Events',
   permission: PERMISSION,
   query,
   response: {
-    status: 200,
     description:
       'Events in the order of the log, one per line, then a trailer with their number and SHA-256. As `text/event-stream` if the client prefers that.',
     lines: eventLineSchema,
@@ -126,7 +123,7 @@ export const listEvents = route<undefined, Query>({
       gone.abort();
       release();
     });
-    return { status: 200, type: isSse ? SSE : NDJSON, body };
+    return { type: isSse ? SSE : NDJSON, body };
   },
 });
 
@@ -140,12 +137,9 @@ export const getEvent = route({
       example: '99999999-8888-4777-8666-555555555555',
     },
   },
-  operationId: 'getEvent',
   summary: 'Get a raw event',
-  tag: 'Events',
   permission: PERMISSION,
   response: {
-    status: 200,
     description: 'One event of the Tenant.',
     schema: eventSchema,
     example: eventExample,
@@ -158,6 +152,6 @@ export const getEvent = route({
     };
     const event = id === undefined ? undefined : await beforeDeadline(find(id), deadline, loadTimeout);
     if (event === undefined) throw fault('event_not_found', 'This Tenant has no event with this id.');
-    return ok(tenantEvent(event, events.ledgerLog.streams));
+    return { body: tenantEvent(event, events.ledgerLog.streams) };
   },
 });

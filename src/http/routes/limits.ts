@@ -1,5 +1,5 @@
 import { specifiedPolicies, type Policy } from '../../limits/policies';
-import { ok, route } from '../route';
+import { route } from '../route';
 import { count, listOf, described, record, text } from '../schema';
 
 const rateLimit = record('RateLimit', {
@@ -38,11 +38,8 @@ const limitsView = (policies: readonly Policy[]) => ({
 export const listLimits = route({
   method: 'get',
   path: '/limits',
-  operationId: 'listLimits',
   summary: 'List the limits in force',
-  tag: 'Limits',
   response: {
-    status: 200,
     description: 'The rate limits of this service, and the limits of Reactors.',
     schema: record('Limits', {
       rate_limits: described(listOf(rateLimit), 'Counted per client address.'),
@@ -50,5 +47,5 @@ export const listLimits = route({
     }),
     example: limitsView(specifiedPolicies),
   },
-  handle: async (_, { limits }) => ok(limitsView(limits.policies)),
+  handle: async (_, { limits }) => ({ body: limitsView(limits.policies) }),
 });

@@ -7,7 +7,7 @@ import {
   textParameter,
 } from '../query-parameters';
 import { invalid } from '../validation';
-import { ok, route } from '../route';
+import { route } from '../route';
 import { count, described, listOf, moment, record, text, type Schema } from '../schema';
 
 const INTERVALS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
@@ -79,13 +79,10 @@ const countsSchema: Schema = record('LogCounts', {
 export const countLogs = route<undefined, Query>({
   method: 'get',
   path: '/logs/counts',
-  operationId: 'countLogs',
   summary: 'Count logs over time',
-  tag: 'Logs',
   permission: 'log:read',
   query,
   response: {
-    status: 200,
     description: 'How many rows of the audit log there are per minute, hour or day.',
     schema: countsSchema,
   },
@@ -94,6 +91,7 @@ export const countLogs = route<undefined, Query>({
     const { interval, moments } = momentsOf(values, at);
     const filter = { entityType: values.entity_type?.toLowerCase(), entityId: values.entity_id };
     const counts = await logCounts(reader, tenantId, filter, moments);
-    return ok({ interval, data: counts.map((rows, i) => ({ start_date: moments[i], count: rows })) });
+    const data = counts.map((rows, i) => ({ start_date: moments[i], count: rows }));
+    return { body: { interval, data } };
   },
 });

@@ -1,21 +1,33 @@
 import { findLogs, type LogFilter, type LogPage } from '../../../projections/log-pages';
 import { findLog, logView, type LogRow } from '../../../projections/logs';
 import { endReason } from '../../audit/event-stream';
-import { CSV, csvText } from '../../csv';
 import { fault } from '../../fault';
 import type { ApiDependencies } from '../context';
-import type { RouteRequest, RouteResponse } from '../route';
+import { queryCheck } from '../query-parameters';
+import { route, type RouteRequest } from '../route';
+import { sampleOf, text } from '../schema';
+import { logFilterOf, logFilters, logSchema } from './logs';
 import { stillAllowed, streamBody } from './stream-body';
 
-/** The same as in JSON. */
+/** A spreadsheet takes text that starts with one of these for a formula (CSV injection). */
+const FORMULA = /^[=+\-@\t\r]/;
+const QUOTED = /[",\r\n]/;
+
+const cell = (value: unknown): string => {
+  const plain = typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);
+  const safe = FORMULA.test(plain) ? `'${plain}` : plain;
+  return QUOTED.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+};
+
+/** Lines as in RFC 4180. Text that a spreadsheet would run gets an apostrophe in front. */
+const csvText = (rows: readonly (readonly unknown[])[]): string =>
+  rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('');
+
+/** The columns are the members of a row in JSON. */
 const COLUMNS = Object.keys(logView('', {} as LogRow));
 
 /** Each page is read in one go. */
 const PAGE_SIZE = 200;
-
-/** JSON, unless the client prefers CSV. */
-export const prefersCsv = ({ accepts }: Pick<RouteRequest<unknown>, 'accepts'>): boolean =>
-  accepts('application/json', CSV) === CSV;
 
 const linesOf = (tenantId: string, rows: readonly LogRow[]): string =>
   csvText(rows.map((row) => Object.values(logView(tenantId, row))));
@@ -23,11 +35,11 @@ const linesOf = (tenantId: string, rows: readonly LogRow[]): string =>
 /**
  * All rows of a filter, newest first. Only one page is in memory at a time, and rows that arrive meanwhile are left out.
  */
-export const logCsv = async (
+const logCsv = async (
   filter: LogFilter,
   request: RouteRequest<undefined>,
   dependencies: ApiDependencies,
-): Promise<RouteResponse> => {
+) => {
   const { tenantId, gaveOut } = request;
   const { openStream, nextSlice, stopping } = dependencies.events;
   const whyEnd = endReason(stillAllowed(request, dependencies), stopping);
@@ -57,6 +69,29 @@ export const logCsv = async (
     }
   };
   const first = await pageAfter();
-  const body = streamBody(csvFrom(first), openStream(tenantId, 'export'));
-  return { status: 200, type: `${CSV}; charset=utf-8`, body };
+  return streamBody(csvFrom(first), openStream(tenantId, 'export'));
 };
+
+const query = queryCheck(logFilters);
+
+const example = sampleOf(logSchema) as object;
+
+/** Apart from `/logs`, so that a generated client has one type for the response of each. */
+export const exportLogs = route<undefined, ReturnType<typeof query>>({
+  method: 'get',
+  path: '/logs/csv',
+  summary: 'Export logs as CSV',
+  permission: 'log:read',
+  query,
+  response: {
+    description: 'All rows that match, newest first, as a stream.',
+    media: {
+      'text/csv': { schema: text, example: csvText([Object.keys(example), Object.values(example)]) },
+    },
+  },
+  isQuery: true,
+  handle: async (request, dependencies) => ({
+    type: 'text/csv; charset=utf-8',
+    body: await logCsv(logFilterOf(request.query), request, dependencies),
+  }),
+});

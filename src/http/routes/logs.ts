@@ -1,34 +1,48 @@
 import { findLogs, isNumbered, type LogFilter } from '../../../projections/log-pages';
 import { findLog, listEntityTypes, logView, MAX_TYPES } from '../../../projections/logs';
-import { dateParameter, mustBeInOrder, queryCheck, textParameter } from '../query-parameters';
+import { dateParameter, mustBeInOrder, queryCheck, textParameter, type ValuesOf } from '../query-parameters';
+import { route } from '../route';
+import { described, listOf, moment, record, text, uuid } from '../schema';
 import { invalid } from '../validation';
-import { logCsv, prefersCsv } from './log-csv';
-import { cursorRefused, pageParameters, paging } from './pagination';
-import { ok, route } from '../route';
-import { logCsvExample, logPageSchema } from './log-schemas';
-import { described, listOf, record, text } from '../schema';
+import { cursorRefused, pageParameters, paginationSchema, paging } from './pagination';
 
-const parameters = {
+export const logSchema = record(
+  'Log',
+  {
+    id: described(uuid, 'The id of the underlying event.'),
+    tenant_id: described(uuid, 'The Tenant that owns the entity.'),
+    actor_id: described(uuid, 'Who did it.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
+    actor_type: described(text, 'What kind of actor it was. More kinds may come.', 'application', 'user'),
+    entity_type: described(text, 'What kind of entity it is about. More kinds may come.', 'tenant', 'token'),
+    entity_id: described(text, 'Which entity of that type.', '11111111-2222-4333-8444-555555555555'),
+    operation: described(text, 'What was done. More may come.', 'create', 'update', 'read', 'delete'),
+    message: described(
+      { type: 'string', maxLength: 250 },
+      'One sentence, at most 250 UTF-16 units.',
+      'Tenant created',
+    ),
+    created_at: described(
+      moment,
+      'When the row was recorded; it never runs backwards in the log of a Tenant.',
+    ),
+  },
+  ['actor_id', 'actor_type'],
+);
+
+/** The filters of the log, as pages and as CSV. */
+export const logFilters = {
   entity_type: textParameter('Only logs of this entity type.', 'tenant'),
   entity_id: textParameter('Only logs of this entity.', '11111111-2222-4333-8444-555555555555'),
   start_date: dateParameter('Only logs from this moment on: ISO 8601; a date alone is midnight UTC.'),
   end_date: dateParameter('Only logs before this moment, written likewise.'),
-  ...pageParameters('Logs'),
-  actor_id: textParameter(
-    'Only what this actor did. There are no totals, and `page` is refused: pages follow each other by `start`.',
-    'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
-  ),
-  operation: textParameter('Only logs of this operation; pages as with `actor_id`.', 'update'),
-  trace_id: textParameter('Only logs of requests with this trace id; pages as with `actor_id`.', 'trace-1'),
+  actor_id: textParameter('Only what this actor did.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
+  operation: textParameter('Only logs of this operation.', 'update'),
+  trace_id: textParameter('Only logs of requests with this trace id.', 'trace-1'),
 };
 
-const query = queryCheck(parameters);
-
-type Query = ReturnType<typeof query>;
-
-const filterOf = (values: Query): LogFilter => {
+export const logFilterOf = (values: ValuesOf<typeof logFilters>): LogFilter => {
   mustBeInOrder(values);
-  const filter = {
+  return {
     entityType: values.entity_type?.toLowerCase(),
     entityId: values.entity_id,
     start: values.start_date,
@@ -37,31 +51,30 @@ const filterOf = (values: Query): LogFilter => {
     operation: values.operation?.toLowerCase(),
     traceId: values.trace_id,
   };
-  if (values.page !== undefined && !isNumbered(filter))
-    throw invalid({ page: ['must be absent with actor_id, operation and trace_id: use start'] });
-  return filter;
 };
 
-export const listLogs = route<undefined, Query>({
+const query = queryCheck({ ...logFilters, ...pageParameters('Logs') });
+
+export const listLogs = route<undefined, ReturnType<typeof query>>({
   method: 'get',
   path: '/logs',
-  operationId: 'listLogs',
   summary: 'List logs',
-  tag: 'Logs',
   permission: 'log:read',
   query,
   response: {
-    status: 200,
     description:
-      'A page of the audit log, newest first. As CSV: all rows that match, whatever `page`, `size` and `start` say.',
-    schema: logPageSchema,
-    csv: logCsvExample,
+      'A page of the audit log, newest first. With `actor_id`, `operation` or `trace_id` there are no totals, and `page` is refused: pages follow each other by `start`.',
+    schema: record('LogPage', {
+      pagination: described(paginationSchema, 'The position of this page.'),
+      data: described(listOf(logSchema), 'The rows, newest first.'),
+    }),
   },
   isQuery: true,
-  handle: async (request, dependencies) => {
-    const { tenantId, reader, query: values } = request;
-    const filter = filterOf(values);
-    if (prefersCsv(request)) return logCsv(filter, request, dependencies);
+  handle: async (request) => {
+    const { tenantId, reader } = request;
+    const filter = logFilterOf(request.query);
+    if (request.query.page !== undefined && !isNumbered(filter))
+      throw invalid({ page: ['must be absent with actor_id, operation and trace_id: use start'] });
     const { page, size, place, shown } = paging(request);
     const olderThan = place === undefined ? undefined : await findLog(reader, tenantId, place);
     if (place !== undefined && olderThan === undefined) throw cursorRefused();
@@ -74,12 +87,9 @@ export const listLogs = route<undefined, Query>({
 export const listLogEntityTypes = route({
   method: 'get',
   path: '/logs/entity-types',
-  operationId: 'listLogEntityTypes',
   summary: 'List log entity types',
-  tag: 'Logs',
   permission: 'log:read',
   response: {
-    status: 200,
     description: `The entity types in the log: those of every Tenant, and the first ${MAX_TYPES.toLocaleString('en')} other types that occurred.`,
     schema: listOf(
       record('EntityType', {
@@ -89,5 +99,5 @@ export const listLogEntityTypes = route({
     ),
   },
   isQuery: true,
-  handle: async ({ tenantId, reader }) => ok(await listEntityTypes(reader, tenantId)),
+  handle: async ({ tenantId, reader }) => ({ body: await listEntityTypes(reader, tenantId) }),
 });

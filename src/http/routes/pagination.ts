@@ -1,6 +1,6 @@
 import { textParameter, wholeNumberParameter, type ValuesOf } from '../query-parameters';
 import { invalid } from '../validation';
-import { ok, type RouteRequest, type RouteResponse } from '../route';
+import { type RouteRequest, type RouteResponse } from '../route';
 import { count, described, record, text } from '../schema';
 
 const MAX_PAGE_SIZE = 100;
@@ -65,6 +65,6 @@ export const paging = ({
       after: cursor,
       next: cursor,
     };
-    return ok({ pagination, data });
+    return { body: { pagination, data } };
   },
 });

@@ -1,6 +1,6 @@
 import { applicationTypes, permissions, permissionsOf } from '../../domain/permissions';
 import { choiceParameter, queryCheck } from '../query-parameters';
-import { ok, route } from '../route';
+import { route } from '../route';
 import { listOf, described, record, text } from '../schema';
 
 const query = queryCheck({
@@ -24,23 +24,19 @@ const permission = record('Permission', {
 export const listPermissions = route({
   method: 'get',
   path: '/permissions',
-  operationId: 'listPermissions',
   summary: 'List permissions',
-  tag: 'Permissions',
   query,
   response: {
-    status: 200,
     description: 'The permissions.',
     schema: listOf(permission),
   },
   handle: async ({ query: { application_type: type } }) => {
     const rows = type === undefined ? permissions : permissionsOf(type);
-    return ok(
-      rows.map((row) => ({
-        type: row.type,
-        description: row.description,
-        application_types: row.applicationTypes,
-      })),
-    );
+    const body = rows.map(({ type: name, description, applicationTypes: application_types }) => ({
+      type: name,
+      description,
+      application_types,
+    }));
+    return { body };
   },
 });

@@ -1,5 +1,5 @@
 import { reportUsage } from '../../../projections/usage';
-import { ok, route } from '../route';
+import { route } from '../route';
 import { count, described, moment, record, type Schema } from '../schema';
 
 const metrics = record(
@@ -29,15 +29,12 @@ const usageReport: Schema = record('TenantUsageReport', {
 export const getTenantUsageReport = route({
   method: 'get',
   path: '/tenants/self/reports/usage',
-  operationId: 'getTenantUsageReport',
   summary: 'Get the Tenant usage report',
-  tag: 'Reports',
   permission: 'report:read',
   response: {
-    status: 200,
     description: 'Tokens per type and active in this month.',
     schema: usageReport,
   },
   isQuery: true,
-  handle: async ({ tenantId, at, reader }) => ok(await reportUsage(reader, tenantId, at)),
+  handle: async ({ tenantId, at, reader }) => ({ body: await reportUsage(reader, tenantId, at) }),
 });

@@ -12,7 +12,7 @@ import { fault } from '../../fault';
 import { queryCheck } from '../query-parameters';
 import { bodyCheck } from '../validation';
 import { asOfParameter, pastMoment } from './as-of';
-import { done, ok, route, type RouteResponse, type RouteRequest } from '../route';
+import { route, type RouteResponse, type RouteRequest } from '../route';
 import type { ApiDependencies } from '../context';
 import { described, flag, moment, record, text, uuid, type Schema } from '../schema';
 
@@ -53,6 +53,11 @@ const tenantView = (document: TenantDocument) => ({
   created_at: document.created_at,
   modified_by: document.modified_by,
   modified_at: document.modified_at,
+});
+
+const tenantResponse = (document: TenantDocument): RouteResponse => ({
+  body: tenantView(document),
+  etag: String(document.revision),
 });
 
 const PATH = '/tenants/self';
@@ -109,20 +114,16 @@ const tenantAsOf = async (
     tenantAt(ledgerLog, tenantId, at),
   );
   if (tenant.status === 'absent') throw fault('not_found', 'The Tenant did not exist at that time.');
-  const document = documentOfTenant(tenant);
-  return ok(tenantView(document), String(document.revision));
+  return tenantResponse(documentOfTenant(tenant));
 };
 
 export const getTenant = route<undefined, ReturnType<typeof query>>({
   method: 'get',
   path: PATH,
-  operationId: 'getTenant',
   summary: 'Get the Tenant',
-  tag: 'Tenants',
   permission: 'tenant:read',
   query,
   response: {
-    status: 200,
     description: 'The Tenant that owns the key.',
     schema: tenantSchema,
     etag: true,
@@ -136,20 +137,17 @@ export const getTenant = route<undefined, ReturnType<typeof query>>({
     if (document === undefined)
       throw fault('read_models_unavailable', 'The read models do not show this Tenant yet.');
     if (document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
-    return ok(tenantView(document), String(document.revision));
+    return tenantResponse(document);
   },
 });
 
 export const updateTenant = route({
   method: 'put',
   path: PATH,
-  operationId: 'updateTenant',
   summary: 'Update the Tenant',
-  tag: 'Tenants',
   permission: 'tenant:update',
   body: tenantUpdate,
   response: {
-    status: 200,
     description: 'The updated Tenant.',
     schema: tenantSchema,
     etag: true,
@@ -157,19 +155,16 @@ export const updateTenant = route({
   handle: async (request, { ledger }) => {
     const decide = decideToUpdate({ name: request.body.name, settings: settingsOf(request.body) });
     const { tenant, position, isRepeat } = await ledger.execute({ ...request, decide, resource: ownTenant });
-    const updated = mustBeActive(tenant);
-    return { ...ok(tenantView(documentOfTenant(updated)), String(updated.changedAt)), position, isRepeat };
+    return { ...tenantResponse(documentOfTenant(mustBeActive(tenant))), position, isRepeat };
   },
 });
 
 export const deleteTenant = route({
   method: 'delete',
   path: PATH,
-  operationId: 'deleteTenant',
   summary: 'Delete the Tenant',
-  tag: 'Tenants',
   permission: 'tenant:delete',
   response: { status: 204, description: 'The Tenant is deleted.' },
   handle: async (request, { ledger }) =>
-    done(await ledger.execute({ ...request, decide: decideToDelete(), resource: ownTenant })),
+    ledger.execute({ ...request, decide: decideToDelete(), resource: ownTenant }),
 });
