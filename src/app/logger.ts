@@ -1,7 +1,7 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
 import { isoNow } from '../async/clock';
 import { masked } from '../domain/key-like';
-import { REQUEST, REQUEST_FAILED } from '../http/middleware/access-log';
+import { REQUEST, REQUEST_FAILED } from '../http/middleware/start-request';
 
 /** The last step before a line is written: masks everything that might be a key. */
 const masking = (destination: DestinationStream): DestinationStream => ({

@@ -3,7 +3,7 @@ import { monotonicMs, orUndefined, threadMs } from '../async/clock';
 import type { EventLog } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import type { ApiContext, RequestMetrics } from '../http/context';
-import { sentStatus } from '../http/middleware/access-log';
+import { sentStatus } from '../http/middleware/start-request';
 import { RESPOND_MS } from '../http/operations';
 import type { RateLimitsStatus } from '../limits/rate-limits';
 import { programVersion } from '../version';

@@ -1,6 +1,5 @@
 import type { ApplicationFilter } from '../../projections/application-pages';
-import { liveKeysOf } from '../domain/authority';
-import type { Application, Tenant, UnrevokedKey } from '../domain/tenant';
+import type { Application, Tenant } from '../domain/tenant';
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { emptyFold, foldEvent, tenantEventOf } from '../ledger/fold';
@@ -41,11 +40,7 @@ export interface PastQuestion {
 }
 
 export interface PastApplicationPage {
-  /** Each with the keys that were valid then, possibly none. */
-  readonly applications: readonly {
-    readonly application: Application;
-    readonly keys: readonly UnrevokedKey[];
-  }[];
+  readonly applications: readonly Application[];
   /** The number of matches on all pages. */
   readonly total: number;
 }
@@ -61,8 +56,5 @@ export const applicationsAt = async (
   const matching = [...tenant.applications.values()].filter(
     ({ id, type }) => (ids?.includes(id) ?? true) && (types?.includes(type) ?? true),
   );
-  const applications = matching
-    .slice(skip, skip + size)
-    .map((application) => ({ application, keys: liveKeysOf(application, moment.time) }));
-  return { applications, total: matching.length };
+  return { applications: matching.slice(skip, skip + size), total: matching.length };
 };

@@ -70,9 +70,9 @@ export const createApplication =
 /** Anything left out stays unchanged. */
 export interface ApplicationUpdate {
   readonly name?: string;
-  readonly permissions?: readonly string[];
+  readonly permissions?: readonly string[] | undefined;
   /** Cannot be changed: if given, it must be the current type. */
-  readonly type?: ApplicationType;
+  readonly type?: ApplicationType | undefined;
 }
 
 const mustBeSameType = (application: Application, { type = application.type }: ApplicationUpdate): void => {

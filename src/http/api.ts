@@ -4,7 +4,6 @@ import Koa from 'koa';
 import { codeOf, fault } from '../fault';
 import type { ApiContext, ApiDependencies, ApiMiddleware, ApiState } from './context';
 import { routeDocs } from './docs';
-import { accessLog } from './middleware/access-log';
 import { crossOrigin, endPreflight } from './middleware/cross-origin';
 import { catchProblems } from './middleware/problems';
 import { limitRequests } from './middleware/rate-limiting';
@@ -117,7 +116,6 @@ export const api = (dependencies: ApiDependencies): Koa<ApiState> => {
 
   const app = new Koa<ApiState>({ proxy: settings.trustedProxies > 0, maxIpsCount: settings.trustedProxies });
   app.use(startRequest(dependencies));
-  app.use(accessLog(dependencies));
   if (allowsOrigins) app.use(crossOrigin(settings));
   app.use(catchProblems(dependencies));
   app.use(limitRequests(dependencies)); // 429

@@ -9,10 +9,6 @@ import type { Schema } from './schema';
 
 /** What needs no key: the API reference, the OpenAPI document that it shows, and the page of every problem. */
 
-const HTML = 'text/html; charset=utf-8';
-const SCRIPT = 'text/javascript; charset=utf-8';
-const STYLES = 'text/css; charset=utf-8';
-
 const htmlPage = (title: string, head: string, body: string): string => `<!doctype html>
 <html lang="en">
 <head>
@@ -83,7 +79,7 @@ const nothingAt = (path: string) => fault('not_found', `There is nothing at ${pa
 const sendProblemPage = (ctx: ApiContext, code: string): void => {
   const problem = Object.hasOwn(problems, code) ? problems[code as keyof typeof problems] : undefined;
   if (problem === undefined) throw nothingAt(ctx.state.path);
-  sendPage(ctx, HTML, problemPage(code, problem), POLICIES.problem);
+  sendPage(ctx, 'html', problemPage(code, problem), POLICIES.problem);
 };
 
 export const routeDocs = (router: Router<ApiState>, openApiDocument: () => Schema): void => {
@@ -103,10 +99,10 @@ export const routeDocs = (router: Router<ApiState>, openApiDocument: () => Schem
     ctx.redirect('/docs');
     ctx.set('Cache-Control', 'public, max-age=3600');
   });
-  page('/docs', (ctx) => sendPage(ctx, HTML, REFERENCE, POLICIES.reference));
-  page('/docs/start.js', (ctx) => sendPage(ctx, SCRIPT, START), '/docs');
-  page('/docs/swagger-ui-bundle.js', (ctx) => sendPage(ctx, SCRIPT, bundle()), '/docs');
-  page('/docs/swagger-ui.css', (ctx) => sendPage(ctx, STYLES, styles()), '/docs');
-  page('/openapi.json', (ctx) => sendPage(ctx, 'application/json; charset=utf-8', documentText()));
+  page('/docs', (ctx) => sendPage(ctx, 'html', REFERENCE, POLICIES.reference));
+  page('/docs/start.js', (ctx) => sendPage(ctx, 'js', START), '/docs');
+  page('/docs/swagger-ui-bundle.js', (ctx) => sendPage(ctx, 'js', bundle()), '/docs');
+  page('/docs/swagger-ui.css', (ctx) => sendPage(ctx, 'css', styles()), '/docs');
+  page('/openapi.json', (ctx) => sendPage(ctx, 'json', documentText()));
   page('/problems/:code', (ctx) => sendProblemPage(ctx, String(ctx['params'].code)));
 };

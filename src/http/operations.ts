@@ -35,13 +35,7 @@ const send = (response: ServerResponse, status: number, body: unknown): void =>
 
 interface Readiness {
   readonly code: number;
-  readonly body: {
-    readonly status: string;
-    readonly reason?: string;
-    readonly waiting_for?: string;
-    readonly limits?: RateLimitsStatus | undefined;
-    readonly last_known?: { readonly at: string };
-  };
+  readonly body: object;
 }
 
 const late = (): Error =>
@@ -49,25 +43,22 @@ const late = (): Error =>
 
 /** Ready: the log and the read models respond, and the read models have caught up once since startup. */
 const readinessOf = ({ phase, waitingFor, status, limits }: OperationsDependencies) => {
-  let lastKnown: Readiness['body']['last_known'];
-
-  const fetchStatus = async (): Promise<object> => {
-    const latest = await beforeDeadline(status(), monotonicMs() + RESPOND_MS, late);
-    lastKnown = { at: isoNow(), ...latest };
-    return latest;
-  };
+  let lastKnown: object | undefined;
 
   return async (): Promise<Readiness> => {
     const waiting = waitingFor();
     if (waiting !== undefined) return { code: 503, body: { status: phase(), waiting_for: waiting } };
     try {
-      const detail = await fetchStatus();
+      const latest = await beforeDeadline(status(), monotonicMs() + RESPOND_MS, late);
+      lastKnown = { at: isoNow(), ...latest };
       const now = phase();
-      return { code: now === 'ready' ? 200 : 503, body: { status: now, ...detail, limits: limits() } };
+      return { code: now === 'ready' ? 200 : 503, body: { status: now, ...latest, limits: limits() } };
     } catch (error) {
-      const last = lastKnown === undefined ? {} : { last_known: lastKnown };
-      const body = { status: 'unavailable', reason: messageOf(error), limits: limits(), ...last };
-      return { code: 503, body };
+      const reason = messageOf(error);
+      return {
+        code: 503,
+        body: { status: 'unavailable', reason, limits: limits(), last_known: lastKnown },
+      };
     }
   };
 };

@@ -99,8 +99,7 @@ export interface RouteResponse {
   readonly isRepeat?: true | undefined;
 }
 
-export const statusOf = (response: SuccessResponse): number =>
-  'status' in response ? response.status : 200;
+export const statusOf = (response: SuccessResponse): number => ('status' in response ? response.status : 200);
 
 /** Whether a GET gets a 304 if the client already has the current version. */
 export const mayBeUnchanged = ({ method, response }: Route): boolean =>

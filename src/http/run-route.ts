@@ -13,11 +13,18 @@ import { ANSWER_MS } from '../ledger/ledger';
 import type { PresentedKey } from '../ledger/request';
 import { findParked } from '../projecting/parked-tenants';
 import { READ_WITHIN_MS } from '../read-models/read-models';
-import { conditionOf, idempotencyOf, isUnchanged, sentIdempotency } from './conditions';
+import { conditionOf, etagOf, idempotencyOf, isUnchanged, sentIdempotency } from './conditions';
 import { headerOf, type ApiContext, type ApiDependencies, type ApiMiddleware } from './context';
 import { readJsonBody } from './middleware/json-body';
 import { queryCheck } from './query-parameters';
-import { mayBeUnchanged, statusOf, type NamedRoute, type Route, type RouteRequest, type RouteResponse } from './route';
+import {
+  mayBeUnchanged,
+  statusOf,
+  type NamedRoute,
+  type Route,
+  type RouteRequest,
+  type RouteResponse,
+} from './route';
 
 /** What happens to a request once its route is found, in the order in which it is read here. */
 
@@ -85,11 +92,6 @@ const mustStillBeThere = (lookedMs: number): void => {
   );
 };
 
-const undeclared = async (): Promise<never> => {
-  throw new Error('A route that reads the read models must declare it.');
-};
-const NO_READER: Reader = { get: undeclared, find: undeclared, countsBefore: undeclared };
-
 // 4. The handler
 
 const MAX_USER_AGENT_LENGTH = 256;
@@ -112,6 +114,12 @@ const goneOf = ({ res }: ApiContext): AbortSignal => {
 
 const noParameters = queryCheck({});
 
+const keyOf = ({ tenantId, keyId, application }: Identity) => ({
+  tenantId,
+  keyId,
+  applicationId: application.id,
+});
+
 const writeOf = (
   ctx: ApiContext,
   route: Route,
@@ -125,11 +133,12 @@ const writeOf = (
 const requestOf = (
   ctx: ApiContext,
   route: Route,
-  { tenantId, keyId, application }: Identity,
+  identity: Identity,
   digest: string,
   reader: Reader,
   { settings, keyUses }: ApiDependencies,
 ): RouteRequest<unknown> => {
+  const { tenantId, keyId, application } = identity;
   const { at, deadline, traceId, clientAddress } = ctx.state;
   const { querystring } = ctx;
   const { query = noParameters } = route;
@@ -152,13 +161,7 @@ const requestOf = (
       ctx.vary('Accept');
       return ctx.accepts(...types);
     },
-    gaveOut: (eventsGivenOut) =>
-      keyUses.count(
-        { tenantId, keyId, applicationId: application.id },
-        isoNow(),
-        { eventsGivenOut },
-        clientAddress,
-      ),
+    gaveOut: (eventsGivenOut) => keyUses.count(keyOf(identity), isoNow(), { eventsGivenOut }, clientAddress),
     gone: () => goneOf(ctx),
   };
 };
@@ -193,7 +196,7 @@ const send = (ctx: ApiContext, route: Route, response: RouteResponse, replayedHe
   const { body, type, etag, isRepeat } = response;
   ctx.set('Cache-Control', 'showsKey' in route.response ? 'no-store' : 'private, no-cache');
   if (isRepeat === true) ctx.set(replayedHeader, 'true');
-  if (etag !== undefined) ctx.set('ETag', `"${etag}"`);
+  if (etag !== undefined) ctx.set('ETag', etagOf(etag));
   const { 'if-none-match': ifNoneMatch } = ctx.req.headers;
   const unchanged = ifNoneMatch !== undefined && mayBeUnchanged(route) && isUnchanged(ifNoneMatch, etag);
   ctx.status = unchanged ? 304 : statusOf(route.response);
@@ -211,7 +214,7 @@ const run = async (ctx: ApiContext, route: Route, dependencies: ApiDependencies)
   if (route.body !== undefined) await readJsonBody(ctx, route.body.isOptional);
   const { tenantId } = identity;
   const look = route.isQuery === true ? await lookAtReadModels(ctx, tenantId, dependencies) : undefined;
-  const request = requestOf(ctx, route, identity, presented.digest, look?.reader ?? NO_READER, dependencies);
+  const request = requestOf(ctx, route, identity, presented.digest, look?.reader as Reader, dependencies);
   const response = await route.handle(request, dependencies);
   if (response.position !== undefined) await awaitShown(ctx, response.position, tenantId, dependencies);
   if (look !== undefined) mustStillBeThere(look.atMs);
@@ -226,8 +229,7 @@ export const countRefusal = ({ state }: ApiContext, keyUses: KeyUseRecord, error
   // The key became invalid while the request was handled, and is not known any more.
   if (access === undefined) return codeOf(error) === 'key_refused';
   const { presented, identity, at, clientAddress } = state;
-  const ofCaller = identity && { keyId: identity.keyId, applicationId: identity.application.id };
-  const key = 'key' in access ? access.key : ofCaller;
+  const key = 'key' in access ? access.key : identity && keyOf(identity);
   if (presented !== undefined && key !== undefined)
     keyUses.count({ ...key, tenantId: presented.tenantId }, at, access, clientAddress);
   return true;
@@ -236,9 +238,7 @@ export const countRefusal = ({ state }: ApiContext, keyUses: KeyUseRecord, error
 /** Whatever came of the request, the key was used for it. */
 const countUse = ({ state }: ApiContext, operation: string, keyUses: KeyUseRecord): void => {
   const { identity, at, clientAddress } = state;
-  if (identity === undefined) return;
-  const { tenantId, keyId, application } = identity;
-  keyUses.count({ tenantId, keyId, applicationId: application.id }, at, { operation }, clientAddress);
+  if (identity !== undefined) keyUses.count(keyOf(identity), at, { operation }, clientAddress);
 };
 
 export const runRoute =

@@ -1,25 +1,11 @@
 import cors from '@koa/cors';
-import type { HeaderNames } from '../../configuration';
 import type { ApiMiddleware, ApiSettings } from '../context';
 
 /** The response headers that a page of another origin may read, besides the safelisted ones. */
-const exposedHeaders = ({ traceId, readPending, replayed, completeUntil }: HeaderNames): string =>
-  [traceId, readPending, replayed, completeUntil]
-    .concat('ETag', 'RateLimit', 'RateLimit-Policy', 'Retry-After', 'WWW-Authenticate', 'Allow')
-    .join(', ');
+const EXPOSED = 'ETag, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, Allow';
 
-const allowedHeaders = ({ apiKey, traceId, idempotencyKey }: HeaderNames): string =>
-  [apiKey, traceId, idempotencyKey]
-    .concat(
-      'Idempotency-Key',
-      'Content-Type',
-      'If-Match',
-      'If-None-Match',
-      'Last-Event-ID',
-      'traceparent',
-      'tracestate',
-    )
-    .join(', ');
+const ALLOWED =
+  'Idempotency-Key, Content-Type, If-Match, If-None-Match, Last-Event-ID, traceparent, tracestate';
 
 /** How long a browser may cache a preflight response. */
 const MAX_AGE_SECONDS = 600;
@@ -29,6 +15,7 @@ const MAX_AGE_SECONDS = 600;
  * credentials to allow.
  */
 export const crossOrigin = ({ corsOrigins, headers }: ApiSettings): ApiMiddleware => {
+  const { apiKey, traceId, idempotencyKey, readPending, replayed, completeUntil } = headers;
   const allow = cors({
     origin: (ctx) => {
       const origin = ctx.get('Origin');
@@ -36,8 +23,8 @@ export const crossOrigin = ({ corsOrigins, headers }: ApiSettings): ApiMiddlewar
       return corsOrigins.includes(origin) ? origin : '';
     },
     allowMethods: 'GET, HEAD, POST, PUT, DELETE',
-    exposeHeaders: exposedHeaders(headers),
-    allowHeaders: allowedHeaders(headers),
+    exposeHeaders: [traceId, readPending, replayed, completeUntil, EXPOSED].join(', '),
+    allowHeaders: [apiKey, traceId, idempotencyKey, ALLOWED].join(', '),
     maxAge: MAX_AGE_SECONDS,
   });
   return async (ctx, next) => {

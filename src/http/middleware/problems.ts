@@ -4,30 +4,12 @@ import { httpProblems, isHttpProblemCode, type HttpProblemCode, type Problem } f
 import { etagOf } from '../conditions';
 import type { ApiContext, ApiDependencies, ApiMiddleware, ApiSettings } from '../context';
 
-interface Occurrence {
-  readonly code: HttpProblemCode;
-  readonly detail?: string | undefined;
-  readonly instance: string;
-  readonly traceId: string;
-  readonly publicUrl: string;
-  readonly more?: Readonly<Record<string, unknown>>;
-}
-
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** The body of every error (RFC 9457). */
-export const problemBody = ({ code, detail, instance, traceId, publicUrl, more }: Occurrence) => {
+/** What is the same in the body of every error with this code (RFC 9457). */
+export const problemOf = (code: HttpProblemCode, publicUrl: string) => {
   const { status, title, meaning } = httpProblems[code];
-  return {
-    type: `${publicUrl}/problems/${code}`,
-    title,
-    status,
-    detail: detail ?? meaning,
-    instance,
-    code,
-    trace_id: traceId,
-    ...more,
-  };
+  return { type: `${publicUrl}/problems/${code}`, title, status, detail: meaning, code };
 };
 
 /** Seconds after which a retry is worthwhile. */
@@ -68,12 +50,13 @@ const noteProblem = ({ state }: ApiContext, code: HttpProblemCode, error: unknow
   if (code === 'internal_error') state.error = error;
 };
 
-const detailOf = (code: HttpProblemCode, error: unknown, { headers }: ApiSettings): string | undefined => {
+/** The details of server errors may reveal internals; all others were written for the caller. */
+const detailOf = (code: HttpProblemCode, error: unknown, { headers }: ApiSettings): object => {
+  const { status } = httpProblems[code];
+  if (status >= 500) return {};
   // The same for every reason: it tells a stranger nothing, but an honest client what to send.
-  if (code === 'key_refused')
-    return `Send a valid API key in the header ${headers.apiKey}: it is missing, malformed, unknown, expired or revoked, or its tenant is deleted.`;
-  // The details of server errors may reveal internals; all others were written for the caller.
-  return httpProblems[code].status < 500 ? messageOf(error) : undefined;
+  const refused = `Send a valid API key in the header ${headers.apiKey}: it is missing, malformed, unknown, expired or revoked, or its tenant is deleted.`;
+  return { detail: code === 'key_refused' ? refused : messageOf(error) };
 };
 
 const respondWithProblem = (ctx: ApiContext, error: unknown, settings: ApiSettings): void => {
@@ -82,14 +65,13 @@ const respondWithProblem = (ctx: ApiContext, error: unknown, settings: ApiSettin
   noteProblem(ctx, code, error);
   ctx.status = httpProblems[code].status;
   ctx.set(headersOf(code, error));
-  const body = problemBody({
-    code,
-    detail: detailOf(code, error, settings),
+  const body = {
+    ...problemOf(code, settings.publicUrl),
+    ...detailOf(code, error, settings),
     instance: ctx.path,
-    traceId: ctx.state.traceId,
-    publicUrl: settings.publicUrl,
-    more: ownMembers(code, error),
-  });
+    trace_id: ctx.state.traceId,
+    ...ownMembers(code, error),
+  };
   // It quotes parts of the request, such as its path, and a key may have been sent there.
   ctx.body = masked(JSON.stringify(body));
   ctx.type = PROBLEM_TYPE;

@@ -45,8 +45,53 @@ const traceIdOf = ({ req: { headers } }: ApiContext, name: string): string => {
   return (typeof traceparent === 'string' && TRACE_PARENT.exec(traceparent)?.[1]) || randomUUID();
 };
 
-/** Sets the times, the trace id and the headers that every response has. */
-export const startRequest = ({ settings, events: { stopping } }: ApiDependencies): ApiMiddleware => {
+/** The messages of access log lines. */
+export const REQUEST = 'request';
+export const REQUEST_FAILED = 'request failed';
+
+const UNAVAILABLE = 503;
+
+/** The status of the response. Undefined: the client disconnected before there was one. Koa's is 404 until it is set. */
+export const sentStatus = ({ res }: ApiContext): number | undefined =>
+  res.headersSent ? res.statusCode : undefined;
+
+const levelOf = (ctx: ApiContext): 'info' | 'warn' | 'error' => {
+  if (ctx.state.error !== undefined) return 'error';
+  return sentStatus(ctx) === UNAVAILABLE ? 'warn' : 'info';
+};
+
+/** Never has a key or a body. Members that are undefined are omitted. */
+const lineOf = (ctx: ApiContext) => {
+  const { traceId, arrivedMs, clientAddress, route, identity, reason, error } = ctx.state;
+  return {
+    trace_id: traceId,
+    method: ctx.method,
+    route: route ?? null,
+    status: sentStatus(ctx) ?? null,
+    ms: monotonicMs() - arrivedMs,
+    client_address: clientAddress,
+    application_id: identity?.application.id ?? null,
+    key_id: identity?.keyId ?? null,
+    reason,
+    aborted: ctx.res.writableFinished ? undefined : true,
+    err: error,
+  };
+};
+
+/**
+ * Sets the times, the trace id and the headers that every response has. Once the response is sent or its connection lost,
+ * logs the request and adds it to the metrics.
+ */
+export const startRequest = (dependencies: ApiDependencies): ApiMiddleware => {
+  const { settings, logger, metrics } = dependencies;
+  const { stopping } = dependencies.events;
+  const endRequest = (ctx: ApiContext): void => {
+    metrics.ended(ctx);
+    const level = levelOf(ctx);
+    if (!logger.isLevelEnabled(level)) return;
+    logger[level](lineOf(ctx), level === 'error' ? REQUEST_FAILED : REQUEST);
+  };
+
   const traceIdHeader = settings.headers.traceId;
   const traceIdName = traceIdHeader.toLowerCase();
   return (ctx, next) => {
@@ -60,6 +105,9 @@ export const startRequest = ({ settings, events: { stopping } }: ApiDependencies
     res.setHeader(traceIdHeader, state.traceId);
     // The process is stopping, so the connection is not kept alive.
     if (stopping.aborted) res.setHeader('Connection', 'close');
+    metrics.began();
+    if (res.closed) endRequest(ctx);
+    else res.on('close', () => endRequest(ctx)); // emitted once
     return next();
   };
 };

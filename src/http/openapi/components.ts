@@ -2,7 +2,7 @@ import type { HeaderNames } from '../../configuration';
 import { MAX_NAME_LENGTH } from '../../domain/names';
 import { applicationTypes } from '../../domain/permissions';
 import { httpProblems } from '../../problems';
-import { PROBLEM_TYPE, problemBody } from '../middleware/problems';
+import { PROBLEM_TYPE, problemOf } from '../middleware/problems';
 import { count, described, listOf, moment, record, text, type Schema } from '../schema';
 
 /** What operations refer to: the headers of responses, the response to a failed request, and schemas with a title. */
@@ -77,13 +77,11 @@ const ownMembers = {
 
 const problemSchema = record('Problem', { ...commonMembers, ...ownMembers }, Object.keys(ownMembers));
 
-const problemExample = problemBody({
-  code: 'precondition_failed',
-  detail: 'The Tenant is not as If-Match or If-None-Match says.',
+const problemExample = {
+  ...problemOf('precondition_failed', ''),
   instance: '/tenants/self',
-  traceId: 'checkout-42',
-  publicUrl: '',
-});
+  trace_id: 'checkout-42',
+};
 
 /** Our own keyword `validName`, expressed in standard JSON Schema. */
 const publishedName = ({ description }: Schema): Schema => ({
@@ -97,31 +95,34 @@ const publishedName = ({ description }: Schema): Schema => ({
   examples: ['Acme'],
 });
 
-export const openApiComponents = (names: HeaderNames) => {
-  const schemas = new Map<string, Schema>();
+/** Collects schemas with a title, which become named ones and are referenced. */
+const namedSchemas = () => {
+  const named = new Map<string, Schema>();
 
   const publishedWithin = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(publishedWithin);
     return typeof value === 'object' && value !== null ? published(value as Schema) : value;
   };
 
-  /**
-   * The schema as published: schemas with a title become named ones, and are referenced. Their description says what
-   * they are for in that place, and stays there.
-   */
+  /** The schema as published. Its description says what it is for in that place, and stays there. */
   const published = (schema: Schema): Schema => {
     const { title, validName, ...rest } = schema;
-    const members = publishedMembers(rest);
+    const members = Object.fromEntries(
+      Object.entries(rest).map(([name, value]) => [name, publishedWithin(value)]),
+    );
     const full = validName === true ? { ...members, ...publishedName(members) } : members;
     if (typeof title !== 'string')
       return title === undefined ? full : { ...full, title: publishedWithin(title) };
     const { description, ...own } = full;
-    schemas.set(title, own);
+    named.set(title, own);
     return { $ref: `#/components/schemas/${title}`, ...(description === undefined ? {} : { description }) };
   };
 
-  const publishedMembers = (schema: Schema): Schema =>
-    Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, publishedWithin(value)]));
+  return { published, all: (): Schema => Object.fromEntries(named) };
+};
+
+export const openApiComponents = (names: HeaderNames) => {
+  const schemas = namedSchemas();
 
   /** References to the headers of every response, and to these. */
   const headers = (...own: readonly string[]): Schema =>
@@ -142,11 +143,11 @@ export const openApiComponents = (names: HeaderNames) => {
       Allow: sometimes('405: the methods of this path.'),
       ETag: sometimes('412: the current entity tag.'),
     },
-    content: { [PROBLEM_TYPE]: { schema: published(problemSchema), example: problemExample } },
+    content: { [PROBLEM_TYPE]: { schema: schemas.published(problemSchema), example: problemExample } },
   };
 
   return {
-    published,
+    published: schemas.published,
     headers,
     /** Called last, when the schemas of all operations are known. */
     all: (): Schema => ({
@@ -160,7 +161,7 @@ export const openApiComponents = (names: HeaderNames) => {
       },
       headers: headersBy(names),
       responses: { Problem: problem },
-      schemas: Object.fromEntries(schemas),
+      schemas: schemas.all(),
     }),
   };
 };

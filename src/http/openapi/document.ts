@@ -100,7 +100,9 @@ const responsesOf = (route: Route, names: HeaderNames, components: Components): 
   const { description } = response;
   return {
     [statusOf(response)]: { description, headers, ...contentOf(route, components) },
-    ...(mayBeUnchanged(route) ? { 304: { description: 'Not modified since `If-None-Match`.', headers } } : {}),
+    ...(mayBeUnchanged(route)
+      ? { 304: { description: 'Not modified since `If-None-Match`.', headers } }
+      : {}),
     default: { $ref: '#/components/responses/Problem' },
   };
 };

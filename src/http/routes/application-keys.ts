@@ -2,10 +2,11 @@ import { keyAsAdded } from '../../../projections/applications';
 import { findKeyDays } from '../../../projections/key-days';
 import { addKey, MAX_GRACE_SECONDS, regenerateKey, revokeKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
+import { applicationTypes } from '../../domain/permissions';
 import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
 import { uuidFrom } from '../../uuid';
-import { queryCheck } from '../query-parameters';
+import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
 import { bodyCheck } from '../validation';
 import {
   applicationIdOf,
@@ -13,7 +14,6 @@ import {
   changeApplication,
   changedApplication,
   idParameter,
-  idsParameter,
   keyIfNew,
   keyInputOf,
   keyProperties,
@@ -21,7 +21,6 @@ import {
   keyView,
   liveApplication,
   liveKeyViews,
-  typesParameter,
   type WireKey,
 } from './application-resource';
 import { route, type RouteRequest } from '../route';
@@ -70,8 +69,12 @@ const keysIn = async (request: RouteRequest<unknown>, dependencies: ApiDependenc
 };
 
 const listQuery = queryCheck({
-  id: idsParameter('Only these keys; may be repeated.', 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff'),
-  type: typesParameter('Only if the Application has one of these types; may be repeated.'),
+  id: uuidsParameter('Only these keys; may be repeated.', 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff'),
+  type: choicesParameter(
+    'Only if the Application has one of these types; may be repeated.',
+    applicationTypes,
+    'private',
+  ),
 });
 
 export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>>({

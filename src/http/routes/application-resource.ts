@@ -11,14 +11,18 @@ import type { Caused } from '../../domain/events';
 import { liveKeysOf } from '../../domain/authority';
 import { parseMoment } from '../../domain/moment';
 import { applicationTypes } from '../../domain/permissions';
-import { mustBeActive, mustHave, type ActiveTenant, type Application, type Decide } from '../../domain/tenant';
+import {
+  mustBeActive,
+  mustHave,
+  type ActiveTenant,
+  type Application,
+  type Decide,
+} from '../../domain/tenant';
 import { fault } from '../../fault';
 import { digestOf } from '../../ledger/api-key';
 import type { Executed } from '../../ledger/ledger';
 import { uuidFrom } from '../../uuid';
 import type { ApiDependencies } from '../context';
-import { choiceParameter, listParameter } from '../query-parameters';
-import { formats } from '../validation';
 import type { RouteRequest, RouteResponse } from '../route';
 import { described, listOf, moment, record, text, uuid, type Schema } from '../schema';
 
@@ -73,22 +77,13 @@ export const keyView = (
 /** The only view of an Application, whether the read models or a decision know it. */
 export const applicationView = (
   tenant_id: string,
-  { id, name, type, permissions, ...document }: ApplicationDocument,
+  { id, name, type, permissions, created_by, created_at, modified_by, modified_at }: ApplicationDocument,
   keys: readonly ReturnType<typeof keyView>[],
   key?: string,
-) => ({
-  id,
-  tenant_id,
-  name,
-  type,
-  permissions,
-  key,
-  keys,
-  created_by: document.created_by,
-  created_at: document.created_at,
-  modified_by: document.modified_by,
-  modified_at: document.modified_at,
-});
+) => {
+  const dates = { created_by, created_at, modified_by, modified_at };
+  return { id, tenant_id, name, type, permissions, key, keys, ...dates };
+};
 
 /** As decisions see it at this time, with its new key if there is one. */
 export const applicationNow = (tenantId: string, application: Application, at: string, key?: string) => {
@@ -166,8 +161,7 @@ export const changeApplication = (
   { ledger }: ApiDependencies,
   decide: Decide,
 ): Promise<Executed> => {
-  const tag = (tenant: ActiveTenant): string =>
-    String(mustHave(tenant, applicationIdOf(request)).changedAt);
+  const tag = (tenant: ActiveTenant): string => String(mustHave(tenant, applicationIdOf(request)).changedAt);
   return ledger.execute({ ...request, decide, resource: { of: 'Application', tag } });
 };
 
@@ -181,16 +175,3 @@ export const changedApplication = (
   const body = applicationNow(request.tenantId, application, request.at, key);
   return { body, etag: String(application.changedAt), position, isRepeat };
 };
-
-/** List filters that may be repeated. */
-export const idsParameter = (description: string, example: string) =>
-  listParameter<string>({
-    description,
-    schema: uuid,
-    rule: formats.uuid.rule,
-    example,
-    read: (id) => id.toLowerCase(),
-  });
-
-export const typesParameter = (description: string) =>
-  listParameter(choiceParameter(description, applicationTypes, 'private'));

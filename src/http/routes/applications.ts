@@ -15,13 +15,12 @@ import {
   createApplication as decideToCreate,
   deleteApplication as decideToDelete,
   updateApplication as decideToUpdate,
-  type ApplicationUpdate,
 } from '../../domain/applications';
 import type { Caused } from '../../domain/events';
 import { applicationTypes, type ApplicationType } from '../../domain/permissions';
 import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
-import { queryCheck } from '../query-parameters';
+import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
 import { bodyCheck } from '../validation';
 import {
   applicationIdOf,
@@ -31,14 +30,12 @@ import {
   changeApplication,
   changedApplication,
   idParameter,
-  idsParameter,
   keyIfNew,
   keyInputOf,
   keyProperties,
   keyView,
   liveApplication,
   liveApplicationView,
-  typesParameter,
   type WireKey,
 } from './application-resource';
 import { asOfParameter, pastMoment } from './as-of';
@@ -46,7 +43,6 @@ import { cursorRefused, pageParameters, paginationSchema, paging } from './pagin
 import { route, type RouteResponse, type RouteRequest } from '../route';
 import type { ApiDependencies } from '../context';
 import { listOf, described, record, type Schema } from '../schema';
-
 
 /** How many Applications are loaded before yielding to the event loop: each may have many keys. */
 const BATCH_SIZE = 10;
@@ -60,7 +56,9 @@ const liveApplicationViews = async (
   for (let from = 0; from < applications.length; from += BATCH_SIZE) {
     const batch = applications.slice(from, from + BATCH_SIZE);
     views.push(
-      ...(await Promise.all(batch.map((application) => liveApplicationView(request, dependencies, application)))),
+      ...(await Promise.all(
+        batch.map((application) => liveApplicationView(request, dependencies, application)),
+      )),
     );
     await yieldToEventLoop();
   }
@@ -68,8 +66,8 @@ const liveApplicationViews = async (
 };
 
 const listQuery = queryCheck({
-  id: idsParameter('Only these Applications; may be repeated.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
-  type: typesParameter('Only Applications of these types; may be repeated.'),
+  id: uuidsParameter('Only these Applications; may be repeated.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
+  type: choicesParameter('Only Applications of these types; may be repeated.', applicationTypes, 'private'),
   as_of: asOfParameter('The Applications as they were'),
   ...pageParameters('Applications'),
 });
@@ -99,9 +97,7 @@ const listAsOf = async (
   const { applications, total } = await dependencies.events.readHistory(tenantId, until, (ledgerLog) =>
     applicationsAt(ledgerLog, tenantId, question),
   );
-  const data = applications.map(({ application }) =>
-    applicationNow(tenantId, application, question.moment.time),
-  );
+  const data = applications.map((application) => applicationNow(tenantId, application, question.moment.time));
   return shown(data, total, skip + size >= total ? undefined : `after ${skip + size}`);
 };
 
@@ -183,7 +179,7 @@ interface WireApplication extends Omit<WireKey, 'name'> {
   readonly create_key?: boolean | null;
 }
 
-const creation = bodyCheck<WireApplication>(
+const creationBody = bodyCheck<WireApplication>(
   {
     title: 'ApplicationCreation',
     type: 'object',
@@ -212,7 +208,7 @@ export const createApplication = route({
   path: '/applications',
   summary: 'Create an Application',
   permission: 'application:create',
-  body: creation,
+  body: creationBody,
   isUnconditional: true,
   response: {
     status: 201,
@@ -246,7 +242,7 @@ interface WireUpdate {
   readonly type?: ApplicationType | null;
 }
 
-const update = bodyCheck<WireUpdate>(
+const updateBody = bodyCheck<WireUpdate>(
   {
     title: 'ApplicationUpdate',
     type: 'object',
@@ -262,22 +258,18 @@ const update = bodyCheck<WireUpdate>(
   { name: 'Shop', permissions: ['token:create'] },
 );
 
-const changesOf = ({ name, permissions, type }: WireUpdate): ApplicationUpdate => ({
-  name,
-  ...(permissions === undefined || permissions === null ? {} : { permissions }),
-  ...(type === undefined || type === null ? {} : { type }),
-});
-
 export const updateApplication = route({
   method: 'put',
   path: '/applications/:id',
   params: { id: idParameter },
   summary: 'Update an Application',
   permission: 'application:update',
-  body: update,
+  body: updateBody,
   response: { ...applicationResponse, description: 'The updated Application.', etag: true },
   handle: async (request, dependencies) => {
-    const decide = decideToUpdate(applicationIdOf(request), changesOf(request.body));
+    const { name, permissions, type } = request.body;
+    const update = { name, permissions: permissions ?? undefined, type: type ?? undefined };
+    const decide = decideToUpdate(applicationIdOf(request), update);
     return changedApplication(request, await changeApplication(request, dependencies, decide));
   },
 });

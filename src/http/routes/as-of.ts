@@ -1,11 +1,26 @@
+import { beforeDeadline } from '../../async/clock';
+import { findPlace } from '../../audit/event-places';
 import type { Moment } from '../../audit/past-tenant';
 import { parseMoment } from '../../domain/moment';
+import type { LoggedEvent } from '../../event-log/event-log';
+import { loadTimeout } from '../../ledger/folds';
 import type { ApiDependencies } from '../context';
 import { requirePermission } from '../run-route';
 import { textParameter } from '../query-parameters';
 import { invalid } from '../validation';
-import { placeAt, positionRefused } from './events';
 import type { RouteRequest } from '../route';
+
+/** What is wrong with a position at which there is no event. */
+export const positionRefused = (expected = 'the position of an event'): string =>
+  `must be ${expected} of this Tenant, for example tenant:12`;
+
+/** The event that a request names by its position. Undefined: there is none. */
+export const eventAtPosition = (
+  position: string,
+  { tenantId, deadline }: RouteRequest<unknown>,
+  { events }: ApiDependencies,
+): Promise<LoggedEvent | undefined> =>
+  beforeDeadline(findPlace(events.ledgerLog, tenantId, position), deadline, loadTimeout);
 
 /** The past is part of the audit log. */
 const PERMISSION = 'log:read';
@@ -27,7 +42,7 @@ export const pastMoment = async (
   await requirePermission(PERMISSION, application, presented, dependencies);
   const time = parseMoment(asOf.replace(' ', '+'));
   if (time !== undefined) return { time };
-  const event = await placeAt(asOf, request, dependencies);
+  const event = await eventAtPosition(asOf, request, dependencies);
   if (event !== undefined) return { time: event.recordedAt, position: event.position };
   const expected = 'an ISO 8601 date or date-time, or the position of an event';
   throw invalid({ as_of: [positionRefused(expected)] });

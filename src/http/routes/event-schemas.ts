@@ -5,32 +5,45 @@ import { logSchema } from './logs';
 
 const anything: Schema = {};
 
+const EVENT_ID = '99999999-8888-4777-8666-555555555555';
+const KEY_ID = '33333333-2222-4333-8444-555555555555';
+const POSITION = 'tenant:4';
+
 const change = record('Change', {
   field: described(text, 'Which field.', 'name'),
-  from: described(anything, 'Its value before; null: there was none.'),
-  to: described(anything, 'Its value after; null: there is none.'),
+  from: described(anything, 'Its value before; null: there was none.', 'Acme Ltd'),
+  to: described(anything, 'Its value after; null: there is none.', 'Acme'),
 });
 
 /** A raw event as its owner sees it. */
 export const eventSchema: Schema = record(
   'Event',
   {
-    id: described(uuid, 'The id of the event; `/logs` shows the same one.'),
+    id: described(uuid, 'The id of the event; `/logs` shows the same one.', EVENT_ID),
     type: described(text, 'What happened.', 'TenantUpdated'),
     version: described(count, "The version of the type's schema.", 1),
-    stream: described(text, 'Where it is stored.'),
-    revision: described(count, 'Its number within the stream, from 0.'),
+    stream: described(text, 'Where it is stored.', 'tenant-11111111-2222-4333-8444-555555555555'),
+    revision: described(count, 'Its number within the stream, from 0.', 4),
     position: described(
       text,
       'Its kind of stream and revision: the same in every copy of the log. For `after`, `Last-Event-ID` and `as_of`.',
-      'tenant:4',
+      POSITION,
     ),
     recorded_at: described(moment, 'When the log recorded it.'),
-    actor: described(anything, 'Who caused it: `type` and `id`.'),
-    trace_id: described(anything, 'The trace id of the request that caused it.'),
-    key_id: described(anything, 'The key that the request was made with.'),
-    data: described(anything, 'What the event says; digests of keys are cut.'),
-    metadata: described(anything, 'Everything that is stored with it.'),
+    actor: described(anything, 'Who caused it: `type` and `id`.', {
+      type: 'application',
+      id: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+    }),
+    trace_id: described(anything, 'The trace id of the request that caused it.', 'trace-1'),
+    key_id: described(anything, 'The key that the request was made with.', KEY_ID),
+    data: described(anything, 'What the event says; digests of keys are cut.', {
+      name: 'Acme',
+      settings: { fingerprintTokens: false, deduplicateTokens: true },
+    }),
+    metadata: described(anything, 'Everything that is stored with it.', {
+      version: 1,
+      at: '2026-01-31T12:00:00.000Z',
+    }),
     log: described(logSchema, 'Its row as `/logs` shows it. Absent: the event cannot be read.'),
     changes: described(
       listOf(change),
@@ -40,34 +53,20 @@ export const eventSchema: Schema = record(
   ['actor', 'trace_id', 'key_id', 'log', 'changes'],
 );
 
-export const eventExample = {
-  id: '99999999-8888-4777-8666-555555555555',
-  type: 'TenantUpdated',
-  version: 1,
-  stream: 'tenant-11111111-2222-4333-8444-555555555555',
-  revision: 4,
-  position: 'tenant:4',
-  recorded_at: '2026-01-31T12:00:00.001Z',
-  actor: { type: 'application', id: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee' },
-  trace_id: 'trace-1',
-  key_id: '33333333-2222-4333-8444-555555555555',
-  data: { name: 'Acme', settings: { fingerprintTokens: false, deduplicateTokens: true } },
-  metadata: { version: 1, at: '2026-01-31T12:00:00.000Z' },
-  log: sampleOf(logSchema),
-  changes: [{ field: 'name', from: 'Acme Ltd', to: 'Acme' }],
-};
-
 const trailer = record(
   'EventTrailer',
   {
     log: described(uuid, 'The identity of the log.'),
     view: described({ type: 'string', enum: ['tenant'] }, 'Positions are those that the Tenant sees.'),
-    filter: described({ type: 'object' }, 'The filters of the request, and the Tenant.'),
-    after: described(text, 'The position after which the stream began.', 'tenant:3'),
-    limit: described(count, '`limit`', 100),
+    filter: described({ type: 'object' }, 'The filters of the request, and the Tenant.', {
+      tenants: ['11111111-2222-4333-8444-555555555555'],
+    }),
+    after: described(text, 'The position after which the stream began.'),
+    limit: described(count, '`limit`'),
     up_to: described(
       { type: 'object', additionalProperties: count },
       'The last revisions that the stream covers, by kind of stream; absent: there are no events.',
+      { tenant: 4 },
     ),
     events: described(count, 'The number of events before it. If it is the limit, there may be more.', 1),
     sha256: described(
@@ -99,20 +98,10 @@ export const eventLineSchema: Schema = {
   ],
 };
 
-const trailerExample = {
-  trailer: {
-    log: '77777777-8888-4777-8666-555555555555',
-    view: 'tenant',
-    filter: { tenants: ['11111111-2222-4333-8444-555555555555'] },
-    up_to: { tenant: 4 },
-    events: 1,
-    sha256: hash('sha256', `${JSON.stringify(eventExample)}\n`),
-  },
-};
-
 /** A whole stream with one event. */
-export const streamExample = (form: StreamForm): string =>
-  [
-    form.event(JSON.stringify(eventExample), eventExample.position),
-    form.last('trailer', JSON.stringify(trailerExample)),
-  ].join('');
+export const streamExample = (form: StreamForm): string => {
+  const event = JSON.stringify(sampleOf(eventSchema));
+  const { sha256: _unknown, ...known } = sampleOf(trailer) as Readonly<Record<string, unknown>>;
+  const last = { trailer: { ...known, sha256: hash('sha256', `${event}\n`) } };
+  return form.event(event, POSITION) + form.last('trailer', JSON.stringify(last));
+};

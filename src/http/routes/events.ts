@@ -2,7 +2,7 @@ import { eventStream, streamForms } from '../../audit/event-stream';
 import type { EventFilter } from '../../audit/event-filter';
 import { tenantEvent } from '../../audit/event-views';
 import { findEvent } from '../../audit/find-event';
-import { findPlace, type Place } from '../../audit/event-places';
+import type { Place } from '../../audit/event-places';
 import { beforeDeadline } from '../../async/clock';
 import { eventSchemas } from '../../domain/event-schemas';
 import type { LoggedEvent } from '../../event-log/event-log';
@@ -10,7 +10,6 @@ import { fault } from '../../fault';
 import { loadTimeout } from '../../ledger/folds';
 import { uuidFrom } from '../../uuid';
 import {
-  dateParameter,
   flagParameter,
   mustBeInOrder,
   nameParameter,
@@ -19,10 +18,12 @@ import {
   wholeNumberParameter,
 } from '../query-parameters';
 import { invalid } from '../validation';
-import { eventExample, eventLineSchema, eventSchema, streamExample } from './event-schemas';
+import { eventLineSchema, eventSchema, streamExample } from './event-schemas';
 import { bytes, text, uuid } from '../schema';
 import { route, type RouteRequest } from '../route';
 import type { ApiDependencies } from '../context';
+import { eventAtPosition, positionRefused } from './as-of';
+import { logFilters } from './logs';
 import { stillAllowed, streamBody } from './stream-body';
 
 const PERMISSION = 'log:read';
@@ -31,14 +32,8 @@ const SSE = 'text/event-stream';
 
 const query = queryCheck({
   type: nameParameter('Only events of this type.', Object.keys(eventSchemas), 'TenantUpdated'),
-  entity_type: textParameter('Only events about entities of this type.', 'application'),
-  entity_id: textParameter('Only events about this entity.', '22222222-2222-4333-8444-555555555555'),
-  actor_id: textParameter('Only what this actor did.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
-  operation: textParameter('Only events of this operation.', 'update'),
-  trace_id: textParameter('Only events of requests with this trace id.', 'trace-1'),
+  ...logFilters,
   key_id: textParameter('Only events by or about this key.', '33333333-2222-4333-8444-555555555555'),
-  start_date: dateParameter('Only events recorded from this moment on.'),
-  end_date: dateParameter('Only events recorded before this moment.'),
   after: textParameter(
     'Begin after this `position`; so does the header `Last-Event-ID`, which takes precedence.',
     '',
@@ -48,18 +43,6 @@ const query = queryCheck({
 });
 type Query = ReturnType<typeof query>;
 
-/** What is wrong with a position at which there is no event. */
-export const positionRefused = (expected = 'the position of an event'): string =>
-  `must be ${expected} of this Tenant, for example tenant:12`;
-
-/** The event that a request names by its position. Undefined: there is none. */
-export const placeAt = (
-  position: string,
-  { tenantId, deadline }: RouteRequest<unknown>,
-  { events }: ApiDependencies,
-): Promise<LoggedEvent | undefined> =>
-  beforeDeadline(findPlace(events.ledgerLog, tenantId, position), deadline, loadTimeout);
-
 const afterOf = async (
   request: RouteRequest<undefined, Query>,
   dependencies: ApiDependencies,
@@ -68,7 +51,7 @@ const afterOf = async (
   const last = request.header('last-event-id') ?? '';
   const [field, position] = last === '' ? ['after', request.query.after] : ['Last-Event-ID', last];
   if (position === undefined || position === '') return undefined;
-  const place = await placeAt(position, request, dependencies);
+  const place = await eventAtPosition(position, request, dependencies);
   if (place === undefined) throw invalid({ [field]: [positionRefused()] });
   return place;
 };
@@ -139,11 +122,7 @@ export const getEvent = route({
   },
   summary: 'Get a raw event',
   permission: PERMISSION,
-  response: {
-    description: 'One event of the Tenant.',
-    schema: eventSchema,
-    example: eventExample,
-  },
+  response: { description: 'One event of the Tenant.', schema: eventSchema },
   handle: async ({ tenantId, params, deadline, gone }, { events, readModels }) => {
     const id = uuidFrom(params['id']);
     const find = async (wanted: string): Promise<LoggedEvent | undefined> => {

@@ -35,11 +35,7 @@ const linesOf = (tenantId: string, rows: readonly LogRow[]): string =>
 /**
  * All rows of a filter, newest first. Only one page is in memory at a time, and rows that arrive meanwhile are left out.
  */
-const logCsv = async (
-  filter: LogFilter,
-  request: RouteRequest<undefined>,
-  dependencies: ApiDependencies,
-) => {
+const logCsv = async (filter: LogFilter, request: RouteRequest<undefined>, dependencies: ApiDependencies) => {
   const { tenantId, gaveOut } = request;
   const { openStream, nextSlice, stopping } = dependencies.events;
   const whyEnd = endReason(stillAllowed(request, dependencies), stopping);

@@ -29,15 +29,17 @@ export const logSchema = record(
   ['actor_id', 'actor_type'],
 );
 
-/** The filters of the log, as pages and as CSV. */
+/** The filters of the log: of its pages, of CSV and of the events behind it. */
 export const logFilters = {
-  entity_type: textParameter('Only logs of this entity type.', 'tenant'),
-  entity_id: textParameter('Only logs of this entity.', '11111111-2222-4333-8444-555555555555'),
-  start_date: dateParameter('Only logs from this moment on: ISO 8601; a date alone is midnight UTC.'),
-  end_date: dateParameter('Only logs before this moment, written likewise.'),
+  entity_type: textParameter('Only what is about entities of this type.', 'tenant'),
+  entity_id: textParameter('Only what is about this entity.', '11111111-2222-4333-8444-555555555555'),
+  start_date: dateParameter(
+    'Only what was recorded from this moment on: ISO 8601; a date alone is midnight UTC.',
+  ),
+  end_date: dateParameter('Only what was recorded before this moment, written likewise.'),
   actor_id: textParameter('Only what this actor did.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
-  operation: textParameter('Only logs of this operation.', 'update'),
-  trace_id: textParameter('Only logs of requests with this trace id.', 'trace-1'),
+  operation: textParameter('Only this operation.', 'update'),
+  trace_id: textParameter('Only what requests with this trace id caused.', 'trace-1'),
 };
 
 export const logFilterOf = (values: ValuesOf<typeof logFilters>): LogFilter => {

@@ -26,10 +26,7 @@ export const listPermissions = route({
   path: '/permissions',
   summary: 'List permissions',
   query,
-  response: {
-    description: 'The permissions.',
-    schema: listOf(permission),
-  },
+  response: { description: 'The permissions.', schema: listOf(permission) },
   handle: async ({ query: { application_type: type } }) => {
     const rows = type === undefined ? permissions : permissionsOf(type);
     const body = rows.map(({ type: name, description, applicationTypes: application_types }) => ({

@@ -31,10 +31,7 @@ export const getTenantUsageReport = route({
   path: '/tenants/self/reports/usage',
   summary: 'Get the Tenant usage report',
   permission: 'report:read',
-  response: {
-    description: 'Tokens per type and active in this month.',
-    schema: usageReport,
-  },
+  response: { description: 'Tokens per type and active in this month.', schema: usageReport },
   isQuery: true,
   handle: async ({ tenantId, at, reader }) => ({ body: await reportUsage(reader, tenantId, at) }),
 });

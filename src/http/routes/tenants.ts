@@ -123,11 +123,7 @@ export const getTenant = route<undefined, ReturnType<typeof query>>({
   summary: 'Get the Tenant',
   permission: 'tenant:read',
   query,
-  response: {
-    description: 'The Tenant that owns the key.',
-    schema: tenantSchema,
-    etag: true,
-  },
+  response: { description: 'The Tenant that owns the key.', schema: tenantSchema, etag: true },
   isQuery: true,
   handle: async (request, dependencies) => {
     const { tenantId } = request;
@@ -147,11 +143,7 @@ export const updateTenant = route({
   summary: 'Update the Tenant',
   permission: 'tenant:update',
   body: tenantUpdate,
-  response: {
-    description: 'The updated Tenant.',
-    schema: tenantSchema,
-    etag: true,
-  },
+  response: { description: 'The updated Tenant.', schema: tenantSchema, etag: true },
   handle: async (request, { ledger }) => {
     const decide = decideToUpdate({ name: request.body.name, settings: settingsOf(request.body) });
     const { tenant, position, isRepeat } = await ledger.execute({ ...request, decide, resource: ownTenant });
