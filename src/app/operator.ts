@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os';
 import { isoNow, monotonicMs } from '../async/clock';
 import type { Actor } from '../domain/events';
-import type { Request } from '../ledger/request';
+import type { Request } from '../ledger/ledger';
 
 const osUser = (): string => {
   try {

@@ -2,7 +2,7 @@ import type { Reader } from '../../projections/projector';
 import type { Caller } from '../domain/authority';
 import type { KeyHolder } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
-import type { Request } from '../ledger/request';
+import type { Request } from '../ledger/ledger';
 import type { ApiDependencies } from './context';
 import type { QueryCheck } from './query-parameters';
 import type { Schema } from './schema';
@@ -92,7 +92,7 @@ export interface RouteResponse {
   /** The media type. Default: JSON. */
   readonly type?: string;
   /** The entity tag of the body, without quotes: the revision of the last event that changed what it shows. */
-  readonly etag?: string;
+  readonly etag?: string | undefined;
   /** Of a write: sent once the read models have reached this position. */
   readonly position?: Position;
   /** Of a write: it was made before, with the same idempotency key. A header says so. */

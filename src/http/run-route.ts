@@ -8,12 +8,11 @@ import { masked } from '../domain/key-like';
 import { isRefusal } from '../domain/refusal';
 import { codeOf, fault } from '../fault';
 import { digestOf, tenantOfKey } from '../ledger/api-key';
-import type { Identity } from '../ledger/identify';
+import type { Identity, PresentedKey } from '../ledger/identify';
 import { ANSWER_MS } from '../ledger/ledger';
-import type { PresentedKey } from '../ledger/request';
 import { findParked } from '../projecting/parked-tenants';
 import { READ_WITHIN_MS } from '../read-models/read-models';
-import { conditionOf, etagOf, idempotencyOf, isUnchanged, sentIdempotency } from './conditions';
+import { conditionOf, idempotencyOf, isUnchanged, sentIdempotency } from './conditions';
 import { headerOf, type ApiContext, type ApiDependencies, type ApiMiddleware } from './context';
 import { readJsonBody } from './middleware/json-body';
 import { queryCheck } from './query-parameters';
@@ -192,22 +191,29 @@ const awaitShown = async (
 
 // 6. The response
 
-const send = (ctx: ApiContext, route: Route, response: RouteResponse, replayedHeader: string): void => {
-  const { body, type, etag, isRepeat } = response;
-  ctx.set('Cache-Control', 'showsKey' in route.response ? 'no-store' : 'private, no-cache');
-  if (isRepeat === true) ctx.set(replayedHeader, 'true');
-  if (etag !== undefined) ctx.set('ETag', etagOf(etag));
-  const { 'if-none-match': ifNoneMatch } = ctx.req.headers;
-  const unchanged = ifNoneMatch !== undefined && mayBeUnchanged(route) && isUnchanged(ifNoneMatch, etag);
-  ctx.status = unchanged ? 304 : statusOf(route.response);
-  if (body === undefined || unchanged) return;
-  ctx.type = type ?? 'json';
-  ctx.body = type === undefined ? JSON.stringify(body) : body;
-  // The first event may take a while: let the client know at once that the stream is open.
-  if (body instanceof Readable) ctx.flushHeaders();
+const sending = (route: Route, { headers }: ApiDependencies['settings']) => {
+  const status = statusOf(route.response);
+  const caching = 'showsKey' in route.response ? 'no-store' : 'private, no-cache';
+  return (ctx: ApiContext, { body, type, etag, isRepeat }: RouteResponse): void => {
+    ctx.set('Cache-Control', caching);
+    if (isRepeat === true) ctx.set(headers.replayed, 'true');
+    if (etag !== undefined) ctx.etag = etag;
+    const { 'if-none-match': ifNoneMatch } = ctx.req.headers;
+    const unchanged = ifNoneMatch !== undefined && mayBeUnchanged(route) && isUnchanged(ifNoneMatch, etag);
+    ctx.status = unchanged ? 304 : status;
+    if (body === undefined || unchanged) return;
+    ctx.type = type ?? 'json';
+    ctx.body = type === undefined ? JSON.stringify(body) : body;
+    // The first event may take a while: let the client know at once that the stream is open.
+    if (body instanceof Readable) ctx.flushHeaders();
+  };
 };
 
-const run = async (ctx: ApiContext, route: Route, dependencies: ApiDependencies): Promise<void> => {
+const respond = async (
+  ctx: ApiContext,
+  route: Route,
+  dependencies: ApiDependencies,
+): Promise<RouteResponse> => {
   const { presented, identity } = await identify(ctx, route.method !== 'get', dependencies);
   if (route.permission !== undefined)
     await requirePermission(route.permission, identity.application, presented, dependencies);
@@ -218,9 +224,7 @@ const run = async (ctx: ApiContext, route: Route, dependencies: ApiDependencies)
   const response = await route.handle(request, dependencies);
   if (response.position !== undefined) await awaitShown(ctx, response.position, tenantId, dependencies);
   if (look !== undefined) mustStillBeThere(look.atMs);
-  const { etag, ...withoutTag } = response;
-  const isTagged = etag !== undefined && look?.isComplete !== false;
-  send(ctx, route, isTagged ? response : withoutTag, dependencies.settings.headers.replayed);
+  return look?.isComplete === false ? { ...response, etag: undefined } : response;
 };
 
 /** Records a refusal for the key that got it, if that is known. False: the error is none. */
@@ -241,16 +245,17 @@ const countUse = ({ state }: ApiContext, operation: string, keyUses: KeyUseRecor
   if (identity !== undefined) keyUses.count(keyOf(identity), at, { operation }, clientAddress);
 };
 
-export const runRoute =
-  (route: NamedRoute, dependencies: ApiDependencies): ApiMiddleware =>
-  async (ctx) => {
-    const { keyUses } = dependencies;
+export const runRoute = (route: NamedRoute, dependencies: ApiDependencies): ApiMiddleware => {
+  const { keyUses } = dependencies;
+  const send = sending(route, dependencies.settings);
+  return async (ctx) => {
     ctx.state.route = route.path;
     try {
-      await run(ctx, route, dependencies);
+      send(ctx, await respond(ctx, route, dependencies));
       countUse(ctx, route.operationId, keyUses);
     } catch (error) {
       if (!countRefusal(ctx, keyUses, error)) countUse(ctx, route.operationId, keyUses);
       throw error;
     }
   };
+};

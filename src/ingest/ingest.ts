@@ -1,4 +1,4 @@
-import { boundedCache, type BoundedCache } from '../bounded-cache';
+import { boundedCache, type BoundedCache } from '../ledger/folds';
 import { BACKGROUND_MS, isoNow, monotonicMs } from '../async/clock';
 import { MAX_APPEND_BYTES, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';

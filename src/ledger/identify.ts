@@ -1,10 +1,25 @@
 import { threadMs } from '../async/clock';
 import { keyStatusIn, requireValid, type ValidKey } from '../domain/authority';
+import type { Idempotency } from '../domain/events';
 import type { LedgerLog } from '../event-log/ledger-log';
 import type { Fold } from './fold';
 import type { Folds, KnownTenant } from './folds';
 import { earlierRequest, type EarlierRequest } from './idempotent-requests';
-import type { PresentedKey } from './request';
+
+/** An API key as a request presents it, before anything else is known about the caller. */
+export interface PresentedKey {
+  /** ISO 8601. The key must not have expired by then. */
+  readonly at: string;
+  /** When the response is due, on the monotonic clock. */
+  readonly deadline: number;
+  /** The tenant in the key. */
+  readonly tenantId: string;
+  readonly digest: string;
+  /** Without the log, reads continue for a while from what was known last. Writes are `log_unavailable`. */
+  readonly isWrite?: boolean;
+  /** The idempotent request that it came with. A repeated deletion is answered although the tenant is deleted. */
+  readonly request?: Pick<Idempotency, 'scope' | 'key'> | undefined;
+}
 
 /** Who a request comes from, and what they may do. */
 export interface Identity extends ValidKey {

@@ -1,7 +1,7 @@
-import { monotonicMs, threadMs } from '../async/clock';
-import { keyRefused, mustHold } from '../domain/authority';
+import { beforeDeadline, monotonicMs, threadMs } from '../async/clock';
+import { keyRefused, mustHold, type Caller } from '../domain/authority';
 import { changesOf } from '../domain/changes';
-import type { Actor, Caused } from '../domain/events';
+import type { Actor, Caused, Client, Idempotency } from '../domain/events';
 import { isRefusal } from '../domain/refusal';
 import { mustBeActive, type ActiveTenant, type Requester, type Decide, type Tenant } from '../domain/tenant';
 import { copyFor, evolve } from '../domain/tenant-folding';
@@ -13,8 +13,24 @@ import type { UnreadableTenant } from './fold';
 import type { Folds, KnownTenant } from './folds';
 import { earlierRequest, requestKey, type EarlierRequest } from './idempotent-requests';
 import { holderOf, identifying, type Identify } from './identify';
-import type { Request } from './request';
-import { streamQueue } from './stream-queue';
+
+/** A request about one tenant. HTTP and the command line build the same. */
+export interface Request {
+  readonly tenantId: string;
+  readonly caller: Caller;
+  /** ISO 8601. Its events carry this time, and its key must not have expired by then. */
+  readonly at: string;
+  /** When the response is due, on the monotonic clock. */
+  readonly deadline: number;
+  /** Required of callers with a key. The operator may do everything. */
+  readonly permission?: string | undefined;
+  readonly idempotency?: Idempotency | undefined;
+  /** `If-Match`: whether a resource with this entity tag is as the caller saw it. */
+  readonly isMet?: ((tag: string) => boolean) | undefined;
+  readonly traceId?: string;
+  /** Undefined: it is not recorded. */
+  readonly client?: Client | undefined;
+}
 
 /** What the entity tags in `If-Match` belong to. */
 export interface Resource {
@@ -198,6 +214,30 @@ const decideAndAppend = async (
       else throw error;
     }
   }
+};
+
+/** Serializes the writes of this process to each stream, in order of arrival; each waits only until its deadline. */
+type StreamQueue = <T>(stream: string, deadline: number, work: () => Promise<T>) => Promise<T>;
+
+const tooMany = () => logFault('log_unavailable', 'Too many writes are queued for this tenant.');
+
+export const streamQueue = (): StreamQueue => {
+  const tails = new Map<string, Promise<unknown>>();
+  return async (stream, deadline, work) => {
+    const before = tails.get(stream);
+    let done = (): void => undefined;
+    const own = new Promise<void>((resolve) => (done = resolve));
+    const tail = before?.then(() => own) ?? own;
+    tails.set(stream, tail);
+    // `tail` waits for all before it too: this one may time out while an earlier write is still running.
+    void tail.then(() => tails.get(stream) === tail && tails.delete(stream));
+    try {
+      if (before !== undefined) await beforeDeadline(before, deadline, tooMany);
+      return await work();
+    } finally {
+      done();
+    }
+  };
 };
 
 export const ledger = (dependencies: LedgerDependencies): Ledger => {

@@ -54,22 +54,3 @@ export const readPolicies = (text: string): readonly Policy[] | undefined => {
       specifiedPolicies,
     );
 };
-
-/**
- * Percent-decoded, since whoever serves the path decodes it too. Byte by byte, which cannot fail: what is malformed
- * stays as it is.
- */
-const decoded = (path: string): string =>
-  path.includes('%')
-    ? path
-        .replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
-        .replace(/(?<=.)\/$/, '')
-    : path;
-
-const covers = (pattern: string, path: string): boolean =>
-  pattern === '*' || pattern === path || (pattern.endsWith('/*') && path.startsWith(pattern.slice(0, -1)));
-
-/** Whether a policy applies to a method and a path as sent, without a trailing slash. */
-export const appliesTo = ({ methods, paths }: Policy, method: string, path: string): boolean =>
-  (methods[0] === '*' || methods.includes(method === 'HEAD' ? 'GET' : method)) &&
-  paths.some((pattern) => covers(pattern, decoded(path)));

@@ -6,7 +6,7 @@ import {
   RLWrapperTimeouts,
   type RateLimiterAbstract,
 } from 'rate-limiter-flexible';
-import { appliesTo, type Policy } from './policies';
+import type { Policy } from './policies';
 
 /** The policy that refuses a request, the seconds to wait, and whether the request started the block. */
 export interface LimitExceeded {
@@ -69,6 +69,25 @@ export interface RateLimitsOptions {
   readonly sharedWithinMs: number;
   readonly report: (what: string, error: Error) => void;
 }
+
+/**
+ * Percent-decoded, since whoever serves the path decodes it too. Byte by byte, which cannot fail: what is malformed
+ * stays as it is.
+ */
+const decoded = (path: string): string =>
+  path.includes('%')
+    ? path
+        .replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+        .replace(/(?<=.)\/$/, '')
+    : path;
+
+const covers = (pattern: string, path: string): boolean =>
+  pattern === '*' || pattern === path || (pattern.endsWith('/*') && path.startsWith(pattern.slice(0, -1)));
+
+/** Whether a policy applies to a method and a path as sent, without a trailing slash. */
+const appliesTo = ({ methods, paths }: Policy, method: string, path: string): boolean =>
+  (methods[0] === '*' || methods.includes(method === 'HEAD' ? 'GET' : method)) &&
+  paths.some((pattern) => covers(pattern, decoded(path)));
 
 /** Copies a text: a substring of a header would keep the whole header in memory. */
 const copyOf = (text: string): string => Buffer.from(text, 'latin1').toString('latin1');

@@ -43,6 +43,16 @@ const created = async (body: object = shop): Promise<ApiResponse['json']> => {
   return answer.json;
 };
 
+describe('a response with a new key', () => {
+  it('is stored by nobody', async () => {
+    const { id } = await created();
+    for (const path of ['/applications', `/applications/${id}/keys`, `/applications/${id}/regenerate`]) {
+      const { json, headers } = await post(path, path === '/applications' ? shop : undefined);
+      expect([json.key, headers.get('cache-control')]).toEqual([KEY, 'no-store']);
+    }
+  });
+});
+
 describe('creating an Application', () => {
   it('returns the Application and its first key, which is shown once', async () => {
     const answer = await post('/applications', { ...shop, permissions: [...shop.permissions, 'token:read'] });

@@ -8,7 +8,7 @@ import { logFault, type EventLog } from '../../src/event-log/event-log';
 import { digestOf } from '../../src/ledger/api-key';
 import type { FoldsOptions } from '../../src/ledger/folds';
 import type { Identity } from '../../src/ledger/identify';
-import type { PresentedKey } from '../../src/ledger/request';
+import type { PresentedKey } from '../../src/ledger/identify';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 import {

@@ -1,4 +1,5 @@
-import { appliesTo, readPolicies, specifiedPolicies } from '../../src/limits/policies';
+import { readPolicies, specifiedPolicies } from '../../src/limits/policies';
+import { rateLimits } from '../../src/limits/rate-limits';
 
 describe('the policies', () => {
   it('are those of the specification', () => {
@@ -55,7 +56,7 @@ describe('the policies', () => {
     ['GET', '/%74%6f%6B%65%6E%73', 'global tokens-read'],
     ['GET', '/tokens%2F', 'global tokens-read'],
     ['POST', '/tokens%2Fsearch', 'global tokens-search'],
-    ['POST', '/%70ortal/%zz%', 'global portal'],
+    ['POST', '/%70ortal/%zz%', 'portal'],
     ['GET', '/%54okens', 'global'],
     ['GET', '/%2574okens', 'global'],
     ['GET', '/%zztokens', 'global'],
@@ -63,12 +64,14 @@ describe('the policies', () => {
     ['GET', '/tokens%3Fsize=1', 'global'],
     ['GET', '/tokens%c3%a9', 'global'],
     ['GET', '//tokens', 'global'],
-    ['GET', '/portal', 'global portal'],
-    ['POST', '/portal/a/b', 'global portal'],
+    ['GET', '/portal', 'portal'],
+    ['POST', '/portal/a/b', 'portal'],
     ['GET', '/portals', 'global'],
     ['GET', '*', 'global'],
-  ])('%s %s: %s', (method, path, names) => {
-    const found = specifiedPolicies.filter((policy) => appliesTo(policy, method, path));
-    expect(found.map(({ name }) => name).join(' ')).toBe(names);
+  ])('%s %s: %s', async (method, path, names) => {
+    const alone = { shared: undefined, sharedWithinMs: 0, report: () => undefined };
+    const { fields } = await rateLimits(specifiedPolicies, alone).count(method, path, '192.0.2.1');
+    const counted = Array.from(fields?.RateLimit.matchAll(/"([^"]+)"/g) ?? [], ([, name]) => name);
+    expect(counted.join(' ')).toBe(names);
   });
 });

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
-import { boundedCache } from '../src/bounded-cache';
-import { seed, seeded } from './support/property';
+import { boundedCache } from '../../src/ledger/folds';
+import { seed, seeded } from '../support/property';
 
 const MAX = 10;
 
