@@ -38,6 +38,11 @@ export const endSession = (reason: string | undefined = ENDED): void => {
   if (session.value.status === 'signed_in') beSignedOut(reason);
 };
 
+const endIfRefused = (problem: Problem): void => {
+  if (problem.code === 'key_refused') endSession();
+  if (problem.code === 'portal_refused') endSession(textOf(problem));
+};
+
 const problemIn = async (response: Response): Promise<Problem> => {
   const body = (await response.json().catch(() => undefined)) as Problem | undefined;
   return (
@@ -65,8 +70,7 @@ export const call = async <T>(path: string, options: Options = {}): Promise<Resu
     const response = await send(`${API}${path}`, options);
     if (!response.ok) {
       const problem = await problemIn(response);
-      if (problem.code === 'key_refused') endSession();
-      if (problem.code === 'portal_refused') endSession(textOf(problem));
+      endIfRefused(problem);
       return { ok: false, problem };
     }
     const value = response.status === 204 ? undefined : await response.json();
@@ -144,16 +148,18 @@ export const agreesToLose = (what: string): boolean =>
 export const holds = (permission: string): boolean =>
   session.value.status === 'signed_in' && session.value.application.permissions.includes(permission);
 
-/**
- * Starts a download: a ticket for it, since a link cannot send our header. Returns why it failed; undefined: it
- * succeeded.
- */
-export const download = async (file: string, query: string): Promise<string | undefined> => {
-  const made = await call<{ readonly url: string }>('/downloads', { method: 'POST', body: { file, query } });
-  if (!made.ok) return textOf(made.problem);
-  const link = document.createElement('a');
-  link.href = made.value.url;
-  link.download = file;
-  link.click();
-  return undefined;
+/** A link that saves what these filters select. It names the session, since a link cannot send our header. */
+export const downloadLink = (file: string, query: string): string =>
+  `/portal/download/${shown}/${file}?${query}`;
+
+/** Asks whether a download would be refused, and why: a link that is followed could not say so here. */
+export const refusalOf = async (link: string): Promise<string | undefined> => {
+  const isRefused = await fetch(link, { method: 'HEAD', cache: 'no-store' }).then(
+    ({ ok }) => !ok,
+    () => true,
+  );
+  if (!isRefused) return undefined;
+  const problem = await fetch(link, { cache: 'no-store' }).then(problemIn, () => UNREACHABLE);
+  endIfRefused(problem);
+  return textOf(problem);
 };

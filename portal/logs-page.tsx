@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { isTyping } from './help.js';
 import { EventDetail } from './event-detail.js';
-import { ExportButtons } from './export-buttons.js';
+import { ExportLinks } from './export-links.js';
 import { filters } from './filters.js';
 import { Histogram } from './histogram.js';
 import { isReading, load, problem, resumeTail, rows, stopRows, tailState, total } from './log-rows.js';
@@ -94,7 +94,7 @@ const Explorer = () => {
         <span class="space" />
         <Total />
         <TimeChoice />
-        <ExportButtons />
+        <ExportLinks />
       </div>
       <Histogram />
       {problem.value === undefined ? null : <Alert text={problem.value} />}

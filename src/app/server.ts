@@ -106,7 +106,7 @@ const apiDependencies = async (server: Running, app: App): Promise<ApiDependenci
   return {
     settings,
     portal: configuration.PORTAL
-      ? portal({ secret, files: portalFiles(), settings, keys: { ledger, keyUses } })
+      ? portal({ secret, files: portalFiles(), settings, ledger, keyUses })
       : undefined,
     ledger,
     readModels: readModelsOf(server, app),

@@ -1,18 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
+import type { ApiContext } from '../http/context';
 
 const FOLDER = join(__dirname, '..', '..', 'portal');
-
-const TYPES: Readonly<Record<string, string>> = {
-  '.js': 'text/javascript; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.svg': 'image/svg+xml',
-};
-
-export interface PortalFile {
-  readonly type: string;
-  readonly body: Buffer;
-}
+const FILES = '/portal/files/';
 
 /** No inline script or style. */
 const POLICY = [
@@ -30,7 +21,6 @@ const POLICY = [
 
 const pageOf = (pathOf: (ending: string) => string): string => `<!doctype html>
 <html lang="en">
-<head>
 <meta charset="utf-8">
 <title>Tenant Ledger</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -38,29 +28,26 @@ const pageOf = (pathOf: (ending: string) => string): string => `<!doctype html>
 <link rel="icon" href="${pathOf('.svg')}">
 <link rel="stylesheet" href="${pathOf('.css')}">
 <script type="module" src="${pathOf('.js')}"></script>
-</head>
-<body>
 <div id="app"><noscript>The portal needs JavaScript. Everything it shows is also in the API.</noscript></div>
-</body>
 </html>
 `;
 
-/** What the browser gets, as built from `portal/`: one file of each type. */
+/** What the browser gets, as built from `portal/`: one file of each type, and the page that loads them. */
 export const portalFiles = () => {
-  const files = new Map(
-    readdirSync(FOLDER).map((name) => [
-      `/portal/files/${name}`,
-      { type: TYPES[extname(name)] ?? '', body: readFileSync(join(FOLDER, name)) },
-    ]),
-  );
-  const pathOf = (ending: string): string => [...files.keys()].find((path) => path.endsWith(ending)) ?? '';
+  const files = new Map(readdirSync(FOLDER).map((name) => [FILES + name, readFileSync(join(FOLDER, name))]));
+  const page = pageOf((ending) => [...files.keys()].find((path) => path.endsWith(ending)) ?? '');
   return {
-    /** The page that loads everything else. */
-    page: { type: 'text/html; charset=utf-8', body: Buffer.from(pageOf(pathOf)) },
-    /** Its `Content-Security-Policy`. */
-    policy: POLICY,
-    /** By its path, which has a digest of its content, so what is at it never changes. */
-    file: (path: string) => files.get(path),
+    /** A file has a digest of its content in its name, so it never changes. All other paths are pages of the portal. */
+    send: async (ctx: ApiContext, next: () => Promise<unknown>): Promise<void> => {
+      const { path } = ctx.state;
+      const file = files.get(path);
+      if (file === undefined && path.startsWith(FILES)) return void (await next());
+      ctx.state.route = file === undefined ? '/portal' : '/portal/files';
+      ctx.set('Cache-Control', file === undefined ? 'no-cache' : 'public, max-age=31536000, immutable');
+      if (file === undefined) ctx.set('Content-Security-Policy', POLICY);
+      ctx.type = file === undefined ? 'html' : extname(path);
+      ctx.body = file ?? page;
+    },
   };
 };
 

@@ -1,71 +1,41 @@
-import { hash, randomBytes } from 'node:crypto';
-import { sealing } from './sealing';
+import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto';
 
 const SESSION_MS = 8 * 3_600_000;
-const TICKET_MS = 30_000;
+const ALGORITHM = 'aes-256-gcm';
+const KEY_BYTES = 32;
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
 
-interface Session {
-  readonly key: string;
-  readonly until: number;
-}
-
-/** What a ticket lets a browser download. */
-interface Download {
-  /** Path and query in the API. */
-  readonly target: string;
-  readonly accept: string;
-  /** The name of the file. */
-  readonly name: string;
-}
-
-interface Ticket extends Download {
-  readonly session: string;
-  readonly nonce: string;
-  readonly until: number;
-}
-
-/** Names the sessions of a key. Not the key's own digest, which is what the ledger knows it by. */
+/** Names the sessions of a key. It is not the key's own digest, which is what the ledger knows it by. */
 export const identityOf = (key: string): string => hash('sha256', `portal session ${key}`, 'base64url');
 
-/** The key, sealed into a cookie: nothing is stored here, and scripts never see it. */
-export const sessions = (secret: string, now: () => number = Date.now) => {
-  const { seal, open } = sealing<Session>(secret, 'portal session');
-  return {
-    cookieOf: (key: string): string => seal({ key, until: now() + SESSION_MS }),
-    /** Undefined: there is no session, or it has expired. */
-    keyIn: (cookie: string | undefined): string | undefined => {
-      const session = cookie === undefined ? undefined : open(cookie);
-      return session !== undefined && session.until > now() ? session.key : undefined;
-    },
-  };
-};
-
 /**
- * A link cannot send the header that every other request of the portal needs. So a page first gets a ticket for one
- * download, which works once (per instance), for 30 seconds, and only with the session that it was made in.
+ * A session is an API key and the time at which it ends, encrypted into a cookie for ourselves: nobody else can read, alter
+ * or make one. Nothing is stored here, and scripts never see the key.
  */
-export const tickets = (secret: string, now: () => number = Date.now) => {
-  const { seal, open } = sealing<Ticket>(secret, 'portal ticket');
-  const used = new Map<string, number>();
-  const forgetOld = (): void => {
-    for (const [nonce, until] of used) if (until <= now()) used.delete(nonce);
+export const sessions = (secret: string, now: () => number = Date.now) => {
+  const sealingKey = Buffer.from(hkdfSync('sha256', secret, '', 'tenant-ledger portal session', KEY_BYTES));
+  const decrypted = (sealed: Buffer): string => {
+    const iv = sealed.subarray(0, IV_BYTES);
+    const decipher = createDecipheriv(ALGORITHM, sealingKey, iv, { authTagLength: TAG_BYTES });
+    decipher.setAuthTag(sealed.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+    return decipher.update(sealed.subarray(IV_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
   };
   return {
-    issue: (key: string, download: Download): string =>
-      seal({
-        ...download,
-        session: identityOf(key),
-        nonce: randomBytes(12).toString('base64url'),
-        until: now() + TICKET_MS,
-      }),
-    /** Undefined: it is not valid, or no longer. */
-    use: (key: string, sealed: string): Download | undefined => {
-      forgetOld();
-      const ticket = open(sealed);
-      if (ticket === undefined || ticket.until <= now() || used.has(ticket.nonce)) return undefined;
-      if (ticket.session !== identityOf(key)) return undefined;
-      used.set(ticket.nonce, ticket.until);
-      return ticket;
+    cookieOf: (key: string): string => {
+      const iv = randomBytes(IV_BYTES);
+      const cipher = createCipheriv(ALGORITHM, sealingKey, iv, { authTagLength: TAG_BYTES });
+      const text = Buffer.concat([cipher.update(`${now() + SESSION_MS} ${key}`), cipher.final()]);
+      return Buffer.concat([iv, cipher.getAuthTag(), text]).toString('base64url');
+    },
+    /** There is none if the session has expired, or the cookie was not made here with this secret. */
+    keyIn: (cookie: string): string | undefined => {
+      try {
+        const [until = '', key] = decrypted(Buffer.from(cookie, 'base64url')).split(' ');
+        return Number(until) > now() ? key : undefined;
+      } catch {
+        return undefined;
+      }
     },
   };
 };

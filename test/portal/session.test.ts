@@ -105,10 +105,6 @@ describe('the session of the portal', () => {
       'Portal-Request': other['Portal-Request'] ?? '',
     });
     expect(await codeIn(await call('/portal/api/tenants/self', changed))).toEqual([403, 'portal_refused']);
-    expect(await codeIn(await call('/portal/api/downloads', changed, 'POST'))).toEqual([
-      403,
-      'portal_refused',
-    ]);
     expect((await call('/portal/api/tenants/self')).status).toBe(200);
   });
 
@@ -154,63 +150,66 @@ describe('the session of the portal', () => {
     expect((await read()).status).toBe(200);
     await by.write(tenantId, revokeKey(keyId));
     await until(async () => (await read()).status === 401, 1_000);
-    const ticket = { file: 'logs.csv' };
-    expect(await codeIn(await send(`${service.url}/portal/api/downloads`, 'POST', headers, ticket))).toEqual([
-      401,
-      'key_refused',
-    ]);
   });
 
   describe('a download', () => {
-    const ticketFor = async (Cookie: string, file: string, query = ''): Promise<string> => {
-      const response = await send(`${service.url}/portal/api/downloads`, 'POST', await own(Cookie), {
-        file,
-        query,
-      });
-      expect(response.status).toBe(201);
-      return `${service.url}${((await response.json()) as { url: string }).url}`;
-    };
     const LINK = { 'Sec-Fetch-Site': 'same-origin' };
+    const linkOf = async (Cookie: string, file = 'logs.csv'): Promise<string> =>
+      `${service.url}/portal/download/${(await signedIn(Cookie)).session}/${file}`;
+    const refused = async (response: Response): Promise<[number, string]> => {
+      expect(response.headers.get('content-disposition')).toBeNull();
+      return codeIn(response);
+    };
 
-    it('is what the ticket was made for, once', async () => {
+    it('is a link, with the filter in it, to GET and to ask for with HEAD', async () => {
       const Cookie = await cookie();
-      const url = await ticketFor(Cookie, 'logs.csv', 'entity_type=tenant');
-      expect(url).not.toContain('entity_type');
-      const response = await send(url, 'GET', { ...LINK, Cookie });
-      expect(response.status).toBe(200);
-      expect(response.headers.get('content-disposition')).toBe('attachment; filename="logs.csv"');
+      const link = `${await linkOf(Cookie)}?entity_type=tenant`;
+      const head = await send(link, 'HEAD', { ...LINK, Cookie });
+      const response = await send(link, 'GET', { ...LINK, Cookie });
+      for (const { status, headers } of [head, response])
+        expect([status, headers.get('content-disposition')]).toEqual([
+          200,
+          'attachment; filename="logs.csv"',
+        ]);
       expect((await response.text()).split('\r\n')).toHaveLength(3);
-      expect(await codeIn(await send(url, 'GET', { ...LINK, Cookie }))).toEqual([403, 'portal_refused']);
     });
 
     it('of events has the trailer', async () => {
       const Cookie = await cookie();
-      const response = await send(await ticketFor(Cookie, 'events.ndjson'), 'GET', { ...LINK, Cookie });
+      const response = await send(await linkOf(Cookie, 'events.ndjson'), 'GET', { ...LINK, Cookie });
       expect(await response.text()).toMatch(/\n\{"trailer":\{.*"sha256":"[0-9a-f]{64}".*\}\n$/);
     });
 
-    it('needs the session that the ticket was made in', async () => {
-      const url = await ticketFor(await cookie(), 'logs.csv');
+    it('that only asks leaves room for those that download', async () => {
+      const Cookie = await cookie();
+      const link = await linkOf(Cookie, 'events.ndjson');
+      for (let i = 0; i < 9; i += 1) expect((await send(link, 'HEAD', { ...LINK, Cookie })).status).toBe(200);
+    });
+
+    it('needs the session that the link names, and a page of the portal', async () => {
+      const Cookie = await cookie();
+      const link = await linkOf(Cookie);
       const by = await beside(service);
       const other = cookieIn(await signIn(OWN, (await by.newTenant()).key));
-      expect(await codeIn(await send(url, 'GET', LINK))).toEqual([401, 'key_refused']);
-      expect(await codeIn(await send(url, 'GET', { ...LINK, Cookie: other }))).toEqual([
+      expect(await refused(await send(link, 'GET', LINK))).toEqual([401, 'key_refused']);
+      expect(await refused(await send(link, 'GET', { ...LINK, Cookie: other }))).toEqual([
         403,
         'portal_refused',
       ]);
-      const { pathname } = new URL(url);
-      expect(await codeIn(await call(pathname, without('Sec-Fetch-Site')))).toEqual([403, 'portal_refused']);
-      expect((await call(pathname, without('Portal-Request'))).status).toBe(200);
+      expect((await send(link, 'HEAD', { ...LINK, Cookie: other })).status).toBe(403);
+      for (const site of ['cross-site', 'same-site', 'none'])
+        expect(await refused(await send(link, 'GET', { Cookie, 'Sec-Fetch-Site': site }))).toEqual([
+          403,
+          'portal_refused',
+        ]);
+      expect(await refused(await send(link, 'GET', { Cookie }))).toEqual([403, 'portal_refused']);
     });
 
-    it.each([{ file: 'tenants' }, { file: 'constructor' }, {}, { file: 'logs.csv', path: '/applications' }])(
-      'is refused for %j',
-      async (body) => {
-        const headers = await own(await cookie());
-        const response = await send(`${service.url}/portal/api/downloads`, 'POST', headers, body);
-        expect(await codeIn(response)).toEqual([400, 'validation_failed']);
-      },
-    );
+    it('that is refused is not saved as a file', async () => {
+      const Cookie = await cookie();
+      const link = `${await linkOf(Cookie)}?start_date=soon`;
+      expect(await refused(await send(link, 'GET', { ...LINK, Cookie }))).toEqual([400, 'validation_failed']);
+    });
   });
 
   describe('a page', () => {
@@ -236,7 +235,7 @@ describe('the session of the portal', () => {
         expect(script).toMatch(new RegExp(`Copyright \\(c\\) \\d+-present ${holder}`));
     });
 
-    it.each(['/portal/', '/portal/logs?entity_type=token', '/portal/tenant', '/portal/usage'])(
+    it.each(['/portal/', '/portal/logs?entity_type=token', '/portal/tenant', '/portal/nowhere/at-all'])(
       'is at %s',
       async (path) => {
         expect((await fetch(`${service.url}${path}`)).headers.get('content-type')).toBe(
@@ -245,7 +244,7 @@ describe('the session of the portal', () => {
       },
     );
 
-    it.each(['/portal/nowhere', '/portal/files/main.js', '/portalx'])('is not at %s', async (path) => {
+    it.each(['/portal/files/main.js', '/portalx'])('is not at %s', async (path) => {
       expect(await codeIn(await fetch(`${service.url}${path}`))).toEqual([404, 'not_found']);
     });
   });
@@ -307,8 +306,8 @@ describe('signing in to the portal', () => {
     const own = { ...headers, 'Portal-Request': ((await session.json()) as { session: string }).session };
     await by.write(tenantId, revokeKey(keyId));
     expect((await raw(service.url, {}, key)).status).toBe(401);
-    const ticket = { file: 'logs.csv' };
-    expect((await send(`${service.url}/portal/api/downloads`, 'POST', own, ticket)).status).toBe(401);
+    const link = `${service.url}/portal/download/${own['Portal-Request']}/logs.csv`;
+    expect((await send(link, 'GET', headers)).status).toBe(401);
     await service.stop();
     const refused = (await by.events()).filter(({ type }) => type === 'KeyUsed');
     expect(refused.map(({ data }) => data)).toEqual([

@@ -209,7 +209,7 @@ describeInBrowser('the log explorer', () => {
     const save = async (name: string): Promise<string> => {
       const [download] = await Promise.all([
         page.waitForEvent('download'),
-        page.getByRole('button', { name: `Export ${name}` }).click(),
+        page.getByRole('link', { name: `Export ${name}` }).click(),
       ]);
       return readFileSync(await download.path(), 'utf8');
     };
@@ -220,6 +220,22 @@ describeInBrowser('the log explorer', () => {
       filter: { entity: { type: 'tenant' } },
     });
     expect((await save('CSV')).trim().split('\r\n')).toHaveLength(3);
+  });
+
+  it('says why an export is refused, and saves nothing', async () => {
+    const { id, key } = await by.newApplication(tenantId, 'management', 'log:read', 'tenant:read');
+    const other = await openWindow(browser, FAILED_REQUESTS);
+    await signInTo(other, service.url, key);
+    await other.goto(`${service.url}/portal/logs?end_date=2020-01-01`);
+    await other.getByText('No rows match these filters.').waitFor();
+    const body = { name: 'No longer', permissions: ['tenant:read'] };
+    const put = { method: 'PUT', key: service.key, body };
+    expect((await ask(`${service.url}/applications/${id}`, put)).status).toBe(200);
+    const saved: unknown[] = [];
+    other.on('download', (download) => saved.push(download));
+    await other.getByRole('link', { name: 'Export NDJSON' }).click();
+    expect(await other.getByRole('alert').innerText()).toContain('log:read');
+    expect([saved, new URL(other.url()).pathname]).toEqual([[], '/portal/logs']);
   });
 
   it('writes times as the reader likes', async () => {
@@ -255,11 +271,11 @@ describeInBrowser('the log explorer', () => {
     await until(async () => (await other.getByRole('status').innerText()) === 'Live');
     const exporting = await openTab(other.context(), FAILED_REQUESTS);
     await exporting.goto(`${service.url}/portal/logs?end_date=2020-01-01`);
-    await exporting.getByRole('button', { name: 'Export CSV' }).waitFor();
+    await exporting.getByRole('link', { name: 'Export CSV' }).waitFor();
     await exporting.waitForLoadState('networkidle');
     await by.write(tenantId, revokeKey(keyId));
     expect(await other.getByRole('alert').innerText()).toContain('Your session has ended');
-    await exporting.getByRole('button', { name: 'Export CSV' }).click();
+    await exporting.getByRole('link', { name: 'Export CSV' }).click();
     expect(await exporting.getByRole('alert').innerText()).toContain('Your session has ended');
     await other.getByLabel('API key').fill('key_wrong');
     await other.getByRole('button', { name: 'Sign in' }).click();

@@ -116,7 +116,7 @@ describeInBrowser(`a log of ${ROWS} rows`, () => {
       ] as const) {
         const [download] = await Promise.all([
           page.waitForEvent('download'),
-          page.getByRole('button', { name: `Export ${name}` }).click(),
+          page.getByRole('link', { name: `Export ${name}` }).click(),
         ]);
         const path = await timed(`export as ${name}`, () => download.path());
         figures.push(`size as ${name}: ${statSync(path).size} bytes`);

@@ -106,6 +106,24 @@ describeInBrowser('two tenants', () => {
     expect(await nameIn(one)).toBe('Second');
   });
 
+  it('in two tabs of one browser: a tab never exports the log of the other', async () => {
+    const keys = [await newTenant('Exporting'), await newTenant('Exported')] as const;
+    const one = await openWindow(browser, FAILED_REQUESTS);
+    await signInTo(one, service.url, keys[0]);
+    const link = one.getByRole('link', { name: 'Export CSV' });
+    await link.waitFor();
+    const two = await openTab(one.context(), FAILED_REQUESTS);
+    await two.addInitScript(() => (BroadcastChannel.prototype.postMessage = () => undefined));
+    await two.goto(`${service.url}/portal`);
+    await two.getByRole('button', { name: 'Sign out' }).click();
+    await signInHere(two, keys[1]);
+    const saved: unknown[] = [];
+    one.on('download', (download) => saved.push(download));
+    await link.click();
+    expect(await one.getByRole('alert').innerText()).toContain('Somebody has signed in with another key');
+    expect([saved, new URL(one.url()).pathname]).toEqual([[], '/portal']);
+  });
+
   it('in two tabs of one browser: a tab learns at once that the other has signed out or in', async () => {
     const keys = [await newTenant('Third'), await newTenant('Fourth')] as const;
     const one = await openWindow(browser, FAILED_REQUESTS);
