@@ -245,10 +245,10 @@ const stop = async (server: Running, reason?: Fault): Promise<void> => {
   server.phase = 'stopping';
   server.stopping.abort(reason);
   // The operations listener, the first of them, says until the end that the service is not ready.
-  const [operations, ...others] = server.listeners;
+  const [forOperators, ...others] = server.listeners;
   await Promise.all(others.map((listener) => listener.close(server.times.shutdownMs)));
   await server.keyUses?.close();
-  await operations?.close(server.times.shutdownMs);
+  await forOperators?.close(server.times.shutdownMs);
   await server.app?.close();
 };
 

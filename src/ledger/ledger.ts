@@ -221,7 +221,7 @@ type StreamQueue = <T>(stream: string, deadline: number, work: () => Promise<T>)
 
 const tooMany = () => logFault('log_unavailable', 'Too many writes are queued for this tenant.');
 
-export const streamQueue = (): StreamQueue => {
+const streamQueue = (): StreamQueue => {
   const tails = new Map<string, Promise<unknown>>();
   return async (stream, deadline, work) => {
     const before = tails.get(stream);

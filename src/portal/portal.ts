@@ -112,7 +112,8 @@ export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
   /** A browser saves an attachment, so a refusal must not be one. */
   const download = async (ctx: ApiContext, next: Next, [, named, file]: RegExpExecArray): Promise<void> => {
     mustBeOwnPage(ctx);
-    const [path, type] = file === 'logs.csv' ? ['/logs/csv', 'text/csv'] : ['/events', 'application/x-ndjson'];
+    const [path, type] =
+      file === 'logs.csv' ? ['/logs/csv', 'text/csv'] : ['/events', 'application/x-ndjson'];
     forward(ctx, `${path}${ctx.search}`, named);
     ctx.req.headers.accept = type;
     ctx.set('Content-Disposition', `attachment; filename="${file}"`);
