@@ -18,15 +18,10 @@ interface WireFact {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+/** A fact and its size as stored, or why it is refused. */
 type ReadFact =
-  | {
-      readonly status: 'good';
-      readonly tenantId: string;
-      readonly event: NewEvent;
-      /** Its size as stored. */
-      readonly bytes: number;
-    }
-  | { readonly status: 'refused'; readonly reason: string };
+  | { readonly tenantId: string; readonly event: NewEvent; readonly bytes: number }
+  | { readonly fault: string };
 
 const isActor = (value: unknown): boolean =>
   isJsonObject(value) &&
@@ -79,18 +74,15 @@ const eventOf = ({ id, type, actor, trace_id: traceId, data }: WireFact, at: str
   }
 };
 
-const refused = (reason: string): ReadFact => ({ status: 'refused', reason });
-
 export const readFact = (text: string, at: string): ReadFact => {
   const line = parsedJson(text);
-  if (line === undefined) return refused('it is not JSON');
-  const reason = faultOf(line);
-  if (reason !== undefined) return refused(reason);
+  const fault = line === undefined ? 'it is not JSON' : faultOf(line);
+  if (fault !== undefined) return { fault };
   const fact = line as WireFact;
   const event = eventOf(fact, at);
-  if (typeof event === 'string') return refused(`"data" does not fit ${fact.type}: ${event}`);
-  if (namesAnother(fact.data, fact.tenant_id)) return refused('"data" names another tenant');
+  if (typeof event === 'string') return { fault: `"data" does not fit ${fact.type}: ${event}` };
+  if (namesAnother(fact.data, fact.tenant_id)) return { fault: '"data" names another tenant' };
   const bytes = sizeOf(event);
-  if (typeof bytes === 'string') return refused(bytes);
-  return { status: 'good', tenantId: fact.tenant_id.toLowerCase(), event, bytes };
+  if (typeof bytes === 'string') return { fault: bytes };
+  return { tenantId: fact.tenant_id.toLowerCase(), event, bytes };
 };

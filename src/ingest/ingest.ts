@@ -5,10 +5,9 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import { groupedBy } from '../grouping';
 import type { Ledger } from '../ledger/ledger';
 import { settleAll } from '../async/settle-all';
-import { onceAppender, type AppendedOnce } from './append-once';
+import { onceAppender } from './append-once';
 import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';
-import { pace } from './pace';
 import { withoutRetry, type Retry } from './retry';
 
 /** What `ingest` needs to append reported facts, as NDJSON, to the activity streams of their tenants. */
@@ -53,11 +52,11 @@ export interface Finished extends Ingested {
 /** Limits how long others wait, for the lock of the log and until their own writes are shown. */
 const MAX_BATCH = 64;
 
-/** Each may be a round trip. More would wait for each other's connections. */
-const ASKED_AT_ONCE = 16;
-
 /** More than can be appended ahead of the read models. */
 const MAX_RECENT = 20_000;
+
+/** If no process projects, facts are still accepted after this time. */
+const MAX_WAIT_MS = 30_000;
 
 interface ValidFact {
   readonly line: number;
@@ -69,15 +68,13 @@ interface ValidFact {
 /** One run over the input, with its results so far. */
 interface Run extends IngestDependencies, IngestOptions {
   readonly withRetry: Retry;
-  readonly appendOnce: (
-    tenantId: string,
-    events: readonly NewEvent[],
-    shown: number,
-  ) => Promise<AppendedOnce>;
+  readonly appendOnce: ReturnType<typeof onceAppender>;
   /** The newest ids of the input, which a dry run finds nowhere else. */
   readonly recent: BoundedCache<true>;
   refusals: { readonly line: number; readonly reason: string }[];
   readonly totals: { -readonly [Name in keyof Ingested]: number };
+  /** Whether the read models show all batches that were appended. */
+  areShown: Promise<boolean>;
 }
 
 /** Sorted by line, because the refusals of a batch are found in two passes. */
@@ -88,17 +85,26 @@ const reportRefusals = (run: Run): void => {
   run.refusals = [];
 };
 
-const refuse = (run: Run, line: number, reason: string): readonly [] => {
-  run.refusals.push({ line, reason });
-  return [];
-};
-
-const validate = (run: Run, line: Line, at: string): readonly ValidFact[] => {
-  if ('fault' in line) return refuse(run, line.number, line.fault);
-  if (line.text.trim() === '') return [];
-  const fact = readFact(line.text, at);
-  return fact.status === 'good' ? [{ line: line.number, ...fact }] : refuse(run, line.number, fact.reason);
-};
+/** Valid facts in batches that fit into an append. */
+function* batchesOf(run: Run, lines: readonly Line[]): Generator<readonly ValidFact[]> {
+  const at = isoNow();
+  let [batch, size]: [ValidFact[], number] = [[], 0];
+  for (const { number: line, ...given } of lines) {
+    if ('text' in given && given.text.trim() === '') continue;
+    const fact = 'fault' in given ? given : readFact(given.text, at);
+    if ('fault' in fact) {
+      run.refusals.push({ line, reason: fact.fault });
+      continue;
+    }
+    if (batch.length === MAX_BATCH || size + fact.bytes > MAX_APPEND_BYTES) {
+      yield batch;
+      [batch, size] = [[], 0];
+    }
+    batch.push({ line, ...fact });
+    size += fact.bytes;
+  }
+  if (batch.length > 0) yield batch;
+}
 
 /** Why a tenant cannot take facts. Not cached: it may be deleted while a long file is read. */
 const tenantFault = async ({ ledger, withRetry }: Run, tenantId: string): Promise<string | undefined> => {
@@ -111,92 +117,71 @@ const tenantFault = async ({ ledger, withRetry }: Run, tenantId: string): Promis
 /** The facts of one tenant that the read models did not show when they showed everything up to a revision. */
 interface Unshown {
   readonly tenantId: string;
-  readonly facts: readonly ValidFact[];
+  readonly events: readonly NewEvent[];
   readonly shown: number;
 }
+
+const isNewInInput = ({ recent }: Run, { tenantId, event }: ValidFact): boolean => {
+  const id = `${tenantId} ${event.id}`;
+  const isKnown = recent.get(id) === true;
+  recent.put(id, true);
+  return !isKnown;
+};
 
 const unshownOf = async (run: Run, tenantId: string, facts: readonly ValidFact[]): Promise<Unshown> => {
   const reason = await tenantFault(run, tenantId);
   if (reason !== undefined) {
-    for (const { line } of facts) refuse(run, line, reason);
-    return { tenantId, facts: [], shown: -1 };
+    run.refusals.push(...facts.map(({ line }) => ({ line, reason })));
+    return { tenantId, events: [], shown: -1 };
   }
   const { revision: shown, has } = await run.withRetry(() => run.shown(tenantId));
-  const isNewHere = ({ event }: ValidFact): boolean => {
-    const id = `${tenantId} ${event.id}`;
-    const isKnown = run.recent.get(id) !== undefined;
-    run.recent.put(id, true);
-    return !isKnown;
-  };
-  const asked = facts.filter(isNewHere);
-  const unshown: ValidFact[] = [];
-  for (let from = 0; from < asked.length; from += ASKED_AT_ONCE) {
-    const some = asked.slice(from, from + ASKED_AT_ONCE);
-    const there = await run.withRetry(() => settleAll(some.map(({ event }) => has(event.id))));
-    unshown.push(...some.filter((_, at) => there[at] === false));
-  }
-  run.totals.alreadyThere += facts.length - unshown.length;
-  return { tenantId, facts: unshown, shown };
+  const asked = facts.filter((fact) => isNewInInput(run, fact));
+  const there = await run.withRetry(() => settleAll(asked.map(({ event }) => has(event.id))));
+  const events = asked.filter((_, at) => there[at] === false).map(({ event }) => event);
+  run.totals.alreadyThere += facts.length - events.length;
+  return { tenantId, events, shown };
 };
 
-/** Splits facts, in order, into appends of the maximum size. */
-function* appendsOf(facts: readonly ValidFact[]): Generator<readonly NewEvent[]> {
-  let events: NewEvent[] = [];
-  let size = 0;
-  for (const { event, bytes } of facts) {
-    if (events.length > 0 && size + bytes > MAX_APPEND_BYTES) {
-      yield events;
-      [events, size] = [[], 0];
-    }
-    events.push(event);
-    size += bytes;
-  }
-  if (events.length > 0) yield events;
-}
-
-const appendTenant = async (run: Run, { tenantId, facts, shown }: Unshown): Promise<Position> => {
-  let last = '';
-  for (const events of appendsOf(facts)) {
-    const { accepted, position } = await run.appendOnce(tenantId, events, shown);
-    run.totals.accepted += accepted;
-    run.totals.alreadyThere += events.length - accepted;
-    last = position;
-  }
-  return last;
-};
-
-/** The facts of a batch that are to be appended. */
+/** What of a batch is to be appended. */
 const checkBatch = (run: Run, batch: readonly ValidFact[]): Promise<readonly Unshown[]> => {
   const byTenant = groupedBy(batch, ({ tenantId }) => tenantId);
   return settleAll(Array.from(byTenant, ([tenantId, facts]) => unshownOf(run, tenantId, facts)));
 };
 
-/** Appends to all tenants at once, so that the log can commit that as one group. */
-const appendBatch = async (
-  run: Run,
-  unshown: readonly Unshown[],
-  { appended }: ReturnType<typeof pace>,
-): Promise<void> => {
+const appendTenant = async (run: Run, { tenantId, events, shown }: Unshown): Promise<Position> => {
+  if (events.length === 0 || run.dryRun) {
+    run.totals.accepted += events.length;
+    return '';
+  }
+  const { accepted, position } = await run.appendOnce(run.streams.activity(tenantId), events, shown);
+  run.totals.accepted += accepted;
+  run.totals.alreadyThere += events.length - accepted;
+  return position;
+};
+
+/**
+ * Appends to all tenants at once, so that the log can commit that as one group. Resolves once the batch before it is
+ * shown: read models are projected in the order of the log, so a backlog is what everybody's next write waits for.
+ */
+const appendBatch = async (run: Run, unshown: readonly Unshown[]): Promise<void> => {
   const ends = await settleAll(unshown.map((facts) => appendTenant(run, facts)));
   const end = ends.toSorted().at(-1) ?? '';
-  if (end !== '') await appended(end);
+  if (end === '') return;
+  const before = run.areShown;
+  run.areShown = before.then(() => run.reached(end, MAX_WAIT_MS));
+  run.areShown.catch(() => undefined);
+  await before;
 };
 
 /** Reads and checks a batch while the one before it is appended. */
-const ingestAll = async (
-  run: Run,
-  input: AsyncIterable<Buffer | string>,
-  paced: ReturnType<typeof pace>,
-): Promise<void> => {
+const ingestAll = async (run: Run, input: AsyncIterable<Buffer | string>): Promise<void> => {
   let appending = Promise.resolve();
   try {
     for await (const lines of linesOf(input)) {
-      const at = isoNow();
-      const facts = lines.flatMap((line) => validate(run, line, at));
-      for (let from = 0; from < facts.length; from += MAX_BATCH) {
-        const unshown = await checkBatch(run, facts.slice(from, from + MAX_BATCH));
+      for (const batch of batchesOf(run, lines)) {
+        const unshown = await checkBatch(run, batch);
         await appending;
-        appending = appendBatch(run, unshown, paced);
+        appending = appendBatch(run, unshown);
         appending.catch(() => undefined);
       }
       reportRefusals(run);
@@ -213,25 +198,20 @@ export const ingest = async (
   dependencies: IngestDependencies,
   options: IngestOptions,
 ): Promise<Finished> => {
-  const { withRetry = withoutRetry, dryRun } = options;
-  const { log, streams, reached } = dependencies;
-  const appendOnce = onceAppender(log, withRetry);
+  const { withRetry = withoutRetry } = options;
   const run: Run = {
     ...dependencies,
     ...options,
     withRetry,
-    appendOnce: async (tenantId, events, shown) =>
-      dryRun
-        ? { accepted: events.length, position: '' }
-        : appendOnce(streams.activity(tenantId), events, shown),
+    appendOnce: onceAppender(dependencies.log, withRetry),
+    recent: boundedCache(MAX_RECENT),
     refusals: [],
     totals: { accepted: 0, alreadyThere: 0, refused: 0 },
-    recent: boundedCache(MAX_RECENT),
+    areShown: Promise.resolve(true),
   };
-  const paced = pace(reached);
   try {
-    await ingestAll(run, input, paced);
-    return { ...run.totals, shown: await paced.finished() };
+    await ingestAll(run, input);
+    return { ...run.totals, shown: await run.areShown };
   } catch (failure) {
     reportRefusals(run);
     return { ...run.totals, shown: false, failure: failure as Error };

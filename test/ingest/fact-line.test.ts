@@ -23,7 +23,7 @@ const read = (line: unknown) => readFact(typeof line === 'string' ? line : JSON.
 /** The event of a line as the log returns it: no accepted line may be bad in the log. */
 const decoded = (line: unknown) => {
   const fact = read(line);
-  if (fact.status === 'refused') throw new Error(`It was refused: ${fact.reason}`);
+  if ('fault' in fact) throw new Error(`It was refused: ${fact.fault}`);
   const streams = streamNames();
   const kept = JSON.parse(JSON.stringify(fact.event)) as typeof fact.event;
   const logged = { ...kept, stream: streams.activity(fact.tenantId), revision: 0 };
@@ -48,7 +48,6 @@ describe('a valid fact line', () => {
     const metadata = { version: 1, at: NOW, actor: { type: 'user', id: ACTOR }, traceId: 'a.b_c:d-1' };
     const texts = [data, metadata].map((value) => JSON.stringify(value));
     expect(read({ ...good, version: 1, actor, trace_id: 'a.b_c:d-1', data, color: 'red' })).toEqual({
-      status: 'good',
       tenantId: TENANT,
       bytes: texts.join('').length + 2 * good.type.length,
       event: { id: ID, type: 'TokenCreated', data, metadata },
@@ -197,7 +196,7 @@ const refused: readonly [unknown, string][] = [
 describe('an invalid fact line', () => {
   it('is refused with the reason', () => {
     expect(refused.map(([line]) => ({ line, answer: read(line) }))).toEqual(
-      refused.map(([line, reason]) => ({ line, answer: { status: 'refused', reason } })),
+      refused.map(([line, reason]) => ({ line, answer: { fault: reason } })),
     );
   });
 
@@ -206,15 +205,14 @@ describe('an invalid fact line', () => {
     (number) => {
       const line = JSON.stringify(withData({ more: 0 })).replace('"more":0', `"more":${number}`);
       expect(read(line)).toEqual({
-        status: 'refused',
-        reason: '"data" has a number beyond 9007199254740991, which would be rounded: send it as text',
+        fault: '"data" has a number beyond 9007199254740991, which would be rounded: send it as text',
       });
     },
   );
 
   it('is not refused for numbers that are kept', () => {
     expect(read(withData({ more: [9_007_199_254_740_991, -1.5, 1e-300, 0.1] }))).toMatchObject({
-      status: 'good',
+      tenantId: TENANT,
     });
   });
 
@@ -222,13 +220,13 @@ describe('an invalid fact line', () => {
     const count = Math.floor((MAX_LINE_BYTES - 500) / 5);
     const numbers = `[${Array.from({ length: count }, () => '1e15').join(',')}]`;
     const fact = read(JSON.stringify(withData({ more: 0 })).replace('"more":0', `"more":${numbers}`));
-    expect(fact).toMatchObject({ status: 'good' });
+    expect(fact).toMatchObject({ tenantId: TENANT });
     expect((fact as { bytes: number }).bytes).toBeLessThan(MAX_APPEND_BYTES);
   });
 
   it('is refused if its data is nested too deeply to be written', () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
     const line = JSON.stringify(withData({ more: 0 })).replace('"more":0', `"more":${deep}`);
-    expect(read(line)).toEqual({ status: 'refused', reason: '"data" is nested too deep' });
+    expect(read(line)).toEqual({ fault: '"data" is nested too deep' });
   });
 });
