@@ -2,7 +2,7 @@ import { monotonicMs } from '../async/clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import { firstOf } from '../event-log/reading';
 import type { Ledger } from '../ledger/ledger';
-import type { ParkedTenant } from '../projecting/parked-tenants';
+import type { ParkedTenant } from '../projecting/tenant-progress';
 import { GRACE_MS, PARKED, type LiveSet, type ReadModels } from '../read-models/read-models';
 import type { App } from './app';
 

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { BACKGROUND_MS } from '../async/clock';
 import { startThread, type Failure, type Thread } from '../async/thread';
 import type { Configuration } from '../configuration';
-import type { ParkedTenant } from '../projecting/parked-tenants';
+import type { ParkedTenant } from '../projecting/tenant-progress';
 import type { Shown } from '../projecting/project';
 
 /** What the thread (`worker.ts`) is asked: to append to the embedded log, or to begin to project. */

@@ -5,7 +5,7 @@ import type { Configuration } from '../configuration';
 import type { Appended } from '../event-log/event-log';
 import { appending } from '../event-log/sqlite/appender';
 import { logPath } from '../event-log/sqlite/log-file';
-import { parkedTenants } from '../projecting/parked-tenants';
+import { parkedTenants } from '../projecting/tenant-progress';
 import type { Step } from '../projecting/project';
 import { startProjector } from '../projecting/projector';
 import { buildFirst } from '../projecting/rebuild';

@@ -3,7 +3,7 @@ import type { Reader } from '../../projections/projector';
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { firstOf } from '../event-log/reading';
-import { lastRevision } from '../projecting/stream-revisions';
+import { lastRevision } from '../projecting/tenant-progress';
 import type { EventSource } from './event-source';
 import type { Until } from './history';
 

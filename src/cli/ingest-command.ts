@@ -7,7 +7,7 @@ import { codeOf, fault, messageOf } from '../fault';
 import type { Finished, Ingested, IngestOptions, ShownActivity } from '../ingest/ingest';
 import { retrying } from '../ingest/retry';
 import type { SetAside } from '../event-log/set-aside';
-import { lastRevision } from '../projecting/stream-revisions';
+import { lastRevision } from '../projecting/tenant-progress';
 import { wholeNumber, type JsonOption } from './arguments';
 import { BEHIND, sessionCommand, type OperatorSession } from './session';
 import { notice, printJson, printOne } from './output';

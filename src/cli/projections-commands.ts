@@ -3,7 +3,7 @@ import type { App } from '../app/app';
 import { operatorActor } from '../app/operator';
 import { isoNow } from '../async/clock';
 import type { Difference } from '../projecting/compare';
-import { findParked, parkedTenants } from '../projecting/parked-tenants';
+import { findParked, parkedTenants } from '../projecting/tenant-progress';
 import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
 import type { SetInfo } from '../read-models/read-models';

@@ -10,7 +10,7 @@ import { codeOf, fault } from '../fault';
 import { digestOf, tenantOfKey } from '../ledger/api-key';
 import type { Identity, PresentedKey } from '../ledger/identify';
 import { ANSWER_MS } from '../ledger/ledger';
-import { findParked } from '../projecting/parked-tenants';
+import { findParked } from '../projecting/tenant-progress';
 import { READ_WITHIN_MS } from '../read-models/read-models';
 import { conditionOf, idempotencyOf, isUnchanged, sentIdempotency } from './conditions';
 import { headerOf, type ApiContext, type ApiDependencies, type ApiMiddleware } from './context';

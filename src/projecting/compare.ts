@@ -4,8 +4,8 @@ import { yieldToEventLoop } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import { STREAMS, type DocumentKey, type ReadModelSet, type Scanned } from '../read-models/read-models';
 import type { ComposedProjector } from '../../projections/compose';
-import { findParked, type ParkedTenant } from './parked-tenants';
-import { rowsOf } from './scanning';
+import { findParked, type ParkedTenant } from './tenant-progress';
+import { rowsOf } from '../read-models/scanning';
 
 /** A document that differs between the live set and a replay of the log. */
 export interface Difference extends DocumentKey {

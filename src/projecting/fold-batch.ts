@@ -8,9 +8,8 @@ import { isWellFormed } from '../json';
 import { PARKED, STREAMS, type Write } from '../read-models/read-models';
 import type { ComposedProjector } from '../../projections/compose';
 import type { DocumentCache, Slot } from './document-cache';
-import { parkedKey, type ParkedTenant } from './parked-tenants';
 import type { SetAside } from '../event-log/set-aside';
-import type { StreamDocument } from './stream-revisions';
+import { parkedKey, type ParkedTenant, type StreamDocument } from './tenant-progress';
 
 export interface Folding {
   readonly projector: ComposedProjector;

@@ -4,7 +4,7 @@ import { codeOf } from '../fault';
 import type { Advanced, Control, ReadModelSet } from '../read-models/read-models';
 import { documentCache, type DocumentCache } from './document-cache';
 import { batchOf, foldBatch, type Batch, type Folded, type Folding } from './fold-batch';
-import type { ParkedTenant } from './parked-tenants';
+import type { ParkedTenant } from './tenant-progress';
 
 /** The next events after a position, at most this many. None: the end of the log. */
 export type ReadAfter = (after: Position | undefined, max: number) => Promise<readonly LoggedEvent[]>;

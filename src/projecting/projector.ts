@@ -1,8 +1,8 @@
 import { pause, RETRY_MS } from '../async/clock';
-import type { LoggedEvent, Position } from '../event-log/event-log';
+import type { LoggedEvent } from '../event-log/event-log';
 import { mustStillHold } from '../event-log/log-watch';
 import type { Lease, LiveSet } from '../read-models/read-models';
-import type { ParkedTenant } from './parked-tenants';
+import type { ParkedTenant } from './tenant-progress';
 import { projection, type Step } from './project';
 import { readFolding, readingInPieces, type ReplayDependencies } from './replay';
 import { retryDue } from './retry-parked';
@@ -35,10 +35,9 @@ const followInto = async (
   await retryDue({ log, streams, set, folding, onParked, between: toEnd });
 
   let delivered: readonly LoggedEvent[] = [];
-  const readDelivered = async (after: Position = '', max: number): Promise<readonly LoggedEvent[]> => {
-    delivered = delivered.filter(({ position }) => position > after);
-    return delivered.slice(0, max);
-  };
+  const readDelivered = readingInPieces((after = '') => [
+    delivered.filter(({ position }) => position > after),
+  ]);
   const following = projection(set, readDelivered, folding, { sliceMs, between: onStep });
   const { to } = await set.control();
   for await (delivered of log.readAll({ after: to?.position, follow: true, signal }))

@@ -4,7 +4,7 @@ import { codeOf, fault, moreOf } from '../fault';
 import { removeLeftovers } from '../read-models/leftovers';
 import type { LiveSet, ReadModelSet } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
-import { parkedTenants } from './parked-tenants';
+import { parkedTenants } from './tenant-progress';
 import { replayInto, type ReplayDependencies } from './replay';
 
 export interface RebuildOptions {
@@ -43,12 +43,14 @@ const projectToHead = async ({ log, replay }: Build): Promise<void> => {
 
 /** Whether the log still holds what a set was made from. */
 const isOfLog = async ({ log }: Build, { control }: LiveSet): Promise<boolean> => {
-  const isSetBack = (error: unknown): boolean => {
-    if (codeOf(error) !== 'log_set_back') throw error;
-    return true;
-  };
   if (control.log !== (await log.identity())) return false;
-  return !(await mustStillHold(log, control.to).then(() => false, isSetBack));
+  try {
+    await mustStillHold(log, control.to);
+    return true;
+  } catch (error) {
+    if (codeOf(error) !== 'log_set_back') throw error;
+    return false;
+  }
 };
 
 const parkedOnlyIn = async (built: ReadModelSet, live: ReadModelSet): Promise<readonly string[]> => {

@@ -16,7 +16,7 @@ export interface ReplayDependencies extends LedgerLog {
   readonly abort?: AbortSignal;
 }
 
-type ReadLog = (after: Position | undefined) => AsyncIterable<Batch>;
+type ReadLog = (after: Position | undefined) => AsyncIterable<Batch> | Iterable<Batch>;
 
 /** With what the operator has set aside until now. */
 export const readFolding = async (
@@ -26,34 +26,28 @@ export const readFolding = async (
   return { streams, projector, program, now: isoNow, setAside: await readSetAside(dependencies) };
 };
 
-/** A piece of the log ends here, whatever the number of its events. */
+/** A read ends here, whatever the number of its events. */
 const MAX_BYTES = 4_194_304;
 
 /** Reads a log in pieces. What a read has returned beyond a piece is kept for the next one. */
 export const readingInPieces = (read: ReadLog): ReadAfter => {
   let end: Position | undefined;
   let rest: readonly LoggedEvent[] = [];
-  return async (after, max) => {
-    const piece: LoggedEvent[] = [];
+  const readOn = async (after: Position | undefined, max: number): Promise<readonly LoggedEvent[]> => {
+    const events: LoggedEvent[] = [];
     let bytes = 0;
-    const fill = (events: readonly LoggedEvent[]): void => {
-      for (const event of events.slice(0, max - piece.length)) {
-        if (bytes >= MAX_BYTES) break;
-        piece.push(event);
-        bytes += event.bytes ?? 0;
-      }
-    };
-    const ahead = after === end ? rest : [];
-    fill(ahead);
-    rest = ahead.slice(piece.length);
-    for await (const batch of piece.length > 0 ? [] : read(after)) {
-      const before = piece.length;
-      fill(batch);
-      rest = batch.slice(piece.length - before);
-      if (rest.length > 0 || piece.length === max) break;
+    for await (const batch of read(after)) {
+      events.push(...batch);
+      for (const event of batch) bytes += event.bytes ?? 0;
+      if (events.length >= max || bytes >= MAX_BYTES) break;
     }
-    end = piece.at(-1)?.position;
-    return piece;
+    return events;
+  };
+  return async (after, max) => {
+    const events = after === end && rest.length > 0 ? rest : await readOn(after, max);
+    rest = events.slice(max);
+    end = events.at(Math.min(max, events.length) - 1)?.position;
+    return events.slice(0, max);
   };
 };
 

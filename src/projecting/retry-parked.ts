@@ -4,7 +4,7 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import type { ReadModelSet } from '../read-models/read-models';
 import { documentCache } from './document-cache';
 import { batchOf, foldWaiting, type Folding, type Retried } from './fold-batch';
-import { findParked, parkedKey, parkedTenants, type ParkedTenant } from './parked-tenants';
+import { findParked, parkedKey, parkedTenants, type ParkedTenant } from './tenant-progress';
 
 export interface Retry extends LedgerLog {
   readonly set: ReadModelSet;

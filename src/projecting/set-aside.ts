@@ -4,7 +4,7 @@ import { encode } from '../event-log/codec';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { fault } from '../fault';
 import type { ReadModelSet } from '../read-models/read-models';
-import { parkedTenants, type ParkedTenant } from './parked-tenants';
+import { parkedTenants, type ParkedTenant } from './tenant-progress';
 
 const parkedAt = async (set: ReadModelSet, eventId: string): Promise<ParkedTenant> => {
   for await (const tenant of parkedTenants(set)) if (tenant.event_id === eventId) return tenant;

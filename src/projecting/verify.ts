@@ -1,7 +1,7 @@
 import { fault } from '../fault';
 import type { ReadModels } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
-import { parkedTenants, type ParkedTenant } from './parked-tenants';
+import { parkedTenants, type ParkedTenant } from './tenant-progress';
 import { replayInto, type ReplayDependencies } from './replay';
 
 export interface VerifyOptions {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hasLog } from '../../projections/logs';
 import type { EventLog } from '../../src/event-log/event-log';
 import { ingest, type Ingested, type ShownActivity } from '../../src/ingest/ingest';
-import { lastRevision } from '../../src/projecting/stream-revisions';
+import { lastRevision } from '../../src/projecting/tenant-progress';
 import { aFact, countedUsage, manyFacts, textOf, type Fact } from '../support/facts';
 import { freshFolder } from '../support/folders';
 import { eventsOf } from '../support/events';

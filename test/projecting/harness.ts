@@ -7,7 +7,7 @@ import { streamNames } from '../../src/event-log/streams';
 import { compose, type ComposedProjector } from '../../projections/compose';
 import type { Folding } from '../../src/projecting/fold-batch';
 import { readingInPieces } from '../../src/projecting/replay';
-import { parkedTenants, type ParkedTenant } from '../../src/projecting/parked-tenants';
+import { parkedTenants, type ParkedTenant } from '../../src/projecting/tenant-progress';
 import { projection, type ProjectionOptions } from '../../src/projecting/project';
 import { retryDue, type Retry } from '../../src/projecting/retry-parked';
 import { readSetAside } from '../../src/event-log/set-aside';

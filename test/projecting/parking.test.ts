@@ -4,7 +4,7 @@ import { change, type Change, type Document } from '../../projections/projector'
 import { findTenant } from '../../projections/tenants';
 import type { Recorded } from '../../src/domain/events';
 import { compose } from '../../projections/compose';
-import { lastRevision } from '../../src/projecting/stream-revisions';
+import { lastRevision } from '../../src/projecting/tenant-progress';
 import { STREAMS, type ReadModelSet } from '../../src/read-models/read-models';
 import {
   created,

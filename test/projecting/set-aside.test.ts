@@ -6,7 +6,7 @@ import { findTenant } from '../../projections/tenants';
 import type { StreamKind } from '../../src/domain/events';
 import { readSetAside } from '../../src/event-log/set-aside';
 import { setAside } from '../../src/projecting/set-aside';
-import { lastRevision } from '../../src/projecting/stream-revisions';
+import { lastRevision } from '../../src/projecting/tenant-progress';
 import { closeAll } from '../support/closing';
 import { eventsOf } from '../support/events';
 import { seed, seeded } from '../support/property';

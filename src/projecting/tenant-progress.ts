@@ -1,6 +1,7 @@
 import type { Reader } from '../../projections/projector';
-import { PARKED, type DocumentKey, type ReadModelSet } from '../read-models/read-models';
-import { rowsOf } from './scanning';
+import type { StreamKind } from '../domain/events';
+import { PARKED, STREAMS, type DocumentKey, type ReadModelSet } from '../read-models/read-models';
+import { rowsOf } from '../read-models/scanning';
 
 /** Why a tenant is parked in a set, and where it resumes. */
 export interface ParkedTenant {
@@ -34,3 +35,16 @@ export const findParked = async (
 export async function* parkedTenants(set: Pick<ReadModelSet, 'scan'>): AsyncGenerator<ParkedTenant> {
   for await (const { text } of rowsOf(set, PARKED)) yield JSON.parse(text) as ParkedTenant;
 }
+
+/** How much of a tenant's stream a set has applied. Its key is the stream kind. */
+export interface StreamDocument {
+  readonly revision: number;
+}
+
+/** The last revision of a tenant's stream that a set has applied, or -1. */
+export const lastRevision = async (
+  reader: Pick<Reader, 'get'>,
+  tenantId: string,
+  kind: StreamKind,
+): Promise<number> =>
+  ((await reader.get(tenantId, STREAMS, kind)) as unknown as StreamDocument | undefined)?.revision ?? -1;

@@ -1,4 +1,4 @@
-import type { ReadModelSet, Scanned, ScanStart } from '../read-models/read-models';
+import type { ReadModelSet, Scanned, ScanStart } from './read-models';
 
 const PAGE = 500;
 
