@@ -1,11 +1,6 @@
 import type { ApplicationType } from '../src/domain/permissions';
-import {
-  findApplication,
-  type ApplicationDocument,
-  type DirectoryDocument,
-  type DirectoryEntry,
-  type KeyDocument,
-} from './applications';
+import { QUOTAS } from '../src/domain/tenant';
+import { findApplication, type ApplicationDocument, type KeyDocument } from './applications';
 import type { Reader } from './projector';
 
 /** Queries about a tenant's current Applications and their keys. */
@@ -31,24 +26,6 @@ export interface ApplicationPage {
   readonly last?: number;
 }
 
-/** The largest configurable number of keys per Application. */
-const MAX_KEYS = 1_000;
-
-/** One document per possible first character of an id. */
-const DIRECTORIES = 16;
-
-const entriesOf = async (
-  reader: Reader,
-  tenantId: string,
-  { ids, types }: ApplicationFilter,
-): Promise<readonly DirectoryEntry[]> => {
-  const found = await reader.find(tenantId, 'directory', { limit: DIRECTORIES });
-  return (found as unknown as readonly DirectoryDocument[])
-    .flatMap(({ entries }) => entries)
-    .filter(({ id, type }) => (ids?.includes(id) ?? true) && (types?.includes(type) ?? true))
-    .toSorted((a, b) => a.revision - b.revision);
-};
-
 /** Undefined: it does not exist, or is deleted. */
 export const findLiveApplication = async (
   reader: Reader,
@@ -65,17 +42,16 @@ export const findApplications = async (
   tenantId: string,
   { filter, after = -1, page, size }: ApplicationQuery,
 ): Promise<ApplicationPage> => {
-  const entries = await entriesOf(reader, tenantId, filter);
-  const first = entries.findIndex(({ revision }) => revision > after);
-  const from = first < 0 ? entries.length : first + (page - 1) * size;
-  const pageEntries = entries.slice(from, from + size);
-  const found = await Promise.all(pageEntries.map(({ id }) => findLiveApplication(reader, tenantId, id)));
-  const last = pageEntries.at(-1);
-  return {
-    applications: found.filter((application) => application !== undefined),
-    total: entries.length,
-    ...(last === undefined || from + size >= entries.length ? {} : { last: last.revision }),
-  };
+  const { ids, types } = filter;
+  const found = await reader.find(tenantId, 'applications', { index: 'listed', limit: QUOTAS.applications });
+  const all = (found as unknown as readonly ApplicationDocument[]).filter(
+    ({ id, type }) => (ids?.includes(id) ?? true) && (types?.includes(type) ?? true),
+  );
+  const first = all.findIndex(({ listed_at = 0 }) => listed_at > after);
+  const from = first < 0 ? all.length : first + (page - 1) * size;
+  const applications = all.slice(from, from + size);
+  const last = from + size < all.length ? applications.at(-1)?.listed_at : undefined;
+  return { applications, total: all.length, ...(last === undefined ? {} : { last }) };
 };
 
 /** The keys of an Application that are neither revoked nor expired at a given time, oldest first. */
@@ -91,7 +67,7 @@ export const findLiveKeys = async (
     index: 'live',
     equal: [applicationId],
     from,
-    limit: MAX_KEYS,
+    limit: QUOTAS.liveKeys,
   });
   return (found as unknown as readonly KeyDocument[]).toSorted((a, b) =>
     a.created_at === b.created_at ? (a.id < b.id ? -1 : 1) : a.created_at < b.created_at ? -1 : 1,

@@ -17,6 +17,8 @@ export interface ApplicationDocument {
   readonly deleted_at?: string;
   /** The revision of the last event that changed the Application or its keys: its ETag. */
   readonly revision: number;
+  /** The revision of the event that created it, unless it is deleted. Applications are listed in this order. */
+  readonly listed_at?: number;
 }
 
 export interface KeyDocument {
@@ -33,31 +35,10 @@ export interface KeyDocument {
   readonly ends_at: string;
 }
 
-/** The existing Applications whose ids share their first character. */
-export interface DirectoryDocument {
-  readonly entries: readonly DirectoryEntry[];
-}
-
-export interface DirectoryEntry {
-  readonly id: string;
-  readonly type: ApplicationType;
-  /** The revision of the event that created it. Applications are listed in this order. */
-  readonly revision: number;
-}
-
 const NEVER = '9999-12-31T23:59:59.999Z';
 
 const endsAt = (expiresAt: string | undefined): Pick<KeyDocument, 'expires_at' | 'ends_at'> =>
   expiresAt === undefined ? { ends_at: NEVER } : { expires_at: expiresAt, ends_at: canonicalTime(expiresAt) };
-
-const changeDirectory = (
-  id: string,
-  next: (entries: readonly DirectoryEntry[]) => readonly DirectoryEntry[],
-) =>
-  change<DirectoryDocument>('directory', id.slice(0, 1), (directory) => {
-    const entries = next((directory?.entries ?? []).filter((entry) => entry.id !== id));
-    return entries.length === 0 ? undefined : { entries };
-  });
 
 export const applicationAsCreated = (event: Caused<'ApplicationCreated'>): ApplicationDocument => ({
   id: event.data.applicationId,
@@ -67,6 +48,7 @@ export const applicationAsCreated = (event: Caused<'ApplicationCreated'>): Appli
   ...by('created_by', event),
   created_at: event.at,
   revision: event.revision,
+  listed_at: event.revision,
 });
 
 export const keyAsAdded = (event: Caused<'KeyAdded'>): KeyDocument => ({
@@ -124,22 +106,17 @@ const keysChanged = ({ data, revision }: Caused<'KeyAdded' | 'KeyExpirySet' | 'K
 
 export const applications: Projector = {
   name: 'applications',
-  version: 1,
+  version: 2,
   streams: ['tenant'],
   collections: [
-    { name: 'applications', indexes: {} },
+    { name: 'applications', indexes: { listed: ['listed_at'] } },
     { name: 'keys', indexes: { live: ['live_in', 'ends_at'] } },
-    { name: 'directory', indexes: {} },
   ],
   on: {
     ApplicationCreated: (event) => [
       change<ApplicationDocument>('applications', event.data.applicationId, () =>
         applicationAsCreated(event),
       ),
-      changeDirectory(event.data.applicationId, (entries) => [
-        ...entries,
-        { id: event.data.applicationId, type: event.data.applicationType, revision: event.revision },
-      ]),
     ],
     ApplicationUpdated: (event) => [
       amend<ApplicationDocument>(
@@ -156,11 +133,11 @@ export const applications: Projector = {
       ),
     ],
     ApplicationDeleted: (event) => [
-      amend<ApplicationDocument>('applications', event.data.applicationId, (application) => ({
-        ...application,
-        deleted_at: event.at,
-      })),
-      changeDirectory(event.data.applicationId, (entries) => entries),
+      amend<ApplicationDocument>(
+        'applications',
+        event.data.applicationId,
+        ({ listed_at: _former, ...application }) => ({ ...application, deleted_at: event.at }),
+      ),
     ],
     KeyAdded: (event) => [
       change<KeyDocument>('keys', event.data.keyId, () => keyAsAdded(event)),

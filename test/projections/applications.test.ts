@@ -145,6 +145,7 @@ describe('after random histories', () => {
           ...(last === undefined ? {} : { modified_at: last.at }),
           ...(last?.by === undefined ? {} : { modified_by: last.by }),
           revision: changedAt,
+          listed_at: expect.any(Number) as number,
         })),
       );
       for (const at of [time(0), time(events.length), time(500)])
