@@ -6,7 +6,7 @@ import {
   type ResourceLimits,
 } from 'node:worker_threads';
 import { codeOf, fault, messageOf, type Fault, type FaultCode } from '../fault';
-import { monotonicMs } from './clock';
+import { monotonicMs, yieldToEventLoop } from './clock';
 
 /** What answers requests: a worker thread, of which `startThread` is the caller's side, or this one (`answerInPlace`). */
 export interface Thread {
@@ -276,38 +276,22 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
   };
 };
 
-/** Answers requests in this thread, which may therefore be blocked by them. Those of one turn are a group. */
+/** Answers each request in this thread, which it may block, in a turn of the event loop of its own. */
 export const answerInPlace = (open: () => ThreadBody): Thread => {
-  const calls = pendingCalls();
-  let opened: ThreadBody | undefined;
+  let body: ThreadBody | undefined;
   let isClosed = false;
-  let waiting: QueuedRequest[] = [];
-  const body: ThreadBody = {
-    answer: async (requests) => (opened ??= open()).answer(requests),
-    isRetried: (error) => opened?.isRetried(error) === true,
-    close: () => undefined,
-  };
-  const post = (answers: readonly Answer[]): void => answers.forEach(calls.settle);
-  const work = async (): Promise<void> => {
-    const group = waiting;
-    waiting = [];
-    const again = await answerGroup(body, group, post);
-    if (again.length > 0 && waiting.push(...again) === again.length) setTimeout(() => void work(), RETRY_MS);
-  };
   return {
-    call: async <T>(request: unknown, withinMs: number): Promise<T> => {
+    call: async <T>(request: unknown): Promise<T> => {
+      await yieldToEventLoop();
       if (isClosed) throw fault('expired', 'It is closed.');
-      return calls.add<T>(withinMs, (id) => {
-        const count = waiting.push({ id, request, notAfter: deadlineIn(withinMs) });
-        if (count === 1) setImmediate(() => void work());
-      });
+      const [outcome] = await (body ??= open()).answer([request]);
+      if (outcome !== undefined && 'value' in outcome) return outcome.value as T;
+      throw outcome?.error;
     },
     close: async () => {
       isClosed = true;
-      post(waiting.map(expired));
-      waiting = [];
-      const closing = opened?.close();
-      opened = undefined;
+      const closing = body?.close();
+      body = undefined;
       await closing;
     },
   };
