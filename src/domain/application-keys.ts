@@ -32,16 +32,7 @@ export const keyAdded = (
   if (tenant.keys.has(digest)) throw refusal('already_exists', 'This key already exists.');
   if (isExpired(expiresAt, at))
     throw invalidValue('expires_at', `The expiry ${expiresAt} is not in the future.`);
-  return {
-    type: 'KeyAdded',
-    data: {
-      keyId,
-      applicationId,
-      digest,
-      ...(expiresAt === undefined ? {} : { expiresAt }),
-      ...(name === undefined ? {} : { name }),
-    },
-  };
+  return { type: 'KeyAdded', data: { keyId, applicationId, digest, expiresAt, name } };
 };
 
 /** A key gives its holder every permission that its Application holds, so creating one grants them all. */

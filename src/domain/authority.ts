@@ -13,7 +13,7 @@ export interface ValidKey {
   readonly keyId: string;
   readonly application: KeyHolder;
   /** When it expires, if it does. */
-  readonly expiresAt?: string;
+  readonly expiresAt?: string | undefined;
 }
 
 /** The status of a key, according to its tenant's stream. */
@@ -43,8 +43,8 @@ export const keyStatusIn = (now: Tenant, digest: string, at: string): KeyStatus 
   if (isExpired(key.expiresAt, at)) return { status: 'expired', ...known };
   const application = now.applications.get(applicationId);
   if (application === undefined) return { status: 'application_deleted', ...known };
-  const expiry = key.expiresAt === undefined ? {} : { expiresAt: key.expiresAt };
-  return { status: now.status === 'deleted' ? 'tenant_deleted' : 'valid', keyId, application, ...expiry };
+  const { expiresAt } = key;
+  return { status: now.status === 'deleted' ? 'tenant_deleted' : 'valid', keyId, application, expiresAt };
 };
 
 /** The caller gets the same answer for every reason; only the operator's log shows the reason. */

@@ -15,7 +15,9 @@ const change = (field: string, from: unknown = null, to: unknown = null): readon
  */
 export const changesOf = (before: Tenant, event: TenantEvent): readonly FieldChange[] => {
   if (before.status !== 'active') return [];
-  const { name, settings, applications } = before;
+  const { name, settings } = before;
+  const application =
+    'applicationId' in event.data ? before.applications.get(event.data.applicationId) : undefined;
   switch (event.type) {
     case 'TenantCreated':
     case 'ApplicationCreated':
@@ -35,24 +37,20 @@ export const changesOf = (before: Tenant, event: TenantEvent): readonly FieldCha
     }
     case 'TenantDeleted':
       return change('status', before.status, 'deleted');
-    case 'ApplicationUpdated': {
-      const application = applications.get(event.data.applicationId);
+    case 'ApplicationUpdated':
       return [
         ...change('name', application?.name, event.data.name),
         ...change('permissions', application?.permissions, event.data.permissions),
       ];
-    }
-    case 'ApplicationDeleted': {
-      const application = applications.get(event.data.applicationId);
+    case 'ApplicationDeleted':
       return [
         ...change('name', application?.name),
         ...change('type', application?.type),
         ...change('permissions', application?.permissions),
       ];
-    }
     case 'KeyExpirySet': {
-      const { applicationId, keyId, expiresAt } = event.data;
-      return change('expires_at', applications.get(applicationId)?.keys.get(keyId)?.expiresAt, expiresAt);
+      const { keyId, expiresAt } = event.data;
+      return change('expires_at', application?.keys.get(keyId)?.expiresAt, expiresAt);
     }
     case 'KeyRevoked':
       return change('revoked', false, true);

@@ -27,7 +27,13 @@ interface TenantEvents {
   ApplicationUpdated: { applicationId: string; name: string; permissions: readonly string[] };
   ApplicationDeleted: { applicationId: string };
   /** The digest is the SHA-256 of the key in hex. The key itself is never kept. */
-  KeyAdded: { keyId: string; applicationId: string; digest: string; expiresAt?: string; name?: string };
+  KeyAdded: {
+    keyId: string;
+    applicationId: string;
+    digest: string;
+    expiresAt?: string | undefined;
+    name?: string | undefined;
+  };
   KeyExpirySet: { keyId: string; applicationId: string; expiresAt: string };
   KeyRevoked: { keyId: string; applicationId: string };
 }

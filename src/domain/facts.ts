@@ -40,8 +40,4 @@ export const factTypes: readonly FactType[] = [
 export const isFactType = (type: string): type is FactType => type === 'ActivityReported' || parts.has(type);
 
 /** Splits the type of an entity fact into entity and operation. */
-export const partsOf = (type: EntityFactType) => {
-  const split = parts.get(type);
-  if (split === undefined) throw new Error(`${type} is not a fact about an entity.`);
-  return split;
-};
+export const partsOf = (type: EntityFactType) => parts.get(type) as NonNullable<ReturnType<typeof parts.get>>;

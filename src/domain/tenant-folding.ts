@@ -1,6 +1,7 @@
 import type { Caused, Circumstances, TenantEvent } from './events';
 import {
   findKey,
+  mustHave,
   type ActiveTenant,
   type Application,
   type DeletedTenant,
@@ -37,12 +38,6 @@ const createApplication = (now: ActiveTenant, event: Caused<'ApplicationCreated'
   mutable(now.applications).set(id, { id, name, type, permissions, ...created });
 };
 
-const mustHave = (now: ActiveTenant, id: string): Application => {
-  const application = now.applications.get(id);
-  if (application === undefined) throw new Error(`Application ${id} does not exist.`);
-  return application;
-};
-
 const changeApplication = (
   now: ActiveTenant,
   { revision: changedAt }: Caused,
@@ -60,15 +55,8 @@ const addKey = (now: ActiveTenant, event: Caused<'KeyAdded'>): void => {
   const { keyId: id, digest, expiresAt, name } = event.data;
   // Its id is not the text in the event, of which there would be one per key.
   const application = mustHave(now, event.data.applicationId);
-  const key: UnrevokedKey = {
-    id,
-    applicationId: application.id,
-    revoked: false,
-    digest,
-    created: stampOf(event),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
-    ...(name === undefined ? {} : { name }),
-  };
+  const whose = { id, applicationId: application.id, digest, created: stampOf(event) };
+  const key: UnrevokedKey = { ...whose, revoked: false, expiresAt, name };
   mutable(now.keys).set(digest, key);
   mutable(application.keys).set(id, key);
   changeApplication(now, event, application);

@@ -15,8 +15,8 @@ export interface UnrevokedKey {
   readonly applicationId: string;
   readonly revoked: false;
   readonly digest: string;
-  readonly expiresAt?: string;
-  readonly name?: string;
+  readonly expiresAt?: string | undefined;
+  readonly name?: string | undefined;
   readonly created: Stamp;
 }
 

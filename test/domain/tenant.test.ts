@@ -64,11 +64,11 @@ describe('an impossible history', () => {
     ['creates twice', [created, created], 'second time'],
     ['continues after the deletion', [created, deleted, updated('Acme')], 'deleted'],
     ['deletes twice', [created, deleted, deleted], 'deleted'],
-    ['updates an Application that does not exist', [created, applicationUpdated], 'does not exist'],
+    ['updates an Application that does not exist', [created, applicationUpdated], 'has no Application'],
     [
       'updates a deleted Application',
       [created, applicationCreated(), applicationDeleted, applicationUpdated],
-      'does not exist',
+      'has no Application',
     ],
   ])('is detected if it %s', (_, history, reason) => {
     expect(() => tenantAfter(history)).toThrow(reason);
