@@ -7,6 +7,7 @@ import type { NewEvent } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import { groupedBy } from '../grouping';
 import { uuidOfText } from '../uuid';
+import { TIMES } from '../times';
 
 /** A key that is known, valid or not, and the tenant that it belongs to. */
 export interface KeyOfTenant extends KnownKey {
@@ -24,6 +25,8 @@ export interface KeyUseRecordDependencies {
   readonly recordsClients: boolean;
   /** How long what is due is collected, so that it becomes one append per tenant. */
   readonly collectMs: number;
+  /** How long the last append may take at a stop. */
+  readonly closeMs?: number;
   readonly now?: () => number;
 }
 
@@ -37,9 +40,6 @@ const MAX_KEYS_OF_TENANT = 5_000;
 
 const tooMany = new Error(`More than ${MAX_KEYS} keys were used, or ${MAX_KEYS_OF_TENANT} of one tenant.`);
 
-/** The appends after a day are spread over this time. */
-const SPREAD_MS = 1_800_000;
-const CLOSE_MS = 3_000;
 /** Of one append: few enough not to keep others waiting. */
 const MAX_EVENTS = 100;
 const APPENDS_AT_ONCE = 10;
@@ -195,7 +195,7 @@ const appender = (
 
 /** Whether it is a tenant's turn to write its day that has ended. */
 const isTurnOf = (tenantId: string, ms: number): boolean =>
-  ms % DAY_MS >= Number.parseInt(tenantId.slice(0, 8), 16) % SPREAD_MS;
+  ms % DAY_MS >= Number.parseInt(tenantId.slice(0, 8), 16) % TIMES.keyUsesSpreadMs;
 
 /**
  * Records what keys did as `KeyUsed` events: at the first use of a key on a UTC day, at a refusal, after the day and at a
@@ -203,7 +203,7 @@ const isTurnOf = (tenantId: string, ms: number): boolean =>
  * lost.
  */
 export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
-  const { warn, recordsClients, collectMs, now = Date.now } = dependencies;
+  const { warn, recordsClients, collectMs, closeMs = TIMES.lastMs, now = Date.now } = dependencies;
   const days = boundedDays();
   const due = new Set<KeyDay>();
   const isOver = ({ date }: KeyDay): boolean => date < dateOf(now());
@@ -251,8 +251,8 @@ export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
       ]),
     close: async (): Promise<void> => {
       clearInterval(timer);
-      const late = () => new Error(`It took longer than ${CLOSE_MS} ms.`);
-      await beforeDeadline(writeAll(), monotonicMs() + CLOSE_MS, late).catch((error: unknown) =>
+      const late = () => new Error(`It took longer than ${closeMs} ms.`);
+      await beforeDeadline(writeAll(), monotonicMs() + closeMs, late).catch((error: unknown) =>
         warn('The last of what keys did could not be recorded.', error),
       );
     },

@@ -28,6 +28,7 @@ import {
 } from './data-folder';
 import { folderOf, readModelStoreOf, storeOf, withoutSecrets } from './log-address';
 import { openAll } from './open-all';
+import { TIMES, type Times } from '../times';
 
 /** This file alone chooses the adapters of a configuration. */
 
@@ -45,24 +46,24 @@ export interface Stores extends LedgerLog {
   close(): Promise<void>;
 }
 
-/** What stores are opened for, and how long to wait for them: somebody waits at a terminal for a command. */
-const WAIT_MS = {
-  server: Infinity,
-  /** The thread of a server, which projects between appends. */
-  worker: 5_000,
+/** What stores are opened for. */
+export type StoreUse =
+  | 'server'
+  /** The thread of a server, which projects between appends and never waits for a lock. */
+  | 'worker'
   /** A command that may begin a new log. */
-  create: 5_000,
-  change: 5_000,
+  | 'create'
+  | 'change'
   /** A rebuild: it also takes read models of another log, or of events that this one no longer holds. */
-  repair: 5_000,
+  | 'repair'
   /** It creates nothing, and answers soon while a store is away. */
-  look: 1_500,
+  | 'look';
+
+/** How long to wait for the stores: somebody waits at a terminal for a command. */
+const waitMsOf = (use: StoreUse, { waitMs, lookMs }: Times): number => {
+  if (use === 'server') return Infinity;
+  return use === 'look' ? lookMs : waitMs;
 };
-
-export type StoreUse = keyof typeof WAIT_MS;
-
-/** How long a command, or whoever opens a file, waits for a lock that another process holds. A worker never does. */
-const FILE_BUSY_MS = 5_000;
 
 interface LogOptions extends WaitingForStore {
   readonly opening: Opening;
@@ -104,15 +105,16 @@ const noLogHere = (configuration: Configuration): Fault =>
 interface StoreOptions extends Pick<LogOptions, 'appender'> {
   readonly use: StoreUse;
   readonly report: Report;
+  readonly times?: Times;
 }
 
 export const openStores = (
   configuration: Configuration,
-  { use, report, appender }: StoreOptions,
+  { use, report, appender, times = TIMES }: StoreOptions,
 ): Promise<Stores> =>
   openAll(async (closeLater) => {
     const { DATA_DIR, EVENTSTORE_URL, MONGODB_URL, STREAM_PREFIX } = configuration;
-    const waiting = { waitMs: WAIT_MS[use], onError: report };
+    const waiting = { waitMs: waitMsOf(use, times), onError: report };
     const mongo = MONGODB_URL === '' ? undefined : closeLater(await mongoConnection(MONGODB_URL, waiting));
     const hasReadModels =
       mongo === undefined ? holdsReadModelFiles(DATA_DIR) : await holdsReadModels(mongo.db, mongo.place);
@@ -126,7 +128,7 @@ export const openStores = (
     });
     const log = closeLater(opened);
     const { version, collections } = projector;
-    const busyMs = use === 'worker' ? 0 : FILE_BUSY_MS;
+    const busyMs = use === 'worker' ? 0 : times.waitMs;
     const readModels = await (mongo === undefined
       ? sqliteReadModels({ folder: readModelsIn(DATA_DIR), version, collections, busyMs })
       : mongodbReadModels(mongo, { version, collections }));
@@ -176,7 +178,7 @@ export const openLog = async (
     else mustBeUsable(place);
     if (isSource && !existsSync(logPath(place))) throw missingFault;
   }
-  const waiting = { waitMs: WAIT_MS.change, onError: report };
+  const waiting = { waitMs: TIMES.waitMs, onError: report };
   return openLogAt(place, streams, { ...waiting, opening: isSource ? 'read' : 'copy', missingFault });
 };
 

@@ -49,19 +49,19 @@ const mustMatch = async (log: EventLog, control: Control, configuration: Configu
 export interface AppOptions {
   readonly use?: StoreUse;
   /** Appends and projects. Undefined: this thread does. */
-  readonly worker?: WorkerThread;
+  readonly worker?: WorkerThread | undefined;
   /** Records metrics of the appends to a log. */
   readonly measured?: (log: EventLog) => EventLog;
   /** Called once the log is certain to be rolled back. The process must end: commands do when they next look. */
   readonly onLost?: (reason: Fault) => void;
-  readonly times?: Times;
+  readonly times?: Times | undefined;
 }
 
 const openParts = (configuration: Configuration, report: Report, options: AppOptions): Promise<App> =>
   openAll(async (closeLater) => {
     const { use = 'create', worker, times = TIMES, onLost = () => undefined } = options;
     if (worker !== undefined) closeLater(worker);
-    const opening = { use, report, appender: worker?.appender };
+    const opening = { use, report, appender: worker?.appender, times };
     const { log, streams, readModels, mongo } = closeLater(await openStores(configuration, opening));
     const watch = logWatch({ log, report, onLost, times });
     closeLater({ close: async () => watch.stop() });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { BACKGROUND_MS, DAY_MS } from '../async/clock';
+import { DAY_MS } from '../async/clock';
 import type { Configuration } from '../configuration';
 import { createApplication } from '../domain/applications';
 import { partsOf, type EntityFactType } from '../domain/facts';
@@ -11,6 +11,7 @@ import { newKey } from '../ledger/api-key';
 import { uuidOfText } from '../uuid';
 import type { App } from './app';
 import { operatorRequest } from './operator';
+import { TIMES } from '../times';
 
 export const DEMO_NAME = 'Demo tenant';
 const DAYS = 30;
@@ -49,7 +50,7 @@ export const createDemo = async (
   operator: string,
 ): Promise<{ readonly key: string; readonly facts: number }> => {
   const execute = (decide: Decide) =>
-    ledger.execute({ ...operatorRequest(tenantId, operator, BACKGROUND_MS), decide });
+    ledger.execute({ ...operatorRequest(tenantId, operator, TIMES.backgroundMs), decide });
   const applicationId = randomUUID();
   const { key, input } = newKey(tenantId);
   await execute(createTenant({ name: DEMO_NAME, ownerId: operator, includedMonthlyActiveTokens: 50 }));

@@ -2,6 +2,7 @@ import pino, { type DestinationStream, type Logger } from 'pino';
 import { isoNow } from '../async/clock';
 import { masked } from '../domain/key-like';
 import { REQUEST, REQUEST_FAILED } from '../http/middleware/start-request';
+import { TIMES } from '../times';
 
 /** The last step before a line is written: masks everything that might be a key. */
 const masking = (destination: DestinationStream): DestinationStream => ({
@@ -13,7 +14,6 @@ const MAX_BYTES = 1_048_576;
 
 /** So many bytes are written together, and what is fewer after this time: each write costs as much as many lines. */
 const MIN_BYTES = 4_096;
-const FLUSH_MS = 250;
 
 /** Never waits for the reader. A full disk, or a reader that has left, must not end the process: errors are ignored. */
 const asynchronous = (fd: number) => {
@@ -22,7 +22,7 @@ const asynchronous = (fd: number) => {
     sync: false,
     minLength: MIN_BYTES,
     maxLength: MAX_BYTES,
-    periodicFlush: FLUSH_MS,
+    periodicFlush: TIMES.outputMs,
   });
   destination.on('error', () => undefined);
   // The first time, up to MIN_BYTES may be left.

@@ -4,10 +4,10 @@ import type { EventLog } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import type { ApiContext, RequestMetrics } from '../http/context';
 import { sentStatus } from '../http/middleware/start-request';
-import { RESPOND_MS } from '../http/operations';
 import type { RateLimitsStatus } from '../limits/rate-limits';
 import { programVersion } from '../version';
 import type { LedgerStatus } from './status';
+import { TIMES } from '../times';
 
 /** The metrics of the service, in the Prometheus text format. */
 export interface Metrics {
@@ -171,7 +171,7 @@ export const makeMetrics = (source: () => MetricsSource): Metrics => {
     contentType: registry.contentType,
     text: async () => {
       const asked = source();
-      const values = valuesOf(asked, await orUndefined(asked.status(), RESPOND_MS));
+      const values = valuesOf(asked, await orUndefined(asked.status(), TIMES.probeMs));
       for (const [name, gauge] of gauges) {
         gauge.remove({});
         if (values[name] !== undefined) gauge.set(Number(values[name]));

@@ -2,9 +2,8 @@ import type { Logger } from 'pino';
 import { monotonicMs } from '../async/clock';
 import { codeOf } from '../fault';
 import type { Report } from './adapters';
+import { TIMES } from '../times';
 
-/** The interval between identical warnings: while a store is down, the same operation fails many times a second. */
-const MIN_REPEAT_MS = 60_000;
 const MAX_REMEMBERED = 1_000;
 
 interface Logged {
@@ -26,7 +25,7 @@ export const reporter = (logger: Pick<Logger, 'info' | 'warn' | 'error'>, nowMs 
     }
     const key = `${what} ${codeOf(error)}`;
     const last = logged.get(key);
-    if (last !== undefined && nowMs() - last.atMs < MIN_REPEAT_MS) return void (last.repeated += 1);
+    if (last !== undefined && nowMs() - last.atMs < TIMES.sameWarningMs) return void (last.repeated += 1);
     if (logged.size >= MAX_REMEMBERED) logged.clear();
     logged.set(key, { atMs: nowMs(), repeated: 0 });
     const since = (last?.repeated ?? 0) > 0 ? { repeated: last?.repeated } : {};

@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http';
 import type { Logger } from 'pino';
 import { keyUseRecord, type KeyUseRecord } from '../access/key-use-record';
 import { eventSource } from '../audit/event-source';
-import { BACKGROUND_MS, pause } from '../async/clock';
+import { pause } from '../async/clock';
 import { singleFlight } from '../async/single-flight';
 import { errorOf } from '../async/thread';
 import { readOrigins, type Configuration, headerNames } from '../configuration';
@@ -30,12 +30,6 @@ import { makeMetrics, type Metrics } from './metrics';
 import { reporter } from './reporter';
 import { ledgerStatus, type LedgerStatus } from './status';
 import { workerThread, type WorkerReport } from './worker-thread';
-
-/** Most starts take less. After this, requests are answered while the read models are not up to date yet. */
-const START_MS = 5_000;
-const CATCH_UP_MS = 250;
-/** Who waits for a position that is late is answered at once, so that asking again at once would use a whole core. */
-const CATCH_UP_LOOK_MS = 20;
 
 /** Each costs some memory. A lower limit of open files holds as well. */
 const MAX_CONNECTIONS = 10_000;
@@ -90,14 +84,16 @@ const apiDependencies = async (server: Running, app: App): Promise<ApiDependenci
   const { ledger, log, streams } = app;
   const { secret, sharedLimiter } = await app.openServing();
   const keyUses = keyUseRecord({
-    append: (tenantId, events) => appendToEnd(log, streams.activity(tenantId), events, BACKGROUND_MS),
+    append: (tenantId, events) => appendToEnd(log, streams.activity(tenantId), events, times.backgroundMs),
     warn: report,
     recordsClients: configuration.RECORD_CLIENTS,
     collectMs: times.keyUsesMs,
+    closeMs: times.lastMs,
   });
   const limits = rateLimits(readPolicies(configuration.RATE_LIMITS) ?? [], {
     shared: sharedLimiter,
     sharedWithinMs: times.sharedCountersMs,
+    shownAloneMs: times.awayMs,
     report,
   });
   server.keyUses = keyUses;
@@ -209,8 +205,9 @@ const openAppOf = async (server: Running): Promise<App> => {
  */
 const catchUp = async (server: Running, { live }: App, position: Position): Promise<void> => {
   const { signal } = server.stopping;
-  for (; !signal.aborted; await pause(CATCH_UP_LOOK_MS, signal)) {
-    const isReached = await live.reached(position, CATCH_UP_MS);
+  // Who waits for a position that is late is answered at once: asking again at once would use a whole core.
+  for (; !signal.aborted; await pause(TIMES.shownLookMs, signal)) {
+    const isReached = await live.reached(position, TIMES.projectorLookMs);
     server.isCaughtUp = isReached && (await live.read().then(Boolean, () => false));
     if (server.isCaughtUp) return;
     mustHaveRoom(server.configuration);
@@ -231,7 +228,8 @@ const start = async (server: Running): Promise<Started | undefined> => {
   const key = await firstKey(app, configuration);
   const head = await app.log.head();
   const caughtUp = catchUp(server, app, head?.position ?? '');
-  await Promise.race([caughtUp, pause(START_MS, stopping.signal)]);
+  // Most starts take less. After this, requests are answered while the read models are not up to date yet.
+  await Promise.race([caughtUp, pause(server.times.waitMs, stopping.signal)]);
   if (stopping.signal.aborted) return undefined;
   const url = await listenForRequests(server, app);
   await caughtUp;

@@ -3,15 +3,16 @@ import type { EventLog, Position } from '../event-log/event-log';
 import { firstOf } from '../event-log/reading';
 import type { Ledger } from '../ledger/ledger';
 import type { ParkedTenant } from '../projecting/tenant-progress';
-import { GRACE_MS, PARKED, type LiveSet, type ReadModels } from '../read-models/read-models';
+import { PARKED, type LiveSet, type ReadModels } from '../read-models/read-models';
 import type { App } from './app';
+import { TIMES } from '../times';
 
 /** The build of this version that was renewed last, if that was lately. Nobody reads it yet. */
 const findBuild = async (readModels: ReadModels, log: EventLog, head: Position | undefined) => {
   const [build] = (await readModels.list())
     .filter(({ version, isLive }) => version === readModels.version && !isLive)
     .filter(({ control: { next, removed } }) => next === undefined && removed === undefined)
-    .filter(({ control }) => Date.now() - Date.parse(control.renewedAt) < GRACE_MS)
+    .filter(({ control }) => Date.now() - Date.parse(control.renewedAt) < TIMES.graceMs)
     .toSorted((a, b) => (a.control.renewedAt > b.control.renewedAt ? -1 : 1));
   if (build === undefined) return null;
   const position = build.control.to?.position;
@@ -38,12 +39,10 @@ const parkedIn = async (live: LiveSet | undefined): Promise<readonly ParkedTenan
   return rows.map(({ text }) => JSON.parse(text) as ParkedTenant);
 };
 
-const MAX_READ_MS = 1_000;
-
 /** Tries to read the own streams of parked tenants. Those that cannot be read are then listed by `unreadable`. */
 const readParked = async (ledger: Ledger, parked: readonly ParkedTenant[]): Promise<void> => {
   for (const { tenant_id } of parked)
-    await ledger.ask(tenant_id, monotonicMs() + MAX_READ_MS, () => undefined).catch(() => undefined);
+    await ledger.ask(tenant_id, monotonicMs() + TIMES.noAnswerMs, () => undefined).catch(() => undefined);
 };
 
 type Subject = Pick<App, 'log' | 'ledger' | 'store' | 'replay'>;

@@ -4,6 +4,7 @@ import type { EventFilter } from './event-filter';
 import { tenantPosition, type Place } from './event-places';
 import type { EventSource } from './event-source';
 import { exportLines, type ExportedLines } from './export';
+import { TIMES } from '../times';
 
 /** Why the server ends a stream early. It can be resumed from the position given at its end. */
 export const endReasons = [
@@ -59,10 +60,6 @@ export interface StreamReader {
   readonly gone: AbortSignal;
 }
 
-/** Short enough to end the streams of a revoked key within a second. */
-const CHECK_MS = 500;
-const HEARTBEAT_MS = 15_000;
-
 const UNAVAILABLE = /^(?:log_unavailable|read_models_unavailable|log_set_back)$/;
 
 const isUnavailable = (error: unknown): error is { readonly code: EndReason } =>
@@ -73,7 +70,7 @@ export const endReason = (mayRead: StreamReader['mayRead'], stopping: AbortSigna
   let checkedAt = threadMs();
   return async (): Promise<EndReason | undefined> => {
     if (stopping.aborted) return isUnavailable(stopping.reason) ? stopping.reason.code : 'shutting_down';
-    if (threadMs() - checkedAt < CHECK_MS) return undefined;
+    if (threadMs() - checkedAt < TIMES.keyAgeMs) return undefined;
     checkedAt = threadMs();
     return mayRead();
   };
@@ -115,7 +112,7 @@ export async function* eventStream(
       if (isTrailer) return yield form.last('trailer', lines.join());
       let text = events.map((event, at) => form.event(lines[at] as string, positionOf(event))).join('');
       given += events.length;
-      if (text === '' && threadMs() - wroteAt >= HEARTBEAT_MS) text = form.heartbeat;
+      if (text === '' && threadMs() - wroteAt >= TIMES.heartbeatMs) text = form.heartbeat;
       if (text !== '') {
         wroteAt = threadMs();
         yield text;

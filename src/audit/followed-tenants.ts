@@ -1,10 +1,8 @@
-import { pause, RETRY_MS } from '../async/clock';
+import { pause } from '../async/clock';
 import { condition, type Condition } from '../async/condition';
 import type { Batch, Position, ReadFrom } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
-
-/** Whoever follows a tenant gets a batch at least this often, if only an empty one. */
-const FOLLOWED_MS = 500;
+import { TIMES } from '../times';
 
 interface Followed {
   followers: number;
@@ -41,7 +39,7 @@ const newEvents = ({ log, streams }: LedgerLog) => {
         // Each follower then reads for itself, and gets the error.
         wake(tenants.keys());
       }
-      await pause(RETRY_MS, signal);
+      await pause(TIMES.retryMs, signal);
     }
   };
 
@@ -87,7 +85,9 @@ export const followedTenants = (ledgerLog: LedgerLog): FollowTenant => {
           position = batch.at(-1)?.position ?? position;
         }
         seen = changes;
-        if (followed.changes === seen) await followed.changed.wait({ withinMs: FOLLOWED_MS, abort: signal });
+        // An empty batch lets the follower look whether it still may read.
+        if (followed.changes === seen)
+          await followed.changed.wait({ withinMs: TIMES.keyAgeMs, abort: signal });
         yield [];
       }
     } finally {

@@ -1,9 +1,7 @@
 import { threadMs } from '../async/clock';
 import type { Batch } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
-
-/** How long a slice may keep the requests of others waiting. */
-const SLICE_MS = 2;
+import { TIMES } from '../times';
 
 /** Whoever reads does this many events before it looks whether its slice is over. */
 const PART_EVENTS = 8;
@@ -25,7 +23,7 @@ export const fairSlices = (): Slices => {
   let current: Slice | undefined;
 
   const newSlice = (): Slice => {
-    const endsAt = threadMs() + SLICE_MS;
+    const endsAt = threadMs() + TIMES.turnMs;
     const slice: Slice = { isOver: () => current !== slice || threadMs() >= endsAt };
     return slice;
   };

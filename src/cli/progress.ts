@@ -1,6 +1,6 @@
 import type { Io } from './io';
+import { TIMES } from '../times';
 
-const MIN_INTERVAL_MS = 100;
 const CLEAR_LINE = '\r\u001b[K';
 
 /** `37%` */
@@ -21,7 +21,7 @@ const progressLine = ({ stderr }: Io, title: string) => {
   let first = { step: '', done: 0, at: 0 };
 
   const show = (text: string): void => {
-    if (!isShown || Date.now() - shownAt < MIN_INTERVAL_MS) return;
+    if (!isShown || Date.now() - shownAt < TIMES.outputMs) return;
     shownAt = Date.now();
     stderr.write(`${CLEAR_LINE}${title} ${text}`);
   };

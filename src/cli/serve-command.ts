@@ -6,16 +6,14 @@ import type { Started } from '../app/server';
 import { codeOf, type Fault } from '../fault';
 import { FAILED, LOG_SET_BACK } from './failure';
 import type { Io } from './io';
+import { TIMES } from '../times';
 
 /** The exit code after a second signal, which skips the graceful shutdown. */
 const FORCED_EXIT = 130;
 
-/** How long an exit waits for the reader of the log. */
-const FLUSH_MS = 3_000;
-
 /** Nothing but SIGKILL ends a process that has begun to write to a reader that does not read. */
 const exit = (io: Io, logger: Logger, code: number): void => {
-  const kill = setTimeout(() => process.kill(process.pid, 'SIGKILL'), FLUSH_MS);
+  const kill = setTimeout(() => process.kill(process.pid, 'SIGKILL'), TIMES.lastMs);
   logger.flush(() => {
     clearTimeout(kill);
     io.exit(code);
@@ -44,9 +42,6 @@ const stopOnSignals = (io: Io, logger: Logger, stop: () => Promise<void>): void 
   io.on('SIGTSTP', () => logger.warn('not suspended: others may need what it has locked; Ctrl-C stops it'));
 };
 
-/** How long the shutdown may take if the log was rolled back: what it waits for may never come. */
-const LOST_STOP_MS = 5_000;
-
 /** After the death of a thread nothing can be finished: requests in progress end as if the process were killed. */
 const endBecause =
   (io: Io, logger: Logger, stop: (reason: Fault) => Promise<void>) =>
@@ -55,7 +50,7 @@ const endBecause =
     const code = isLost ? LOG_SET_BACK : FAILED;
     const why = isLost ? reason.message : `A thread of the service died: ${reason.message}`;
     logger.fatal({ err: reason, exit_code: code }, why);
-    const stopped = isLost ? orUndefined(stop(reason as Fault), LOST_STOP_MS) : Promise.resolve();
+    const stopped = isLost ? orUndefined(stop(reason as Fault), TIMES.waitMs) : Promise.resolve();
     void stopped.then(() => exit(io, logger, code));
   };
 

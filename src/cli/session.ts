@@ -15,9 +15,9 @@ import { option } from './arguments';
 import { ignoreCtrlZ, notice } from './output';
 import { withProgress } from './progress';
 import type { Io } from './io';
+import { TIMES } from '../times';
 
-const WRITE_MS = 5_000;
-const CATCH_UP_MS = 2_000;
+const timesOf = ({ times = TIMES }: Io) => times;
 
 export const BEHIND = 'The read models do not show it yet; the service shows it when it has caught up.';
 
@@ -30,7 +30,7 @@ const warn =
 /** Waits until the read models have applied this position, or for a while. */
 const isShown = (io: Io, app: App, position: Position): Promise<boolean> =>
   withProgress(io, 'Projecting:', (line) =>
-    app.catchUp(position, CATCH_UP_MS, (done) => line.show(`${done} of ${position}`)),
+    app.catchUp(position, timesOf(io).lagMs, (done) => line.show(`${done} of ${position}`)),
   );
 
 const howFar = async ({ replay: { readModels } }: App, head: Position): Promise<string> => {
@@ -57,7 +57,7 @@ const sessionOf = (io: Io, app: App, configuration: Configuration, worker?: Work
   worker,
   /** Decides and writes as the operator, then waits until the read models show it. */
   write: async (tenantId: string, decide: Decide, actor?: string): Promise<Tenant> => {
-    const request = operatorRequest(tenantId, actor ?? configuration.OPERATOR_ID, WRITE_MS);
+    const request = operatorRequest(tenantId, actor ?? configuration.OPERATOR_ID, timesOf(io).waitMs);
     const { tenant, position } = await app.ledger.execute({ ...request, decide });
     if (actor === undefined) askForOperator(io, configuration);
     // The write has succeeded, so a new key must be printed even if the read models fail.
@@ -69,7 +69,7 @@ const sessionOf = (io: Io, app: App, configuration: Configuration, worker?: Work
   },
   /** Answers a question about the current state of the tenant, read from its stream. */
   ask: <T>(tenantId: string, answer: (tenant: Tenant) => T): Promise<T> =>
-    app.ledger.ask(tenantId, monotonicMs() + WRITE_MS, answer),
+    app.ledger.ask(tenantId, monotonicMs() + timesOf(io).waitMs, answer),
   /** Waits until the read models have caught up with the log, or for a while; then says how far they are. */
   upToDate: async (): Promise<void> => {
     const head = (await app.log.head())?.position ?? '';
@@ -105,7 +105,7 @@ export const sessionCommand = <Arguments extends readonly unknown[]>(
     const isThreaded = appendsInThread && configuration.EVENTSTORE_URL === '';
     const worker = isThreaded ? workerOf(io, configuration, () => app) : undefined;
     try {
-      app = await openApp(configuration, warn(io), worker === undefined ? { use } : { use, worker });
+      app = await openApp(configuration, warn(io), { use, worker, times: io.times });
       await run(sessionOf(io, app, configuration, worker), ...(args as unknown as Arguments));
     } finally {
       await app?.close();

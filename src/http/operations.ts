@@ -3,6 +3,7 @@ import { beforeDeadline, isoNow, monotonicMs } from '../async/clock';
 import { messageOf } from '../fault';
 import type { RateLimitsStatus } from '../limits/rate-limits';
 import { securityHeaders } from './middleware/start-request';
+import { TIMES } from '../times';
 
 /** The dependencies of the operations listener, which serves operators on a port of its own. */
 interface OperationsDependencies {
@@ -16,9 +17,6 @@ interface OperationsDependencies {
   /** For Prometheus. */
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
 }
-
-/** Probes and scrapes get a response within a second, even if a store does not respond. */
-export const RESPOND_MS = 800;
 
 const sendText = (response: ServerResponse, status: number, text: string, type: string): void => {
   response.writeHead(status, {
@@ -39,7 +37,7 @@ interface Readiness {
 }
 
 const late = (): Error =>
-  new Error(`The event log or the read models have not answered within ${RESPOND_MS} ms.`);
+  new Error(`The event log or the read models have not answered within ${TIMES.probeMs} ms.`);
 
 /** Ready: the log and the read models respond, and the read models have caught up once since startup. */
 const readinessOf = ({ phase, waitingFor, status, limits }: OperationsDependencies) => {
@@ -49,7 +47,7 @@ const readinessOf = ({ phase, waitingFor, status, limits }: OperationsDependenci
     const waiting = waitingFor();
     if (waiting !== undefined) return { code: 503, body: { status: phase(), waiting_for: waiting } };
     try {
-      const latest = await beforeDeadline(status(), monotonicMs() + RESPOND_MS, late);
+      const latest = await beforeDeadline(status(), monotonicMs() + TIMES.probeMs, late);
       lastKnown = { at: isoNow(), ...latest };
       const now = phase();
       return { code: now === 'ready' ? 200 : 503, body: { status: now, ...latest, limits: limits() } };

@@ -9,9 +9,7 @@ import { isRefusal } from '../domain/refusal';
 import { codeOf, fault } from '../fault';
 import { digestOf, tenantOfKey } from '../ledger/api-key';
 import type { Identity, PresentedKey } from '../ledger/identify';
-import { ANSWER_MS } from '../ledger/ledger';
 import { findParked } from '../projecting/tenant-progress';
-import { READ_WITHIN_MS } from '../read-models/read-models';
 import { conditionOf, idempotencyOf, isUnchanged, sentIdempotency } from './conditions';
 import { headerOf, type ApiContext, type ApiDependencies, type ApiMiddleware } from './context';
 import { readJsonBody } from './middleware/json-body';
@@ -24,6 +22,7 @@ import {
   type RouteRequest,
   type RouteResponse,
 } from './route';
+import { TIMES } from '../times';
 
 /** What happens to a request once its route is found, in the order in which it is read here. */
 
@@ -39,14 +38,11 @@ const presentedKeyOf = (ctx: ApiContext, isWrite: boolean, { settings }: ApiDepe
   return { tenantId, digest: digestOf(key), at, deadline, isWrite, request };
 };
 
-/** A key that is accepted for a read was valid at most this long ago. */
-export const MAX_READ_AGE_MS = 500;
-
 /** A key may start a write however long ago it was valid: `execute` checks it at the revision of the append. */
 const identify = async (ctx: ApiContext, isWrite: boolean, dependencies: ApiDependencies) => {
   const presented = presentedKeyOf(ctx, isWrite, dependencies);
   ctx.state.presented = presented;
-  const identity = await dependencies.ledger.identify(presented, isWrite ? Infinity : MAX_READ_AGE_MS);
+  const identity = await dependencies.ledger.identify(presented, isWrite ? Infinity : TIMES.keyAgeMs);
   ctx.state.identity = identity;
   return { presented, identity };
 };
@@ -84,7 +80,7 @@ const lookAtReadModels = async (
 
 /** A set may be removed a minute after it was left. */
 const mustStillBeThere = (lookedMs: number): void => {
-  if (monotonicMs() - lookedMs <= READ_WITHIN_MS) return;
+  if (monotonicMs() - lookedMs <= TIMES.readWithinMs) return;
   throw fault(
     'read_models_unavailable',
     'The request took too long, and what it has read may be incomplete.',
@@ -177,7 +173,7 @@ const awaitShown = async (
   tenantId: string,
   { readModels, settings }: ApiDependencies,
 ): Promise<void> => {
-  const remainingMs = Math.max(0, ctx.state.deadline - ANSWER_MS - monotonicMs());
+  const remainingMs = Math.max(0, ctx.state.deadline - TIMES.answerMs - monotonicMs());
   const isParked = async (): Promise<boolean> =>
     readModels.mayPark() && (await findParked((await readModels.read()).set, tenantId)) !== undefined;
   const isShown = await readModels

@@ -1,18 +1,13 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { TIMES } from '../times';
 
 const TIMEOUTS = {
-  /** For all headers, even on a connection that has not sent anything yet. */
-  headersTimeout: 10_000,
-  /** For the whole request. */
-  requestTimeout: 20_000,
-  /** For the next request. */
-  keepAliveTimeout: 30_000,
-  connectionsCheckingInterval: 1_000,
+  headersTimeout: TIMES.headersMs,
+  requestTimeout: TIMES.requestMs,
+  keepAliveTimeout: TIMES.keepAliveMs,
+  connectionsCheckingInterval: TIMES.lateConnectionsMs,
 };
-
-/** For any activity on a connection: a client that does not read its response causes none. */
-const SILENCE_MS = 60_000;
 
 /** A connection with more unanswered requests than this is closed. */
 const MAX_UNANSWERED = 32;
@@ -45,7 +40,7 @@ const turnByTurn = () => {
  */
 const sequentialServer = (handle: RequestListener) => {
   const server = createServer(TIMEOUTS);
-  server.setTimeout(SILENCE_MS);
+  server.setTimeout(TIMES.silenceMs);
   const inTurn = turnByTurn();
   /** What starts the unanswered requests of each open connection. The first of them has been started. */
   const connections = new Map<Socket, (() => void)[]>();

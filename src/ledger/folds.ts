@@ -15,6 +15,7 @@ import {
   type UnreadableTenant,
 } from './fold';
 import { rememberedRequests, type RememberedRequests } from './idempotent-requests';
+import { TIMES } from '../times';
 
 /** `costOf` must always return the same cost for the same value. By default each value costs 1. */
 export const boundedCache = <V>(max: number, costOf: (value: V) => number = () => 1) => {
@@ -75,9 +76,6 @@ const MAX_BYTES = 128 * 1_048_576;
 
 /** So many tenants that are not in memory are read at a time. */
 const COLD_AT_ONCE = 2;
-
-/** A log that takes longer than this does not answer. */
-const ANSWER_MS = 1_000;
 
 export const loadTimeout = () =>
   logFault('log_unavailable', 'The history of this tenant is still being read.');
@@ -140,17 +138,15 @@ const take = (known: KnownTenant, event: Caused): void => {
   known.requests.take(event);
 };
 
-/** The maximum time on the thread before yielding to the event loop. */
-const MAX_HOLD_MS = 2;
 const CHECK_EVERY = 16;
 
-/** Yields to the event loop once MAX_HOLD_MS has passed. */
+/** Yields to the event loop once a turn is over. */
 const pacer = () => {
   let startedAt = threadMs();
   let count = 0;
   return async (): Promise<void> => {
     count += 1;
-    if (count % CHECK_EVERY !== 0 || threadMs() - startedAt < MAX_HOLD_MS) return;
+    if (count % CHECK_EVERY !== 0 || threadMs() - startedAt < TIMES.turnMs) return;
     await yieldToEventLoop();
     startedAt = threadMs();
   };
@@ -243,7 +239,7 @@ export const cachedFolds = (
       const now = threadMs();
       if (entry === undefined || now - entry.at > withoutLogMs) return looking;
       // Those who come while it is already late do not wait.
-      const waitMs = ANSWER_MS - (now - (entry.askedAt ?? now));
+      const waitMs = TIMES.noAnswerMs - (now - (entry.askedAt ?? now));
       return beforeDeadline(looking, monotonicMs() + waitMs, loadTimeout).catch((error: unknown) => {
         if (codeOf(error) !== 'log_unavailable') throw error;
         return tenants.get(tenantId)?.known ?? entry.known;

@@ -13,6 +13,7 @@ import type { UnreadableTenant } from './fold';
 import type { Folds, KnownTenant } from './folds';
 import { earlierRequest, requestKey, type EarlierRequest } from './idempotent-requests';
 import { holderOf, identifying, type Identify } from './identify';
+import { TIMES } from '../times';
 
 /** A request about one tenant. HTTP and the command line build the same. */
 export interface Request {
@@ -70,9 +71,6 @@ export interface Ledger {
   /** The tenants whose streams could not be read at the last attempt, with the reason. */
   unreadable(): readonly UnreadableTenant[];
 }
-
-/** Reserved for sending the response before the deadline. */
-export const ANSWER_MS = 50;
 
 const mustMeet = ({ resource, isMet }: Command, now: Tenant): void => {
   if (resource === undefined || isMet === undefined) return;
@@ -171,7 +169,7 @@ const append = async (
   { tenantId, deadline }: Command,
   { known, revision, encoded, events, tenant }: AppendPlan,
 ): Promise<Executed> => {
-  const left = deadline - ANSWER_MS - monotonicMs();
+  const left = deadline - TIMES.answerMs - monotonicMs();
   if (left <= 0) throw logFault('log_unavailable', 'No time was left to write.');
   const expected = revision < 0 ? 'no_stream' : revision;
   const began = threadMs();
@@ -260,7 +258,7 @@ export const ledger = (dependencies: LedgerDependencies): Ledger => {
     execute: (command) => {
       const arrivedAt = threadMs();
       return exclusive(command, () =>
-        inTurn(streams.tenant(command.tenantId), command.deadline - ANSWER_MS, () =>
+        inTurn(streams.tenant(command.tenantId), command.deadline - TIMES.answerMs, () =>
           decideAndAppend(dependencies, command, arrivedAt),
         ),
       );

@@ -60,13 +60,14 @@ class InsuranceLimiter extends RateLimiterMemory {
 }
 
 const ALONE = 'The shared rate counters do not respond: this instance counts requests on its own.';
-const SHOW_ALONE_MS = 10_000;
 
 export interface RateLimitsOptions {
   /** Undefined: this process counts on its own. */
   readonly shared: SharedLimiter | undefined;
   /** A request waits no longer than this for the shared counters. */
   readonly sharedWithinMs: number;
+  /** The status shows for this long that they did not respond. */
+  readonly shownAloneMs: number;
   readonly report: (what: string, error: Error) => void;
 }
 
@@ -107,14 +108,14 @@ const consume = (limiter: RateLimiterAbstract, address: string): Promise<[RateLi
 
 export const rateLimits = (
   policies: readonly Policy[],
-  { shared, sharedWithinMs, report }: RateLimitsOptions,
+  { shared, sharedWithinMs, shownAloneMs, report }: RateLimitsOptions,
 ) => {
   /** How many blocks were started, and how often a limit counted in memory because the shared counters did not respond. */
   const totals = { blocks_started: 0, counted_alone: 0 };
   let aloneUntil = -Infinity;
   const countedAlone = (): void => {
     totals.counted_alone += 1;
-    aloneUntil = performance.now() + SHOW_ALONE_MS;
+    aloneUntil = performance.now() + shownAloneMs;
     report(ALONE, new Error(`No response within ${sharedWithinMs} ms, or an error.`));
   };
   const limiterOf = (policy: Policy): RateLimiterAbstract => {

@@ -3,6 +3,7 @@ import os from 'node:os';
 import { beforeDeadline, monotonicMs } from '../async/clock';
 import { fault, messageOf, type Fault } from '../fault';
 import { whenReachable, type AwaitedStore, type WaitingForStore } from '../async/reachable-store';
+import { TIMES } from '../times';
 import { programVersion } from '../version';
 import { addressOf, invalidAddress } from './address';
 
@@ -40,10 +41,6 @@ const OPTIONS = {
 
 /** Unless the URL says otherwise. */
 const DEFAULTS = { maxPoolSize: 20, maxIdleTimeMS: 60_000 } as const satisfies MongoClientOptions;
-
-/** Connecting takes several round trips, each with its own timeout that a slow server can use up. */
-const MIN_CONNECT_MS = 1_000;
-const MAX_CONNECT_MS = 5_000;
 
 const AUTHENTICATION_FAILED = 18;
 const UNAUTHORIZED = 13;
@@ -107,7 +104,7 @@ const unavailable = (error: unknown, place: string): Error => {
 
 /** Lists collections, because `connect` sends no command without a user, and a ping needs no permission. */
 const reach = (client: MongoClient, db: Db, waitMs: number): Promise<unknown> => {
-  const withinMs = Math.min(MAX_CONNECT_MS, Math.max(MIN_CONNECT_MS, waitMs));
+  const withinMs = Math.min(TIMES.waitMs, Math.max(TIMES.noAnswerMs, waitMs));
   const listing = client.connect().then(() => db.listCollections({}, { nameOnly: true }).toArray());
   return beforeDeadline(listing, monotonicMs() + withinMs, () => new Error('It does not answer.'));
 };

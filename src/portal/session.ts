@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto';
+import { TIMES } from '../times';
 
-const SESSION_MS = 8 * 3_600_000;
 const ALGORITHM = 'aes-256-gcm';
 const KEY_BYTES = 32;
 const IV_BYTES = 12;
@@ -25,7 +25,7 @@ export const sessions = (secret: string, now: () => number = Date.now) => {
     cookieOf: (key: string): string => {
       const iv = randomBytes(IV_BYTES);
       const cipher = createCipheriv(ALGORITHM, sealingKey, iv, { authTagLength: TAG_BYTES });
-      const text = Buffer.concat([cipher.update(`${now() + SESSION_MS} ${key}`), cipher.final()]);
+      const text = Buffer.concat([cipher.update(`${now() + TIMES.sessionMs} ${key}`), cipher.final()]);
       return Buffer.concat([iv, cipher.getAuthTag(), text]).toString('base64url');
     },
     /** There is none if the session has expired, or the cookie was not made here with this secret. */

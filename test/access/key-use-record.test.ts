@@ -9,6 +9,7 @@ import {
 import type { KeyUse } from '../../src/domain/key-use';
 import type { NewEvent } from '../../src/event-log/event-log';
 import { fault } from '../../src/fault';
+import { TIMES } from '../../src/times';
 import { until } from '../support/waiting';
 
 const MINUTE = 60_000;
@@ -136,7 +137,8 @@ describe('what a key did', () => {
     await record.close();
     expect(uses()).toHaveLength(2);
 
-    const hanging = given({ append: () => new Promise(() => undefined) });
+    expect(TIMES.lastMs).toBe(3_000);
+    const hanging = given({ append: () => new Promise(() => undefined), closeMs: 200 });
     hanging.count(READ);
     await hanging.record.close();
     expect(hanging.warnings).toHaveLength(1);

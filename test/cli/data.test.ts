@@ -4,11 +4,12 @@ import { closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync } fro
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { openForWriting } from '../../src/sqlite/database';
+import { TIMES } from '../../src/times';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
 import { EMBEDDED, storesOf } from '../support/profile';
 import { eventsIn, operatorAt } from '../support/operator';
-import { commandProcess, serviceProcess } from '../support/service';
+import { command, commandProcess, serviceProcess } from '../support/service';
 import { liveSetFile } from '../support/set-files';
 
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
@@ -31,10 +32,14 @@ describe('a command that writes', () => {
   it('counts also if another process has locked the read models, and says that they do not show it; one that reads says how far they are', async () => {
     const operator = operatorAt(freshFolder(), EMBEDDED);
     const { tenant_id: id } = await operator.json('tenant create --name A');
+    const times = { ...TIMES, waitMs: 500, lagMs: 200 };
+    const impatient = operatorAt(operator.folder, EMBEDDED, (...given: Parameters<typeof commandProcess>) =>
+      command(given[0], given[1], '', { times }),
+    );
     const lock = openForWriting(liveSetFile(operator.folder), 'NORMAL');
     lock.exec('BEGIN IMMEDIATE');
-    const made = await operator.run(`application create --tenant ${id} --name A --type public --json`);
-    const listed = await operator.run(`application list --tenant ${id} --json`);
+    const made = await impatient.run(`application create --tenant ${id} --name A --type public --json`);
+    const listed = await impatient.run(`application list --tenant ${id} --json`);
     lock.exec('ROLLBACK');
     lock.close();
     expect(made).toMatchObject({ code: 0, stderr: expect.stringContaining('do not show it yet') });

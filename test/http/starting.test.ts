@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { updateApplication } from '../../src/domain/applications';
 import { digestOf, makeKey } from '../../src/ledger/api-key';
+import { TIMES, type Times } from '../../src/times';
 import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';
 import { isNotTheApi } from '../support/described';
@@ -45,10 +46,11 @@ interface StartingBody {
 }
 
 describe('a server whose read models have not caught up', () => {
-  const begin = async () => {
+  const begin = async (times: Times = TIMES) => {
     const { folder, key, stuck } = await behindFolder();
     const [PORT, OPS_PORT] = [await freePort(), await freePort()];
-    const { signal, exited } = startCommand(['serve'], { DATA_DIR: folder, PORT, OPS_PORT });
+    const env = { DATA_DIR: folder, PORT, OPS_PORT };
+    const { signal, exited } = startCommand(['serve'], env, { times });
     const operations = `http://127.0.0.1:${OPS_PORT}`;
     isNotTheApi(operations);
     await until(() =>
@@ -86,7 +88,7 @@ describe('a server whose read models have not caught up', () => {
   });
 
   it('refuses reads also while it is being stopped before it was ready', async () => {
-    const { key, stuck, signal, exited, url } = await begin();
+    const { key, stuck, signal, exited, url } = await begin({ ...TIMES, waitMs: 500 });
     const { socket, received, closed } = converse(url);
     const headers = `Host: x\r\nSVC-API-KEY: ${key}\r\n`;
     const body = '{"name":"Last"}';

@@ -13,7 +13,12 @@ const WITHIN_MS = 20_000;
 /** The limits of one instance. */
 const instanceOn = async (db: Db, policies: readonly Policy[], sharedWithinMs = WITHIN_MS) => {
   const shared = await mongoLimiter(db);
-  const made = rateLimits(policies, { shared, sharedWithinMs, report: () => undefined });
+  const made = rateLimits(policies, {
+    shared,
+    sharedWithinMs,
+    shownAloneMs: 10_000,
+    report: () => undefined,
+  });
   const many = async (count: number, address = A): Promise<Counted> => {
     let last: Counted | undefined;
     for (let i = 0; i < count; i += 1) last = await made.count('GET', '/x', address);

@@ -69,7 +69,7 @@ describe('the policies', () => {
     ['GET', '/portals', 'global'],
     ['GET', '*', 'global'],
   ])('%s %s: %s', async (method, path, names) => {
-    const alone = { shared: undefined, sharedWithinMs: 0, report: () => undefined };
+    const alone = { shared: undefined, sharedWithinMs: 0, shownAloneMs: 10_000, report: () => undefined };
     const { fields } = await rateLimits(specifiedPolicies, alone).count(method, path, '192.0.2.1');
     const counted = Array.from(fields?.RateLimit.matchAll(/"([^"]+)"/g) ?? [], ([, name]) => name);
     expect(counted.join(' ')).toBe(names);

@@ -16,7 +16,7 @@ const B = '192.0.2.2';
 const limits = (policies: readonly Policy[] = specifiedPolicies, shared?: SharedLimiter) => {
   const reports: string[] = [];
   const report = (what: string): void => void reports.push(what);
-  const made = rateLimits(policies, { shared, sharedWithinMs: 200, report });
+  const made = rateLimits(policies, { shared, sharedWithinMs: 200, shownAloneMs: 10_000, report });
   const many = async (count: number, method = 'GET', path = '/x', address = A): Promise<Counted> => {
     let last: Counted | undefined;
     for (let i = 0; i < count; i += 1) last = await made.count(method, path, address);

@@ -113,7 +113,8 @@ describeMongodb('a request whose rate counters do not answer', () => {
     expect(TIMES.sharedCountersMs).toBe(200);
     const server = await mongodbBehindProxy();
     const shared = await mongoLimiter((await connectMongodb(server.url)).db);
-    const options = { shared, sharedWithinMs: TIMES.sharedCountersMs, report: () => undefined };
+    const { sharedCountersMs: sharedWithinMs, awayMs: shownAloneMs } = TIMES;
+    const options = { shared, sharedWithinMs, shownAloneMs, report: () => undefined };
     const { count, status } = rateLimits(readPolicies('global=1000/60/60')!, options);
     await count('GET', '/', '192.0.2.1');
     await lose(server);

@@ -67,8 +67,13 @@ export const startCommand = (
 ): Running => run(args, environmentOf(env), options);
 
 /** Runs one command to its end, with this input on stdin. */
-export const command = async (args: readonly string[], env: Environment, input = ''): Promise<Finished> => {
-  const running = startCommand(args, env);
+export const command = async (
+  args: readonly string[],
+  env: Environment,
+  input = '',
+  options: { readonly times?: Times } = {},
+): Promise<Finished> => {
+  const running = startCommand(args, env, options);
   running.stdin.end(input);
   const code = await running.done;
   return { code, stdout: running.stdout(), stderr: running.stderr() };

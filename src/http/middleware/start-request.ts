@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isoNow, monotonicMs } from '../../async/clock';
 import { isTraceId } from '../../domain/names';
 import type { ApiContext, ApiDependencies, ApiMiddleware } from '../context';
+import { TIMES } from '../../times';
 
 /**
  * On every response. Responses are data: browsers must not sniff their type, run, frame or share them.
@@ -14,13 +15,10 @@ export const securityHeaders: Readonly<Record<string, string>> = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 
-/** A response is promised within 2 s of the request's arrival; the remainder is for the network. */
-const RESPOND_WITHIN_MS = 1_900;
-
 /** Sets the time that the request's event will carry, and the deadline for the response. */
 export const setRequestTime = ({ state }: ApiContext): void => {
   state.at = isoNow();
-  state.deadline = monotonicMs() + RESPOND_WITHIN_MS;
+  state.deadline = monotonicMs() + TIMES.respondMs;
 };
 
 /**

@@ -4,8 +4,8 @@ import { codeOf } from '../../fault';
 import type { EndReason } from '../../audit/event-stream';
 import { holds } from '../../domain/authority';
 import type { ApiDependencies } from '../context';
-import { MAX_READ_AGE_MS } from '../run-route';
 import type { RouteRequest } from '../route';
+import { TIMES } from '../../times';
 
 /**
  * Pulls the next chunk when there is room for it. Not `Readable.from`, which waits for the next chunk before it closes:
@@ -29,15 +29,13 @@ export const streamBody = (chunks: AsyncGenerator<string>, onClosed: () => void)
   });
 };
 
-const RECHECK_MS = 1_000;
-
 /** A key may expire, be revoked or lose the permission while its stream is open. */
 export const stillAllowed =
   ({ tenantId, caller, permission = '' }: RouteRequest<unknown>, { ledger }: ApiDependencies) =>
   async (): Promise<EndReason | undefined> => {
-    const key = { tenantId, digest: caller.digest, at: isoNow(), deadline: monotonicMs() + RECHECK_MS };
+    const key = { tenantId, digest: caller.digest, at: isoNow(), deadline: monotonicMs() + TIMES.noAnswerMs };
     try {
-      const { application } = await ledger.identify(key, MAX_READ_AGE_MS);
+      const { application } = await ledger.identify(key, TIMES.keyAgeMs);
       return holds(application, permission) ? undefined : 'permission_missing';
     } catch (error) {
       if (codeOf(error) === 'key_refused') return 'key_refused';
