@@ -24,6 +24,7 @@ const needed: Readonly<Record<string, string | undefined>> = {
   'GET /limits': undefined,
   'GET /logs': 'log:read',
   'GET /logs/counts': 'log:read',
+  'GET /logs/csv': 'log:read',
   'GET /logs/entity-types': 'log:read',
   'GET /events': 'log:read',
   'GET /events/:id': 'log:read',
@@ -298,6 +299,7 @@ describe('isolation', () => {
       [
         '/logs',
         '/logs?size=1&entity_type=token',
+        '/logs/csv',
         '/events?limit=3',
         '/tenants/self',
         '/permissions',

@@ -83,6 +83,7 @@ const queryText = (pairs: readonly (readonly [string, string])[]): string => {
 const NOT_RIGHT: Readonly<Record<string, readonly string[]>> = {
   '/logs': ['start', 'end_date'],
   '/logs/counts': ['start_date', 'end_date'],
+  '/logs/csv': ['end_date'],
   '/events': ['after', 'end_date', 'follow', 'entity_type', 'entity_id'],
   '/tenants/self': ['as_of'],
   '/applications': ['start', 'as_of'],
