@@ -61,8 +61,6 @@ const readinessOf = ({ phase, waitingFor, status, limits }: OperationsDependenci
   };
 };
 
-const PATHS = ['/livez', '/readyz', '/metrics'];
-
 export const operations = (dependencies: OperationsDependencies): RequestListener => {
   const readiness = readinessOf(dependencies);
   const { metrics } = dependencies;
@@ -74,7 +72,7 @@ export const operations = (dependencies: OperationsDependencies): RequestListene
       const { code, body } = await readiness();
       return send(response, code, body);
     }
-    send(response, 404, { paths: PATHS });
+    send(response, 404, { paths: ['/livez', '/readyz', '/metrics'] });
   };
   return (request, response) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') {

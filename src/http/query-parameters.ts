@@ -1,13 +1,12 @@
-import { suggestionFor } from '../nearest';
+import { suggestionFor } from '../fault';
 import { flag, listOf, text, uuid, type Schema } from './schema';
 import { formats, invalid, MAX_ERRORS, readDate } from './validation';
 
 /** A query parameter: how it is described and read, in one place. */
 export interface Parameter<T> {
   readonly description: string;
-  /** For the OpenAPI document. */
+  /** The schema and the example are for the OpenAPI document. */
   readonly schema: Schema;
-  /** For the OpenAPI document. */
   readonly example: string | number | readonly string[];
   /** The value if it is absent. An empty text is absent, too, unless `emptyIsRefused`. */
   readonly fallback: T;

@@ -1,8 +1,7 @@
 import Ajv, { type ErrorObject } from 'ajv';
 import { parseBound } from '../domain/moment';
 import { nameFault } from '../domain/names';
-import { fault, type Fault } from '../fault';
-import { suggestionFor } from '../nearest';
+import { fault, suggestionFor, type Fault } from '../fault';
 import { uuidFrom } from '../uuid';
 import type { Schema } from './schema';
 

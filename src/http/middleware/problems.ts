@@ -12,9 +12,6 @@ export const problemOf = (code: HttpProblemCode, publicUrl: string) => {
   return { type: `${publicUrl}/problems/${code}`, title, status, detail: meaning, code };
 };
 
-/** Seconds after which a retry is worthwhile. */
-const RETRY_AFTER = '1';
-
 /** These do not resolve by themselves, only through an operator or another request. */
 const PERMANENT: ReadonlySet<HttpProblemCode> = new Set([
   'tenant_unreadable',
@@ -29,7 +26,7 @@ const headersOf = (code: HttpProblemCode, error: unknown): Record<string, string
   return {
     'Cache-Control': 'no-store',
     ...(status === 401 ? { 'WWW-Authenticate': 'ApiKey realm="tenant-ledger"' } : {}),
-    ...(isTransient ? { 'Retry-After': RETRY_AFTER } : {}),
+    ...(isTransient ? { 'Retry-After': '1' } : {}),
     ...(typeof retryAfter === 'number' ? { 'Retry-After': String(retryAfter) } : {}),
     ...(typeof tag === 'string' ? { ETag: etagOf(tag) } : {}),
     ...(typeof allow === 'string' ? { Allow: allow } : {}),

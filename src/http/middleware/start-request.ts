@@ -47,15 +47,13 @@ const traceIdOf = ({ req: { headers } }: ApiContext, name: string): string => {
 export const REQUEST = 'request';
 export const REQUEST_FAILED = 'request failed';
 
-const UNAVAILABLE = 503;
-
 /** The status of the response. Undefined: the client disconnected before there was one. Koa's is 404 until it is set. */
 export const sentStatus = ({ res }: ApiContext): number | undefined =>
   res.headersSent ? res.statusCode : undefined;
 
 const levelOf = (ctx: ApiContext): 'info' | 'warn' | 'error' => {
   if (ctx.state.error !== undefined) return 'error';
-  return sentStatus(ctx) === UNAVAILABLE ? 'warn' : 'info';
+  return sentStatus(ctx) === 503 ? 'warn' : 'info';
 };
 
 /** Never has a key or a body. Members that are undefined are omitted. */

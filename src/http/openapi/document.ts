@@ -68,7 +68,10 @@ const headerParameters = (route: Route, names: HeaderNames): readonly Schema[] =
 const PATH_PARAMETER = /\/:([a-z_]+)/g;
 
 const pathParameters = ({ path, params = {} }: Route): readonly Schema[] =>
-  [...path.matchAll(PATH_PARAMETER)].map(([, name = '']) => parameter('path', name, params[name] ?? {}));
+  [...path.matchAll(PATH_PARAMETER)].map(([, name = '']) => {
+    const { description, ...schema }: Schema = params[name] ?? text;
+    return parameter('path', name, { description, schema });
+  });
 
 const queryParameters = ({ query }: Route): readonly Schema[] =>
   Object.entries(query?.parameters ?? {}).map(([name, { description, schema, example }]) =>

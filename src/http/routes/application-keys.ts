@@ -25,7 +25,7 @@ import {
 } from './application-resource';
 import { route, type RouteRequest } from '../route';
 import type { ApiDependencies } from '../context';
-import { count, described, listOf, moment, record, text, uuid, type Schema } from '../schema';
+import { count, described, listOf, moment, record, text, uuid } from '../schema';
 
 /** Not `:id`, which some generators would mix up with the parameter `id` of the query. */
 const PATH = '/applications/:application_id/keys';
@@ -38,11 +38,7 @@ const keyIdOf = ({ params }: RouteRequest<unknown>): string => {
   return id;
 };
 
-const keyIdParameter: Schema = {
-  description: 'The id of the key.',
-  schema: uuid,
-  example: 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff',
-};
+const keyIdParameter = described(uuid, 'The id of the key.', 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff');
 
 const keyDaySchema = record('ApplicationKeyUse', {
   date: described({ type: 'string', format: 'date' }, 'The day, in UTC.', '2026-02-01'),
@@ -128,20 +124,12 @@ export const listApplicationKeyUses = route({
   isQuery: true,
   handle: async (request, { keyUses }) => {
     const { tenantId, at, reader } = request;
-    const key = await reader.get(tenantId, 'keys', keyIdOf(request));
-    if (key?.['application_id'] !== applicationIdOf(request)) throw keyNotFound();
     const keyId = keyIdOf(request);
-    const unwritten = keyUses.unwritten(tenantId, keyId);
-    return { body: await findKeyDays(reader, tenantId, keyId, at, unwritten) };
+    const key = await reader.get(tenantId, 'keys', keyId);
+    if (key?.['application_id'] !== applicationIdOf(request)) throw keyNotFound();
+    return { body: await findKeyDays(reader, tenantId, keyId, at, keyUses.unwritten(tenantId, keyId)) };
   },
 });
-
-const keyCreation = bodyCheck<WireKey>(
-  { title: 'ApplicationKeyCreation', type: 'object', properties: keyProperties },
-  keySchema,
-  { name: 'Nightly import', expires_at: '2031-01-31T12:00:00Z' },
-  { isOptional: true },
-);
 
 export const createApplicationKey = route({
   method: 'post',
@@ -149,7 +137,12 @@ export const createApplicationKey = route({
   params: { application_id: idParameter },
   summary: 'Add a key to an Application',
   permission: 'application:update',
-  body: keyCreation,
+  body: bodyCheck<WireKey>(
+    { title: 'ApplicationKeyCreation', type: 'object', properties: keyProperties },
+    keySchema,
+    { name: 'Nightly import', expires_at: '2031-01-31T12:00:00Z' },
+    { isOptional: true },
+  ),
   response: {
     status: 201,
     description: 'The new key. The response to a repeated request has no `key`.',
@@ -181,30 +174,28 @@ interface WireRegeneration extends WireKey {
   readonly grace_seconds?: number | null;
 }
 
-const regeneration = bodyCheck<WireRegeneration>(
-  {
-    title: 'KeyRegeneration',
-    type: 'object',
-    properties: {
-      ...keyProperties,
-      grace_seconds: described(
-        { type: ['integer', 'null'], minimum: 0, maximum: MAX_GRACE_SECONDS },
-        'How long the existing keys keep working. Default: 0, they end at once.',
-      ),
-    },
-  },
-  keySchema,
-  { grace_seconds: 3_600 },
-  { isOptional: true },
-);
-
 export const regenerateApplicationKey = route({
   method: 'post',
   path: '/applications/:id/regenerate',
   params: { id: idParameter },
   summary: 'Replace the keys of an Application by a new one',
   permission: 'application:update',
-  body: regeneration,
+  body: bodyCheck<WireRegeneration>(
+    {
+      title: 'KeyRegeneration',
+      type: 'object',
+      properties: {
+        ...keyProperties,
+        grace_seconds: described(
+          { type: ['integer', 'null'], minimum: 0, maximum: MAX_GRACE_SECONDS },
+          'How long the existing keys keep working. Default: 0, they end at once.',
+        ),
+      },
+    },
+    keySchema,
+    { grace_seconds: 3_600 },
+    { isOptional: true },
+  ),
   response: {
     description: 'The Application, with its new key. The response to a repeated request has no `key`.',
     schema: applicationSchema,

@@ -24,7 +24,7 @@ import type { Executed } from '../../ledger/ledger';
 import { uuidFrom } from '../../uuid';
 import type { ApiDependencies } from '../context';
 import type { RouteRequest, RouteResponse } from '../route';
-import { described, listOf, moment, record, text, uuid, type Schema } from '../schema';
+import { described, listOf, moment, record, text, uuid } from '../schema';
 
 const KEY = 'The key itself, once: only the response to the request that created it has it.';
 
@@ -107,11 +107,8 @@ export const liveApplication = async (request: RouteRequest<unknown>) => {
   return application;
 };
 
-export const idParameter: Schema = {
-  description: 'The id of the Application.',
-  schema: uuid,
-  example: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
-};
+const APPLICATION_ID = 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee';
+export const idParameter = described(uuid, 'The id of the Application.', APPLICATION_ID);
 
 /** A new key in a request body. */
 export interface WireKey {

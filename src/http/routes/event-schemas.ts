@@ -5,7 +5,7 @@ import { logSchema } from './logs';
 
 const anything: Schema = {};
 
-const EVENT_ID = '99999999-8888-4777-8666-555555555555';
+export const EVENT_ID = '99999999-8888-4777-8666-555555555555';
 const KEY_ID = '33333333-2222-4333-8444-555555555555';
 const POSITION = 'tenant:4';
 

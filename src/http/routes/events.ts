@@ -18,15 +18,14 @@ import {
   wholeNumberParameter,
 } from '../query-parameters';
 import { invalid } from '../validation';
-import { eventLineSchema, eventSchema, streamExample } from './event-schemas';
-import { bytes, text, uuid } from '../schema';
+import { EVENT_ID, eventLineSchema, eventSchema, streamExample } from './event-schemas';
+import { bytes, described, text, uuid } from '../schema';
 import { route, type RouteRequest } from '../route';
 import type { ApiDependencies } from '../context';
 import { eventAtPosition, positionRefused } from './as-of';
 import { logFilters } from './logs';
 import { stillAllowed, streamBody } from './stream-body';
 
-const PERMISSION = 'log:read';
 const NDJSON = 'application/x-ndjson';
 const SSE = 'text/event-stream';
 
@@ -76,7 +75,7 @@ export const listEvents = route<undefined, Query>({
   method: 'get',
   path: '/events',
   summary: 'Stream raw events',
-  permission: PERMISSION,
+  permission: 'log:read',
   query,
   response: {
     description:
@@ -113,15 +112,9 @@ export const listEvents = route<undefined, Query>({
 export const getEvent = route({
   method: 'get',
   path: '/events/:id',
-  params: {
-    id: {
-      description: 'The id of the event.',
-      schema: uuid,
-      example: '99999999-8888-4777-8666-555555555555',
-    },
-  },
+  params: { id: described(uuid, 'The id of the event.', EVENT_ID) },
   summary: 'Get a raw event',
-  permission: PERMISSION,
+  permission: 'log:read',
   response: { description: 'One event of the Tenant.', schema: eventSchema },
   handle: async ({ tenantId, params, deadline, gone }, { events, readModels }) => {
     const id = uuidFrom(params['id']);

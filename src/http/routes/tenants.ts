@@ -14,7 +14,7 @@ import { bodyCheck } from '../validation';
 import { asOfParameter, pastMoment } from './as-of';
 import { route, type RouteResponse, type RouteRequest } from '../route';
 import type { ApiDependencies } from '../context';
-import { described, flag, moment, record, text, uuid, type Schema } from '../schema';
+import { described, flag, moment, record, text, uuid } from '../schema';
 
 /** Booleans, encoded as strings. */
 const tenantSettings = {
@@ -69,25 +69,24 @@ interface WireTenantUpdate {
   readonly settings?: { readonly fingerprint_tokens?: Flag; readonly deduplicate_tokens?: Flag } | null;
 }
 
-const tenantUpdateSchema: Schema = {
-  title: 'TenantUpdate',
-  type: 'object',
-  properties: {
-    name: described({ type: 'string', validName: true }, 'The name of the Tenant.'),
-    settings: {
-      type: ['object', 'null'],
-      description: 'The settings to change; all others stay as they are.',
-      properties: tenantSettings,
-      additionalProperties: false,
+const tenantUpdate = bodyCheck<WireTenantUpdate>(
+  {
+    title: 'TenantUpdate',
+    type: 'object',
+    properties: {
+      name: described({ type: 'string', validName: true }, 'The name of the Tenant.'),
+      settings: {
+        type: ['object', 'null'],
+        description: 'The settings to change; all others stay as they are.',
+        properties: tenantSettings,
+        additionalProperties: false,
+      },
     },
+    required: ['name'],
   },
-  required: ['name'],
-};
-
-const tenantUpdate = bodyCheck<WireTenantUpdate>(tenantUpdateSchema, tenantSchema, {
-  name: 'Acme',
-  settings: { deduplicate_tokens: 'true' },
-});
+  tenantSchema,
+  { name: 'Acme', settings: { deduplicate_tokens: 'true' } },
+);
 
 const settingsOf = ({ settings }: WireTenantUpdate): Partial<TenantSettings> => ({
   ...(settings?.fingerprint_tokens === undefined

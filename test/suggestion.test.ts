@@ -1,4 +1,4 @@
-import { suggestionFor } from '../src/nearest';
+import { suggestionFor } from '../src/fault';
 
 const known = ['name', 'settings', 'permissions', 'expires_at', 'grace_seconds'];
 
