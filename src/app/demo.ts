@@ -2,12 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { DAY_MS } from '../async/clock';
 import type { Configuration } from '../configuration';
 import { createApplication } from '../domain/applications';
+import type { Actor } from '../domain/events';
 import { partsOf, type EntityFactType } from '../domain/facts';
 import { permissionsOf } from '../domain/permissions';
 import { createTenant, type Decide } from '../domain/tenant';
 import { encode } from '../event-log/codec';
+import type { EventLog, NewEvent } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import { newKey } from '../ledger/api-key';
+import { cachedFolds } from '../ledger/folds';
+import { ledger } from '../ledger/ledger';
 import { uuidOfText } from '../uuid';
 import type { App } from './app';
 import { operatorRequest } from './operator';
@@ -15,6 +19,7 @@ import { TIMES } from '../times';
 
 export const DEMO_NAME = 'Demo tenant';
 const DAYS = 30;
+const PAUSE_MS = 7 * 60_000;
 
 /** What happens in a demo, and every how many days. The facts of a day are about the entities created on it. */
 const demoFacts: readonly (readonly [EntityFactType, number])[] = [
@@ -29,47 +34,50 @@ const demoFacts: readonly (readonly [EntityFactType, number])[] = [
   ['TokenDeleted', 7],
 ];
 
-/** Few enough for one append. */
-const factsUpTo = (now: number) =>
+/** Every few minutes before this time of each day, the oldest first. Few enough for one append. */
+const factsUpTo = (now: number, actor: Actor): readonly NewEvent[] =>
   Array.from({ length: DAYS }, (_, i) => DAYS - 1 - i).flatMap((day) =>
     demoFacts
       .filter(([, every]) => day % every === 0)
-      .map(([type]) => ({
-        type,
-        data: {
-          entityId: `${partsOf(type).entity.toLowerCase()}_${day}`,
-          occurredAt: new Date(now - day * DAY_MS).toISOString(),
-        },
-      })),
+      .map(([type], i, { length }) => {
+        const entityId = `${partsOf(type).entity.toLowerCase()}_${day}`;
+        const at = new Date(now - day * DAY_MS - (length - i) * PAUSE_MS).toISOString();
+        return encode({ type, data: { entityId } }, { at, actor });
+      }),
   );
 
-/** Creates a tenant, an Application that may do everything, and a month of facts. Returns the Application's key. */
+/** A log that records events at their own times, as a copy does. */
+const inThePast = (log: EventLog): EventLog => ({
+  ...log,
+  append: (stream, events, ...rest) => {
+    const recorded = events.map((event) => ({ ...event, recordedAt: String(event.metadata['at']) }));
+    return log.append(stream, recorded, ...rest);
+  },
+});
+
+/**
+ * Creates a tenant with an Application that may do everything, and a month of its history, in order: as if all of it had
+ * been recorded when it happened. Returns the Application's key.
+ */
 export const createDemo = async (
-  { ledger, log, streams }: App,
+  app: App,
   tenantId: string,
   operator: string,
 ): Promise<{ readonly key: string; readonly facts: number }> => {
-  const execute = (decide: Decide) =>
-    ledger.execute({ ...operatorRequest(tenantId, operator, TIMES.backgroundMs), decide });
+  const past = { log: inThePast(app.log), streams: app.streams };
+  const { execute } = ledger({ ...past, folds: cachedFolds(past, { withoutLogMs: 0 }) });
+  const now = Date.now();
+  const at = new Date(now - DAYS * DAY_MS).toISOString();
+  const decided = (decide: Decide) =>
+    execute({ ...operatorRequest(tenantId, operator, TIMES.backgroundMs), at, decide });
   const applicationId = randomUUID();
   const { key, input } = newKey(tenantId);
-  await execute(createTenant({ name: DEMO_NAME, ownerId: operator, includedMonthlyActiveTokens: 50 }));
-  await execute(
-    createApplication({
-      applicationId,
-      name: 'Management',
-      type: 'management',
-      permissions: permissionsOf('management').map((permission) => permission.type),
-      key: input,
-    }),
-  );
-  const now = Date.now();
-  const metadata = {
-    at: new Date(now).toISOString(),
-    actor: { type: 'application', id: applicationId },
-  } as const;
-  const facts = factsUpTo(now).map((fact) => encode(fact, metadata));
-  await log.append(streams.activity(tenantId), facts, 'no_stream');
+  const permissions = permissionsOf('management').map((permission) => permission.type);
+  const management = { applicationId, name: 'Management', type: 'management', permissions } as const;
+  await decided(createTenant({ name: DEMO_NAME, ownerId: operator, includedMonthlyActiveTokens: 50 }));
+  await decided(createApplication({ ...management, key: input }));
+  const facts = factsUpTo(now, { type: 'application', id: applicationId });
+  await past.log.append(past.streams.activity(tenantId), facts, 'no_stream');
   return { key, facts: facts.length };
 };
 

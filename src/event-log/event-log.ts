@@ -107,7 +107,7 @@ export interface NewEvent {
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** Only for copies: the `LoggedEvent.recordedAt` of the original. Defaults to the log's own clock. */
+  /** Only for copies, where it is that of the original, and for the demo. Defaults to the log's own clock. */
   readonly recordedAt?: string;
 }
 
