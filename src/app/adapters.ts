@@ -18,14 +18,7 @@ import { holdsReadModels, sharedSecret } from '../mongodb/database';
 import { mongodbReadModels } from '../read-models/mongodb/mongodb-read-models';
 import type { ReadModels } from '../read-models/read-models';
 import { sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
-import {
-  holdsReadModelFiles,
-  mustBeReadable,
-  mustBeUsable,
-  noLogFound,
-  readModelsIn,
-  storedSecret,
-} from './data-folder';
+import * as dataFolder from './data-folder';
 import { folderOf, readModelStoreOf, storeOf, withoutSecrets } from './log-address';
 import { openAll } from './open-all';
 import { TIMES, type Times } from '../times';
@@ -79,10 +72,7 @@ const isEventStore = (address: string): boolean => /^esdb(\+discover)?:/.test(ad
 const openLogAt = (address: string, streams: Streams, options: LogOptions): Promise<EventLog> => {
   const { opening, missingFault, appender, ...waiting } = options;
   if (!isEventStore(address))
-    return sqliteEventLog(address, streams, {
-      opening,
-      ...(appender === undefined ? {} : { appender: () => appender }),
-    });
+    return sqliteEventLog(address, streams, { opening, appender: appender && (() => appender) });
   const { eventStoreDbEventLog } =
     require('../event-log/eventstoredb/eventstoredb-event-log') as typeof import('../event-log/eventstoredb/eventstoredb-event-log');
   const isCopy = opening === 'copy';
@@ -117,37 +107,33 @@ export const openStores = (
     const waiting = { waitMs: waitMsOf(use, times), onError: report };
     const mongo = MONGODB_URL === '' ? undefined : closeLater(await mongoConnection(MONGODB_URL, waiting));
     const hasReadModels =
-      mongo === undefined ? holdsReadModelFiles(DATA_DIR) : await holdsReadModels(mongo.db, mongo.place);
+      mongo === undefined
+        ? dataFolder.holdsReadModelFiles(DATA_DIR)
+        : await holdsReadModels(mongo.db, mongo.place);
     const mayCreate = !hasReadModels && (use === 'server' || use === 'create');
     const streams = streamNames(STREAM_PREFIX);
     const opened = await openLogAt(EVENTSTORE_URL || DATA_DIR, streams, {
       ...waiting,
       opening: mayCreate ? 'create' : use === 'server' ? 'write' : 'read',
-      missingFault: hasReadModels ? noLogHere(configuration) : noLogFound(configuration),
+      missingFault: hasReadModels ? noLogHere(configuration) : dataFolder.noLogFound(configuration),
       appender,
     });
     const log = closeLater(opened);
     const { version, collections } = projector;
     const busyMs = use === 'worker' ? 0 : times.waitMs;
     const readModels = await (mongo === undefined
-      ? sqliteReadModels({ folder: readModelsIn(DATA_DIR), version, collections, busyMs })
+      ? sqliteReadModels({ folder: dataFolder.readModelsIn(DATA_DIR), version, collections, busyMs })
       : mongodbReadModels(mongo, { version, collections }));
     return { log, streams, readModels: closeLater(readModels), mongo };
   });
 
-/** What only a server needs. */
-export interface Serving {
-  /** Seals the sessions of the portal. */
-  readonly secret: string;
-  /** Undefined: this process counts requests on its own. */
-  readonly sharedLimiter: SharedLimiter | undefined;
-}
-
+/** What only a server needs: a secret that seals the sessions of the portal, and counters that instances share. */
 export const openServing = async (
   { SECRET, DATA_DIR }: Configuration,
   mongo: MongoConnection | undefined,
-): Promise<Serving> => {
-  if (mongo === undefined) return { secret: SECRET || storedSecret(DATA_DIR), sharedLimiter: undefined };
+): Promise<{ readonly secret: string; readonly sharedLimiter: SharedLimiter | undefined }> => {
+  if (mongo === undefined)
+    return { secret: SECRET || dataFolder.storedSecret(DATA_DIR), sharedLimiter: undefined };
   const { db, run } = mongo;
   return { secret: SECRET || (await run(sharedSecret(db))), sharedLimiter: await run(mongoLimiter(db)) };
 };
@@ -162,22 +148,19 @@ export const openLog = async (
   role: 'source' | 'target',
   report: Report,
 ): Promise<EventLog> => {
-  const isStore = isEventStore(address);
-  const place = isStore ? address : folderOf(address);
+  const place = isEventStore(address) ? address : folderOf(address);
   if (place === undefined)
     throw fault(
       'log_not_found',
       `${withoutSecrets(address)} is not the address of an event log. Name a data folder by its path or as sqlite:PATH, or an event store as esdb://HOST:PORT.`,
     );
-  const where = isStore ? `with the prefix "${streams.prefix}" in` : 'in the folder';
-  const message = `There is no event log ${where} ${withoutSecrets(place)}.`;
-  const missingFault = fault('log_not_found', message, { isFinal: true });
   const isSource = role === 'source';
-  if (!isStore) {
-    if (isSource) mustBeReadable(place);
-    else mustBeUsable(place);
-    if (isSource && !existsSync(logPath(place))) throw missingFault;
-  }
+  const where = isEventStore(place) ? `with the prefix "${streams.prefix}" in` : 'in the folder';
+  const missingFault = fault('log_not_found', `There is no event log ${where} ${withoutSecrets(place)}.`, {
+    isFinal: true,
+  });
+  if (!isEventStore(place)) (isSource ? dataFolder.mustBeReadable : dataFolder.mustBeUsable)(place);
+  if (!isEventStore(place) && isSource && !existsSync(logPath(place))) throw missingFault;
   const waiting = { waitMs: TIMES.waitMs, onError: report };
   return openLogAt(place, streams, { ...waiting, opening: isSource ? 'read' : 'copy', missingFault });
 };

@@ -10,7 +10,7 @@ import type { ReplayDependencies } from '../projecting/replay';
 import type { Control } from '../read-models/read-models';
 import { TIMES, type Times } from '../times';
 import { programVersion } from '../version';
-import { openServing, openStores, projector, type Report, type Serving, type StoreUse } from './adapters';
+import { openServing, openStores, projector, type Report, type StoreUse } from './adapters';
 import { catchingUp, type CatchUp } from './catch-up';
 import { mustBeUsable, mustHaveRoom, mustHoldData } from './data-folder';
 import { readModelStoreOf, storeOf } from './log-address';
@@ -32,7 +32,7 @@ export interface App {
   /** What projecting, rebuilding and verifying need. */
   readonly replay: ReplayDependencies;
   /** Opens what only a server needs. */
-  openServing(): Promise<Serving>;
+  openServing(): ReturnType<typeof openServing>;
   close(): Promise<void>;
 }
 

@@ -2,15 +2,10 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isoNow } from '../async/clock';
 import type { Configuration } from '../configuration';
-import {
-  createBackup as createSqliteBackup,
-  restoreBackup as restoreSqliteBackup,
-  type BackedUp,
-  type OnProgress,
-} from '../event-log/sqlite/backup';
+import * as sqlite from '../event-log/sqlite/backup';
 import { logPath } from '../event-log/sqlite/log-file';
 import { fault } from '../fault';
-import { mustBeReadable, mustBeUsable } from './data-folder';
+import { mustBeReadable, mustBeUsable, mustNotBeRootIn } from './data-folder';
 import { storeOf } from './log-address';
 
 export { verifyBackup, type BackedUp, type OnProgress } from '../event-log/sqlite/backup';
@@ -42,12 +37,13 @@ export const backupAgeSeconds = ({ DATA_DIR, EVENTSTORE_URL }: Configuration): n
 export const createBackup = (
   configuration: Configuration,
   folder: string,
-  onProgress: OnProgress,
-): BackedUp => {
+  onProgress: sqlite.OnProgress,
+): sqlite.BackedUp => {
   const source = embeddedFolder(configuration);
   mustBeReadable(source);
+  mustNotBeRootIn(source);
   mustBeUsable(folder);
-  const created = createSqliteBackup(source, folder, onProgress);
+  const created = sqlite.createBackup(source, folder, onProgress);
   try {
     writeFileSync(markIn(source), `${isoNow()}\n`, { mode: 0o600 });
   } catch {
@@ -59,9 +55,9 @@ export const createBackup = (
 export const restoreBackup = (
   configuration: Configuration,
   folder: string,
-  onProgress: OnProgress,
-): BackedUp => {
+  onProgress: sqlite.OnProgress,
+): sqlite.BackedUp => {
   const target = embeddedFolder(configuration);
   mustBeUsable(target);
-  return restoreSqliteBackup(folder, target, onProgress);
+  return sqlite.restoreBackup(folder, target, onProgress);
 };

@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   statfsSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -18,6 +19,13 @@ import { storeOf } from './log-address';
 const unusable = (folder: string, why: string): Fault =>
   fault('data_dir_unusable', `The folder ${folder} cannot be used: ${why}.`);
 
+/** Root may write into the folder of another user, who could not use the new files. */
+export const mustNotBeRootIn = (folder: string): void => {
+  const uid = statSync(folder, { throwIfNoEntry: false })?.uid ?? 0;
+  if (uid !== 0 && process.geteuid?.() === 0)
+    throw unusable(folder, `it belongs to another user; run this as its owner (uid ${uid})`);
+};
+
 /** Creates the folder if it is missing, private to its owner. */
 export const mustBeUsable = (folder: string): void => {
   try {
@@ -26,6 +34,7 @@ export const mustBeUsable = (folder: string): void => {
   } catch (error) {
     throw unusable(folder, messageOf(error));
   }
+  mustNotBeRootIn(folder);
 };
 
 /** Data that this user may not read must not look like none. */

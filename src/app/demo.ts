@@ -59,11 +59,7 @@ const inThePast = (log: EventLog): EventLog => ({
  * Creates a tenant with an Application that may do everything, and a month of its history, in order: as if all of it had
  * been recorded when it happened. Returns the Application's key.
  */
-export const createDemo = async (
-  app: App,
-  tenantId: string,
-  operator: string,
-): Promise<{ readonly key: string; readonly facts: number }> => {
+export const createDemo = async (app: App, tenantId: string, operator: string) => {
   const past = { log: inThePast(app.log), streams: app.streams };
   const { execute } = ledger({ ...past, folds: cachedFolds(past, { withoutLogMs: 0 }) });
   const now = Date.now();

@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { monotonicMs, orUndefined, threadMs } from '../async/clock';
+import { monotonicMs, orUndefined } from '../async/clock';
 import type { EventLog } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import type { ApiContext, RequestMetrics } from '../http/context';
@@ -14,8 +14,6 @@ export interface Metrics {
   readonly requests: RequestMetrics;
   /** Measures the appends to a log. */
   measured(log: EventLog): EventLog;
-  readonly contentType: string;
-  text(): Promise<string>;
   readonly registry: Registry;
 }
 
@@ -33,12 +31,10 @@ export interface MetricsSource {
 /** In seconds. The last is the promised maximum of a response. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2];
 
-const outcomeOf = (error: unknown): string => {
-  const code = codeOf(error);
-  if (code === 'stream_changed') return 'conflict';
-  if (code === 'log_unavailable') return 'unavailable';
-  return code === 'outcome_unknown' ? 'unknown' : 'failed';
-};
+const OUTCOMES = { stream_changed: 'conflict', log_unavailable: 'unavailable', outcome_unknown: 'unknown' };
+
+const outcomeOf = (error: unknown): string =>
+  (OUTCOMES as Readonly<Record<string, string>>)[codeOf(error) ?? ''] ?? 'failed';
 
 /** `accepted`, or why the key was refused; undefined: it was not checked. */
 const keyCheckOf = ({ problem, reason, identity }: ApiContext['state']): string | undefined => {
@@ -100,17 +96,14 @@ const appendMetrics = (describe: Describe): Metrics['measured'] => {
   });
   return (log) => ({
     ...log,
-    append: async (...append) => {
-      const began = threadMs();
-      let outcome = 'ok';
-      try {
-        return await log.append(...append);
-      } catch (error) {
-        outcome = outcomeOf(error);
-        throw error;
-      } finally {
-        duration.observe({ outcome }, (threadMs() - began) / 1_000);
-      }
+    append: (...append) => {
+      const observe = duration.startTimer();
+      const appending = log.append(...append);
+      appending.then(
+        () => observe({ outcome: 'ok' }),
+        (error: unknown) => observe({ outcome: outcomeOf(error) }),
+      );
+      return appending;
     },
   });
 };
@@ -157,26 +150,22 @@ export const makeMetrics = (source: () => MetricsSource): Metrics => {
   collectDefaultMetrics({ register: registry });
   const requests = requestMetrics(describe);
   const measured = appendMetrics(describe);
+  const running = { version: programVersion(), node: process.version };
   new Gauge(describe('build_info', 'Always 1; what runs is in the labels.', 'version', 'node')).set(
-    { version: programVersion(), node: process.version },
+    running,
     1,
   );
-  const gauges = Object.entries(GAUGES).map(
-    ([name, help]) => [name as GaugeName, new Gauge(describe(name, help))] as const,
-  );
-  return {
-    requests,
-    measured,
-    registry,
-    contentType: registry.contentType,
-    text: async () => {
-      const asked = source();
-      const values = valuesOf(asked, await orUndefined(asked.status(), TIMES.probeMs));
-      for (const [name, gauge] of gauges) {
-        gauge.remove({});
-        if (values[name] !== undefined) gauge.set(Number(values[name]));
-      }
-      return registry.metrics();
-    },
-  };
+  const readAtScrape = ([name, help]: [string, string]) =>
+    new Gauge({
+      ...describe(name, help),
+      async collect() {
+        const asked = source();
+        const ledger = await orUndefined(asked.status(), TIMES.probeMs);
+        const value = valuesOf(asked, ledger)[name as GaugeName];
+        this.remove();
+        if (value !== undefined) this.set(Number(value));
+      },
+    });
+  Object.entries(GAUGES).forEach(readAtScrape);
+  return { requests, measured, registry };
 };

@@ -117,7 +117,7 @@ const apiDependencies = async (server: Running, app: App): Promise<ApiDependenci
 const listen = async (
   { listeners, report }: Running,
   handle: RequestListener,
-  address: { readonly host: string; readonly port: number; readonly maxConnections: number },
+  address: Omit<Parameters<typeof openListener>[1], 'onError'>,
 ): Promise<string> => {
   const onError = (error: Error): void =>
     report(
@@ -162,7 +162,7 @@ const listenForOperators = (server: Running): Promise<string> => {
     waitingFor: () => (server.app === undefined ? storesOf(configuration) : undefined),
     status: () => readiness(server),
     limits: () => server.limits?.status(),
-    metrics,
+    metrics: metrics.registry,
   });
   return listen(server, handle, { host, port, maxConnections: MAX_OPERATIONS_CONNECTIONS });
 };
@@ -221,13 +221,13 @@ export interface Started {
   readonly key: string | undefined;
 }
 
+/** Undefined: it was stopped before it was ready. */
 const start = async (server: Running): Promise<Started | undefined> => {
   const { configuration, logger, stopping } = server;
   const operationsUrl = await listenForOperators(server);
   const app = await openAppOf(server);
   const key = await firstKey(app, configuration);
-  const head = await app.log.head();
-  const caughtUp = catchUp(server, app, head?.position ?? '');
+  const caughtUp = catchUp(server, app, (await app.log.head())?.position ?? '');
   // Most starts take less. After this, requests are answered while the read models are not up to date yet.
   await Promise.race([caughtUp, pause(server.times.waitMs, stopping.signal)]);
   if (stopping.signal.aborted) return undefined;
@@ -239,6 +239,7 @@ const start = async (server: Running): Promise<Started | undefined> => {
   return { url, key };
 };
 
+/** Shuts down gracefully: finishes requests in flight. Event streams end with the reason, if there is one. */
 const stop = async (server: Running, reason?: Fault): Promise<void> => {
   server.phase = 'stopping';
   server.stopping.abort(reason);
@@ -250,20 +251,13 @@ const stop = async (server: Running, reason?: Fault): Promise<void> => {
   await server.app?.close();
 };
 
-export interface Server {
-  /** Undefined: it was stopped before it was ready. */
-  start(): Promise<Started | undefined>;
-  /** Shuts down gracefully: finishes requests in flight. Event streams end with the reason, if there is one. */
-  stop(reason?: Fault): Promise<void>;
-}
-
 /** `mustEnd` is called if the log is certain to be rolled back (`log_set_back`), or a thread died. */
 export const makeServer = (
   configuration: Configuration,
   logger: Logger,
   mustEnd: (reason: Error) => void,
   times: Times = TIMES,
-): Server => {
+) => {
   const statuses = singleFlight(() => ledgerStatus(server.app as App));
   const status = () => statuses.current().done;
   const server: Running = {
@@ -293,6 +287,6 @@ export const makeServer = (
         await stop(server);
         throw error;
       }),
-    stop: (reason) => stop(server, reason),
+    stop: (reason?: Fault) => stop(server, reason),
   };
 };

@@ -15,7 +15,7 @@ interface OperationsDependencies {
   /** Of this process only; undefined before it serves requests. */
   readonly limits: () => RateLimitsStatus | undefined;
   /** For Prometheus. */
-  readonly metrics: { readonly contentType: string; text(): Promise<string> };
+  readonly metrics: { readonly contentType: string; metrics(): Promise<string> };
 }
 
 const sendText = (response: ServerResponse, status: number, text: string, type: string): void => {
@@ -67,7 +67,7 @@ export const operations = (dependencies: OperationsDependencies): RequestListene
   const handle = async ({ url = '' }: IncomingMessage, response: ServerResponse): Promise<void> => {
     const [path] = url.split('?');
     if (path === '/livez') return send(response, 200, { status: 'live' });
-    if (path === '/metrics') return sendText(response, 200, await metrics.text(), metrics.contentType);
+    if (path === '/metrics') return sendText(response, 200, await metrics.metrics(), metrics.contentType);
     if (path === '/readyz') {
       const { code, body } = await readiness();
       return send(response, code, body);

@@ -51,14 +51,14 @@ const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
 describe('the files in docs/monitoring', () => {
   let known: ReadonlySet<string>;
   beforeAll(async () => {
-    const { text } = makeMetrics(() => ({
+    const { registry } = makeMetrics(() => ({
       isReady: false,
       isLogUp: false,
       limits: undefined,
       backupAge: undefined,
       status: () => Promise.reject(new Error('closed')),
     }));
-    const { families } = readMetrics(await text());
+    const { families } = readMetrics(await registry.metrics());
     known = new Set(
       [...families].flatMap(([name, { type }]) =>
         type === 'histogram' ? [`${name}_bucket`, `${name}_count`, `${name}_sum`] : [name],

@@ -45,7 +45,7 @@ export type Opening = 'read' | 'write' | 'create' | 'copy';
 interface SqliteOptions {
   readonly opening?: Opening;
   /** What writes to the file. By default this thread does, with the first append. */
-  readonly appender?: (file: AppenderFile) => Thread;
+  readonly appender?: ((file: AppenderFile) => Thread) | undefined;
 }
 
 const ownCodes: ReadonlySet<string | undefined> = new Set([
