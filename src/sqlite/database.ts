@@ -9,6 +9,7 @@ export type Database = DatabaseSyncInstance;
 const BUSY_MS = 1_000;
 
 const SQLITE_BUSY = 5;
+const SQLITE_FULL = 13;
 const SQLITE_CANTOPEN = 14;
 const SQLITE_IOERR_SHORT_READ = 522;
 const RETRY_MS = 5;
@@ -16,6 +17,8 @@ const RETRY_MS = 5;
 /** Another connection holds the lock. */
 export const isBusy = (error: unknown): boolean =>
   (error as { errcode?: number } | undefined)?.errcode === SQLITE_BUSY;
+
+const isDiskFull = (error: unknown): boolean => (error as { errcode?: number }).errcode === SQLITE_FULL;
 
 /** The file is missing, cut off or overwritten, or lacks a table or the keys of one. Errors of the disk as such do not count. */
 export const isDamagedFile = (error: unknown, path: string): boolean => {
@@ -86,8 +89,9 @@ export const checkpointAndClose = (db: Database): void => {
 
 /**
  * Runs the work in a transaction that holds the file's write lock from the start. If the work throws, nothing was
- * written. After `commit_failed` that is not certain: a commit whose sync failed is rolled back for all open
- * connections, but it may be on disk and reappear after a crash, until the next commit overwrites it.
+ * written; nor if the disk is full at the commit, since its last frame is missing. After `commit_failed` that is not
+ * certain: a commit whose sync failed is rolled back for all open connections, but it may be on disk and reappear after a
+ * crash, until the next commit overwrites it.
  */
 export const inTransaction = <T>(db: Database, work: () => T): T => {
   db.exec('BEGIN IMMEDIATE');
@@ -99,7 +103,8 @@ export const inTransaction = <T>(db: Database, work: () => T): T => {
     return result;
   } catch (error) {
     rollBack(db);
-    throw isDone ? fault('commit_failed', `The commit failed: ${messageOf(error)}`) : error;
+    if (!isDone || isDiskFull(error)) throw error;
+    throw fault('commit_failed', `The commit failed: ${messageOf(error)}`);
   }
 };
 

@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
+import { rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { inTransaction, openForWriting } from '../../src/sqlite/database';
 import { startThread } from '../../src/async/thread';
 import { closeAfterwards } from '../support/closing';
+import { onDisk, whyNoDisks } from '../support/disks';
 import { eventsOf, idsOf, someEvents } from '../support/events';
 import type { FailingAppenderData } from '../support/failing-appender-thread';
 import { freshFolder } from '../support/folders';
+import { itIf } from '../support/it-if';
 import { refusedWith } from '../support/waiting';
 
 const openFailing = async (how: FailingAppenderData['how']) => {
@@ -47,6 +50,28 @@ describe.each(['before', 'rolled back', 'after'] as const)('a failing commit (it
       expect(await eventsOf(log.readStream(stream))).toHaveLength(1);
     }
   });
+});
+
+describe('a full disk', () => {
+  itIf(whyNoDisks === '', whyNoDisks)(
+    'is certain: nothing was written, also if it was full at the commit',
+    () =>
+      onDisk('size=1m', async (disk) => {
+        const log = await sqliteEventLog(join(disk, 'data'), streamNames());
+        const streams = Array.from({ length: 20 }, () => `tenant-${randomUUID()}`);
+        const { bavail, bsize } = statfsSync(disk);
+        writeFileSync(join(disk, 'filling'), Buffer.alloc(bavail * bsize));
+        const events = someEvents(2);
+        const codes = await Promise.all(
+          streams.map((stream) => refusedWith(log.append(stream, events, 'no_stream'))),
+        );
+        expect(codes).toEqual(streams.map(() => 'log_unavailable'));
+        expect(await eventsOf(log.readAll())).toEqual([]);
+        rmSync(join(disk, 'filling'));
+        expect(await log.append(streams[0] ?? '', events, 'no_stream')).toMatchObject({ revision: 1 });
+        await log.close();
+      }),
+  );
 });
 
 describe('a transaction', () => {

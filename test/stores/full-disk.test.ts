@@ -1,0 +1,58 @@
+import { readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { onDisk, whyNoDisks } from '../support/disks';
+import { ask } from '../support/http';
+import { itIf } from '../support/it-if';
+import { eventsIn } from '../support/operator';
+import { command, serviceProcess } from '../support/service';
+
+const fill = (disk: string): void => {
+  const { bavail, bsize } = statfsSync(disk);
+  writeFileSync(join(disk, 'filling'), Buffer.alloc(bavail * bsize));
+};
+
+const filesIn = (folder: string) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file));
+
+describe('a service on a full disk', () => {
+  itIf(whyNoDisks === '', whyNoDisks)('says that nothing was changed, and serves reads after a kill', () =>
+    onDisk('size=3m', async (disk) => {
+      const DATA_DIR = join(disk, 'data');
+      const service = await serviceProcess({ DATA_DIR });
+      const { key } = service;
+      const put = (url: string, name: string) =>
+        ask(`${url}/tenants/self`, { key, method: 'PUT', body: { name } });
+      expect((await put(service.url, 'Before')).status).toBe(200);
+      const before = await eventsIn(DATA_DIR);
+      fill(disk);
+      for (let i = 0; i < 10; i += 1)
+        expect((await put(service.url, `Full ${i}`)).json).toMatchObject({
+          code: 'log_unavailable',
+          detail: expect.stringMatching(/^Nothing was changed\. /),
+        });
+      await service.kill();
+
+      const again = await serviceProcess({ DATA_DIR });
+      expect((await ask(`${again.url}/tenants/self`, { key })).json).toMatchObject({ name: 'Before' });
+      expect((await put(again.url, 'Still full')).json).toMatchObject({ code: 'log_unavailable' });
+      rmSync(join(disk, 'filling'));
+      expect(await eventsIn(DATA_DIR)).toEqual(before);
+      expect((await put(again.url, 'After')).status).toBe(200);
+      expect(await again.stop()).toBe(0);
+    }),
+  );
+
+  itIf(whyNoDisks === '', whyNoDisks)('ends with one sentence where SQLite cannot open the files', () =>
+    onDisk('size=3m', async (disk) => {
+      const DATA_DIR = join(disk, 'data');
+      expect(await (await serviceProcess({ DATA_DIR })).stop()).toBe(0);
+      // As if the disk had been copied to another one.
+      for (const file of filesIn(DATA_DIR)) if (/-(shm|wal)$/.test(file)) rmSync(file);
+      fill(disk);
+      const { code, stderr } = await command(['serve'], { DATA_DIR, PORT: '0', OPS_PORT: '0' });
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/^tenant-ledger: [^\n]+\n$/);
+      expect(stderr).toContain(`The folder ${DATA_DIR} cannot be used: its disk is full`);
+    }),
+  );
+});
