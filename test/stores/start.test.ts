@@ -1,6 +1,14 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -20,6 +28,7 @@ import {
   type Service,
   type ServiceProcess,
 } from '../support/service';
+import { until } from '../support/waiting';
 
 const ROOT = join(__dirname, '..', '..', '..');
 const PROGRAM = join(ROOT, 'src', 'tenant-ledger.cjs');
@@ -31,6 +40,27 @@ const shell = async (line: string, env: Readonly<Record<string, string>> = {}): 
 
 const indented = (text: string): readonly string[] =>
   text.split('\n').flatMap((line) => (line.startsWith('  ') ? [line.trim()] : []));
+
+describe('npm start', () => {
+  it('makes a demo, and is the server itself once it has built: a signal reaches it', async () => {
+    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+      scripts: { start: string };
+    };
+    const [build, serve] = scripts.start.split(' && ') as [string, string];
+    expect(build).toBe('npm run --silent build');
+    const env = { PATH, DATA_DIR: freshFolder(), PORT: '0', OPS_PORT: '0' };
+    const child = spawn('sh', ['-c', `true && ${serve}`], { cwd: ROOT, env });
+    let [stdout, stderr] = ['', ''];
+    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    const closed = once(child, 'close');
+    await until(async () => stdout.includes('API key (shown once, keep it): key_'));
+    child.kill('SIGTERM');
+    // Its output is closed only when nobody who could write to it is left.
+    expect(await closed).toEqual([0, null]);
+    expect(stderr).toContain('"msg":"stopped"');
+  });
+});
 
 describe('a first start', () => {
   let service: Service;
