@@ -85,7 +85,7 @@ export const TIMES = {
   /** A start, a stop, a command and whoever opens something wait this long for what may never come. */
   waitMs: 5_000,
   /** A command that only looks waits this long for a store, so that it answers soon while one is away. */
-  lookMs: 1_500,
+  lookMs: 1_000,
   /** Work that no request waits for has this long. */
   backgroundMs: 10_000,
   /** Each of the last things at a stop may take this long. */

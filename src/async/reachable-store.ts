@@ -1,4 +1,4 @@
-import { monotonicMs, pause, RETRY_MS } from './clock';
+import { beforeDeadline, monotonicMs, pause, RETRY_MS } from './clock';
 import { fault, type Fault } from '../fault';
 
 export interface WaitingForStore {
@@ -21,6 +21,12 @@ export interface AwaitedStore {
 const REPORT_AFTER_MS = 2_000;
 const REPORT_EVERY_MS = 10_000;
 
+/** How long one attempt may take, unless there is less time: several round trips, each with its own timeout. */
+const ATTEMPT_MS = 5_000;
+const MIN_ATTEMPT_MS = 1_000;
+
+const noAnswer = (): Fault => fault('no_answer', 'It does not answer.');
+
 /** Retries until the store answers or the time is up, and reports now and then what it is waiting for. */
 export const whenReachable = async <T>(
   work: () => Promise<T>,
@@ -34,19 +40,23 @@ export const whenReachable = async <T>(
     reportedAt = monotonicMs();
     onError(`Waiting for ${store.name}.`, error);
   };
+  const attempt = (): Promise<T> => {
+    const now = monotonicMs();
+    const withinMs = Math.min(ATTEMPT_MS, Math.max(MIN_ATTEMPT_MS, end - now));
+    return beforeDeadline(work(), now + withinMs, noAnswer);
+  };
   const retried = async (): Promise<T> => {
     for (;;)
       try {
-        return await work();
+        return await attempt();
       } catch (error) {
         const final = store.final(error);
         if (final !== undefined) throw final;
-        const left = end - monotonicMs();
-        if (left <= 0) throw store.late(Math.round(waitMs / 1_000), error);
+        if (end - monotonicMs() < RETRY_MS) throw store.late(Math.round(waitMs / 1_000), error);
         report(error);
-        await pause(Math.min(RETRY_MS, left));
+        await pause(RETRY_MS);
       }
   };
-  const timer = setTimeout(() => report(fault('no_answer', 'It does not answer.')), REPORT_AFTER_MS);
+  const timer = setTimeout(() => report(noAnswer()), REPORT_AFTER_MS);
   return retried().finally(() => clearTimeout(timer));
 };

@@ -1,6 +1,5 @@
 import type { Db, MongoClient, MongoClientOptions } from 'mongodb';
 import os from 'node:os';
-import { beforeDeadline, monotonicMs } from '../async/clock';
 import { fault, messageOf, type Fault } from '../fault';
 import { whenReachable, type AwaitedStore, type WaitingForStore } from '../async/reachable-store';
 import { TIMES } from '../times';
@@ -30,8 +29,6 @@ const OPTIONS = {
   wtimeoutMS: 0,
   ignoreUndefined: true,
   serverSelectionTimeoutMS: 800,
-  // Applies to heartbeats too: a late one, because this thread is busy, would abort every command in progress.
-  connectTimeoutMS: 3_000,
   // Callers in a hurry have a deadline of their own.
   waitQueueTimeoutMS: 5_000,
   socketTimeoutMS: 10_000,
@@ -39,13 +36,16 @@ const OPTIONS = {
   minHeartbeatFrequencyMS: 100,
 } as const satisfies MongoClientOptions;
 
+/** Applies to heartbeats too: a late one, because this thread is busy, would abort every command in progress. */
+const MAX_CONNECT_MS = 3_000;
+
 /** Unless the URL says otherwise. */
 const DEFAULTS = { maxPoolSize: 20, maxIdleTimeMS: 60_000 } as const satisfies MongoClientOptions;
 
 const AUTHENTICATION_FAILED = 18;
 const UNAUTHORIZED = 13;
 
-const clientFor = (url: string): MongoClient => {
+const clientFor = (url: string, waitMs: number): MongoClient => {
   const { MongoClient: Client } = require('mongodb') as typeof import('mongodb');
   const isInUrl = (name: string): boolean => new RegExp(`[?&]${name}=`, 'i').test(url);
   const defaults = Object.fromEntries(Object.entries(DEFAULTS).filter(([name]) => !isInUrl(name)));
@@ -53,7 +53,10 @@ const clientFor = (url: string): MongoClient => {
     // Where a program may not import at run time, as in Jest, the driver would not find it and send an invalid handshake.
     const runtimeAdapters = { os };
     const driverInfo = { version: programVersion() };
-    return new Client(url, { ...defaults, ...OPTIONS, runtimeAdapters, driverInfo });
+    // A process that has given up does not end before.
+    const connectTimeoutMS = Math.max(TIMES.noAnswerMs, Math.min(MAX_CONNECT_MS, waitMs));
+    const options = { ...defaults, ...OPTIONS, connectTimeoutMS, runtimeAdapters, driverInfo };
+    return new Client(url, options);
   } catch {
     throw invalidAddress('the driver cannot parse it, or does not know one of its options');
   }
@@ -102,13 +105,6 @@ const unavailable = (error: unknown, place: string): Error => {
   return finalFault(error, place) ?? fault('read_models_unavailable', text);
 };
 
-/** Lists collections, because `connect` sends no command without a user, and a ping needs no permission. */
-const reach = (client: MongoClient, db: Db, waitMs: number): Promise<unknown> => {
-  const withinMs = Math.min(TIMES.waitMs, Math.max(TIMES.noAnswerMs, waitMs));
-  const listing = client.connect().then(() => db.listCollections({}, { nameOnly: true }).toArray());
-  return beforeDeadline(listing, monotonicMs() + withinMs, () => new Error('It does not answer.'));
-};
-
 const mongoAt = (place: string): AwaitedStore => ({
   name: `MongoDB at ${place}`,
   final: (error) => finalFault(error, place),
@@ -123,10 +119,12 @@ const mongoAt = (place: string): AwaitedStore => ({
 export const mongoConnection = async (url: string, waiting: WaitingForStore): Promise<MongoConnection> => {
   const { servers, database } = addressOf(url);
   const place = `${servers}/${database}`;
-  const client = clientFor(url);
+  const client = clientFor(url, waiting.waitMs);
   const db = client.db(database);
+  // Lists collections, because `connect` sends no command without a user, and a ping needs no permission.
+  const reach = () => client.connect().then(() => db.listCollections({}, { nameOnly: true }).toArray());
   try {
-    await whenReachable(() => reach(client, db, waiting.waitMs), mongoAt(place), waiting);
+    await whenReachable(reach, mongoAt(place), waiting);
   } catch (error) {
     await client.close().catch(() => undefined);
     throw error;
