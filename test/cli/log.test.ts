@@ -7,8 +7,10 @@ import { anEvent } from '../support/events';
 import { fileOf } from '../support/fact-file';
 import { aFact } from '../support/facts';
 import { freshFolder } from '../support/folders';
+import { ask } from '../support/http';
 import { operatorAt } from '../support/operator';
 import { EMBEDDED } from '../support/profile';
+import { startService, type Service } from '../support/service';
 
 const at = (folder: string, prefix = '') => operatorAt(folder, { ...EMBEDDED, STREAM_PREFIX: prefix });
 
@@ -47,6 +49,32 @@ describe('tenant-ledger log copy', () => {
       const again = await from.run('log copy', '--from', other, '--to', target);
       expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('[copy_refused]')]);
       expect(countIn(target)).toBe(1);
+    }
+  });
+});
+
+describe('the cursors and positions that a client has', () => {
+  it('go on in the same place after its log was copied, and its read models were rebuilt', async () => {
+    const [from, to] = [freshFolder(), freshFolder()];
+    const first = await startService({ DATA_DIR: from, ...EMBEDDED });
+    const { key } = first;
+    for (const name of ['A', 'B', 'C', 'D'])
+      await ask(`${first.url}/tenants/self`, { key, method: 'PUT', body: { name } });
+    const pageOf = ({ url }: Service, more = '') =>
+      ask(`${url}/logs?entity_type=tenant&size=2${more}`, { key });
+    const cursor = `&start=${(await pageOf(first)).json.pagination.after}`;
+    const next = (await pageOf(first, cursor)).json;
+    expect(next.data).toHaveLength(2);
+    const eventsAfter = async ({ url }: Service) =>
+      (await ask(`${url}/events?after=tenant:1&limit=3`, { key })).text.split('\n').slice(0, 3);
+    const events = await eventsAfter(first);
+    await first.stop();
+    await at(from).json('log copy --from configured --to', to);
+    const second = await startService({ DATA_DIR: to, ...EMBEDDED });
+    for (const step of ['copied', 'rebuilt']) {
+      if (step === 'rebuilt') await at(to).json('projections rebuild');
+      expect((await pageOf(second, cursor)).json).toEqual(next);
+      expect(await eventsAfter(second)).toEqual(events);
     }
   });
 });
