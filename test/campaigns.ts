@@ -38,7 +38,7 @@ export const campaigns: Readonly<Record<string, NamedProgram>> = {
   },
   requests: {
     meaning: 'Generates ten thousand valid, invalid and corrupted requests from the declared routes.',
-    files: ['test/stories/requests.test', 'test/stores/memory.test'],
+    files: ['test/stories/requests.test'],
     env: { CASES: '10000' },
   },
   'event-loop': {

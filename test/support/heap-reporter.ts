@@ -1,17 +1,32 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { isMainThread } from 'node:worker_threads';
+import { BroadcastChannel, isMainThread } from 'node:worker_threads';
 
-/** Loaded into a server before anything else: on SIGUSR2 it collects garbage and reports what is left. */
+/**
+ * Loaded into every thread of a server before anything else: on SIGUSR2 each of them collects garbage and says what it
+ * still uses, and the main thread reports the sum, and the memory of the process.
+ */
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+const channel = new BroadcastChannel('heap');
+channel.unref();
+
+const used = (): number => {
+  collect();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+};
+
 if (isMainThread) {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
+  let others = 0;
+  channel.onmessage = ({ data }) => (others += data as number);
   process.on('SIGUSR2', () => {
+    others = 0;
+    channel.postMessage('say');
     collect();
-    setImmediate(() => {
-      collect();
-      const { heapUsed, external, rss } = process.memoryUsage();
-      process.stderr.write(`${JSON.stringify({ heap_used: heapUsed, external, rss })}\n`);
-    });
+    setTimeout(() => {
+      const report = { used: used(), others, rss: process.memoryUsage().rss };
+      process.stderr.write(`${JSON.stringify(report)}\n`);
+    }, 500);
   });
-}
+} else channel.onmessage = () => channel.postMessage(used());
