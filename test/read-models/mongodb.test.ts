@@ -19,11 +19,11 @@ import { refusedWith, until } from '../support/waiting';
 import { describeReadModels } from './contract/read-models';
 import { add, at, COLLECTIONS, countIn, LOG, note, ONE } from './mongodb-counts';
 
-/** All tests share one database, since making one takes longer than most of them. */
+/** Single tests share one database, since making one takes longer than most of them. */
 describeMongodb('the port of read-model sets', () => {
-  let shared: Promise<MongoConnection> | undefined;
-  describeReadModels('MongoDB', async () => {
-    const connection = await (shared ??= connectMongodb());
+  let common: Promise<MongoConnection> | undefined;
+  describeReadModels('MongoDB', async (isShared) => {
+    const connection = await (isShared ? connectMongodb() : (common ??= connectMongodb()));
     const discard = async (): Promise<void> => {
       const names = await connection.db.listCollections({}, { nameOnly: true }).toArray();
       await Promise.all(names.map(({ name }) => connection.db.dropCollection(name)));

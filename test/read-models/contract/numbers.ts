@@ -2,7 +2,7 @@ import type { Line } from '../../../projections/projector';
 import { ONE, TWO, note, type Harness } from './storage';
 
 /** Numbered documents: how many of them come before a value. */
-export const describeNumbers = ({ filled }: Harness): void => {
+export const describeNumbers = ({ filled, filledOnce }: Harness): void => {
   describe('counting the documents before values', () => {
     const moments = ['1', '3', '3', '3', '5', '8', '8'];
     const values = ['4', '', '0', '1', '2', '3', '5', '6', '8', '9', '4'];
@@ -27,6 +27,7 @@ export const describeNumbers = ({ filled }: Harness): void => {
       expect(await set.countsBefore(ONE, 'notes', line, [])).toEqual([]);
     });
 
+    const one = filledOnce(note(ONE, 'a', { shelf: 'x', place: 1, moment: '1' }));
     it.each<[string, Partial<Line>, string?]>([
       ['an undeclared index', { index: 'by_nothing' }],
       ['an index that numbers nothing', { index: 'by_shelf' }],
@@ -36,8 +37,7 @@ export const describeNumbers = ({ filled }: Harness): void => {
       ['a collection without numbers', {}, 'counts'],
       ['an undeclared collection', {}, 'nowhere'],
     ])('refuses %s', async (_, wrong, collection = 'notes') => {
-      const set = await filled(note(ONE, 'a', { shelf: 'x', place: 1, moment: '1' }));
-      await expect(set.countsBefore(ONE, collection, { ...line, ...wrong }, ['1'])).rejects.toThrow();
+      await expect(one().countsBefore(ONE, collection, { ...line, ...wrong }, ['1'])).rejects.toThrow();
     });
   });
 };

@@ -1,5 +1,4 @@
 import type { Document, Query, Selection } from '../../../projections/projector';
-import type { ReadModelSet } from '../../../src/read-models/read-models';
 import { ONE, TWO, advanceBy, deletion, put, type Harness } from './storage';
 
 const red = { colour: 'red' };
@@ -21,12 +20,9 @@ const x = { index: 'by_box', equal: ['x'] } as const;
 const idsOf = (found: readonly Document[]) => found.map((document) => document['id']);
 
 /** Ranges of an index. Documents with equal values come in any order. */
-export const describeRanges = ({ filled }: Harness): void => {
+export const describeRanges = ({ filled, filledOnce }: Harness): void => {
   describe('finding a range of an index', () => {
-    let set: ReadModelSet;
-    beforeEach(async () => {
-      set = await filled(...cards);
-    });
+    const boxed = filledOnce(...cards);
 
     it.each<[string, Selection, readonly string[]]>([
       ['a range from a value, inclusive', { ...x, from: 4, upTo: 8 }, ['x4', 'x5', 'x6']],
@@ -41,7 +37,7 @@ export const describeRanges = ({ filled }: Harness): void => {
       ['a range after all fields, by key', { index: 'by_box', equal: ['x', 9, 'red'], from: 'x9b' }, ['x9b']],
     ])('returns %s, in both orders, and limited', async (_, selection, expected) => {
       const find = async (more: Omit<Query, keyof Selection>) =>
-        idsOf(await set.find(ONE, 'cards', { ...selection, ...more }));
+        idsOf(await boxed().find(ONE, 'cards', { ...selection, ...more }));
       const backwards = expected.toReversed();
       expect(await find({ limit: 99 })).toEqual(expected);
       expect(await find({ limit: 99, descending: true })).toEqual(backwards);
@@ -54,24 +50,25 @@ export const describeRanges = ({ filled }: Harness): void => {
       ['a range of text', { index: 'by_box', from: 'xx', upTo: 'z' }, ['y1', 'y2', 'y3', 'z1']],
       ['no document without the field', { index: 'by_number', upTo: 1 }, ['x1', 'y1']],
     ])('returns %s', async (_, selection, expected) => {
-      const found = await set.find(ONE, 'cards', { ...selection, limit: 99 });
+      const found = await boxed().find(ONE, 'cards', { ...selection, limit: 99 });
       expect(found).toHaveLength(expected.length);
       expect(new Set(idsOf(found))).toEqual(new Set(expected));
     });
 
     it('returns everything without a selection', async () => {
-      const all = async (tenantId: string) => (await set.find(tenantId, 'cards', { limit: 99 })).length;
+      const all = async (tenantId: string) => (await boxed().find(tenantId, 'cards', { limit: 99 })).length;
       expect([await all(ONE), await all(TWO)]).toEqual([12, 3]);
-      const last = await set.find(ONE, 'cards', { limit: 2, descending: true });
+      const last = await boxed().find(ONE, 'cards', { limit: 2, descending: true });
       expect(idsOf(last)).toEqual(['z1', 'y3']);
     });
 
     it('finds nothing for a tenant without documents', async () => {
       const stranger = ONE.replaceAll('1', '3');
-      expect(await set.find(stranger, 'cards', { ...x, from: 1, limit: 9 })).toEqual([]);
+      expect(await boxed().find(stranger, 'cards', { ...x, from: 1, limit: 9 })).toEqual([]);
     });
 
     it('reflects changes and removals', async () => {
+      const set = await filled(...cards);
       await advanceBy(
         set,
         2,

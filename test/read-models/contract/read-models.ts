@@ -6,10 +6,10 @@ import { describeRemoval } from './removal';
 import { describeScanning } from './scanning';
 import { describeSwitching } from './switching';
 import { describeTexts } from './texts';
-import { harnessOf, type Storage } from './storage';
+import { harnessOf, type NewStorage } from './storage';
 
 /** One suite for every adapter, with a test for each promise of `src/read-models/read-models.ts`. */
-export const describeReadModels = (name: string, newStorage: () => Promise<Storage>): void => {
+export const describeReadModels = (name: string, newStorage: NewStorage): void => {
   describe(`read models in ${name}`, () => {
     const harness = harnessOf(newStorage);
     describeSwitching(harness);

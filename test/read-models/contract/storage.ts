@@ -16,7 +16,7 @@ export interface OpenOptions {
   readonly graceMs?: number;
 }
 
-/** An empty storage of its own for each test. */
+/** An empty storage, for one test or for all tests of a `describe`. */
 export interface Storage {
   /** Opens it, as another process would each time. The suites close it. */
   open(options: OpenOptions): Promise<ReadModels>;
@@ -82,6 +82,9 @@ export const contentsOf = async (set: ReadModelSet) => {
 
 export const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
+/** For one test, or for the tests of a `describe`, beside those for single ones. */
+export type NewStorage = (isShared: boolean) => Promise<Storage>;
+
 /** What the suites work with. */
 export interface Harness {
   /** The storage of this test, opened by one process. */
@@ -90,12 +93,22 @@ export interface Harness {
   again(options?: Partial<OpenOptions>): Promise<ReadModels>;
   /** A finished set with these documents at position 1, live. */
   filled(...writes: readonly Write[]): Promise<ReadModelSet>;
+  /** The same for all tests of a `describe`, which only read it. */
+  filledOnce(...writes: readonly Write[]): () => ReadModelSet;
   /** A set at this position that is not live. */
   built(position: number, readModels?: ReadModels): Promise<ReadModelSet>;
   closeAll(): Promise<void>;
 }
 
-export const harnessOf = (newStorage: () => Promise<Storage>): Harness => {
+const fill = async (readModels: ReadModels, writes: readonly Write[]): Promise<ReadModelSet> => {
+  const set = await readModels.create(LOG);
+  await advanceBy(set, 1, ...writes);
+  await set.finish();
+  expect(await readModels.succeed(set, undefined)).toBe(true);
+  return set;
+};
+
+export const harnessOf = (newStorage: NewStorage): Harness => {
   let storage: Storage;
   let here: ReadModels;
   let opened: ReadModels[] = [];
@@ -108,7 +121,7 @@ export const harnessOf = (newStorage: () => Promise<Storage>): Harness => {
     for (const readModels of opened.splice(0)) await readModels.close();
   };
   beforeEach(async () => {
-    storage = await newStorage();
+    storage = await newStorage(false);
     opened = [];
     here = await again();
   });
@@ -121,12 +134,19 @@ export const harnessOf = (newStorage: () => Promise<Storage>): Harness => {
       return here;
     },
     again,
-    filled: async (...writes) => {
-      const set = await here.create(LOG);
-      await advanceBy(set, 1, ...writes);
-      await set.finish();
-      expect(await here.succeed(set, undefined)).toBe(true);
-      return set;
+    filled: (...writes) => fill(here, writes),
+    filledOnce: (...writes) => {
+      let [shared, readModels, set]: [Storage?, ReadModels?, ReadModelSet?] = [];
+      beforeAll(async () => {
+        shared = await newStorage(true);
+        readModels = await shared.open({ version: 'one', collections: COLLECTIONS });
+        set = await fill(readModels, writes);
+      });
+      afterAll(async () => {
+        await readModels?.close();
+        await shared?.discard();
+      });
+      return () => set as ReadModelSet;
     },
     built: async (position, readModels = here) => {
       const set = await readModels.create(LOG);
