@@ -16,7 +16,7 @@ import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /** For the requests and timers of the test itself. */
-const SLACK_MS = 150;
+const SLACK_MS = 200;
 
 const timed = async (work: () => Promise<unknown>): Promise<number> => {
   const startedAt = performance.now();

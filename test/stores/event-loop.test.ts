@@ -17,8 +17,8 @@ const ROWS = Number(
 );
 const TYPES = Math.ceil(ROWS / 20);
 const ROUND_MS = Number(process.env['ROUND_MS'] ?? 600);
-/** Code that is slow is slow in every round; interference from other processes is not. */
-const MAX_ROUNDS = 5;
+/** All of them count: the thread's own time in each, and how long others wait in the median one. */
+const ROUNDS = 3;
 /** How many tenants with this many remembered requests, and how many with this many keys. */
 const LARGE_TENANTS = ROWS > 100_000 ? 4 : 2;
 const REMEMBERED = Math.min(10_000, ROWS / 5);
@@ -30,7 +30,8 @@ const PIPELINED = 20;
 const EXPORTS = 4;
 const FOLLOWED = 20;
 const CONNECTIONS = 20;
-const MAX_HELD_MS = 10;
+/** As long as others may wait longer than when it is quiet. */
+const MAX_HELD_MS = 20;
 const BUSY = 'busy';
 /** The longest text that is allowed, four bytes a character. */
 const longest = (length: number): string => '😀'.repeat(length);
@@ -370,24 +371,24 @@ describe('the thread that serves HTTP', () => {
   ];
 
   it.each(attacks)(
-    `is not blocked for ${MAX_HELD_MS} ms by %s, and other tenants hardly wait longer`,
+    `is not held for ${MAX_HELD_MS} ms by %s, and other tenants hardly wait longer`,
     async (name, clients, prepare) => {
       await round(await prepare());
-      let rounds = 0;
-      let good = false;
-      // Besides the requests, the garbage collector runs in this thread now and then.
-      const isGood = (quiet: Round, { held, others: wait }: Round): boolean =>
-        held.p99 < MAX_HELD_MS &&
-        held.longest < 2 * MAX_HELD_MS &&
-        wait < 4 * quiet.others + clients * MAX_HELD_MS;
-      for (; !good && rounds < MAX_ROUNDS; rounds += 1) {
-        const [quiet, loud] = [await round(), await round(await prepare())];
-        console.log(`${ROWS} rows, quiet: ${shown(quiet)}\n${ROWS} rows, ${name}: ${shown(loud)}`);
-        good = isGood(quiet, loud);
+      const rounds: { quiet: Round; loud: Round }[] = [];
+      while (rounds.length < ROUNDS) {
+        const one = { quiet: await round(), loud: await round(await prepare()) };
+        console.log(`${ROWS} rows, quiet: ${shown(one.quiet)}\n${ROWS} rows, ${name}: ${shown(one.loud)}`);
+        rounds.push(one);
       }
-      expect(good).toBe(true);
+      const median = (of: (one: (typeof rounds)[number]) => number): number =>
+        rounds.map(of).toSorted((a, b) => a - b)[ROUNDS >> 1]!;
+      expect(median(({ loud }) => loud.held.p99)).toBeLessThan(MAX_HELD_MS);
+      // The garbage collector runs in this thread now and then.
+      expect(Math.max(...rounds.map(({ loud }) => loud.working.longest))).toBeLessThan(MAX_HELD_MS);
+      const allowed = 4 * median(({ quiet }) => quiet.others) + (clients * MAX_HELD_MS) / 2;
+      expect(median(({ loud }) => loud.others)).toBeLessThan(allowed);
     },
-    120_000 + ROUND_MS * 2 * MAX_ROUNDS,
+    120_000 + ROUND_MS * 2 * ROUNDS,
   );
 
   it('shuts down cleanly', async () => {

@@ -65,15 +65,10 @@ describeMongodb('an operator of a running service whose event log is in an event
   it('gets a response within a second even from a frozen store, with what is known', async () => {
     expect((await ready(service)).status).toBe(200);
     store.gate.freeze();
-    let answers: readonly ApiResponse[] = [];
-    let fastest = Infinity;
-    for (let attempt = 0; attempt < 3 && fastest >= 1_000; attempt += 1) {
-      const startedAt = performance.now();
-      answers = await Promise.all(Array.from({ length: 5 }, () => ready(service)));
-      fastest = Math.min(fastest, performance.now() - startedAt);
-    }
+    const startedAt = performance.now();
+    const answers = await Promise.all(Array.from({ length: 5 }, () => ready(service)));
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
     store.gate.thaw();
-    expect(fastest).toBeLessThan(1_000);
     for (const { status, json } of answers) {
       expect(status).toBe(503);
       expect(json).toMatchObject({

@@ -279,7 +279,7 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
       expect(read.ms).toBeLessThan(2_200);
       const written = await timed(put(service, customer, `While it was away ${at}`));
       expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
-      expect(written.ms).toBeLessThan(2_500);
+      expect(written.ms).toBeLessThan(2_200);
       expect((await limited(service)).headers.get('ratelimit')).toContain('tokens-search');
       expect((await limitsAt(service)).shared).toBe(false);
       expect(service.stderr()).toContain('this instance counts requests on its own');
