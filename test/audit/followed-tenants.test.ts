@@ -103,21 +103,6 @@ describe('those who follow tenants', () => {
     expect(follower.ids).toEqual(appended);
   });
 
-  it('read the tenant only when there is something new, and get an empty batch now and then', async () => {
-    let reads = 0;
-    const readTenant: EventLog['readTenant'] = (...from) => {
-      reads += 1;
-      return opened.log.readTenant(...from);
-    };
-    const tenantId = randomUUID();
-    await append(tenantId);
-    const follower = following(counted({ readTenant }), tenantId);
-    await until(() => follower.ids.length === 1);
-    const before = follower.batches();
-    await until(() => follower.batches() >= before + 3);
-    expect(reads).toBeLessThanOrEqual(2);
-  });
-
   it('go on when the subscription fails, and get the error if the tenant cannot be read', async () => {
     let failures = 1;
     const failure = () => (failures-- > 0 ? new Error('The store is away.') : undefined);

@@ -247,25 +247,3 @@ describe('the output of tenant-ledger audit', () => {
     expect(stderr).toMatch(/^tenant-ledger: The output cannot be written: [^\n]*\. \[output_failed\]\n$/);
   });
 });
-
-describe('tenant-ledger audit --operation', () => {
-  const operator = operatorAt(freshFolder());
-  beforeAll(async () => {
-    const { tenant_id } = await operator.json('tenant create --name Acme');
-    const data = { entityType: 'Invoice', operation: 'Send', entityId: 'inv_1' };
-    const fact = { id: randomUUID(), tenant_id, type: 'ActivityReported', data };
-    const file = join(freshFolder(), 'facts.ndjson');
-    writeFileSync(file, JSON.stringify(fact));
-    expect((await operator.run('ingest', file)).code).toBe(0);
-  });
-
-  it.each([
-    ['create', ['TenantCreated']],
-    ['deny', []],
-    ['SEND', ['ActivityReported']],
-    ['never', []],
-  ])('%s finds what has it', async (operation, types) => {
-    const { code, stdout } = await operator.run(`audit --operation ${operation}`);
-    expect([code, eventsIn(stdout).map(({ type }) => type)]).toEqual([0, types]);
-  });
-});

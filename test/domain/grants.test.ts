@@ -264,17 +264,6 @@ describe('regenerating a key with a grace period', () => {
   });
 });
 
-describe('the type of an Application', () => {
-  it('may be stated, but not changed', () => {
-    given(...two(all, []))
-      .when(updateApplication(OTHER, { name: 'A', type: 'management' }), by(all))
-      .then(updated(OTHER, 'A', []));
-    given(...two(all, []))
-      .when(updateApplication(OTHER, { name: 'A', type: 'private' }), by(all))
-      .thenRefuses('application_type_fixed');
-  });
-});
-
 describe('revoking a key of an Application', () => {
   it.each([
     ['of another Application', OWN_KEY],

@@ -96,16 +96,6 @@ describe('a log copied from SQLite to EventStoreDB and back', () => {
       expect(await verifyLog(ledgerLog, silent)).toMatchObject(there);
   });
 
-  it('fits into its appends, also with the times that the event store keeps in the metadata', async () => {
-    const streams = newStreams();
-    const [from, to] = [await embedded(streams, freshFolder(), 'create'), await eventStore(streams)];
-    const events = Array.from({ length: 60 }, () => anEvent({ text: 'x'.repeat(20_100) }));
-    const stream = streams.activity(randomUUID());
-    for (let at = 0; at < events.length; at += 30)
-      await from.log.append(stream, events.slice(at, at + 30), at === 0 ? 'no_stream' : at - 1);
-    expect((await copyLog(from, to, silent)).events).toBe(60);
-  });
-
   /** Roughly how many events a log has. */
   const countIn = async ({ log }: LedgerLog): Promise<number> => {
     const head = await log.head();

@@ -129,12 +129,6 @@ describe('a stream whose events were removed from the event store', () => {
       });
   });
 
-  it('permanently accepts no append from then on, and says so at once', async () => {
-    const { log, server, stream } = await withStream();
-    server.log.tombstone(stream);
-    expect(await refusedWith(log.append(stream, someEvents(1), 4))).toBe('history_missing');
-  });
-
   it('completely, by age or count, is not an empty stream', async () => {
     const { log, server, stream } = await withStream();
     server.log.truncate(stream, 5);

@@ -160,15 +160,6 @@ describe('a watched log', () => {
     for (let i = 0; i < 8; i += 1) await watch.log.append(aStream(), someEvents(1), 'no_stream');
   });
 
-  it('is lost once, whoever notices it', async () => {
-    const { watch, lost } = watched((await aLog()).log);
-    const reason = logFault('log_set_back', 'A subscription noticed it.');
-    watch.lose(reason);
-    watch.lose(logFault('log_set_back', 'So did another.'));
-    expect(lost).toEqual([reason]);
-    expect(() => watch.mustBeWritable()).toThrow('A subscription noticed it.');
-  });
-
   it('is not writable for a while after a failed append, and away until one succeeds', async () => {
     const { log, aStream } = await aLog();
     let isAway = true;

@@ -87,34 +87,12 @@ describe('the API, called by browsers', () => {
       ).toEqual([]);
     });
 
-    it('allows every method of the API', async () => {
-      const { json } = await ask(`${service.url}/openapi.json`);
-      const methods = Object.values(json.paths).flatMap((path) => Object.keys(path as object));
-      const { headers } = await preflight(OURS);
-      const allowed = String(headers['access-control-allow-methods']).toLowerCase().split(', ');
-      expect([...new Set(methods)].filter((method) => !allowed.includes(method))).toEqual([]);
-    });
-
-    it('exposes errors as well', async () => {
-      const { status, headers } = await from(OURS, { 'SVC-API-KEY': 'key_wrong' });
-      expect([status, headers['access-control-allow-origin']]).toEqual([401, OURS]);
-    });
-
     it('exposes nothing to an origin that is not allowed', async () => {
       for (const origin of [FOREIGN, 'null', `${OURS}.evil.example`, OURS.replace('https', 'http')]) {
         const { headers } = await from(origin);
         expect(headers['access-control-allow-origin']).toBeUndefined();
         expect(headers['vary']).toMatch(/Origin/);
       }
-    });
-
-    it('answers preflights without a key', async () => {
-      const { status, headers } = await preflight(OURS);
-      expect(status).toBe(204);
-      expect(headers['access-control-allow-methods']).toContain('PUT');
-      expect(headers['access-control-allow-headers']?.toString().toLowerCase()).toContain('svc-api-key');
-      expect(headers['ratelimit']).toBeDefined();
-      expect((await preflight(FOREIGN)).headers['access-control-allow-methods']).toBeUndefined();
     });
 
     it('counts preflights, and lets any page read a response above the limit, if all origins are allowed', async () => {

@@ -1,10 +1,7 @@
 import { threadMs } from '../../src/async/clock';
-import { createApplication } from '../../src/domain/applications';
-import { digestOf } from '../../src/ledger/api-key';
 import { earlierRequest } from '../../src/ledger/idempotent-requests';
 import { freshFolder } from '../support/folders';
 import {
-  byKey,
   closeLedgers,
   fillStream,
   idempotent,
@@ -84,33 +81,5 @@ describe('remembered requests', () => {
     await again.ledger.execute(rename(customer, 'Again', idempotent('key-699')));
     expect(await foundRequest(again, customer, 'key-700')).toBeUndefined();
     expect(await foundRequest(program, customer, 'key-699')).toMatchObject({ revision: MAX_REQUESTS + 703 });
-  });
-
-  it('count once, however many events a request causes', async () => {
-    const folder = freshFolder();
-    const program = await openLedger(folder);
-    const customer = await makeCustomer(program, { permissions: ['application:create', 'tenant:update'] });
-    const key = {
-      keyId: customer.keyId.replace(/^./, 'f'),
-      digest: digestOf('x'),
-      at: '2020-01-01T00:00:00.000Z',
-    };
-    const application = {
-      applicationId: key.keyId,
-      name: 'Two',
-      type: 'private' as const,
-      permissions: [],
-      key,
-    };
-    const two = idempotent('two', 'body', 'POST /applications');
-    await program.ledger.execute(
-      byKey(customer, createApplication(application), { ...two, permission: 'application:create' }),
-    );
-    await fillStream(program.log, customer, 600);
-    await program.folds.asOf(customer.tenantId, threadMs(), soon());
-    const { requests } = await program.folds.asOf(customer.tenantId, threadMs(), soon());
-    expect(requests.bytes()).toBe(601 * 64);
-    const found = await foundRequest(program, customer, 'two', two.idempotency);
-    expect(found?.revision).toBe(3);
   });
 });

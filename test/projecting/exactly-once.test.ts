@@ -400,16 +400,4 @@ describe('projecting', () => {
     expect(await mine.toEnd()).toBe('superseded');
     expect(await documentsOf(former, lineCollections)).toEqual({});
   });
-
-  it('commits as many events as a slice of time allows', async () => {
-    const { log, record, set, expectPlain } = await projected();
-    await record(created(), ...Array.from({ length: 400 }, (_, i) => updated(`${i}`)));
-    const sizes: number[] = [];
-    await projectAll(set, log, foldingOf(), {
-      sliceMs: () => 0.01,
-      between: ({ events }) => void sizes.push(events),
-    });
-    expect(sizes.slice(0, 3)).toEqual([128, 32, 32]);
-    await expectPlain();
-  });
 });

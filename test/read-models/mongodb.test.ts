@@ -232,67 +232,6 @@ describeMongodb('read models in MongoDB', () => {
     expect(await countIn(set)).toBe(1);
   });
 
-  const successorOf = async (readModels: ReadModels, former: ReadModelSet): Promise<ReadModelSet> => {
-    const set = await readModels.create(LOG);
-    const { to = at(0) } = await former.control();
-    expect(await set.advance(async () => ({ to, writes: [], parked: 0 }))).toBe('done');
-    expect(await readModels.succeed(set, former)).toBe(true);
-    return set;
-  };
-
-  it('write nothing to a set that was superseded while the work went on', async () => {
-    const readModels = await openAt(mongodbUrl());
-    const former = await firstSet(readModels);
-    await add(former);
-    const late = former.advance(async () => {
-      await successorOf(readModels, former);
-      return { to: at(9), writes: [note('late', {})], parked: 0 };
-    });
-    expect(await late).toBe('superseded');
-    expect(await former.control()).toMatchObject({ n: 1, to: at(1) });
-    expect(await former.get(ONE, 'notes', 'late')).toBeUndefined();
-  });
-
-  it('write nothing to a set whose removal has begun, which any process can finish', async () => {
-    const url = mongodbUrl();
-    const readModels = await openAt(url, { graceMs: 0 });
-    const set = await firstSet(readModels);
-    const { db, close } = await connectMongodb(url);
-    closeAfterwards(close);
-    const late = set.advance(async () => {
-      await readModels.abandon('v1');
-      await db.collection('read_model_sets').updateOne({}, { $set: { removed: true } });
-      return { to: at(9), writes: [note('late', {})], parked: 0 };
-    });
-    expect(await late).toBe('superseded');
-    expect(await set.get(ONE, 'notes', 'late')).toBeUndefined();
-    expect(await readModels.live()).toBeUndefined();
-    expect(await readModels.remove(set.id)).toBe(true);
-    expect(await readModels.list()).toEqual([]);
-  });
-
-  it('keep the root where it is if a process that was suspended moves it late', async () => {
-    const { url, faults } = await mongodbBehindProxy();
-    const other = await openAt(url);
-    const first = await firstSet(other);
-    const suspended = await openAt(url);
-    expect((await suspended.live())?.set.id).toBe(first.id);
-    const second = await successorOf(other, first);
-    const quick = await openAt(url, { graceMs: 0 });
-    let third: ReadModelSet | undefined;
-    faults.add({
-      command: 'update',
-      collection: 'read_model_roots',
-      first: async () => {
-        third = await successorOf(other, second);
-        expect(await quick.remove(second.id)).toBe(true);
-      },
-      action: { type: 'slow', ms: 0 },
-    });
-    expect((await suspended.live())?.set.id).toBe(third!.id);
-    expect((await (await openAt(url)).live())?.set.id).toBe(third!.id);
-  });
-
   it('drop the collections of a removed set, and what a suspended builder wrote afterwards', async () => {
     const url = mongodbUrl();
     const readModels = await openAt(url, { graceMs: 0 });

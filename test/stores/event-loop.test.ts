@@ -278,27 +278,6 @@ describe('the thread that serves HTTP', () => {
     return key;
   };
 
-  /** Connects, asks and hangs up at once, over and over. */
-  const hangingUp: Attack = async (end) => {
-    const { hostname, port } = new URL(service.url);
-    const get = `GET /logs?size=100 HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${hostile.key}\r\n\r\n`;
-    let sent = 0;
-    const one = (): Promise<void> =>
-      new Promise((resolve, reject) => {
-        const socket = connect({ port: Number(port), host: hostname }, () =>
-          socket.write(get, () => socket.destroy()),
-        );
-        socket.once('error', reject);
-        socket.once('close', () => resolve());
-        sent += 1;
-      });
-    const again = async (): Promise<void> => {
-      while (performance.now() < end) await one();
-    };
-    await Promise.all(Array.from({ length: 4 }, again));
-    return sent;
-  };
-
   /** Other tenants read their own data, while the hostile tenant attacks or is quiet. */
   const round = async (attack?: Attack): Promise<Round> => {
     const end = performance.now() + ROUND_MS;
@@ -351,7 +330,6 @@ describe('the thread that serves HTTP', () => {
         return askingAtOnce(await parkedKey, () => `/events/${randomUUID()}`, [404, 503]);
       },
     ],
-    ['clients that connect, ask and hang up', 4, async () => hangingUp],
     [
       `writes to tenants with ${REMEMBERED} remembered requests`,
       1,

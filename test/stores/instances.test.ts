@@ -214,21 +214,6 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
     });
   }, 120_000);
 
-  it('resume projecting within seconds after the projecting instance was frozen', async () => {
-    const customer = await instances.newTenant();
-    const at = await projectingOne(instances);
-    const frozen = instances.running[at]!;
-    const others = instances.running.filter((service) => service !== frozen);
-    frozen.process.kill('SIGSTOP');
-    const takeover = await shownAfterMs(others, customer, 'While one is frozen').finally(() =>
-      frozen.process.kill('SIGCONT'),
-    );
-    expect(takeover).toBeLessThan(TAKEOVER_MS);
-    expect((await put(frozen, customer, 'Thawed')).status).toBe(200);
-    for (const service of instances.running)
-      await until(async () => (await nameAt(service, customer)) === 'Thawed', TAKEOVER_MS);
-  }, 120_000);
-
   it(
     `resume projecting within seconds after the projecting instance was killed, and lose nothing (kills: ${KILLS})`,
     async () => {

@@ -1,11 +1,7 @@
-import { monotonicMs } from '../../src/async/clock';
-import { closeAfterwards } from '../support/closing';
-import { startStandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
 import { describeMongodb } from '../support/mongodb/databases';
 import { mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-under-test';
-import { clustered } from '../support/profile';
 import { fact, reportFacts } from '../support/reported-facts';
 import { allProjected, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -28,9 +24,6 @@ const DATES = 'start_date=2020-01-01&end_date=2100-01-01';
 
 const queryOf = (...dependencies: readonly string[]): string =>
   dependencies.filter((part) => part !== '').join('&');
-
-/** A tenant's stream is read again after this time. */
-const STALE_MS = 500;
 
 describeMongodb('the round trips of a request to MongoDB', () => {
   const folder = freshFolder();
@@ -145,33 +138,5 @@ describeMongodb('the round trips of a request to MongoDB', () => {
     const moments = 31 + 1;
     expect((await askedOnce('/logs/counts')).all).toBeLessThanOrEqual(1 + moments);
     expect((await askedOnce('/logs/counts?entity_type=token')).all).toBeLessThanOrEqual(1 + 2 * moments);
-  });
-});
-
-describeMongodb('the reads of a tenant from the event store', () => {
-  it('are one every 500 ms at most, however many requests there are', async () => {
-    const read: string[] = [];
-    const eventStore = await startStandIn({ onStreamRead: (stream) => read.push(stream) });
-    closeAfterwards(eventStore.stop);
-    const service = await startService(clustered(eventStore.url));
-    closeAfterwards(() => service.stop());
-    const get = async (): Promise<{ id: string }> => {
-      const { status, json } = await ask(`${service.url}/tenants/self`, { key: service.key });
-      expect(status).toBe(200);
-      return json as { id: string };
-    };
-    const { id } = await get();
-    read.length = 0;
-    const startedAt = monotonicMs();
-    let requests = 0;
-    const client = async (): Promise<void> => {
-      for (; monotonicMs() - startedAt < 5 * STALE_MS; requests += 1) await get();
-    };
-    await Promise.all([client(), client(), client()]);
-    const most = Math.ceil((monotonicMs() - startedAt) / STALE_MS);
-    const ofTenant = read.filter((stream) => stream === `ledger.tenant-${id}`).length;
-    expect(requests).toBeGreaterThan(10 * most);
-    expect(ofTenant).toBeGreaterThan(1);
-    expect(ofTenant).toBeLessThanOrEqual(most);
   });
 });

@@ -26,7 +26,6 @@ import {
   startService,
   type Finished,
   type Service,
-  type ServiceProcess,
 } from '../support/service';
 import { until } from '../support/waiting';
 
@@ -287,28 +286,5 @@ describe('a start that fails', () => {
     chmodSync(join(folder, 'dist'), 0o700);
     if (nobody.uid !== undefined)
       expectOneSentence(await executed(program, [], nobody), 'may not read', 'EACCES');
-  });
-});
-
-describe('two servers started at once on one data folder', () => {
-  it('both serve, agree, and have created one first tenant', async () => {
-    const folder = freshFolder();
-    const servers = await Promise.all([1, 2].map(() => serviceProcess({ DATA_DIR: folder })));
-    const keys = servers.map(({ key }) => key).filter((key) => key !== '');
-    expect(keys).toHaveLength(1);
-    const [key = ''] = keys;
-    const [a, b] = servers as [ServiceProcess, ServiceProcess];
-    for (const [one, two, name] of [
-      [a, b, 'From A'],
-      [b, a, 'From B'],
-    ] as const) {
-      const written = await ask(`${one.url}/tenants/self`, { method: 'PUT', key, body: { name } });
-      expect(written).toMatchObject({ status: 200, json: { name } });
-      const read = await ask(`${two.url}/tenants/self`, { key });
-      expect(read.json).toEqual(written.json);
-      expect(read.headers.get('etag')).toBe(written.headers.get('etag'));
-    }
-    expect(await operatorAt(folder).json<unknown[]>('tenant list')).toHaveLength(1);
-    expect(await Promise.all(servers.map((server) => server.stop()))).toEqual([0, 0]);
   });
 });

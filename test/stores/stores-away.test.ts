@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
-import { appendToEnd } from '../../src/event-log/append-to-end';
 import { beside, type Beside } from '../support/beside';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
@@ -148,37 +147,5 @@ describe('a server whose stores fail', () => {
       expect(json.read_models.parked).toMatchObject([{ ...parked, event_type: 'SomethingElse' }]);
       expect(json.unreadable).toMatchObject([parked]);
     });
-
-    it('makes the writes of a tenant with a bad event among its reported facts, and marks reads as pending', async () => {
-      const before = await call();
-      const bad = { id: randomUUID(), type: 'TokenExploded', data: {}, metadata: {} };
-      await appendToEnd(by.log, by.streams.activity(tenantId), [bad]);
-      const response = await put('Durable');
-      expect([response.status, response.json.name]).toEqual([200, 'Durable']);
-      expect(response.headers.get('svc-read-pending')).toBe('true');
-      const read = await call();
-      expect([read.status, read.json]).toEqual([200, before.json]);
-      expect(read.headers.get('svc-complete-until')).toMatch(/^\d{4}-/);
-      expect(read.headers.get('etag')).toBeNull();
-    });
-  });
-
-  /** The last test: afterwards, the service has no read models. */
-  it('answers 503 to reads of damaged read models, and accepts writes', async () => {
-    const reading = await by.newApplication(tenantId, 'management', 'tenant:read', 'application:read');
-    const db = open(setFile());
-    const tables = db
-      .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'control'`)
-      .all();
-    for (const { name } of tables as { name: string }[])
-      db.exec(`ALTER TABLE ${name} RENAME TO gone_${name}`);
-    db.close();
-    for (const path of ['/tenants/self', '/applications']) {
-      const read = await call({ key: reading.key }, path);
-      expectProblem(read, { status: 503, code: 'read_models_unavailable' });
-      expect(read.headers.get('retry-after')).toBe('1');
-    }
-    const written = await put('Written');
-    expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
   });
 });

@@ -70,22 +70,4 @@ describe('two servers on one data folder, while read models are switched', () =>
     },
     Math.max(60_000, SWITCHES * 1_000),
   );
-
-  it('show every acknowledged write on a server that was suspended in the meantime', async () => {
-    const by = await beside(services[0] as ServiceProcess);
-    const { tenantId } = await by.newTenant();
-    const { key } = await by.newApplication(tenantId, 'management', 'tenant:read', 'tenant:update');
-    for (const asleep of SWITCHES > 100 ? [0, 1] : [1]) {
-      const [sleeper, awake] = [services[asleep] as ServiceProcess, crowds[1 - asleep] as Crowd];
-      sleeper.process.kill('SIGSTOP');
-      for (let i = 0; i < 2; i += 1) await rebuilt();
-      const name = `While ${asleep} slept`;
-      const put = () => awake.ask('/tenants/self', { method: 'PUT', key, body: { name } });
-      await until(async () => !(await put()).headers.has('svc-read-pending'));
-      const asked = (crowds[asleep] as Crowd).ask('/tenants/self', { key });
-      sleeper.process.kill('SIGCONT');
-      const answer = await asked;
-      expect([answer.status, answer.json.name]).toEqual([200, name]);
-    }
-  });
 });

@@ -19,7 +19,7 @@ const used = (): number => {
 
 if (isMainThread) {
   let others = 0;
-  channel.onmessage = ({ data }) => (others += data as number);
+  channel.addEventListener('message', (event) => (others += Number((event as MessageEvent).data)));
   process.on('SIGUSR2', () => {
     others = 0;
     channel.postMessage('say');
@@ -29,4 +29,4 @@ if (isMainThread) {
       process.stderr.write(`${JSON.stringify(report)}\n`);
     }, 500);
   });
-} else channel.onmessage = () => channel.postMessage(used());
+} else channel.addEventListener('message', () => channel.postMessage(used()));
