@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { Application, Problem } from './wire.js';
+import type { Application, Problem, Tenant } from './wire.js';
 
 /** Only our own scripts can send it. It names the session that this page shows. */
 const OWN = 'Portal-Request';
@@ -10,14 +10,18 @@ const SESSION = '/portal/session';
 export type Session =
   | { readonly status: 'unknown' }
   /** `reason`: why an earlier session ended. */
-  | { readonly status: 'signed_out'; readonly reason?: string }
+  | { readonly status: 'signed_out'; readonly reason?: string | undefined }
   | { readonly status: 'signed_in'; readonly application: Application };
 
 export const session = signal<Session>({ status: 'unknown' });
+/** The name of the Tenant, if the key may see it. */
+export const tenantName = signal<string | undefined>(undefined);
+/** Why the service does not answer, while it is asked again. */
+export const outage = signal<string | undefined>(undefined);
 
 export type Result<T> =
   | { readonly ok: true; readonly value: T; readonly etag: string | undefined }
-  | { readonly ok: false; readonly problem: Problem };
+  | { readonly ok: false; readonly problem: Problem; readonly isTransient: boolean };
 
 interface Options {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -31,8 +35,10 @@ const UNREACHABLE: Problem = { status: 0, code: 'unreachable', title: 'The servi
 const ENDED =
   'Your session has ended: the key was revoked or has expired, its Application or Tenant was deleted, you have signed out in another tab, or eight hours have passed. Sign in again.';
 
-const beSignedOut = (reason?: string): void =>
-  void (session.value = { status: 'signed_out', ...(reason === undefined ? {} : { reason }) });
+const beSignedOut = (reason?: string): void => {
+  session.value = { status: 'signed_out', reason };
+  tenantName.value = undefined;
+};
 
 export const endSession = (reason: string | undefined = ENDED): void => {
   if (session.value.status === 'signed_in') beSignedOut(reason);
@@ -64,21 +70,52 @@ const send = (path: string, { method = 'GET', body, headers = {}, signal: abort 
     ...(abort === undefined ? {} : { signal: abort }),
   });
 
-/** Calls the API with the key of the session. */
-export const call = async <T>(path: string, options: Options = {}): Promise<Result<T>> => {
+const requestOnce = async <T>(path: string, options: Options): Promise<Result<T>> => {
   try {
-    const response = await send(`${API}${path}`, options);
-    if (!response.ok) {
-      const problem = await problemIn(response);
-      endIfRefused(problem);
-      return { ok: false, problem };
+    const response = await send(path, options);
+    if (response.ok) {
+      const value = response.status === 204 ? undefined : await response.json();
+      return { ok: true, value: value as T, etag: response.headers.get('ETag') ?? undefined };
     }
-    const value = response.status === 204 ? undefined : await response.json();
-    return { ok: true, value: value as T, etag: response.headers.get('ETag') ?? undefined };
+    const problem = await problemIn(response);
+    endIfRefused(problem);
+    const isTransient = response.headers.has('Retry-After') || /^50[24]$/.test(String(response.status));
+    return { ok: false, problem, isTransient };
   } catch {
-    return { ok: false, problem: UNREACHABLE };
+    return { ok: false, problem: UNREACHABLE, isTransient: true };
   }
 };
+
+export const pause = (ms: number, abort?: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    abort?.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+
+const FIRST_PAUSE_MS = 500;
+const MAX_PAUSE_MS = 5_000;
+
+export const nextPause = (ms?: number): number =>
+  ms === undefined ? FIRST_PAUSE_MS : Math.min(MAX_PAUSE_MS, ms * 2);
+
+/** What only reads is asked again until there is an answer; a write is up to the person. */
+const request = async <T>(path: string, options: Options = {}): Promise<Result<T>> => {
+  const { method = 'GET', signal: abort } = options;
+  for (let ms = nextPause(); ; ms = nextPause(ms)) {
+    const result = await requestOnce<T>(path, options);
+    const isRepeated = !result.ok && result.isTransient && method === 'GET';
+    if (abort?.aborted !== true) outage.value = isRepeated ? textOf(result.problem) : undefined;
+    if (!isRepeated || abort?.aborted === true) return result;
+    await pause(ms, abort);
+  }
+};
+
+/** Calls the API with the key of the session. */
+export const call = <T>(path: string, options: Options = {}): Promise<Result<T>> =>
+  request(`${API}${path}`, options);
 
 /** A response that is read as it comes. Undefined: the service cannot be reached. */
 export const openStream = (path: string, abort: AbortSignal): Promise<Response | undefined> =>
@@ -86,15 +123,16 @@ export const openStream = (path: string, abort: AbortSignal): Promise<Response |
 
 /** Finds out whose session this is. */
 export const resume = async (): Promise<void> => {
-  const response = await send(SESSION, {}).catch(() => undefined);
-  if (response === undefined) return beSignedOut(UNREACHABLE.title);
-  if (!response.ok) return beSignedOut(textOf(await problemIn(response)));
-  const { session: current } = (await response.json()) as { readonly session?: string };
-  if (current === undefined) return beSignedOut();
-  shown = current;
+  const named = await request<{ readonly session?: string }>(SESSION);
+  if (!named.ok) return beSignedOut(textOf(named.problem));
+  if (named.value.session === undefined) return beSignedOut();
+  shown = named.value.session;
   const found = await call<Application>('/applications/key');
-  if (found.ok) session.value = { status: 'signed_in', application: found.value };
-  else beSignedOut(found.problem.status === 401 ? undefined : textOf(found.problem));
+  if (!found.ok) return beSignedOut(found.problem.status === 401 ? undefined : textOf(found.problem));
+  session.value = { status: 'signed_in', application: found.value };
+  if (!holds('tenant:read')) return undefined;
+  const tenant = await call<Tenant>('/tenants/self');
+  if (tenant.ok) tenantName.value = tenant.value.name;
 };
 
 /** Tells the other tabs, which share the cookie. */
@@ -111,24 +149,21 @@ tabs.addEventListener('message', () => void isStillSignedIn());
 
 /** Returns why it failed; undefined: it succeeded. */
 export const signIn = async (key: string): Promise<string | undefined> => {
-  const response = await send(SESSION, { method: 'POST', body: { key } }).catch(() => undefined);
-  if (response === undefined) return UNREACHABLE.title;
-  if (response.ok) {
+  const done = await request(SESSION, { method: 'POST', body: { key } });
+  if (done.ok) {
     tellTabs();
     await resume();
     return undefined;
   }
-  const problem = await problemIn(response);
-  return problem.code === 'key_refused'
+  return done.problem.code === 'key_refused'
     ? 'This key is not accepted: it is malformed, unknown, expired or revoked, or its Tenant is deleted.'
-    : textOf(problem);
+    : textOf(done.problem);
 };
 
 /** Returns why it failed: the cookie is still there. Undefined: it succeeded. */
 export const signOut = async (): Promise<string | undefined> => {
-  const response = await send(SESSION, { method: 'DELETE' }).catch(() => undefined);
-  if (response === undefined) return UNREACHABLE.title;
-  if (!response.ok) return textOf(await problemIn(response));
+  const done = await request(SESSION, { method: 'DELETE' });
+  if (!done.ok) return textOf(done.problem);
   tellTabs();
   beSignedOut();
   return undefined;
@@ -139,10 +174,6 @@ export const textOf = ({ title, detail }: Problem): string => detail ?? title;
 /** Whether this is the Application that the session acts for. */
 export const isOwn = ({ id }: Application): boolean =>
   session.value.status === 'signed_in' && session.value.application.id === id;
-
-/** Asks before a change that takes access from this session itself. */
-export const agreesToLose = (what: string): boolean =>
-  window.confirm(`You are signed in with ${what}. Do you want to continue?`);
 
 /** Whether the key of the session has a permission. */
 export const holds = (permission: string): boolean =>

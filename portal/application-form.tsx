@@ -1,7 +1,9 @@
 import { useState } from 'preact/hooks';
-import { agreesToLose, call, isOwn, session, textOf, type Result } from './api.js';
+import { call, isOwn, session, textOf } from './api.js';
+import { ConflictTable, useEditing, type Fields } from './editing.js';
 import { useLoaded } from './loaded.js';
-import { Alert, Form } from './parts.js';
+import { forgetNames } from './names.js';
+import { Agreement, Alert, Form } from './parts.js';
 import type { Application, ApplicationType, Permission } from './wire.js';
 
 const TYPES: readonly ApplicationType[] = ['public', 'private', 'management'];
@@ -15,13 +17,24 @@ const mayGrant = (permission: string, all: readonly Permission[]): boolean => {
   return permissions.includes(permission) || possible.every((one) => permissions.includes(one.type));
 };
 
-interface ChoiceProps {
+/** A field for the name, and one for each permission. */
+const fieldsOf = ({ name, permissions }: Pick<Application, 'name' | 'permissions'>): Fields => ({
+  name,
+  ...Object.fromEntries(permissions.map((permission) => [permission, 'held'])),
+});
+
+const bodyOf = ({ name = '', ...held }: Fields) => ({
+  name,
+  permissions: Object.keys(held).filter((permission) => held[permission] === 'held'),
+});
+
+interface InputsProps {
   readonly type: ApplicationType;
-  readonly chosen: readonly string[];
-  readonly onChosen: (permissions: readonly string[]) => void;
+  readonly fields: Fields;
+  readonly onChange: (name: string, text: string) => void;
 }
 
-const Permissions = ({ type, chosen, onChosen }: ChoiceProps) => {
+const Permissions = ({ type, fields, onChange }: InputsProps) => {
   const [loaded] = useLoaded<readonly Permission[]>('/permissions');
   if (loaded === undefined) return <p class="quiet">Loading …</p>;
   if (!loaded.ok) return <Alert text={textOf(loaded.problem)} />;
@@ -30,16 +43,15 @@ const Permissions = ({ type, chosen, onChosen }: ChoiceProps) => {
     <fieldset class="permissions">
       <legend>Permissions of a {type} Application</legend>
       {possible.map(({ type: permission, description }) => {
-        const isPossible = mayGrant(permission, loaded.value) || chosen.includes(permission);
+        const isHeld = fields[permission] === 'held';
+        const isPossible = isHeld || mayGrant(permission, loaded.value);
         return (
           <label key={permission} class="check">
             <input
               type="checkbox"
-              checked={chosen.includes(permission)}
+              checked={isHeld}
               disabled={!isPossible}
-              onChange={({ currentTarget: { checked } }) =>
-                onChosen(checked ? [...chosen, permission] : chosen.filter((one) => one !== permission))
-              }
+              onChange={({ currentTarget: { checked } }) => onChange(permission, checked ? 'held' : '')}
             />
             <span>
               <code>{permission}</code> {description}
@@ -52,74 +64,90 @@ const Permissions = ({ type, chosen, onChosen }: ChoiceProps) => {
   );
 };
 
-interface FormProps {
-  /** Undefined: a new one. */
-  readonly application?: Application;
-  readonly etag?: string | undefined;
-  readonly onDone: (application: Application) => void;
-}
+const Name = ({ fields, onChange }: Omit<InputsProps, 'type'>) => (
+  <label>
+    Name
+    <input
+      value={fields['name']}
+      required
+      autofocus
+      maxLength={200}
+      dir="auto"
+      onInput={({ currentTarget }) => onChange('name', currentTarget.value)}
+    />
+  </label>
+);
 
-const NEW = { name: '', type: 'private' as ApplicationType, permissions: [] as readonly string[] };
-
-const send = (
-  application: Application | undefined,
-  etag: string | undefined,
-  { name, type, permissions }: typeof NEW,
-): Promise<Result<Application>> =>
-  application === undefined
-    ? call('/applications', { method: 'POST', body: { name, type, permissions } })
-    : call(`/applications/${application.id}`, {
-        method: 'PUT',
-        body: { name, permissions },
-        ...(etag === undefined ? {} : { headers: { 'If-Match': etag } }),
-      });
-
-/** Creates an Application, or changes one. */
-export const ApplicationForm = ({ application, etag, onDone }: FormProps) => {
-  const [draft, setDraft] = useState<typeof NEW>(application ?? NEW);
-  const save = async (): Promise<string | undefined> => {
-    const held = application !== undefined && isOwn(application) ? application.permissions : [];
-    const lost = held.filter((permission) => !draft.permissions.includes(permission)).join(', ');
-    if (lost !== '' && !agreesToLose(`a key of this Application, which loses ${lost}`)) return undefined;
-    const saved = await send(application, etag, draft);
-    if (!saved.ok) return textOf(saved.problem);
-    onDone(saved.value);
+export const NewApplicationForm = ({ onDone }: { readonly onDone: (made: Application) => void }) => {
+  const [type, setType] = useState<ApplicationType>('private');
+  const [fields, setFields] = useState<Fields>({ name: '' });
+  const change = (name: string, text: string): void => setFields({ ...fields, [name]: text });
+  const create = async (): Promise<string | undefined> => {
+    const body = { ...bodyOf(fields), type };
+    const made = await call<Application>('/applications', { method: 'POST', body });
+    if (!made.ok) return textOf(made.problem);
+    onDone(made.value);
     return undefined;
   };
   return (
-    <Form onSend={save} button={application === undefined ? 'Create' : 'Save'} kind="primary">
+    <Form onSend={create} button="Create" kind="primary">
+      <Name fields={fields} onChange={change} />
       <label>
-        Name
-        <input
-          value={draft.name}
-          required
-          maxLength={200}
-          dir="auto"
-          onInput={({ currentTarget }) => setDraft({ ...draft, name: currentTarget.value })}
-        />
+        Type
+        <select
+          value={type}
+          onChange={({ currentTarget }) => {
+            setType(currentTarget.value as ApplicationType);
+            setFields({ name: fields['name'] ?? '' });
+          }}
+        >
+          {TYPES.map((one) => (
+            <option key={one} value={one}>
+              {one}
+            </option>
+          ))}
+        </select>
       </label>
-      {application === undefined ? (
-        <label>
-          Type
-          <select
-            value={draft.type}
-            onChange={({ currentTarget }) =>
-              setDraft({ ...draft, type: currentTarget.value as ApplicationType, permissions: [] })
-            }
-          >
-            {TYPES.map((type) => (
-              <option key={type} value={type}>
-                {type}
-              </option>
-            ))}
-          </select>
-        </label>
-      ) : null}
-      <Permissions
-        type={draft.type}
-        chosen={draft.permissions}
-        onChosen={(permissions) => setDraft({ ...draft, permissions })}
-      />
+      <Permissions type={type} fields={fields} onChange={change} />
     </Form>
+  );
+};
+
+interface EditProps {
+  readonly application: Application;
+  readonly etag: string;
+  readonly onDone: () => void;
+}
+
+export const EditApplicationForm = ({ application, etag, onDone }: EditProps) => {
+  const { id, type } = application;
+  const { draft, base, change, save, conflict, takeTheirs } = useEditing(application, etag, {
+    path: `/applications/${id}`,
+    log: `entity_type=application&entity_id=${id}`,
+    fieldsOf,
+    bodyOf,
+    onSaved: () => {
+      forgetNames();
+      onDone();
+    },
+  });
+  const lost = Object.keys(base).filter((name) => base[name] === 'held' && draft[name] !== 'held');
+  return (
+    <>
+      {conflict === undefined ? null : (
+        <ConflictTable
+          conflict={conflict}
+          labelOf={(name) => (name === 'name' ? 'Name' : name)}
+          onTakeTheirs={takeTheirs}
+        />
+      )}
+      <Form onSend={save} button="Save" kind="primary">
+        <Name fields={draft} onChange={change} />
+        <Permissions type={type} fields={draft} onChange={change} />
+        {isOwn(application) && lost.length > 0 ? (
+          <Agreement text={`a key of this Application, which loses ${lost.join(', ')}`} />
+        ) : null}
+      </Form>
+    </>
   );
 };

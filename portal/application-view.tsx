@@ -1,27 +1,23 @@
 import { useState } from 'preact/hooks';
-import { agreesToLose, call, holds, isOwn, textOf } from './api.js';
-import { ApplicationForm } from './application-form.js';
+import { call, holds, isOwn, textOf } from './api.js';
+import { EditApplicationForm } from './application-form.js';
 import { KeyList } from './key-list.js';
 import { useLoaded } from './loaded.js';
 import { forgetNames } from './names.js';
-import { Alert, Dialog, Form, Time } from './parts.js';
+import { Agreement, Alert, CopyButton, counted, Dialog, Facts, Form, Time } from './parts.js';
 import { addressOf, go } from './place.js';
 import type { Application } from './wire.js';
 
 interface DialogProps {
   readonly application: Application;
-  readonly etag: string | undefined;
+  readonly etag: string;
   readonly onClose: () => void;
 }
 
 const DeleteDialog = ({ application, etag, onClose }: DialogProps) => {
   const remove = async (): Promise<string | undefined> => {
-    if (isOwn(application) && !agreesToLose('a key of this Application, and your session ends with it'))
-      return undefined;
-    const done = await call(`/applications/${application.id}`, {
-      method: 'DELETE',
-      ...(etag === undefined ? {} : { headers: { 'If-Match': etag } }),
-    });
+    const headers = { 'If-Match': etag };
+    const done = await call(`/applications/${application.id}`, { method: 'DELETE', headers });
     if (!done.ok) return textOf(done.problem);
     forgetNames();
     go(addressOf('applications'));
@@ -34,60 +30,42 @@ const DeleteDialog = ({ application, etag, onClose }: DialogProps) => {
           <strong class="name" dir="auto">
             {application.name}
           </strong>{' '}
-          and its {application.keys.length} keys stop working at once.
+          and its {counted(application.keys.length, 'key')} stop working at once.
         </p>
+        {isOwn(application) ? (
+          <Agreement text="a key of this Application, and your session ends with it" />
+        ) : null}
       </Form>
     </Dialog>
   );
 };
 
-const EditDialog = ({ application, etag, onClose }: DialogProps) => (
-  <Dialog title="Edit the Application" onClose={onClose}>
-    <ApplicationForm
-      application={application}
-      etag={etag}
-      onDone={() => {
-        forgetNames();
-        onClose();
-      }}
-    />
-  </Dialog>
-);
-
-const Facts = ({ application }: { readonly application: Application }) => (
+const About = ({ application: { id, type, created_at, permissions } }: { application: Application }) => (
   <section class="card">
-    <dl class="facts">
-      <div>
-        <dt>Type</dt>
-        <dd>{application.type}</dd>
-      </div>
-      <div>
-        <dt>Id</dt>
-        <dd>{application.id}</dd>
-      </div>
-      <div>
-        <dt>Created</dt>
-        <dd>
-          <Time at={application.created_at} />
-        </dd>
-      </div>
-      <div>
-        <dt>Permissions</dt>
-        <dd>
-          {application.permissions.length === 0 ? 'none' : null}
-          {application.permissions.map((permission) => (
-            <code key={permission}>{permission}</code>
-          ))}
-        </dd>
-      </div>
-    </dl>
-    <p>
-      <a class="target" href={addressOf('logs', [['actor_id', application.id]])}>
-        What it did
-      </a>{' '}
-      <a class="target" href={addressOf('logs', [['entity_id', application.id]])}>
-        What was done to it
-      </a>
+    <Facts
+      facts={[
+        { name: 'Type', value: type },
+        {
+          name: 'Id',
+          value: (
+            <>
+              {id} <CopyButton text={id} label="Copy" />
+            </>
+          ),
+        },
+        { name: 'Created', value: <Time at={created_at} /> },
+        {
+          name: 'Permissions',
+          value:
+            permissions.length === 0
+              ? 'none'
+              : permissions.map((permission) => <code key={permission}>{permission}</code>),
+        },
+      ]}
+    />
+    <p class="buttons">
+      <a href={addressOf('logs', { actor_id: id })}>What it did</a>
+      <a href={addressOf('logs', { entity_type: 'application', entity_id: id })}>What was done to it</a>
     </p>
   </section>
 );
@@ -101,18 +79,16 @@ export const ApplicationView = ({ id }: { readonly id: string }) => {
     reload();
   };
   const application = loaded?.ok === true ? loaded.value : undefined;
-  const etag = loaded?.ok === true ? loaded.etag : undefined;
+  const etag = loaded?.ok === true ? (loaded.etag ?? '') : '';
   return (
     <main class="page">
       <p>
-        <a class="target" href={addressOf('applications')}>
-          All Applications
-        </a>
+        <a href={addressOf('applications')}>All Applications</a>
       </p>
-      {loaded?.ok === false ? <Alert text={textOf(loaded.problem)} /> : null}
+      <Alert text={loaded?.ok === false ? textOf(loaded.problem) : undefined} />
       {application === undefined ? null : (
         <>
-          <div class="page-head">
+          <div class="head">
             <h1 class="name" dir="auto">
               {application.name}
             </h1>
@@ -129,9 +105,13 @@ export const ApplicationView = ({ id }: { readonly id: string }) => {
               ) : null}
             </div>
           </div>
-          <Facts application={application} />
+          <About application={application} />
           <KeyList application={application} onChanged={reload} />
-          {dialog === 'edit' ? <EditDialog application={application} etag={etag} onClose={close} /> : null}
+          {dialog === 'edit' ? (
+            <Dialog title="Edit the Application" onClose={close}>
+              <EditApplicationForm application={application} etag={etag} onDone={close} />
+            </Dialog>
+          ) : null}
           {dialog === 'delete' ? (
             <DeleteDialog application={application} etag={etag} onClose={close} />
           ) : null}

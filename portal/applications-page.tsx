@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
+import { ApplicationsThen, AsOfChoice } from './as-of.js';
 import { holds, textOf } from './api.js';
-import { ApplicationForm } from './application-form.js';
+import { NewApplicationForm } from './application-form.js';
 import { ApplicationView } from './application-view.js';
 import { useLoaded } from './loaded.js';
 import { Alert, Dialog, lacking, NeedsPermission, NewKey, Time } from './parts.js';
@@ -8,88 +9,85 @@ import { addressOf, go, parameter, withParameters } from './place.js';
 import type { Application, ApplicationPage } from './wire.js';
 
 const Rows = ({ applications }: { readonly applications: readonly Application[] }) => (
-  <div class="scroll" tabIndex={0} role="region" aria-label="Applications">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">Type</th>
-          <th scope="col" class="number">
-            Permissions
+  <table class="stacked">
+    <thead>
+      <tr>
+        <th scope="col">Name</th>
+        <th scope="col">Type</th>
+        <th scope="col" class="number">
+          Permissions
+        </th>
+        <th scope="col" class="number">
+          Keys
+        </th>
+        <th scope="col">Created</th>
+      </tr>
+    </thead>
+    <tbody>
+      {applications.map(({ id, name, type, permissions, keys, created_at }) => (
+        <tr key={id}>
+          <th scope="row" dir="auto">
+            <a href={withParameters({ id })}>{name}</a>
           </th>
-          <th scope="col" class="number">
-            Keys
-          </th>
-          <th scope="col">Created</th>
+          <td data-label="Type">{type}</td>
+          <td class="number" data-label="Permissions">
+            {permissions.length}
+          </td>
+          <td class="number" data-label="Keys">
+            {keys.length}
+          </td>
+          <td data-label="Created">
+            <Time at={created_at} />
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {applications.map(({ id, name, type, permissions, keys, created_at }) => (
-          <tr key={id}>
-            <th scope="row" dir="auto">
-              <a class="target" href={withParameters({ id })}>
-                {name}
-              </a>
-            </th>
-            <td data-label="Type">{type}</td>
-            <td class="number" data-label="Permissions">
-              {permissions.length}
-            </td>
-            <td class="number" data-label="Keys">
-              {keys.length}
-            </td>
-            <td data-label="Created">
-              <Time at={created_at} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
+      ))}
+    </tbody>
+  </table>
 );
 
 const List = () => {
   const start = parameter('start');
   const query = new URLSearchParams({ size: '50', ...(start === undefined ? {} : { start }) }).toString();
-  const [loaded, reload] = useLoaded<ApplicationPage>(`/applications?${query}`);
-  const [isCreating, setCreating] = useState(false);
-  const [created, setCreated] = useState<Application>();
+  const [loaded] = useLoaded<ApplicationPage>(`/applications?${query}`);
   const next = loaded?.ok === true ? loaded.value.pagination.next : undefined;
   return (
+    <section class="card">
+      {loaded === undefined ? <p class="quiet">Loading …</p> : null}
+      <Alert text={loaded?.ok === false ? textOf(loaded.problem) : undefined} />
+      {loaded?.ok === true ? <Rows applications={loaded.value.data} /> : null}
+      {next === undefined ? null : <a href={withParameters({ start: next })}>More</a>}
+    </section>
+  );
+};
+
+const Applications = () => {
+  const asOf = parameter('as_of');
+  const [isCreating, setCreating] = useState(false);
+  const [created, setCreated] = useState<Application>();
+  return (
     <main class="page">
-      <div class="page-head">
+      <div class="head">
         <h1>Applications</h1>
-        {holds('application:create') ? (
+        <AsOfChoice />
+        {holds('application:create') && asOf === undefined ? (
           <button type="button" class="primary" onClick={() => setCreating(true)}>
             New Application …
           </button>
         ) : null}
       </div>
-      <section class="card">
-        {loaded === undefined ? <p class="quiet">Loading …</p> : null}
-        {loaded?.ok === false ? <Alert text={textOf(loaded.problem)} /> : null}
-        {loaded?.ok === true ? <Rows applications={loaded.value.data} /> : null}
-        {next === undefined ? null : <a href={withParameters({ start: next })}>More</a>}
-      </section>
+      {asOf === undefined ? <List /> : <ApplicationsThen asOf={asOf} />}
       {isCreating ? (
         <Dialog title="New Application" onClose={() => setCreating(false)}>
-          <ApplicationForm
+          <NewApplicationForm
             onDone={(application) => {
               setCreating(false);
               setCreated(application);
-              reload();
             }}
           />
         </Dialog>
       ) : null}
       {created?.key === undefined ? null : (
-        <NewKey
-          text={created.key}
-          onClose={() => {
-            setCreated(undefined);
-            go(addressOf('applications', [['id', created.id]]));
-          }}
-        />
+        <NewKey text={created.key} onClose={() => go(addressOf('applications', { id: created.id }))} />
       )}
     </main>
   );
@@ -99,5 +97,5 @@ export const ApplicationsPage = () => {
   const id = parameter('id');
   if (lacking('application:read') !== undefined)
     return <NeedsPermission permission="application:read" to="see Applications" />;
-  return id === undefined ? <List /> : <ApplicationView id={id} key={id} />;
+  return id === undefined ? <Applications /> : <ApplicationView id={id} key={id} />;
 };

@@ -1,23 +1,12 @@
-import { useEffect, useState } from 'preact/hooks';
-import { call, textOf } from './api.js';
-import { nameOf } from './names.js';
-import { Alert, CopyButton } from './parts.js';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { call, holds, textOf } from './api.js';
+import { takesFocus } from './log-table.js';
+import { learnNames, nameOf } from './names.js';
+import { Alert, CopyButton, Facts, Time } from './parts.js';
 import { addressOf, withParameters } from './place.js';
-import { utcText } from './time.js';
-import type { Change, LedgerEvent, Log } from './wire.js';
-
-const valueText = (value: unknown): string =>
-  typeof value === 'string' ? value : value === null || value === undefined ? '' : JSON.stringify(value);
-
-const who = (event: LedgerEvent): string => {
-  if (event.actor === undefined) return 'Somebody';
-  const name = nameOf(event.actor.type, event.actor.id);
-  if (event.actor.type === 'user') return name === 'operator' ? 'The operator' : `The user ${name}`;
-  return `The Application ${name}`;
-};
-
-const sentence = (event: LedgerEvent, { message, entity_type, entity_id }: Log): string =>
-  `${message} (${entity_type} ${nameOf(entity_type, entity_id)}). ${who(event)} did it on ${utcText(event.recorded_at)}.`;
+import { happenedAt, valueText, whatHappened } from './what-happened.js';
+import type { Change, LedgerEvent } from './wire.js';
 
 const Changes = ({ changes }: { readonly changes: readonly Change[] }) => (
   <section>
@@ -34,10 +23,10 @@ const Changes = ({ changes }: { readonly changes: readonly Change[] }) => (
         {changes.map(({ field, from, to }) => (
           <tr key={field}>
             <th scope="row">{field}</th>
-            <td>
+            <td dir="auto">
               <del>{valueText(from)}</del>
             </td>
-            <td>
+            <td dir="auto">
               <ins>{valueText(to)}</ins>
             </td>
           </tr>
@@ -47,73 +36,79 @@ const Changes = ({ changes }: { readonly changes: readonly Change[] }) => (
   </section>
 );
 
-interface Fact {
-  readonly name: string;
-  readonly value: string | undefined;
+interface IdProps {
+  readonly id: string;
+  /** Everything of the log about it. */
+  readonly filter: Readonly<Record<string, string>>;
+  readonly children: ComponentChildren;
 }
 
-const Facts = ({ facts }: { readonly facts: readonly Fact[] }) => (
-  <dl class="facts">
-    {facts.map(({ name, value }) =>
-      value === undefined ? null : (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd dir="auto">{value}</dd>
-        </div>
-      ),
-    )}
-  </dl>
+const Id = ({ id, filter, children }: IdProps) => (
+  <>
+    <a href={addressOf('logs', filter)} title={id}>
+      {children}
+    </a>{' '}
+    <CopyButton text={id} label="Copy id" />
+  </>
 );
 
-const Links = ({ event, log }: { readonly event: LedgerEvent; readonly log: Log }) => (
-  <ul class="links">
-    {event.trace_id === undefined ? null : (
-      <li>
-        <a href={addressOf('logs', [['trace_id', event.trace_id]])}>Everything of this request</a>
-      </li>
-    )}
-    <li>
-      <a
-        href={addressOf('logs', [
-          ['entity_type', log.entity_type],
-          ['entity_id', log.entity_id],
-        ])}
-      >
-        Everything about this {log.entity_type}
-      </a>
-    </li>
-    {log.actor_id === undefined ? null : (
-      <li>
-        <a href={addressOf('logs', [['actor_id', log.actor_id]])}>Everything by this actor</a>
-      </li>
-    )}
-    <li>
-      <a href={addressOf('then', [['as_of', event.recorded_at]])}>The Tenant at this moment</a>
-    </li>
-  </ul>
-);
+const factsOf = (event: LedgerEvent) => {
+  const { log, actor, key_id, trace_id, metadata } = event;
+  const client = [metadata.client?.address, metadata.client?.userAgent];
+  return [
+    { name: 'Recorded', value: <Time at={event.recorded_at} /> },
+    { name: 'Happened', value: <Time at={happenedAt(event) ?? event.recorded_at} /> },
+    {
+      name: 'Entity',
+      value: log && (
+        <Id id={log.entity_id} filter={{ entity_type: log.entity_type, entity_id: log.entity_id }}>
+          {log.entity_type} {nameOf(log.entity_type, log.entity_id)}
+        </Id>
+      ),
+    },
+    {
+      name: 'Actor',
+      value: actor && (
+        <Id id={actor.id} filter={{ actor_id: actor.id }}>
+          {actor.type} {nameOf(actor.type, actor.id)}
+        </Id>
+      ),
+    },
+    {
+      name: 'Key',
+      value:
+        key_id === undefined ? undefined : (
+          <Id id={key_id} filter={{ entity_type: 'key', entity_id: key_id }}>
+            {nameOf('key', key_id)}
+          </Id>
+        ),
+    },
+    {
+      name: 'Request',
+      value:
+        trace_id === undefined ? undefined : (
+          <Id id={trace_id} filter={{ trace_id }}>
+            {trace_id}
+          </Id>
+        ),
+    },
+    { name: 'Client', value: metadata.client === undefined ? undefined : client.filter(Boolean).join(', ') },
+    { name: 'Event', value: `${event.type}, ${event.position}` },
+  ];
+};
 
 const Event = ({ event }: { readonly event: LedgerEvent }) => {
-  const { log, changes = [], metadata, actor } = event;
+  const { changes = [] } = event;
   const raw = JSON.stringify(event, undefined, 2);
   return (
     <>
-      <p class="sentence" dir="auto">
-        {log === undefined ? `${event.type}: this event cannot be read.` : sentence(event, log)}
-      </p>
-      <Facts
-        facts={[
-          { name: 'Entity', value: log === undefined ? undefined : `${log.entity_type} ${log.entity_id}` },
-          { name: 'Actor', value: actor === undefined ? undefined : `${actor.type} ${actor.id}` },
-          { name: 'Key', value: event.key_id },
-          { name: 'Trace id', value: event.trace_id },
-          { name: 'Client address', value: metadata.client?.address },
-          { name: 'User agent', value: metadata.client?.userAgent },
-          { name: 'Event', value: `${event.type}, ${event.position}` },
-        ]}
-      />
+      <Facts facts={factsOf(event)} />
       {changes.length === 0 ? null : <Changes changes={changes} />}
-      {log === undefined ? null : <Links event={event} log={log} />}
+      {holds('tenant:read') ? (
+        <p>
+          <a href={addressOf('tenant', { as_of: event.recorded_at })}>The Tenant at this moment</a>
+        </p>
+      ) : null}
       <details>
         <summary>Raw event</summary>
         <CopyButton text={raw} label="Copy JSON" />
@@ -123,29 +118,37 @@ const Event = ({ event }: { readonly event: LedgerEvent }) => {
   );
 };
 
-/** One row in full, beside the list. */
+/** One row in full, beside the list. The keyboard goes there when it opens, and back when it closes. */
 export const EventDetail = ({ id }: { readonly id: string }) => {
   const [event, setEvent] = useState<LedgerEvent>();
   const [failure, setFailure] = useState<string>();
+  const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    void call<LedgerEvent>(`/events/${encodeURIComponent(id)}`).then((found) =>
-      found.ok ? setEvent(found.value) : setFailure(textOf(found.problem)),
-    );
+    void call<LedgerEvent>(`/events/${encodeURIComponent(id)}`).then((found) => {
+      if (!found.ok) return setFailure(textOf(found.problem));
+      learnNames([found.value]);
+      setEvent(found.value);
+    });
+    const row = () => document.querySelector<HTMLElement>(`tr[data-id="${CSS.escape(id)}"] a`);
+    if (takesFocus()) heading.current?.focus();
+    return () => {
+      if (document.activeElement === document.body) row()?.focus();
+    };
   }, [id]);
+  const title = event?.log === undefined ? 'Event' : whatHappened({ log: event.log, event });
   return (
     <aside class="detail" aria-label="Details of the event">
-      <div class="dialog-head">
-        <h2 dir="auto">{event?.log?.message ?? 'Event'}</h2>
+      <div class="head">
+        <h2 id="detail" ref={heading} tabIndex={-1} dir="auto">
+          {title}
+        </h2>
         <a class="button" href={withParameters({ event: undefined })} aria-label="Close the details">
           Close
         </a>
       </div>
-      {failure === undefined ? null : <Alert text={failure} />}
-      {event === undefined ? (
-        failure === undefined && <p class="quiet">Loading …</p>
-      ) : (
-        <Event event={event} />
-      )}
+      <Alert text={failure} />
+      {event === undefined && failure === undefined ? <p class="quiet">Loading …</p> : null}
+      {event === undefined ? null : <Event event={event} />}
     </aside>
   );
 };

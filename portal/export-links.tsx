@@ -18,7 +18,7 @@ export const ExportLinks = () => {
     if (found === undefined) location.assign(link);
   };
   return (
-    <div class="export" role="group" aria-label="Export the current filter">
+    <div class="buttons" role="group" aria-label="Export the current filter">
       {FILES.map(([file, text, title]) => {
         const link = downloadLink(file, queryOf(filters.value));
         return (
@@ -33,7 +33,7 @@ export const ExportLinks = () => {
           </a>
         );
       })}
-      {refusal === undefined ? null : <Alert text={refusal} />}
+      <Alert text={refusal} />
     </div>
   );
 };

@@ -1,6 +1,6 @@
 import { computed } from '@preact/signals';
-import { momentFrom } from './time.js';
-import { place } from './place.js';
+import { parameter, timeStyle } from './place.js';
+import { DAY_MS, HOUR_MS, momentFrom } from './time.js';
 
 /** The filters of the log, by their names in the API and in the address. */
 export const filterNames = [
@@ -12,71 +12,44 @@ export const filterNames = [
   'start_date',
   'end_date',
 ] as const;
-export type FilterName = (typeof filterNames)[number];
+type FilterName = (typeof filterNames)[number];
 export type Filters = Readonly<Partial<Record<FilterName, string>>>;
 
-/** As people write them in the search box. */
-export const words: Readonly<Record<FilterName, string>> = {
-  entity_type: 'entity_type',
-  entity_id: 'entity_id',
-  operation: 'operation',
-  actor_id: 'actor',
-  trace_id: 'trace',
-  start_date: 'since',
-  end_date: 'until',
+/** Times that end now, by their names in the address. */
+export const RANGES: readonly (readonly [string, string, number])[] = [
+  ['1h', 'Last hour', HOUR_MS],
+  ['24h', 'Last 24 hours', DAY_MS],
+  ['7d', 'Last 7 days', 7 * DAY_MS],
+  ['30d', 'Last 30 days', 30 * DAY_MS],
+];
+
+const rangeName = computed(() => parameter('range'));
+/** The range that is chosen. It begins when it is chosen, not each time that something else changes. */
+export const range = computed(() => {
+  const [name, , ms] = RANGES.find(([one]) => one === rangeName.value) ?? [];
+  return ms === undefined ? undefined : { name, start: new Date(Date.now() - ms).toISOString() };
+});
+
+/** A day alone begins where the viewer is. What is no time is left for the service to refuse. */
+const valueOf = (name: FilterName): string | undefined => {
+  const value = parameter(name);
+  if (name === 'start_date' && range.value !== undefined) return range.value.start;
+  if (name !== 'start_date' && name !== 'end_date') return value;
+  return value === undefined ? undefined : (momentFrom(value, timeStyle.value) ?? value);
 };
 
-export const filters = computed<Filters>(() => {
-  const found = filterNames.flatMap((name) => {
-    const value = place.value.parameters.get(name);
-    return value === null || value === '' ? [] : [[name, value] as const];
-  });
-  return Object.fromEntries(found);
-});
+export const filters = computed<Filters>(() =>
+  Object.fromEntries(
+    filterNames.flatMap((name) => {
+      const value = valueOf(name);
+      return value === undefined || value === '' ? [] : [[name, value] as const];
+    }),
+  ),
+);
 
 export const queryOf = (chosen: Filters, more: Readonly<Record<string, string>> = {}): string =>
   new URLSearchParams({ ...chosen, ...more }).toString();
 
-const nameOfWord = (word: string): FilterName | undefined =>
-  filterNames.find((name) => words[name] === word.toLowerCase() || name === word.toLowerCase());
-
-export type Parsed = { readonly filters: Filters } | { readonly wrong: string };
-
-const TERM = /([a-z_]+):(?:"([^"]*)"|(\S*))|(\S+)/gi;
-
-/** Reads `operation:update since:24h`. */
-export const parseSearch = (text: string): Parsed => {
-  const found: Partial<Record<FilterName, string>> = {};
-  for (const [, word, quoted, plain, stray] of text.matchAll(TERM)) {
-    const name = word === undefined ? undefined : nameOfWord(word);
-    if (stray !== undefined || name === undefined)
-      return { wrong: `“${stray ?? word}” is not a filter. Use ${Object.values(words).join(': ')}:` };
-    const value = quoted ?? plain ?? '';
-    if (value === '') return { wrong: `${words[name]}: needs a value.` };
-    const isDate = name === 'start_date' || name === 'end_date';
-    const moment = isDate ? momentFrom(value) : value;
-    if (moment === undefined)
-      return {
-        wrong: `${words[name]}: takes a date like 2026-01-31, a time like 2026-01-31T12:00Z, or 24h for 24 hours ago.`,
-      };
-    found[name] = moment;
-  }
-  return { filters: found };
-};
-
-/** What may follow what was typed so far. */
-export const completions = (
-  text: string,
-  values: Readonly<Partial<Record<FilterName, readonly string[]>>>,
-): readonly string[] => {
-  const [, before = '', term = ''] = /^(.*?)(\S*)$/.exec(text) ?? [];
-  const [, word, start = ''] = /^([a-z_]+):(.*)$/i.exec(term) ?? [];
-  if (word === undefined)
-    return Object.values(words)
-      .filter((one) => one.startsWith(term.toLowerCase()))
-      .map((one) => `${before}${one}:`);
-  const name = nameOfWord(word);
-  return (name === undefined ? [] : (values[name] ?? []))
-    .filter((value) => value.toLowerCase().startsWith(start.toLowerCase()) && value !== start)
-    .map((value) => `${before}${word}:${/\s/.test(value) ? `"${value}"` : value}`);
-};
+/** Rows are numbered by entity type and entity: only of these there are totals and counts. */
+export const isNumbered = ({ operation, actor_id, trace_id }: Filters): boolean =>
+  [operation, actor_id, trace_id].every((value) => value === undefined);

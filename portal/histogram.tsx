@@ -1,40 +1,11 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call } from './api.js';
-import { filters, type Filters } from './filters.js';
+import { filters, isNumbered, queryOf, type Filters } from './filters.js';
 import { total } from './log-rows.js';
+import { clock, counted } from './parts.js';
 import { go, timeStyle, withParameters } from './place.js';
-import { timeText } from './time.js';
-import type { LogCounts } from './wire.js';
-
-const INTERVALS: readonly (readonly [string, number])[] = [
-  ['minute', 60_000],
-  ['hour', 3_600_000],
-  ['day', 86_400_000],
-];
-const MAX_INTERVALS = 120;
-const DEFAULT_MS = 30 * 86_400_000;
-
-interface Range {
-  readonly interval: string;
-  readonly from: number;
-  readonly upTo: number;
-}
-
-/** The shortest interval that covers the chosen time; of a long time, the last 120 days. */
-const rangeOf = ({ start_date, end_date }: Filters, now: number): Range => {
-  const upTo = end_date === undefined ? now : Date.parse(end_date);
-  const wanted = start_date === undefined ? upTo - DEFAULT_MS : Date.parse(start_date);
-  const [interval, ms] = INTERVALS.find(([, one]) => (upTo - wanted) / one < MAX_INTERVALS - 1) ?? [
-    'day',
-    86_400_000,
-  ];
-  return { interval, from: Math.max(wanted, upTo - (MAX_INTERVALS - 2) * ms), upTo };
-};
-
-/** Only what is numbered can be counted, and only between times. */
-const isCountable = ({ operation, actor_id, trace_id, start_date, end_date }: Filters): boolean =>
-  [operation, actor_id, trace_id].every((value) => value === undefined) &&
-  [start_date, end_date].every((date) => date === undefined || !Number.isNaN(Date.parse(date)));
+import { DAY_MS, dayOf, HOUR_MS, timeText, type TimeStyle } from './time.js';
+import type { LogCounts, LogPage } from './wire.js';
 
 interface Bar {
   readonly start: string;
@@ -42,161 +13,188 @@ interface Bar {
   readonly count: number;
 }
 
-interface Counts {
+interface Chart {
   readonly bars: readonly Bar[];
-  readonly interval: string;
+  /** What each bar is of. */
+  readonly unit: string;
+  /** How many rows there were when it was counted: those that come are added to the last bar. */
+  readonly total: number;
 }
+
+/** The service counts so many intervals at a time. */
+const MAX_INTERVALS = 119;
+const MAX_REQUESTS = 12;
+
+/** The longest time that each unit is for, and what is counted: days of the viewer are sums of hours. */
+const UNITS = [
+  { unit: 'minute', interval: 'minute', ms: 60_000, upToMs: 2 * HOUR_MS },
+  { unit: 'hour', interval: 'hour', ms: HOUR_MS, upToMs: 4 * DAY_MS },
+  { unit: 'day', interval: 'hour', ms: HOUR_MS, upToMs: 32 * DAY_MS },
+  { unit: 'day (UTC)', interval: 'day', ms: DAY_MS, upToMs: 100 * DAY_MS },
+  { unit: 'month (UTC)', interval: 'day', ms: DAY_MS, upToMs: Infinity },
+] as const;
+
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+/** Where the log of these filters begins. */
+const oldest = async (chosen: Filters, rowCount: number, abort: AbortSignal): Promise<string | undefined> => {
+  const query = queryOf(chosen, { size: '1', page: String(rowCount) });
+  const page = await call<LogPage>(`/logs?${query}`, { signal: abort });
+  return page.ok ? page.value.data[0]?.created_at : undefined;
+};
+
+/** Adds up what is in the same day or month. */
+const grouped = (bars: readonly Bar[], unit: string, style: TimeStyle): readonly Bar[] => {
+  const nameOf = ({ start }: Bar): string => {
+    if (unit.startsWith('month')) return start.slice(0, 'yyyy-mm'.length);
+    return unit === 'day' ? dayOf(start, style) : start;
+  };
+  const groups = Map.groupBy(bars, nameOf);
+  return [...groups.values()].map((group) => ({
+    start: group[0]?.start ?? '',
+    end: group.at(-1)?.end ?? '',
+    count: group.reduce((sum, { count }) => sum + count, 0),
+  }));
+};
+
+const countBetween = async (
+  { entity_type, entity_id }: Filters,
+  interval: string,
+  [start_date, end_date]: readonly [string, string],
+  abort: AbortSignal,
+): Promise<readonly Bar[]> => {
+  const chosen = { entity_type, entity_id, start_date, end_date, interval };
+  const query = new URLSearchParams(JSON.parse(JSON.stringify(chosen)) as Record<string, string>).toString();
+  const found = await call<LogCounts>(`/logs/counts?${query}`, { signal: abort });
+  const data = found.ok ? found.value.data : [];
+  return data.map(({ start_date: start, count }, i) => ({
+    start,
+    count,
+    end: data[i + 1]?.start_date ?? end_date,
+  }));
+};
+
+/** Counts the rows of the same time as the list: from its first row, if no time is chosen. */
+const loadChart = async (chosen: Filters, style: TimeStyle, rowCount: number, abort: AbortSignal) => {
+  const start = chosen.start_date ?? (await oldest(chosen, rowCount, abort));
+  const upTo = chosen.end_date === undefined ? Date.now() : Date.parse(chosen.end_date);
+  if (start === undefined || !(Date.parse(start) < upTo)) return undefined;
+  const { unit, interval, ms } = UNITS.find(({ upToMs }) => upTo - Date.parse(start) <= upToMs) ?? UNITS[4];
+  const first = Math.max(Date.parse(start), upTo - MAX_REQUESTS * MAX_INTERVALS * ms);
+  // Whole intervals, so that none is cut in two.
+  const cuts = [first];
+  for (let at = Math.floor(first / ms) * ms + MAX_INTERVALS * ms; at < upTo; at += MAX_INTERVALS * ms)
+    cuts.push(at);
+  const parts = cuts.map((at, i) => [iso(at), iso(cuts[i + 1] ?? upTo)] as const);
+  const counts = await Promise.all(parts.map((part) => countBetween(chosen, interval, part, abort)));
+  return { bars: grouped(counts.flat(), unit, style), unit, total: rowCount };
+};
 
 const WIDTH = 1_000;
 const HEIGHT = 60;
 
-const mostOf = (bars: readonly Bar[]): number => Math.max(0, ...bars.map(({ count }) => count));
-
-const zoomTo = (from: string, upTo: string): void =>
-  go(withParameters({ start_date: from, end_date: upTo, event: undefined }));
-
-interface BarProps {
-  readonly bar: Bar;
-  readonly at: number;
-  readonly width: number;
-  readonly most: number;
+interface BarsProps {
+  readonly bars: readonly Bar[];
+  readonly textOf: (moment: string) => string;
 }
 
-const BarOf = ({ bar: { start, count }, at, width, most }: BarProps) => {
-  const height = count === 0 ? 0 : Math.max(2, (count / most) * (HEIGHT - 2));
-  const x = at * width + width * 0.1;
-  return (
-    <rect class="bar" x={x} y={HEIGHT - height} width={width * 0.8} height={height}>
-      <title>{`${timeText(start, timeStyle.value === 'utc' ? 'utc' : 'local', 0)}: ${count}`}</title>
-    </rect>
-  );
-};
-
-const Bars = ({ bars }: { readonly bars: readonly Bar[] }) => {
+/** Drag over them with a mouse to zoom in; a finger scrolls the page. */
+const Bars = ({ bars, textOf }: BarsProps) => {
   const ref = useRef<SVGSVGElement>(null);
   const [drag, setDrag] = useState<readonly [number, number]>();
-  const most = Math.max(1, mostOf(bars));
+  const most = Math.max(1, ...bars.map(({ count }) => count));
   const width = WIDTH / bars.length;
   const indexAt = ({ clientX }: PointerEvent): number => {
-    const box = ref.current?.getBoundingClientRect() ?? { left: 0, width: 1 };
-    return Math.max(
-      0,
-      Math.min(bars.length - 1, Math.floor(((clientX - box.left) / box.width) * bars.length)),
-    );
+    const { left, width: full } = ref.current?.getBoundingClientRect() ?? { left: 0, width: 1 };
+    return Math.max(0, Math.min(bars.length - 1, Math.floor(((clientX - left) / full) * bars.length)));
   };
-  const [low, high] = drag === undefined ? [0, -1] : drag.toSorted((a, b) => a - b);
+  const [low = 0, high = -1] = drag?.toSorted((a, b) => a - b) ?? [];
   const finish = (): void => {
-    const [first, last] = [bars[low ?? 0], bars[high ?? 0]];
     setDrag(undefined);
-    if (drag !== undefined && first !== undefined && last !== undefined) zoomTo(first.start, last.end);
+    const [first, last] = [bars[low], bars[high]];
+    if (first === undefined || last === undefined) return;
+    // Up to the newest bar it has no end, so new rows are shown.
+    const end = high === bars.length - 1 ? filters.value.end_date : last.end;
+    go(withParameters({ start_date: first.start, end_date: end, range: undefined, event: undefined }));
   };
   return (
     <svg
       ref={ref}
       viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
       preserveAspectRatio="none"
-      role="img"
-      aria-label={`Rows over time, ${most} at most in an interval. The table has the same figures.`}
+      role="group"
+      aria-label="Rows over time"
       onPointerDown={(event) => {
+        if (event.pointerType === 'touch') return;
         ref.current?.setPointerCapture(event.pointerId);
-        const at = indexAt(event);
-        setDrag([at, at]);
+        setDrag([indexAt(event), indexAt(event)]);
       }}
       onPointerMove={(event) => drag !== undefined && setDrag([drag[0], indexAt(event)])}
       onPointerUp={finish}
       onPointerCancel={() => setDrag(undefined)}
     >
-      {drag === undefined ? null : (
-        <rect
-          class="chosen"
-          x={(low ?? 0) * width}
-          y={0}
-          width={((high ?? 0) - (low ?? 0) + 1) * width}
-          height={HEIGHT}
-        />
-      )}
-      {bars.map((bar, i) => (
-        <BarOf key={bar.start} bar={bar} at={i} width={width} most={most} />
-      ))}
+      <rect class="chosen" x={low * width} y={0} width={(high - low + 1) * width} height={HEIGHT} />
+      {bars.map(({ start, count }, i) => {
+        const height = count === 0 ? 0 : Math.max(2, (count / most) * (HEIGHT - 2));
+        const label = `${textOf(start)}: ${counted(count, 'row')}`;
+        return (
+          <rect
+            key={start}
+            class="bar"
+            role="img"
+            aria-label={label}
+            x={(i + 0.1) * width}
+            y={HEIGHT - height}
+            width={width * 0.8}
+            height={height}
+          >
+            <title>{label}</title>
+          </rect>
+        );
+      })}
     </svg>
   );
 };
 
-const Table = ({ bars }: { readonly bars: readonly Bar[] }) => (
-  <div class="chart-table" tabIndex={0} role="region" aria-label="Rows over time as a table">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">From</th>
-          <th scope="col">Rows</th>
-          <th scope="col">
-            <span class="hidden">Zoom</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {bars.toReversed().map(({ start, end, count }) => (
-          <tr key={start}>
-            <td>{timeText(start, timeStyle.value === 'utc' ? 'utc' : 'local', 0)}</td>
-            <td class="number">{count.toLocaleString('en')}</td>
-            <td>
-              <button type="button" class="small" onClick={() => zoomTo(start, end)}>
-                Zoom in
-              </button>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
-);
+const REFRESH_MS = 60_000;
 
-/** Rows over the chosen time. Drag over it to zoom; the table does the same by keyboard. */
+/** The rows of the list over its time. */
 export const Histogram = () => {
-  const [{ bars, interval: unit }, setCounts] = useState<Counts>({ bars: [], interval: '' });
-  const [isTable, setTable] = useState(false);
-  const chosen = filters.value;
-  const { entity_type, entity_id, start_date, end_date } = chosen;
-  const isShown = isCountable(chosen);
+  const [chart, setChart] = useState<Chart>();
+  const [chosen, style] = [filters.value, timeStyle.value];
+  const rowCount = total.value;
+  const isKnown = rowCount !== undefined && rowCount > 0;
+  const key = JSON.stringify([chosen, style, isKnown, Math.floor(clock.value / REFRESH_MS)]);
   useEffect(() => {
-    if (!isShown) return;
+    if (!isKnown || !isNumbered(chosen)) return;
     const abort = new AbortController();
-    const { interval, from, upTo } = rangeOf(chosen, Date.now());
-    const query = new URLSearchParams({
-      interval,
-      start_date: new Date(from).toISOString(),
-      end_date: new Date(upTo).toISOString(),
-      ...(entity_type === undefined ? {} : { entity_type }),
-      ...(entity_id === undefined ? {} : { entity_id }),
-    }).toString();
-    void call<LogCounts>(`/logs/counts?${query}`, { signal: abort.signal }).then((found) => {
-      if (abort.signal.aborted || !found.ok) return;
-      const { data } = found.value;
-      const end = new Date(upTo).toISOString();
-      const counted = data.map(({ start_date: start, count }, i) => ({
-        start,
-        count,
-        end: data[i + 1]?.start_date ?? end,
-      }));
-      setCounts({ bars: counted, interval });
+    void loadChart(chosen, style, rowCount, abort.signal).then((loaded) => {
+      if (!abort.signal.aborted) setChart(loaded);
     });
     return () => abort.abort();
-    // New rows change the last bar: the total says that there are some.
-  }, [entity_type, entity_id, start_date, end_date, isShown, total.value]);
-  if (!isShown || bars.length === 0) return null;
-  const ends = [bars[0]?.start ?? '', bars.at(-1)?.end ?? ''];
+  }, [key]);
+  if (!isNumbered(chosen))
+    return (
+      <p class="quiet">
+        No chart: the service counts the rows of entity types and entities, not those of an operation, an
+        actor or a trace.
+      </p>
+    );
+  if (chart === undefined || !isKnown) return null;
+  const textOf = (moment: string): string => timeText(moment, style === 'utc' ? 'utc' : 'local', 0);
+  const last = chart.bars.at(-1);
+  const bars = chart.bars.map((bar) =>
+    bar === last ? { ...bar, count: bar.count + Math.max(0, rowCount - chart.total) } : bar,
+  );
   return (
     <figure class="histogram">
-      {isTable ? <Table bars={bars} /> : <Bars bars={bars} />}
+      <Bars bars={bars} textOf={textOf} />
       <figcaption>
-        <span>{timeText(ends[0] ?? '', timeStyle.value === 'utc' ? 'utc' : 'local', 0)}</span>
+        <span>{textOf(bars[0]?.start ?? '')}</span>
         <span>
-          at most {mostOf(bars).toLocaleString('en')} a {unit}{' '}
-          <button type="button" class="small" onClick={() => setTable(!isTable)} aria-pressed={isTable}>
-            {isTable ? 'Show as chart' : 'Show as table'}
-          </button>
+          at most {Math.max(0, ...bars.map(({ count }) => count)).toLocaleString('en')} a {chart.unit}
         </span>
-        <span>{timeText(ends[1] ?? '', timeStyle.value === 'utc' ? 'utc' : 'local', 0)}</span>
+        <span>{textOf(last?.end ?? '')}</span>
       </figcaption>
     </figure>
   );

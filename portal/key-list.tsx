@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks';
-import { agreesToLose, call, holds, isOwn, session, textOf } from './api.js';
+import { call, holds, isOwn, session, textOf } from './api.js';
 import { useLoaded } from './loaded.js';
 import { shortId } from './names.js';
-import { Alert, Dialog, Form, NewKey, Time, useOneAtATime } from './parts.js';
-import { momentFrom } from './time.js';
+import { Agreement, Alert, Dialog, Form, NewKey, Time } from './parts.js';
+import { addressOf, timeStyle } from './place.js';
+import { momentFrom, zoneOf } from './time.js';
 import type { Application, Key, KeyDay } from './wire.js';
 
 /** `getTenant 12, listEvents 2`. */
@@ -12,14 +13,19 @@ const countsText = (counts: Readonly<Record<string, number>>): string =>
     .map(([name, count]) => `${name} ${count}`)
     .join(', ');
 
+interface KeyProps {
+  readonly application: Application;
+  readonly item: Key;
+}
+
 /** What a key was used for and refused on each day. */
-const Uses = ({ application, id }: { readonly application: Application; readonly id: string }) => {
-  const [loaded] = useLoaded<readonly KeyDay[]>(`/applications/${application.id}/keys/${id}/uses`);
+const Uses = ({ application, item }: KeyProps) => {
+  const [loaded] = useLoaded<readonly KeyDay[]>(`/applications/${application.id}/keys/${item.id}/uses`);
   if (loaded === undefined) return <p class="quiet">Loading …</p>;
   if (!loaded.ok) return <Alert text={textOf(loaded.problem)} />;
   if (loaded.value.length === 0) return <p class="quiet">Not used in the last 30 days.</p>;
   return (
-    <table>
+    <table class="stacked">
       <thead>
         <tr>
           <th scope="col">Day (UTC)</th>
@@ -31,14 +37,36 @@ const Uses = ({ application, id }: { readonly application: Application; readonly
         {loaded.value.map(({ date, operations, refusals }) => (
           <tr key={date}>
             <th scope="row">{date}</th>
-            <td>{countsText(operations)}</td>
-            <td>{countsText(refusals)}</td>
+            <td data-label="Operations">{countsText(operations)}</td>
+            <td data-label="Refused">{countsText(refusals)}</td>
           </tr>
         ))}
       </tbody>
     </table>
   );
 };
+
+const isInUse = ({ id }: Key): boolean =>
+  session.value.status === 'signed_in' && session.value.application.key_id === id;
+
+const KeyName = ({ item }: { readonly item: Key }) => (
+  <>
+    {item.name === undefined ? (
+      <span class="quiet">without a name</span>
+    ) : (
+      <span class="key-name" dir="auto">
+        {item.name}
+      </span>
+    )}{' '}
+    <span class="quiet" title={item.id}>
+      {shortId(item.id)}
+      {isInUse(item) ? ', your key' : ''}
+    </span>
+  </>
+);
+
+const LastUse = ({ item: { last_used_at: last } }: { readonly item: Key }) =>
+  last === undefined ? <>never</> : <Time at={last} />;
 
 interface CreateProps {
   readonly application: Application;
@@ -53,7 +81,7 @@ const textIn = (form: FormData, name: string): string | undefined => {
 const CreateForm = ({ application, onCreated }: CreateProps) => {
   const create = async (form: FormData): Promise<string | undefined> => {
     const expires = textIn(form, 'expires_at');
-    const expires_at = momentFrom(expires ?? '');
+    const expires_at = momentFrom(expires ?? '', timeStyle.value);
     // Left out, it would mean never.
     if (expires !== undefined && expires_at === undefined)
       return `“${expires}” is not a date and time with a year of four digits.`;
@@ -67,10 +95,10 @@ const CreateForm = ({ application, onCreated }: CreateProps) => {
     <Form onSend={create} button="Create" kind="primary">
       <label>
         Name
-        <input name="name" maxLength={200} dir="auto" placeholder="What it is for" />
+        <input name="name" maxLength={200} dir="auto" placeholder="What it is for" autofocus />
       </label>
       <label>
-        Expires, in UTC (empty: never)
+        Expires, {zoneOf(timeStyle.value)} (empty: never)
         <input name="expires_at" type="datetime-local" />
       </label>
     </Form>
@@ -79,7 +107,6 @@ const CreateForm = ({ application, onCreated }: CreateProps) => {
 
 const RegenerateForm = ({ application, onCreated }: CreateProps) => {
   const regenerate = async (form: FormData): Promise<string | undefined> => {
-    if (isOwn(application) && !agreesToLose('one of the keys that end')) return undefined;
     const hours = Number(textIn(form, 'hours') ?? 0);
     const made = await call<Application>(`/applications/${application.id}/regenerate`, {
       method: 'POST',
@@ -91,108 +118,98 @@ const RegenerateForm = ({ application, onCreated }: CreateProps) => {
   };
   return (
     <Form onSend={regenerate} button="Regenerate" kind="danger">
-      <p>Creates a new key. All others of this Application end, at once or after a grace period.</p>
+      <p>Creates a new key. These end, at once or after a grace period:</p>
+      <ul aria-label="Keys that end">
+        {application.keys.map((item) => (
+          <li key={item.id}>
+            <KeyName item={item} />, last used: <LastUse item={item} />
+          </li>
+        ))}
+      </ul>
       <label>
         Grace period in hours
-        <input name="hours" type="number" min={0} step="any" defaultValue="24" required />
+        <input name="hours" type="number" min={0} step="any" defaultValue="24" required autofocus />
       </label>
+      {isOwn(application) ? <Agreement text="one of the keys that end" /> : null}
     </Form>
   );
 };
 
-interface RowProps {
-  readonly application: Application;
-  readonly item: Key;
-  readonly onUses: () => void;
-  readonly onRevoked: (failure: string | undefined) => void;
-}
-
-const Row = ({ application, item, onUses, onRevoked }: RowProps) => {
-  const now = session.value;
-  const isInUse = now.status === 'signed_in' && now.application.key_id === item.id;
-  const revoke = useOneAtATime(async () => {
-    if (isInUse && !agreesToLose('this key, and your session ends with it')) return;
+const DeleteForm = ({ application, item, onDone }: KeyProps & { readonly onDone: () => void }) => {
+  const remove = async (): Promise<string | undefined> => {
     const done = await call(`/applications/${application.id}/keys/${item.id}`, { method: 'DELETE' });
-    onRevoked(done.ok ? undefined : textOf(done.problem));
-  });
+    if (!done.ok) return textOf(done.problem);
+    onDone();
+    return undefined;
+  };
   return (
-    <tr>
-      <th scope="row">
-        {item.name === undefined ? (
-          <span class="quiet">without a name</span>
-        ) : (
-          <span class="key-name" dir="auto">
-            {item.name}
-          </span>
-        )}
-        <div class="quiet" title={item.id}>
-          {shortId(item.id)}
-          {isInUse ? ', your key' : ''}
-        </div>
-      </th>
-      <td data-label="Created">
-        <Time at={item.created_at} />
-      </td>
-      <td data-label="Expires">{item.expires_at === undefined ? 'never' : <Time at={item.expires_at} />}</td>
-      <td data-label="Last used">
-        {item.last_used_at === undefined ? 'never' : <Time at={item.last_used_at} />}
-      </td>
-      <td>
-        <div class="buttons">
-          <button type="button" class="small" onClick={onUses}>
-            Uses
-          </button>
-          {holds('application:update') ? (
-            <button type="button" class="small danger" onClick={() => void revoke()}>
-              Delete
-            </button>
-          ) : null}
-        </div>
-      </td>
-    </tr>
+    <Form onSend={remove} button="Delete the key" kind="danger">
+      <p>
+        <KeyName item={item} /> is refused at once, for good. Last used: <LastUse item={item} />.
+      </p>
+      {isInUse(item) ? <Agreement text="this key, and your session ends with it" /> : null}
+    </Form>
   );
 };
 
-interface TableProps {
-  readonly application: Application;
-  readonly onUses: (id: string) => void;
-  readonly onRevoked: (failure: string | undefined) => void;
-}
+type Open =
+  | { readonly kind: 'create' | 'regenerate' }
+  | { readonly kind: 'uses' | 'delete'; readonly item: Key }
+  | { readonly kind: 'new'; readonly key: string };
 
-const KeyTable = ({ application, onUses, onRevoked }: TableProps) => (
-  <div class="scroll" tabIndex={0} role="region" aria-label="Keys">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">Created</th>
-          <th scope="col">Expires</th>
-          <th scope="col">Last used</th>
-          <th scope="col">
-            <span class="hidden">Actions</span>
+const KeyTable = ({ keys, onOpen }: { readonly keys: readonly Key[]; onOpen: (open: Open) => void }) => (
+  <table class="stacked">
+    <thead>
+      <tr>
+        <th scope="col">Name</th>
+        <th scope="col">Created</th>
+        <th scope="col">Expires</th>
+        <th scope="col">Last used</th>
+        <th scope="col">
+          <span class="hidden">Actions</span>
+        </th>
+      </tr>
+    </thead>
+    <tbody>
+      {keys.map((item) => (
+        <tr key={item.id}>
+          <th scope="row">
+            <KeyName item={item} />
           </th>
+          <td data-label="Created">
+            <Time at={item.created_at} />
+          </td>
+          <td data-label="Expires">
+            {item.expires_at === undefined ? 'never' : <Time at={item.expires_at} />}
+          </td>
+          <td data-label="Last used">
+            <LastUse item={item} />
+          </td>
+          <td>
+            <div class="buttons">
+              <a href={addressOf('logs', { entity_type: 'key', entity_id: item.id })}>Log</a>
+              <button type="button" class="small" onClick={() => onOpen({ kind: 'uses', item })}>
+                Uses
+              </button>
+              {holds('application:update') ? (
+                <button type="button" class="small danger" onClick={() => onOpen({ kind: 'delete', item })}>
+                  Delete
+                </button>
+              ) : null}
+            </div>
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {application.keys.map((item) => (
-          <Row
-            key={item.id}
-            application={application}
-            item={item}
-            onUses={() => onUses(item.id)}
-            onRevoked={onRevoked}
-          />
-        ))}
-      </tbody>
-    </table>
-  </div>
+      ))}
+    </tbody>
+  </table>
 );
 
-type Open =
-  | { readonly kind: 'create' }
-  | { readonly kind: 'regenerate' }
-  | { readonly kind: 'uses'; readonly id: string }
-  | { readonly kind: 'new'; readonly key: string };
+const TITLES = {
+  create: 'New key',
+  regenerate: 'Regenerate the key',
+  uses: 'Uses of the key',
+  delete: 'Delete the key',
+};
 
 interface OpenDialogProps {
   readonly application: Application;
@@ -202,28 +219,16 @@ interface OpenDialogProps {
 }
 
 const OpenDialog = ({ application, open, onCreated, onClose }: OpenDialogProps) => {
-  switch (open.kind) {
-    case 'create':
-      return (
-        <Dialog key="create" title="New key" onClose={onClose}>
-          <CreateForm application={application} onCreated={onCreated} />
-        </Dialog>
-      );
-    case 'regenerate':
-      return (
-        <Dialog key="regenerate" title="Regenerate the key" onClose={onClose}>
-          <RegenerateForm application={application} onCreated={onCreated} />
-        </Dialog>
-      );
-    case 'uses':
-      return (
-        <Dialog key="uses" title="Uses of the key" onClose={onClose}>
-          <Uses application={application} id={open.id} />
-        </Dialog>
-      );
-    case 'new':
-      return <NewKey key="new" text={open.key} onClose={onClose} />;
-  }
+  const { kind } = open;
+  if (kind === 'new') return <NewKey key="new" text={open.key} onClose={onClose} />;
+  return (
+    <Dialog key={kind} title={TITLES[kind]} onClose={onClose}>
+      {kind === 'create' ? <CreateForm application={application} onCreated={onCreated} /> : null}
+      {kind === 'regenerate' ? <RegenerateForm application={application} onCreated={onCreated} /> : null}
+      {kind === 'uses' ? <Uses application={application} item={open.item} /> : null}
+      {kind === 'delete' ? <DeleteForm application={application} item={open.item} onDone={onClose} /> : null}
+    </Dialog>
+  );
 };
 
 interface KeyListProps {
@@ -233,18 +238,13 @@ interface KeyListProps {
 
 export const KeyList = ({ application, onChanged }: KeyListProps) => {
   const [open, setOpen] = useState<Open>();
-  const [failure, setFailure] = useState<string>();
   const close = (): void => {
     setOpen(undefined);
     onChanged();
   };
-  const onRevoked = (problem: string | undefined): void => {
-    setFailure(problem);
-    if (problem === undefined) onChanged();
-  };
   return (
     <section class="card">
-      <div class="page-head">
+      <div class="head">
         <h2>Keys</h2>
         {holds('application:update') ? (
           <div class="buttons">
@@ -257,15 +257,10 @@ export const KeyList = ({ application, onChanged }: KeyListProps) => {
           </div>
         ) : null}
       </div>
-      {failure === undefined ? null : <Alert text={failure} />}
       {application.keys.length === 0 ? (
         <p class="quiet">There is no valid key.</p>
       ) : (
-        <KeyTable
-          application={application}
-          onUses={(id) => setOpen({ kind: 'uses', id })}
-          onRevoked={onRevoked}
-        />
+        <KeyTable keys={application.keys} onOpen={setOpen} />
       )}
       {open === undefined ? null : (
         <OpenDialog

@@ -1,26 +1,39 @@
 import { batch, computed, signal } from '@preact/signals';
-import { call, textOf } from './api.js';
-import { queryOf, type Filters } from './filters.js';
-import { followEvents } from './tail.js';
-import type { LedgerEvent, Log, LogPage, Problem } from './wire.js';
+import { call, openStream, pause, textOf } from './api.js';
+import { isNumbered, queryOf, type Filters } from './filters.js';
+import { learnNames } from './names.js';
+import { followEvents, linesIn } from './tail.js';
+import type { LedgerEvent, Log, LogPage } from './wire.js';
 
 /** The rows of the log explorer: pages of the past, and new rows as they come. */
+
+export interface Row {
+  readonly log: Log;
+  /** What happened in detail; it comes after the row. */
+  readonly event?: LedgerEvent | undefined;
+}
 
 export const MAX_ROWS = 2_000;
 /** Not a cursor: older rows have been cut off, and are found by the time of the last one. */
 const BY_TIME = 'by time';
 /** The first page fills a large screen, and is there sooner than a whole one. */
-const FIRST_SIZE = '50';
-const PAGE_SIZE = '100';
+const FIRST_SIZE = 50;
+const PAGE_SIZE = 100;
+/** So many rows the service looks at for one page. */
+const LOOKED_AT = 1_000;
+/** Between pages, to stay within the limit of the portal however far the next row is. */
+const PAGE_PAUSE_MS = 25;
 /** New rows are shown together, a few times a second at most. */
 const SHOW_EVERY_MS = 200;
 
-export const rows = signal<readonly Log[]>([]);
+export const rows = signal<readonly Row[]>([]);
 /** Rows that have come while the reader was reading. */
-const waiting = signal<readonly Log[]>([]);
+const waiting = signal<readonly Row[]>([]);
 export const total = signal<number | undefined>(undefined);
 export const problem = signal<string | undefined>(undefined);
 export const isLoading = signal(false);
+/** How many rows were looked at for those that are shown. */
+export const lookedAt = signal(0);
 /** Where older rows continue. Undefined: there are none. */
 export const next = signal<string | undefined>(undefined);
 /** The reader has asked for a pause, or is reading further down or in the details of a row. */
@@ -29,10 +42,8 @@ export const isReading = signal(false);
 const connection = signal<'off' | 'open' | 'reconnecting'>('off');
 
 export type TailState =
-  | { readonly kind: 'off' }
-  | { readonly kind: 'live' }
-  | { readonly kind: 'paused'; readonly count: number; readonly isMore: boolean }
-  | { readonly kind: 'reconnecting' };
+  | { readonly kind: 'off' | 'live' | 'reconnecting' }
+  | { readonly kind: 'paused'; readonly count: number; readonly isMore: boolean };
 
 export const tailState = computed<TailState>(() => {
   if (connection.value === 'off') return { kind: 'off' };
@@ -44,7 +55,7 @@ export const tailState = computed<TailState>(() => {
 
 let stop = new AbortController();
 let known = new Set<string>();
-let arrived: Log[] = [];
+let arrived: LedgerEvent[] = [];
 let timer: ReturnType<typeof setTimeout> | undefined;
 let current: Filters = {};
 
@@ -56,10 +67,10 @@ const reset = (): void => {
 };
 
 /** Keeps the newest. Older rows are still there to be loaded: by their time, since their cursor was for others. */
-const keepNewest = (all: readonly Log[]): readonly Log[] => {
+const keepNewest = (all: readonly Row[]): readonly Row[] => {
   if (all.length <= MAX_ROWS) return all;
   const kept = all.slice(0, MAX_ROWS);
-  known = new Set(kept.map(({ id }) => id));
+  known = new Set(kept.map(({ log }) => log.id));
   next.value = BY_TIME;
   return kept;
 };
@@ -67,59 +78,106 @@ const keepNewest = (all: readonly Log[]): readonly Log[] => {
 /** Shows what has come, unless that would move what the reader is looking at. */
 const show = (): void => {
   timer = undefined;
-  const fresh = arrived.toReversed();
+  const came = new Map(arrived.map((event) => [event.id, event]));
+  const fresh = arrived.flatMap((event): Row[] =>
+    event.log === undefined || known.has(event.id) ? [] : [{ log: event.log, event }],
+  );
   arrived = [];
+  for (const { log } of fresh) known.add(log.id);
+  const explained = (row: Row): Row =>
+    row.event === undefined && came.has(row.log.id) ? { ...row, event: came.get(row.log.id) } : row;
   batch(() => {
+    learnNames([...came.values()]);
+    const isHeld = isPausedByHand.value || isReading.value;
     if (total.value !== undefined) total.value += fresh.length;
-    if (isPausedByHand.value || isReading.value)
-      waiting.value = [...fresh, ...waiting.value].slice(0, MAX_ROWS);
-    else rows.value = keepNewest([...fresh, ...waiting.value, ...rows.value]);
-    if (!isPausedByHand.value && !isReading.value) waiting.value = [];
+    waiting.value = [...fresh.toReversed(), ...waiting.value].slice(0, MAX_ROWS);
+    rows.value = keepNewest([...(isHeld ? [] : waiting.value), ...rows.value.map(explained)]);
+    if (!isHeld) waiting.value = [];
   });
 };
 
-const onEvent = ({ log }: LedgerEvent): void => {
-  if (log === undefined || known.has(log.id)) return;
-  known.add(log.id);
-  arrived.push(log);
+const onEvent = (event: LedgerEvent): void => {
+  arrived.push(event);
   timer ??= setTimeout(show, SHOW_EVERY_MS);
 };
 
-/** The newest event, whatever the filter: new ones come after it. Undefined: there is none yet. */
-const headPosition = async (abort: AbortSignal): Promise<string | undefined | Problem> => {
-  const newest = await call<LogPage>('/logs?size=1', { signal: abort });
-  if (!newest.ok) return newest.problem;
-  const id = newest.value.data[0]?.id;
-  if (id === undefined) return undefined;
-  const event = await call<LedgerEvent>(`/events/${id}`, { signal: abort });
-  return event.ok ? event.value.position : event.problem;
+const eventOf = (id: string, signal_: AbortSignal) => call<LedgerEvent>(`/events/${id}`, { signal: signal_ });
+
+/** The events of a page of rows: its oldest one by its id, the others after it. */
+const explain = async (page: readonly Log[], abort: AbortSignal): Promise<void> => {
+  const oldest = page.at(-1);
+  const first = oldest === undefined ? undefined : await eventOf(oldest.id, abort);
+  if (first?.ok !== true) return;
+  onEvent(first.value);
+  if (page.length === 1) return;
+  const query = queryOf(current, { after: first.value.position, limit: String(page.length - 1) });
+  const response = await openStream(`/events?${query}`, abort);
+  if (response?.ok !== true || response.body === null) return;
+  for await (const line of linesIn(response.body)) if ('position' in line) onEvent(line);
 };
 
-const take = ({ pagination, data }: LogPage): void => {
+const take = ({ pagination, data }: LogPage): readonly Log[] => {
   const fresh = data.filter(({ id }) => !known.has(id));
   for (const { id } of fresh) known.add(id);
   next.value = pagination.next;
-  rows.value = keepNewest([...rows.value, ...fresh]);
+  rows.value = keepNewest([...rows.value, ...fresh.map((log) => ({ log }))]);
+  return fresh;
 };
 
-/** Most filters that select few rows need several pages until there is something to see. */
-const MAX_PAGES = 20;
-
-const loadPages = async (cursor: string | undefined, abort: AbortSignal): Promise<void> => {
-  const before = rows.value.length;
-  let start = cursor;
-  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
-    const page = await call<LogPage>(
-      `/logs?${queryOf(current, start === undefined ? { size: FIRST_SIZE } : { size: PAGE_SIZE, start })}`,
-      { signal: abort },
-    );
-    if (abort.aborted) return;
-    if (!page.ok) return void (problem.value = textOf(page.problem));
-    if (pages === 0 && before === 0) total.value = page.value.pagination.total_items;
-    take(page.value);
-    if (next.value === undefined || rows.value.length - before >= 50 || rows.value.length >= MAX_ROWS) return;
-    start = next.value;
+const loadPage = async (
+  start: string | undefined,
+  abort: AbortSignal,
+): Promise<readonly Log[] | undefined> => {
+  const size = start === undefined ? FIRST_SIZE : PAGE_SIZE;
+  const query = queryOf(current, { size: String(size), ...(start === undefined ? {} : { start }) });
+  const page = await call<LogPage>(`/logs?${query}`, { signal: abort });
+  if (abort.aborted) return undefined;
+  if (!page.ok) {
+    problem.value = textOf(page.problem);
+    return undefined;
   }
+  if (start === undefined) total.value = page.value.pagination.total_items;
+  const { length } = page.value.data;
+  lookedAt.value += isNumbered(current) || length === size ? length : LOOKED_AT;
+  return take(page.value);
+};
+
+/** Rows of some filters are far apart, so pages may be short: goes on until there is a page to see, or nothing more. */
+const fillPage = async (abort: AbortSignal): Promise<void> => {
+  const wanted = rows.value.length + (isNumbered(current) ? 1 : FIRST_SIZE);
+  while (next.value !== undefined && rows.value.length < Math.min(wanted, MAX_ROWS)) {
+    const page = await loadPage(next.value, abort);
+    if (page === undefined) return;
+    void explain(page, abort).catch(() => undefined);
+    await pause(PAGE_PAUSE_MS, abort);
+  }
+};
+
+/** The position of an event, none if there is no event yet, or why it is not known. */
+const positionOf = async (id: string | undefined, abort: AbortSignal) => {
+  const event = id === undefined ? undefined : await eventOf(id, abort);
+  if (event === undefined) return { position: undefined };
+  if (!event.ok) return textOf(event.problem);
+  onEvent(event.value);
+  return { position: event.value.position };
+};
+
+/** Follows what comes after an event, if there is one. After the oldest row of the first page, the others are explained. */
+const follow = async (id: string | undefined, abort: AbortSignal): Promise<void> => {
+  const after = await positionOf(id, abort);
+  if (abort.aborted) return;
+  // Without a position, all events of the past would come as new ones.
+  if (typeof after === 'string') return void (problem.value ??= after);
+  const onState = (state: 'open' | 'reconnecting'): void => {
+    if (!abort.aborted) connection.value = state;
+  };
+  await followEvents(current, after.position, { onState, onEvent }, abort);
+};
+
+/** The newest row, whatever the filters. */
+const newestId = async (abort: AbortSignal): Promise<string | undefined> => {
+  const newest = await call<LogPage>('/logs?size=1', { signal: abort });
+  return newest.ok ? newest.value.data[0]?.id : undefined;
 };
 
 /** Loads the newest rows of these filters and follows new ones. */
@@ -128,31 +186,28 @@ export const load = async (chosen: Filters): Promise<void> => {
   const abort = stop.signal;
   current = chosen;
   batch(() => {
-    [rows.value, waiting.value, next.value] = [[], [], undefined];
+    [rows.value, waiting.value, next.value, lookedAt.value] = [[], [], undefined, 0];
     [total.value, problem.value, isLoading.value] = [undefined, undefined, true];
     connection.value = 'off';
   });
   const { end_date } = chosen;
   const isPast = end_date !== undefined && Date.parse(end_date) <= Date.now();
-  // Before the first page: what is recorded in between comes twice, and is shown once.
-  const head = isPast ? undefined : await headPosition(abort);
-  await loadPages(undefined, abort);
-  if (abort.aborted) return;
-  isLoading.value = false;
-  // Without a position, all events of the past would come as new ones.
-  if (typeof head === 'object') return void (problem.value ??= textOf(head));
-  if (isPast || problem.value !== undefined) return;
-  const onState = (state: 'open' | 'reconnecting'): void => {
-    if (!abort.aborted) connection.value = state;
-  };
-  await followEvents(chosen, head, { onState, onEvent }, abort);
+  // Before the page, which may be empty: what comes in between is not missed.
+  const newest = isPast || Object.keys(chosen).length === 0 ? undefined : await newestId(abort);
+  const first = await loadPage(undefined, abort);
+  if (first !== undefined) {
+    const told = isPast ? explain(first, abort) : follow(first.at(-1)?.id ?? newest, abort);
+    void told.catch(() => undefined);
+    if (first.length === 0) await fillPage(abort);
+  }
+  if (!abort.aborted) isLoading.value = false;
 };
 
 export const loadOlder = async (): Promise<void> => {
   if (next.value === undefined || isLoading.value || rows.value.length >= MAX_ROWS) return;
   const abort = stop.signal;
   [problem.value, isLoading.value] = [undefined, true];
-  await loadPages(next.value, abort);
+  await fillPage(abort);
   if (!abort.aborted) isLoading.value = false;
 };
 

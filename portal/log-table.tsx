@@ -1,63 +1,71 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { memo } from './memo.js';
 import { nameOf } from './names.js';
-import { isLoading, loadOlder, MAX_ROWS, next, problem, rows } from './log-rows.js';
-import { Time } from './parts.js';
-import { go, withParameters } from './place.js';
-import type { FilterName } from './filters.js';
-import type { Log } from './wire.js';
+import { isLoading, loadOlder, lookedAt, MAX_ROWS, next, problem, rows, type Row } from './log-rows.js';
+import { counted, Time } from './parts.js';
+import { go, parameter, withParameters } from './place.js';
+import { happenedAt, whatHappened } from './what-happened.js';
 
-const filterBy = (name: FilterName, value: string): string =>
-  withParameters({ [name]: value, event: undefined });
-
-interface CellProps {
-  readonly name: FilterName;
-  readonly value: string;
-  readonly text?: string;
-}
-
-/** A cell filters by what it shows. */
-const FilterCell = ({ name, value, text = value }: CellProps) => (
-  <a class="cell" dir="auto" href={filterBy(name, value)} title={`Only ${text}`}>
-    {text}
-  </a>
-);
+const openRow = (id: string): void => {
+  // Its panel is there already, or takes the focus as soon as it is.
+  if (parameter('event') === id) document.getElementById('detail')?.focus();
+  else go(withParameters({ event: id }));
+};
 
 interface RowProps {
-  readonly row: Log;
+  readonly row: Row;
   readonly isOpen: boolean;
 }
 
-const LogRow = memo(({ row, isOpen }: RowProps) => (
-  <tr class={isOpen ? 'open' : ''} aria-current={isOpen ? 'true' : undefined} data-id={row.id}>
-    <td class="time">
-      <Time at={row.created_at} />
-    </td>
-    <td>
-      <span class={`operation ${row.operation}`}>
-        <FilterCell name="operation" value={row.operation} />
-      </span>
-    </td>
-    <td class="entity">
-      <FilterCell name="entity_type" value={row.entity_type} />{' '}
-      <FilterCell name="entity_id" value={row.entity_id} text={nameOf(row.entity_type, row.entity_id)} />
-    </td>
-    <td class="actor">
-      {row.actor_id === undefined ? (
-        <span class="quiet">not known</span>
-      ) : (
-        <FilterCell name="actor_id" value={row.actor_id} text={nameOf(row.actor_type ?? '', row.actor_id)} />
-      )}
-    </td>
-    <td class="message">
-      <a class="open-row" dir="auto" href={withParameters({ event: row.id })}>
-        {row.message}
-      </a>
-    </td>
-  </tr>
-));
+/** The whole row opens; the keyboard stops at it once. */
+const LogRow = memo(({ row, isOpen }: RowProps) => {
+  const { id, created_at, operation, entity_type, entity_id, actor_id, actor_type = '' } = row.log;
+  const happened = row.event === undefined ? undefined : happenedAt(row.event);
+  return (
+    <tr
+      class={isOpen ? 'open' : ''}
+      aria-current={isOpen ? 'true' : undefined}
+      data-id={id}
+      onClick={(event) => {
+        if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+        event.preventDefault();
+        openRow(id);
+      }}
+    >
+      <td class="time">
+        <Time at={created_at} />
+      </td>
+      <td class={`operation ${operation}`}>{operation}</td>
+      <td class="entity" dir="auto" title={entity_id}>
+        {entity_type} <span class="quiet">{nameOf(entity_type, entity_id)}</span>
+      </td>
+      <td class="actor" dir="auto" title={actor_id}>
+        {actor_id === undefined ? <span class="quiet">not known</span> : nameOf(actor_type, actor_id)}
+      </td>
+      <td class="message">
+        <a class="open-row" dir="auto" href={withParameters({ event: id })}>
+          {whatHappened(row)}
+        </a>
+        {happened === undefined ? null : (
+          <span class="quiet">
+            , happened <Time at={happened} />
+          </span>
+        )}
+      </td>
+    </tr>
+  );
+});
 
-/** Moves to the next or previous row. Where none has the focus, starts at the first one or at the open one. */
+let isMoving = false;
+
+/** Whether what opens takes the focus: while somebody moves through the rows, the list keeps it. */
+export const takesFocus = (): boolean => {
+  const takes = !isMoving;
+  isMoving = false;
+  return takes;
+};
+
+/** Moves to the next or previous row, and what is open with it. Where none has the focus, starts at the open one. */
 export const moveTo = (step: 1 | -1): void => {
   const links = [...document.querySelectorAll<HTMLAnchorElement>('.list a.open-row')];
   const focused = links.findIndex((link) => link === document.activeElement);
@@ -66,6 +74,10 @@ export const moveTo = (step: 1 | -1): void => {
   const link = links[from < 0 ? 0 : Math.min(links.length - 1, Math.max(0, from + step))];
   link?.focus();
   link?.scrollIntoView({ block: 'nearest' });
+  const id = link?.closest('tr')?.dataset['id'];
+  if (parameter('event') === undefined || parameter('event') === id || id === undefined) return;
+  isMoving = true;
+  go(withParameters({ event: id }), { replace: true });
 };
 
 /** Loads older rows once its end comes into view. */
@@ -78,21 +90,19 @@ const End = () => {
     if (ref.current !== null) observer.observe(ref.current);
     return () => observer.disconnect();
   }, [rows.value.length]);
-  const last = rows.value.at(-1);
-  if (next.value === undefined || last === undefined) return null;
-  if (rows.value.length < MAX_ROWS)
+  const last = rows.value.at(-1)?.log;
+  if (next.value === undefined) return null;
+  if (last === undefined || rows.value.length < MAX_ROWS)
     return (
       <div class="end" ref={ref}>
-        <button type="button" onClick={() => void loadOlder()}>
-          {isLoading.value ? 'Loading …' : 'Load older rows'}
-        </button>
+        <p>{isLoading.value ? `Loading …, ${counted(lookedAt.value, 'row')} looked at` : ''}</p>
       </div>
     );
-  const older = withParameters({ end_date: new Date(Date.parse(last.created_at) + 1).toISOString() });
+  const end = new Date(Date.parse(last.created_at) + 1).toISOString();
   return (
     <div class="end">
-      <p>The page keeps {MAX_ROWS.toLocaleString('en')} rows.</p>
-      <button type="button" onClick={() => go(older)}>
+      <p>The page keeps {counted(MAX_ROWS, 'row')}.</p>
+      <button type="button" onClick={() => go(withParameters({ end_date: end }))}>
         Continue from here
       </button>
     </div>
@@ -101,17 +111,14 @@ const End = () => {
 
 /** Instead of rows. */
 const Empty = () => {
-  if (isLoading.value) return <p class="empty">Loading …</p>;
-  if (next.value === undefined)
-    return problem.value === undefined ? <p class="empty">No rows match these filters.</p> : null;
-  return (
-    <div class="end">
-      <p>None of the newest rows match these filters.</p>
-      <button type="button" onClick={() => void loadOlder()}>
-        Load older rows
-      </button>
-    </div>
-  );
+  if (isLoading.value)
+    return (
+      <p class="end">
+        Loading …
+        {lookedAt.value === 0 ? '' : ` ${counted(lookedAt.value, 'row')} looked at, none matches yet.`}
+      </p>
+    );
+  return problem.value === undefined ? <p class="end">No rows match these filters.</p> : null;
 };
 
 export const LogTable = ({ opened }: { readonly opened: string | undefined }) => {
@@ -121,7 +128,7 @@ export const LogTable = ({ opened }: { readonly opened: string | undefined }) =>
       <table class="log">
         <thead>
           <tr>
-            <th scope="col">Time</th>
+            <th scope="col">Recorded</th>
             <th scope="col">Operation</th>
             <th scope="col">Entity</th>
             <th scope="col">Actor</th>
@@ -130,7 +137,7 @@ export const LogTable = ({ opened }: { readonly opened: string | undefined }) =>
         </thead>
         <tbody>
           {rows.value.map((row) => (
-            <LogRow key={row.id} row={row} isOpen={row.id === opened} />
+            <LogRow key={row.log.id} row={row} isOpen={row.log.id === opened} />
           ))}
         </tbody>
       </table>

@@ -7,11 +7,12 @@ import { timeText, utcText } from './time.js';
 
 /** Small pieces that several pages use. */
 
-export const Alert = ({ text }: { readonly text: string }) => (
-  <p class="alert" role="alert">
-    {text}
-  </p>
-);
+export const Alert = ({ text }: { readonly text: string | undefined }) =>
+  text === undefined ? null : (
+    <p class="alert" role="alert">
+      {text}
+    </p>
+  );
 
 /** What a page shows instead of its content if the key may not see it. */
 export const NeedsPermission = ({ permission, to }: { readonly permission: string; readonly to: string }) => (
@@ -29,7 +30,7 @@ export const NeedsPermission = ({ permission, to }: { readonly permission: strin
 export const lacking = (...permissions: readonly string[]): string | undefined =>
   permissions.find((permission) => !holds(permission));
 
-const clock = signal(Date.now());
+export const clock = signal(Date.now());
 setInterval(() => (clock.value = Date.now()), 10_000);
 
 export const Time = ({ at }: { readonly at: string }) => (
@@ -38,15 +39,52 @@ export const Time = ({ at }: { readonly at: string }) => (
   </time>
 );
 
-export const CopyButton = ({ text, label }: { readonly text: string; readonly label: string }) => {
+/** `1 row`, `2,000 rows`. */
+export const counted = (count: number, what: string): string =>
+  `${count.toLocaleString('en')} ${what}${count === 1 ? '' : 's'}`;
+
+interface Fact {
+  readonly name: string;
+  readonly value: ComponentChildren;
+}
+
+/** Names and values; those without a value are left out. */
+export const Facts = ({ facts }: { readonly facts: readonly Fact[] }) => (
+  <dl class="facts">
+    {facts.map(({ name, value }) =>
+      value === undefined ? null : (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd dir="auto">{value}</dd>
+        </div>
+      ),
+    )}
+  </dl>
+);
+
+interface CopyProps {
+  readonly text: string;
+  readonly label: string;
+  readonly onCopied?: () => void;
+}
+
+/** With something to do once it is copied, it is what its dialog is about. */
+export const CopyButton = ({ text, label, onCopied }: CopyProps) => {
   const [isCopied, setCopied] = useState(false);
   const copy = async (): Promise<void> => {
     await navigator.clipboard.writeText(text);
     setCopied(true);
+    onCopied?.();
     setTimeout(() => setCopied(false), 2_000);
   };
   return (
-    <button type="button" class="small" onClick={() => void copy()} aria-live="polite">
+    <button
+      type="button"
+      class={onCopied === undefined ? 'small' : 'primary'}
+      autofocus={onCopied !== undefined}
+      onClick={() => void copy()}
+      aria-live="polite"
+    >
       {isCopied ? 'Copied' : label}
     </button>
   );
@@ -55,19 +93,27 @@ export const CopyButton = ({ text, label }: { readonly text: string; readonly la
 interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
+  /** Nothing closes it yet. */
+  readonly isHeld?: boolean;
   readonly children: ComponentChildren;
 }
 
-export const Dialog = ({ title, onClose, children }: DialogProps) => {
+export const Dialog = ({ title, onClose, isHeld = false, children }: DialogProps) => {
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     ref.current?.showModal();
   }, []);
   return (
-    <dialog ref={ref} onClose={onClose} aria-label={title}>
-      <div class="dialog-head">
+    <dialog
+      ref={ref}
+      aria-label={title}
+      onCancel={(event) => isHeld && event.preventDefault()}
+      // A browser closes it all the same when Escape is pressed twice.
+      onClose={() => (isHeld ? ref.current?.showModal() : onClose())}
+    >
+      <div class="head">
         <h2>{title}</h2>
-        <button type="button" onClick={() => ref.current?.close()}>
+        <button type="button" disabled={isHeld} onClick={() => ref.current?.close()}>
           Close
         </button>
       </div>
@@ -76,32 +122,17 @@ export const Dialog = ({ title, onClose, children }: DialogProps) => {
   );
 };
 
-/** Ignores calls while one is running: a double click must not do something twice. */
-export const useOneAtATime = <Args extends readonly unknown[]>(
-  work: (...args: Args) => Promise<void>,
-): ((...args: Args) => Promise<void>) => {
-  const isBusy = useRef(false);
-  return async (...args) => {
-    if (isBusy.current) return;
-    isBusy.current = true;
-    try {
-      await work(...args);
-    } finally {
-      isBusy.current = false;
-    }
-  };
-};
-
 interface FormProps {
   /** Returns why it failed; undefined: it succeeded. */
   readonly onSend: (form: FormData) => Promise<string | undefined>;
   readonly button: string;
   readonly kind: 'primary' | 'danger';
+  readonly isReady?: boolean;
   readonly children: ComponentChildren;
 }
 
 /** Sends one request at a time: a double click must not create two of something. */
-export const Form = ({ onSend, button, kind, children }: FormProps) => {
+export const Form = ({ onSend, button, kind, isReady = true, children }: FormProps) => {
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState<string>();
   const send = async (event: SubmitEvent): Promise<void> => {
@@ -112,27 +143,48 @@ export const Form = ({ onSend, button, kind, children }: FormProps) => {
   };
   return (
     <form onSubmit={(event) => void send(event)}>
-      {failure === undefined ? null : <Alert text={failure} />}
+      <Alert text={failure} />
       {children}
-      <button type="submit" class={kind} disabled={isBusy}>
+      <button type="submit" class={kind} disabled={isBusy || !isReady}>
         {button}
       </button>
     </form>
   );
 };
 
+/** Must be ticked before a change that takes access from this session itself. */
+export const Agreement = ({ text }: { readonly text: string }) => (
+  <label class="check agreement">
+    <input type="checkbox" required />
+    <span>You are signed in with {text}. Continue all the same.</span>
+  </label>
+);
+
 interface NewKeyProps {
   readonly text: string;
   readonly onClose: () => void;
 }
 
-/** A key is shown once: it is stored nowhere. */
-export const NewKey = ({ text, onClose }: NewKeyProps) => (
-  <Dialog title="The new key" onClose={onClose}>
-    <p>Copy it now and keep it safe. It is not stored, and cannot be shown again.</p>
-    <pre class="key" tabIndex={0}>
-      {text}
-    </pre>
-    <CopyButton text={text} label="Copy the key" />
-  </Dialog>
-);
+/** A key is shown once: it is stored nowhere. So the dialog stays until somebody has it. */
+export const NewKey = ({ text, onClose }: NewKeyProps) => {
+  const [isKept, setKept] = useState(false);
+  return (
+    <Dialog title="The new key" onClose={onClose} isHeld={!isKept}>
+      <p>Copy it now and keep it safe. It is not stored, and cannot be shown again.</p>
+      <pre class="key" tabIndex={0}>
+        {text}
+      </pre>
+      <div class="buttons">
+        <CopyButton text={text} label="Copy the key" onCopied={() => setKept(true)} />
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={isKept}
+            onChange={({ currentTarget }) => setKept(currentTarget.checked)}
+          />
+          I have kept the key
+        </label>
+      </div>
+    </Dialog>
+  );
+};

@@ -1,8 +1,9 @@
 import { computed, signal } from '@preact/signals';
+import { timeStyles, type TimeStyle } from './time.js';
 
 /** Where the reader is: the page and everything about it is in the address, so that it can be shared. */
 const parsed = () => ({
-  page: location.pathname.replace(/^\/portal\/?/, '').replace(/\/$/, '') || 'logs',
+  page: location.pathname.replace(/^\/portal\/?/, '').replace(/\/$/, ''),
   parameters: new URLSearchParams(location.search),
 });
 
@@ -12,9 +13,15 @@ addEventListener('popstate', () => (place.value = parsed()));
 
 export const parameter = (name: string): string | undefined => place.value.parameters.get(name) ?? undefined;
 
-export const addressOf = (page: string, parameters: Iterable<readonly [string, string]> = []): string => {
-  const query = new URLSearchParams([...parameters].map(([name, value]) => [name, value])).toString();
+const addressWith = (page: string, parameters: URLSearchParams): string => {
+  const query = parameters.toString();
   return `/portal/${page}${query === '' ? '' : `?${query}`}`;
+};
+
+/** Another page, with times as they are written here. */
+export const addressOf = (page: string, parameters: Readonly<Record<string, string>> = {}): string => {
+  const time = parameter('time');
+  return addressWith(page, new URLSearchParams({ ...parameters, ...(time === undefined ? {} : { time }) }));
 };
 
 export const go = (address: string, { replace = false } = {}): void => {
@@ -29,14 +36,13 @@ export const withParameters = (changes: Readonly<Record<string, string | undefin
   for (const [name, value] of Object.entries(changes))
     if (value === undefined) parameters.delete(name);
     else parameters.set(name, value);
-  return addressOf(place.value.page, parameters);
+  return addressWith(place.value.page, parameters);
 };
 
 /** Lets links change the page without loading it again; with a modifier key they are links like any other. */
 export const follow = (event: MouseEvent): void => {
   const link = (event.target as Element | null)?.closest('a');
-  if (link === null || link === undefined || link.origin !== location.origin || link.hasAttribute('download'))
-    return;
+  if (link === null || link === undefined || link.origin !== location.origin) return;
   if (!link.pathname.startsWith('/portal') || link.pathname.startsWith('/portal/download')) return;
   if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey)
     return;
@@ -44,9 +50,6 @@ export const follow = (event: MouseEvent): void => {
   go(`${link.pathname}${link.search}`);
 };
 
-export const times = ['relative', 'local', 'utc'] as const;
-export type TimeStyle = (typeof times)[number];
-
 export const timeStyle = computed<TimeStyle>(
-  () => times.find((style) => style === parameter('time')) ?? 'relative',
+  () => timeStyles.find((style) => style === parameter('time')) ?? 'relative',
 );

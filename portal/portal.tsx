@@ -1,84 +1,133 @@
-import type { ComponentChildren, FunctionComponent } from 'preact';
+import type { FunctionComponent } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { session, signOut } from './api.js';
+import { holds, outage, session, signOut, tenantName } from './api.js';
 import { ApplicationsPage } from './applications-page.js';
-import { HelpDialog, isHelpOpen } from './help.js';
 import { LogsPage } from './logs-page.js';
 import { Alert } from './parts.js';
-import { addressOf, follow, place } from './place.js';
+import { addressOf, follow, go, place, timeStyle, withParameters } from './place.js';
 import { SignIn } from './sign-in.js';
 import { TenantPage } from './tenant-page.js';
-import { ThenPage } from './then-page.js';
+import { timeStyles } from './time.js';
 import { UsagePage } from './usage-page.js';
 
 interface Page {
   readonly name: string;
   readonly title: string;
+  readonly permission: string;
   readonly show: FunctionComponent;
 }
 
-const pages: readonly [Page, ...Page[]] = [
-  { name: 'logs', title: 'Log', show: LogsPage },
-  { name: 'then', title: 'Then', show: ThenPage },
-  { name: 'applications', title: 'Applications', show: ApplicationsPage },
-  { name: 'tenant', title: 'Tenant', show: TenantPage },
-  { name: 'usage', title: 'Usage', show: UsagePage },
+const pages: readonly Page[] = [
+  { name: 'logs', title: 'Log', permission: 'log:read', show: LogsPage },
+  { name: 'applications', title: 'Applications', permission: 'application:read', show: ApplicationsPage },
+  { name: 'tenant', title: 'Tenant', permission: 'tenant:read', show: TenantPage },
+  { name: 'usage', title: 'Usage', permission: 'report:read', show: UsagePage },
 ];
 
-const Header = ({ application }: { readonly application: string }) => {
+const NotFound = () => (
+  <main class="page">
+    <div class="card">
+      <h1>There is no such page</h1>
+      <p>
+        The portal has nothing at this address. <a href={addressOf('')}>Go to its first page.</a>
+      </p>
+    </div>
+  </main>
+);
+
+/** Without a name, the first page that the key may see. */
+const shownPage = (): Page | undefined => {
+  const { page } = place.value;
+  if (page !== '') return pages.find(({ name }) => name === page);
+  return pages.find(({ permission }) => holds(permission)) ?? pages[0];
+};
+
+const TimeChoice = () => (
+  <select
+    aria-label="Times"
+    value={timeStyle.value}
+    onChange={({ currentTarget: { value } }) =>
+      go(withParameters({ time: value === 'relative' ? undefined : value }), { replace: true })
+    }
+  >
+    {timeStyles.map((style) => (
+      <option key={style} value={style}>
+        {style === 'utc' ? 'UTC' : `${style} times`}
+      </option>
+    ))}
+  </select>
+);
+
+/** The service is asked again by itself; what somebody is typing stays where it is. */
+const Outage = () =>
+  outage.value === undefined ? null : (
+    <p class="outage" role="status">
+      {outage.value} Trying again …
+    </p>
+  );
+
+const Header = ({
+  application,
+  shown,
+}: {
+  readonly application: string;
+  readonly shown: Page | undefined;
+}) => {
   const [failure, setFailure] = useState<string>();
   return (
     <header class="top">
-      <a class="brand" href={addressOf('logs')}>
-        Tenant Ledger
+      <a class="brand" href={addressOf('')} dir="auto">
+        {tenantName.value ?? 'Tenant Ledger'}
       </a>
       <nav aria-label="Pages">
-        {pages.map(({ name, title }) => (
-          <a key={name} href={addressOf(name)} aria-current={place.value.page === name ? 'page' : undefined}>
+        {pages.map(({ name, title, permission }) => (
+          <a
+            key={name}
+            href={addressOf(name)}
+            class={holds(permission) ? '' : 'dim'}
+            title={holds(permission) ? undefined : `Needs the permission ${permission}`}
+            aria-current={shown?.name === name ? 'page' : undefined}
+          >
             {title}
           </a>
         ))}
       </nav>
       <div class="who">
+        <TimeChoice />
         <span class="quiet" dir="auto" title="The Application whose key you signed in with">
           {application}
         </span>
-        <button type="button" onClick={() => (isHelpOpen.value = true)} aria-label="Keyboard shortcuts">
-          ?
-        </button>
         <button type="button" onClick={() => void signOut().then(setFailure)}>
           Sign out
         </button>
       </div>
-      {failure === undefined ? null : <Alert text={`You are still signed in: ${failure}`} />}
+      <Alert text={failure === undefined ? undefined : `You are still signed in: ${failure}`} />
+      <Outage />
     </header>
   );
 };
 
-const Frame = ({ children }: { readonly children: ComponentChildren }) => (
-  <div class="frame" onClick={follow}>
-    {children}
-  </div>
-);
-
 export const Portal = () => {
   const now = session.value;
-  const { title, show: Show } = pages.find(({ name }) => name === place.value.page) ?? pages[0];
+  const shown = shownPage();
+  const title = now.status === 'signed_in' ? (shown?.title ?? 'No such page') : 'Sign in';
+  const owner = tenantName.value ?? 'Tenant Ledger';
   useEffect(() => {
-    document.title = now.status === 'signed_in' ? `${title} · Tenant Ledger` : 'Sign in · Tenant Ledger';
-  }, [title, now.status]);
+    document.title = `${title} · ${owner}`;
+  }, [title, owner]);
   if (now.status === 'unknown')
     return (
       <main class="narrow" aria-busy="true">
         <p class="quiet">Loading …</p>
+        <Outage />
       </main>
     );
   if (now.status === 'signed_out') return <SignIn reason={now.reason} />;
+  const Show = shown?.show ?? NotFound;
   return (
-    <Frame>
-      <Header application={now.application.name} />
+    <div class="frame" onClick={follow}>
+      <Header application={now.application.name} shown={shown} />
       <Show />
-      <HelpDialog />
-    </Frame>
+    </div>
   );
 };

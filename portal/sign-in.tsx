@@ -13,12 +13,11 @@ export const SignIn = ({ reason }: { readonly reason: string | undefined }) => {
     setFailure(await signIn(typeof key === 'string' ? key.trim() : ''));
     setBusy(false);
   };
-  const alert = failure ?? reason;
   return (
     <main class="narrow">
       <h1>Tenant Ledger</h1>
       <form onSubmit={(event) => void submit(event)} class="card" autocomplete="off">
-        {alert === undefined ? null : <Alert text={alert} />}
+        <Alert text={failure ?? reason} />
         <label>
           API key
           <input

@@ -21,7 +21,7 @@ export const TailControl = ({ onResume }: { readonly onResume: () => void }) => 
     resumeTail();
   };
   return (
-    <div class="tail">
+    <div class="buttons">
       <span class={`state ${state.kind}`} role="status">
         <span class="dot" aria-hidden="true" />
         {textOf(state)}

@@ -1,4 +1,4 @@
-import { endSession, isStillSignedIn, openStream } from './api.js';
+import { endSession, isStillSignedIn, nextPause, openStream, pause } from './api.js';
 import { queryOf, type Filters } from './filters.js';
 import type { LedgerEvent } from './wire.js';
 
@@ -8,12 +8,10 @@ export interface TailListener {
   onEvent(event: LedgerEvent): void;
 }
 
-type Line = LedgerEvent | { readonly end: { readonly reason: string; readonly position?: string } };
+type Line = LedgerEvent | { readonly end: { readonly reason: string } } | { readonly trailer: unknown };
 
-const FIRST_PAUSE_MS = 500;
-const MAX_PAUSE_MS = 5_000;
-
-async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+/** The lines of a stream of events as they come. */
+export async function* linesIn(body: ReadableStream<Uint8Array>): AsyncGenerator<Line> {
   const reader = body.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>).getReader();
   let rest = '';
   for (;;) {
@@ -21,18 +19,9 @@ async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string
     if (done) return;
     const lines = (rest + value).split('\n');
     rest = lines.pop() ?? '';
-    yield* lines.filter((line) => line !== '');
+    for (const line of lines) if (line !== '') yield JSON.parse(line) as Line;
   }
 }
-
-const pause = (ms: number, abort: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    abort.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 
 /** The key may be refused while a stream is open: the session has then ended. */
 const isOver = (reason: string): boolean => {
@@ -52,7 +41,7 @@ export const followEvents = async (
   abort: AbortSignal,
 ): Promise<void> => {
   let position = after;
-  let pauseMs = FIRST_PAUSE_MS;
+  let ms = nextPause();
   const readOnce = async (): Promise<'again' | 'over'> => {
     const query = queryOf(chosen, { follow: 'true', ...(position === undefined ? {} : { after: position }) });
     const response = await openStream(`/events?${query}`, abort);
@@ -60,9 +49,8 @@ export const followEvents = async (
       return (await isStillSignedIn()) ? 'again' : 'over';
     if (response?.ok !== true || response.body === null) return 'again';
     listener.onState('open');
-    pauseMs = FIRST_PAUSE_MS;
-    for await (const text of linesOf(response.body)) {
-      const line = JSON.parse(text) as Line;
+    ms = nextPause();
+    for await (const line of linesIn(response.body)) {
       if ('end' in line) return isOver(line.end.reason) ? 'over' : 'again';
       if (!('position' in line)) continue;
       position = line.position;
@@ -74,7 +62,7 @@ export const followEvents = async (
     const outcome = await readOnce().catch(() => 'again' as const);
     if (outcome === 'over' || abort.aborted) return;
     listener.onState('reconnecting');
-    await pause(pauseMs, abort);
-    pauseMs = Math.min(MAX_PAUSE_MS, pauseMs * 2);
+    await pause(ms, abort);
+    ms = nextPause(ms);
   }
 };

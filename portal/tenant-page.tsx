@@ -1,77 +1,34 @@
 import { useState } from 'preact/hooks';
-import { call, endSession, holds, textOf } from './api.js';
+import { AsOfChoice, TenantThen } from './as-of.js';
+import { call, endSession, holds, tenantName, textOf } from './api.js';
+import { ConflictTable, useEditing, type Fields } from './editing.js';
 import { useLoaded } from './loaded.js';
-import { Alert, Dialog, lacking, NeedsPermission, Time, useOneAtATime } from './parts.js';
-import { SETTINGS } from './tenant-settings.js';
-import type { Problem, Tenant } from './wire.js';
+import { Alert, CopyButton, Dialog, Facts, Form, lacking, NeedsPermission, Time } from './parts.js';
+import { parameter } from './place.js';
+import { labelOf, SETTINGS, tenantFields } from './tenant-fields.js';
+import type { Tenant } from './wire.js';
 
-interface Draft {
-  readonly name: string;
-  readonly settings: Readonly<Record<string, string>>;
+interface TenantProps {
+  readonly tenant: Tenant;
+  readonly etag: string;
+  readonly onSaved: () => void;
 }
 
-const draftOf = ({ name, settings }: Tenant): Draft => ({ name, settings });
-
-interface ConflictProps {
-  readonly theirs: Tenant;
-  readonly yours: Draft;
-  readonly onKeep: (mine: boolean) => void;
+interface DeleteProps extends Omit<TenantProps, 'onSaved'> {
+  readonly onClose: () => void;
 }
 
-/** Somebody else has changed the Tenant since this page was loaded. */
-const Conflict = ({ theirs, yours, onKeep }: ConflictProps) => {
-  const fields = [
-    ['Name', theirs.name, yours.name] as const,
-    ...SETTINGS.map(([name, label]) => [label, theirs.settings[name], yours.settings[name]] as const),
-  ];
-  return (
-    <section class="card" role="alert">
-      <h2>Somebody else has changed this Tenant meanwhile</h2>
-      <table class="changes">
-        <thead>
-          <tr>
-            <th scope="col">Field</th>
-            <th scope="col">Theirs</th>
-            <th scope="col">Yours</th>
-          </tr>
-        </thead>
-        <tbody>
-          {fields.map(([label, their, your]) => (
-            <tr key={label} class={their === your ? '' : 'differs'}>
-              <th scope="row">{label}</th>
-              <td>{their}</td>
-              <td>
-                {your}
-                {their === your ? '' : ' (differs)'}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      <div class="buttons">
-        <button type="button" onClick={() => onKeep(false)}>
-          Take theirs
-        </button>
-        <button type="button" class="primary" onClick={() => onKeep(true)}>
-          Save yours over it
-        </button>
-      </div>
-    </section>
-  );
-};
-
-const DeleteDialog = ({ tenant, etag, onClose }: { tenant: Tenant; etag: string; onClose: () => void }) => {
+const DeleteDialog = ({ tenant, etag, onClose }: DeleteProps) => {
   const [typed, setTyped] = useState('');
-  const [failure, setFailure] = useState<string>();
-  const remove = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
+  const remove = async (): Promise<string | undefined> => {
     const done = await call('/tenants/self', { method: 'DELETE', headers: { 'If-Match': etag } });
-    if (done.ok) endSession('The Tenant was deleted, and with it the key that you had signed in with.');
-    else setFailure(textOf(done.problem));
+    if (!done.ok) return textOf(done.problem);
+    endSession('The Tenant was deleted, and with it the key that you had signed in with.');
+    return undefined;
   };
   return (
     <Dialog title="Delete the Tenant" onClose={onClose}>
-      <form onSubmit={(event) => void remove(event)}>
+      <Form onSend={remove} button="Delete" kind="danger" isReady={typed === tenant.name}>
         <p>
           All its keys stop working at once, this session too. Its history is kept. This cannot be undone. To
           confirm, type its name:{' '}
@@ -79,168 +36,100 @@ const DeleteDialog = ({ tenant, etag, onClose }: { tenant: Tenant; etag: string;
             {tenant.name}
           </strong>
         </p>
-        {failure === undefined ? null : <Alert text={failure} />}
         <label>
           Name of the Tenant
           <input
             value={typed}
+            autofocus
             autocomplete="off"
             onInput={({ currentTarget }) => setTyped(currentTarget.value)}
           />
         </label>
-        <button type="submit" class="danger" disabled={typed !== tenant.name}>
-          Delete
-        </button>
-      </form>
+      </Form>
     </Dialog>
   );
 };
 
-interface FormProps {
-  readonly tenant: Tenant;
-  readonly etag: string;
-  readonly onChanged: () => void;
-}
+const bodyOf = ({ name = '', ...settings }: Fields) => ({ name, settings });
 
-interface Note {
-  readonly text: string;
-  readonly isGood: boolean;
-}
-
-interface FieldsProps {
-  readonly draft: Draft;
-  readonly onDraft: (draft: Draft) => void;
-  readonly onSave: () => void;
-  readonly note: Note | undefined;
-}
-
-const Fields = ({ draft, onDraft, onSave, note }: FieldsProps) => {
+const TenantForm = ({ tenant, etag, onSaved }: TenantProps) => {
   const mayUpdate = holds('tenant:update');
-  return (
-    <form
-      class="card"
-      onSubmit={(event) => {
-        event.preventDefault();
-        onSave();
-      }}
-    >
-      <label>
-        Name
-        <input
-          value={draft.name}
-          maxLength={200}
-          required
-          disabled={!mayUpdate}
-          dir="auto"
-          onInput={({ currentTarget }) => onDraft({ ...draft, name: currentTarget.value })}
-        />
-      </label>
-      <fieldset disabled={!mayUpdate}>
-        <legend>Settings</legend>
-        {SETTINGS.map(([name, label]) => (
-          <label key={name} class="check">
-            <input
-              type="checkbox"
-              checked={draft.settings[name] === 'true'}
-              onChange={({ currentTarget: { checked } }) =>
-                onDraft({ ...draft, settings: { ...draft.settings, [name]: String(checked) } })
-              }
-            />
-            {label}
-          </label>
-        ))}
-      </fieldset>
-      {note?.isGood === true ? <p role="status">{note.text}</p> : null}
-      {note?.isGood === false ? <Alert text={note.text} /> : null}
-      {mayUpdate ? (
-        <button type="submit" class="primary">
-          Save
-        </button>
-      ) : (
-        <p class="quiet">
-          To change it, a key needs the permission <code>tenant:update</code>.
-        </p>
-      )}
-    </form>
-  );
-};
-
-const TenantForm = ({ tenant, etag, onChanged }: FormProps) => {
-  const [draft, setDraft] = useState(draftOf(tenant));
-  const [conflict, setConflict] = useState<{ readonly theirs: Tenant; readonly etag: string }>();
-  const [note, setNote] = useState<Note>();
-  const onRefused = async (problem: Problem): Promise<void> => {
-    if (problem.code !== 'precondition_failed') return setNote({ text: textOf(problem), isGood: false });
-    const current = await call<Tenant>('/tenants/self');
-    if (current.ok) return setConflict({ theirs: current.value, etag: current.etag ?? '' });
-    const text = `Not saved: somebody else has changed this Tenant meanwhile, and their version could not be loaded. ${textOf(current.problem)}`;
-    setNote({ text, isGood: false });
-  };
-  const save = useOneAtATime(async (condition: string) => {
-    setNote(undefined);
-    const headers = { 'If-Match': condition };
-    const saved = await call<Tenant>('/tenants/self', { method: 'PUT', body: draft, headers });
-    setConflict(undefined);
-    if (!saved.ok) return onRefused(saved.problem);
-    setNote({ text: 'Saved.', isGood: true });
-    onChanged();
+  const [isSaved, setSaved] = useState(false);
+  const { draft, isChanged, change, save, conflict, takeTheirs } = useEditing(tenant, etag, {
+    path: '/tenants/self',
+    log: 'entity_type=tenant',
+    fieldsOf: tenantFields,
+    bodyOf,
+    onSaved: ({ name }) => {
+      tenantName.value = name;
+      setSaved(true);
+      onSaved();
+    },
   });
-  const resolve = (mine: boolean): void => {
-    if (conflict === undefined) return;
-    if (mine) return void save(conflict.etag);
-    setDraft(draftOf(conflict.theirs));
-    setConflict(undefined);
-    onChanged();
-  };
   return (
     <>
-      {conflict === undefined ? null : <Conflict theirs={conflict.theirs} yours={draft} onKeep={resolve} />}
-      <Fields draft={draft} onDraft={setDraft} onSave={() => void save(etag)} note={note} />
+      {conflict === undefined ? null : (
+        <ConflictTable conflict={conflict} labelOf={labelOf} onTakeTheirs={takeTheirs} />
+      )}
+      <section class="card">
+        <Form onSend={save} button="Save" kind="primary">
+          <fieldset class="plain" disabled={!mayUpdate}>
+            <label>
+              Name
+              <input
+                value={draft['name']}
+                maxLength={200}
+                required
+                dir="auto"
+                onInput={({ currentTarget }) => change('name', currentTarget.value)}
+              />
+            </label>
+            {SETTINGS.map(([name, label]) => (
+              <label key={name} class="check">
+                <input
+                  type="checkbox"
+                  checked={draft[name] === 'true'}
+                  onChange={({ currentTarget: { checked } }) => change(name, String(checked))}
+                />
+                {label}
+              </label>
+            ))}
+          </fieldset>
+          {isSaved && !isChanged ? <p role="status">Saved.</p> : null}
+          {mayUpdate ? null : (
+            <p class="quiet">
+              To change it, a key needs the permission <code>tenant:update</code>.
+            </p>
+          )}
+        </Form>
+      </section>
     </>
   );
 };
 
-const TenantView = () => {
-  const [loaded, reload] = useLoaded<Tenant>('/tenants/self');
+const TenantNow = ({ tenant, etag, onSaved }: TenantProps) => {
   const [isDeleting, setDeleting] = useState(false);
-  if (loaded === undefined)
-    return (
-      <main class="page">
-        <p class="quiet">Loading …</p>
-      </main>
-    );
-  if (!loaded.ok)
-    return (
-      <main class="page">
-        <Alert text={textOf(loaded.problem)} />
-      </main>
-    );
-  const { value: tenant, etag = '' } = loaded;
   return (
-    <main class="page">
-      <h1>Tenant</h1>
-      <TenantForm tenant={tenant} etag={etag} onChanged={reload} />
+    <>
+      <TenantForm tenant={tenant} etag={etag} onSaved={onSaved} />
       <section class="card">
-        <dl class="facts">
-          <div>
-            <dt>Id</dt>
-            <dd>{tenant.id}</dd>
-          </div>
-          <div>
-            <dt>Created</dt>
-            <dd>
-              <Time at={tenant.created_at} />
-            </dd>
-          </div>
-          {tenant.modified_at === undefined ? null : (
-            <div>
-              <dt>Changed</dt>
-              <dd>
-                <Time at={tenant.modified_at} />
-              </dd>
-            </div>
-          )}
-        </dl>
+        <Facts
+          facts={[
+            {
+              name: 'Id',
+              value: (
+                <>
+                  {tenant.id} <CopyButton text={tenant.id} label="Copy" />
+                </>
+              ),
+            },
+            { name: 'Created', value: <Time at={tenant.created_at} /> },
+            {
+              name: 'Changed',
+              value: tenant.modified_at === undefined ? undefined : <Time at={tenant.modified_at} />,
+            },
+          ]}
+        />
         {holds('tenant:delete') ? (
           <button type="button" class="danger" onClick={() => setDeleting(true)}>
             Delete the Tenant …
@@ -248,6 +137,25 @@ const TenantView = () => {
         ) : null}
       </section>
       {isDeleting ? <DeleteDialog tenant={tenant} etag={etag} onClose={() => setDeleting(false)} /> : null}
+    </>
+  );
+};
+
+const TenantView = () => {
+  const asOf = parameter('as_of');
+  const [loaded, reload] = useLoaded<Tenant>('/tenants/self');
+  return (
+    <main class="page">
+      <div class="head">
+        <h1>Tenant</h1>
+        <AsOfChoice />
+      </div>
+      {loaded === undefined ? <p class="quiet">Loading …</p> : null}
+      <Alert text={loaded?.ok === false ? textOf(loaded.problem) : undefined} />
+      {loaded?.ok === true && asOf !== undefined ? <TenantThen asOf={asOf} now={loaded.value} /> : null}
+      {loaded?.ok === true && asOf === undefined ? (
+        <TenantNow tenant={loaded.value} etag={loaded.etag ?? ''} onSaved={reload} />
+      ) : null}
     </main>
   );
 };

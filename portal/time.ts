@@ -1,17 +1,24 @@
-import type { TimeStyle } from './place.js';
+export const timeStyles = ['relative', 'local', 'utc'] as const;
+export type TimeStyle = (typeof timeStyles)[number];
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 86_400_000;
+const MINUTE_MS = 60_000;
+
 const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
-  ['day', 86_400_000],
-  ['hour', 3_600_000],
-  ['minute', 60_000],
+  ['day', DAY_MS],
+  ['hour', HOUR_MS],
+  ['minute', MINUTE_MS],
   ['second', 1_000],
 ];
 
 const relativeTo = (now: number, moment: string): string => {
   const ms = Date.parse(moment) - now;
+  // Clocks differ a little: what was just recorded is not in the future.
+  if (ms > 0 && ms < MINUTE_MS) return 'now';
   const [unit, size] = UNITS.find(([, one]) => Math.abs(ms) >= one) ?? ['second', 1_000];
   return relative.format(Math.trunc(ms / size), unit);
 };
@@ -27,26 +34,32 @@ export const timeText = (moment: string, style: TimeStyle, now: number): string 
     case 'local':
       return local.format(new Date(moment));
     case 'utc':
-      return utcText(moment);
+      return utcText(moment.replace(/\.\d+/, ''));
   }
 };
 
-const AGO = /^([0-9]{1,4})\s*(m|h|d)$/i;
-const MS = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+/** The zone of what is read and typed. */
+export const zoneOf = (style: TimeStyle): string =>
+  style === 'utc' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** A moment as people write it: `24h` ago, a date, or a date and time. Undefined: it is not one. */
-export const momentFrom = (text: string): string | undefined => {
-  const [, amount, unit] = AGO.exec(text) ?? [];
-  if (amount !== undefined)
-    return new Date(
-      Date.now() - Number(amount) * MS[(unit ?? 'm').toLowerCase() as keyof typeof MS],
-    ).toISOString();
-  const isDateAlone = /^\d{4}-\d{2}-\d{2}$/.test(text);
-  if (!isDateAlone && !/^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}/.test(text)) return undefined;
-  const ms = Date.parse(
-    isDateAlone || /(?:Z|[+-]\d{2}:?\d{2})$/i.test(text)
-      ? text.replace(' ', 'T')
-      : `${text.replace(' ', 'T')}Z`,
-  );
+const offsetMs = (date: Date, style: TimeStyle): number =>
+  style === 'utc' ? 0 : date.getTimezoneOffset() * MINUTE_MS;
+
+/** As an input for a date and time shows it. */
+export const inputText = (moment: string, style: TimeStyle): string => {
+  const date = new Date(moment);
+  if (Number.isNaN(date.getTime())) return '';
+  return new Date(date.getTime() - offsetMs(date, style)).toISOString().slice(0, 'yyyy-mm-ddThh:mm'.length);
+};
+
+/** A date, or a date and time, means that of the viewer unless it has an offset. Undefined: it is none. */
+export const momentFrom = (text: string, style: TimeStyle): string | undefined => {
+  const [, date, time, zone] =
+    /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/.exec(text) ?? [];
+  if (date === undefined) return undefined;
+  const ms = Date.parse(`${date}T${time ?? '00:00'}${zone ?? (style === 'utc' ? 'Z' : '')}`);
   return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();
 };
+
+/** The day of the viewer that a moment is in. */
+export const dayOf = (moment: string, style: TimeStyle): string => inputText(moment, style).slice(0, 10);

@@ -7,21 +7,24 @@ interface BarProps {
   readonly label: string;
   readonly value: number;
   readonly of: number;
+  readonly last?: string | undefined;
 }
 
-const Bar = ({ label, value, of }: BarProps) => {
-  const percent = of === 0 ? 0 : Math.min(100, (value / of) * 100);
-  return (
-    <div class="meter">
-      <span>{label}</span>
-      <svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
-        <rect class="track" width="100" height="6" />
-        <rect class="bar" width={percent} height="6" />
-      </svg>
-      <span class="number">{value.toLocaleString('en')}</span>
-    </div>
-  );
-};
+const Bar = ({ label, value, of, last }: BarProps) => (
+  <li>
+    <span>{label}</span>
+    <svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="track" width="100" height="6" />
+      <rect class="bar" width={of === 0 ? 0 : Math.min(100, (value / of) * 100)} height="6" />
+    </svg>
+    <span class="number">{value.toLocaleString('en')}</span>
+    {last === undefined ? null : (
+      <span class="quiet">
+        last created <Time at={last} />
+      </span>
+    )}
+  </li>
+);
 
 const Active = ({ report }: { readonly report: UsageReport['token_report'] }) => {
   const { monthly_active_tokens: active, included_monthly_active_tokens: included } = report;
@@ -35,8 +38,10 @@ const Active = ({ report }: { readonly report: UsageReport['token_report'] }) =>
           ? 'The plan includes none.'
           : `That is ${percent} % of the ${included.toLocaleString('en')} that the plan includes.`}
       </p>
-      <Bar label="Active" value={active} of={Math.max(active, included)} />
-      <Bar label="Included" value={included} of={Math.max(active, included)} />
+      <ul class="meters">
+        <Bar label="Active" value={active} of={Math.max(active, included)} />
+        <Bar label="Included" value={included} of={Math.max(active, included)} />
+      </ul>
     </section>
   );
 };
@@ -44,39 +49,15 @@ const Active = ({ report }: { readonly report: UsageReport['token_report'] }) =>
 const ByType = ({ report }: { readonly report: UsageReport['token_report'] }) => {
   const types = Object.entries(report.metrics_by_type).toSorted(([, a], [, b]) => b.count - a.count);
   const most = Math.max(0, ...types.map(([, { count }]) => count));
-  if (types.length === 0)
-    return (
-      <section class="card">
-        <h2>Tokens</h2>
-        <p class="quiet">No tokens have been reported yet.</p>
-      </section>
-    );
   return (
     <section class="card">
       <h2>Tokens</h2>
-      {types.map(([type, { count }]) => (
-        <Bar key={type} label={type} value={count} of={most} />
-      ))}
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Type</th>
-            <th scope="col" class="number">
-              Tokens
-            </th>
-            <th scope="col">Last created</th>
-          </tr>
-        </thead>
-        <tbody>
-          {types.map(([type, { count, last_created_at: last }]) => (
-            <tr key={type}>
-              <th scope="row">{type}</th>
-              <td class="number">{count.toLocaleString('en')}</td>
-              <td>{last === undefined ? 'never' : <Time at={last} />}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      {types.length === 0 ? <p class="quiet">No tokens have been reported yet.</p> : null}
+      <ul class="meters">
+        {types.map(([type, { count, last_created_at: last }]) => (
+          <Bar key={type} label={type} value={count} of={most} last={last} />
+        ))}
+      </ul>
     </section>
   );
 };
@@ -87,7 +68,7 @@ const Usage = () => {
     <main class="page">
       <h1>Usage</h1>
       {loaded === undefined ? <p class="quiet">Loading …</p> : null}
-      {loaded?.ok === false ? <Alert text={textOf(loaded.problem)} /> : null}
+      <Alert text={loaded?.ok === false ? textOf(loaded.problem) : undefined} />
       {loaded?.ok === true ? (
         <>
           <Active report={loaded.value.token_report} />

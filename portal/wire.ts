@@ -27,12 +27,20 @@ export interface LedgerEvent {
   readonly type: string;
   readonly position: string;
   readonly recorded_at: string;
-  /** When the log received it, if `recorded_at` is ahead. `as_of` compares with it. */
   readonly actor?: { readonly type: string; readonly id: string };
   readonly trace_id?: string;
   readonly key_id?: string;
-  readonly data: unknown;
+  /** Which of these there are depends on the type. */
+  readonly data: {
+    readonly applicationId?: string;
+    readonly keyId?: string;
+    readonly name?: string;
+    readonly permissions?: readonly string[];
+    readonly expiresAt?: string;
+    readonly occurredAt?: string;
+  };
   readonly metadata: {
+    readonly at?: string;
     readonly client?: { readonly address?: string; readonly userAgent?: string };
   };
   readonly log?: Log;
@@ -45,6 +53,7 @@ export interface LogCounts {
 
 export interface EntityType {
   readonly value: string;
+  readonly display_name: string;
 }
 
 export interface Key {

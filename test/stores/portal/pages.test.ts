@@ -32,6 +32,10 @@ describeInBrowser('the pages of the portal', () => {
   const open = (name: string) => page.goto(`${service.url}/portal/${name}`);
   const dialog = () => page.getByRole('dialog');
   const button = (name: string | RegExp) => page.getByRole('button', { name });
+  const keep = async (): Promise<void> => {
+    await dialog().getByLabel('I have kept the key').check();
+    await dialog().getByRole('button', { name: 'Close' }).click();
+  };
 
   it('create an Application and show its key once', async () => {
     await open('applications');
@@ -42,7 +46,7 @@ describeInBrowser('the pages of the portal', () => {
     await dialog().getByRole('button', { name: 'Create' }).click();
     const key = (await page.locator('pre.key').innerText()).trim();
     expect(key).toMatch(/^key_[0-9A-Za-z]{55}$/);
-    await dialog().getByRole('button', { name: 'Close' }).click();
+    await keep();
     await page.getByRole('heading', { name: '<b>Shop</b>' }).waitFor();
     expect(await page.content()).not.toContain(key);
     expect((await ask(`${service.url}/applications/key`, { key })).json.permissions).toEqual([
@@ -66,17 +70,22 @@ describeInBrowser('the pages of the portal', () => {
       .fill('2099-01-01T00:00');
     await dialog().getByRole('button', { name: 'Create' }).click();
     await page.locator('pre.key').waitFor();
-    await dialog().getByRole('button', { name: 'Close' }).click();
+    await keep();
     const row = page.getByRole('row', { name: /nightly/ });
     await row.getByRole('button', { name: 'Uses' }).click();
     await dialog().getByText('Not used in the last 30 days.').waitFor();
     await dialog().getByRole('button', { name: 'Close' }).click();
     await row.getByRole('button', { name: 'Delete' }).click();
+    expect(await dialog().innerText()).toMatch(/nightly .* is refused at once, for good. Last used: never/);
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    await row.getByRole('button', { name: 'Delete' }).click();
+    await dialog().getByRole('button', { name: 'Delete the key' }).click();
     await row.waitFor({ state: 'detached' });
     await button('Regenerate …').click();
+    expect(await dialog().getByRole('list', { name: 'Keys that end' }).getByRole('listitem').count()).toBe(1);
     await dialog().getByRole('button', { name: 'Regenerate' }).click();
     await page.locator('pre.key').waitFor();
-    await dialog().getByRole('button', { name: 'Close' }).click();
+    await keep();
     await button('Delete …').click();
     await dialog().getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('heading', { name: 'Applications' }).waitFor();
@@ -98,7 +107,7 @@ describeInBrowser('the pages of the portal', () => {
       clicked = dialog().getByRole('button', { name }).dblclick();
       await clicked;
       await page.locator('pre.key').waitFor();
-      await dialog().getByRole('button', { name: 'Close' }).click();
+      await keep();
       await dialog().waitFor({ state: 'detached' });
     };
     await open(`applications?id=${id}`);
@@ -127,39 +136,72 @@ describeInBrowser('the pages of the portal', () => {
     expect(json.keys).toHaveLength(1);
   });
 
+  it('do not lose a new key to Enter or Escape', async () => {
+    const { id } = await by.newApplication(await by.tenantId(), 'public', 'token:create');
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await open(`applications?id=${id}`);
+    await button('New key …').click();
+    await dialog().getByLabel('Name').press('Enter');
+    const key = await page.locator('pre.key').innerText();
+    for (let i = 0; i < 3; i += 1) {
+      await page.keyboard.press('Escape');
+      await pause(50);
+      expect(await page.locator('pre.key').isVisible()).toBe(true);
+    }
+    await page.getByRole('button', { name: 'Copy the key' }).focus();
+    await page.keyboard.press('Enter');
+    await until(async () => (await page.evaluate('navigator.clipboard.readText()')) === key);
+    await page.keyboard.press('Escape');
+    await dialog().waitFor({ state: 'detached' });
+  });
+
+  it('have the focus on Copy when a new key is shown', async () => {
+    const { id } = await by.newApplication(await by.tenantId(), 'public', 'token:create');
+    await open(`applications?id=${id}`);
+    await button('New key …').click();
+    await dialog().getByRole('button', { name: 'Create' }).click();
+    await page.locator('pre.key').waitFor();
+    expect(await page.evaluate('document.activeElement.innerText')).toBe('Copy the key');
+    await keep();
+  });
+
   it('ask before they end or restrict the access that they use', async () => {
     const permissions = ['application:read', 'application:update', 'application:delete'] as const;
     const { id, key } = await by.newApplication(await by.tenantId(), 'management', ...permissions);
     const other = await openWindow(browser, FAILED_REQUESTS);
-    const asked: string[] = [];
-    let agrees = false;
-    other.on('dialog', (question) => {
-      asked.push(question.message());
-      void (agrees ? question.accept() : question.dismiss());
-    });
     await signInTo(other, service.url, key);
     await other.goto(`${service.url}/portal/applications?id=${id}`);
     const form = other.getByRole('dialog');
-    const close = () => form.getByRole('button', { name: 'Close' }).click();
-    await other.getByRole('button', { name: 'Delete', exact: true }).click();
-    await other.getByRole('button', { name: 'Regenerate …' }).click();
-    await form.getByRole('button', { name: 'Regenerate' }).click();
-    await close();
-    await other.getByRole('button', { name: 'Edit …' }).click();
+    const tryTo = async (opener: string, sender: string): Promise<void> => {
+      await form.getByText(/^You are signed in with/).waitFor();
+      await form.getByRole('button', { name: sender }).click();
+      expect([opener, await form.count()]).toEqual([opener, 1]);
+      await form.getByRole('button', { name: 'Close' }).click();
+    };
+    const opens = (name: string) => other.getByRole('button', { name, exact: true }).click();
+    await opens('Delete');
+    await tryTo('Delete', 'Delete the key');
+    await opens('Regenerate …');
+    await tryTo('Regenerate …', 'Regenerate');
+    await opens('Edit …');
     await form.getByLabel('application:delete').uncheck();
-    await form.getByRole('button', { name: 'Save' }).click();
-    await close();
-    await other.getByRole('button', { name: 'Delete …' }).click();
-    await form.getByRole('button', { name: 'Delete' }).click();
-    expect(asked).toHaveLength(4);
+    await tryTo('Edit …', 'Save');
+    await opens('Delete …');
+    await tryTo('Delete …', 'Delete');
     const { json } = await ask(`${service.url}/applications/key`, { key });
     expect([json.permissions, json.keys.length]).toEqual([permissions, 1]);
-    agrees = true;
+    await opens('Delete …');
+    await form.getByLabel(/^You are signed in with/).check();
     await form.getByRole('button', { name: 'Delete' }).click();
     await other.getByText('Your session has ended').waitFor();
   });
 
-  it('save the Tenant, and show both versions of a conflict', async () => {
+  const putTenant = async (body: object): Promise<void> => {
+    const put = { method: 'PUT', key: service.key, body };
+    expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
+  };
+
+  it('save the Tenant once, and merge what others have changed meanwhile', async () => {
     await open('tenant');
     await page.getByLabel('Name').fill('Mine');
     let puts = 0;
@@ -174,69 +216,106 @@ describeInBrowser('the pages of the portal', () => {
     await page.getByText('Saved.').waitFor();
     await page.unrouteAll({ behavior: 'wait' });
     expect(puts).toBe(1);
-    const put = { method: 'PUT', key: service.key, body: { name: 'Theirs' } };
-    expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
+    expect(await page.getByRole('banner').innerText()).toContain('Mine');
+    expect(await page.title()).toBe('Tenant · Mine');
+    await putTenant({ name: 'Mine', settings: { deduplicate_tokens: 'true' } });
     await page.getByLabel('Name').fill('Mine again');
     await button('Save').click();
-    await page.getByRole('heading', { name: /Somebody else/ }).waitFor();
-    expect(await page.getByRole('row', { name: /Name Theirs Mine again/ }).count()).toBe(1);
-    await button('Save yours over it').click();
+    const changed = page.getByRole('region', { name: 'Changed meanwhile' });
+    await changed.waitFor();
+    expect(await changed.innerText()).toMatch(/^Management has changed this/);
+    await changed.getByRole('row', { name: 'Name Mine Mine Mine again' }).waitFor();
+    await changed.getByRole('row', { name: 'Deduplicate tokens false true false' }).waitFor();
+    await page.getByRole('alert').filter({ hasText: 'Not saved' }).waitFor();
+    await putTenant({ name: 'Theirs' });
+    await button('Save').click();
+    await changed.getByRole('row', { name: 'Name Mine Theirs Mine again' }).waitFor();
+    await button('Save').click();
     await page.getByText('Saved.').waitFor();
-    expect((await ask(`${service.url}/tenants/self`, { key: service.key })).json.name).toBe('Mine again');
+    expect((await ask(`${service.url}/tenants/self`, { key: service.key })).json).toMatchObject({
+      name: 'Mine again',
+      settings: { deduplicate_tokens: 'true' },
+    });
   });
 
-  it('say that the Tenant was not saved if the other version of a conflict cannot be loaded', async () => {
+  it('merge an Application, and do not mind a key that was added', async () => {
+    const { id } = await by.newApplication(await by.tenantId(), 'private', 'token:read');
+    const url = `${service.url}/applications/${id}`;
+    const change = async (path: string, method: string, body: object): Promise<void> => {
+      expect((await ask(`${url}${path}`, { method, key: service.key, body })).status).toBeLessThan(300);
+    };
+    const stored = async () => (await ask(url, { key: service.key })).json;
+    await open(`applications?id=${id}`);
+    await button('Edit …').click();
+    await dialog().getByLabel('token:create').check();
+    await change('/keys', 'POST', { name: 'meanwhile' });
+    await dialog().getByRole('button', { name: 'Save' }).click();
+    await dialog().waitFor({ state: 'detached' });
+    expect((await stored()).permissions).toEqual(['token:read', 'token:create']);
+    await button('Edit …').click();
+    await dialog().getByLabel('token:read').uncheck();
+    await change('', 'PUT', { name: 'Renamed', permissions: ['token:read', 'token:create', 'token:use'] });
+    await dialog().getByRole('button', { name: 'Save' }).click();
+    await dialog().getByRole('row', { name: 'token:read held held none' }).waitFor();
+    await dialog().getByRole('row', { name: 'Name A private one Renamed A private one' }).waitFor();
+    await dialog().getByRole('button', { name: 'Save' }).click();
+    await dialog().waitFor({ state: 'detached' });
+    expect(await stored()).toMatchObject({ name: 'Renamed', permissions: ['token:create', 'token:use'] });
+    await putTenant({ name: 'Mine again', settings: { deduplicate_tokens: 'false' } });
+  });
+
+  it('keep what somebody types through an outage, and say that they try again', async () => {
     await open('tenant');
-    await page.getByLabel('Name').fill('Not saved');
-    const put = { method: 'PUT', key: service.key, body: { name: 'Mine again' } };
-    expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
-    await page.route('**/portal/api/tenants/self', (route) =>
-      route.request().method() === 'GET' ? route.abort() : route.continue(),
-    );
+    await page.getByLabel('Name').fill('Typed in an outage');
+    await page.route('**/portal/api/**', (route) => route.abort());
     await button('Save').click();
     await page.getByRole('alert').filter({ hasText: 'The service cannot be reached.' }).waitFor();
+    expect(await page.getByLabel('Name').inputValue()).toBe('Typed in an outage');
+    await page.getByRole('link', { name: 'Applications' }).click();
+    await page.getByRole('status').filter({ hasText: 'cannot be reached. Trying again' }).waitFor();
     await page.unrouteAll();
-    expect((await ask(`${service.url}/tenants/self`, { key: service.key })).json.name).toBe('Mine again');
+    await page.getByRole('link', { name: 'Management' }).waitFor();
+    expect(await page.getByRole('status').count()).toBe(0);
+    await page.route('**/portal/session', (route) => route.abort());
+    await page.reload();
+    await page.getByText('Trying again').waitFor();
+    await page.unrouteAll();
+    await page.getByRole('link', { name: 'Management' }).waitFor();
   });
 
-  it('show the Tenant, its Applications and who could do what, as it was', async () => {
-    const { id: applicationId } = await by.newApplication(
-      await by.tenantId(),
-      'private',
-      'token:read',
-      'token:use',
-    );
+  it('show the Tenant and its Applications as they were, and what differs from now', async () => {
+    const { id } = await by.newApplication(await by.tenantId(), 'private', 'token:read', 'token:use');
     const then = new Date().toISOString();
     await until(() => new Date().toISOString() > then);
-    const url = `${service.url}/applications/${applicationId}`;
-    const headers = {
-      method: 'PUT',
-      key: service.key,
-      body: { name: 'Renamed', permissions: ['token:create'] },
-    };
-    expect((await ask(url, headers)).status).toBe(200);
-    const put = { method: 'PUT', key: service.key, body: { name: 'Renamed, too' } };
-    expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
-    const past = page.getByRole('list', { name: 'Applications at that moment' });
-    await page.goto(`${service.url}/portal/then?as_of=${then}`);
-    await page.getByText('Mine again').waitFor();
-    expect(await past.getByRole('listitem').filter({ hasText: 'A private one' }).innerText()).toMatch(
-      /private\s+Keys that worked: [0-9a-f]{8}…\s+token:read\s*token:use/,
-    );
-    await page.getByText('token:use', { exact: true }).last().waitFor();
-    const who = page.locator('dl.facts > div', { hasText: 'token:use' });
-    expect(await who.innerText()).toContain('A private one');
-    await page.goto(`${service.url}/portal/then?as_of=${new Date().toISOString()}`);
-    await page.getByText('Renamed, too').waitFor();
-    expect(await past.getByRole('listitem').filter({ hasText: 'Renamed' }).innerText()).toContain(
-      'token:create',
-    );
-    expect(await page.locator('dl.facts > div', { hasText: 'token:use' }).count()).toBe(0);
+    const url = `${service.url}/applications/${id}`;
+    const body = { name: 'Renamed since', permissions: ['token:read', 'token:create'] };
+    expect((await ask(url, { method: 'PUT', key: service.key, body })).status).toBe(200);
+    await putTenant({ name: 'Renamed, too' });
+    await open(`tenant?as_of=${then}`);
+    await page.getByRole('row', { name: 'Name Mine again Renamed, too' }).waitFor();
+    await page.getByRole('row', { name: 'Fingerprint tokens false same' }).waitFor();
+    await open(`applications?as_of=${then}`);
+    const row = page.getByRole('row', { name: /^A private one private token:read ?token:use [0-9a-f]{8}…/ });
+    expect(await row.innerText()).toMatch(/renamed to Renamed since; gained token:create; lost token:use$/);
+    await page.getByLabel('As of').selectOption('Now');
+    await page.getByRole('link', { name: 'Renamed since' }).waitFor();
+    await page.getByLabel('As of').selectOption('An hour ago');
+    await page.getByLabel(/^Moment/).waitFor();
+  });
+
+  it('are at every address below the portal, and say which there is not', async () => {
+    await open('nowhere');
+    await page.getByRole('heading', { name: 'There is no such page' }).waitFor();
+    await page.getByRole('link', { name: 'Go to its first page.' }).click();
+    await page.locator('table.log').waitFor();
   });
 
   it('show the usage', async () => {
     await open('usage');
-    await page.getByRole('row', { name: /^token/ }).waitFor();
+    await page
+      .getByRole('listitem')
+      .filter({ hasText: /^token.*last created/s })
+      .waitFor();
   });
 
   it.each(['light', 'dark'] as const)(
@@ -247,12 +326,13 @@ describeInBrowser('the pages of the portal', () => {
         ['applications', 'Applications'],
         ['tenant', 'Tenant'],
         ['usage', 'Usage'],
-        ['then', 'Then'],
-        [`then?as_of=${new Date().toISOString()}`, 'Who could do what'],
+        [`tenant?as_of=${new Date().toISOString()}`, 'Tenant'],
+        [`applications?as_of=${new Date().toISOString()}`, 'Applications'],
+        ['nowhere', 'There is no such page'],
       ] as const) {
         await open(name);
         await page.getByRole('heading', { name: heading, exact: true }).waitFor();
-        for (const width of [360, 1280]) {
+        for (const width of [390, 900, 1400]) {
           await page.setViewportSize({ width, height: 800 });
           expect([name, width, await accessibilityFaults(page)]).toEqual([name, width, []]);
         }
@@ -269,7 +349,7 @@ describeInBrowser('the pages of the portal', () => {
         expect([name, await accessibilityFaults(page)]).toEqual([name, []]);
       };
       const check = async (name: string): Promise<void> => {
-        await button(name).first().click();
+        await page.getByRole('button', { name, exact: true }).first().click();
         await expectNoFaults(name);
         await page.keyboard.press('Escape');
         await dialog().waitFor({ state: 'detached' });
@@ -278,7 +358,7 @@ describeInBrowser('the pages of the portal', () => {
       await check('New Application …');
       await page.getByRole('link', { name: 'Management' }).click();
       await button('Uses').first().waitFor();
-      for (const name of ['Edit …', 'Delete …', 'Regenerate …', 'Uses']) await check(name);
+      for (const name of ['Edit …', 'Delete …', 'Regenerate …', 'Uses', 'Delete']) await check(name);
       await button('New key …').click();
       await expectNoFaults('New key …');
       await dialog().getByRole('button', { name: 'Create' }).click();
@@ -308,15 +388,16 @@ describeInBrowser('the pages of the portal', () => {
     await other.getByLabel('API key').waitFor();
   });
 
-  it('say which permission is missing', async () => {
+  it('begin with one that the key may see, and say which permission is missing', async () => {
     const { key } = await by.newApplication(await by.tenantId(), 'management', 'report:read');
     const other = await openWindow(browser);
     await signInTo(other, service.url, key);
+    await other.getByRole('heading', { name: 'Usage' }).waitFor();
+    expect(await other.getByRole('link', { name: 'Log' }).getAttribute('title')).toContain('log:read');
     for (const [name, permission] of [
       ['logs', 'log:read'],
       ['applications', 'application:read'],
       ['tenant', 'tenant:read'],
-      ['then', 'log:read'],
     ] as const) {
       await other.goto(`${service.url}/portal/${name}`);
       await other.getByText(permission, { exact: true }).waitFor();

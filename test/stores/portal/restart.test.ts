@@ -20,7 +20,7 @@ describeInBrowser('the tail of the log', () => {
     const tenantId = await (await beside(first)).tenantId();
     const page = await openWindow(browser, FAILED_REQUESTS);
     await signInTo(page, first.url, first.key);
-    const state = () => page.getByRole('status').innerText();
+    const state = () => page.locator('.state').innerText();
     const report = (...ids: readonly string[]) =>
       reportFacts(
         first.folder,
@@ -37,7 +37,7 @@ describeInBrowser('the tail of the log', () => {
     await report('after-1');
     await page.getByText('after-1').waitFor();
     await until(async () => (await state()) === 'Live');
-    const ids = await page.locator('td.entity a:nth-of-type(2)').allInnerTexts();
+    const ids = await page.locator('td.entity span').allInnerTexts();
     const ofFacts = ids.filter((id) => /^(before|between|after)-/.test(id));
     expect(ofFacts).toEqual(['after-1', 'between-2', 'between-1', 'before-2', 'before-1']);
     const rows = await page

@@ -174,17 +174,17 @@ describeInBrowser('the pictures in the docs', () => {
   };
 
   it.each([
-    ['log', 'light', () => open('logs', 'Tenant updated', 'Live')],
+    ['log', 'light', () => open('logs', 'deduplicate_tokens', 'Live')],
     [
       'event',
       'dark',
       async () => {
-        await open('logs?entity_type=tenant', 'Tenant updated');
+        await open('logs?entity_type=tenant', 'deduplicate_tokens');
         await page.locator('a.open-row').first().click();
         await page.getByText('Before and after').waitFor();
       },
     ],
-    ['then', 'light', () => open(`then?as_of=${daysAgo(10)}`, 'Who could do what')],
+    ['as-of', 'light', () => open(`applications?as_of=${daysAgo(10)}`, 'Since then')],
   ] as const)('are small: %s in %s mode', async (name, colorScheme, show) => {
     await page.emulateMedia({ colorScheme });
     await show();

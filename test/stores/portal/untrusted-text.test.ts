@@ -55,6 +55,7 @@ describeInBrowser('text that others have written', () => {
     await dialog().getByLabel('Name').fill(name);
     await dialog().getByRole('button', { name: 'Create' }).click();
     await page.locator('pre.key').waitFor();
+    await dialog().getByLabel('I have kept the key').check();
     await dialog().getByRole('button', { name: 'Close' }).click();
     const heading = page.locator('h1.name');
     await heading.waitFor();
@@ -63,6 +64,7 @@ describeInBrowser('text that others have written', () => {
     await dialog().getByLabel('Name').fill(name);
     await dialog().getByRole('button', { name: 'Create' }).click();
     await page.locator('pre.key').waitFor();
+    await dialog().getByLabel('I have kept the key').check();
     await dialog().getByRole('button', { name: 'Close' }).click();
     expect(await page.locator('th[scope=row] .key-name').last().textContent()).toBe(name);
     await expectOnlyText();

@@ -1,0 +1,191 @@
+import { useEffect, useState } from 'preact/hooks';
+import { call, holds, textOf } from './api.js';
+import { useLoaded } from './loaded.js';
+import { shortId } from './names.js';
+import { Alert } from './parts.js';
+import { go, parameter, timeStyle, withParameters } from './place.js';
+import { labelOf, tenantFields } from './tenant-fields.js';
+import { DAY_MS, HOUR_MS, inputText, momentFrom, zoneOf } from './time.js';
+import type { Application, ApplicationPage, Tenant } from './wire.js';
+
+const PRESETS: readonly (readonly [string, number])[] = [
+  ['An hour ago', HOUR_MS],
+  ['A day ago', DAY_MS],
+  ['A week ago', 7 * DAY_MS],
+  ['30 days ago', 30 * DAY_MS],
+];
+
+/** Which moment a page shows. The past is part of the log, and needs its permission. */
+export const AsOfChoice = () => {
+  const asOf = parameter('as_of');
+  const choose = (moment: string | undefined): void =>
+    go(withParameters({ as_of: moment, start: undefined }));
+  if (!holds('log:read')) return null;
+  return (
+    <div class="choices">
+      <label>
+        As of
+        <select
+          value={asOf === undefined ? '' : 'at'}
+          onChange={({ currentTarget: { value } }) =>
+            choose(value === '' ? undefined : new Date(Date.now() - Number(value)).toISOString())
+          }
+        >
+          <option value="">Now</option>
+          {PRESETS.map(([text, ms]) => (
+            <option key={text} value={ms}>
+              {text}
+            </option>
+          ))}
+          {asOf === undefined ? null : <option value="at">A moment</option>}
+        </select>
+      </label>
+      {asOf === undefined ? null : (
+        <label>
+          Moment, {zoneOf(timeStyle.value)}
+          <input
+            type="datetime-local"
+            value={inputText(asOf, timeStyle.value)}
+            onChange={({ currentTarget }) => choose(momentFrom(currentTarget.value, timeStyle.value) ?? asOf)}
+          />
+        </label>
+      )}
+    </div>
+  );
+};
+
+/** The Tenant as it was, beside what it is now. */
+export const TenantThen = ({ asOf, now }: { readonly asOf: string; readonly now: Tenant }) => {
+  const [loaded] = useLoaded<Tenant>(`/tenants/self?as_of=${encodeURIComponent(asOf)}`);
+  if (loaded === undefined) return <p class="quiet">Loading …</p>;
+  if (!loaded.ok) return <Alert text={textOf(loaded.problem)} />;
+  const [then, current] = [tenantFields(loaded.value), tenantFields(now)];
+  const isSame = Object.keys(current).every((name) => then[name] === current[name]);
+  return (
+    <section class="card">
+      {isSame ? <p>It was as it is now.</p> : null}
+      <table class="changes">
+        <thead>
+          <tr>
+            <th scope="col">Field</th>
+            <th scope="col">Then</th>
+            <th scope="col">Now</th>
+          </tr>
+        </thead>
+        <tbody>
+          {Object.keys(current).map((name) => (
+            <tr key={name}>
+              <th scope="row">{labelOf(name)}</th>
+              <td dir="auto">{then[name]}</td>
+              <td dir="auto">
+                {then[name] === current[name] ? <span class="quiet">same</span> : <ins>{current[name]}</ins>}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+};
+
+const MAX_APPLICATIONS = 1_000;
+
+/** All Applications, of a moment or of now; or why they cannot be shown. */
+const loadAll = async (asOf: string | undefined, abort: AbortSignal) => {
+  const all: Application[] = [];
+  let start: string | undefined;
+  do {
+    const more = {
+      ...(asOf === undefined ? {} : { as_of: asOf }),
+      ...(start === undefined ? {} : { start }),
+    };
+    const query = new URLSearchParams({ size: '100', ...more }).toString();
+    const page = await call<ApplicationPage>(`/applications?${query}`, { signal: abort });
+    if (!page.ok) return textOf(page.problem);
+    all.push(...page.value.data);
+    start = page.value.pagination.next;
+  } while (start !== undefined && all.length < MAX_APPLICATIONS);
+  return all;
+};
+
+const keyTexts = ({ keys }: Application): readonly string[] =>
+  keys.map(({ id, name }) => (name === undefined ? shortId(id) : `${name} (${shortId(id)})`));
+
+const missing = (from: readonly string[], there: readonly string[]): string =>
+  from.filter((one) => !there.includes(one)).join(', ');
+
+/** What became of an Application since. */
+const differences = (then: Application, now: Application | undefined): readonly string[] => {
+  if (now === undefined) return ['deleted'];
+  return [
+    ['renamed to', then.name === now.name ? '' : now.name],
+    ['gained', missing(now.permissions, then.permissions)],
+    ['lost', missing(then.permissions, now.permissions)],
+    ['keys ended:', missing(keyTexts(then), keyTexts(now))],
+    ['keys added:', missing(keyTexts(now), keyTexts(then))],
+  ].flatMap(([what, which]) => (which === '' ? [] : [`${what} ${which}`]));
+};
+
+const PastRow = ({ then, now }: { readonly then: Application; readonly now: Application | undefined }) => {
+  const changes = differences(then, now);
+  return (
+    <tr>
+      <th scope="row" dir="auto" title={then.id}>
+        {then.name} <span class="quiet">{then.type}</span>
+      </th>
+      <td data-label="Permissions">
+        {then.permissions.map((permission) => (
+          <code key={permission}>{permission}</code>
+        ))}
+      </td>
+      <td data-label="Keys that worked" dir="auto">
+        {then.keys.length === 0 ? 'none, so it could do nothing' : keyTexts(then).join(', ')}
+      </td>
+      <td data-label="Since then" dir="auto">
+        {changes.length === 0 ? <span class="quiet">same</span> : <ins>{changes.join('; ')}</ins>}
+      </td>
+    </tr>
+  );
+};
+
+/** The Applications as they were: who could do what, and what differs from now. */
+export const ApplicationsThen = ({ asOf }: { readonly asOf: string }) => {
+  const [[then, now], setBoth] = useState<readonly (readonly Application[] | string)[]>([]);
+  useEffect(() => {
+    const abort = new AbortController();
+    void Promise.all([loadAll(asOf, abort.signal), loadAll(undefined, abort.signal)]).then((both) => {
+      if (!abort.signal.aborted) setBoth(both);
+    });
+    return () => abort.abort();
+  }, [asOf]);
+  if (then === undefined || now === undefined) return <p class="quiet">Loading …</p>;
+  if (typeof then === 'string') return <Alert text={then} />;
+  if (typeof now === 'string') return <Alert text={now} />;
+  const created = now.filter(({ id }) => !then.some((one) => one.id === id)).map(({ name }) => name);
+  return (
+    <section class="card">
+      {then.length === 0 ? (
+        <p>There were none.</p>
+      ) : (
+        <table class="stacked changes" aria-label="Applications at that moment">
+          <thead>
+            <tr>
+              {['Name', 'Permissions', 'Keys that worked', 'Since then'].map((title) => (
+                <th key={title} scope="col">
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {then.map((one) => (
+              <PastRow key={one.id} then={one} now={now.find(({ id }) => id === one.id)} />
+            ))}
+          </tbody>
+        </table>
+      )}
+      {created.length === 0 ? null : <p dir="auto">Created since then: {created.join(', ')}.</p>}
+      {then.length < MAX_APPLICATIONS ? null : <p class="quiet">Only the first of them are shown.</p>}
+    </section>
+  );
+};

@@ -1,0 +1,143 @@
+import { useState } from 'preact/hooks';
+import { call, holds, textOf } from './api.js';
+import { nameOf } from './names.js';
+import { Time } from './parts.js';
+import type { Log, LogPage } from './wire.js';
+
+/** What a form edits, flat: an absent field is the same as an empty one. */
+export type Fields = Readonly<Record<string, string>>;
+
+/** What can be edited, and how its fields are sent. */
+interface Editable<T> {
+  readonly path: string;
+  /** Filters of the log that tell who changed it. */
+  readonly log: string;
+  readonly fieldsOf: (value: T) => Fields;
+  readonly bodyOf: (fields: Fields) => unknown;
+  readonly onSaved: (value: T) => void;
+}
+
+interface Conflict {
+  readonly before: Fields;
+  readonly theirs: Fields;
+  readonly yours: Fields;
+  readonly by: Log | undefined;
+}
+
+const namesIn = (...versions: readonly Fields[]): readonly string[] => [
+  ...new Set(versions.flatMap((fields) => Object.keys(fields))),
+];
+
+const isSame = (one: Fields, other: Fields): boolean =>
+  namesIn(one, other).every((name) => (one[name] ?? '') === (other[name] ?? ''));
+
+/** Only what I have changed is mine. */
+const merged = ({ before, theirs, yours }: Omit<Conflict, 'by'>): Fields =>
+  Object.fromEntries(
+    namesIn(theirs, yours).map((name) => {
+      const isMine = (yours[name] ?? '') !== (before[name] ?? '');
+      return [name, (isMine ? yours[name] : theirs[name]) ?? ''];
+    }),
+  );
+
+const lastChange = async (query: string): Promise<Log | undefined> => {
+  const page = holds('log:read') ? await call<LogPage>(`/logs?${query}&size=1`) : undefined;
+  return page?.ok === true ? page.value.data[0] : undefined;
+};
+
+const NOT_SAVED =
+  'Not saved: somebody else has changed this meanwhile. Look at the changes, and save again to keep yours.';
+
+/** Edits something that others may change at the same time. */
+export const useEditing = <T,>(value: T, etag: string, editable: Editable<T>) => {
+  const { path, log, fieldsOf, bodyOf, onSaved } = editable;
+  const [base, setBase] = useState({ fields: fieldsOf(value), etag });
+  const [draft, setDraft] = useState(base.fields);
+  const [conflict, setConflict] = useState<Conflict>();
+  const settle = (fields: Fields, newEtag: string): void => {
+    setBase({ fields, etag: newEtag });
+    setDraft(fields);
+    setConflict(undefined);
+  };
+  const put = async (condition: string): Promise<string | undefined> => {
+    const headers = { 'If-Match': condition };
+    const saved = await call<T>(path, { method: 'PUT', body: bodyOf(draft), headers });
+    if (saved.ok) {
+      settle(fieldsOf(saved.value), saved.etag ?? '');
+      onSaved(saved.value);
+      return undefined;
+    }
+    if (saved.problem.code !== 'precondition_failed') return textOf(saved.problem);
+    const current = await call<T>(path);
+    if (!current.ok) return textOf(current.problem);
+    const [theirs, currentEtag] = [fieldsOf(current.value), current.etag ?? ''];
+    // Something else was changed, such as its keys.
+    if (isSame(base.fields, theirs)) return put(currentEtag);
+    const versions = { before: base.fields, theirs, yours: draft };
+    settle(theirs, currentEtag);
+    setDraft(merged(versions));
+    setConflict({ ...versions, by: await lastChange(log) });
+    return NOT_SAVED;
+  };
+  return {
+    draft,
+    /** The fields as they were loaded or saved. */
+    base: base.fields,
+    isChanged: !isSame(draft, base.fields),
+    change: (name: string, text: string) => setDraft({ ...draft, [name]: text }),
+    save: () => put(base.etag),
+    conflict,
+    takeTheirs: () => settle(base.fields, base.etag),
+  };
+};
+
+interface ConflictProps {
+  readonly conflict: Conflict;
+  readonly labelOf: (name: string) => string;
+  readonly onTakeTheirs: () => void;
+}
+
+/** What both sides have changed. */
+export const ConflictTable = ({ conflict, labelOf, onTakeTheirs }: ConflictProps) => {
+  const { before, theirs, yours, by } = conflict;
+  const names = namesIn(before, theirs, yours).filter(
+    (name) => new Set([before, theirs, yours].map((fields) => fields[name] ?? '')).size > 1,
+  );
+  const changed = (fields: Fields, name: string) => {
+    const text = fields[name] ?? '';
+    return text === (before[name] ?? '') ? text : <ins>{text === '' ? 'none' : text}</ins>;
+  };
+  return (
+    <section class="card" aria-label="Changed meanwhile">
+      <p>
+        {by?.actor_id === undefined ? 'Somebody else' : nameOf(by.actor_type ?? '', by.actor_id)} has changed
+        this{by === undefined ? ' meanwhile' : null} {by === undefined ? null : <Time at={by.created_at} />}.
+        Fields that you have changed keep your text, all others have theirs now.
+      </p>
+      <table class="changes">
+        <thead>
+          <tr>
+            {['Field', 'Before', 'Theirs', 'Yours'].map((title) => (
+              <th key={title} scope="col">
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {names.map((name) => (
+            <tr key={name}>
+              <th scope="row">{labelOf(name)}</th>
+              <td dir="auto">{before[name]}</td>
+              <td dir="auto">{changed(theirs, name)}</td>
+              <td dir="auto">{changed(yours, name)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <button type="button" onClick={onTakeTheirs}>
+        Take theirs
+      </button>
+    </section>
+  );
+};
