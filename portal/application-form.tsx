@@ -3,7 +3,7 @@ import { call, isOwn, session, textOf } from './api.js';
 import { ConflictTable, useEditing, type Fields } from './editing.js';
 import { useLoaded } from './loaded.js';
 import { forgetNames } from './names.js';
-import { Agreement, Alert, Form } from './parts.js';
+import { Agreement, Form, Waiting } from './parts.js';
 import type { Application, ApplicationType, Permission } from './wire.js';
 
 const TYPES: readonly ApplicationType[] = ['public', 'private', 'management'];
@@ -36,8 +36,7 @@ interface InputsProps {
 
 const Permissions = ({ type, fields, onChange }: InputsProps) => {
   const [loaded] = useLoaded<readonly Permission[]>('/permissions');
-  if (loaded === undefined) return <p class="quiet">Loading …</p>;
-  if (!loaded.ok) return <Alert text={textOf(loaded.problem)} />;
+  if (loaded?.ok !== true) return <Waiting loaded={loaded} />;
   const possible = loaded.value.filter(({ application_types }) => application_types.includes(type));
   return (
     <fieldset class="permissions">

@@ -4,7 +4,7 @@ import { EditApplicationForm } from './application-form.js';
 import { KeyList } from './key-list.js';
 import { useLoaded } from './loaded.js';
 import { forgetNames } from './names.js';
-import { Agreement, Alert, CopyButton, counted, Dialog, Facts, Form, Time } from './parts.js';
+import { Agreement, counted, Dialog, Facts, Form, IdText, Time, Waiting } from './parts.js';
 import { addressOf, go } from './place.js';
 import type { Application } from './wire.js';
 
@@ -45,14 +45,7 @@ const About = ({ application: { id, type, created_at, permissions } }: { applica
     <Facts
       facts={[
         { name: 'Type', value: type },
-        {
-          name: 'Id',
-          value: (
-            <>
-              {id} <CopyButton text={id} label="Copy" />
-            </>
-          ),
-        },
+        { name: 'Id', value: <IdText id={id} /> },
         { name: 'Created', value: <Time at={created_at} /> },
         {
           name: 'Permissions',
@@ -85,7 +78,7 @@ export const ApplicationView = ({ id }: { readonly id: string }) => {
       <p>
         <a href={addressOf('applications')}>All Applications</a>
       </p>
-      <Alert text={loaded?.ok === false ? textOf(loaded.problem) : undefined} />
+      <Waiting loaded={loaded} />
       {application === undefined ? null : (
         <>
           <div class="head">

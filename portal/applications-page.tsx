@@ -1,28 +1,16 @@
 import { useState } from 'preact/hooks';
 import { ApplicationsThen, AsOfChoice } from './as-of.js';
-import { holds, textOf } from './api.js';
+import { holds } from './api.js';
 import { NewApplicationForm } from './application-form.js';
 import { ApplicationView } from './application-view.js';
 import { useLoaded } from './loaded.js';
-import { Alert, Dialog, lacking, NeedsPermission, NewKey, Time } from './parts.js';
+import { Dialog, NewKey, TableHead, Time, Waiting } from './parts.js';
 import { addressOf, go, parameter, withParameters } from './place.js';
 import type { Application, ApplicationPage } from './wire.js';
 
 const Rows = ({ applications }: { readonly applications: readonly Application[] }) => (
   <table class="stacked">
-    <thead>
-      <tr>
-        <th scope="col">Name</th>
-        <th scope="col">Type</th>
-        <th scope="col" class="number">
-          Permissions
-        </th>
-        <th scope="col" class="number">
-          Keys
-        </th>
-        <th scope="col">Created</th>
-      </tr>
-    </thead>
+    <TableHead titles={['Name', 'Type', 'Permissions', 'Keys', 'Created']} />
     <tbody>
       {applications.map(({ id, name, type, permissions, keys, created_at }) => (
         <tr key={id}>
@@ -30,12 +18,8 @@ const Rows = ({ applications }: { readonly applications: readonly Application[] 
             <a href={withParameters({ id })}>{name}</a>
           </th>
           <td data-label="Type">{type}</td>
-          <td class="number" data-label="Permissions">
-            {permissions.length}
-          </td>
-          <td class="number" data-label="Keys">
-            {keys.length}
-          </td>
+          <td data-label="Permissions">{permissions.length}</td>
+          <td data-label="Keys">{keys.length}</td>
           <td data-label="Created">
             <Time at={created_at} />
           </td>
@@ -49,12 +33,12 @@ const List = () => {
   const start = parameter('start');
   const query = new URLSearchParams({ size: '50', ...(start === undefined ? {} : { start }) }).toString();
   const [loaded] = useLoaded<ApplicationPage>(`/applications?${query}`);
-  const next = loaded?.ok === true ? loaded.value.pagination.next : undefined;
+  if (loaded?.ok !== true) return <Waiting loaded={loaded} />;
+  const { data, pagination } = loaded.value;
+  const { next } = pagination;
   return (
     <section class="card">
-      {loaded === undefined ? <p class="quiet">Loading …</p> : null}
-      <Alert text={loaded?.ok === false ? textOf(loaded.problem) : undefined} />
-      {loaded?.ok === true ? <Rows applications={loaded.value.data} /> : null}
+      <Rows applications={data} />
       {next === undefined ? null : <a href={withParameters({ start: next })}>More</a>}
     </section>
   );
@@ -95,7 +79,5 @@ const Applications = () => {
 
 export const ApplicationsPage = () => {
   const id = parameter('id');
-  if (lacking('application:read') !== undefined)
-    return <NeedsPermission permission="application:read" to="see Applications" />;
   return id === undefined ? <Applications /> : <ApplicationView id={id} key={id} />;
 };

@@ -1,12 +1,13 @@
 import { useEffect, useState } from 'preact/hooks';
-import { call, holds, textOf } from './api.js';
+import { loadApplications, MAX_APPLICATIONS } from './all-applications.js';
+import { holds } from './api.js';
 import { useLoaded } from './loaded.js';
 import { shortId } from './names.js';
-import { Alert } from './parts.js';
+import { Alert, TableHead, Waiting } from './parts.js';
 import { go, parameter, timeStyle, withParameters } from './place.js';
 import { labelOf, tenantFields } from './tenant-fields.js';
 import { DAY_MS, HOUR_MS, inputText, momentFrom, zoneOf } from './time.js';
-import type { Application, ApplicationPage, Tenant } from './wire.js';
+import type { Application, Tenant } from './wire.js';
 
 const PRESETS: readonly (readonly [string, number])[] = [
   ['An hour ago', HOUR_MS],
@@ -57,21 +58,12 @@ export const AsOfChoice = () => {
 /** The Tenant as it was, beside what it is now. */
 export const TenantThen = ({ asOf, now }: { readonly asOf: string; readonly now: Tenant }) => {
   const [loaded] = useLoaded<Tenant>(`/tenants/self?as_of=${encodeURIComponent(asOf)}`);
-  if (loaded === undefined) return <p class="quiet">Loading …</p>;
-  if (!loaded.ok) return <Alert text={textOf(loaded.problem)} />;
+  if (loaded?.ok !== true) return <Waiting loaded={loaded} />;
   const [then, current] = [tenantFields(loaded.value), tenantFields(now)];
-  const isSame = Object.keys(current).every((name) => then[name] === current[name]);
   return (
     <section class="card">
-      {isSame ? <p>It was as it is now.</p> : null}
       <table class="changes">
-        <thead>
-          <tr>
-            <th scope="col">Field</th>
-            <th scope="col">Then</th>
-            <th scope="col">Now</th>
-          </tr>
-        </thead>
+        <TableHead titles={['Field', 'Then', 'Now']} />
         <tbody>
           {Object.keys(current).map((name) => (
             <tr key={name}>
@@ -86,26 +78,6 @@ export const TenantThen = ({ asOf, now }: { readonly asOf: string; readonly now:
       </table>
     </section>
   );
-};
-
-const MAX_APPLICATIONS = 1_000;
-
-/** All Applications, of a moment or of now; or why they cannot be shown. */
-const loadAll = async (asOf: string | undefined, abort: AbortSignal) => {
-  const all: Application[] = [];
-  let start: string | undefined;
-  do {
-    const more = {
-      ...(asOf === undefined ? {} : { as_of: asOf }),
-      ...(start === undefined ? {} : { start }),
-    };
-    const query = new URLSearchParams({ size: '100', ...more }).toString();
-    const page = await call<ApplicationPage>(`/applications?${query}`, { signal: abort });
-    if (!page.ok) return textOf(page.problem);
-    all.push(...page.value.data);
-    start = page.value.pagination.next;
-  } while (start !== undefined && all.length < MAX_APPLICATIONS);
-  return all;
 };
 
 const keyTexts = ({ keys }: Application): readonly string[] =>
@@ -153,9 +125,11 @@ export const ApplicationsThen = ({ asOf }: { readonly asOf: string }) => {
   const [[then, now], setBoth] = useState<readonly (readonly Application[] | string)[]>([]);
   useEffect(() => {
     const abort = new AbortController();
-    void Promise.all([loadAll(asOf, abort.signal), loadAll(undefined, abort.signal)]).then((both) => {
-      if (!abort.signal.aborted) setBoth(both);
-    });
+    void Promise.all([loadApplications(asOf, abort.signal), loadApplications(undefined, abort.signal)]).then(
+      (both) => {
+        if (!abort.signal.aborted) setBoth(both);
+      },
+    );
     return () => abort.abort();
   }, [asOf]);
   if (then === undefined || now === undefined) return <p class="quiet">Loading …</p>;
@@ -168,15 +142,7 @@ export const ApplicationsThen = ({ asOf }: { readonly asOf: string }) => {
         <p>There were none.</p>
       ) : (
         <table class="stacked changes" aria-label="Applications at that moment">
-          <thead>
-            <tr>
-              {['Name', 'Permissions', 'Keys that worked', 'Since then'].map((title) => (
-                <th key={title} scope="col">
-                  {title}
-                </th>
-              ))}
-            </tr>
-          </thead>
+          <TableHead titles={['Name', 'Permissions', 'Keys that worked', 'Since then']} />
           <tbody>
             {then.map((one) => (
               <PastRow key={one.id} then={one} now={now.find(({ id }) => id === one.id)} />

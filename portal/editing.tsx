@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { call, holds, textOf } from './api.js';
 import { nameOf } from './names.js';
-import { Time } from './parts.js';
+import { TableHead, Time } from './parts.js';
 import type { Log, LogPage } from './wire.js';
 
 /** What a form edits, flat: an absent field is the same as an empty one. */
@@ -115,15 +115,7 @@ export const ConflictTable = ({ conflict, labelOf, onTakeTheirs }: ConflictProps
         Fields that you have changed keep your text, all others have theirs now.
       </p>
       <table class="changes">
-        <thead>
-          <tr>
-            {['Field', 'Before', 'Theirs', 'Yours'].map((title) => (
-              <th key={title} scope="col">
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
+        <TableHead titles={['Field', 'Before', 'Theirs', 'Yours']} />
         <tbody>
           {names.map((name) => (
             <tr key={name}>

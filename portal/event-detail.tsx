@@ -1,9 +1,8 @@
-import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, holds, textOf } from './api.js';
 import { takesFocus } from './log-table.js';
 import { learnNames, nameOf } from './names.js';
-import { Alert, CopyButton, Facts, Time } from './parts.js';
+import { Alert, CopyButton, Facts, TableHead, Time } from './parts.js';
 import { addressOf, withParameters } from './place.js';
 import { happenedAt, valueText, whatHappened } from './what-happened.js';
 import type { Change, LedgerEvent } from './wire.js';
@@ -12,13 +11,7 @@ const Changes = ({ changes }: { readonly changes: readonly Change[] }) => (
   <section>
     <h3>Before and after</h3>
     <table class="changes">
-      <thead>
-        <tr>
-          <th scope="col">Field</th>
-          <th scope="col">Before</th>
-          <th scope="col">After</th>
-        </tr>
-      </thead>
+      <TableHead titles={['Field', 'Before', 'After']} />
       <tbody>
         {changes.map(({ field, from, to }) => (
           <tr key={field}>
@@ -36,63 +29,37 @@ const Changes = ({ changes }: { readonly changes: readonly Change[] }) => (
   </section>
 );
 
-interface IdProps {
-  readonly id: string;
-  /** Everything of the log about it. */
-  readonly filter: Readonly<Record<string, string>>;
-  readonly children: ComponentChildren;
-}
+/** A link to everything of the log about something, and its id to take along. */
+const linked = (id: string | undefined, text: string, filter: Readonly<Record<string, string>>) =>
+  id === undefined ? undefined : (
+    <>
+      <a href={addressOf('logs', filter)} title={id}>
+        {text}
+      </a>{' '}
+      <CopyButton text={id} label="Copy id" />
+    </>
+  );
 
-const Id = ({ id, filter, children }: IdProps) => (
-  <>
-    <a href={addressOf('logs', filter)} title={id}>
-      {children}
-    </a>{' '}
-    <CopyButton text={id} label="Copy id" />
-  </>
-);
+const named = (type = '', id = ''): string => `${type} ${nameOf(type, id)}`;
 
 const factsOf = (event: LedgerEvent) => {
   const { log, actor, key_id, trace_id, metadata } = event;
-  const client = [metadata.client?.address, metadata.client?.userAgent];
+  const { entity_type = '', entity_id = '' } = log ?? {};
+  const { address, userAgent } = metadata.client ?? {};
   return [
     { name: 'Recorded', value: <Time at={event.recorded_at} /> },
     { name: 'Happened', value: <Time at={happenedAt(event) ?? event.recorded_at} /> },
     {
       name: 'Entity',
-      value: log && (
-        <Id id={log.entity_id} filter={{ entity_type: log.entity_type, entity_id: log.entity_id }}>
-          {log.entity_type} {nameOf(log.entity_type, log.entity_id)}
-        </Id>
-      ),
+      value: linked(log?.entity_id, named(entity_type, entity_id), { entity_type, entity_id }),
     },
-    {
-      name: 'Actor',
-      value: actor && (
-        <Id id={actor.id} filter={{ actor_id: actor.id }}>
-          {actor.type} {nameOf(actor.type, actor.id)}
-        </Id>
-      ),
-    },
+    { name: 'Actor', value: linked(actor?.id, named(actor?.type, actor?.id), { actor_id: actor?.id ?? '' }) },
     {
       name: 'Key',
-      value:
-        key_id === undefined ? undefined : (
-          <Id id={key_id} filter={{ entity_type: 'key', entity_id: key_id }}>
-            {nameOf('key', key_id)}
-          </Id>
-        ),
+      value: linked(key_id, nameOf('key', key_id ?? ''), { entity_type: 'key', entity_id: key_id ?? '' }),
     },
-    {
-      name: 'Request',
-      value:
-        trace_id === undefined ? undefined : (
-          <Id id={trace_id} filter={{ trace_id }}>
-            {trace_id}
-          </Id>
-        ),
-    },
-    { name: 'Client', value: metadata.client === undefined ? undefined : client.filter(Boolean).join(', ') },
+    { name: 'Request', value: linked(trace_id, trace_id ?? '', { trace_id: trace_id ?? '' }) },
+    { name: 'Client', value: address && [address, userAgent].filter(Boolean).join(', ') },
     { name: 'Event', value: `${event.type}, ${event.position}` },
   ];
 };

@@ -5,7 +5,7 @@ import { useLoaded } from './loaded.js';
 import { rows } from './log-rows.js';
 import { applicationNames, nameOf, OPERATOR } from './names.js';
 import { go, timeStyle, withParameters } from './place.js';
-import { inputText, momentFrom, zoneOf } from './time.js';
+import { dayOf, inputText, momentFrom, zoneOf } from './time.js';
 import type { EntityType, LogPage } from './wire.js';
 
 const choose = (changes: Readonly<Record<string, string | undefined>>): void =>
@@ -24,7 +24,8 @@ interface ChoiceProps {
 const Choice = ({ label, name, all, options }: ChoiceProps) => {
   const value = filters.value[name] ?? '';
   const isOther = value !== '' && !options.some(([one]) => one === value);
-  const shown = isOther ? [...options, [value, nameOf('application', value)] as const] : options;
+  const text = name === 'actor_id' ? nameOf('application', value) : value;
+  const shown = isOther ? [...options, [value, text] as const] : options;
   return (
     <label>
       {label}
@@ -35,9 +36,9 @@ const Choice = ({ label, name, all, options }: ChoiceProps) => {
         }
       >
         <option value="">{all}</option>
-        {shown.map(([one, text]) => (
+        {shown.map(([one, shownText]) => (
           <option key={one} value={one}>
-            {text}
+            {shownText}
           </option>
         ))}
       </select>
@@ -84,7 +85,7 @@ const RangeChoice = () => {
           onChange={({ currentTarget: { value } }) =>
             choose({
               range: value === '' || value === 'between' ? undefined : value,
-              start_date: value === 'between' ? new Date().toISOString().slice(0, 10) : undefined,
+              start_date: value === 'between' ? dayOf(new Date().toISOString(), timeStyle.value) : undefined,
               end_date: undefined,
             })
           }

@@ -58,19 +58,18 @@ const grouped = (bars: readonly Bar[], unit: string, style: TimeStyle): readonly
 };
 
 const countBetween = async (
-  { entity_type, entity_id }: Filters,
+  chosen: Filters,
   interval: string,
-  [start_date, end_date]: readonly [string, string],
+  [from, upTo]: readonly [string, string],
   abort: AbortSignal,
 ): Promise<readonly Bar[]> => {
-  const chosen = { entity_type, entity_id, start_date, end_date, interval };
-  const query = new URLSearchParams(JSON.parse(JSON.stringify(chosen)) as Record<string, string>).toString();
+  const query = queryOf({ ...chosen, start_date: from, end_date: upTo }, { interval });
   const found = await call<LogCounts>(`/logs/counts?${query}`, { signal: abort });
   const data = found.ok ? found.value.data : [];
   return data.map(({ start_date: start, count }, i) => ({
     start,
     count,
-    end: data[i + 1]?.start_date ?? end_date,
+    end: data[i + 1]?.start_date ?? upTo,
   }));
 };
 
@@ -93,13 +92,8 @@ const loadChart = async (chosen: Filters, style: TimeStyle, rowCount: number, ab
 const WIDTH = 1_000;
 const HEIGHT = 60;
 
-interface BarsProps {
-  readonly bars: readonly Bar[];
-  readonly textOf: (moment: string) => string;
-}
-
 /** Drag over them with a mouse to zoom in; a finger scrolls the page. */
-const Bars = ({ bars, textOf }: BarsProps) => {
+const Bars = ({ bars, textOf }: { bars: readonly Bar[]; textOf: (moment: string) => string }) => {
   const ref = useRef<SVGSVGElement>(null);
   const [drag, setDrag] = useState<readonly [number, number]>();
   const most = Math.max(1, ...bars.map(({ count }) => count));

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { call, holds, isOwn, session, textOf } from './api.js';
 import { useLoaded } from './loaded.js';
 import { shortId } from './names.js';
-import { Agreement, Alert, Dialog, Form, NewKey, Time } from './parts.js';
+import { Agreement, Dialog, Form, NewKey, TableHead, Time, Waiting } from './parts.js';
 import { addressOf, timeStyle } from './place.js';
 import { momentFrom, zoneOf } from './time.js';
 import type { Application, Key, KeyDay } from './wire.js';
@@ -21,18 +21,11 @@ interface KeyProps {
 /** What a key was used for and refused on each day. */
 const Uses = ({ application, item }: KeyProps) => {
   const [loaded] = useLoaded<readonly KeyDay[]>(`/applications/${application.id}/keys/${item.id}/uses`);
-  if (loaded === undefined) return <p class="quiet">Loading …</p>;
-  if (!loaded.ok) return <Alert text={textOf(loaded.problem)} />;
+  if (loaded?.ok !== true) return <Waiting loaded={loaded} />;
   if (loaded.value.length === 0) return <p class="quiet">Not used in the last 30 days.</p>;
   return (
     <table class="stacked">
-      <thead>
-        <tr>
-          <th scope="col">Day (UTC)</th>
-          <th scope="col">Operations</th>
-          <th scope="col">Refused</th>
-        </tr>
-      </thead>
+      <TableHead titles={['Day (UTC)', 'Operations', 'Refused']} />
       <tbody>
         {loaded.value.map(({ date, operations, refusals }) => (
           <tr key={date}>
@@ -73,10 +66,8 @@ interface CreateProps {
   readonly onCreated: (key: string) => void;
 }
 
-const textIn = (form: FormData, name: string): string | undefined => {
-  const value = form.get(name);
-  return typeof value === 'string' && value !== '' ? value : undefined;
-};
+const textIn = (form: FormData, name: string): string | undefined =>
+  (form.get(name) as string | null) || undefined;
 
 const CreateForm = ({ application, onCreated }: CreateProps) => {
   const create = async (form: FormData): Promise<string | undefined> => {
@@ -159,17 +150,7 @@ type Open =
 
 const KeyTable = ({ keys, onOpen }: { readonly keys: readonly Key[]; onOpen: (open: Open) => void }) => (
   <table class="stacked">
-    <thead>
-      <tr>
-        <th scope="col">Name</th>
-        <th scope="col">Created</th>
-        <th scope="col">Expires</th>
-        <th scope="col">Last used</th>
-        <th scope="col">
-          <span class="hidden">Actions</span>
-        </th>
-      </tr>
-    </thead>
+    <TableHead titles={['Name', 'Created', 'Expires', 'Last used', 'Actions']} />
     <tbody>
       {keys.map((item) => (
         <tr key={item.id}>
@@ -231,12 +212,7 @@ const OpenDialog = ({ application, open, onCreated, onClose }: OpenDialogProps) 
   );
 };
 
-interface KeyListProps {
-  readonly application: Application;
-  readonly onChanged: () => void;
-}
-
-export const KeyList = ({ application, onChanged }: KeyListProps) => {
+export const KeyList = ({ application, onChanged }: { application: Application; onChanged: () => void }) => {
   const [open, setOpen] = useState<Open>();
   const close = (): void => {
     setOpen(undefined);

@@ -153,25 +153,17 @@ const fillPage = async (abort: AbortSignal): Promise<void> => {
   }
 };
 
-/** The position of an event, none if there is no event yet, or why it is not known. */
-const positionOf = async (id: string | undefined, abort: AbortSignal) => {
-  const event = id === undefined ? undefined : await eventOf(id, abort);
-  if (event === undefined) return { position: undefined };
-  if (!event.ok) return textOf(event.problem);
-  onEvent(event.value);
-  return { position: event.value.position };
-};
-
 /** Follows what comes after an event, if there is one. After the oldest row of the first page, the others are explained. */
 const follow = async (id: string | undefined, abort: AbortSignal): Promise<void> => {
-  const after = await positionOf(id, abort);
+  const event = id === undefined ? undefined : await eventOf(id, abort);
   if (abort.aborted) return;
   // Without a position, all events of the past would come as new ones.
-  if (typeof after === 'string') return void (problem.value ??= after);
+  if (event?.ok === false) return void (problem.value ??= textOf(event.problem));
+  if (event !== undefined) onEvent(event.value);
   const onState = (state: 'open' | 'reconnecting'): void => {
     if (!abort.aborted) connection.value = state;
   };
-  await followEvents(current, after.position, { onState, onEvent }, abort);
+  await followEvents(current, event?.value.position, { onState, onEvent }, abort);
 };
 
 /** The newest row, whatever the filters. */

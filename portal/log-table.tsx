@@ -1,8 +1,9 @@
 import { useEffect, useRef } from 'preact/hooks';
+import { filters } from './filters.js';
 import { memo } from './memo.js';
 import { nameOf } from './names.js';
 import { isLoading, loadOlder, lookedAt, MAX_ROWS, next, problem, rows, type Row } from './log-rows.js';
-import { counted, Time } from './parts.js';
+import { counted, TableHead, Time } from './parts.js';
 import { go, parameter, withParameters } from './place.js';
 import { happenedAt, whatHappened } from './what-happened.js';
 
@@ -80,9 +81,9 @@ export const moveTo = (step: 1 | -1): void => {
   go(withParameters({ event: id }), { replace: true });
 };
 
-/** Loads older rows once its end comes into view. */
+/** What there is below the rows, or instead of them. Loads older ones once it comes into view. */
 const End = () => {
-  const ref = useRef<HTMLDivElement>(null);
+  const ref = useRef<HTMLParagraphElement>(null);
   useEffect(() => {
     const observer = new IntersectionObserver((entries) => {
       if (entries.some(({ isIntersecting }) => isIntersecting)) void loadOlder();
@@ -91,57 +92,43 @@ const End = () => {
     return () => observer.disconnect();
   }, [rows.value.length]);
   const last = rows.value.at(-1)?.log;
-  if (next.value === undefined) return null;
-  if (last === undefined || rows.value.length < MAX_ROWS)
+  if (last !== undefined && rows.value.length >= MAX_ROWS && next.value !== undefined) {
+    const end = new Date(Date.parse(last.created_at) + 1).toISOString();
     return (
-      <div class="end" ref={ref}>
-        <p>{isLoading.value ? `Loading …, ${counted(lookedAt.value, 'row')} looked at` : ''}</p>
+      <div class="end">
+        <p>The page keeps {counted(MAX_ROWS, 'row')}.</p>
+        <button
+          type="button"
+          onClick={() =>
+            go(withParameters({ range: undefined, start_date: filters.value.start_date, end_date: end }))
+          }
+        >
+          Continue from here
+        </button>
       </div>
     );
-  const end = new Date(Date.parse(last.created_at) + 1).toISOString();
+  }
+  const isNone = last === undefined && problem.value === undefined && !isLoading.value;
   return (
-    <div class="end">
-      <p>The page keeps {counted(MAX_ROWS, 'row')}.</p>
-      <button type="button" onClick={() => go(withParameters({ end_date: end }))}>
-        Continue from here
-      </button>
-    </div>
+    <p class="end" ref={ref}>
+      {isNone ? 'No rows match these filters.' : null}
+      {isLoading.value ? `Loading … ${counted(lookedAt.value, 'row')} looked at` : null}
+    </p>
   );
 };
 
-/** Instead of rows. */
-const Empty = () => {
-  if (isLoading.value)
-    return (
-      <p class="end">
-        Loading …
-        {lookedAt.value === 0 ? '' : ` ${counted(lookedAt.value, 'row')} looked at, none matches yet.`}
-      </p>
-    );
-  return problem.value === undefined ? <p class="end">No rows match these filters.</p> : null;
-};
-
-export const LogTable = ({ opened }: { readonly opened: string | undefined }) => {
-  if (rows.value.length === 0) return <Empty />;
-  return (
-    <>
+export const LogTable = ({ opened }: { readonly opened: string | undefined }) => (
+  <>
+    {rows.value.length === 0 ? null : (
       <table class="log">
-        <thead>
-          <tr>
-            <th scope="col">Recorded</th>
-            <th scope="col">Operation</th>
-            <th scope="col">Entity</th>
-            <th scope="col">Actor</th>
-            <th scope="col">What happened</th>
-          </tr>
-        </thead>
+        <TableHead titles={['Recorded', 'Operation', 'Entity', 'Actor', 'What happened']} />
         <tbody>
           {rows.value.map((row) => (
             <LogRow key={row.log.id} row={row} isOpen={row.log.id === opened} />
           ))}
         </tbody>
       </table>
-      <End />
-    </>
-  );
-};
+    )}
+    <End />
+  </>
+);

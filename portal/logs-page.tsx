@@ -4,15 +4,16 @@ import { ExportLinks } from './export-links.js';
 import { FilterBar } from './filter-bar.js';
 import { filters } from './filters.js';
 import { Histogram } from './histogram.js';
-import { isReading, load, problem, resumeTail, rows, stopRows, tailState, total } from './log-rows.js';
+import { isReading, load, next, problem, resumeTail, rows, stopRows, tailState, total } from './log-rows.js';
 import { LogTable, moveTo } from './log-table.js';
-import { Alert, counted, lacking, NeedsPermission } from './parts.js';
+import { Alert, counted } from './parts.js';
 import { go, parameter, withParameters } from './place.js';
 import { TailControl } from './tail-control.js';
 
 const Total = () => (
   <p class="quiet total" aria-live="off">
-    {total.value === undefined ? `${counted(rows.value.length, 'row')} so far` : counted(total.value, 'row')}
+    {counted(total.value ?? rows.value.length, 'row')}
+    {total.value === undefined && next.value !== undefined ? ' so far' : ''}
   </p>
 );
 
@@ -35,12 +36,7 @@ const useKeys = (): void =>
     return () => removeEventListener('keydown', onKey);
   }, []);
 
-const resumeUnlessPaused = (): void => {
-  isReading.value = false;
-  if (tailState.value.kind === 'live') resumeTail();
-};
-
-const Explorer = () => {
+export const LogsPage = () => {
   const opened = parameter('event');
   const chosen = filters.value;
   const scroller = useRef<HTMLDivElement>(null);
@@ -54,8 +50,9 @@ const Explorer = () => {
   const settle = (): void => {
     const isNow = opened !== undefined || (scroller.current?.scrollTop ?? 0) > 8;
     if (isNow === isReading.value) return;
-    if (isNow) isReading.value = true;
-    else if (tailState.value.kind !== 'paused' || !tailState.value.isMore) resumeUnlessPaused();
+    if (!isNow && tailState.value.kind === 'paused' && tailState.value.isMore) return;
+    isReading.value = isNow;
+    if (tailState.value.kind === 'live') resumeTail();
   };
   useEffect(settle, [opened]);
   return (
@@ -85,10 +82,3 @@ const Explorer = () => {
     </main>
   );
 };
-
-export const LogsPage = () =>
-  lacking('log:read') === undefined ? (
-    <Explorer />
-  ) : (
-    <NeedsPermission permission="log:read" to="see the log" />
-  );

@@ -1,6 +1,7 @@
 import { effect, signal } from '@preact/signals';
+import { loadApplications } from './all-applications.js';
 import { call, holds, session, tenantName } from './api.js';
-import type { ApplicationPage, LedgerEvent, LogPage } from './wire.js';
+import type { LedgerEvent, LogPage } from './wire.js';
 
 /** The names of Applications and keys by id, so that people need not read UUIDs. */
 const names = signal<ReadonlyMap<string, string>>(new Map());
@@ -9,7 +10,6 @@ export const applicationNames = signal<readonly (readonly [string, string])[]>([
 let isAsked = false;
 const lookedUp = new Set<string>();
 
-const MAX_NAMES = 1_000;
 const MAX_LOOK_UPS = 50;
 export const OPERATOR = '00000000-0000-0000-0000-000000000000';
 
@@ -33,17 +33,14 @@ export const learnNames = (events: readonly LedgerEvent[]): void => {
 };
 
 const loadNames = async (): Promise<void> => {
-  let start: string | undefined;
-  do {
-    const query = new URLSearchParams({ size: '100', ...(start === undefined ? {} : { start }) }).toString();
-    const page = await call<ApplicationPage>(`/applications?${query}`);
-    if (!page.ok) return;
-    const found = page.value.data.map(({ id, name }) => [id, name] as const);
-    applicationNames.value = [...applicationNames.value, ...found];
-    const keys = page.value.data.flatMap((application) => application.keys);
-    add([...found, ...keys.flatMap(({ id, name }) => (name === undefined ? [] : [[id, name] as const]))]);
-    start = page.value.pagination.next;
-  } while (start !== undefined && applicationNames.value.length < MAX_NAMES);
+  const all = await loadApplications();
+  if (typeof all === 'string') return;
+  applicationNames.value = all.map(({ id, name }) => [id, name]);
+  const keys = all.flatMap((application) => application.keys);
+  add([
+    ...applicationNames.value,
+    ...keys.flatMap(({ id, name = '' }) => (name === '' ? [] : [[id, name] as const])),
+  ]);
 };
 
 /** Of what is gone the log knows the name: that of an Application last, that of a key when it was added. */
@@ -81,7 +78,7 @@ export const shortId = (id: string): string => (UUID.test(id) ? `${id.slice(0, S
 export const nameOf = (type: string, id: string): string => {
   if (type === 'user') return id === OPERATOR ? 'operator' : shortId(id);
   const name = type === 'tenant' ? tenantName.value : names.value.get(id);
-  if (name === undefined && (type === 'application' || type === 'key')) ask(type, id);
+  if (name === undefined && id !== '' && (type === 'application' || type === 'key')) ask(type, id);
   return name ?? shortId(id);
 };
 

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { signal } from '@preact/signals';
-import { holds } from './api.js';
+import { textOf, type Result } from './api.js';
 import { timeStyle } from './place.js';
 import { timeText, utcText } from './time.js';
 
@@ -14,21 +14,25 @@ export const Alert = ({ text }: { readonly text: string | undefined }) =>
     </p>
   );
 
-/** What a page shows instead of its content if the key may not see it. */
-export const NeedsPermission = ({ permission, to }: { readonly permission: string; readonly to: string }) => (
-  <main class="page">
-    <div class="card">
-      <h1>Not allowed</h1>
-      <p>
-        To {to}, a key needs the permission <code>{permission}</code>. Sign in with the key of an Application
-        that has it, or have it granted.
-      </p>
-    </div>
-  </main>
-);
+/** Instead of what is not there yet, or not to be had. */
+export const Waiting = ({ loaded }: { readonly loaded: Result<unknown> | undefined }) =>
+  loaded === undefined ? (
+    <p class="quiet">Loading …</p>
+  ) : (
+    <Alert text={loaded.ok ? undefined : textOf(loaded.problem)} />
+  );
 
-export const lacking = (...permissions: readonly string[]): string | undefined =>
-  permissions.find((permission) => !holds(permission));
+export const TableHead = ({ titles }: { readonly titles: readonly string[] }) => (
+  <thead>
+    <tr>
+      {titles.map((title) => (
+        <th key={title} scope="col">
+          {title}
+        </th>
+      ))}
+    </tr>
+  </thead>
+);
 
 export const clock = signal(Date.now());
 setInterval(() => (clock.value = Date.now()), 10_000);
@@ -89,6 +93,12 @@ export const CopyButton = ({ text, label, onCopied }: CopyProps) => {
     </button>
   );
 };
+
+export const IdText = ({ id }: { readonly id: string }) => (
+  <>
+    {id} <CopyButton text={id} label="Copy" />
+  </>
+);
 
 interface DialogProps {
   readonly title: string;
@@ -160,13 +170,8 @@ export const Agreement = ({ text }: { readonly text: string }) => (
   </label>
 );
 
-interface NewKeyProps {
-  readonly text: string;
-  readonly onClose: () => void;
-}
-
 /** A key is shown once: it is stored nowhere. So the dialog stays until somebody has it. */
-export const NewKey = ({ text, onClose }: NewKeyProps) => {
+export const NewKey = ({ text, onClose }: { readonly text: string; readonly onClose: () => void }) => {
   const [isKept, setKept] = useState(false);
   return (
     <Dialog title="The new key" onClose={onClose} isHeld={!isKept}>

@@ -24,6 +24,19 @@ const pages: readonly Page[] = [
   { name: 'usage', title: 'Usage', permission: 'report:read', show: UsagePage },
 ];
 
+/** What a page shows instead of its content if the key may not see it. */
+const NeedsPermission = ({ title, permission }: Page) => (
+  <main class="page">
+    <div class="card">
+      <h1>{title}</h1>
+      <p>
+        To see this, a key needs the permission <code>{permission}</code>. Sign in with the key of an
+        Application that has it, or have it granted.
+      </p>
+    </div>
+  </main>
+);
+
 const NotFound = () => (
   <main class="page">
     <div class="card">
@@ -34,6 +47,11 @@ const NotFound = () => (
     </div>
   </main>
 );
+
+const Content = ({ shown }: { readonly shown: Page | undefined }) => {
+  if (shown === undefined) return <NotFound />;
+  return holds(shown.permission) ? <shown.show /> : <NeedsPermission {...shown} />;
+};
 
 /** Without a name, the first page that the key may see. */
 const shownPage = (): Page | undefined => {
@@ -123,11 +141,10 @@ export const Portal = () => {
       </main>
     );
   if (now.status === 'signed_out') return <SignIn reason={now.reason} />;
-  const Show = shown?.show ?? NotFound;
   return (
     <div class="frame" onClick={follow}>
       <Header application={now.application.name} shown={shown} />
-      <Show />
+      <Content shown={shown} />
     </div>
   );
 };

@@ -1,23 +1,12 @@
-import { useState } from 'preact/hooks';
 import { signIn } from './api.js';
-import { Alert } from './parts.js';
+import { Alert, Form } from './parts.js';
 
-export const SignIn = ({ reason }: { readonly reason: string | undefined }) => {
-  const [failure, setFailure] = useState<string>();
-  const [isBusy, setBusy] = useState(false);
-  const submit = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    const form = event.target as HTMLFormElement;
-    const key = new FormData(form).get('key');
-    setBusy(true);
-    setFailure(await signIn(typeof key === 'string' ? key.trim() : ''));
-    setBusy(false);
-  };
-  return (
-    <main class="narrow">
-      <h1>Tenant Ledger</h1>
-      <form onSubmit={(event) => void submit(event)} class="card" autocomplete="off">
-        <Alert text={failure ?? reason} />
+export const SignIn = ({ reason }: { readonly reason: string | undefined }) => (
+  <main class="narrow">
+    <h1>Tenant Ledger</h1>
+    <section class="card">
+      <Alert text={reason} />
+      <Form onSend={(form) => signIn((form.get('key') as string).trim())} button="Sign in" kind="primary">
         <label>
           API key
           <input
@@ -30,14 +19,11 @@ export const SignIn = ({ reason }: { readonly reason: string | undefined }) => {
             placeholder="key_…"
           />
         </label>
-        <button type="submit" class="primary" disabled={isBusy}>
-          {isBusy ? 'Signing in …' : 'Sign in'}
-        </button>
-        <p class="quiet">
-          The key is kept in an encrypted cookie that no script can read, for at most eight hours. You see and
-          can do what its Application may.
-        </p>
-      </form>
-    </main>
-  );
-};
+      </Form>
+      <p class="quiet">
+        The key is kept in an encrypted cookie that no script can read, for at most eight hours. You see and
+        can do what its Application may.
+      </p>
+    </section>
+  </main>
+);

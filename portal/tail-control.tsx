@@ -1,17 +1,11 @@
 import { isPausedByHand, resumeTail, tailState, type TailState } from './log-rows.js';
 
-const textOf = (state: TailState): string => {
-  switch (state.kind) {
-    case 'off':
-      return 'Not following';
-    case 'live':
-      return 'Live';
-    case 'reconnecting':
-      return 'Reconnecting …';
-    case 'paused':
-      return `Paused, ${state.count.toLocaleString('en')}${state.isMore ? ' or more' : ''} new`;
-  }
-};
+const TEXTS = { off: 'Not following', live: 'Live', reconnecting: 'Reconnecting …' };
+
+const textOf = (state: TailState): string =>
+  state.kind === 'paused'
+    ? `Paused, ${state.count.toLocaleString('en')}${state.isMore ? ' or more' : ''} new`
+    : TEXTS[state.kind];
 
 /** What the tail is doing, in words, and the button that changes it. */
 export const TailControl = ({ onResume }: { readonly onResume: () => void }) => {

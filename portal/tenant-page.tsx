@@ -3,7 +3,7 @@ import { AsOfChoice, TenantThen } from './as-of.js';
 import { call, endSession, holds, tenantName, textOf } from './api.js';
 import { ConflictTable, useEditing, type Fields } from './editing.js';
 import { useLoaded } from './loaded.js';
-import { Alert, CopyButton, Dialog, Facts, Form, lacking, NeedsPermission, Time } from './parts.js';
+import { Dialog, Facts, Form, IdText, Time, Waiting } from './parts.js';
 import { parameter } from './place.js';
 import { labelOf, SETTINGS, tenantFields } from './tenant-fields.js';
 import type { Tenant } from './wire.js';
@@ -72,29 +72,29 @@ const TenantForm = ({ tenant, etag, onSaved }: TenantProps) => {
         <ConflictTable conflict={conflict} labelOf={labelOf} onTakeTheirs={takeTheirs} />
       )}
       <section class="card">
-        <Form onSend={save} button="Save" kind="primary">
-          <fieldset class="plain" disabled={!mayUpdate}>
-            <label>
-              Name
+        <Form onSend={save} button="Save" kind="primary" isReady={mayUpdate}>
+          <label>
+            Name
+            <input
+              value={draft['name']}
+              maxLength={200}
+              required
+              disabled={!mayUpdate}
+              dir="auto"
+              onInput={({ currentTarget }) => change('name', currentTarget.value)}
+            />
+          </label>
+          {SETTINGS.map(([name, label]) => (
+            <label key={name} class="check">
               <input
-                value={draft['name']}
-                maxLength={200}
-                required
-                dir="auto"
-                onInput={({ currentTarget }) => change('name', currentTarget.value)}
+                type="checkbox"
+                checked={draft[name] === 'true'}
+                disabled={!mayUpdate}
+                onChange={({ currentTarget: { checked } }) => change(name, String(checked))}
               />
+              {label}
             </label>
-            {SETTINGS.map(([name, label]) => (
-              <label key={name} class="check">
-                <input
-                  type="checkbox"
-                  checked={draft[name] === 'true'}
-                  onChange={({ currentTarget: { checked } }) => change(name, String(checked))}
-                />
-                {label}
-              </label>
-            ))}
-          </fieldset>
+          ))}
           {isSaved && !isChanged ? <p role="status">Saved.</p> : null}
           {mayUpdate ? null : (
             <p class="quiet">
@@ -115,19 +115,9 @@ const TenantNow = ({ tenant, etag, onSaved }: TenantProps) => {
       <section class="card">
         <Facts
           facts={[
-            {
-              name: 'Id',
-              value: (
-                <>
-                  {tenant.id} <CopyButton text={tenant.id} label="Copy" />
-                </>
-              ),
-            },
+            { name: 'Id', value: <IdText id={tenant.id} /> },
             { name: 'Created', value: <Time at={tenant.created_at} /> },
-            {
-              name: 'Changed',
-              value: tenant.modified_at === undefined ? undefined : <Time at={tenant.modified_at} />,
-            },
+            { name: 'Changed', value: tenant.modified_at && <Time at={tenant.modified_at} /> },
           ]}
         />
         {holds('tenant:delete') ? (
@@ -141,7 +131,7 @@ const TenantNow = ({ tenant, etag, onSaved }: TenantProps) => {
   );
 };
 
-const TenantView = () => {
+export const TenantPage = () => {
   const asOf = parameter('as_of');
   const [loaded, reload] = useLoaded<Tenant>('/tenants/self');
   return (
@@ -150,8 +140,7 @@ const TenantView = () => {
         <h1>Tenant</h1>
         <AsOfChoice />
       </div>
-      {loaded === undefined ? <p class="quiet">Loading …</p> : null}
-      <Alert text={loaded?.ok === false ? textOf(loaded.problem) : undefined} />
+      <Waiting loaded={loaded} />
       {loaded?.ok === true && asOf !== undefined ? <TenantThen asOf={asOf} now={loaded.value} /> : null}
       {loaded?.ok === true && asOf === undefined ? (
         <TenantNow tenant={loaded.value} etag={loaded.etag ?? ''} onSaved={reload} />
@@ -159,10 +148,3 @@ const TenantView = () => {
     </main>
   );
 };
-
-export const TenantPage = () =>
-  lacking('tenant:read') === undefined ? (
-    <TenantView />
-  ) : (
-    <NeedsPermission permission="tenant:read" to="see the Tenant" />
-  );

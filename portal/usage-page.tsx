@@ -1,6 +1,5 @@
-import { textOf } from './api.js';
 import { useLoaded } from './loaded.js';
-import { Alert, lacking, NeedsPermission, Time } from './parts.js';
+import { Time, Waiting } from './parts.js';
 import type { UsageReport } from './wire.js';
 
 interface BarProps {
@@ -17,7 +16,7 @@ const Bar = ({ label, value, of, last }: BarProps) => (
       <rect class="track" width="100" height="6" />
       <rect class="bar" width={of === 0 ? 0 : Math.min(100, (value / of) * 100)} height="6" />
     </svg>
-    <span class="number">{value.toLocaleString('en')}</span>
+    <span>{value.toLocaleString('en')}</span>
     {last === undefined ? null : (
       <span class="quiet">
         last created <Time at={last} />
@@ -62,13 +61,12 @@ const ByType = ({ report }: { readonly report: UsageReport['token_report'] }) =>
   );
 };
 
-const Usage = () => {
+export const UsagePage = () => {
   const [loaded] = useLoaded<UsageReport>('/tenants/self/reports/usage');
   return (
     <main class="page">
       <h1>Usage</h1>
-      {loaded === undefined ? <p class="quiet">Loading …</p> : null}
-      <Alert text={loaded?.ok === false ? textOf(loaded.problem) : undefined} />
+      <Waiting loaded={loaded} />
       {loaded?.ok === true ? (
         <>
           <Active report={loaded.value.token_report} />
@@ -78,10 +76,3 @@ const Usage = () => {
     </main>
   );
 };
-
-export const UsagePage = () =>
-  lacking('report:read') === undefined ? (
-    <Usage />
-  ) : (
-    <NeedsPermission permission="report:read" to="see the usage report" />
-  );
