@@ -24,8 +24,7 @@ interface ChoiceProps {
 const Choice = ({ label, name, all, options }: ChoiceProps) => {
   const value = filters.value[name] ?? '';
   const isOther = value !== '' && !options.some(([one]) => one === value);
-  const text = name === 'actor_id' ? nameOf('application', value) : value;
-  const shown = isOther ? [...options, [value, text] as const] : options;
+  const other = [value, name === 'actor_id' ? nameOf('application', value) : value] as const;
   return (
     <label>
       {label}
@@ -36,9 +35,9 @@ const Choice = ({ label, name, all, options }: ChoiceProps) => {
         }
       >
         <option value="">{all}</option>
-        {shown.map(([one, shownText]) => (
+        {[...options, ...(isOther ? [other] : [])].map(([one, text]) => (
           <option key={one} value={one}>
-            {shownText}
+            {text}
           </option>
         ))}
       </select>

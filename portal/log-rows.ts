@@ -101,19 +101,24 @@ const onEvent = (event: LedgerEvent): void => {
   timer ??= setTimeout(show, SHOW_EVERY_MS);
 };
 
-const eventOf = (id: string, signal_: AbortSignal) => call<LedgerEvent>(`/events/${id}`, { signal: signal_ });
+/** Of what is not shown, or no longer, nothing is to be explained. */
+const explainRow = (event: LedgerEvent): void => {
+  if (known.has(event.id)) onEvent(event);
+};
+
+const eventOf = (id: string, abort: AbortSignal) => call<LedgerEvent>(`/events/${id}`, { signal: abort });
 
 /** The events of a page of rows: its oldest one by its id, the others after it. */
 const explain = async (page: readonly Log[], abort: AbortSignal): Promise<void> => {
   const oldest = page.at(-1);
   const first = oldest === undefined ? undefined : await eventOf(oldest.id, abort);
   if (first?.ok !== true) return;
-  onEvent(first.value);
+  explainRow(first.value);
   if (page.length === 1) return;
   const query = queryOf(current, { after: first.value.position, limit: String(page.length - 1) });
   const response = await openStream(`/events?${query}`, abort);
   if (response?.ok !== true || response.body === null) return;
-  for await (const line of linesIn(response.body)) if ('position' in line) onEvent(line);
+  for await (const line of linesIn(response.body)) if ('position' in line) explainRow(line);
 };
 
 const take = ({ pagination, data }: LogPage): readonly Log[] => {
@@ -159,7 +164,7 @@ const follow = async (id: string | undefined, abort: AbortSignal): Promise<void>
   if (abort.aborted) return;
   // Without a position, all events of the past would come as new ones.
   if (event?.ok === false) return void (problem.value ??= textOf(event.problem));
-  if (event !== undefined) onEvent(event.value);
+  if (event !== undefined) explainRow(event.value);
   const onState = (state: 'open' | 'reconnecting'): void => {
     if (!abort.aborted) connection.value = state;
   };

@@ -1,9 +1,11 @@
 import type { Browser, Page, Route } from 'playwright-core';
+import { pause } from '../../../src/async/clock';
 import { beside } from '../../support/beside';
 import { describeInBrowser, FAILED_REQUESTS, launch, openWindow, signInTo } from '../../support/browser';
 import { ask } from '../../support/http';
 import { fact, reportFacts } from '../../support/reported-facts';
 import { allProjected, startService, type Service } from '../../support/service';
+import { until } from '../../support/waiting';
 
 /** More than the first page has. */
 const FACTS = 70;
@@ -57,6 +59,13 @@ describeInBrowser('the rows of the log', () => {
     await page.getByRole('alert').filter({ hasText: 'start_date' }).waitFor();
     await page.getByRole('link', { name: 'Clear' }).click();
     await rows().first().waitFor();
+  });
+
+  it('of a filter that selects none are none, also once they are followed', async () => {
+    await open('?entity_id=nothing');
+    await until(async () => (await page.getByRole('status').innerText()) === 'Live');
+    await pause(500);
+    expect(await rows().count()).toBe(0);
   });
 
   it('end at 2,000 rows, however many of the last page fit', async () => {
