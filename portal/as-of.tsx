@@ -62,7 +62,7 @@ export const TenantThen = ({ asOf, now }: { readonly asOf: string; readonly now:
   const [then, current] = [tenantFields(loaded.value), tenantFields(now)];
   return (
     <section class="card">
-      <table class="changes">
+      <table>
         <TableHead titles={['Field', 'Then', 'Now']} />
         <tbody>
           {Object.keys(current).map((name) => (
@@ -141,7 +141,7 @@ export const ApplicationsThen = ({ asOf }: { readonly asOf: string }) => {
       {then.length === 0 ? (
         <p>There were none.</p>
       ) : (
-        <table class="stacked changes" aria-label="Applications at that moment">
+        <table class="stacked" aria-label="Applications at that moment">
           <TableHead titles={['Name', 'Permissions', 'Keys that worked', 'Since then']} />
           <tbody>
             {then.map((one) => (

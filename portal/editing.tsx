@@ -110,11 +110,11 @@ export const ConflictTable = ({ conflict, labelOf, onTakeTheirs }: ConflictProps
   return (
     <section class="card" aria-label="Changed meanwhile">
       <p>
-        {by?.actor_id === undefined ? 'Somebody else' : nameOf(by.actor_type ?? '', by.actor_id)} has changed
-        this{by === undefined ? ' meanwhile' : null} {by === undefined ? null : <Time at={by.created_at} />}.
-        Fields that you have changed keep your text, all others have theirs now.
+        Changed meanwhile by {by?.actor_id ? nameOf(by.actor_type ?? '', by.actor_id) : 'somebody else'}
+        {by && [', ', <Time key="when" at={by.created_at} />]}. Fields that you have changed keep your text,
+        all others have theirs now.
       </p>
-      <table class="changes">
+      <table>
         <TableHead titles={['Field', 'Before', 'Theirs', 'Yours']} />
         <tbody>
           {names.map((name) => (

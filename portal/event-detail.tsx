@@ -10,7 +10,7 @@ import type { Change, LedgerEvent } from './wire.js';
 const Changes = ({ changes }: { readonly changes: readonly Change[] }) => (
   <section>
     <h3>Before and after</h3>
-    <table class="changes">
+    <table>
       <TableHead titles={['Field', 'Before', 'After']} />
       <tbody>
         {changes.map(({ field, from, to }) => (

@@ -11,7 +11,7 @@ import { go, parameter, withParameters } from './place.js';
 import { TailControl } from './tail-control.js';
 
 const Total = () => (
-  <p class="quiet total" aria-live="off">
+  <p class="quiet" aria-live="off">
     {counted(total.value ?? rows.value.length, 'row')}
     {total.value === undefined && next.value !== undefined ? ' so far' : ''}
   </p>

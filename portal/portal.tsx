@@ -130,9 +130,7 @@ export const Portal = () => {
   const shown = shownPage();
   const title = now.status === 'signed_in' ? (shown?.title ?? 'No such page') : 'Sign in';
   const owner = tenantName.value ?? 'Tenant Ledger';
-  useEffect(() => {
-    document.title = `${title} · ${owner}`;
-  }, [title, owner]);
+  useEffect(() => void (document.title = `${title} · ${owner}`), [title, owner]);
   if (now.status === 'unknown')
     return (
       <main class="narrow" aria-busy="true">

@@ -223,7 +223,7 @@ describeInBrowser('the pages of the portal', () => {
     await button('Save').click();
     const changed = page.getByRole('region', { name: 'Changed meanwhile' });
     await changed.waitFor();
-    expect(await changed.innerText()).toMatch(/^Management has changed this/);
+    expect(await changed.innerText()).toMatch(/^Changed meanwhile by Management, /);
     await changed.getByRole('row', { name: 'Name Mine Mine Mine again' }).waitFor();
     await changed.getByRole('row', { name: 'Deduplicate tokens false true false' }).waitFor();
     await page.getByRole('alert').filter({ hasText: 'Not saved' }).waitFor();
