@@ -82,7 +82,7 @@ export type OperatorSession = ReturnType<typeof sessionOf>;
 const workerOf = (io: Io, configuration: Configuration, app: () => App | undefined): WorkerThread => {
   const { workerThread } = require('../app/worker-thread') as typeof import('../app/worker-thread');
   const onReport = (report: WorkerReport): void => {
-    if (report.type === 'shown') app()?.live.moved(report.shown);
+    if (report.type === 'shown') return app()?.live.moved(report.shown);
     if (report.type === 'error') warn(io)(report.what, errorOf(report.failure));
   };
   return workerThread(configuration, onReport, (error) => warn(io)('The writing thread died.', error));

@@ -27,14 +27,6 @@ export const documentCache = (set: Pick<ReadModelSet, 'load'>, maxKept = MAX_KEP
   /** The documents of this batch that are not loaded yet. */
   let unloaded: Slot[] = [];
   let written: Slot[] = [];
-
-  const add = (keys: Map<string, Slot>, { tenantId, collection, key }: DocumentKey): Slot => {
-    const slot: Slot = { tenantId, collection, key, document: undefined, isWritten: false };
-    keys.set(key, slot);
-    unloaded.push(slot);
-    size += 1;
-    return slot;
-  };
   return {
     /** Starts the next batch. */
     begin: (): void => {
@@ -46,7 +38,13 @@ export const documentCache = (set: Pick<ReadModelSet, 'load'>, maxKept = MAX_KEP
     /** Registers a document of this batch. Its content is available after `load`. */
     slot: (key: DocumentKey): Slot => {
       const keys = within(within(kept, key.tenantId), key.collection);
-      return keys.get(key.key) ?? add(keys, key);
+      const known = keys.get(key.key);
+      if (known !== undefined) return known;
+      const slot: Slot = { ...key, document: undefined, isWritten: false };
+      keys.set(key.key, slot);
+      unloaded.push(slot);
+      size += 1;
+      return slot;
     },
     load: async (): Promise<void> => {
       const wanted = unloaded;

@@ -120,12 +120,11 @@ export const projection = (
       .catch(busyIfLocked);
     if (outcome === 'busy') return { outcome, ...NOTHING, ...shownIn(await set.control()) };
     if (outcome !== 'done' || seen === undefined) return { outcome, ...NOTHING };
-    const { n } = seen;
     if (folded === undefined) {
-      known = { n, to: seen.to, cache };
+      known = { n: seen.n, to: seen.to, cache };
       return { outcome: 'overtaken', ...NOTHING, ...shownIn(seen) };
     }
-    known = { n: n + 1, to, cache };
+    known = { n: seen.n + 1, to, cache };
     const shown = { position: to.position, parked: seen.parked + folded.parked.length };
     return { outcome, events: batch.length, shown, parked: folded.parked };
   };
@@ -142,7 +141,7 @@ export const projection = (
     const batch = batchOf(due, folding.streams, after);
     const began = threadMs();
     const done = await commit(before, batch, { position: last.position, eventId: last.id });
-    took(due.length, threadMs() - began);
+    if (done.outcome === 'done') took(due.length, threadMs() - began);
     return done;
   };
 
