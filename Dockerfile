@@ -1,4 +1,4 @@
-# The service as an image. docker-compose.yml runs it on KurrentDB; alone it keeps everything in /data.
+# The service as an image. docker-compose.yml runs it on KurrentDB and MongoDB; alone it keeps everything in /data.
 FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./

@@ -84,6 +84,26 @@ describe('docs/clients.md', () => {
     expect(await again.stop()).toBe(0);
   });
 
+  it('has a stream that waits as long as it is told before it connects again', async () => {
+    const arrivals: number[] = [];
+    const server = createServer((_, response) => {
+      arrivals.push(Date.now());
+      if (arrivals.length === 1) return void response.writeHead(429, { 'Retry-After': '3' }).end();
+      response.end('{"id":"a","position":"1","data":{}}\n');
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const following = started(`for await (const { id } of followEvents()) console.log(id);`, {
+      url,
+      key: 'x',
+    });
+    await until(() => following.printed().length > 0, 30_000);
+    following.stop();
+    await following.ended;
+    server.close();
+    expect((arrivals[1] ?? 0) - (arrivals[0] ?? 0)).toBeGreaterThanOrEqual(2_900);
+  });
+
   it('names the headers as they are', () => {
     const names = new Set(page.match(/SVC-[A-Z-]+/g));
     expect([...names].toSorted()).toEqual([

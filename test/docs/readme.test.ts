@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { campaigns } from '../campaigns';
 import { command, startService, type Service } from '../support/service';
 import { shellWords } from '../support/shell-words';
 
@@ -42,6 +43,11 @@ describe('the README', () => {
   it.each(shellLines('Use'))('works as written: %s', async (line) => {
     const isCommand = line.startsWith('npx tenant-ledger ');
     expect(await (isCommand ? commanded(line) : requested(line))).not.toBe('');
+  });
+
+  it('lists every campaign', () => {
+    const listed = Array.from(README.matchAll(/^\| `npm run campaign -- ([a-z-]+)`/gm), ([, name]) => name);
+    expect(listed.toSorted()).toEqual(Object.keys(campaigns).toSorted());
   });
 
   it('lists the folders that exist, all of them', () => {
