@@ -1,3 +1,4 @@
+import { DAY_MS } from '../src/domain/moment';
 import type { Recorded } from '../src/domain/events';
 import type { KeyUse, KeyUseEvent } from '../src/domain/key-use';
 import { changeTogether, type Change, type Reader } from './projector';
@@ -27,7 +28,6 @@ export interface LastUse {
 const DAYS = 'key_days';
 const LAST_USES = 'key_uses';
 const MAX_DAYS = 30;
-const DAY_MS = 86_400_000;
 /** Of one Application, the most recently used: more than it can have valid keys. */
 const MAX_KEYS = 1_000;
 

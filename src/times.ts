@@ -58,8 +58,11 @@ export const TIMES = {
 
   /** Whether a write is shown is looked at this often, while somebody waits for it. */
   shownLookMs: 10,
-  /** A command waits this long until its write is shown, and nobody waits for a set that is this far behind. */
-  lagMs: 2_000,
+  /**
+   * Whoever waits is told after this time: that the read models do not show a write yet, or that a store does not answer.
+   * Nobody waits for read models that are further behind.
+   */
+  tellMs: 2_000,
   /** Whoever waits for the one who projects looks this often whether there is one. */
   projectorLookMs: 250,
   /**
@@ -80,7 +83,7 @@ export const TIMES = {
 
   /** A store that takes longer than this does not answer. */
   noAnswerMs: 1_000,
-  /** After a store has failed, it is tried again this much later. */
+  /** After a store has failed, it is tried again, or given up, this much later. */
   retryMs: 500,
   /** A start, a stop, a command and whoever opens something wait this long for what may never come. */
   waitMs: 5_000,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { beforeDeadline, DAY_MS, monotonicMs } from '../async/clock';
+import { beforeDeadline, monotonicMs } from '../async/clock';
+import { DAY_MS } from '../domain/moment';
 import type { KeyUse, RefusalReason } from '../domain/key-use';
 import type { KnownKey, RefusedAccess } from '../domain/refusal';
 import { encode } from '../event-log/codec';

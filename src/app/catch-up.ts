@@ -3,7 +3,7 @@ import type { Position } from '../event-log/event-log';
 import type { KnownLiveSet } from '../projecting/live-set';
 import { buildFirst } from '../projecting/rebuild';
 import { liveProjection, type ReplayDependencies } from '../projecting/replay';
-import { SLICE_MS } from './slices';
+import { TIMES } from '../times';
 
 /**
  * For commands: projects up to a position (empty: the beginning of the log) itself or, where another process holds the
@@ -18,9 +18,6 @@ export type CatchUp = (
 /** A command builds the read models of a log that has no more events than this, instead of only appending to it. */
 const FEW_EVENTS = 10_000;
 
-/** How long to wait for the process that projects before asking whether there is one. */
-const LEASE_LOOK_MS = 250;
-
 /** Makes the first set of this version, unless that would take long. */
 const buildIfSmall = async (replay: ReplayDependencies, position: Position): Promise<void> => {
   const { log, readModels } = replay;
@@ -31,7 +28,7 @@ const buildIfSmall = async (replay: ReplayDependencies, position: Position): Pro
 
 /** Projects into the live set in slices. A process that only waits for its own events finds them in any of them. */
 const projectingHere = (replay: ReplayDependencies, live: KnownLiveSet) => {
-  const projectLive = liveProjection(replay, { sliceMs: () => SLICE_MS });
+  const projectLive = liveProjection(replay, { sliceMs: () => TIMES.sliceMs });
   return async (position: Position, end: number, onMoved: (done: Position) => void): Promise<boolean> => {
     for (;;) {
       const step = await projectLive(position);
@@ -59,7 +56,7 @@ export const catchingUp = (replay: ReplayDependencies, live: KnownLiveSet): Catc
       return projectTo(position, end, onMoved);
     }
     for (;;) {
-      if (await live.reached(position, LEASE_LOOK_MS)) return true;
+      if (await live.reached(position, TIMES.projectorLookMs)) return true;
       if (await lease.hold()) break;
       if (monotonicMs() >= end) return false;
     }

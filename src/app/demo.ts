@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { DAY_MS } from '../async/clock';
+import { DAY_MS } from '../domain/moment';
 import type { Configuration } from '../configuration';
 import { createApplication } from '../domain/applications';
 import type { Actor } from '../domain/events';

@@ -1,13 +1,7 @@
-import { RETRY_MS, threadMs } from '../async/clock';
+import { threadMs } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import type { Shown, Step } from '../projecting/project';
-
-/** How long a slice may take: appends wait for it. */
-export const SLICE_MS = 10;
-/** After this time, a set that another process projects into is looked at again. */
-const BUSY_MS = 5;
-/** What a process that was killed has appended is found after this time. */
-const IDLE_MS = 1_000;
+import { TIMES } from '../times';
 
 export interface Slices {
   /** Projects a slice, up to a position or the end of the log. Resolves when it is done, whatever came of it. */
@@ -33,13 +27,13 @@ export const slices = (step: () => Promise<Step>, onError: (error: unknown) => v
     try {
       for (;;) {
         const { outcome, shown } = await step();
-        if (outcome === 'at_end' || isUpTo(shown, upTo)) return IDLE_MS;
-        if (outcome === 'busy') return BUSY_MS;
-        if (threadMs() - began >= SLICE_MS) return 0;
+        if (outcome === 'at_end' || isUpTo(shown, upTo)) return TIMES.renewMs;
+        if (outcome === 'busy') return TIMES.busyRetryMs;
+        if (threadMs() - began >= TIMES.sliceMs) return 0;
       }
     } catch (error) {
       onError(error);
-      return RETRY_MS;
+      return TIMES.retryMs;
     }
   };
   const runNow = async (upTo: Position | undefined): Promise<void> => {

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { BACKGROUND_MS } from '../async/clock';
 import { startThread, type Failure, type Thread } from '../async/thread';
 import type { Configuration } from '../configuration';
 import type { ParkedTenant } from '../projecting/tenant-progress';
 import type { Shown } from '../projecting/project';
+import { TIMES } from '../times';
 
 /** What the thread (`worker.ts`) is asked: to append to the embedded log, or to begin to project. */
 export type WorkerRequest = { readonly to: 'log'; readonly request: unknown } | { readonly to: 'projecting' };
@@ -42,7 +42,7 @@ export const workerThread = (
       // It is closed with the thread.
       close: async () => undefined,
     },
-    project: () => thread.call({ to: 'projecting' } satisfies WorkerRequest, BACKGROUND_MS),
+    project: () => thread.call({ to: 'projecting' } satisfies WorkerRequest, TIMES.backgroundMs),
     close: thread.close,
   };
 };

@@ -1,5 +1,5 @@
 import { workerData } from 'node:worker_threads';
-import { pause, RETRY_MS, threadMs } from '../async/clock';
+import { pause, threadMs } from '../async/clock';
 import { answerInThread, failureOf, type Outcome, type ThreadBody } from '../async/thread';
 import type { Configuration } from '../configuration';
 import type { Appended } from '../event-log/event-log';
@@ -17,8 +17,9 @@ import type { ReadModelSet } from '../read-models/read-models';
 import { isBusy } from '../sqlite/database';
 import { programVersion } from '../version';
 import { openStores, projector, type Stores } from './adapters';
-import { SLICE_MS, slices, type Slices } from './slices';
+import { slices, type Slices } from './slices';
 import type { WorkerReport, WorkerRequest } from './worker-thread';
+import { TIMES } from '../times';
 
 const configuration = workerData as Configuration;
 const ending = new AbortController();
@@ -68,7 +69,7 @@ const beginEmbedded: Begin = async (replay) => {
     await retryDue({ log, streams, set: live.set, folding: await readFolding(replay) });
     await tellParked(live.set);
   }
-  const projectLive = liveProjection(replay, { sliceMs: () => (isAwaited() ? SLICE_MS : undefined) });
+  const projectLive = liveProjection(replay, { sliceMs: () => (isAwaited() ? TIMES.sliceMs : undefined) });
   const step = async (): Promise<Step> => {
     const done = await projectLive();
     if (done === undefined) throw fault('read_models_unavailable', 'The read models are gone.');
@@ -81,9 +82,6 @@ const beginEmbedded: Begin = async (replay) => {
   return started.stop;
 };
 
-/** A write waits for at most two commits, which are sized to this time. */
-const CLUSTERED_SLICE_MS = 50;
-
 /** In the cluster, the instance with the lease follows the log. */
 const beginClustered: Begin = async (replay) => {
   const { lease } = replay.readModels;
@@ -91,7 +89,7 @@ const beginClustered: Begin = async (replay) => {
   return startProjector({
     ...replay,
     lease,
-    sliceMs: () => CLUSTERED_SLICE_MS,
+    sliceMs: () => TIMES.clusteredSliceMs,
     buildFirst: () => build(replay),
     onStep: tell,
     onError: onFailure,
@@ -119,16 +117,14 @@ const project = async (): Promise<void> => {
       return await begin();
     } catch (error) {
       onError('Projecting cannot begin and is tried again.', error);
-      await pause(RETRY_MS, ending.signal);
+      await pause(TIMES.retryMs, ending.signal);
     }
 };
 
-/** More appends are expected for this long after one. */
-const MORE_APPENDS_MS = 1_000;
 let appendedAt = -Infinity;
 
 /** Whether others wait for this thread, so that it should project in short slices. */
-const isAwaited = (): boolean => threadMs() - appendedAt < MORE_APPENDS_MS;
+const isAwaited = (): boolean => threadMs() - appendedAt < TIMES.renewMs;
 
 /** Appends all of them in one transaction, then projects them. */
 const append = async (requests: readonly unknown[]): Promise<readonly Outcome[]> => {
@@ -150,11 +146,9 @@ const answer = async (requests: readonly WorkerRequest[]): Promise<readonly Outc
   return requests.map(({ to }) => (to === 'log' ? (outcomes.shift() as Outcome) : { value: true }));
 };
 
-/** How long to wait for an unavailable store. Exiting then is safe, because commits are atomic. */
-const CLOSE_MS = 2_000;
-
 const close = async (): Promise<void> => {
-  setTimeout(() => process.exit(), CLOSE_MS).unref();
+  // Exiting while a store is away is safe, because commits are atomic.
+  setTimeout(() => process.exit(), TIMES.lastMs).unref();
   ending.abort();
   await stopped;
   await appender?.close();

@@ -1,10 +1,5 @@
 import { condition } from './condition';
 
-export const DAY_MS = 86_400_000;
-
-/** A generous time limit, for work that no request waits for. */
-export const BACKGROUND_MS = 10_000;
-
 /** The zero of this thread's `performance.now()`, on the clock that all threads of the process share. */
 const THREAD_ORIGIN = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
@@ -43,9 +38,6 @@ export const orUndefined = <T>(promise: Promise<T>, withinMs: number): Promise<T
 
 /** Lets everything else that is queued in this thread run first. */
 export const yieldToEventLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
-/** After a store has failed, it is tried again this much later. */
-export const RETRY_MS = 500;
 
 export const pause = (ms: number, abort?: AbortSignal): Promise<void> =>
   condition().wait({ withinMs: ms, abort });

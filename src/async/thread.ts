@@ -7,6 +7,7 @@ import {
 } from 'node:worker_threads';
 import { codeOf, fault, messageOf, type Fault, type FaultCode } from '../fault';
 import { monotonicMs, yieldToEventLoop } from './clock';
+import { TIMES } from '../times';
 
 /** What answers requests: a worker thread, of which `startThread` is the caller's side, or this one (`answerInPlace`). */
 export interface Thread {
@@ -63,10 +64,7 @@ const MAX_GROUP = 256;
 /** More are sent in parts, so that the thread works while this one goes on. */
 const SENT_TOGETHER = 16;
 
-/** A request is not started this close to its deadline, so that its caller still learns that it was not done. */
-const EXPIRY_MS = 50;
-
-const deadlineIn = (withinMs: number): number => monotonicMs() + Math.max(0, withinMs - EXPIRY_MS);
+const deadlineIn = (withinMs: number): number => monotonicMs() + Math.max(0, withinMs - TIMES.answerMs);
 
 interface PendingCall {
   readonly resolve: (value: never) => void;
@@ -185,8 +183,6 @@ export interface ThreadBody {
   close(): void | Promise<void>;
 }
 
-const RETRY_MS = 5;
-
 const toAnswer = (id: number, outcome: Outcome): Answer =>
   'value' in outcome ? { id, value: outcome.value } : { id, failure: failureOf(outcome.error) };
 
@@ -262,7 +258,7 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
     waiting.push(...(await answerGroup(body, group, post)));
     underWay -= 1;
     if (underWay > 0) return;
-    if (waiting.length > 0) retrying = setTimeout(() => void work(), RETRY_MS);
+    if (waiting.length > 0) retrying = setTimeout(() => void work(), TIMES.busyRetryMs);
     else if (isClosing) await close();
   };
 

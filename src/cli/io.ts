@@ -3,7 +3,6 @@ import type { Times } from '../times';
 interface Output extends NodeJS.WritableStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
-  /** The file descriptor, if it has one. */
   readonly fd?: number;
 }
 

@@ -30,7 +30,7 @@ const warn =
 /** Waits until the read models have applied this position, or for a while. */
 const isShown = (io: Io, app: App, position: Position): Promise<boolean> =>
   withProgress(io, 'Projecting:', (line) =>
-    app.catchUp(position, timesOf(io).lagMs, (done) => line.show(`${done} of ${position}`)),
+    app.catchUp(position, timesOf(io).tellMs, (done) => line.show(`${done} of ${position}`)),
   );
 
 const howFar = async ({ replay: { readModels } }: App, head: Position): Promise<string> => {

@@ -4,6 +4,7 @@ import { bytesOf, MAX_APPEND_BYTES, type LoggedEvent, type NewEvent, type Positi
 import { digestUpTo } from './events-digest';
 import type { LedgerLog } from './ledger-log';
 import { upTo } from './reading';
+import { TIMES } from '../times';
 
 /**
  * Copies one event log into another, between any two adapters. The events are appended in log order, at the revisions
@@ -21,8 +22,6 @@ export interface Copied {
 
 /** Small enough for live subscribers of EventStoreDB, which drops one that lags behind a larger append. */
 const MAX_RUN_EVENTS = 100;
-
-const APPEND_MS = 10_000;
 
 /** An event store keeps the original time in the metadata. */
 const RECORDED_AT_BYTES = ',"recordedAt":"2026-01-31T00:00:00.000Z"'.length;
@@ -71,7 +70,7 @@ const append = async (to: LedgerLog, run: readonly LoggedEvent[]): Promise<void>
   const [{ stream, revision }] = run as [LoggedEvent];
   const expected = revision === 0 ? 'no_stream' : revision - 1;
   try {
-    await to.log.append(stream, run.map(newEventOf), expected, APPEND_MS);
+    await to.log.append(stream, run.map(newEventOf), expected, TIMES.backgroundMs);
   } catch (error) {
     if (codeOf(error) !== 'stream_changed') throw error;
     if (run.length === 1)

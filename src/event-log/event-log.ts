@@ -149,9 +149,6 @@ const serialisedBytes = ({ type, data, metadata }: SerialisedEvent): number =>
 export const bytesOf = ({ type, data, metadata }: NewEvent): number =>
   serialisedBytes({ type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) });
 
-/** Long enough for a slow disk, short enough for a waiting caller. */
-export const APPEND_MS = 1_800;
-
 type LogFaultCode =
   | 'stream_changed'
   | 'event_too_large'

@@ -10,9 +10,6 @@ import { firstOf } from './reading';
  * (`logWatch`).
  */
 
-/** How often a log in doubt is looked at. */
-const LOOK_MS = 500;
-
 /** Whether it is so at last. A new leader of a cluster may show an older state for a moment. */
 const isSoAtLast = async (
   isSo: () => Promise<boolean>,
@@ -23,7 +20,7 @@ const isSoAtLast = async (
   for (;;) {
     const now = await isSo();
     if (now || monotonicMs() >= end || abort?.aborted === true) return now;
-    await pause(Math.min(LOOK_MS, doubtMs), abort);
+    await pause(Math.min(TIMES.retryMs, doubtMs), abort);
   }
 };
 
@@ -93,7 +90,7 @@ const doubts = ({ report, onLost, times = TIMES }: LogWatchDependencies) => {
     const answer = await isSoAtLast(isWhole, times.logDoubtMs, ending.signal).catch(codeOf);
     if (ending.signal.aborted || isLost) return;
     if (typeof answer === 'string' && UNAVAILABLE.has(answer)) {
-      await pause(LOOK_MS, ending.signal);
+      await pause(TIMES.retryMs, ending.signal);
       return settle(reason, isWhole);
     }
     if (answer !== true) return lose(reason);

@@ -1,7 +1,7 @@
-import { BACKGROUND_MS } from '../async/clock';
 import type { EventLog, LoggedEvent, NewEvent, Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import type { Retry } from './retry';
+import { TIMES } from '../times';
 
 /** The end of a stream, as far as this process has read it. */
 interface End {
@@ -62,7 +62,7 @@ export const onceAppender = (log: EventLog, withRetry: Retry) => {
   const append = async (stream: string, events: readonly NewEvent[], end: End): Promise<void> => {
     const first = end.revision + 1;
     const expected = first === 0 ? 'no_stream' : end.revision;
-    const { position } = await withRetry(() => log.append(stream, events, expected, BACKGROUND_MS));
+    const { position } = await withRetry(() => log.append(stream, events, expected, TIMES.backgroundMs));
     for (const [at, { id }] of events.entries()) extend(end, { id, revision: first + at, position });
   };
 

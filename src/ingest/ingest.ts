@@ -1,5 +1,5 @@
 import { boundedCache, type BoundedCache } from '../ledger/folds';
-import { BACKGROUND_MS, isoNow, monotonicMs } from '../async/clock';
+import { isoNow, monotonicMs } from '../async/clock';
 import { MAX_APPEND_BYTES, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { groupedBy } from '../grouping';
@@ -9,6 +9,7 @@ import { onceAppender } from './append-once';
 import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';
 import { withoutRetry, type Retry } from './retry';
+import { TIMES } from '../times';
 
 /** What `ingest` needs to append reported facts, as NDJSON, to the activity streams of their tenants. */
 interface IngestDependencies extends LedgerLog {
@@ -54,9 +55,6 @@ const MAX_BATCH = 64;
 
 /** More than can be appended ahead of the read models. */
 const MAX_RECENT = 20_000;
-
-/** If no process projects, facts are still accepted after this time. */
-const MAX_WAIT_MS = 30_000;
 
 interface ValidFact {
   readonly line: number;
@@ -108,7 +106,7 @@ function* batchesOf(run: Run, lines: readonly Line[]): Generator<readonly ValidF
 
 /** Why a tenant cannot take facts. Not cached: it may be deleted while a long file is read. */
 const tenantFault = async ({ ledger, withRetry }: Run, tenantId: string): Promise<string | undefined> => {
-  const ask = () => ledger.ask(tenantId, monotonicMs() + BACKGROUND_MS, (tenant) => tenant.status);
+  const ask = () => ledger.ask(tenantId, monotonicMs() + TIMES.backgroundMs, (tenant) => tenant.status);
   const status = await withRetry(ask);
   if (status === 'active') return undefined;
   return status === 'absent' ? `tenant ${tenantId} is unknown` : `tenant ${tenantId} is deleted`;
@@ -168,7 +166,7 @@ const appendBatch = async (run: Run, unshown: readonly Unshown[]): Promise<void>
   const end = ends.toSorted().at(-1) ?? '';
   if (end === '') return;
   const before = run.areShown;
-  run.areShown = before.then(() => run.reached(end, MAX_WAIT_MS));
+  run.areShown = before.then(() => run.reached(end, TIMES.paceMs));
   run.areShown.catch(() => undefined);
   await before;
 };

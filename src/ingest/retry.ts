@@ -1,15 +1,12 @@
 import { monotonicMs, pause } from '../async/clock';
 import { codeOf, moreOf } from '../fault';
+import { TIMES } from '../times';
 
 /** Repeats an action that fails because a store is away, as during the election of a new leader. */
 export type Retry = <T>(action: () => Promise<T>) => Promise<T>;
 
 /** Does not wait for anything. */
 export const withoutRetry: Retry = (action) => action();
-
-const PAUSE_MS = 200;
-/** A new leader may show an older state for a moment. The log is watched, and certain to be rolled back after 5 s. */
-const SET_BACK_MS = 6_000;
 
 const AWAY: ReadonlySet<string | undefined> = new Set([
   'log_unavailable',
@@ -19,7 +16,8 @@ const AWAY: ReadonlySet<string | undefined> = new Set([
 
 const retryMs = (error: unknown, waitMs: number): number => {
   if (moreOf(error)['isFinal'] === true) return 0;
-  if (codeOf(error) === 'log_set_back') return Math.min(waitMs, SET_BACK_MS);
+  // The log is watched, and certain to be rolled back after this time; a little later, the process ends.
+  if (codeOf(error) === 'log_set_back') return Math.min(waitMs, TIMES.logDoubtMs + TIMES.noAnswerMs);
   return AWAY.has(codeOf(error)) ? waitMs : 0;
 };
 
@@ -37,7 +35,7 @@ export const retrying = (waitMs: number, onWaiting: (error: unknown) => void): R
         if (monotonicMs() - beganAt >= retryMs(error, waitMs)) throw error;
         if (!isAway) onWaiting(error);
         isAway = true;
-        await pause(PAUSE_MS);
+        await pause(TIMES.retryMs);
       }
   };
 };

@@ -37,7 +37,6 @@ const OPTIONS = {
 } as const satisfies MongoClientOptions;
 
 /** Applies to heartbeats too: a late one, because this thread is busy, would abort every command in progress. */
-const MAX_CONNECT_MS = 3_000;
 
 /** Unless the URL says otherwise. */
 const DEFAULTS = { maxPoolSize: 20, maxIdleTimeMS: 60_000 } as const satisfies MongoClientOptions;
@@ -54,7 +53,7 @@ const clientFor = (url: string, waitMs: number): MongoClient => {
     const runtimeAdapters = { os };
     const driverInfo = { version: programVersion() };
     // A process that has given up does not end before.
-    const connectTimeoutMS = Math.max(TIMES.noAnswerMs, Math.min(MAX_CONNECT_MS, waitMs));
+    const connectTimeoutMS = Math.max(TIMES.noAnswerMs, Math.min(TIMES.silentReadMs, waitMs));
     const options = { ...defaults, ...OPTIONS, connectTimeoutMS, runtimeAdapters, driverInfo };
     return new Client(url, options);
   } catch {

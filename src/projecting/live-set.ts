@@ -4,6 +4,7 @@ import type { Position } from '../event-log/event-log';
 import { fault } from '../fault';
 import type { LiveSet, ReadModels } from '../read-models/read-models';
 import type { Shown } from './project';
+import { TIMES } from '../times';
 
 /** What one process knows about the live set. */
 export interface KnownLiveSet {
@@ -16,11 +17,6 @@ export interface KnownLiveSet {
   /** This process has projected up to here, into a set without a successor. */
   moved(shown: Shown): void;
 }
-
-/** One look for all who wait; none while nobody does. */
-const LOOK_MS = 10;
-/** Who asks for a position that is so late is not kept waiting. */
-const LAG_MS = 2_000;
 
 interface Waiter {
   readonly position: Position;
@@ -49,10 +45,12 @@ export const knownLiveSet = (readModels: ReadModels): KnownLiveSet => {
     return live;
   });
 
+  /** One look for all who wait; none while nobody does. */
   const lookWhileAwaited = async (): Promise<void> => {
     if (isLooking) return;
     isLooking = true;
-    for (await pause(LOOK_MS); waiting.size > 0; await pause(LOOK_MS)) await read().catch(() => undefined);
+    for (await pause(TIMES.shownLookMs); waiting.size > 0; await pause(TIMES.shownLookMs))
+      await read().catch(() => undefined);
     isLooking = false;
   };
 
@@ -76,7 +74,8 @@ export const knownLiveSet = (readModels: ReadModels): KnownLiveSet => {
     mayPark: () => parked > 0,
     reached: async (position, withinMs) => {
       if (position <= shown) return true;
-      if (oldest === undefined || monotonicMs() - oldest.since <= LAG_MS) return wait(position, withinMs);
+      if (oldest === undefined || monotonicMs() - oldest.since <= TIMES.tellMs)
+        return wait(position, withinMs);
       await orUndefined(read(), withinMs);
       return position <= shown;
     },

@@ -1,4 +1,4 @@
-import { pause, RETRY_MS } from '../async/clock';
+import { pause } from '../async/clock';
 import type { LoggedEvent } from '../event-log/event-log';
 import { mustStillHold } from '../event-log/log-watch';
 import type { Lease, LiveSet } from '../read-models/read-models';
@@ -6,6 +6,7 @@ import type { ParkedTenant } from './tenant-progress';
 import { projection, type Step } from './project';
 import { readFolding, readingInPieces, type ReplayDependencies } from './replay';
 import { retryDue } from './retry-parked';
+import { TIMES } from '../times';
 
 export interface ProjectorDependencies extends ReplayDependencies {
   readonly lease: Lease;
@@ -17,8 +18,6 @@ export interface ProjectorDependencies extends ReplayDependencies {
   /** Makes the first set of this version of the program. */
   readonly buildFirst: () => Promise<unknown>;
 }
-
-const RENEW_MS = 1_000;
 
 /** Follows the log until the set has a successor or the signal is aborted. */
 const followInto = async (
@@ -50,7 +49,7 @@ const projectWhileHeld = async (dependencies: ProjectorDependencies, ending: Abo
   const taken = new AbortController();
   const renew = (): Promise<void> =>
     lease.hold().then((isHeld) => (isHeld ? undefined : taken.abort()), onError);
-  const renewing = setInterval(() => void renew(), RENEW_MS);
+  const renewing = setInterval(() => void renew(), TIMES.renewMs);
   const signal = AbortSignal.any([ending, taken.signal]);
   try {
     while (!signal.aborted) {
@@ -70,7 +69,7 @@ export const startProjector = (dependencies: ProjectorDependencies): (() => Prom
   const { lease, onError } = dependencies;
   const ending = new AbortController();
   const run = async (): Promise<void> => {
-    for (; !ending.signal.aborted; await pause(RETRY_MS, ending.signal))
+    for (; !ending.signal.aborted; await pause(TIMES.retryMs, ending.signal))
       try {
         if (await lease.hold()) await projectWhileHeld(dependencies, ending.signal);
       } catch (error) {

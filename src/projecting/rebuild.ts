@@ -1,4 +1,4 @@
-import { pause, RETRY_MS } from '../async/clock';
+import { pause } from '../async/clock';
 import { mustStillHold } from '../event-log/log-watch';
 import { codeOf, fault, moreOf } from '../fault';
 import { removeLeftovers } from '../read-models/leftovers';
@@ -6,6 +6,7 @@ import type { LiveSet, ReadModelSet } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
 import { parkedTenants } from './tenant-progress';
 import { replayInto, type ReplayDependencies } from './replay';
+import { TIMES } from '../times';
 
 export interface RebuildOptions {
   /** Switch although the new set differs from the live one, or parks a tenant that the live one does not park. */
@@ -33,7 +34,6 @@ interface Build extends ReplayDependencies, RebuildOptions {
   readonly replay: ReturnType<typeof replayInto>;
 }
 
-const RENEW_MS = 1_000;
 const SWITCH_ATTEMPTS = 20;
 
 const projectToHead = async ({ log, replay }: Build): Promise<void> => {
@@ -94,7 +94,7 @@ const switchTo = async (build: Build, former: LiveSet | undefined, evenIfBehind:
       if (await readModels.succeed(built, former?.set, { evenIfBehind })) return;
     } catch (error) {
       if (attempt === SWITCH_ATTEMPTS || abort?.aborted === true) throw error;
-      await pause(RETRY_MS, abort);
+      await pause(TIMES.retryMs, abort);
       continue;
     }
     await built.control();
@@ -136,7 +136,7 @@ export const rebuild = async (
   const head = await log.head();
   const total = head === undefined ? 0 : await log.distance(undefined, head.position);
   const built = await readModels.create(await log.identity());
-  const renewing = setInterval(() => void built.renew().catch(() => false), RENEW_MS);
+  const renewing = setInterval(() => void built.renew().catch(() => false), TIMES.renewMs);
   let done = 0;
   const onEvents = (events: number): void => {
     done += events;

@@ -163,9 +163,6 @@ export interface Scanned extends Required<ScanStart> {
   readonly text: string;
 }
 
-/** How long a set stays that was superseded, or that its builder has not renewed: requests may still read it. */
-export const GRACE_MS = 60_000;
-
 /** A collection that every set has besides those of its projectors: one document per parked tenant. */
 export const PARKED = 'parked';
 

@@ -2,17 +2,14 @@ import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs';
 import { monotonicMs } from '../async/clock';
 import { fault, messageOf } from '../fault';
+import { TIMES } from '../times';
 
 export type Database = DatabaseSyncInstance;
-
-/** How long a writer waits for another process's lock. */
-const BUSY_MS = 1_000;
 
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
 const SQLITE_CANTOPEN = 14;
 const SQLITE_IOERR_SHORT_READ = 522;
-const RETRY_MS = 5;
 
 /** Another connection holds the lock. */
 export const isBusy = (error: unknown): boolean =>
@@ -34,14 +31,14 @@ export const isDamagedFile = (error: unknown, path: string): boolean => {
 
 /** If several processes open a new file at once, SQLite fails all but one at once instead of waiting for the lock. */
 const switchToWal = (db: Database): void => {
-  const end = monotonicMs() + BUSY_MS;
+  const end = monotonicMs() + TIMES.noAnswerMs;
   const unsignalled = new Int32Array(new SharedArrayBuffer(4));
   for (;;)
     try {
       return db.exec('PRAGMA journal_mode = WAL');
     } catch (error) {
       if (!isBusy(error) || monotonicMs() > end) throw error;
-      Atomics.wait(unsignalled, 0, 0, RETRY_MS);
+      Atomics.wait(unsignalled, 0, 0, TIMES.busyRetryMs);
     }
 };
 
@@ -49,7 +46,7 @@ const switchToWal = (db: Database): void => {
  * FULL: a commit is on disk when it returns. NORMAL: the file stays consistent, but a crash may lose the last commits.
  */
 export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Database => {
-  const db = new DatabaseSync(path, { timeout: BUSY_MS });
+  const db = new DatabaseSync(path, { timeout: TIMES.noAnswerMs });
   try {
     switchToWal(db);
     db.exec(`PRAGMA synchronous = ${synchronous}`);
@@ -61,7 +58,7 @@ export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Da
 };
 
 export const openForReading = (path: string): Database =>
-  new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+  new DatabaseSync(path, { readOnly: true, timeout: TIMES.noAnswerMs });
 
 /** For a file that nobody else knows yet. It keeps its rollback journal, so that it can be read on read-only media. */
 export const openAlone = (path: string): Database => new DatabaseSync(path);

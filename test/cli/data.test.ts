@@ -32,7 +32,7 @@ describe('a command that writes', () => {
   it('counts also if another process has locked the read models, and says that they do not show it; one that reads says how far they are', async () => {
     const operator = operatorAt(freshFolder(), EMBEDDED);
     const { tenant_id: id } = await operator.json('tenant create --name A');
-    const times = { ...TIMES, waitMs: 500, lagMs: 200 };
+    const times = { ...TIMES, waitMs: 500, tellMs: 200 };
     const impatient = operatorAt(operator.folder, EMBEDDED, (...given: Parameters<typeof commandProcess>) =>
       command(given[0], given[1], '', { times }),
     );

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { Collection } from '../../projections/projector';
 import { fault, type Fault } from '../../src/fault';
 import {
-  GRACE_MS,
   type Advanced,
   type Control,
   type ReadModels,
@@ -10,6 +9,7 @@ import {
   type SetInfo,
 } from '../../src/read-models/read-models';
 import { memoryDocuments, type Documents } from './memory-documents';
+import { TIMES } from '../../src/times';
 
 interface StoredSet {
   readonly version: string;
@@ -297,7 +297,7 @@ export const memoryReadModels = ({ collections, mistake, ...options }: MemoryOpt
     version: 'v1',
     store: memoryStore(),
     now: Date.now,
-    graceMs: GRACE_MS,
+    graceMs: TIMES.graceMs,
     between: async () => undefined,
     holder: {},
     ...options,

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { status } from '@grpc/grpc-js';
 import { monotonicMs } from '../../src/async/clock';
-import { APPEND_MS, type EventLog } from '../../src/event-log/event-log';
+import { type EventLog } from '../../src/event-log/event-log';
 import { followed, onStandIn, openOn, standIn } from '../support/event-store/logs';
 import type { AppendFault } from '../support/event-store/stand-in';
 import { storedLog } from '../support/event-store/stored-log';
 import { anEvent, eventsOf, idsOf, someEvents } from '../support/events';
 import { refusedWith, until } from '../support/waiting';
+import { TIMES } from '../../src/times';
 
 /** What a busy machine may add to a bound. */
 const SLACK_MS = 400;
@@ -43,7 +44,7 @@ describe('an append to the event store', () => {
     const { value, ms } = await timed(log.append(stream, events, 1));
     expect(value.revision).toBe(4);
     expect(idsOf(await eventsOf(log.readStream(stream, 1)))).toEqual(idsOf(events));
-    expect(ms).toBeLessThan(APPEND_MS + SLACK_MS);
+    expect(ms).toBeLessThan(TIMES.appendMs + SLACK_MS);
   });
 
   it('that is never answered has an unknown outcome, in time, and can be settled later', async () => {
@@ -54,7 +55,7 @@ describe('an append to the event store', () => {
     const events = someEvents(1);
     const { value, ms } = await timed(refusedWith(log.append(stream, events, 'no_stream')));
     expect(value).toBe('outcome_unknown');
-    expect(ms).toBeLessThan(APPEND_MS + SLACK_MS);
+    expect(ms).toBeLessThan(TIMES.appendMs + SLACK_MS);
     expect((await log.append(stream, events, 'no_stream')).revision).toBe(0);
     expect(await eventsOf(log.readStream(stream))).toHaveLength(1);
   });
@@ -248,7 +249,7 @@ describe('a subscription to the event store', () => {
       const events = someEvents(1);
       const { value, ms } = await timed(refusedWith(frozen.log.append(frozen.stream, events, 2)));
       expect(value).toBe('outcome_unknown');
-      expect(ms).toBeLessThan(APPEND_MS + SLACK_MS);
+      expect(ms).toBeLessThan(TIMES.appendMs + SLACK_MS);
       expect(await refusedWith(eventsOf(frozen.log.readStream(frozen.stream)))).toBe('log_unavailable');
       await until(() => frozen.warnings.length > 0, 15_000);
       expect(frozen.server.gate.connections().ever).toBeGreaterThan(1);

@@ -7,7 +7,7 @@ import type { Appended, Expected } from '../event-log';
 import { appendFault, isNotLeader, noAnswer } from './errors';
 import type { Connection } from './connection';
 import type { Serialised } from './record';
-import { RECONNECT_MS } from './stream-reader';
+import { TIMES } from '../../times';
 
 /** A new message starts after this many bytes. */
 const MESSAGE_BYTES = 524_288;
@@ -91,9 +91,9 @@ export const appending =
         if (codeOf(error) === 'no_answer') throw error;
         // The error names the leader, and the client has connected to it, aborting all calls in progress: what was sent
         // before may have been written.
-        const givesUp = !isNotLeader(error) || monotonicMs() + RECONNECT_MS >= end;
+        const givesUp = !isNotLeader(error) || monotonicMs() + TIMES.reconnectMs >= end;
         isUncertain ||= isNotLeader(error);
         if (givesUp) throw orNoAnswer(appendFault(request.stream, error), isUncertain);
-        await pause(RECONNECT_MS);
+        await pause(TIMES.reconnectMs);
       }
   };

@@ -3,6 +3,7 @@ import { monotonicMs, pause } from '../../async/clock';
 import { appendStream, type AppendStream } from './append-stream';
 import { internalsOf } from './client-internals';
 import { unparsable, withTimeouts } from './connection-string';
+import { TIMES } from '../../times';
 
 /** The client of this process, replaced when it seems broken. */
 export interface Connection {
@@ -18,13 +19,6 @@ export interface Connection {
   isShut(client: EventStoreDBClient): boolean;
   close(): Promise<void>;
 }
-
-/** How long calls in progress on a replaced client may take to finish. */
-const RETIRE_MS = 6_000;
-/** A hanging server must not cause a new connection per call. */
-const RENEW_EVERY_MS = 2_000;
-/** The package's `dispose` may never return. */
-const DISPOSE_MS = 500;
 
 /** Client numbers wrap around here. */
 const CLIENT_NUMBERS = 1_000;
@@ -72,7 +66,8 @@ const ownClient = (url: string): OwnedClient => {
       appends.close();
       const disposed = new AbortController();
       void client.dispose().finally(() => disposed.abort());
-      await pause(DISPOSE_MS, disposed.signal);
+      // The package's `dispose` may never return.
+      await pause(TIMES.retryMs, disposed.signal);
       channel?.close();
     },
   };
@@ -94,7 +89,7 @@ export const connectTo = (url: string): Connection => {
     return owned.shut();
   };
   const retire = (owned: OwnedClient): void => {
-    const timer = setTimeout(() => void shut(owned), RETIRE_MS);
+    const timer = setTimeout(() => void shut(owned), TIMES.backgroundMs);
     retired.set(owned, timer.unref());
   };
 
@@ -103,7 +98,8 @@ export const connectTo = (url: string): Connection => {
     current: () => current,
     renew: (broken) => {
       const now = monotonicMs();
-      if (closed || broken !== current.client || now - renewedAt < RENEW_EVERY_MS) return;
+      // A hanging server must not cause a new connection per call.
+      if (closed || broken !== current.client || now - renewedAt < TIMES.silentReadMs) return;
       renewedAt = now;
       retire(current);
       number = (number + 1) % CLIENT_NUMBERS;

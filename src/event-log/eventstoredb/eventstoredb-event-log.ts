@@ -1,7 +1,6 @@
 import { messageOf, type Fault } from '../../fault';
 import { whenReachable, type AwaitedStore, type WaitingForStore } from '../../async/reachable-store';
 import {
-  APPEND_MS,
   logFault,
   mustBeAppendable,
   mustHaveFormat,
@@ -25,6 +24,7 @@ import { serialised } from './record';
 import { streamReader } from './stream-reader';
 import { mergedUpTo } from './tenant-reader';
 import { wholeLog, type WholeLog } from './whole-log';
+import { TIMES } from '../../times';
 
 interface EventStoreOptions extends WaitingForStore {
   /** Thrown if there is no log, instead of creating one. */
@@ -72,7 +72,7 @@ const continuityIn = async (log: WholeLog, known: Head | undefined): Promise<Con
 
 const appendThrough =
   (connection: Connection, streams: Streams, log: WholeLog): EventLog['append'] =>
-  async (stream, events, expected, withinMs = APPEND_MS) => {
+  async (stream, events, expected, withinMs = TIMES.appendMs) => {
     const records = events.map(serialised);
     mustBeAppendable(events, records);
     if (connection.isClosed()) throw logFault('log_unavailable', 'The event log is closed.');

@@ -7,6 +7,7 @@ import { isLagging } from './errors';
 import type { Connection } from './connection';
 import type { Source } from './source';
 import type { WholeLog } from './whole-log';
+import { TIMES } from '../../times';
 
 /**
  * Follows the log with a subscription. Neither the server nor the package resumes subscriptions: however one ends, the
@@ -23,14 +24,6 @@ interface Following {
   readonly closing: AbortSignal;
   readonly onError: (what: string, error: unknown) => void;
 }
-
-/** After QUIET_MS without an event the head is checked; if an event is due, it gets another DOUBT_MS to arrive. */
-const QUIET_MS = 5_000;
-const DOUBT_MS = 1_000;
-
-/** A subscription that delivered anything or lasted longer than any wait is resumed at once; otherwise with backoff. */
-const FIRST_WAIT_MS = 50;
-const MAX_WAIT_MS = 1_000;
 
 const headOf = ({ id, position }: LoggedEvent): Head => ({ eventId: id, position });
 
@@ -53,7 +46,8 @@ const batchesFrom = async function* (
   isBehind: () => Promise<boolean>,
 ): AsyncGenerator<Batch> {
   for (let isInDoubt = false; ;) {
-    const batch = await source.next(isInDoubt ? DOUBT_MS : QUIET_MS);
+    // After a while without an event the head is checked; if an event is due, it gets a little longer to arrive.
+    const batch = await source.next(isInDoubt ? TIMES.noAnswerMs : TIMES.waitMs);
     if (batch === undefined) return;
     if (batch !== 'silent') yield batch;
     else if (isInDoubt) throw new Error('The subscription fell silent while the log grew.');
@@ -128,7 +122,7 @@ export const follow = async function* (
         advance(progress, batch);
         yield batch;
       }
-      return isUseful || monotonicMs() - startedAt > MAX_WAIT_MS;
+      return isUseful || monotonicMs() - startedAt > TIMES.noAnswerMs;
     } catch (error) {
       if (codeOf(error) === 'log_set_back' && !ending.aborted) throw error;
       if (!isUseful && !ending.aborted) fail(client, error);
@@ -138,7 +132,8 @@ export const follow = async function* (
 
   for (let waitMs = 0; !ending.aborted;) {
     const isUseful = yield* attempt();
-    waitMs = isUseful ? 0 : Math.min(MAX_WAIT_MS, Math.max(FIRST_WAIT_MS, 2 * waitMs));
+    // One that delivered anything or lasted longer than any wait is resumed at once; others with backoff.
+    waitMs = isUseful ? 0 : Math.min(TIMES.noAnswerMs, Math.max(TIMES.reconnectMs, 2 * waitMs));
     if (waitMs > 0) await pause(waitMs, ending);
   }
 };

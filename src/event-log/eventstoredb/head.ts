@@ -6,7 +6,8 @@ import type { Connection } from './connection';
 import { filteredRead } from './filtered-read';
 import { commitPosition } from './record';
 import { batchesOf, READ_AHEAD, sourceOf } from './source';
-import { fromLeader, resuming, SILENT_MS } from './stream-reader';
+import { fromLeader, resuming } from './stream-reader';
+import { TIMES } from '../../times';
 
 /** Finds our newest event in a log that other programs write to as well. */
 export interface NewestEvent {
@@ -26,8 +27,6 @@ export const SEARCH_WINDOW = 500;
 /** Short, because the last event is usually ours. */
 const FIRST_PAGE = 8;
 const MAX_PAGE_EVENTS = 4_096;
-/** The server sends nothing while it skips other programs' events, about a million per second. */
-const SEARCH_MS = 5_000;
 
 /** Reads `count` events backwards from just before a position, or from the end. */
 type ReadBack = (
@@ -41,7 +40,7 @@ const noEvents = async function* (): AsyncGenerator<Batch> {};
 const unfiltered: ReadBack = (client, from, maxCount) => {
   const fromPosition = from === undefined ? END : commitPosition(from);
   const options = { direction: BACKWARDS, fromPosition, maxCount, ...fromLeader } as const;
-  return batchesOf(sourceOf(client.readAll(options, READ_AHEAD)), SILENT_MS);
+  return batchesOf(sourceOf(client.readAll(options, READ_AHEAD)), TIMES.silentReadMs);
 };
 
 /** Filtered by our prefixes, including the event with which our log starts. */
@@ -51,7 +50,7 @@ const filteredByPrefix =
     const prefixes = [...streams.prefixes(), streams.log()];
     return batchesOf(
       sourceOf(filteredRead(client, { before, maxCount, prefixes, window: SEARCH_WINDOW })),
-      SEARCH_MS,
+      TIMES.waitMs, // nothing is sent while it skips other programs' events, about a million per second
     );
   };
 

@@ -7,17 +7,13 @@ import { isJsonObject } from '../../json';
 import { historyMissing, isDeletedStream, isDenied, isMissingStream, readFault, TOMBSTONED } from './errors';
 import type { Connection } from './connection';
 import { batchesOf, READ_AHEAD, sourceOf } from './source';
-
-/** A read without any result for this long has failed. */
-export const SILENT_MS = 3_000;
+import { TIMES } from '../../times';
 
 /** Only the leader is sure to have the newest events. No effect on a single node. */
 export const fromLeader = { requiresLeader: true } as const;
 
 /** After a dropped connection or a new leader, the package reconnects but does not repeat the call. */
 const MAX_ATTEMPTS = 3;
-/** Before a call is repeated: an election may be in progress. */
-export const RECONNECT_MS = 30;
 
 /**
  * Resumes a read after each failure for as long as there is progress; `open` starts right after the last event delivered.
@@ -47,7 +43,7 @@ export const resuming = async function* (
       failures += 1;
       if (silent || isDenied(error) || failures === MAX_ATTEMPTS || connection.isClosed())
         throw readFault(error);
-      await pause(RECONNECT_MS * failures);
+      await pause(TIMES.reconnectMs * failures);
     }
   }
 };
@@ -75,7 +71,7 @@ const lastUpTo = (
 ): Promise<LoggedEvent | undefined> => {
   const options = { fromRevision, direction: BACKWARDS, maxCount: 1, ...fromLeader } as const;
   const reading = resuming(connection, (client) =>
-    batchesOf(sourceOf(client.readStream(stream, options)), SILENT_MS),
+    batchesOf(sourceOf(client.readStream(stream, options)), TIMES.silentReadMs),
   );
   return firstOf(orTombstoned(stream, reading));
 };
@@ -102,7 +98,7 @@ export const streamReader = (connection: Connection): StreamReader => {
       const open = (client: EventStoreDBClient, last: LoggedEvent | undefined) => {
         const fromRevision = BigInt((last?.revision ?? after) + 1);
         const reading = client.readStream(stream, { fromRevision, ...fromLeader }, READ_AHEAD);
-        return batchesOf(sourceOf(reading), SILENT_MS);
+        return batchesOf(sourceOf(reading), TIMES.silentReadMs);
       };
       const reading = resuming(connection, open, () => (isMissing = true));
       for await (const batch of orTombstoned(stream, reading)) {

@@ -7,7 +7,8 @@ import type { Connection } from './connection';
 import { newestEvent, SEARCH_WINDOW, type NewestEvent } from './head';
 import { commitPosition } from './record';
 import { batchesOf, READ_AHEAD, sourceOf, type Source } from './source';
-import { fromLeader, resuming, SILENT_MS } from './stream-reader';
+import { fromLeader, resuming } from './stream-reader';
+import { TIMES } from '../../times';
 
 /** Asks for a checkpoint every few windows, as a sign of life. */
 const WINDOW = { maxSearchWindow: SEARCH_WINDOW, checkpointInterval: 4 };
@@ -40,7 +41,7 @@ const subscribeTo = (connection: Connection, from: Position, prefixes: readonly 
   const source = sourceOf(subscription);
   const late = setTimeout(
     () => source.stop(noAnswer('The event store did not confirm a subscription.')),
-    SILENT_MS,
+    TIMES.silentReadMs,
   );
   for (const event of ['confirmation', 'error', 'close', 'end'] as const)
     subscription.on(event, () => clearTimeout(late));
@@ -49,7 +50,9 @@ const subscribeTo = (connection: Connection, from: Position, prefixes: readonly 
 
 const firstFrom = (connection: Connection, position: Position): Promise<LoggedEvent | undefined> => {
   const options = { fromPosition: commitPosition(position), maxCount: 1, ...fromLeader };
-  const reading = resuming(connection, (client) => batchesOf(sourceOf(client.readAll(options)), SILENT_MS));
+  const reading = resuming(connection, (client) =>
+    batchesOf(sourceOf(client.readAll(options)), TIMES.silentReadMs),
+  );
   return firstOf(reading);
 };
 
@@ -59,7 +62,7 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
     subscribeTo(connection, after === '' ? newest.start() : after, streams.prefixes());
 
   const pageUpTo = async function* (after: Position, last: Position): AsyncGenerator<Batch> {
-    for await (const batch of batchesOf(subscribe(after), SILENT_MS)) {
+    for await (const batch of batchesOf(subscribe(after), TIMES.silentReadMs)) {
       const wanted = batch.filter(
         ({ position, stream }) => position > after && position <= last && streams.holds(stream),
       );

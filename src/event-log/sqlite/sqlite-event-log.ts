@@ -4,7 +4,6 @@ import { codeOf, fault, messageOf } from '../../fault';
 import { dataVersion, openForReading, stillThere, type Database } from '../../sqlite/database';
 import { answerInPlace, type Thread } from '../../async/thread';
 import {
-  APPEND_MS,
   LOG_FORMAT,
   logFault,
   mustBeAppendable,
@@ -21,9 +20,7 @@ import { appending, READY, type AppenderFile, type AppendRequest } from './appen
 import { createLog, findLog, mustBeOurLog, logMissing, logPath, metaIn, setFormat } from './log-file';
 import { eventReader, positionOf, readOrFault, rowIdOf } from './reader';
 import { tail } from './tail';
-
-/** The first start may meet a cold disk, or another process that is migrating. */
-const OPEN_MS = 10_000;
+import { TIMES } from '../../times';
 
 /** Conclusive answers of the appending thread. Anything else is a problem with the file. */
 const CONCLUSIVE: ReadonlySet<string | undefined> = new Set(['stream_changed', 'no_answer', 'log_set_back']);
@@ -131,7 +128,7 @@ export const sqliteEventLog = async (
   const appender = appenderOf({ path, prefix });
   try {
     ensureLog(path, prefix, opening);
-    if (opening !== 'read') await appender.call(READY, OPEN_MS);
+    if (opening !== 'read') await appender.call(READY, TIMES.backgroundMs);
   } catch (error) {
     await appender.close();
     throw notOpened(path, error);
@@ -152,7 +149,7 @@ export const sqliteEventLog = async (
   return {
     ...logQueries(db, path),
     changeToken,
-    append: async (stream, events, expected, withinMs = APPEND_MS) => {
+    append: async (stream, events, expected, withinMs = TIMES.appendMs) => {
       const request = { stream, expected, events: events.map(serialised) };
       mustBeAppendable(events, request.events);
       return appendWithRetry(attempting(appender, request), withinMs);

@@ -1,6 +1,7 @@
 import { condition } from '../../async/condition';
+import { TIMES } from '../../times';
 
-/** Waits for changes of a log, which are noticed within POLL_MS. */
+/** Waits for changes of a log, which are noticed within TIMES.followMs. */
 export interface Tail {
   /** The number of changes so far. Read it before the file, and pass it to `changedSince` if nothing new was found. */
   seen(): number;
@@ -10,8 +11,6 @@ export interface Tail {
   /** Wakes all waiters for the last time. The file is not read again. */
   close(): void;
 }
-
-const POLL_MS = 50;
 
 /** The token is another one after each change; undefined, which counts as one, if the file cannot be read. */
 export const tail = (changeToken: () => number | undefined): Tail => {
@@ -36,7 +35,7 @@ export const tail = (changeToken: () => number | undefined): Tail => {
     },
     changedSince: async (seen, abort) => {
       while (!closed && changes === seen && abort?.aborted !== true) {
-        await changed.wait({ withinMs: POLL_MS, abort });
+        await changed.wait({ withinMs: TIMES.followMs, abort });
         if (changes === seen) poll();
       }
     },

@@ -5,9 +5,7 @@ import type { MongoConnection } from '../../mongodb/connection';
 import type { Lease } from '../read-models';
 import { leasesIn, type StoredLease } from './layout';
 import type { Transactions } from './transactions';
-
-/** Another process takes over this long after the last renewal. */
-const LEASE_MS = 5_000;
+import { TIMES } from '../../times';
 
 const DUPLICATE_KEY = 11_000;
 
@@ -21,7 +19,7 @@ export const leaseOn = (
   connection: MongoConnection,
   version: string,
   transactions: Transactions,
-  leaseMs = LEASE_MS,
+  leaseMs = TIMES.leaseMs,
 ): Lease => {
   const leases = leasesIn(connection);
   const holder_id = randomUUID();

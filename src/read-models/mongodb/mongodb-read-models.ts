@@ -3,7 +3,7 @@ import type { Collection } from '../../../projections/projector';
 import { settleAll } from '../../async/settle-all';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
-import { COMMON_COLLECTIONS, GRACE_MS } from '../read-models';
+import { COMMON_COLLECTIONS } from '../read-models';
 import type { ReadModels, ReadModelSet, SetInfo } from '../read-models';
 import { liveFinder, switching } from './chain';
 import { collectionName, controlOf, controlsIn, rootsIn } from './layout';
@@ -12,6 +12,7 @@ import { removeSet } from './removal';
 import { findControl, setReader, type OpenSet } from './set-reader';
 import { setWriter } from './set-writer';
 import { transactionsOn, type Transactions } from './transactions';
+import { TIMES } from '../../times';
 
 export interface MongoReadModelsOptions {
   readonly version: string;
@@ -84,7 +85,7 @@ const list = async (connection: MongoConnection): Promise<readonly SetInfo[]> =>
 /** Read models in one database, which any number of processes may share. Closing them does not close the connection. */
 export const mongodbReadModels = async (
   connection: MongoConnection,
-  { version, collections, graceMs = GRACE_MS, leaseMs }: MongoReadModelsOptions,
+  { version, collections, graceMs = TIMES.graceMs, leaseMs }: MongoReadModelsOptions,
 ): Promise<ReadModels> => {
   const { run } = connection;
   await run(mustBeReplicaSet(connection));

@@ -8,12 +8,7 @@ import type { DocumentKey, ReadModelSet } from '../read-models';
 import { collectionName, controlsIn, documentOf, idOf, rootsIn } from './layout';
 import type { Stored, StoredControl } from './layout';
 import { findIn, lastBefore, scanFrom, type MongoQuery } from './queries';
-
-/** The timeout of a query. */
-const QUERY_MS = 900;
-
-/** The timeout of a query for many documents, to project or to compare. The driver's is as long. */
-const BULK_MS = 10_000;
+import { TIMES } from '../../times';
 
 /** A set, and where it is stored. */
 export interface OpenSet {
@@ -41,11 +36,15 @@ const within = <T>({ run, place }: MongoConnection, ms: number, answer: Promise<
 
 /** Null: there is none. */
 export const findControl = (connection: MongoConnection, id: string): Promise<StoredControl | null> =>
-  within(connection, QUERY_MS, controlsIn(connection).findOne({ _id: id }, { maxTimeMS: QUERY_MS }));
+  within(
+    connection,
+    TIMES.queryMs,
+    controlsIn(connection).findOne({ _id: id }, { maxTimeMS: TIMES.queryMs }),
+  );
 
 export const findRoot = async (connection: MongoConnection, version: string): Promise<string | undefined> => {
-  const asked = rootsIn(connection).findOne({ _id: version }, { maxTimeMS: QUERY_MS });
-  return (await within(connection, QUERY_MS, asked))?.live;
+  const asked = rootsIn(connection).findOne({ _id: version }, { maxTimeMS: TIMES.queryMs });
+  return (await within(connection, TIMES.queryMs, asked))?.live;
 };
 
 /** A query whose caller has given up must not go on at the server. */
@@ -66,7 +65,7 @@ const load =
     const loadFrom = async (collection: string, wanted: readonly DocumentKey[]): Promise<void> => {
       const filter = { _id: { $in: wanted.map(({ tenantId, key }) => idOf(tenantId, key)) } };
       const options = { limit: wanted.length, hint: { _id: 1 } } as const;
-      for (const row of await fetch(set, collection, { filter, options }, BULK_MS))
+      for (const row of await fetch(set, collection, { filter, options }, TIMES.backgroundMs))
         found.set(textOfKey({ collection, tenantId: row._id.tenant, key: row._id.key }), documentOf(row));
     };
     const groups = [...groupedBy(keys, ({ collection }) => collection)];
@@ -78,7 +77,7 @@ const find =
   (set: OpenSet): ReadModelSet['find'] =>
   async (tenantId, collection, query) => {
     const asked = findIn(declaredIn(set, collection), tenantId, query);
-    const rows = await fetch(set, collection, asked, QUERY_MS);
+    const rows = await fetch(set, collection, asked, TIMES.queryMs);
     if (query.areAllThere === true && rows.length < query.limit)
       throw fault(
         'read_models_unavailable',
@@ -93,7 +92,7 @@ const countsBefore =
     settleAll(
       values.map(async (value) => {
         const { number, query } = lastBefore(declaredIn(set, collection), tenantId, line, value);
-        const [last] = await fetch(set, collection, query, QUERY_MS);
+        const [last] = await fetch(set, collection, query, TIMES.queryMs);
         return last === undefined ? 0 : Number(last.doc[number]);
       }),
     );
@@ -103,13 +102,13 @@ export const setReader = (set: OpenSet): Pick<ReadModelSet, keyof Reader | 'scan
   get: async (tenantId, collection, key) => {
     const options = { limit: 1, hint: { _id: 1 } } as const;
     const query = { filter: { _id: idOf(tenantId, key) }, options };
-    const [found] = await fetch(set, collection, query, QUERY_MS);
+    const [found] = await fetch(set, collection, query, TIMES.queryMs);
     return found === undefined ? undefined : documentOf(found);
   },
   find: find(set),
   countsBefore: countsBefore(set),
   scan: async (collection, limit, after) => {
-    const rows = await fetch(set, collection, scanFrom(limit, after), BULK_MS);
+    const rows = await fetch(set, collection, scanFrom(limit, after), TIMES.backgroundMs);
     const textOf = ({ doc, text = JSON.stringify(doc) }: Stored): string => text;
     return rows.map((row) => ({ tenantId: row._id.tenant, key: row._id.key, text: textOf(row) }));
   },

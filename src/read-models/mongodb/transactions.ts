@@ -2,11 +2,9 @@ import type { ClientSession } from 'mongodb';
 import { beforeDeadline, monotonicMs, pause } from '../../async/clock';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
+import { TIMES } from '../../times';
 
 type Work<T> = (session: ClientSession) => Promise<T | undefined>;
-
-/** Longer than the timeouts of the driver, which has been seen to leave commands unanswered when connections are cut. */
-const TRANSACTION_MS = 15_000;
 
 /** Transactions are short, so whoever has lost a conflict this often waits for a process that is gone. */
 const MAX_ATTEMPTS = 10;
@@ -43,7 +41,7 @@ export const transactionsOn = ({ db, place }: MongoConnection) => {
       void used.endSession().catch(() => undefined);
       return fault('read_models_unavailable', `MongoDB at ${place} did not answer in time.`);
     };
-    return beforeDeadline(inTransaction(used, work), monotonicMs() + TRANSACTION_MS, late);
+    return beforeDeadline(inTransaction(used, work), monotonicMs() + TIMES.transactionMs, late);
   };
   const repeated = async <T>(work: Work<T>): Promise<T | undefined> => {
     for (let attempt = 1; ; attempt += 1)

@@ -8,8 +8,7 @@ import * as sqlite from '../../sqlite/database';
 import type { Change, Control, ReadModelSet } from '../read-models';
 import { setReader, type SetReader } from './set-reader';
 import { createIndexes, createTables, storedField, storedText, writesTo } from './tables';
-
-const RETRY_MS = 5;
+import { TIMES } from '../../times';
 
 /** A checkpoint of a build writes each page once, however many commits changed it. The pages of all keys are cached. */
 const FOR_BUILDING = 'PRAGMA wal_autocheckpoint = 32768; PRAGMA cache_size = -65536';
@@ -84,7 +83,7 @@ const settledThisTurn = async <T>(work: () => Promise<T>): Promise<T> => {
 
 /** Never waits inside SQLite, so that other work of this thread goes on. */
 const begin = async (db: sqlite.Database, { path, busyMs }: Place): Promise<void> => {
-  for (const end = monotonicMs() + busyMs; ; await delay(RETRY_MS))
+  for (const end = monotonicMs() + busyMs; ; await delay(TIMES.busyRetryMs))
     try {
       return db.exec('BEGIN IMMEDIATE');
     } catch (error) {

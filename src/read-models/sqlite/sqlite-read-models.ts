@@ -1,11 +1,10 @@
 import type { Collection } from '../../../projections/projector';
 import { isoNow } from '../../async/clock';
-import { GRACE_MS, type Control, type LiveSet, type ReadModels } from '../read-models';
+import { type Control, type LiveSet, type ReadModels } from '../read-models';
 import { rootsIn } from './roots';
 import { ifRemoved, explaining } from './set-file';
 import { setsIn, wayFrom, type Entry, type Sets } from './sets-folder';
-
-const BUSY_MS = 5_000;
+import { TIMES } from '../../times';
 
 export interface SqliteOptions {
   /** Created with its first set. */
@@ -121,7 +120,7 @@ const listingOf = (sets: Sets, roots: Roots) => () => {
 
 /** Read models in a folder: a file for each set, and a small one that says where the chain of each version begins. */
 export const sqliteReadModels = (options: SqliteOptions): ReadModels => {
-  const { folder, version, collections, graceMs = GRACE_MS, busyMs = BUSY_MS } = options;
+  const { folder, version, collections, graceMs = TIMES.graceMs, busyMs = TIMES.waitMs } = options;
   const [sets, roots] = [setsIn(folder, collections, busyMs), rootsIn(folder)];
   const live = livingIn(version, sets, roots);
   const [succeed, remove] = [succeedingIn(version, sets, roots), removingIn(graceMs, sets, roots)];
