@@ -105,7 +105,7 @@ export const TIMES = {
   logDoubtMs: 5_000,
   /** Another process's appends to the embedded log are found after this time. */
   followMs: 50,
-  /** A read of the event store without any result for this long has failed. */
+  /** A read of the event store without any result for this long has failed, as has a connection to MongoDB. */
   silentReadMs: 3_000,
   /** A call to the event store is repeated after this time: an election may be in progress. */
   reconnectMs: 30,

@@ -36,8 +36,6 @@ const OPTIONS = {
   minHeartbeatFrequencyMS: 100,
 } as const satisfies MongoClientOptions;
 
-/** Applies to heartbeats too: a late one, because this thread is busy, would abort every command in progress. */
-
 /** Unless the URL says otherwise. */
 const DEFAULTS = { maxPoolSize: 20, maxIdleTimeMS: 60_000 } as const satisfies MongoClientOptions;
 
@@ -52,7 +50,8 @@ const clientFor = (url: string, waitMs: number): MongoClient => {
     // Where a program may not import at run time, as in Jest, the driver would not find it and send an invalid handshake.
     const runtimeAdapters = { os };
     const driverInfo = { version: programVersion() };
-    // A process that has given up does not end before.
+    // A process that has given up does not end before. It applies to heartbeats too: a late one, because this thread is
+    // busy, would abort every command in progress.
     const connectTimeoutMS = Math.max(TIMES.noAnswerMs, Math.min(TIMES.silentReadMs, waitMs));
     const options = { ...defaults, ...OPTIONS, connectTimeoutMS, runtimeAdapters, driverInfo };
     return new Client(url, options);
