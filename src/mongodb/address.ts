@@ -16,13 +16,8 @@ export const invalidAddress = (why: string): Fault =>
     `MONGODB_URL is not valid: ${why}. For example: MONGODB_URL=mongodb://127.0.0.1:27017/tenant_ledger`,
   );
 
-export interface Address {
-  /** Without user and password, so it may be shown. */
-  readonly servers: string;
-  readonly database: string;
-}
-
-export const addressOf = (url: string): Address => {
+/** The servers, without user and password, so that they may be shown, and the database. */
+export const addressOf = (url: string) => {
   const found = FORM.exec(url);
   if (found === null)
     throw invalidAddress(

@@ -60,12 +60,7 @@ const clientFor = (url: string, waitMs: number): MongoClient => {
   }
 };
 
-interface Raw {
-  readonly code?: unknown;
-  readonly cause?: unknown;
-  readonly name?: unknown;
-  readonly syscall?: unknown;
-}
+type Raw = Readonly<Partial<Record<'code' | 'cause' | 'name' | 'syscall', unknown>>>;
 
 const rawOf = (error: unknown): Raw => (typeof error === 'object' && error !== null ? error : {});
 
