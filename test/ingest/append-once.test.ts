@@ -63,22 +63,6 @@ describe.each(logs)('appending each id once to %s', (_, open) => {
     expect((await stored()).filter((id) => idsOf(events).includes(id))).toEqual(idsOf([a, d, b, c, e, f]));
   });
 
-  it('reads nothing that the read models show', async () => {
-    await log.append('s', someEvents(100), 'no_stream');
-    const read: number[] = [];
-    const readStream: EventLog['readStream'] = async function* (stream, after) {
-      for await (const batch of log.readStream(stream, after)) {
-        read.push(...batch.map(({ revision }) => revision));
-        yield batch;
-      }
-    };
-    const append = onceAppender({ ...log, readStream }, withoutRetry);
-    await append('s', someEvents(2), 97);
-    expect(read).toEqual([98, 99]);
-    await append('s', someEvents(1), 101);
-    expect(read).toHaveLength(2);
-  });
-
   it('fails if the stream ends before what the read models show', async () => {
     await log.append('s', someEvents(3), 'no_stream');
     await expect(onceAppender(log, withoutRetry)('s', someEvents(1), 7)).rejects.toMatchObject({

@@ -132,16 +132,12 @@ const script = (work: string): string =>
    const event = () => ({ id: randomUUID(), type: 'X', data: {}, metadata: {} });
    eventStoreDbEventLog(process.argv[1], streams, { waitMs: 5000, onError: () => {} }).then(async (log) => { ${work}; console.log('closed'); });`;
 
-/** A process that runs a script, what it has printed, and when it last did. */
+/** A process that runs a script, and what it has printed. */
 const spawned = (work: string, url: string) => {
   const child = spawn(process.execPath, ['-e', work, url]);
-  let [printed, printedAt] = ['', 0];
-  for (const output of [child.stdout, child.stderr])
-    output.on('data', (chunk) => {
-      printed += String(chunk);
-      printedAt = Date.now();
-    });
-  return { child, printed: () => printed, printedAt: () => printedAt };
+  let printed = '';
+  for (const output of [child.stdout, child.stderr]) output.on('data', (chunk) => (printed += String(chunk)));
+  return { child, printed: () => printed };
 };
 
 /** Follows and writes until a write has succeeded, been refused, and succeeded again. */
