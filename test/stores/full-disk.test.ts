@@ -1,14 +1,17 @@
+import { randomUUID } from 'node:crypto';
 import { readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onDisk, whyNoDisks } from '../support/disks';
 import { ask } from '../support/http';
 import { itIf } from '../support/it-if';
 import { eventsIn } from '../support/operator';
+import { EMBEDDED } from '../support/profile';
 import { command, serviceProcess } from '../support/service';
+import { until } from '../support/waiting';
 
-const fill = (disk: string): void => {
+const fill = (disk: string, leftBytes = 0): void => {
   const { bavail, bsize } = statfsSync(disk);
-  writeFileSync(join(disk, 'filling'), Buffer.alloc(bavail * bsize));
+  writeFileSync(join(disk, 'filling'), Buffer.alloc(bavail * bsize - leftBytes));
 };
 
 const filesIn = (folder: string) =>
@@ -54,5 +57,56 @@ describe('a service on a full disk', () => {
       expect(stderr).toMatch(/^tenant-ledger: [^\n]+\n$/);
       expect(stderr).toContain(`The folder ${DATA_DIR} cannot be used: its disk is full`);
     }),
+  );
+});
+
+const CLIENTS = 8;
+/** What is left for the writes before the disk is full. */
+const LEFT_BYTES = 400_000;
+
+describe('a disk that is full under clients that write', () => {
+  itIf(whyNoDisks === '', whyNoDisks)(
+    'loses and doubles nothing: what was refused was not written, and succeeds when there is room again',
+    () =>
+      onDisk('size=8m', async (disk) => {
+        const DATA_DIR = join(disk, 'data');
+        const { url, key, operationsUrl, stop } = await serviceProcess({ ...EMBEDDED, DATA_DIR });
+        fill(disk, LEFT_BYTES);
+        const put = (name: string) =>
+          ask(`${url}/tenants/self`, {
+            key,
+            method: 'PUT',
+            body: { name },
+            headers: { 'Idempotency-Key': name },
+          });
+        const [acknowledged, refused]: [string[], string[]] = [[], []];
+        const client = async (): Promise<void> => {
+          for (let failures = 0; failures < 5;) {
+            const name = `${randomUUID()}-${'x'.repeat(150)}`;
+            const { status, json } = await put(name);
+            if (status === 200) acknowledged.push(name);
+            else {
+              expect([status, json.code]).toEqual([503, 'log_unavailable']);
+              refused.push(name);
+              failures += 1;
+            }
+          }
+        };
+        await Promise.all(Array.from({ length: CLIENTS }, client));
+        expect((await ask(`${operationsUrl}/readyz`)).status).toBe(503);
+        const named = async () =>
+          (await eventsIn(DATA_DIR))
+            .filter(({ type }) => type === 'TenantUpdated')
+            .map(({ data }) => (data as { name: string }).name);
+
+        rmSync(join(disk, 'filling'));
+        expect((await named()).toSorted()).toEqual(acknowledged.toSorted());
+        for (const name of [...refused, ...refused.slice(0, 3), acknowledged[0]!])
+          expect((await put(name)).status).toBe(200);
+        expect((await named()).toSorted()).toEqual([...acknowledged, ...refused].toSorted());
+        await until(async () => (await ask(`${url}/tenants/self`, { key })).json.name === refused.at(-1));
+        expect((await ask(`${operationsUrl}/readyz`)).status).toBe(200);
+        expect(await stop()).toBe(0);
+      }),
   );
 });
