@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import { Worker } from 'node:worker_threads';
-import { monotonicMs, yieldToEventLoop } from '../../src/async/clock';
+import { yieldToEventLoop } from '../../src/async/clock';
 import { startThread, type Thread } from '../../src/async/thread';
 import { refusedWith, until } from '../support/waiting';
 
@@ -31,20 +30,6 @@ describe('a thread', () => {
   it('answers each request with its own result', async () => {
     const asked = Array.from({ length: 600 }, (_, echo) => echo);
     expect(await Promise.all(asked.map((echo) => thread.call({ echo }, LONG)))).toEqual(asked);
-  });
-
-  it('groups the requests of one turn of the event loop, at most twice a full group', async () => {
-    const group = () => thread.call<number>('group', LONG);
-    expect(await group()).toBe(1);
-    const slowly = Array.from({ length: 3 }, () => {
-      const asked = group();
-      // The thread is idle, so it would answer now.
-      for (const end = monotonicMs() + 20; monotonicMs() < end;);
-      return asked;
-    });
-    expect(await Promise.all(slowly)).toEqual([3, 3, 3]);
-    const groups = await Promise.all(Array.from({ length: 2_000 }, group));
-    expect(Math.max(...groups)).toBeLessThan(512);
   });
 
   it('passes on a refusal with its code and details', async () => {
@@ -84,14 +69,6 @@ describe('a thread', () => {
   it('says what it died of', async () => {
     expect(await refusedWith(thread.call('throwLater', LONG))).toBe('no_answer');
     expect(deaths).toEqual(['it was too much']);
-  });
-
-  it('sends answers that settle together in one message', async () => {
-    const messages = jest.spyOn(Worker.prototype, 'emit');
-    const asked = Array.from({ length: 50 }, (_, later) => thread.call({ later }, LONG));
-    expect(await Promise.all(asked)).toEqual(Array.from({ length: 50 }, (_, later) => later));
-    expect(messages.mock.calls.filter(([name]) => name === 'message')).toHaveLength(1);
-    messages.mockRestore();
   });
 
   it('tries again what is busy, and meanwhile answers the rest', async () => {

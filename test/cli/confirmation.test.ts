@@ -1,37 +1,13 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { userInfo } from 'node:os';
-import { join } from 'node:path';
 import { freshFolder } from '../support/folders';
-import { itIf } from '../support/it-if';
-import { storesOf } from '../support/profile';
 import { operatorAt } from '../support/operator';
 import { startCommand } from '../support/service';
 import { until } from '../support/waiting';
 
-const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
-const hasTerminals = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
-const onTerminal = itIf(hasTerminals, 'no script command');
-
 const operator = operatorAt(freshFolder());
 const { folder } = operator;
 
-/** Runs the command on a terminal of its own and types the answer once the prompt is there. */
-const runOnTerminal = async (line: string, answer: string) => {
-  const child = spawn('script', ['-qec', `'${process.execPath}' '${MAIN}' ${line}`, '/dev/null'], {
-    env: { PATH: process.env['PATH'] ?? '', DATA_DIR: folder, ...storesOf(folder) },
-  });
-  let output = '';
-  child.stdout.on('data', (chunk: Buffer) => {
-    const before = output;
-    output += chunk.toString();
-    if (!before.includes('[y/N]') && output.includes('[y/N]')) child.stdin.write(answer);
-  });
-  const [code] = (await once(child, 'close')) as [number];
-  return { code, output };
-};
-
-/** The same on a terminal in memory. */
+/** Runs the command on a terminal in memory and types the answer once the prompt is there. */
 const answered = async (line: string, answer: string) => {
   const terminal = { isTerminal: true };
   const { stdin, stderr, done } = startCommand(line.split(' '), { DATA_DIR: folder }, terminal);
@@ -74,12 +50,6 @@ describe('an irreversible command', () => {
     expect(deletion).toMatchObject({ code: 0, output: expect.stringContaining('"Shop"') });
     expect((await answered(`tenant delete ${tenant}`, 'yes\n')).code).toBe(0);
     expect(await statusOf()).toEqual(['deleted', 'deleted']);
-  });
-
-  onTerminal('obeys what is typed on a real terminal, and Ctrl-C', async () => {
-    const other = (await operator.json('tenant create --name Other'))['tenant_id'] ?? '';
-    expect(await runOnTerminal(`tenant delete ${other}`, '\u0003')).toMatchObject({ code: 1 });
-    expect(await runOnTerminal(`tenant delete ${other}`, 'y\n')).toMatchObject({ code: 0 });
   });
 });
 

@@ -296,29 +296,6 @@ describe('tenant-ledger projections beside another server', () => {
     expect((await operator.run('projections verify')).code).toBe(0);
   });
 
-  it('refuses to switch to a rebuild that parks a tenant which was not parked', async () => {
-    const log = await openLog(service.folder);
-    const app = await appAt(service.folder);
-    const tenantId = randomUUID();
-    const eventId = randomUUID();
-    const { position } = await log.record(streams.tenant(tenantId), created(), {
-      ...updated('fine'),
-      id: eventId,
-    });
-    expect(await app.catchUp(position, 5_000)).toBe(true);
-    const before = liveSetId(service.folder);
-    editByHand(
-      join(service.folder, 'events.db'),
-      `UPDATE events SET data = '{"name":' WHERE id = '${eventId}'`,
-    );
-    const refused = await operator.run('projections rebuild');
-    expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining(`parks ${tenantId}`)]);
-    expect(liveSetId(service.folder)).toBe(before);
-    const accepted = await operator.json('projections rebuild --accept-differences');
-    expect(accepted).toMatchObject({ parked: 1 });
-    await operator.json('projections set-aside', eventId, '--reason', 'It was damaged.');
-  });
-
   it('leaves the live read models unchanged if a rebuild is killed, which succeeds when it is run again', async () => {
     const { folder } = service;
     const log = await openLog(folder);

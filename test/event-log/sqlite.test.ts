@@ -116,16 +116,6 @@ describe('the SQLite event log', () => {
     expect(idsOf(events).toSorted()).toEqual(ids.flat().toSorted());
   });
 
-  it('is created once when many open a fresh folder at the same time', async () => {
-    for (let round = 0; round < 3; round += 1) {
-      const folder = freshFolder();
-      const logs = await Promise.all(Array.from({ length: 6 }, () => openLog(folder)));
-      const identities = await Promise.all(logs.map((log) => log.identity()));
-      expect(new Set(identities).size).toBe(1);
-      for (const log of logs) await log.close();
-    }
-  });
-
   it("notices another process's appends", async () => {
     const folder = freshFolder();
     const log = await openLog(folder);
@@ -182,14 +172,6 @@ describe('the SQLite event log', () => {
         expect(['log_unavailable', 'outcome_unknown']).toContain(code);
         if (code === 'log_unavailable') expect(await eventsOf(log.readStream(own))).toEqual([]);
       }
-    });
-
-    it('waits for a short lock', async () => {
-      const { log, stream, release } = await locked();
-      const appending = log.append(stream, someEvents(1), 0);
-      const timer = setTimeout(release, 200);
-      expect((await appending).revision).toBe(1);
-      clearTimeout(timer);
     });
   });
 

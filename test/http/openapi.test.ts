@@ -10,7 +10,6 @@ import { headerNames } from '../../src/configuration';
 import { openApiDocument } from '../../src/http/openapi/document';
 import { httpProblems } from '../../src/problems';
 import { route, type NamedRoute } from '../../src/http/route';
-import { text } from '../../src/http/schema';
 import { faultsIn, type Seen } from '../support/described';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
@@ -233,26 +232,6 @@ describe('the OpenAPI document', () => {
     const head = await ask(`${service.url}${path}`, { method: 'HEAD' });
     expect([head.status, head.text]).toEqual([200, '']);
     expect(head.headers.get('content-length')).toBe(headers.get('content-length'));
-  });
-});
-
-describe('a route declaration', () => {
-  const common = {
-    method: 'get',
-    path: '/x',
-    handle: async () => ({ body: {} }),
-  } as const;
-
-  it('does not compile without its response', () => {
-    // @ts-expect-error -- no `response`
-    route({ ...common, summary: 'X' });
-    // @ts-expect-error -- a body needs a schema
-    route({ ...common, summary: 'X', response: { description: 'X' } });
-    // @ts-expect-error -- no `summary`
-    route({ ...common, response: { status: 204, description: 'X' } });
-    const response = { description: 'X', schema: text, example: 'x' } as const;
-    const whole = route({ ...common, summary: 'X', response });
-    expect(whole.path).toBe('/x');
   });
 });
 

@@ -157,17 +157,6 @@ describe('ingest', () => {
     expect(await take(Array.from({ length: 30 }, grow))).toMatchObject({ accepted: 30, refused: 0 });
   });
 
-  it('preserves the order of each of many tenants', async () => {
-    const tenants = await Promise.all(Array.from({ length: 20 }, () => here.newTenant()));
-    const facts = manyFacts(tenants, 1_500, seed);
-    expect(await take(facts)).toMatchObject({ accepted: 1_500, refused: 0 });
-    for (const one of tenants) {
-      const own = facts.filter(({ tenant_id }) => tenant_id === one);
-      expect(await rowIds(one)).toEqual(own.map(({ id }) => id).toReversed());
-      expect(await here.usage(one)).toEqual(countedUsage(facts, one));
-    }
-  });
-
   it(seeded('counts an id once per tenant, however often it is sent'), async () => {
     const other = await here.newTenant();
     const facts = manyFacts([tenant], 300, seed);

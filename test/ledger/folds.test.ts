@@ -2,11 +2,10 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { monotonicMs, threadMs } from '../../src/async/clock';
 import { join } from 'node:path';
 import type { EventLog } from '../../src/event-log/event-log';
-import { bytesOf, emptyFold, foldEvent, tenantEventOf, type Fold } from '../../src/ledger/fold';
+import { emptyFold, foldEvent, tenantEventOf, type Fold } from '../../src/ledger/fold';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import {
-  addKeys,
   byOperator,
   closeLedgers,
   fillStream,
@@ -19,7 +18,6 @@ import {
   type OpenLedger,
   soon,
 } from '../support/ledgers';
-import { revokeKey } from '../../src/domain/application-keys';
 import { changePlan } from '../../src/domain/tenant';
 import { until } from '../support/waiting';
 
@@ -51,19 +49,6 @@ describe('a folded tenant', () => {
     expect(await foldOf(program, customer)).toBe(plain);
     expect(textOf(await atHead(other, customer))).toBe(plain);
     expect(await foldOf(await openLedger(folder), customer)).toBe(plain);
-  });
-
-  it('keeps only the id of a revoked key, and is estimated to take less memory', async () => {
-    const program = await openLedger(freshFolder());
-    const customer = await makeCustomer(program);
-    await addKeys(program.log, customer, 99);
-    expect(bytesOf(await atHead(program, customer))).toBe(2_000 + 2_000 + 600 * 100);
-    await program.ledger.execute(byOperator(customer.tenantId, revokeKey(customer.keyId)));
-    const fold = await atHead(program, customer);
-    if (fold.tenant.status !== 'active') throw new Error('It was made.');
-    const { keyId: id, applicationId, digest } = customer;
-    expect(fold.tenant.keys.get(digest)).toEqual({ id, applicationId, revoked: true });
-    expect(bytesOf(fold)).toBe(2_000 + 2_000 + 600 * 99 + 300);
   });
 
   it('is read once and then cached', async () => {

@@ -102,16 +102,6 @@ describe('a connection to MongoDB', () => {
     await close();
   });
 
-  it.each([
-    ['', 20, 60_000],
-    ['?maxPoolSize=7&maxidletimems=500', 7, 500],
-  ])('has few connections, unless the address says otherwise: %s', async (options, pool, idleMs) => {
-    const port = await begin(() => HELLO);
-    const { db, close } = await open(`mongodb://127.0.0.1:${port}/ledger${options}`);
-    expect(db.client.options).toMatchObject({ maxPoolSize: pool, maxIdleTimeMS: idleMs });
-    await close();
-  });
-
   it('reports that a server with authentication refuses an address without a user', async () => {
     const port = await begin((command) =>
       'listCollections' in command ? { ok: 0, code: 13, errmsg: 'requires authentication' } : HELLO,

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { compose } from '../../projections/compose';
-import { setAside } from '../../src/projecting/set-aside';
 import { rebuild, type RebuildOptions } from '../../src/projecting/rebuild';
 import type { ReadModels, ReadModelSet } from '../../src/read-models/read-models';
 import {
@@ -232,23 +231,6 @@ describe('a rebuild', () => {
     await rebuild({ ...harness, log: setBack, readModels: place }, strict);
     expect((await place.live())?.control.to?.position).toBe((await harness.log.head())?.position);
   });
-
-  it('catches up a live set that nobody projects', async () => {
-    const harness = await replayHarness();
-    await someTenants(harness);
-    await harness.catchUp();
-    await someTenants(harness);
-    expect((await rebuild(harness, strict)).comparison).toEqual({ documents: 30, differences: 0 });
-    expect(await all(harness.set)).toEqual(plainLines(harness.history));
-  });
-
-  it('ends when it is aborted', async () => {
-    const harness = await replayHarness();
-    await someTenants(harness);
-    const abort = AbortSignal.abort(new Error('stopped'));
-    await expect(rebuild({ ...harness, abort }, strict)).rejects.toThrow('stopped');
-    expect((await liveOf(harness)).id).toBe(harness.set.id);
-  });
 });
 
 describe('a rebuild that parks a tenant', () => {
@@ -277,26 +259,5 @@ describe('a rebuild that parks a tenant', () => {
     await harness.catchUp();
     expect(await rebuild(harness, strict)).toMatchObject({ parked: 0, comparison: { differences: 0 } });
     expect(await parkedIn(await liveOf(harness))).toMatchObject([{ tenant_id: tenantId }]);
-  });
-
-  it('does not park it any more if the event is set aside while it builds', async () => {
-    const harness = await replayHarness();
-    const [tenantId = ''] = await someTenants(harness);
-    const eventId = harness.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
-    await harness.record(tenantId, updated('waits'));
-    await harness.catchUp();
-    const meanwhile = around(harness.readModels, (set) => ({
-      ...set,
-      finish: async () => {
-        const actor = { type: 'user', id: randomUUID() } as const;
-        await setAside(harness, { eventId, reason: 'paint', actor, at: new Date().toISOString() });
-        await harness.retry();
-      },
-    }));
-    expect(await rebuild({ ...harness, readModels: meanwhile }, strict)).toMatchObject({
-      parked: 0,
-      comparison: { differences: 0 },
-    });
-    await expectPlain(harness);
   });
 });

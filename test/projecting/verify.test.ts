@@ -103,15 +103,6 @@ describe('verify', () => {
     expect(await harness.set.control()).toEqual(before);
   });
 
-  it('of an empty log reports nothing, and without read models says so', async () => {
-    const harness = await replayHarness();
-    expect(await verified(harness)).toMatchObject({ documents: 0, differences: 0 });
-    const readModels = await freshPlace(harness.projector).open();
-    await expect(verified({ ...harness, readModels })).rejects.toMatchObject({
-      code: 'read_models_unavailable',
-    });
-  });
-
   it('finds every document that differs, is missing or is extra, and nothing else', async () => {
     const harness = await replayHarness();
     const tenants = await someTenants(harness);

@@ -170,25 +170,6 @@ describe('the usage after any history', () => {
       { seed, numRuns: 120 },
     );
   });
-
-  it(seeded('does not depend on the order in which facts with their own times arrive'), async () => {
-    const timed = act.filter(
-      (candidate) => candidate.occurred !== undefined && candidate.copyOf === undefined,
-    );
-    const shuffled = fc
-      .array(timed, { minLength: 2, maxLength: 20, size: 'max' })
-      .chain((acts) =>
-        fc.tuple(fc.constant(acts), fc.shuffledSubarray(acts, { minLength: acts.length }), batchSizes),
-      );
-    await fc.assert(
-      fc.asyncProperty(shuffled, async ([acts, others, sizes]) => {
-        const one = await projected([usage, logs], happened(acts), sizes);
-        const two = await projected([usage, logs], happened(others), sizes);
-        for (const month of MONTHS) expect(await reportFor(two, month)).toEqual(await reportFor(one, month));
-      }),
-      { seed, numRuns: 40 },
-    );
-  });
 });
 
 describe('the usage', () => {

@@ -108,17 +108,6 @@ describe('read models in SQLite', () => {
       await advanceBy(set, 2, note(ONE, 'b', {}));
       expect(await set.get(ONE, 'notes', 'a')).toEqual({ text: 'a' });
     });
-
-    it('may await many microtasks, and load', async () => {
-      const set = await live(open());
-      const outcome = await set.advance(async () => {
-        for (let i = 0; i < 1_000; i += 1) await Promise.resolve();
-        const [document] = await set.load([note(ONE, 'a', {})]);
-        return { to: at(2), writes: [note(ONE, 'b', { ...document })], parked: 0 };
-      });
-      expect(outcome).toBe('done');
-      expect(await set.get(ONE, 'notes', 'b')).toEqual({ text: 'a' });
-    });
   });
 
   describe('a set that another process has locked', () => {

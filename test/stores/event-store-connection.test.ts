@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { monotonicMs } from '../../src/async/clock';
-import { serversOf, withTimeouts } from '../../src/event-log/eventstoredb/connection-string';
+import { serversOf } from '../../src/event-log/eventstoredb/connection-string';
 import { codeOf } from '../../src/fault';
 import { followed, onStandIn, openOn, standIn } from '../support/event-store/logs';
 import { storedLog } from '../support/event-store/stored-log';
@@ -25,16 +25,6 @@ describe('a connection string', () => {
     ['esdb://a:1,b:2,c:3?tlsCAFile=/etc/ca.crt&keepAliveInterval=10000', 'a:1,b:2,c:3'],
   ])('%s is displayed as %s', (url, shown) => {
     expect(serversOf(url)).toBe(shown);
-  });
-
-  it.each([
-    ['esdb://a:1', 'esdb://a:1?keepAliveInterval=2000&gossipTimeout=1&keepAliveTimeout=2007'],
-    [
-      'esdb://a:1?tls=false&gossipTimeout=3',
-      'esdb://a:1?keepAliveInterval=2000&gossipTimeout=1&tls=false&gossipTimeout=3&keepAliveTimeout=2007',
-    ],
-  ])('%s is completed to %s', (url, whole) => {
-    expect(withTimeouts(url, 7)).toBe(whole);
   });
 
   it.each([

@@ -119,22 +119,6 @@ describe('an append to the event store', () => {
     expect((await log.append(stream, someEvents(1), 'no_stream')).revision).toBe(0);
   });
 
-  it.each([
-    ['data', anEvent({ deep: { number: 1n } })],
-    ['metadata', anEvent({}, { metadata: { number: 1n } })],
-  ])('of %s that is not JSON is refused at once, and never hangs', async (_, event) => {
-    const { log, server, aStream } = await onStandIn();
-    const { ms } = await timed(expect(log.append(aStream(), [event], 'no_stream')).rejects.toThrow('BigInt'));
-    expect(ms).toBeLessThan(SLACK_MS);
-    expect(server.asked.append).toBe(1);
-  });
-
-  it('does not request the features of the server, since one failure of that would be permanent', async () => {
-    const { log, server, aStream } = await onStandIn();
-    await log.append(aStream(), someEvents(1), 'no_stream');
-    expect(server.asked).toMatchObject({ append: 2, single: 0, features: 0 });
-  });
-
   it('is not confused by responses of another server, nor by a late one', async () => {
     const [one, other] = [await onStandIn(), await onStandIn()];
     one.server.nextAppends('late');

@@ -2,7 +2,6 @@ import { TIMES } from '../../src/times';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { ask, type ApiResponse } from '../support/http';
 import { describeMongodb } from '../support/mongodb/databases';
-import { operatorAt } from '../support/operator';
 import { clustered } from '../support/profile';
 import { serviceProcess, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -15,6 +14,7 @@ describeMongodb('a server whose event log is in an event store', () => {
     store = await startStandIn();
     env = clustered(store.url);
     service = await serviceProcess(env);
+    expect((await write('Acme')).status).toBe(200);
   });
   afterAll(async () => {
     expect(await service.stop()).toBe(0);
@@ -55,16 +55,6 @@ describeMongodb('a server whose event log is in an event store', () => {
     expect(await read()).toMatchObject({ status: 200, json: { name } });
     expect((await ready()).status).toBe(200);
   };
-
-  it('reads, writes and shows its audit log like any other', async () => {
-    expect(await write('Acme')).toMatchObject({ status: 200, json: { name: 'Acme' } });
-    expect((await read()).json.name).toBe('Acme');
-    const logs = await ask(`${service.url}/logs?size=1`, { key: service.key });
-    expect(logs.json).toMatchObject({ data: [{ message: 'Tenant updated' }] });
-    const operator = operatorAt(service.folder, env);
-    expect(await operator.json('tenant list')).toHaveLength(1);
-    expect((await operator.run('projections verify')).code).toBe(0);
-  });
 
   it('refuses writes in time while the store is down, still serves reads, reports it, and needs no restart', async () => {
     await store.kill();

@@ -14,7 +14,6 @@ import {
   type Customer,
   type OpenLedger,
 } from '../support/ledgers';
-import { deferred, until } from '../support/waiting';
 
 afterEach(closeLedgers);
 
@@ -79,31 +78,6 @@ describe('a tenant with 12,000 keys', () => {
 });
 
 describe('two tenants, only one of which fits in the cache', () => {
-  it('are both read completely, even if each evicts the other at the very moment that it is read', async () => {
-    const folder = freshFolder();
-    const writer = await openLedger(folder);
-    const customers = [await makeCustomer(writer), await makeCustomer(writer)];
-    for (const customer of customers) await addKeys(writer.log, customer, 700);
-    await writer.close();
-
-    const gate = deferred();
-    let waiting = 0;
-    const around = (log: EventLog): EventLog => ({
-      ...log,
-      readStream: async function* (stream, after) {
-        yield* log.readStream(stream, after);
-        waiting += 1;
-        await gate.promise;
-      },
-    });
-    const program = await openLedger(folder, around, { maxBytes: 1 });
-    const reading = customers.map(({ tenantId }) => program.folds.asOf(tenantId, threadMs(), soon()));
-    await until(() => waiting === 2);
-    gate.resolve();
-    for (const { revision } of await Promise.all(reading)) expect(revision).toBe(702);
-    for (const customer of customers) await program.ledger.execute(rename(customer, 'Well'));
-  });
-
   it('keep the later state, even of the one evicted while it was being read', async () => {
     const folder = freshFolder();
     const holding: (() => Promise<void>)[] = [];

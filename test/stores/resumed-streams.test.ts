@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { EventSource } from 'eventsource';
 import { startStandIn } from '../support/event-store/stand-in';
 import { freePort } from '../support/free-port';
@@ -41,26 +39,6 @@ const eventsIn = (text: string): readonly Event[] =>
     .slice(0, -1)
     .filter((line) => line.startsWith('{"id"'))
     .map((line) => JSON.parse(line) as Event);
-
-/** A process that prints events, and what it has printed. */
-const printing = (child: ReturnType<typeof spawn>) => {
-  let [stdout, stderr] = ['', ''];
-  child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-  child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  const ended = once(child, 'close');
-  return { events: () => eventsIn(stdout), stderr: () => stderr, ended, child };
-};
-
-const curl = (url: string, key: string, after?: string) =>
-  printing(
-    spawn('curl', [
-      '-sN',
-      '-H',
-      `SVC-API-KEY: ${key}`,
-      ...(after === undefined ? [] : ['-H', `Last-Event-ID: ${after}`]),
-      url,
-    ]),
-  );
 
 /** It closes for good at a response that is not 200, which a busy machine may give; then it is opened again. */
 const browser = (url: string, key: string) => {
@@ -114,7 +92,6 @@ describe('followers', () => {
     const following = startCommand(['audit', '--follow'], env);
     const followers = {
       cli: { ...following, events: () => eventsIn(following.stdout()) },
-      curl: curl(url, key),
       eventSource: browser(url, key),
     };
     const all = Object.values(followers);
@@ -123,16 +100,12 @@ describe('followers', () => {
 
     await first.kill();
     await store.kill();
-    await followers.curl.ended;
     await store.restart();
     const second = await startService(env);
     for (const name of ['d', 'e', 'f']) await put(second, key, name);
-    const resumed = curl(url, key, followers.curl.events().at(-1)?.position);
-    for (const { events } of [followers.cli, followers.eventSource, resumed])
-      await until(hasSeen(events, 'f'));
+    for (const { events } of all) await until(hasSeen(events, 'f'));
 
     followers.eventSource.close();
-    resumed.child.kill();
     following.signal('SIGINT');
     expect(await following.done).toBe(0);
     const { stdout } = await command(['audit'], env);
@@ -141,7 +114,6 @@ describe('followers', () => {
     const own = idsOf(stored.filter(({ tenant_id }) => tenant_id === tenantId));
     expect(idsOf(followers.cli.events())).toEqual(idsOf(stored));
     expect(idsOf(followers.eventSource.events())).toEqual(own);
-    expect(idsOf([...followers.curl.events(), ...resumed.events()])).toEqual(own);
     expect(followers.eventSource.sent[0]).toBeNull();
     expect(followers.eventSource.sent.at(-1)).toEqual(expect.any(String));
     expect(following.stderr()).toContain(`To continue: --after ${stored.at(-1)?.position}`);

@@ -155,18 +155,6 @@ describe('what a key did', () => {
     );
   });
 
-  it('is shown to nobody else', async () => {
-    const other = await by.newTenant();
-    const foreign = await by.newApplication(other.tenantId, 'management', 'application:read');
-    for (const [path, key] of [
-      [usesPath(reading), foreign.key],
-      [usesPath({ ...reading, id: manager.id }), manager.key],
-      [usesPath({ ...reading, keyId: 'none' }), manager.key],
-      [usesPath({ ...reading, id: 'none' }), manager.key],
-    ] as const)
-      expect((await get(path, key)).status).toBe(404);
-  });
-
   it('is not recorded of the keys of a deleted tenant, so that its history stops growing', async () => {
     const other = await by.newTenant();
     expect((await get('/tenants/self', other.key, { method: 'DELETE' })).status).toBe(204);
