@@ -1,6 +1,8 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fault } from './fault';
 import { readPolicies } from './limits/policies';
-import { uuidFrom } from './uuid';
+import { uuidFrom } from './values';
 
 /**
  * Every setting of the program. Validation, `tenant-ledger config`, `--help` and docs/configuration.md are generated
@@ -238,3 +240,9 @@ export const headerNames = (prefix: string): HeaderNames => ({
   replayed: `${prefix}-IDEMPOTENT-REPLAYED`,
   completeUntil: `${prefix}-COMPLETE-UNTIL`,
 });
+
+const packageJson = (folder: string): string =>
+  existsSync(join(folder, 'package.json')) ? join(folder, 'package.json') : packageJson(join(folder, '..'));
+
+export const programVersion = (): string =>
+  (JSON.parse(readFileSync(packageJson(__dirname), 'utf8')) as { version: string }).version;

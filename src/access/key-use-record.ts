@@ -6,8 +6,7 @@ import type { KnownKey, RefusedAccess } from '../domain/refusal';
 import { encode } from '../event-log/codec';
 import type { NewEvent } from '../event-log/event-log';
 import { codeOf } from '../fault';
-import { groupedBy } from '../grouping';
-import { uuidOfText } from '../uuid';
+import { groupedBy, uuidOfText } from '../values';
 import { TIMES } from '../times';
 
 /** A key that is known, valid or not, and the tenant that it belongs to. */

@@ -1,4 +1,4 @@
-import type { Configuration } from '../configuration';
+import { type Configuration, programVersion } from '../configuration';
 import type { EventLog } from '../event-log/event-log';
 import { logWatch, mustStillHold, type LogWatch } from '../event-log/log-watch';
 import type { Streams } from '../event-log/streams';
@@ -9,7 +9,6 @@ import { knownLiveSet, type KnownLiveSet } from '../projecting/live-set';
 import type { ReplayDependencies } from '../projecting/replay';
 import type { Control } from '../read-models/read-models';
 import { TIMES, type Times } from '../times';
-import { programVersion } from '../version';
 import { openServing, openStores, projector, type Report, type StoreUse } from './adapters';
 import { catchingUp, type CatchUp } from './catch-up';
 import { mustBeUsable, mustHaveRoom, mustHoldData } from './data-folder';

@@ -12,14 +12,14 @@ import { codeOf } from '../fault';
 import { newKey } from '../ledger/api-key';
 import { cachedFolds } from '../ledger/folds';
 import { ledger } from '../ledger/ledger';
-import { uuidOfText } from '../uuid';
+import { uuidOfText } from '../values';
 import type { App } from './app';
 import { operatorRequest } from './operator';
 import { TIMES } from '../times';
 
 export const DEMO_NAME = 'Demo tenant';
 const DAYS = 30;
-const PAUSE_MS = 7 * 60_000;
+const MINUTES_APART = 7;
 
 /** What happens in a demo, and every how many days. The facts of a day are about the entities created on it. */
 const demoFacts: readonly (readonly [EntityFactType, number])[] = [
@@ -41,7 +41,7 @@ const factsUpTo = (now: number, actor: Actor): readonly NewEvent[] =>
       .filter(([, every]) => day % every === 0)
       .map(([type], i, { length }) => {
         const entityId = `${partsOf(type).entity.toLowerCase()}_${day}`;
-        const at = new Date(now - day * DAY_MS - (length - i) * PAUSE_MS).toISOString();
+        const at = new Date(now - day * DAY_MS - (length - i) * MINUTES_APART * 60_000).toISOString();
         return encode({ type, data: { entityId } }, { at, actor });
       }),
   );

@@ -5,7 +5,7 @@ import { codeOf } from '../fault';
 import type { ApiContext, RequestMetrics } from '../http/context';
 import { sentStatus } from '../http/middleware/start-request';
 import type { RateLimitsStatus } from '../limits/rate-limits';
-import { programVersion } from '../version';
+import { programVersion } from '../configuration';
 import type { LedgerStatus } from './status';
 import { TIMES } from '../times';
 

@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads';
 import { pause, threadMs } from '../async/clock';
 import { answerInThread, failureOf, type Outcome, type ThreadBody } from '../async/thread';
-import type { Configuration } from '../configuration';
+import { type Configuration, programVersion } from '../configuration';
 import type { Appended } from '../event-log/event-log';
 import { appending } from '../event-log/sqlite/appender';
 import { logPath } from '../event-log/sqlite/log-file';
@@ -15,7 +15,6 @@ import { fault } from '../fault';
 import { removeLeftovers } from '../read-models/leftovers';
 import type { ReadModelSet } from '../read-models/read-models';
 import { isBusy } from '../sqlite/database';
-import { programVersion } from '../version';
 import { openStores, projector, type Stores } from './adapters';
 import { slices, type Slices } from './slices';
 import type { WorkerReport, WorkerRequest } from './worker-thread';

@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import type { Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { fault, messageOf } from '../fault';
-import { parsedJson } from '../json';
+import { parsedJson } from '../values';
 import type { EventRange } from './event-filter';
 import { findPlace } from './event-places';
 import { exportLines, type Trailer } from './export';

@@ -4,7 +4,7 @@ import type { Batch, EventLog, LoggedEvent, Position, ReadFrom } from '../event-
 import type { LedgerLog } from '../event-log/ledger-log';
 import { upTo } from '../event-log/reading';
 import type { Streams } from '../event-log/streams';
-import { isJsonObject } from '../json';
+import { isJsonObject } from '../values';
 
 /** Selects events that meet every condition. A condition with several values needs one of them. */
 export interface EventFilter {

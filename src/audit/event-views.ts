@@ -5,7 +5,7 @@ import { shortDigest } from '../domain/key-like';
 import { decode } from '../event-log/codec';
 import type { LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { isJsonObject } from '../json';
+import { isJsonObject } from '../values';
 import { tenantPosition } from './event-places';
 
 /** Events as the operator sees them, and as their tenant does. */

@@ -5,7 +5,7 @@ import { MAX_GRACE_SECONDS, regenerateKey } from '../domain/application-keys';
 import { createApplication, deleteApplication, updateApplication } from '../domain/applications';
 import { permissionsOf, type ApplicationType } from '../domain/permissions';
 import { mustBeActive, mustHave, type Decide } from '../domain/tenant';
-import { groupedBy } from '../grouping';
+import { groupedBy } from '../values';
 import { newKey } from '../ledger/api-key';
 import { collected, commandGroup, moment, option, uuid, wholeNumber } from './arguments';
 import type { TenantOptions, YesOption } from './arguments';

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parseBound, parseMoment } from '../domain/moment';
 import { applicationTypes } from '../domain/permissions';
-import { uuidFrom } from '../uuid';
+import { uuidFrom } from '../values';
 import type { Io } from './io';
 
 export const uuid = (text: string): string => {

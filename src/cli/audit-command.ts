@@ -5,7 +5,7 @@ import { looksLikeKey, masked } from '../domain/key-like';
 import type { Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { fault, suggestionFor } from '../fault';
-import { parsedJson } from '../json';
+import { parsedJson } from '../values';
 import { bound, collected, option, uuid, wholeNumber, type JsonOption } from './arguments';
 import { FAILED } from './failure';
 import type { Io } from './io';

@@ -5,7 +5,7 @@ import type { FieldChange } from '../domain/events';
 import { decode, type Decoded } from '../event-log/codec';
 import type { LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { isJsonObject } from '../json';
+import { isJsonObject } from '../values';
 import { valueText, visible } from './output';
 
 type Style = 'dim' | 'bold' | 'red' | 'green';

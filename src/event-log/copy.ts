@@ -1,5 +1,5 @@
 import { codeOf, fault, type Fault } from '../fault';
-import { isJsonObject } from '../json';
+import { isJsonObject } from '../values';
 import { bytesOf, MAX_APPEND_BYTES, type LoggedEvent, type NewEvent, type Position } from './event-log';
 import { digestUpTo } from './events-digest';
 import type { LedgerLog } from './ledger-log';

@@ -2,7 +2,7 @@ import Ajv, { type ErrorObject } from 'ajv';
 import { parseBound } from '../domain/moment';
 import { nameFault } from '../domain/names';
 import { fault, suggestionFor, type Fault } from '../fault';
-import { uuidFrom } from '../uuid';
+import { uuidFrom } from '../values';
 import type { Schema } from './schema';
 
 /** What is wrong with each field, by its name as sent. */

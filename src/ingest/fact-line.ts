@@ -5,8 +5,7 @@ import { isTraceId } from '../domain/names';
 import { encode, namesAnother } from '../event-log/codec';
 import { bytesOf, type NewEvent } from '../event-log/event-log';
 import { codeOf, moreOf } from '../fault';
-import { isJsonObject, parsedJson } from '../json';
-import { uuidFrom } from '../uuid';
+import { isJsonObject, parsedJson, uuidFrom } from '../values';
 
 /** A reported fact as a line of NDJSON. Snake case, because it is a wire format. */
 interface WireFact {

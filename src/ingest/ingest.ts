@@ -2,7 +2,7 @@ import { boundedCache, type BoundedCache } from '../ledger/folds';
 import { isoNow, monotonicMs } from '../async/clock';
 import { MAX_APPEND_BYTES, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
-import { groupedBy } from '../grouping';
+import { groupedBy } from '../values';
 import type { Ledger } from '../ledger/ledger';
 import { settleAll } from '../async/settle-all';
 import { onceAppender } from './append-once';

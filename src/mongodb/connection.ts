@@ -3,7 +3,7 @@ import os from 'node:os';
 import { fault, messageOf, type Fault } from '../fault';
 import { whenReachable, type AwaitedStore, type WaitingForStore } from '../async/reachable-store';
 import { TIMES } from '../times';
-import { programVersion } from '../version';
+import { programVersion } from '../configuration';
 import { addressOf, invalidAddress } from './address';
 
 export interface MongoConnection {

@@ -4,7 +4,7 @@ import type { LoggedEvent } from '../event-log/event-log';
 import { gapBefore } from '../event-log/gap';
 import type { Streams } from '../event-log/streams';
 import { messageOf } from '../fault';
-import { isWellFormed } from '../json';
+import { isWellFormed } from '../values';
 import { PARKED, STREAMS, type Write } from '../read-models/read-models';
 import type { ComposedProjector } from '../../projections/compose';
 import type { DocumentCache, Slot } from './document-cache';

@@ -1,10 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { benchmarks } from '../../bench/run';
-import { headerNames } from '../../src/configuration';
+import { headerNames, programVersion } from '../../src/configuration';
 import { routes } from '../../src/http/api';
 import { openApiDocument } from '../../src/http/openapi/document';
-import { programVersion } from '../../src/version';
 import { campaigns } from '../campaigns';
 
 const ROOT = join(__dirname, '..', '..', '..');

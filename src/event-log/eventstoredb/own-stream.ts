@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { codeOf, moreOf, type Fault } from '../../fault';
-import { isJsonObject } from '../../json';
-import { isUuid } from '../../uuid';
+import { isJsonObject, isUuid } from '../../values';
 import {
   LOG_FORMAT,
   logFault,

@@ -3,7 +3,7 @@ import { pause } from '../../async/clock';
 import type { Batch, LoggedEvent, Position } from '../event-log';
 import { firstOf } from '../reading';
 import { codeOf } from '../../fault';
-import { isJsonObject } from '../../json';
+import { isJsonObject } from '../../values';
 import { historyMissing, isDeletedStream, isDenied, isMissingStream, readFault, TOMBSTONED } from './errors';
 import type { Connection } from './connection';
 import { batchesOf, READ_AHEAD, sourceOf } from './source';

@@ -5,7 +5,7 @@ import type { Caused } from '../../domain/events';
 import { applicationTypes } from '../../domain/permissions';
 import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
-import { uuidFrom } from '../../uuid';
+import { uuidFrom } from '../../values';
 import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
 import { bodyCheck } from '../validation';
 import {

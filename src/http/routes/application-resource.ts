@@ -21,7 +21,7 @@ import {
 import { fault } from '../../fault';
 import { digestOf } from '../../ledger/api-key';
 import type { Executed } from '../../ledger/ledger';
-import { uuidFrom } from '../../uuid';
+import { uuidFrom } from '../../values';
 import type { ApiDependencies } from '../context';
 import type { RouteRequest, RouteResponse } from '../route';
 import { described, listOf, moment, record, text, uuid } from '../schema';

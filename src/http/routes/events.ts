@@ -8,7 +8,7 @@ import { eventSchemas } from '../../domain/event-schemas';
 import type { LoggedEvent } from '../../event-log/event-log';
 import { fault } from '../../fault';
 import { loadTimeout } from '../../ledger/folds';
-import { uuidFrom } from '../../uuid';
+import { uuidFrom } from '../../values';
 import {
   flagParameter,
   mustBeInOrder,

@@ -2,7 +2,7 @@ import type { Collection, Document, Reader } from '../../../projections/projecto
 import { beforeDeadline, monotonicMs } from '../../async/clock';
 import { settleAll } from '../../async/settle-all';
 import { fault } from '../../fault';
-import { groupedBy } from '../../grouping';
+import { groupedBy } from '../../values';
 import type { MongoConnection } from '../../mongodb/connection';
 import type { DocumentKey, ReadModelSet } from '../read-models';
 import { collectionName, controlsIn, documentOf, idOf, rootsIn } from './layout';

@@ -3,7 +3,7 @@ import type { AnyBulkWriteOperation, ClientSession, UpdateFilter } from 'mongodb
 import type { Collection } from '../../../projections/projector';
 import { settleAll } from '../../async/settle-all';
 import { fault } from '../../fault';
-import { groupedBy } from '../../grouping';
+import { groupedBy } from '../../values';
 import type { Advanced, Change, Control, ReadModelSet, Write } from '../read-models';
 import { ABSENT, controlOf, controlsIn, idOf, indexedFields, isOpen, stored } from './layout';
 import type { Stored, StoredControl } from './layout';

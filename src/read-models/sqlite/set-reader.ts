@@ -1,6 +1,6 @@
 import { numberingOf, type Collection, type Document } from '../../../projections/projector';
 import { messageOf } from '../../fault';
-import { groupedBy } from '../../grouping';
+import { groupedBy } from '../../values';
 import type { Database } from '../../sqlite/database';
 import type { Control, ReadModelSet } from '../read-models';
 import { fieldIn, findIn, storedField, storedText, tableOf, textOf, withoutIndex } from './tables';

@@ -1,4 +1,4 @@
-import { isJsonObject, parsedJson } from '../src/json';
+import { isJsonObject, parsedJson } from '../src/values';
 
 describe('a JSON object', () => {
   it.each([
