@@ -3,7 +3,7 @@ import { DAY_MS } from '../domain/moment';
 import type { Configuration } from '../configuration';
 import { createApplication } from '../domain/applications';
 import type { Actor } from '../domain/events';
-import { partsOf, type EntityFactType } from '../domain/facts';
+import { factPartsOf, type EntityFactType } from '../domain/facts';
 import { permissionsOf } from '../domain/permissions';
 import { createTenant, type Decide } from '../domain/tenant';
 import { encode } from '../event-log/codec';
@@ -40,7 +40,7 @@ const factsUpTo = (now: number, actor: Actor): readonly NewEvent[] =>
     demoFacts
       .filter(([, every]) => day % every === 0)
       .map(([type], i, { length }) => {
-        const entityId = `${partsOf(type).entity.toLowerCase()}_${day}`;
+        const entityId = `${factPartsOf(type).entity.toLowerCase()}_${day}`;
         const at = new Date(now - day * DAY_MS - (length - i) * MINUTES_APART * 60_000).toISOString();
         return encode({ type, data: { entityId } }, { at, actor });
       }),

@@ -1,5 +1,5 @@
 import type { EventType, Recorded } from './events';
-import { factTypes, partsOf, type EntityFactType } from './facts';
+import { factTypes, factPartsOf, type EntityFactType } from './facts';
 import { keyUsedMessage } from './key-use';
 
 /** An event as the tenant's owner sees it: one line of the audit log. */
@@ -26,7 +26,7 @@ const line = (entityType: string, entityId: string, operation: string, message: 
 const operationOf = { Created: 'create', Read: 'read', Used: 'use', Updated: 'update', Deleted: 'delete' };
 
 const entityFact = (type: EntityFactType) => {
-  const { entity, operation } = partsOf(type);
+  const { entity, operation } = factPartsOf(type);
   const [entityType, message] = [entity.toLowerCase(), `${entity} ${operation.toLowerCase()}`];
   return ({ data }: { readonly data: { readonly entityId: string } }): AuditLine =>
     line(entityType, data.entityId, operationOf[operation], message);

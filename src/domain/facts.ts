@@ -40,4 +40,5 @@ export const factTypes: readonly FactType[] = [
 export const isFactType = (type: string): type is FactType => type === 'ActivityReported' || parts.has(type);
 
 /** Splits the type of an entity fact into entity and operation. */
-export const partsOf = (type: EntityFactType) => parts.get(type) as NonNullable<ReturnType<typeof parts.get>>;
+export const factPartsOf = (type: EntityFactType) =>
+  parts.get(type) as NonNullable<ReturnType<typeof parts.get>>;

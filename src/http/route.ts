@@ -2,7 +2,7 @@ import type { Reader } from '../../projections/projector';
 import type { Caller } from '../domain/authority';
 import type { KeyHolder } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
-import type { Request } from '../ledger/ledger';
+import type { TenantRequest } from '../ledger/ledger';
 import type { ApiDependencies } from './context';
 import type { QueryCheck } from './query-parameters';
 import type { Schema } from './schema';
@@ -66,7 +66,7 @@ export const route = <Body = undefined, Query = unknown>(declaration: Route<Body
   declaration as unknown as Route;
 
 /** A request that has passed all checks before its handler. */
-export interface RouteRequest<Body, Query = unknown> extends Request {
+export interface RouteRequest<Body, Query = unknown> extends TenantRequest {
   readonly caller: Extract<Caller, { kind: 'key' }>;
   readonly application: KeyHolder;
   /** The key that the caller used. */

@@ -16,7 +16,7 @@ import { holderOf, identifying, type Identify } from './identify';
 import { TIMES } from '../times';
 
 /** A request about one tenant. HTTP and the command line build the same. */
-export interface Request {
+export interface TenantRequest {
   readonly tenantId: string;
   readonly caller: Caller;
   /** ISO 8601. Its events carry this time, and its key must not have expired by then. */
@@ -41,7 +41,7 @@ export interface Resource {
 }
 
 /** A request to change one tenant. */
-export interface Command extends Request {
+export interface Command extends TenantRequest {
   readonly decide: Decide;
   /** Omitted: the request is unconditional. */
   readonly resource?: Resource;
