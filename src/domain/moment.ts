@@ -1,4 +1,3 @@
-/** The milliseconds of a day. */
 export const DAY_MS = 86_400_000;
 
 const EXTENDED = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+-]\d{2}:\d{2})?)?$/;

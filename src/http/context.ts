@@ -9,7 +9,6 @@ import type { RateLimits } from '../limits/rate-limits';
 import type { HttpProblemCode } from '../problems';
 import type { KnownLiveSet } from '../projecting/live-set';
 
-/** What the API works with. */
 export interface ApiDependencies {
   readonly settings: ApiSettings;
   readonly ledger: Ledger;
@@ -32,7 +31,6 @@ export interface ApiSettings {
   readonly recordsClients: boolean;
   /** How many proxies append to `X-Forwarded-For`. */
   readonly trustedProxies: number;
-  /** The version of the program. */
   readonly version: string;
 }
 

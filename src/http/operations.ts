@@ -10,11 +10,9 @@ interface OperationsDependencies {
   readonly phase: () => 'starting' | 'ready' | 'stopping';
   /** What startup is waiting for, as long as there is no status. */
   readonly waitingFor: () => string | undefined;
-  /** The status as shown to operators. */
   readonly status: () => Promise<object>;
   /** Of this process only; undefined before it serves requests. */
   readonly limits: () => RateLimitsStatus | undefined;
-  /** For Prometheus. */
   readonly metrics: { readonly contentType: string; metrics(): Promise<string> };
 }
 

@@ -21,12 +21,10 @@ export interface Parameter<T> {
 
 export type Parameters = Readonly<Record<string, Parameter<unknown>>>;
 
-/** The parsed values of parameters. */
 export type ValuesOf<P extends Parameters> = {
   readonly [Name in keyof P]: P[Name] extends Parameter<infer T> ? T : never;
 };
 
-/** One text, as it is. */
 export const textParameter = (description: string, example: string): Parameter<string | undefined> => ({
   description,
   schema: text,
@@ -56,7 +54,6 @@ const isOneOf =
   (sent: string): sent is T =>
     values.includes(sent as T);
 
-/** One of these values. */
 export const choiceParameter = <T extends string>(
   description: string,
   values: readonly T[],
@@ -76,7 +73,6 @@ export const nameParameter = (description: string, names: readonly string[], exa
   rule: ([sent = '']: readonly string[]) => `is not known: ${suggestionFor(sent, names)}`,
 });
 
-/** Any of these values. */
 export const choicesParameter = <T extends string>(
   description: string,
   values: readonly T[],

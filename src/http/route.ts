@@ -12,7 +12,6 @@ import type { BodyCheck } from './validation';
 export interface Route<Body = unknown, Query = unknown> {
   readonly method: 'get' | 'put' | 'post' | 'delete';
   readonly path: string;
-  /** One line for the OpenAPI document. */
   readonly summary: string;
   /** The schemas of the `:name` parts of the path, for the OpenAPI document. */
   readonly params?: Readonly<Record<string, Schema>>;
