@@ -4,7 +4,7 @@ import { filters, isNumbered, queryOf, type Filters } from './filters.js';
 import { total } from './log-rows.js';
 import { clock, counted } from './parts.js';
 import { go, timeStyle, withParameters } from './place.js';
-import { DAY_MS, dayOf, HOUR_MS, timeText, type TimeStyle } from './time.js';
+import { DAY_MS, dayOf, HOUR_MS, inputText, timeText, type TimeStyle } from './time.js';
 import type { LogCounts, LogPage } from './wire.js';
 
 interface Bar {
@@ -25,7 +25,7 @@ interface Chart {
 const MAX_INTERVALS = 119;
 const MAX_REQUESTS = 12;
 
-/** The longest time that each unit is for, and what is counted: days of the viewer are sums of hours. */
+/** The longest time that each unit is for, and what is counted: days that are not those of UTC are sums of hours. */
 const UNITS = [
   { unit: 'minute', interval: 'minute', ms: 60_000, upToMs: 2 * HOUR_MS },
   { unit: 'hour', interval: 'hour', ms: HOUR_MS, upToMs: 4 * DAY_MS },
@@ -78,10 +78,11 @@ const loadChart = async (chosen: Filters, style: TimeStyle, rowCount: number, ab
   const start = chosen.start_date ?? (await oldest(chosen, rowCount, abort));
   const upTo = chosen.end_date === undefined ? Date.now() : Date.parse(chosen.end_date);
   if (start === undefined || !(Date.parse(start) < upTo)) return undefined;
-  const { unit, interval, ms } = UNITS.find(({ upToMs }) => upTo - Date.parse(start) <= upToMs) ?? UNITS[4];
+  const isUtc = [start, iso(upTo)].every((at) => inputText(at, style) === inputText(at, 'utc'));
+  const units = UNITS.filter(({ unit }) => unit !== 'day' || !isUtc);
+  const { unit, interval, ms } = units.find(({ upToMs }) => upTo - Date.parse(start) <= upToMs) ?? UNITS[4];
   const first = Math.max(Date.parse(start), upTo - MAX_REQUESTS * MAX_INTERVALS * ms);
-  // Whole intervals, so that none is cut in two.
-  const cuts = [first];
+  const cuts = [first]; // then at whole intervals
   for (let at = Math.floor(first / ms) * ms + MAX_INTERVALS * ms; at < upTo; at += MAX_INTERVALS * ms)
     cuts.push(at);
   const parts = cuts.map((at, i) => [iso(at), iso(cuts[i + 1] ?? upTo)] as const);

@@ -88,7 +88,7 @@ const End = () => {
     const observer = new IntersectionObserver((entries) => {
       if (entries.some(({ isIntersecting }) => isIntersecting)) void loadOlder();
     });
-    if (ref.current !== null) observer.observe(ref.current);
+    if (ref.current !== null && rows.value.length > 0) observer.observe(ref.current);
     return () => observer.disconnect();
   }, [rows.value.length]);
   const last = rows.value.at(-1)?.log;
