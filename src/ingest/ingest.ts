@@ -51,7 +51,7 @@ export interface Finished extends Ingested {
 }
 
 /** Limits how long others wait, for the lock of the log and until their own writes are shown. */
-const MAX_BATCH = 64;
+const MAX_BATCH = 32;
 
 /** More than can be appended ahead of the read models. */
 const MAX_RECENT = 20_000;
