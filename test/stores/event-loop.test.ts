@@ -360,9 +360,9 @@ describe('the thread that serves HTTP', () => {
       }
       const median = (of: (one: (typeof rounds)[number]) => number): number =>
         rounds.map(of).toSorted((a, b) => a - b)[ROUNDS >> 1]!;
-      expect(median(({ loud }) => loud.held.p99)).toBeLessThan(MAX_HELD_MS);
-      // The garbage collector runs in this thread now and then.
-      expect(Math.max(...rounds.map(({ loud }) => loud.working.longest))).toBeLessThan(MAX_HELD_MS);
+      expect(Math.max(...rounds.map(({ loud }) => loud.held.p99))).toBeLessThan(MAX_HELD_MS);
+      // The garbage collector runs in this thread now and then, and once in a while the host takes the processor away.
+      expect(median(({ loud }) => loud.working.longest)).toBeLessThan(MAX_HELD_MS);
       const allowed = 4 * median(({ quiet }) => quiet.others) + (clients * MAX_HELD_MS) / 2;
       expect(median(({ loud }) => loud.others)).toBeLessThan(allowed);
     },
