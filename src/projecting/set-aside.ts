@@ -17,9 +17,8 @@ const parkedAt = async (set: ReadModelSet, eventId: string): Promise<ParkedTenan
  */
 export const setAside = async (
   { log, streams, set }: LedgerLog & { readonly set: ReadModelSet },
-  input: { readonly eventId: string; readonly reason: string; readonly actor: Actor; readonly at: string },
+  { eventId, reason, actor, at }: Record<'eventId' | 'reason' | 'at', string> & { readonly actor: Actor },
 ): Promise<ParkedTenant> => {
-  const { eventId, reason, actor, at } = input;
   const tenant = await parkedAt(set, eventId);
   const type = tenant.cause === 'missing_events' ? 'GapAccepted' : 'EventSetAside';
   const data = { eventId, eventTenantId: tenant.tenant_id, reason };
