@@ -59,8 +59,8 @@ export const TIMES = {
   /** Whether a write is shown is looked at this often, while somebody waits for it. */
   shownLookMs: 10,
   /**
-   * Whoever waits is told after this time: that the read models do not show a write yet, or that a store does not answer.
-   * Nobody waits for read models that are further behind.
+   * A caller that waits is told after this time that the read models do not show a write yet, or that a store does not
+   * answer. Nobody waits for read models that are further behind.
    */
   tellMs: 2_000,
   /** Whoever waits for the one who projects looks this often whether there is one. */
