@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { compose } from '../../projections/compose';
+import { fault } from '../../src/fault';
 import { readingInPieces } from '../../src/projecting/replay';
 import { projection } from '../../src/projecting/project';
 import type { Control, ReadModelSet } from '../../src/read-models/read-models';
@@ -274,6 +275,9 @@ describe('projecting', () => {
     expect((await mine.step()).outcome).toBe('at_end');
     expect((await set.control()).n).toBe(n);
     await record(updated('c'));
+    const busy = { ...set, advance: () => Promise.reject(fault('read_models_busy', 'It is locked.')) };
+    const waiting = projection(busy, readAfter, foldingOf());
+    expect(await waiting.step()).toEqual({ outcome: 'busy', events: 0, parked: [], shown });
     expect(await mine.step()).toMatchObject({ outcome: 'done', events: 1 });
     await expectPlain();
   });
