@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { App } from '../src/app/app';
-import { factTypes } from '../src/domain/facts';
+import { entityFactTypes } from '../src/domain/facts';
+
+export const factTypes: readonly string[] = [...entityFactTypes, 'ActivityReported'];
 
 const BATCH = 100;
 

@@ -8,7 +8,7 @@ import { operatorRequest } from '../src/app/operator';
 import { newKey } from '../src/ledger/api-key';
 import { readConfiguration } from '../src/configuration';
 import { createApplication } from '../src/domain/applications';
-import { factTypes } from '../src/domain/facts';
+import { factTypes } from './facts';
 import { createTenant, type Decide } from '../src/domain/tenant';
 import { rebuild } from '../src/projecting/rebuild';
 import { startServer } from './processes';

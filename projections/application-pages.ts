@@ -1,6 +1,6 @@
 import type { ApplicationType } from '../src/domain/permissions';
 import { QUOTAS } from '../src/domain/tenant';
-import { findApplication, type ApplicationDocument, type KeyDocument } from './applications';
+import { findApplication, type StoredApplication, type StoredKey } from './applications';
 import type { Reader } from './projector';
 
 /** Queries about a tenant's current Applications and their keys. */
@@ -19,7 +19,7 @@ export interface ApplicationQuery {
 }
 
 export interface ApplicationPage {
-  readonly applications: readonly ApplicationDocument[];
+  readonly applications: readonly StoredApplication[];
   /** The number of matches on all pages. */
   readonly total: number;
   /** The next page starts after this revision. Undefined: this is the last page. */
@@ -31,7 +31,7 @@ export const findLiveApplication = async (
   reader: Reader,
   tenantId: string,
   id: string,
-): Promise<ApplicationDocument | undefined> => {
+): Promise<StoredApplication | undefined> => {
   const application = await findApplication(reader, tenantId, id);
   return application?.deleted_at === undefined ? application : undefined;
 };
@@ -44,7 +44,7 @@ export const findApplications = async (
 ): Promise<ApplicationPage> => {
   const { ids, types } = filter;
   const found = await reader.find(tenantId, 'applications', { index: 'listed', limit: QUOTAS.applications });
-  const all = (found as unknown as readonly ApplicationDocument[]).filter(
+  const all = (found as unknown as readonly StoredApplication[]).filter(
     ({ id, type }) => (ids?.includes(id) ?? true) && (types?.includes(type) ?? true),
   );
   const first = all.findIndex(({ listed_at = 0 }) => listed_at > after);
@@ -60,7 +60,7 @@ export const findLiveKeys = async (
   tenantId: string,
   applicationId: string,
   at: string,
-): Promise<readonly KeyDocument[]> => {
+): Promise<readonly StoredKey[]> => {
   // A key that expires at this very moment is already expired.
   const from = new Date(Date.parse(at) + 1).toISOString();
   const found = await reader.find(tenantId, 'keys', {
@@ -69,7 +69,7 @@ export const findLiveKeys = async (
     from,
     limit: QUOTAS.liveKeys,
   });
-  return (found as unknown as readonly KeyDocument[]).toSorted((a, b) =>
+  return (found as unknown as readonly StoredKey[]).toSorted((a, b) =>
     a.created_at === b.created_at ? (a.id < b.id ? -1 : 1) : a.created_at < b.created_at ? -1 : 1,
   );
 };

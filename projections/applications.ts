@@ -1,33 +1,18 @@
 import type { Caused } from '../src/domain/events';
 import { canonicalTime } from '../src/domain/moment';
-import type { ApplicationType } from '../src/domain/permissions';
-import type { Application, UnrevokedKey } from '../src/domain/tenant';
-import { amend, by, change, type Projector, type Reader } from './projector';
+import type { ApplicationDocument, KeyDocument } from '../src/domain/tenant';
+import { applicationAsCreated, applicationAsUpdated, keyAsAdded } from '../src/domain/tenant-folding';
+import { amend, change, type Projector, type Reader } from './projector';
 
-/** The Applications of a tenant and their keys. */
-export interface ApplicationDocument {
-  readonly id: string;
-  readonly name: string;
-  readonly type: ApplicationType;
-  readonly permissions: readonly string[];
-  readonly created_by?: string | undefined;
-  readonly created_at: string;
-  readonly modified_by?: string | undefined;
-  readonly modified_at?: string | undefined;
+/** The Applications of a tenant, including deleted ones. */
+export interface StoredApplication extends ApplicationDocument {
   readonly deleted_at?: string;
-  /** The revision of the last event that changed the Application or its keys: its ETag. */
-  readonly revision: number;
   /** The revision of the event that created it, unless it is deleted. Applications are listed in this order. */
   readonly listed_at?: number;
 }
 
-export interface KeyDocument {
-  readonly id: string;
-  readonly application_id: string;
-  readonly name?: string | undefined;
-  readonly created_by?: string | undefined;
-  readonly created_at: string;
-  readonly expires_at?: string | undefined;
+/** Their keys, including revoked ones. */
+export interface StoredKey extends KeyDocument {
   readonly revoked_at?: string | undefined;
   /** The Application's id again, unless the key is revoked. It indexes the keys that are not. */
   readonly live_in?: string;
@@ -37,69 +22,11 @@ export interface KeyDocument {
 
 const NEVER = '9999-12-31T23:59:59.999Z';
 
-const endsAt = (expiresAt: string | undefined): Pick<KeyDocument, 'expires_at' | 'ends_at'> =>
-  expiresAt === undefined ? { ends_at: NEVER } : { expires_at: expiresAt, ends_at: canonicalTime(expiresAt) };
-
-export const applicationAsCreated = (event: Caused<'ApplicationCreated'>): ApplicationDocument => ({
-  id: event.data.applicationId,
-  name: event.data.name,
-  type: event.data.applicationType,
-  permissions: event.data.permissions,
-  ...by('created_by', event),
-  created_at: event.at,
-  revision: event.revision,
-  listed_at: event.revision,
-});
-
-export const keyAsAdded = (event: Caused<'KeyAdded'>): KeyDocument => ({
-  id: event.data.keyId,
-  application_id: event.data.applicationId,
-  ...(event.data.name === undefined ? {} : { name: event.data.name }),
-  ...by('created_by', event),
-  created_at: event.at,
-  ...endsAt(event.data.expiresAt),
-  live_in: event.data.applicationId,
-});
-
-/** The documents that the read model, which may lag behind, will have for this state of an Application. */
-export const documentOfApplication = ({
-  id,
-  name,
-  type,
-  permissions,
-  created,
-  modified,
-  changedAt,
-}: Application): ApplicationDocument => ({
-  id,
-  name,
-  type,
-  permissions,
-  created_by: created.by,
-  created_at: created.at,
-  modified_by: modified?.by,
-  modified_at: modified?.at,
-  revision: changedAt,
-});
-
-export const documentOfKey = ({
-  id,
-  applicationId,
-  name,
-  created,
-  expiresAt,
-}: UnrevokedKey): KeyDocument => ({
-  id,
-  application_id: applicationId,
-  name,
-  created_by: created.by,
-  created_at: created.at,
-  ...endsAt(expiresAt),
-  live_in: applicationId,
-});
+const endsAt = (expiresAt: string | undefined): string =>
+  expiresAt === undefined ? NEVER : canonicalTime(expiresAt);
 
 const keysChanged = ({ data, revision }: Caused<'KeyAdded' | 'KeyExpirySet' | 'KeyRevoked'>) =>
-  amend<ApplicationDocument>('applications', data.applicationId, (application) => ({
+  amend<StoredApplication>('applications', data.applicationId, (application) => ({
     ...application,
     revision,
   }));
@@ -114,41 +41,41 @@ export const applications: Projector = {
   ],
   on: {
     ApplicationCreated: (event) => [
-      change<ApplicationDocument>('applications', event.data.applicationId, () =>
-        applicationAsCreated(event),
-      ),
+      change<StoredApplication>('applications', event.data.applicationId, () => ({
+        ...applicationAsCreated(event),
+        listed_at: event.revision,
+      })),
     ],
     ApplicationUpdated: (event) => [
-      amend<ApplicationDocument>(
-        'applications',
-        event.data.applicationId,
-        ({ modified_by: _former, ...application }) => ({
-          ...application,
-          name: event.data.name,
-          permissions: event.data.permissions,
-          ...by('modified_by', event),
-          modified_at: event.at,
-          revision: event.revision,
-        }),
+      amend<StoredApplication>('applications', event.data.applicationId, (application) =>
+        applicationAsUpdated(application, event),
       ),
     ],
     ApplicationDeleted: (event) => [
-      amend<ApplicationDocument>(
+      amend<StoredApplication>(
         'applications',
         event.data.applicationId,
         ({ listed_at: _former, ...application }) => ({ ...application, deleted_at: event.at }),
       ),
     ],
     KeyAdded: (event) => [
-      change<KeyDocument>('keys', event.data.keyId, () => keyAsAdded(event)),
+      change<StoredKey>('keys', event.data.keyId, () => ({
+        ...keyAsAdded(event),
+        live_in: event.data.applicationId,
+        ends_at: endsAt(event.data.expiresAt),
+      })),
       keysChanged(event),
     ],
     KeyExpirySet: (event) => [
-      amend<KeyDocument>('keys', event.data.keyId, (key) => ({ ...key, ...endsAt(event.data.expiresAt) })),
+      amend<StoredKey>('keys', event.data.keyId, (key) => ({
+        ...key,
+        expires_at: event.data.expiresAt,
+        ends_at: endsAt(event.data.expiresAt),
+      })),
       keysChanged(event),
     ],
     KeyRevoked: (event) => [
-      amend<KeyDocument>('keys', event.data.keyId, ({ live_in: _former, ...key }) => ({
+      amend<StoredKey>('keys', event.data.keyId, ({ live_in: _former, ...key }) => ({
         ...key,
         revoked_at: event.at,
       })),
@@ -161,5 +88,5 @@ export const findApplication = async (
   reader: Reader,
   tenantId: string,
   applicationId: string,
-): Promise<ApplicationDocument | undefined> =>
-  (await reader.get(tenantId, 'applications', applicationId)) as ApplicationDocument | undefined;
+): Promise<StoredApplication | undefined> =>
+  (await reader.get(tenantId, 'applications', applicationId)) as StoredApplication | undefined;

@@ -1,4 +1,4 @@
-import type { Circumstances, EventType, Recorded, StreamKind } from '../src/domain/events';
+import type { EventType, Recorded, StreamKind } from '../src/domain/events';
 
 /**
  * What is derived from the log, independent of how it runs and where it is stored. A projector maps event types to
@@ -96,10 +96,6 @@ export const amend = <D extends object>(collection: string, key: string, next: (
     if (document === undefined) throw new Error(`The document ${collection}/${key} is missing.`);
     return next(document);
   });
-
-/** A field with the id of the actor, if known. */
-export const by = <K extends string>(field: K, event: Pick<Circumstances, 'actor'>) =>
-  (event.actor === undefined ? {} : { [field]: event.actor.id }) as { [P in K]?: string };
 
 /** The queries of a read model. The tenant always comes first. */
 export interface Reader {

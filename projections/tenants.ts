@@ -1,6 +1,6 @@
 import type { TenantSettings } from '../src/domain/events';
 import type { Tenant } from '../src/domain/tenant';
-import { amend, by, change, type Projector, type Reader } from './projector';
+import { amend, change, type Projector, type Reader } from './projector';
 
 /** One document per tenant: the response of `GET /tenants/self`, its ETag and its plan. */
 export interface TenantDocument {
@@ -31,11 +31,11 @@ export const documentOfTenant = (tenant: Exclude<Tenant, { status: 'absent' }>):
   owner_id: tenant.ownerId,
   name: tenant.name,
   settings: settingsOf(tenant.settings),
-  created_by: tenant.created.by,
-  created_at: tenant.created.at,
-  modified_by: tenant.modified?.by,
-  modified_at: tenant.modified?.at,
-  revision: tenant.changedAt,
+  created_by: tenant.created_by,
+  created_at: tenant.created_at,
+  modified_by: tenant.modified_by,
+  modified_at: tenant.modified_at,
+  revision: tenant.revision,
   included_monthly_active_tokens: tenant.includedMonthlyActiveTokens,
 });
 
@@ -51,18 +51,18 @@ export const tenants: Projector = {
         owner_id: event.data.ownerId,
         name: event.data.name,
         settings: settingsOf(event.data.settings),
-        ...by('created_by', event),
+        created_by: event.actor?.id,
         created_at: event.at,
         revision: event.revision,
         included_monthly_active_tokens: event.data.includedMonthlyActiveTokens,
       })),
     ],
     TenantUpdated: (event) => [
-      amend<TenantDocument>('tenants', SELF, ({ modified_by: _former, ...tenant }) => ({
+      amend<TenantDocument>('tenants', SELF, (tenant) => ({
         ...tenant,
         name: event.data.name,
         settings: settingsOf(event.data.settings),
-        ...by('modified_by', event),
+        modified_by: event.actor?.id,
         modified_at: event.at,
         revision: event.revision,
       })),

@@ -4,16 +4,12 @@ import type { ProblemCode } from './problems';
 /** Codes that are not problems: each is caught, turned into a problem, or ends a stream. */
 type InternalCode =
   | 'commit_failed'
-  | 'contents_lost'
   | 'event_invalid'
   | 'event_too_large'
   | 'expired'
-  | 'commit_too_large'
-  | 'generation_removed'
   | 'read_model_set_removed'
   | 'read_models_busy'
   | 'no_answer'
-  | 'not_open'
   | 'stream_changed'
   | 'stream_cut_off';
 

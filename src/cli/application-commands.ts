@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import type { ApplicationDocument } from '../../projections/applications';
+import type { StoredApplication } from '../../projections/applications';
 import { MAX_GRACE_SECONDS, regenerateKey } from '../domain/application-keys';
 import { createApplication, deleteApplication, updateApplication } from '../domain/applications';
 import { permissionsOf, type ApplicationType } from '../domain/permissions';
@@ -15,7 +15,7 @@ import { sessionCommand } from './session';
 import { printJson, printMany, printOne, printRecord, printTable } from './output';
 import type { Io } from './io';
 
-const viewOf = ({ id, name, type, permissions, ...more }: ApplicationDocument) => ({
+const viewOf = ({ id, name, type, permissions, ...more }: StoredApplication) => ({
   application_id: id,
   name,
   type,
@@ -104,8 +104,8 @@ const changing = <Options extends TenantOptions>(
   sessionCommand(io, name, async (session, id: string, options: Options) => {
     const { tenant, actor } = options;
     const written = mustBeActive(await session.write(tenant, decide(id, options), actor));
-    const { name: newName, type, created, permissions } = mustHave(written, id);
-    const view = { application_id: id, name: newName, type, status: 'active', created_at: created.at };
+    const { name: newName, type, created_at, permissions } = mustHave(written, id);
+    const view = { application_id: id, name: newName, type, status: 'active', created_at };
     printOne(io, { ...view, permissions }, options);
   })
     .argument('<application-id>', 'the Application', uuid)

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { KeyDocument } from '../../projections/applications';
+import type { StoredKey } from '../../projections/applications';
 import { findKeyDays, findLastUse } from '../../projections/key-days';
 import { isoNow } from '../async/clock';
 import { addKey, revokeKey } from '../domain/application-keys';
@@ -86,38 +86,37 @@ const mustFind = (session: OperatorSession, { tenantId, digest }: GivenKey) =>
     if (tenant.status === 'absent' || key === undefined)
       throw fault('key_not_found', 'It has the form of a key, but this event log has no such key.');
     const { id, name, status, applications } = tenant;
-    return { tenant: { id, name, status }, key, application: applications.get(key.applicationId) };
+    return { tenant: { id, name, status }, key, application: applications.get(key.application_id) };
   });
 
 /** Of a revoked key, only the read model still has its name and times. */
 const detailsOf = async ({ app }: OperatorSession, tenantId: string, key: Key) => {
-  if (!key.revoked) return { name: key.name, createdAt: key.created.at, expiresAt: key.expiresAt };
+  if (!key.revoked) return key;
   const found = await (await app.live.read()).set.get(tenantId, 'keys', key.id);
-  const { name, created_at, expires_at } = (found ?? {}) as Partial<KeyDocument>;
-  return { name, createdAt: created_at, expiresAt: expires_at };
+  return (found ?? {}) as Partial<StoredKey>;
 };
 
 const find = (io: Io): Command =>
   sessionCommand(io, 'find', async (session, _: undefined, options: TenantOptions) => {
     const { tenant, key, application } = await mustFind(session, await readKey(io, 'find'));
-    const { id, applicationId, revoked } = key;
-    const { name, createdAt, expiresAt } = await detailsOf(session, tenant.id, key);
-    const ends = { expires_at: expiresAt, revoked_at: revoked ? '' : undefined };
+    const { id, application_id, revoked } = key;
+    const { name, created_at, expires_at } = await detailsOf(session, tenant.id, key);
+    const ends = { expires_at, revoked_at: revoked ? '' : undefined };
     const lastUse = await findLastUse((await session.app.live.read()).set, tenant.id, id);
     printOne(
       io,
       {
         tenant_id: tenant.id,
         tenant_name: tenant.name,
-        application_id: applicationId,
+        application_id,
         application_name: application?.name ?? null,
         application_type: application?.type ?? null,
         permissions: application?.permissions ?? [],
         key_id: id,
         key_name: name ?? null,
         status: keyStatus(ends, tenant.status === 'deleted', application === undefined),
-        created_at: createdAt ?? null,
-        expires_at: expiresAt ?? null,
+        created_at: created_at ?? null,
+        expires_at: expires_at ?? null,
         last_used_at: lastUse ?? null,
       },
       options,

@@ -1,4 +1,4 @@
-import { findApplication, type ApplicationDocument, type KeyDocument } from '../../projections/applications';
+import { findApplication, type StoredApplication, type StoredKey } from '../../projections/applications';
 import type { LastUse } from '../../projections/key-days';
 import { findTenant, type TenantDocument } from '../../projections/tenants';
 import { isoNow } from '../async/clock';
@@ -32,14 +32,14 @@ export const knownTenant = async ({ app }: OperatorSession, tenantId: string): P
 export const applicationsOf = (
   session: OperatorSession,
   tenantId: string,
-): Promise<readonly ApplicationDocument[]> => documentsOf(session, 'applications', tenantId);
+): Promise<readonly StoredApplication[]> => documentsOf(session, 'applications', tenantId);
 
 /** The Application in the read models, deleted or not. */
 export const knownApplication = async (
   session: OperatorSession,
   tenantId: string,
   id: string,
-): Promise<ApplicationDocument> => {
+): Promise<StoredApplication> => {
   await knownTenant(session, tenantId);
   const { set } = await session.app.live.read();
   const application = await findApplication(set, tenantId, id);
@@ -50,7 +50,7 @@ export const knownApplication = async (
 
 /** A key whose owner is deleted cannot be used either. */
 export const keyStatus = (
-  { revoked_at, expires_at }: Pick<KeyDocument, 'revoked_at' | 'expires_at'>,
+  { revoked_at, expires_at }: Pick<StoredKey, 'revoked_at' | 'expires_at'>,
   isTenantDeleted: boolean,
   isApplicationDeleted: boolean,
 ): string => {
@@ -60,7 +60,7 @@ export const keyStatus = (
   return isApplicationDeleted ? 'application_deleted' : 'active';
 };
 
-const viewOf = (key: KeyDocument, status: string, lastUse: string | undefined) => ({
+const viewOf = (key: StoredKey, status: string, lastUse: string | undefined) => ({
   key_id: key.id,
   application_id: key.application_id,
   name: key.name ?? null,
@@ -80,7 +80,7 @@ export const keyViewsOf = async (session: OperatorSession, tenantId: string): Pr
   const live = new Set(applications.flatMap(({ id, deleted_at }) => (deleted_at === undefined ? id : [])));
   const uses = await documentsOf<LastUse>(session, 'key_uses', tenantId);
   const lastUses = new Map(uses.map(({ key_id, last_used_at }) => [key_id, last_used_at]));
-  const keys = await documentsOf<KeyDocument>(session, 'keys', tenantId);
+  const keys = await documentsOf<StoredKey>(session, 'keys', tenantId);
   return keys.map((key) => {
     const status = keyStatus(key, isTenantDeleted, !live.has(key.application_id));
     return viewOf(key, status, lastUses.get(key.id));

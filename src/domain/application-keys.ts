@@ -49,7 +49,7 @@ const tooManyKeys = (whose: string, most: number) =>
 
 /** Throws unless the tenant may have one more key, after so many have ended. */
 export const mustHaveRoomInAll = (tenant: ActiveTenant, at: string, ended = 0): void => {
-  if (tenant.keys.size - tenant.revokedKeys < QUOTAS.liveKeysInAll) return;
+  if (tenant.keys.size < QUOTAS.liveKeysInAll) return;
   let live = -ended;
   for (const application of tenant.applications.values()) live += liveKeysOf(application, at).length;
   if (live >= QUOTAS.liveKeysInAll) throw tooManyKeys('A Tenant', QUOTAS.liveKeysInAll);
@@ -71,13 +71,14 @@ export const addKey =
   };
 
 /** How an existing key ends: at once, or at a given time unless it expires before. */
-const ending = ({ id: keyId, applicationId, expiresAt }: UnrevokedKey, endsAt?: string): TenantEvent[] => {
+const ending = (key: UnrevokedKey, endsAt?: string): TenantEvent[] => {
+  const { id: keyId, application_id: applicationId } = key;
   if (endsAt === undefined) return [{ type: 'KeyRevoked', data: { keyId, applicationId } }];
-  if (isExpired(expiresAt, endsAt)) return [];
+  if (isExpired(key.expires_at, endsAt)) return [];
   return [{ type: 'KeyExpirySet', data: { keyId, applicationId, expiresAt: endsAt } }];
 };
 
-/** A year. */
+/** A grace period lasts at most a year. */
 export const MAX_GRACE_SECONDS = 31_536_000;
 
 /** Replaces all keys of an Application by a new one. The old ones end at once, or after a grace period for rotation. */
@@ -109,5 +110,5 @@ export const revokeKey =
         : [`Application ${applicationId}`, liveKeysOf(mustHave(tenant, applicationId), at).find(isWanted)];
     if (key === undefined) throw refusal('key_not_found', `${where} has no key ${keyId}.`);
     if (key.revoked) throw refusal('key_not_found', `Key ${keyId} is already revoked.`);
-    return [{ type: 'KeyRevoked', data: { keyId, applicationId: key.applicationId } }];
+    return [{ type: 'KeyRevoked', data: { keyId, applicationId: key.application_id } }];
   };

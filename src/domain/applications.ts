@@ -32,7 +32,7 @@ const mustBeAssignable = (wanted: readonly string[], type: ApplicationType): voi
  * forever, so they show which ids were used.
  */
 const isIdUsed = (tenant: ActiveTenant, id: string): boolean =>
-  tenant.applications.has(id) || findKey(tenant, ({ applicationId }) => applicationId === id) !== undefined;
+  tenant.applications.has(id) || findKey(tenant, ({ application_id }) => application_id === id) !== undefined;
 
 export interface NewApplication {
   readonly applicationId: string;

@@ -1,5 +1,5 @@
 import type { EventType, Recorded } from './events';
-import { factTypes, factPartsOf, type EntityFactType } from './facts';
+import { entityFactTypes, factPartsOf, type EntityFactType } from './facts';
 import { keyUsedMessage } from './key-use';
 
 /** An event as the tenant's owner sees it: one line of the audit log. */
@@ -33,7 +33,7 @@ const entityFact = (type: EntityFactType) => {
 };
 
 const entityFacts = Object.fromEntries(
-  factTypes.filter((type) => type !== 'ActivityReported').map((type) => [type, entityFact(type)]),
+  entityFactTypes.map((type) => [type, entityFact(type)]),
 ) as unknown as Pick<Wording, EntityFactType>;
 
 /** The type makes it complete: an event type without a line does not compile. */

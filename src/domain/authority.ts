@@ -32,18 +32,18 @@ export const isExpired = (expiresAt: string | undefined, at: string): boolean =>
 
 /** The keys of an Application that are neither revoked nor expired, oldest first. */
 export const liveKeysOf = ({ keys }: Application, at: string): readonly UnrevokedKey[] =>
-  [...keys.values()].filter(({ expiresAt }) => !isExpired(expiresAt, at));
+  [...keys.values()].filter(({ expires_at }) => !isExpired(expires_at, at));
 
 export const keyStatusIn = (now: Tenant, digest: string, at: string): KeyStatus => {
   const key = now.status === 'absent' ? undefined : now.keys.get(digest);
   if (now.status === 'absent' || key === undefined) return { status: 'unknown' };
-  const { id: keyId, applicationId } = key;
+  const { id: keyId, application_id: applicationId } = key;
   const known = now.status === 'deleted' ? {} : { key: { keyId, applicationId } };
   if (key.revoked) return { status: 'revoked', ...known };
-  if (isExpired(key.expiresAt, at)) return { status: 'expired', ...known };
+  if (isExpired(key.expires_at, at)) return { status: 'expired', ...known };
   const application = now.applications.get(applicationId);
   if (application === undefined) return { status: 'application_deleted', ...known };
-  const { expiresAt } = key;
+  const { expires_at: expiresAt } = key;
   return { status: now.status === 'deleted' ? 'tenant_deleted' : 'valid', keyId, application, expiresAt };
 };
 

@@ -50,7 +50,7 @@ export const changesOf = (before: Tenant, event: TenantEvent): readonly FieldCha
       ];
     case 'KeyExpirySet': {
       const { keyId, expiresAt } = event.data;
-      return change('expires_at', application?.keys.get(keyId)?.expiresAt, expiresAt);
+      return change('expires_at', application?.keys.get(keyId)?.expires_at, expiresAt);
     }
     case 'KeyRevoked':
       return change('revoked', false, true);

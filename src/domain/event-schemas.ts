@@ -1,5 +1,5 @@
 import type { EventType, OperatorEvent, StreamKind } from './events';
-import { factTypes, isFactType, type EntityFactType } from './facts';
+import { entityFactTypes, isFactType, type EntityFactType } from './facts';
 import { refusalReasons } from './key-use';
 import { applicationTypes } from './permissions';
 
@@ -45,7 +45,7 @@ const word: Schema = { type: 'string', pattern: '^[A-Za-z][A-Za-z0-9_-]{0,63}$' 
 /** One object shared by all of them, so it is compiled once. */
 const entityFact = fact();
 const entityFacts = Object.fromEntries(
-  factTypes.filter((type) => type !== 'ActivityReported').map((type) => [type, entityFact]),
+  entityFactTypes.map((type) => [type, entityFact]),
 ) as unknown as Readonly<Record<EntityFactType, Schema>>;
 
 /** The JSON Schema of the data of each event type, in its current version. */
@@ -103,10 +103,8 @@ type Upcaster = (stored: Readonly<Record<string, unknown>>) => Record<string, un
 
 type VersionedType = EventType | OperatorEvent['type'];
 
-type Upcasters = Partial<Record<VersionedType, readonly Upcaster[]>>;
-
 /** This is the only place that knows old versions of events. So far every type has one version. */
-const upcasters: Upcasters = {};
+const upcasters: Partial<Record<VersionedType, readonly Upcaster[]>> = {};
 
 export const currentVersion = (type: VersionedType): number => (upcasters[type]?.length ?? 0) + 1;
 

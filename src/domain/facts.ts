@@ -32,10 +32,7 @@ const parts = new Map<string, { readonly entity: FactEntity; readonly operation:
   ),
 );
 
-export const factTypes: readonly FactType[] = [
-  ...(parts.keys() as Iterable<EntityFactType>),
-  'ActivityReported',
-];
+export const entityFactTypes = [...parts.keys()] as readonly EntityFactType[];
 
 export const isFactType = (type: string): type is FactType => type === 'ActivityReported' || parts.has(type);
 

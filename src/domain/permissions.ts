@@ -1,5 +1,3 @@
-/** The permission table of the specification, in its order and wording. */
-
 export const applicationTypes = ['public', 'private', 'management'] as const;
 export type ApplicationType = (typeof applicationTypes)[number];
 
@@ -15,6 +13,7 @@ const row = (type: string, description: string, ...types: ApplicationType[]): Pe
   applicationTypes: types,
 });
 
+/** The permission table of the specification, in its order and wording. */
 export const permissions: readonly Permission[] = [
   row('token:create', 'Create tokens', 'public', 'private'),
   row('token:update', 'Update tokens', 'public', 'private'),
@@ -51,8 +50,6 @@ export const permissions: readonly Permission[] = [
 export const permissionsOf = (type: ApplicationType): readonly Permission[] =>
   permissions.filter((permission) => permission.applicationTypes.includes(type));
 
-const typesByPermission = new Map(permissions.map((p) => [p.type, p.applicationTypes]));
-
 /** Whether an Application of this type may ever hold this permission. */
 export const isAssignable = (permission: string, type: ApplicationType): boolean =>
-  typesByPermission.get(permission)?.includes(type) === true;
+  permissionsOf(type).some((assignable) => assignable.type === permission);

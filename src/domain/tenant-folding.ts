@@ -1,17 +1,15 @@
-import type { Caused, Circumstances, TenantEvent } from './events';
+import type { Caused, TenantEvent } from './events';
 import {
   findKey,
   mustHave,
   type ActiveTenant,
   type Application,
+  type ApplicationDocument,
   type DeletedTenant,
-  type Stamp,
+  type KeyDocument,
   type Tenant,
   type UnrevokedKey,
 } from './tenant';
-
-const stampOf = ({ at, actor }: Pick<Circumstances, 'at' | 'actor'>): Stamp =>
-  actor === undefined ? { at } : { at, by: actor.id };
 
 const mustBe = (condition: boolean, message: string): void => {
   if (!condition) throw new Error(message);
@@ -24,78 +22,82 @@ const createdTenant = (event: Caused<'TenantCreated'>): ActiveTenant => ({
   ...event.data,
   status: 'active',
   id: event.tenantId,
-  created: stampOf(event),
-  changedAt: event.revision,
+  created_by: event.actor?.id,
+  created_at: event.at,
+  revision: event.revision,
   applications: new Map(),
   keys: new Map(),
-  revokedKeys: 0,
+});
+
+export const applicationAsCreated = (event: Caused<'ApplicationCreated'>): ApplicationDocument => ({
+  id: event.data.applicationId,
+  name: event.data.name,
+  type: event.data.applicationType,
+  permissions: event.data.permissions,
+  created_by: event.actor?.id,
+  created_at: event.at,
+  revision: event.revision,
+});
+
+export const applicationAsUpdated = <A extends ApplicationDocument>(
+  application: A,
+  { data: { name, permissions }, at, actor, revision }: Caused<'ApplicationUpdated'>,
+): A => ({ ...application, name, permissions, modified_by: actor?.id, modified_at: at, revision });
+
+export const keyAsAdded = ({ data, at, actor }: Caused<'KeyAdded'>): KeyDocument => ({
+  id: data.keyId,
+  application_id: data.applicationId,
+  name: data.name,
+  created_by: actor?.id,
+  created_at: at,
+  expires_at: data.expiresAt,
 });
 
 const createApplication = (now: ActiveTenant, event: Caused<'ApplicationCreated'>): void => {
-  const { applicationId: id, name, applicationType: type, permissions } = event.data;
-  mustBe(!now.applications.has(id), `Application ${id} is created a second time.`);
-  const created = { created: stampOf(event), changedAt: event.revision, keys: new Map() };
-  mutable(now.applications).set(id, { id, name, type, permissions, ...created });
+  const application = applicationAsCreated(event);
+  mustBe(!now.applications.has(application.id), `Application ${application.id} is created a second time.`);
+  mutable(now.applications).set(application.id, { ...application, keys: new Map() });
 };
 
-const changeApplication = (
-  now: ActiveTenant,
-  { revision: changedAt }: Caused,
-  application: Application,
-  change: Partial<Application> = {},
-): void => void mutable(now.applications).set(application.id, { ...application, ...change, changedAt });
-
-const updateApplication = (now: ActiveTenant, event: Caused<'ApplicationUpdated'>): void => {
-  const { applicationId, name, permissions } = event.data;
-  const change = { name, permissions, modified: stampOf(event) };
-  changeApplication(now, event, mustHave(now, applicationId), change);
-};
+const changeApplication = (now: ActiveTenant, application: Application): void =>
+  void mutable(now.applications).set(application.id, application);
 
 const addKey = (now: ActiveTenant, event: Caused<'KeyAdded'>): void => {
-  const { keyId: id, digest, expiresAt, name } = event.data;
-  // Its id is not the text in the event, of which there would be one per key.
-  const application = mustHave(now, event.data.applicationId);
-  const whose = { id, applicationId: application.id, digest, created: stampOf(event) };
-  const key: UnrevokedKey = { ...whose, revoked: false, expiresAt, name };
+  const { digest, applicationId } = event.data;
+  const application = mustHave(now, applicationId);
+  // The id of the Application is not the text in the event, of which there would be one per key.
+  const key: UnrevokedKey = {
+    ...keyAsAdded(event),
+    application_id: application.id,
+    revoked: false,
+    digest,
+  };
   mutable(now.keys).set(digest, key);
-  mutable(application.keys).set(id, key);
-  changeApplication(now, event, application);
-};
-
-/** The key of a deleted Application is only found among all keys of the tenant. */
-const unrevokedKey = (
-  now: ActiveTenant,
-  { keyId, applicationId }: Caused<'KeyExpirySet' | 'KeyRevoked'>['data'],
-): UnrevokedKey | undefined => {
-  const application = now.applications.get(applicationId);
-  if (application !== undefined) return application.keys.get(keyId);
-  const key = findKey(now, ({ id }) => id === keyId);
-  return key?.revoked === false ? key : undefined;
+  mutable(application.keys).set(key.id, key);
+  changeApplication(now, { ...application, revision: event.revision });
 };
 
 const changeExpiry = (now: ActiveTenant, event: Caused<'KeyExpirySet'>): void => {
-  const { data } = event;
-  const key = unrevokedKey(now, data);
-  if (key === undefined) return;
-  const changed = { ...key, expiresAt: data.expiresAt };
+  const { applicationId, keyId, expiresAt } = event.data;
+  const application = now.applications.get(applicationId);
+  const key = application?.keys.get(keyId);
+  if (application === undefined || key === undefined) return;
+  const changed = { ...key, expires_at: expiresAt };
   mutable(now.keys).set(key.digest, changed);
-  const application = now.applications.get(data.applicationId);
-  if (application === undefined) return;
-  mutable(application.keys).set(key.id, changed);
-  changeApplication(now, event, application);
+  mutable(application.keys).set(keyId, changed);
+  changeApplication(now, { ...application, revision: event.revision });
 };
 
-const revokeKey = (now: ActiveTenant, event: Caused<'KeyRevoked'>): ActiveTenant => {
-  const key = unrevokedKey(now, event.data);
-  if (key === undefined) return now;
-  const { id, applicationId, digest } = key;
-  mutable(now.keys).set(digest, { id, applicationId, revoked: true });
+/** The key of a deleted Application is only found among all keys of the tenant. */
+const revokeKey = (now: ActiveTenant, event: Caused<'KeyRevoked'>): void => {
+  const { applicationId, keyId } = event.data;
   const application = now.applications.get(applicationId);
-  if (application !== undefined) {
-    mutable(application.keys).delete(id);
-    changeApplication(now, event, application);
-  }
-  return { ...now, revokedKeys: now.revokedKeys + 1 };
+  const key = application?.keys.get(keyId) ?? findKey(now, ({ id }) => id === keyId);
+  if (key === undefined || key.revoked) return;
+  mutable(now.keys).set(key.digest, { id: key.id, application_id: key.application_id, revoked: true });
+  if (application === undefined) return;
+  mutable(application.keys).delete(keyId);
+  changeApplication(now, { ...application, revision: event.revision });
 };
 
 const evolveActive = (now: ActiveTenant, event: Caused): ActiveTenant | DeletedTenant => {
@@ -104,7 +106,8 @@ const evolveActive = (now: ActiveTenant, event: Caused): ActiveTenant | DeletedT
       throw new Error('The tenant is created a second time.');
     case 'TenantUpdated': {
       const { name, settings } = event.data;
-      return { ...now, name, settings, modified: stampOf(event), changedAt: event.revision };
+      const modified = { modified_by: event.actor?.id, modified_at: event.at, revision: event.revision };
+      return { ...now, name, settings, ...modified };
     }
     case 'TenantPlanChanged':
       return { ...now, includedMonthlyActiveTokens: event.data.includedMonthlyActiveTokens };
@@ -114,13 +117,11 @@ const evolveActive = (now: ActiveTenant, event: Caused): ActiveTenant | DeletedT
       createApplication(now, event);
       return now;
     case 'ApplicationUpdated':
-      updateApplication(now, event);
+      changeApplication(now, applicationAsUpdated(mustHave(now, event.data.applicationId), event));
       return now;
-    case 'ApplicationDeleted': {
-      const existed = mutable(now.applications).delete(event.data.applicationId);
-      mustBe(existed, 'An Application that does not exist is deleted.');
+    case 'ApplicationDeleted':
+      mutable(now.applications).delete(mustHave(now, event.data.applicationId).id);
       return now;
-    }
     case 'KeyAdded':
       addKey(now, event);
       return now;
@@ -128,7 +129,8 @@ const evolveActive = (now: ActiveTenant, event: Caused): ActiveTenant | DeletedT
       changeExpiry(now, event);
       return now;
     case 'KeyRevoked':
-      return revokeKey(now, event);
+      revokeKey(now, event);
+      return now;
   }
 };
 

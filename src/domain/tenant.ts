@@ -3,27 +3,33 @@ import { mustBeName } from './names';
 import type { ApplicationType } from './permissions';
 import { refusal } from './refusal';
 
-/** When something was done, and by whom. */
-export interface Stamp {
-  readonly at: string;
-  readonly by?: string;
+/** Who did something, and when. Named as in documents, because that is where it is stored and shown. */
+interface Created {
+  readonly created_by?: string | undefined;
+  readonly created_at: string;
+}
+
+interface Modified extends Created {
+  readonly modified_by?: string | undefined;
+  readonly modified_at?: string | undefined;
+}
+
+/** What decisions, read models and responses have of a key. */
+export interface KeyDocument extends Created {
+  readonly id: string;
+  readonly application_id: string;
+  readonly name?: string | undefined;
+  readonly expires_at?: string | undefined;
 }
 
 /** A key that is not revoked. It may have expired, or have lost its Application. */
-export interface UnrevokedKey {
-  readonly id: string;
-  readonly applicationId: string;
+export interface UnrevokedKey extends KeyDocument {
   readonly revoked: false;
   readonly digest: string;
-  readonly expiresAt?: string | undefined;
-  readonly name?: string | undefined;
-  readonly created: Stamp;
 }
 
 /** What stays of a revoked key: enough to refuse it, to say whose it was, and to use no id twice. */
-export interface RevokedKey {
-  readonly id: string;
-  readonly applicationId: string;
+export interface RevokedKey extends Pick<KeyDocument, 'id' | 'application_id'> {
   readonly revoked: true;
 }
 
@@ -36,31 +42,30 @@ export interface KeyHolder {
   readonly permissions: readonly string[];
 }
 
-export interface Application extends KeyHolder {
+/** What decisions, read models and responses have of an Application. */
+export interface ApplicationDocument extends KeyHolder, Modified {
   readonly name: string;
-  readonly created: Stamp;
-  readonly modified?: Stamp;
   /** The revision of the last event that changed the Application or its keys: its ETag. */
-  readonly changedAt: number;
+  readonly revision: number;
+}
+
+export interface Application extends ApplicationDocument {
   /** Its keys that are not revoked, by id, in the order in which they were added. */
   readonly keys: ReadonlyMap<string, UnrevokedKey>;
 }
 
-interface ExistingTenant {
+interface ExistingTenant extends Modified {
   readonly id: string;
   readonly ownerId: string;
   readonly name: string;
   readonly settings: TenantSettings;
   readonly includedMonthlyActiveTokens: number;
-  readonly created: Stamp;
-  readonly modified?: Stamp;
   /** The revision of the last event that changed the Tenant itself: its ETag. */
-  readonly changedAt: number;
+  readonly revision: number;
   /** In the order in which they were created. */
   readonly applications: ReadonlyMap<string, Application>;
   /** All keys that it ever had, by digest. */
   readonly keys: ReadonlyMap<string, Key>;
-  readonly revokedKeys: number;
 }
 
 export type ActiveTenant = ExistingTenant & { readonly status: 'active' };
@@ -91,8 +96,6 @@ export interface DecisionContext {
 export type Decide = (now: Tenant, context: DecisionContext) => readonly TenantEvent[];
 
 export const absent: Tenant = { status: 'absent' };
-
-const defaultSettings: TenantSettings = { fingerprintTokens: false, deduplicateTokens: false };
 
 export const mustBeActive = (now: Tenant): ActiveTenant => {
   if (now.status === 'absent') throw refusal('tenant_not_found', 'There is no such tenant.');
@@ -126,7 +129,8 @@ export const createTenant =
   (now) => {
     if (now.status !== 'absent') throw refusal('already_exists', 'A tenant with this id already exists.');
     mustBeName(input.name);
-    return [{ type: 'TenantCreated', data: { ...input, settings: defaultSettings } }];
+    const settings: TenantSettings = { fingerprintTokens: false, deduplicateTokens: false };
+    return [{ type: 'TenantCreated', data: { ...input, settings } }];
   };
 
 export interface TenantUpdate {

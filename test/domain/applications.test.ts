@@ -53,8 +53,9 @@ describe('creating an Application', () => {
     const tenant = given(created).when(createApplication(input)).then(applicationCreated(), keyAdded());
     expect(applicationIn(tenant)).toEqual({
       ...desk,
-      created: { at: minute(1), by: ACTOR },
-      changedAt: 2,
+      created_at: minute(1),
+      created_by: ACTOR,
+      revision: 2,
       keys: new Map([[KEY, keysIn(tenant)[0]?.[1]]]),
     });
     expect(keysIn(tenant)).toEqual([
@@ -62,14 +63,15 @@ describe('creating an Application', () => {
         DIGEST,
         {
           id: KEY,
-          applicationId: APPLICATION,
+          application_id: APPLICATION,
           revoked: false,
           digest: DIGEST,
-          created: { at: minute(2), by: ACTOR },
+          created_at: minute(2),
+          created_by: ACTOR,
         },
       ],
     ]);
-    expect(tenant).toMatchObject({ changedAt: 0 });
+    expect(tenant).toMatchObject({ revision: 0 });
   });
 
   it('is refused if it exists', () => {

@@ -68,7 +68,7 @@ const history = [
 const partOf = (tenant: Tenant, { data }: TenantEvent) => {
   if (tenant.status === 'absent') return tenant;
   const id = 'applicationId' in data ? data.applicationId : '';
-  const { keys: _keys, revokedKeys: _count, applications, ...own } = tenant;
+  const { keys: _keys, applications, ...own } = tenant;
   return structuredClone({ ...own, application: applications.get(id) });
 };
 

@@ -91,9 +91,9 @@ describe('a write', () => {
         other.ledger.execute(rename(of, 'Theirs')),
       );
       const { tenant } = await program.ledger.execute(rename(customer, 'Mine'));
-      expect(tenant).toMatchObject({ name: 'Mine', changedAt: 3 });
+      expect(tenant).toMatchObject({ name: 'Mine', revision: 3 });
       const { tenant: known } = await program.folds.asOf(customer.tenantId, -Infinity, soon());
-      expect(known).toMatchObject({ name: 'Theirs', changedAt: 4 });
+      expect(known).toMatchObject({ name: 'Theirs', revision: 4 });
     });
 
     it('the keys of its Application too', async () => {
@@ -110,11 +110,11 @@ describe('a write', () => {
         byOperator(tenantId, regenerateKey(applicationId, mine, 0)),
       );
       const application = applicationIn(tenant, customer);
-      expect(application).toMatchObject({ name: 'Desk', changedAt: 4 });
+      expect(application).toMatchObject({ name: 'Desk', revision: 4 });
       expect([...application.keys.keys()]).toEqual([mine.keyId]);
       expect(applicationIn(await tenantIn(program, customer), customer)).toMatchObject({
         name: 'Theirs',
-        changedAt: 6,
+        revision: 6,
       });
     });
 
@@ -266,7 +266,7 @@ describe('If-Match', () => {
     );
     await program.ledger.execute(rename(customer, 'Newer'));
     expect((await other.ledger.execute(rename(customer, 'Newest', ifAt(4)))).tenant).toMatchObject({
-      changedAt: 5,
+      revision: 5,
     });
   });
 

@@ -185,7 +185,7 @@ export const idempotent = (
 
 /** If-Match: the tenant must be at this revision. */
 export const ifAt = (revision: number): Pick<Command, 'resource' | 'isMet'> => ({
-  resource: { of: 'Tenant', tag: (tenant) => String(tenant.changedAt) },
+  resource: { of: 'Tenant', tag: (tenant) => String(tenant.revision) },
   isMet: (now) => now === String(revision),
 });
 

@@ -1,4 +1,4 @@
-import { keyAsAdded } from '../../../projections/applications';
+import { keyAsAdded } from '../../domain/tenant-folding';
 import { findKeyDays } from '../../../projections/key-days';
 import { addKey, MAX_GRACE_SECONDS, regenerateKey, revokeKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';

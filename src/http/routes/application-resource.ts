@@ -1,10 +1,4 @@
 import { findLiveApplication, findLiveKeys } from '../../../projections/application-pages';
-import {
-  documentOfApplication,
-  documentOfKey,
-  type ApplicationDocument,
-  type KeyDocument,
-} from '../../../projections/applications';
 import { findLastUses } from '../../../projections/key-days';
 import type { NewKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
@@ -16,7 +10,9 @@ import {
   mustHave,
   type ActiveTenant,
   type Application,
+  type ApplicationDocument,
   type Decide,
+  type KeyDocument,
 } from '../../domain/tenant';
 import { fault } from '../../fault';
 import { digestOf } from '../../ledger/api-key';
@@ -87,8 +83,8 @@ export const applicationView = (
 
 /** As decisions see it at this time, with its new key if there is one. */
 export const applicationNow = (tenantId: string, application: Application, at: string, key?: string) => {
-  const keys = liveKeysOf(application, at).map((live) => keyView(documentOfKey(live)));
-  return applicationView(tenantId, documentOfApplication(application), keys, key);
+  const keys = liveKeysOf(application, at).map((live) => keyView(live));
+  return applicationView(tenantId, application, keys, key);
 };
 
 const applicationNotFound = () =>
@@ -158,7 +154,7 @@ export const changeApplication = (
   { ledger }: ApiDependencies,
   decide: Decide,
 ): Promise<Executed> => {
-  const tag = (tenant: ActiveTenant): string => String(mustHave(tenant, applicationIdOf(request)).changedAt);
+  const tag = (tenant: ActiveTenant): string => String(mustHave(tenant, applicationIdOf(request)).revision);
   return ledger.execute({ ...request, decide, resource: { of: 'Application', tag } });
 };
 
@@ -170,5 +166,5 @@ export const changedApplication = (
 ): RouteResponse => {
   const application = mustHave(mustBeActive(tenant), applicationIdOf(request));
   const body = applicationNow(request.tenantId, application, request.at, key);
-  return { body, etag: String(application.changedAt), position, isRepeat };
+  return { body, etag: String(application.revision), position, isRepeat };
 };

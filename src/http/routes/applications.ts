@@ -5,11 +5,7 @@ import {
   findLiveApplication,
   type ApplicationFilter,
 } from '../../../projections/application-pages';
-import {
-  applicationAsCreated,
-  keyAsAdded,
-  type ApplicationDocument,
-} from '../../../projections/applications';
+import type { StoredApplication } from '../../../projections/applications';
 import { yieldToEventLoop } from '../../async/clock';
 import {
   createApplication as decideToCreate,
@@ -17,6 +13,7 @@ import {
   updateApplication as decideToUpdate,
 } from '../../domain/applications';
 import type { Caused } from '../../domain/events';
+import { applicationAsCreated, keyAsAdded } from '../../domain/tenant-folding';
 import { applicationTypes, type ApplicationType } from '../../domain/permissions';
 import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
@@ -50,7 +47,7 @@ const BATCH_SIZE = 10;
 const liveApplicationViews = async (
   request: RouteRequest<unknown>,
   dependencies: ApiDependencies,
-  applications: readonly ApplicationDocument[],
+  applications: readonly StoredApplication[],
 ) => {
   const views: ReturnType<typeof applicationView>[] = [];
   for (let from = 0; from < applications.length; from += BATCH_SIZE) {

@@ -97,7 +97,7 @@ const settingsOf = ({ settings }: WireTenantUpdate): Partial<TenantSettings> => 
     : { deduplicateTokens: settings.deduplicate_tokens === 'true' }),
 });
 
-const ownTenant = { of: 'Tenant', tag: (tenant: ActiveTenant) => String(tenant.changedAt) } as const;
+const ownTenant = { of: 'Tenant', tag: (tenant: ActiveTenant) => String(tenant.revision) } as const;
 
 const query = queryCheck({ as_of: asOfParameter('The Tenant as it was') });
 
