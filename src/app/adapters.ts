@@ -109,7 +109,7 @@ export const openStores = (
     const hasReadModels =
       mongo === undefined
         ? dataFolder.holdsReadModelFiles(DATA_DIR)
-        : await holdsReadModels(mongo.db, mongo.place);
+        : await mongo.run(holdsReadModels(mongo.db, mongo.place));
     const mayCreate = !hasReadModels && (use === 'server' || use === 'create');
     const streams = streamNames(STREAM_PREFIX);
     const opened = await openLogAt(EVENTSTORE_URL || DATA_DIR, streams, {

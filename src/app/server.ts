@@ -9,7 +9,7 @@ import { readOrigins, type Configuration, headerNames, programVersion } from '..
 import { compileEventSchemas } from '../event-log/codec';
 import { appendToEnd } from '../event-log/append-to-end';
 import type { Position } from '../event-log/event-log';
-import { codeOf, fault, type Fault } from '../fault';
+import { codeOf, fault, moreOf, type Fault } from '../fault';
 import { api } from '../http/api';
 import type { ApiDependencies } from '../http/context';
 import { operations } from '../http/operations';
@@ -78,10 +78,27 @@ const settingsOf = (configuration: Configuration): ApiDependencies['settings'] =
   version: programVersion(),
 });
 
+const isAway = (error: unknown): boolean =>
+  /^(log|read_models)_unavailable$/.test(codeOf(error) ?? '') && moreOf(error)['isFinal'] !== true;
+
+/** A start in a cluster waits for a store that is away as long as it takes; one that refuses us ends it. */
+const untilAnswered = async <T>(
+  { configuration, report, stopping: { signal } }: Running,
+  work: () => Promise<T>,
+): Promise<T> => {
+  for (; ; await pause(TIMES.retryMs, signal))
+    try {
+      return await work();
+    } catch (error) {
+      if (configuration.EVENTSTORE_URL === '' || signal.aborted || !isAway(error)) throw error;
+      report('A store does not answer, so the start waits for it.', error);
+    }
+};
+
 const apiDependencies = async (server: Running, app: App): Promise<ApiDependencies> => {
   const { configuration, logger, metrics, report, stopping, times } = server;
   const { ledger, log, streams } = app;
-  const { secret, sharedLimiter } = await app.openServing();
+  const { secret, sharedLimiter } = await untilAnswered(server, app.openServing);
   const keyUses = keyUseRecord({
     append: (tenantId, events) => appendToEnd(log, streams.activity(tenantId), events, times.backgroundMs),
     warn: report,
@@ -224,9 +241,10 @@ export interface Started {
 const start = async (server: Running): Promise<Started | undefined> => {
   const { configuration, logger, stopping } = server;
   const operationsUrl = await listenForOperators(server);
-  const app = await openAppOf(server);
+  const app = await untilAnswered(server, () => openAppOf(server));
   const key = await firstKey(app, configuration);
-  const caughtUp = catchUp(server, app, (await app.log.head())?.position ?? '');
+  const head = await untilAnswered(server, app.log.head);
+  const caughtUp = catchUp(server, app, head?.position ?? '');
   // Most starts take less. After this, requests are answered while the read models are not up to date yet.
   await Promise.race([caughtUp, pause(server.times.waitMs, stopping.signal)]);
   if (stopping.signal.aborted) return undefined;

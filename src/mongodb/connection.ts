@@ -74,11 +74,13 @@ const finalFault = (error: unknown, place: string): Fault | undefined => {
     return fault(
       'read_models_unavailable',
       `MongoDB at ${place} refuses this user. Check the user, the password and authSource in MONGODB_URL (without a user, it is refused by a server with authentication), and that the user may read and write the database.`,
+      { isFinal: true },
     );
   if (name === 'MongoCompatibilityError')
     return fault(
       'read_models_unavailable',
       `MongoDB at ${place} is too old. Version 4.4 or newer is needed.`,
+      { isFinal: true },
     );
   // Not of the socket of a server that is down.
   if ((code === 'ENOENT' || code === 'EACCES') && syscall !== 'connect')

@@ -39,5 +39,6 @@ export const sharedSecret = async (db: Db): Promise<string> => {
   throw fault(
     'read_models_unavailable',
     `The secret in the collection ${SECRETS} of the database ${db.databaseName} cannot be used. Set SECRET, or drop the collection: then a new secret is generated.`,
+    { isFinal: true },
   );
 };

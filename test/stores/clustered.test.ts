@@ -3,6 +3,7 @@ import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { ask, type ApiResponse } from '../support/http';
 import { describeMongodb } from '../support/mongodb/databases';
+import { mongodbBehindProxy } from '../support/mongodb-under-test';
 import { operatorAt } from '../support/operator';
 import { clustered } from '../support/profile';
 import { startService, type Service } from '../support/service';
@@ -62,5 +63,15 @@ describeMongodb('a service on an event store and MongoDB', () => {
     expect((await rename('Three')).status).toBe(200);
     await until(async () => (await get('/tenants/self')).json.name === 'Three');
     expect((await operator().run('projections verify')).code).toBe(0);
+  });
+
+  it('waits at its start for a MongoDB that stops answering, as long as it takes', async () => {
+    const mongo = await mongodbBehindProxy();
+    const isAsked = { collection: 'read_model_roots', times: 4 };
+    mongo.faults.add({ ...isAsked, action: { type: 'hang', when: 'before' } });
+    const started = await startService({ ...env, STREAM_PREFIX: 'late.', MONGODB_URL: mongo.url });
+    expect(mongo.faults.affected).toBe(4);
+    expect((await ask(`${started.url}/tenants/self`, { key: started.key })).status).toBe(200);
+    expect(await started.stop()).toBe(0);
   });
 });
