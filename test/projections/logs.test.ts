@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { countLogs, findLogs, isNumbered, type LogFilter, type LogPage } from '../../projections/log-pages';
 import { findLog, listEntityTypes, logs, type LogRow } from '../../projections/logs';
 import type { LoggedEvent } from '../../src/event-log/event-log';
-import { seed, seeded } from '../support/property';
+import { runs, seed, seeded } from '../support/property';
 import { OTHER_TENANT, TENANT, USER } from './given';
 import { batchSizes, clockSteps, iso, loggedOf, positionOf, projected, type HistoryEvent } from './history';
 
@@ -239,7 +239,7 @@ describe('the logs of any history', () => {
           expect(values).toEqual([...new Set([...known, ...naive.map((row) => row.entity_type)])].toSorted());
         }
       }),
-      { seed, numRuns: 60 },
+      { seed, numRuns: runs(60) },
     );
   });
 
@@ -280,7 +280,7 @@ describe('the logs of any history', () => {
           }
         },
       ),
-      { seed, numRuns: 60 },
+      { seed, numRuns: runs(60) },
     );
   });
 
@@ -310,7 +310,7 @@ describe('the logs of any history', () => {
           }
         },
       ),
-      { seed, numRuns: 40 },
+      { seed, numRuns: runs(40) },
     );
   });
 });

@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { logs } from '../../projections/logs';
 import { reportUsage, usage } from '../../projections/usage';
 import type { LoggedEvent } from '../../src/event-log/event-log';
-import { seed, seeded } from '../support/property';
+import { runs, seed, seeded } from '../support/property';
 import { OTHER_TENANT, TENANT } from './given';
 import { batchSizes, clockSteps, iso, loggedOf, projected, type HistoryEvent } from './history';
 
@@ -167,7 +167,7 @@ describe('the usage after any history', () => {
               ...naiveReport(events, tenantId, month),
             });
       }),
-      { seed, numRuns: 120 },
+      { seed, numRuns: runs(120) },
     );
   });
 });
