@@ -69,7 +69,7 @@ const ownMembers = {
   ),
   progress: {
     type: 'object',
-    description: '`starting`: how far the read models are.',
+    description: '`read_models_unavailable`: how far they are after a start.',
     properties: { percent: described(count, 'How much they show of what there was at the start.') },
     required: ['percent'],
   },

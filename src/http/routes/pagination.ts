@@ -7,10 +7,10 @@ const MAX_PAGE_SIZE = 100;
 const DEFAULT_PAGE_SIZE = 20;
 
 export const pageParameters = (things: string) => ({
+  // Without a declared default, which generated clients would send: some filters refuse it.
   page: {
-    ...wholeNumberParameter('The page, from 1; with `start` it counts from there.', 1),
-    // Some filters refuse it, also if it is the default.
-    fallback: undefined,
+    ...wholeNumberParameter('The page, from 1, the default; with `start` it counts from there.', undefined),
+    example: 1,
   },
   size: wholeNumberParameter(
     `${things} per page; more than ${MAX_PAGE_SIZE} is ${MAX_PAGE_SIZE}.`,

@@ -76,6 +76,7 @@ const tenantUpdate = bodyCheck<WireTenantUpdate>(
     properties: {
       name: described({ type: 'string', validName: true }, 'The name of the Tenant.'),
       settings: {
+        title: 'TenantSettingsUpdate',
         type: ['object', 'null'],
         description: 'The settings to change; all others stay as they are.',
         properties: tenantSettings,
