@@ -3,7 +3,7 @@ import { turns, type Turns } from '../async/turns';
 import { logFault } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import type { Fault } from '../fault';
-import { slicedLog, type Slice, type Slices } from './slices';
+import { slicedLog, type Slice, type Slices } from './fair-slices';
 
 /** So many reads of a tenant's history are under way at a time; the others wait in order. */
 const PER_TENANT = 2;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { historyReads, type ReadHistory } from '../../src/audit/history';
 import { tenantAt } from '../../src/audit/past-tenant';
-import { fairSlices } from '../../src/audit/slices';
+import { fairSlices } from '../../src/audit/fair-slices';
 import { monotonicMs } from '../../src/async/clock';
 import { condition } from '../../src/async/condition';
 import { createTenant, type Tenant } from '../../src/domain/tenant';

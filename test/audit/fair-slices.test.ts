@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { fairSlices, slicedLog } from '../../src/audit/slices';
+import { fairSlices, slicedLog } from '../../src/audit/fair-slices';
 import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
