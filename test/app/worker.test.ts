@@ -11,6 +11,7 @@ import { EMBEDDED } from '../support/profile';
 import { liveSetFile } from '../support/set-files';
 import { until } from '../support/waiting';
 import { walCommits } from '../support/wal-commits';
+import { TIMES } from '../../src/times';
 
 const GROUP = 32;
 const NAMED = { ownerId: randomUUID(), includedMonthlyActiveTokens: 0 };
@@ -48,8 +49,7 @@ describe('the thread of a server that appends and projects', () => {
   const rename = async (tenantId: string, name: string): Promise<boolean> => {
     const decide = updateTenant({ name, settings });
     const { position } = await app.ledger.execute(byOperator(tenantId, decide));
-    // Without a look: the answer to the append said so.
-    return app.live.reached(position, 0);
+    return app.live.reached(position, TIMES.tellMs);
   };
 
   const commits = (): readonly number[] => files().map(walCommits);

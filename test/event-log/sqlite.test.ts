@@ -147,11 +147,12 @@ describe('the SQLite event log', () => {
     };
 
     it.each([
-      ['a thread of its own', true],
-      ['a command', false],
-    ])('reports that it is unavailable, and works again afterwards: %s', async (_, inThread) => {
+      // On a busy machine the thread may be too late to say that nothing was written.
+      ['a thread of its own', true, /^(log_unavailable|outcome_unknown)$/],
+      ['a command', false, /^log_unavailable$/],
+    ])('reports that it is unavailable, and works again afterwards: %s', async (_, inThread, refused) => {
       const { log, stream, release } = await locked(inThread);
-      expect(await refusedWith(log.append(stream, someEvents(1), 0))).toBe('log_unavailable');
+      expect(await refusedWith(log.append(stream, someEvents(1), 0))).toMatch(refused);
       expect(await eventsOf(log.readStream(stream))).toHaveLength(1);
       release();
       expect((await log.append(stream, someEvents(1), 0)).revision).toBe(1);

@@ -6,8 +6,8 @@ import { mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-un
 import { clustered } from '../support/profile';
 import { commandProcess, type Finished } from '../support/service';
 
-/** That of a busy machine included, on which a program takes a second to start. */
-const MAX_MS = 3_000;
+/** It answers within 3 s. A program needs the rest to start, but longer on a busy machine. */
+const MAX_MS = 2_700;
 
 describeMongodb('tenant-ledger status and doctor', () => {
   let store: StandIn;
@@ -35,12 +35,13 @@ describeMongodb('tenant-ledger status and doctor', () => {
   ])('name the %s that %s, within 3 s', async (name, _, gateOf, away, back) => {
     const gate = gateOf();
     const named = `${name} at 127.0.0.1:${gate.port}`;
+    const { ms: startMs } = await timed('config');
     await away(gate);
     try {
       const status = await timed('status');
       expect(status).toMatchObject({ code: 1, stdout: '' });
       expect(status.stderr).toContain(named);
-      expect(status.ms).toBeLessThan(MAX_MS);
+      expect(status.ms - startMs).toBeLessThan(MAX_MS);
       const doctor = await timed('doctor --json');
       expect(doctor.code).toBe(1);
       expect(JSON.parse(doctor.stdout)).toContainEqual({
@@ -48,7 +49,7 @@ describeMongodb('tenant-ledger status and doctor', () => {
         status: 'problem',
         finding: expect.stringContaining(named),
       });
-      expect(doctor.ms).toBeLessThan(MAX_MS);
+      expect(doctor.ms - startMs).toBeLessThan(MAX_MS);
     } finally {
       await back(gate);
     }
