@@ -1,16 +1,14 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { compose } from '../../projections/compose';
-import { projections } from '../../projections/projections';
+import { compose, projections } from '../../projections/projections';
 import type { WaitingForStore } from '../async/reachable-store';
 import type { Thread } from '../async/thread';
 import type { Configuration } from '../configuration';
 import type { EventLog } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
+import { streamNames, type LedgerLog, type Streams } from '../event-log/streams';
 import { logPath } from '../event-log/sqlite/log-file';
 import { sqliteEventLog, type Opening } from '../event-log/sqlite/sqlite-event-log';
-import { streamNames, type Streams } from '../event-log/streams';
 import { fault, type Fault } from '../fault';
 import { mongoLimiter, type SharedLimiter } from '../limits/rate-limits';
 import { mongoConnection, type MongoConnection } from '../mongodb/connection';

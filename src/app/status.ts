@@ -1,6 +1,5 @@
 import { monotonicMs } from '../async/clock';
-import type { EventLog, Position } from '../event-log/event-log';
-import { firstOf } from '../event-log/reading';
+import { firstOf, type EventLog, type Position } from '../event-log/event-log';
 import type { Ledger } from '../ledger/ledger';
 import type { ParkedTenant } from '../projecting/tenant-progress';
 import { PARKED, type LiveSet, type ReadModels } from '../read-models/read-models';

@@ -2,7 +2,7 @@ import Ajv from 'ajv';
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { Position } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
+import type { LedgerLog } from '../event-log/streams';
 import { fault, messageOf } from '../fault';
 import { parsedJson } from '../values';
 import type { EventRange } from './event-filter';

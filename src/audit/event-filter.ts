@@ -1,9 +1,14 @@
 import { auditLine } from '../domain/audit-wording';
 import { decode } from '../event-log/codec';
-import type { Batch, EventLog, LoggedEvent, Position, ReadFrom } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
-import { upTo } from '../event-log/reading';
-import type { Streams } from '../event-log/streams';
+import {
+  upTo,
+  type Batch,
+  type EventLog,
+  type LoggedEvent,
+  type Position,
+  type ReadFrom,
+} from '../event-log/event-log';
+import type { LedgerLog, Streams } from '../event-log/streams';
 import { isJsonObject } from '../values';
 
 /** Selects events that meet every condition. A condition with several values needs one of them. */

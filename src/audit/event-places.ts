@@ -1,8 +1,6 @@
 import type { StreamKind } from '../domain/events';
-import type { LoggedEvent, Position } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
-import { firstOf } from '../event-log/reading';
-import type { Streams } from '../event-log/streams';
+import { firstOf, type LoggedEvent, type Position } from '../event-log/event-log';
+import type { LedgerLog, Streams } from '../event-log/streams';
 
 export type Place = Pick<LoggedEvent, 'stream' | 'revision' | 'position'>;
 

@@ -1,4 +1,4 @@
-import type { LedgerLog } from '../event-log/ledger-log';
+import type { LedgerLog } from '../event-log/streams';
 import { followedTenants, type FollowTenant } from './followed-tenants';
 import { historyReads, type ReadHistory } from './history';
 import { fairSlices, slicedLog, type Slices } from './fair-slices';

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { LoggedEvent, Position } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
-import type { Streams } from '../event-log/streams';
+import type { LedgerLog, Streams } from '../event-log/streams';
 import {
   findEvents,
   type EventFilter,

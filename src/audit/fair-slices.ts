@@ -1,6 +1,6 @@
 import { threadMs } from '../async/clock';
 import type { Batch } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
+import type { LedgerLog } from '../event-log/streams';
 import { TIMES } from '../times';
 
 /** Whoever reads does this many events before it looks whether its slice is over. */

@@ -1,8 +1,7 @@
 import { findLogPosition } from '../../projections/logs';
 import type { Reader } from '../../projections/projector';
-import type { LoggedEvent, Position } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
-import { firstOf } from '../event-log/reading';
+import { firstOf, type LoggedEvent, type Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/streams';
 import { lastRevision } from '../projecting/tenant-progress';
 import type { EventSource } from './event-source';
 import type { Until } from './history';

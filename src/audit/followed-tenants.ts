@@ -1,7 +1,7 @@
 import { pause } from '../async/clock';
 import { condition, type Condition } from '../async/condition';
 import type { Batch, Position, ReadFrom } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
+import type { LedgerLog } from '../event-log/streams';
 import { TIMES } from '../times';
 
 interface Followed {

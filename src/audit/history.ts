@@ -1,7 +1,7 @@
 import { beforeDeadline, monotonicMs } from '../async/clock';
-import { turns, type Turns } from '../async/turns';
+import { turns, type Turns } from '../async/concurrency';
 import { logFault } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
+import type { LedgerLog } from '../event-log/streams';
 import type { Fault } from '../fault';
 import { slicedLog, type Slice, type Slices } from './fair-slices';
 

@@ -1,7 +1,7 @@
 import type { ApplicationFilter } from '../../projections/application-pages';
 import type { Application, Tenant } from '../domain/tenant';
 import type { LoggedEvent, Position } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
+import type { LedgerLog } from '../event-log/streams';
 import { emptyFold, foldEvent, tenantEventOf } from '../ledger/fold';
 
 /**

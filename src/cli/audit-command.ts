@@ -3,7 +3,7 @@ import type { EventFilter } from '../audit/event-filter';
 import { eventSchemas, operatorEventSchemas } from '../domain/event-schemas';
 import { looksLikeKey, masked } from '../domain/key-like';
 import type { Position } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
+import type { LedgerLog } from '../event-log/streams';
 import { fault, suggestionFor } from '../fault';
 import { parsedJson } from '../values';
 import { bound, collected, option, uuid, wholeNumber, type JsonOption } from './arguments';

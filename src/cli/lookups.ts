@@ -4,7 +4,7 @@ import { findTenant, type TenantDocument } from '../../projections/tenants';
 import { isoNow } from '../async/clock';
 import { isExpired } from '../domain/authority';
 import { fault } from '../fault';
-import { rowsOf } from '../read-models/scanning';
+import { rowsOf } from '../read-models/read-models';
 import type { OperatorSession } from './session';
 
 /** The documents of a collection, of one tenant or all. */

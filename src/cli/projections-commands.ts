@@ -163,7 +163,8 @@ const prune = (io: Io): Command =>
 /** Retries one parked tenant, or all, in the live set. */
 const retryParked = async ({ log, streams, live, replay }: App, tenantId?: string): Promise<void> => {
   const { readFolding } = require('../projecting/replay') as typeof import('../projecting/replay');
-  const { retryDue } = require('../projecting/retry-parked') as typeof import('../projecting/retry-parked');
+  const { retryDue } =
+    require('../projecting/parked-tenants') as typeof import('../projecting/parked-tenants');
   const { set } = await live.read();
   const isRequested = (one: string): boolean => tenantId === undefined || tenantId === one;
   await retryDue({ log, streams, set, folding: await readFolding(replay), isRequested });
@@ -189,7 +190,8 @@ const setEventAside = (io: Io): Command =>
     io,
     'set-aside',
     async (session, eventId: string, options: ActorOptions & { readonly reason: string }) => {
-      const { setAside } = require('../projecting/set-aside') as typeof import('../projecting/set-aside');
+      const { setAside } =
+        require('../projecting/parked-tenants') as typeof import('../projecting/parked-tenants');
       const { app, configuration, upToDate } = session;
       await upToDate();
       const { log, streams, live } = app;

@@ -1,9 +1,8 @@
 import { codeOf, fault, type Fault } from '../fault';
 import { isJsonObject } from '../values';
-import { bytesOf, MAX_APPEND_BYTES, type LoggedEvent, type NewEvent, type Position } from './event-log';
+import { MAX_APPEND_BYTES, bytesOf, upTo, type LoggedEvent, type NewEvent, type Position } from './event-log';
 import { digestUpTo } from './events-digest';
-import type { LedgerLog } from './ledger-log';
-import { upTo } from './reading';
+import type { LedgerLog } from './streams';
 import { TIMES } from '../times';
 
 /**

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { LoggedEvent, Position } from './event-log';
-import type { LedgerLog } from './ledger-log';
-import { upTo } from './reading';
+import { upTo, type LoggedEvent, type Position } from './event-log';
+import type { LedgerLog } from './streams';
 
 /** Unambiguous, since no JSON text starts with `bytes` or `nothing`. */
 const textOf = (value: unknown): string => {

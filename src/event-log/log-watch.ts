@@ -1,8 +1,7 @@
 import { monotonicMs, pause } from '../async/clock';
 import { codeOf, messageOf, moreOf, type Fault } from '../fault';
 import { TIMES } from '../times';
-import { logFault, type Continuity, type EventLog, type Expected, type Head } from './event-log';
-import { firstOf } from './reading';
+import { firstOf, logFault, type Continuity, type EventLog, type Expected, type Head } from './event-log';
 
 /**
  * Notices that the log was rolled back (restored from an older backup, or its file replaced), which would make read

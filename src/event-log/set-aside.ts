@@ -1,6 +1,6 @@
 import type { OperatorEvent } from '../domain/events';
 import { operatorEventOf } from './codec';
-import type { LedgerLog } from './ledger-log';
+import type { LedgerLog } from './streams';
 
 /** What the operator has set aside. It is read before projecting, rebuilding and verifying. */
 export interface SetAside {

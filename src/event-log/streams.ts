@@ -1,5 +1,6 @@
 import type { StreamKind } from '../domain/events';
 import { UUID_PATTERN } from '../values';
+import type { EventLog, LoggedEvent } from './event-log';
 
 /** The only place that knows the pattern of stream names. Names are matched whole, never by prefix alone. */
 
@@ -40,4 +41,27 @@ export const streamNames = (prefix = ''): Streams => {
       return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };
     },
   };
+};
+
+/** A log and the names of our streams in it. */
+export interface LedgerLog {
+  readonly log: EventLog;
+  readonly streams: Streams;
+}
+
+const revisions = (first: number, last: number): string =>
+  first === last ? `revision ${first}` : `revisions ${first} to ${last}`;
+
+/**
+ * Stream revisions count from 0 without gaps. Describes what is missing before an event if the stream was at revision
+ * `last` (-1: empty); undefined if the event is the next one.
+ */
+export const gapBefore = (
+  { stream, revision }: Pick<LoggedEvent, 'stream' | 'revision'>,
+  last: number,
+): string | undefined => {
+  if (revision === last + 1) return undefined;
+  return revision > last
+    ? `Events are missing from the log: the stream ${stream} lacks ${revisions(last + 1, revision - 1)} before this event.`
+    : `Events are missing from the log: the stream ${stream} continues with revision ${revision}, although it had reached revision ${last}.`;
 };

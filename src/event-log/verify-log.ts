@@ -1,11 +1,8 @@
 import { decode, operatorEventOf } from './codec';
-import type { LoggedEvent, Position } from './event-log';
-import { gapBefore } from './gap';
-import type { LedgerLog } from './ledger-log';
+import { upTo, type LoggedEvent, type Position } from './event-log';
+import { gapBefore, type LedgerLog, type Streams } from './streams';
 import { eventsDigest } from './events-digest';
-import { upTo } from './reading';
 import { readSetAside, type SetAside } from './set-aside';
-import type { Streams } from './streams';
 
 type FindingKind = 'gap' | 'order' | 'bad_event';
 

@@ -1,10 +1,10 @@
 import { boundedCache, type BoundedCache } from '../ledger/folds';
 import { isoNow, monotonicMs } from '../async/clock';
 import { MAX_APPEND_BYTES, type NewEvent, type Position } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
+import type { LedgerLog } from '../event-log/streams';
 import { groupedBy } from '../values';
 import type { Ledger } from '../ledger/ledger';
-import { settleAll } from '../async/settle-all';
+import { settleAll } from '../async/concurrency';
 import { onceAppender } from './append-once';
 import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';

@@ -4,8 +4,7 @@ import { evolve } from '../domain/tenant-folding';
 import { fault, messageOf } from '../fault';
 import { decode } from '../event-log/codec';
 import type { LoggedEvent, Position } from '../event-log/event-log';
-import { gapBefore } from '../event-log/gap';
-import type { Streams } from '../event-log/streams';
+import { gapBefore, type Streams } from '../event-log/streams';
 
 /**
  * A tenant's stream, folded up to a revision. It is mutable, so whoever decides on it takes both members in one step and

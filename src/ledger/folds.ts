@@ -1,10 +1,9 @@
 import { beforeDeadline, monotonicMs, threadMs, yieldToEventLoop } from '../async/clock';
 import type { Caused } from '../domain/events';
 import { logFault } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
+import type { LedgerLog } from '../event-log/streams';
 import { codeOf, messageOf, moreOf } from '../fault';
-import { singleFlightBy } from '../async/single-flight';
-import { turns, type Turns } from '../async/turns';
+import { singleFlightBy, turns, type Turns } from '../async/concurrency';
 import {
   bytesOf,
   emptyFold,

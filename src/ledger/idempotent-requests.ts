@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Caused, Idempotency, Recorded, TenantEvent } from '../domain/events';
-import type { LedgerLog } from '../event-log/ledger-log';
+import type { LedgerLog } from '../event-log/streams';
 import { tenantEventOf } from './fold';
 
 /** Only this many of a tenant's idempotent requests are remembered, the newest. */

@@ -1,7 +1,7 @@
 import { threadMs } from '../async/clock';
 import { keyStatusIn, requireValid, type ValidKey } from '../domain/authority';
 import type { Idempotency } from '../domain/events';
-import type { LedgerLog } from '../event-log/ledger-log';
+import type { LedgerLog } from '../event-log/streams';
 import type { Fold } from './fold';
 import type { Folds, KnownTenant } from './folds';
 import { earlierRequest, type EarlierRequest } from './idempotent-requests';

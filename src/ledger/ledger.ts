@@ -7,7 +7,7 @@ import { mustBeActive, type ActiveTenant, type Requester, type Decide, type Tena
 import { copyFor, evolve } from '../domain/tenant-folding';
 import { encode } from '../event-log/codec';
 import { logFault, type NewEvent, type Position } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
+import type { LedgerLog } from '../event-log/streams';
 import { codeOf, fault, type FaultCode } from '../fault';
 import type { UnreadableTenant } from './fold';
 import type { Folds, KnownTenant } from './folds';

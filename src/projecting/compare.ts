@@ -2,10 +2,15 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Document } from '../../projections/projector';
 import { yieldToEventLoop } from '../async/clock';
 import type { Position } from '../event-log/event-log';
-import { STREAMS, type DocumentKey, type ReadModelSet, type Scanned } from '../read-models/read-models';
-import type { ComposedProjector } from '../../projections/compose';
+import {
+  STREAMS,
+  rowsOf,
+  type DocumentKey,
+  type ReadModelSet,
+  type Scanned,
+} from '../read-models/read-models';
+import type { ComposedProjector } from '../../projections/projections';
 import { findParked, type ParkedTenant } from './tenant-progress';
-import { rowsOf } from '../read-models/scanning';
 
 /** A document that differs between the live set and a replay of the log. */
 export interface Difference extends DocumentKey {

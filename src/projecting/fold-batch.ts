@@ -1,12 +1,11 @@
 import type { Change, Document } from '../../projections/projector';
 import { decode, type Decoded, type Owner } from '../event-log/codec';
 import type { LoggedEvent } from '../event-log/event-log';
-import { gapBefore } from '../event-log/gap';
-import type { Streams } from '../event-log/streams';
+import { gapBefore, type Streams } from '../event-log/streams';
 import { messageOf } from '../fault';
 import { isWellFormed } from '../values';
 import { PARKED, STREAMS, type Write } from '../read-models/read-models';
-import type { ComposedProjector } from '../../projections/compose';
+import type { ComposedProjector } from '../../projections/projections';
 import type { DocumentCache, Slot } from './document-cache';
 import type { SetAside } from '../event-log/set-aside';
 import { parkedKey, type ParkedTenant, type StreamDocument } from './tenant-progress';

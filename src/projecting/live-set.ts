@@ -1,5 +1,5 @@
 import { monotonicMs, orUndefined, pause } from '../async/clock';
-import { singleFlight } from '../async/single-flight';
+import { singleFlight } from '../async/concurrency';
 import type { Position } from '../event-log/event-log';
 import { fault } from '../fault';
 import type { LiveSet, ReadModels } from '../read-models/read-models';

@@ -1,8 +1,7 @@
 import { pause } from '../async/clock';
 import { mustStillHold } from '../event-log/log-watch';
 import { codeOf, fault, moreOf } from '../fault';
-import { removeLeftovers } from '../read-models/leftovers';
-import type { LiveSet, ReadModelSet } from '../read-models/read-models';
+import { removeLeftovers, type LiveSet, type ReadModelSet } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
 import { parkedTenants } from './tenant-progress';
 import { replayInto, type ReplayDependencies } from './replay';

@@ -1,12 +1,12 @@
 import { isoNow, yieldToEventLoop } from '../async/clock';
 import type { Batch, LoggedEvent, Position } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
+import type { LedgerLog } from '../event-log/streams';
 import { fault } from '../fault';
 import type { ReadModels, ReadModelSet } from '../read-models/read-models';
-import type { ComposedProjector } from '../../projections/compose';
+import type { ComposedProjector } from '../../projections/projections';
 import type { Folding } from './fold-batch';
 import { projection, type Projection, type ProjectionOptions, type ReadAfter, type Step } from './project';
-import { retryDue } from './retry-parked';
+import { retryDue } from './parked-tenants';
 import { readSetAside } from '../event-log/set-aside';
 
 export interface ReplayDependencies extends LedgerLog {

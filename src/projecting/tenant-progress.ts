@@ -1,7 +1,6 @@
 import type { Reader } from '../../projections/projector';
 import type { StreamKind } from '../domain/events';
-import { PARKED, STREAMS, type DocumentKey, type ReadModelSet } from '../read-models/read-models';
-import { rowsOf } from '../read-models/scanning';
+import { PARKED, STREAMS, rowsOf, type DocumentKey, type ReadModelSet } from '../read-models/read-models';
 
 /** Why a tenant is parked in a set, and where it resumes. */
 export interface ParkedTenant {

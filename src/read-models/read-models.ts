@@ -173,3 +173,28 @@ export const COMMON_COLLECTIONS: readonly Collection[] = [PARKED, STREAMS].map((
   name,
   indexes: {},
 }));
+
+const PAGE = 500;
+
+/** The documents of a collection, of one tenant or all, ordered by tenant and key; read page by page. */
+export async function* rowsOf(
+  set: Pick<ReadModelSet, 'scan'>,
+  collection: string,
+  tenantId?: string,
+): AsyncGenerator<Scanned, undefined> {
+  let after: ScanStart | undefined = tenantId === undefined ? undefined : { tenantId };
+  do {
+    const page: readonly Scanned[] = await set.scan(collection, PAGE, after);
+    for (const row of page) {
+      if (tenantId !== undefined && row.tenantId !== tenantId) return;
+      yield row;
+    }
+    after = page.at(-1);
+  } while (after !== undefined);
+}
+
+/** Removes what earlier rebuilds have left. The store keeps what may still be in use. */
+export const removeLeftovers = async (readModels: ReadModels): Promise<void> => {
+  for (const { id, version, isLive } of await readModels.list())
+    if (version === readModels.version && !isLive) await readModels.remove(id);
+};

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { checkExport } from '../../src/audit/check-export';
 import { findPlace } from '../../src/audit/event-places';
 import { exportLines, type Conditions } from '../../src/audit/export';
-import type { LedgerLog } from '../../src/event-log/ledger-log';
+import type { LedgerLog } from '../../src/event-log/streams';
 import { fillBusyLog } from '../support/busy-log';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { findEvents, type EventFilter } from '../../src/audit/event-filter';
 import type { NewEvent } from '../../src/event-log/event-log';
-import type { LedgerLog } from '../../src/event-log/ledger-log';
+import type { LedgerLog } from '../../src/event-log/streams';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/profile';
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { eventSource } from '../../src/audit/event-source';
 import { eventStream, streamForms, type StreamReader } from '../../src/audit/event-stream';
 import { logFault, type EventLog } from '../../src/event-log/event-log';
-import type { LedgerLog } from '../../src/event-log/ledger-log';
+import type { LedgerLog } from '../../src/event-log/streams';
 import { anEvent, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/profile';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { fairSlices, slicedLog } from '../../src/audit/fair-slices';
-import type { LedgerLog } from '../../src/event-log/ledger-log';
+import type { LedgerLog } from '../../src/event-log/streams';
 import { someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/profile';

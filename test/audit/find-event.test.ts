@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { findEvent } from '../../src/audit/find-event';
 import type { ReadHistory } from '../../src/audit/history';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
-import type { LedgerLog } from '../../src/event-log/ledger-log';
+import type { LedgerLog } from '../../src/event-log/streams';
 import { STREAMS } from '../../src/read-models/read-models';
 import { eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { followedTenants } from '../../src/audit/followed-tenants';
 import { logFault, type EventLog, type ReadFrom } from '../../src/event-log/event-log';
-import type { LedgerLog } from '../../src/event-log/ledger-log';
+import type { LedgerLog } from '../../src/event-log/streams';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/profile';

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { appendToEnd } from '../../src/event-log/append-to-end';
+import { appendToEnd } from '../../src/event-log/append';
 import { freshFolder } from '../support/folders';
 import { storesOf, openLogIn } from '../support/profile';
 import { operatorAt } from '../support/operator';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
-import { compose } from '../../projections/compose';
+import { compose } from '../../projections/projections';
 import { fault } from '../../src/fault';
 import { readingInPieces } from '../../src/projecting/replay';
 import { projection } from '../../src/projecting/project';

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { projections } from '../../projections/projections';
+import { compose, projections } from '../../projections/projections';
 import { change, type Change, type Document } from '../../projections/projector';
 import { findTenant } from '../../projections/tenants';
 import type { Recorded } from '../../src/domain/events';
-import { compose } from '../../projections/compose';
 import { lastRevision } from '../../src/projecting/tenant-progress';
 import { STREAMS, type ReadModelSet } from '../../src/read-models/read-models';
 import {

@@ -5,7 +5,7 @@ import { findLogPosition } from '../../projections/logs';
 import { findTenant } from '../../projections/tenants';
 import type { StreamKind } from '../../src/domain/events';
 import { readSetAside } from '../../src/event-log/set-aside';
-import { setAside } from '../../src/projecting/set-aside';
+import { setAside } from '../../src/projecting/parked-tenants';
 import { lastRevision } from '../../src/projecting/tenant-progress';
 import { closeAll } from '../support/closing';
 import { eventsOf } from '../support/events';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { change, type Projector } from '../../projections/projector';
 import type { Difference } from '../../src/projecting/compare';
-import { setAside } from '../../src/projecting/set-aside';
+import { setAside } from '../../src/projecting/parked-tenants';
 import { verify, type Verified } from '../../src/projecting/verify';
 import {
   STREAMS,

@@ -1,7 +1,6 @@
-import { projections } from '../../projections/projections';
+import { compose, projections } from '../../projections/projections';
 import { change, type Projector } from '../../projections/projector';
 import type { Recorded } from '../../src/domain/events';
-import { compose } from '../../projections/compose';
 
 const one = (name: string, version = 1): Projector => ({
   name,

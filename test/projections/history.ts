@@ -4,7 +4,7 @@ import type { Projector } from '../../projections/projector';
 import { isFactType } from '../../src/domain/facts';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { compose, type ComposedProjector } from '../../projections/compose';
+import { compose, type ComposedProjector } from '../../projections/projections';
 import { projection, type ReadAfter } from '../../src/projecting/project';
 import type { ReadModels, ReadModelSet } from '../../src/read-models/read-models';
 import { storeUnderTest } from '../support/store-under-test';

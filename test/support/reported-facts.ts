@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { appendToEnd } from '../../src/event-log/append-to-end';
+import { appendToEnd } from '../../src/event-log/append';
 import type { NewEvent } from '../../src/event-log/event-log';
 import { openLogIn } from './profile';
 

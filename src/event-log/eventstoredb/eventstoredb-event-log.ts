@@ -11,7 +11,7 @@ import {
   type NewEvent,
   type Position,
 } from '../event-log';
-import { appendWithRetry } from '../append-with-retry';
+import { appendUntilCertain } from '../append';
 import type { Streams } from '../streams';
 import { isFinal } from './errors';
 import { appending } from './append';
@@ -76,7 +76,7 @@ const appendThrough =
     const records = events.map(serialised);
     mustBeAppendable(events, records);
     if (connection.isClosed()) throw logFault('log_unavailable', 'The event log is closed.');
-    const appended = await appendWithRetry(
+    const appended = await appendUntilCertain(
       appending(connection, { stream, events: records, expected }),
       withinMs,
     );

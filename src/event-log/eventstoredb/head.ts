@@ -1,6 +1,6 @@
 import { BACKWARDS, END, type EventStoreDBClient } from '@eventstore/db-client';
 import type { Batch, Head, LoggedEvent, Position } from '../event-log';
-import { singleFlight } from '../../async/single-flight';
+import { singleFlight } from '../../async/concurrency';
 import type { Streams } from '../streams';
 import type { Connection } from './connection';
 import { filteredRead } from './filtered-read';

@@ -1,7 +1,6 @@
 import { BACKWARDS, END, type EventStoreDBClient } from '@eventstore/db-client';
 import { pause } from '../../async/clock';
-import type { Batch, LoggedEvent, Position } from '../event-log';
-import { firstOf } from '../reading';
+import { firstOf, type Batch, type LoggedEvent, type Position } from '../event-log';
 import { codeOf } from '../../fault';
 import { isJsonObject } from '../../values';
 import { historyMissing, isDeletedStream, isDenied, isMissingStream, readFault, TOMBSTONED } from './errors';

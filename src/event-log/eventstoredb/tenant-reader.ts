@@ -1,5 +1,4 @@
-import type { Batch, LoggedEvent, Position } from '../event-log';
-import { upTo } from '../reading';
+import { upTo, type Batch, type LoggedEvent, type Position } from '../event-log';
 import { BATCH_BYTES, BATCH_EVENTS } from './source';
 import type { StreamReader } from './stream-reader';
 

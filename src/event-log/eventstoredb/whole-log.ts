@@ -1,6 +1,5 @@
 import { START, streamNameFilter } from '@eventstore/db-client';
-import type { Batch, LoggedEvent, Position } from '../event-log';
-import { firstOf } from '../reading';
+import { firstOf, type Batch, type LoggedEvent, type Position } from '../event-log';
 import type { Streams } from '../streams';
 import { isUnknown, noAnswer } from './errors';
 import type { Connection } from './connection';

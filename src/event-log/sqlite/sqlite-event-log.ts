@@ -14,7 +14,7 @@ import {
   type Head,
   type NewEvent,
 } from '../event-log';
-import { appendWithRetry } from '../append-with-retry';
+import { appendUntilCertain } from '../append';
 import type { Streams } from '../streams';
 import { appending, READY, type AppenderFile, type AppendRequest } from './appender';
 import { createLog, findLog, mustBeOurLog, logMissing, logPath, metaIn, setFormat } from './log-file';
@@ -152,7 +152,7 @@ export const sqliteEventLog = async (
     append: async (stream, events, expected, withinMs = TIMES.appendMs) => {
       const request = { stream, expected, events: events.map(serialised) };
       mustBeAppendable(events, request.events);
-      return appendWithRetry(attempting(appender, request), withinMs);
+      return appendUntilCertain(attempting(appender, request), withinMs);
     },
     readStream: (stream, after = -1) => read.stream(stream, after),
     revisionAt: async (stream, position) => read.revisionAt(stream, position),

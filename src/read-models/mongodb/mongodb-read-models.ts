@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Collection } from '../../../projections/projector';
-import { settleAll } from '../../async/settle-all';
+import { settleAll } from '../../async/concurrency';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { COMMON_COLLECTIONS } from '../read-models';

@@ -1,6 +1,6 @@
 import type { Collection, Document, Reader } from '../../../projections/projector';
 import { beforeDeadline, monotonicMs } from '../../async/clock';
-import { settleAll } from '../../async/settle-all';
+import { settleAll } from '../../async/concurrency';
 import { fault } from '../../fault';
 import { groupedBy } from '../../values';
 import type { MongoConnection } from '../../mongodb/connection';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AnyBulkWriteOperation, ClientSession, UpdateFilter } from 'mongodb';
 import type { Collection } from '../../../projections/projector';
-import { settleAll } from '../../async/settle-all';
+import { settleAll } from '../../async/concurrency';
 import { fault } from '../../fault';
 import { groupedBy } from '../../values';
 import type { Advanced, Change, Control, ReadModelSet, Write } from '../read-models';

@@ -1,4 +1,4 @@
-import { singleFlight, singleFlightBy } from '../../src/async/single-flight';
+import { singleFlight, singleFlightBy } from '../../src/async/concurrency';
 import { threadMs } from '../../src/async/clock';
 import { refusedWith, deferred, until } from '../support/waiting';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { EventLog } from '../../src/event-log/event-log';
-import { startProjector, type ProjectorDependencies } from '../../src/projecting/projector';
+import { startProjector, type ProjectorDependencies } from '../../src/projecting/follow-log';
 import type { Lease, ReadModels } from '../../src/read-models/read-models';
 import { closeAfterwards } from '../support/closing';
 import { until } from '../support/waiting';
@@ -16,7 +16,7 @@ import {
   type ReplayHarness,
 } from './harness';
 import { lineCollections, linesProjector, plainLines } from './lines';
-import { compose } from '../../projections/compose';
+import { compose } from '../../projections/projections';
 
 /** A lease that any number of processes may want. */
 const leases = () => {

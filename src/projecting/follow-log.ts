@@ -5,7 +5,7 @@ import type { Lease, LiveSet } from '../read-models/read-models';
 import type { ParkedTenant } from './tenant-progress';
 import { projection, type Step } from './project';
 import { readFolding, readingInPieces, type ReplayDependencies } from './replay';
-import { retryDue } from './retry-parked';
+import { retryDue } from './parked-tenants';
 import { TIMES } from '../times';
 
 export interface ProjectorDependencies extends ReplayDependencies {

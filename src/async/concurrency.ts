@@ -69,3 +69,29 @@ export const singleFlightBy = <T>(
     },
   };
 };
+
+/** Runs the work when it is its turn. */
+export type Turns = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** So many run at a time. The others wait in the order in which they asked. */
+export const turns = (atOnce: number): Turns => {
+  const waiting: (() => void)[] = [];
+  let free = atOnce;
+  return async (work) => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) free += 1;
+      else next();
+    }
+  };
+};
+
+/** `Promise.all` that settles only when all of them have, so that none keeps running unnoticed after a failure. */
+export const settleAll = async <T>(work: readonly Promise<T>[]): Promise<readonly T[]> => {
+  await Promise.allSettled(work);
+  return Promise.all(work);
+};

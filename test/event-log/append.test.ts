@@ -1,8 +1,9 @@
-import { logFault, type Appended } from '../../src/event-log/event-log';
-import { appendWithRetry } from '../../src/event-log/append-with-retry';
+import { logFault, type Appended, type EventLog, type Expected } from '../../src/event-log/event-log';
+import { appendToEnd, appendUntilCertain } from '../../src/event-log/append';
 import { fault } from '../../src/fault';
 import { passTime } from '../support/pass-time';
 import { refusedWith } from '../support/waiting';
+import { anEvent } from '../support/events';
 
 describe('an append whose response may be lost', () => {
   const appended: Appended = { revision: 4, position: '05' };
@@ -22,7 +23,7 @@ describe('an append whose response may be lost', () => {
 
   it('is not repeated if there was a response', async () => {
     const { attempt, given } = attempts(appended);
-    expect(await appendWithRetry(attempt, 1_000)).toEqual(appended);
+    expect(await appendUntilCertain(attempt, 1_000)).toEqual(appended);
     expect(given).toHaveLength(1);
   });
 
@@ -30,20 +31,20 @@ describe('an append whose response may be lost', () => {
     'is not repeated if the response was %s',
     async (code) => {
       const { attempt, given } = attempts(logFault(code, 'No.'));
-      expect(await refusedWith(appendWithRetry(attempt, 1_000))).toBe(code);
+      expect(await refusedWith(appendUntilCertain(attempt, 1_000))).toBe(code);
       expect(given).toHaveLength(1);
     },
   );
 
   it('is settled by the same attempt again: it was written', async () => {
     const { attempt, given } = attempts(noAnswer(), appended);
-    expect(await appendWithRetry(attempt, 1_000)).toEqual(appended);
+    expect(await appendUntilCertain(attempt, 1_000)).toEqual(appended);
     expect(given).toHaveLength(2);
   });
 
   it('is settled by the same attempt again: another writer was faster', async () => {
     const { attempt } = attempts(noAnswer(), logFault('stream_changed', 'It has.', { actual: 7 }));
-    await expect(appendWithRetry(attempt, 1_000)).rejects.toMatchObject({
+    await expect(appendUntilCertain(attempt, 1_000)).rejects.toMatchObject({
       code: 'stream_changed',
       more: { actual: 7 },
     });
@@ -53,7 +54,7 @@ describe('an append whose response may be lost', () => {
     'is settled by the same attempt again: %s, and anything written is gone with it',
     async (code) => {
       const { attempt } = attempts(noAnswer(), logFault(code, 'Gone.'));
-      expect(await refusedWith(appendWithRetry(attempt, 1_000))).toBe(code);
+      expect(await refusedWith(appendUntilCertain(attempt, 1_000))).toBe(code);
     },
   );
 
@@ -63,7 +64,7 @@ describe('an append whose response may be lost', () => {
     ['any failure', new Error('Oh.')],
   ])('stays unknown if the second attempt gives %s, and is never reported as not written', async (_, end) => {
     const { attempt, given } = attempts(noAnswer(), end);
-    expect(await refusedWith(appendWithRetry(attempt, 1_000))).toBe('outcome_unknown');
+    expect(await refusedWith(appendUntilCertain(attempt, 1_000))).toBe('outcome_unknown');
     expect(given).toHaveLength(2);
   });
 
@@ -74,9 +75,48 @@ describe('an append whose response may be lost', () => {
       passTime(withinMs);
       throw noAnswer();
     };
-    expect(await refusedWith(appendWithRetry(attempt, 20_000))).toBe('outcome_unknown');
+    expect(await refusedWith(appendUntilCertain(attempt, 20_000))).toBe('outcome_unknown');
     expect(given[0]).toBe(12_000);
     expect(given[1]).toBeGreaterThan(0);
     expect(given[1]).toBeLessThanOrEqual(8_000);
+  });
+});
+
+/** A log that reports these ends of the stream one after the other, and then accepts the append. */
+const logWithEnds = (...ends: readonly Expected[]) => {
+  const tried: (readonly [Expected, number | undefined])[] = [];
+  const append: EventLog['append'] = async (_, events, expected, withinMs) => {
+    tried.push([expected, withinMs]);
+    const end = ends[tried.length - 1];
+    if (end !== undefined && end !== expected)
+      throw logFault('stream_changed', 'It has changed.', { actual: end === 'no_stream' ? -1 : end });
+    return { revision: (expected === 'no_stream' ? -1 : expected) + events.length, position: 'p' };
+  };
+  return { append, tried };
+};
+
+describe('appending to the end of a stream', () => {
+  it('starts a stream that does not exist', async () => {
+    const { append, tried } = logWithEnds();
+    expect(await appendToEnd({ append }, 's', [anEvent()])).toEqual({ revision: 0, position: 'p' });
+    expect(tried).toEqual([['no_stream', undefined]]);
+  });
+
+  it('retries at the end that a conflict reports, as often as it takes', async () => {
+    const { append, tried } = logWithEnds(7, 9, 'no_stream');
+    expect(await appendToEnd({ append }, 's', [anEvent(), anEvent()], 100)).toMatchObject({ revision: 1 });
+    expect(tried).toEqual([
+      ['no_stream', 100],
+      [7, 100],
+      [9, 100],
+      ['no_stream', 100],
+    ]);
+  });
+
+  it('fails with any other error', async () => {
+    const append = () => Promise.reject(logFault('outcome_unknown', 'Perhaps.'));
+    await expect(appendToEnd({ append }, 's', [anEvent()])).rejects.toMatchObject({
+      code: 'outcome_unknown',
+    });
   });
 });

@@ -1,6 +1,6 @@
 import { monotonicMs } from '../async/clock';
-import { codeOf, messageOf } from '../fault';
-import { logFault, type Appended } from './event-log';
+import { codeOf, messageOf, moreOf } from '../fault';
+import { logFault, type Appended, type EventLog, type Expected, type NewEvent } from './event-log';
 
 /** The share of the time that the first attempt may use. */
 const FIRST_SHARE = 0.6;
@@ -16,7 +16,7 @@ const CERTAIN: ReadonlySet<string | undefined> = new Set([
  * Appends, and repeats an attempt that got no answer: appends are idempotent, so the second answer tells what became of
  * the first. `attempt` rejects with `no_answer` if it does not know.
  */
-export const appendWithRetry = async (
+export const appendUntilCertain = async (
   attempt: (withinMs: number) => Promise<Appended>,
   withinMs: number,
 ): Promise<Appended> => {
@@ -35,4 +35,21 @@ export const appendWithRetry = async (
       `The event log did not confirm whether the append succeeded. ${messageOf(error)}`,
     );
   }
+};
+
+/** Appends to the end of a stream, wherever that is: on a conflict, retries at the actual end. */
+export const appendToEnd = async (
+  log: Pick<EventLog, 'append'>,
+  stream: string,
+  events: readonly NewEvent[],
+  withinMs?: number,
+): Promise<Appended> => {
+  for (let end: Expected = 'no_stream'; ;)
+    try {
+      return await log.append(stream, events, end, withinMs);
+    } catch (error) {
+      if (codeOf(error) !== 'stream_changed') throw error;
+      const actual = Number(moreOf(error)['actual']);
+      end = actual < 0 ? 'no_stream' : actual;
+    }
 };

@@ -1,10 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { LoggedEvent, Position } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/ledger-log';
+import type { LedgerLog } from '../event-log/streams';
 import type { ReadModelSet } from '../read-models/read-models';
 import { documentCache } from './document-cache';
 import { batchOf, foldWaiting, type Folding, type Retried } from './fold-batch';
 import { findParked, parkedKey, parkedTenants, type ParkedTenant } from './tenant-progress';
+import type { Actor } from '../domain/events';
+import { appendToEnd } from '../event-log/append';
+import { encode } from '../event-log/codec';
+import { fault } from '../fault';
 
 export interface Retry extends LedgerLog {
   readonly set: ReadModelSet;
@@ -79,4 +83,24 @@ export const retryDue = async (retry: Retry): Promise<void> => {
     do await between();
     while ((await retryNext(retry, tenant.tenant_id)) === 'more');
   }
+};
+
+const parkedAt = async (set: ReadModelSet, eventId: string): Promise<ParkedTenant> => {
+  for await (const tenant of parkedTenants(set)) if (tenant.event_id === eventId) return tenant;
+  throw fault('not_parked', `No tenant is parked at event ${eventId}.`);
+};
+
+/**
+ * Records that the event at which a tenant is parked is skipped, or that the gap before it is accepted. The tenant goes
+ * on when it is retried. If several tenants are parked at events with this id, this is about one of them.
+ */
+export const setAside = async (
+  { log, streams, set }: LedgerLog & { readonly set: ReadModelSet },
+  { eventId, reason, actor, at }: Record<'eventId' | 'reason' | 'at', string> & { readonly actor: Actor },
+): Promise<ParkedTenant> => {
+  const tenant = await parkedAt(set, eventId);
+  const type = tenant.cause === 'missing_events' ? 'GapAccepted' : 'EventSetAside';
+  const data = { eventId, eventTenantId: tenant.tenant_id, reason };
+  await appendToEnd(log, streams.operator(), [encode({ type, data }, { actor, at })]);
+  return tenant;
 };
