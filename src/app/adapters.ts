@@ -10,7 +10,7 @@ import { streamNames, type LedgerLog, type Streams } from '../event-log/streams'
 import { logPath } from '../event-log/sqlite/log-file';
 import { sqliteEventLog, type Opening } from '../event-log/sqlite/sqlite-event-log';
 import { fault, type Fault } from '../fault';
-import { mongoLimiter, type SharedLimiter } from '../limits/rate-limits';
+import type { SharedLimiter } from '../limits/rate-limits';
 import { mongoConnection, type MongoConnection } from '../mongodb/connection';
 import { holdsReadModels, sharedSecret } from '../mongodb/database';
 import { mongodbReadModels } from '../read-models/mongodb/mongodb-read-models';
@@ -132,6 +132,7 @@ export const openServing = async (
 ): Promise<{ readonly secret: string; readonly sharedLimiter: SharedLimiter | undefined }> => {
   if (mongo === undefined)
     return { secret: SECRET || dataFolder.storedSecret(DATA_DIR), sharedLimiter: undefined };
+  const { mongoLimiter } = require('../limits/rate-limits') as typeof import('../limits/rate-limits');
   const { db, run } = mongo;
   return { secret: SECRET || (await run(sharedSecret(db))), sharedLimiter: await run(mongoLimiter(db)) };
 };

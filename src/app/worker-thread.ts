@@ -23,11 +23,8 @@ export interface WorkerThread {
   close(): Promise<void>;
 }
 
-/**
- * With a larger young generation, most batches are garbage before they would be promoted. The old generation never needs
- * this much: its limit only makes the collector start earlier.
- */
-const HEAP = { maxYoungGenerationSizeMb: 32, maxOldGenerationSizeMb: 320 };
+/** A larger young generation would not be faster, only stay in memory. The old generation never needs this much. */
+const HEAP = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 320 };
 
 /** `onDeath` is called if it has died: the process must end. */
 export const workerThread = (
