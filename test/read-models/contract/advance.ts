@@ -89,12 +89,6 @@ export const describeAdvance = (harness: Harness): void => {
       expect(await set.control()).toMatchObject({ n: 2, to: at(1) });
     });
 
-    it('without documents moves the position', async () => {
-      const set = await filled();
-      await advanceBy(set, 5);
-      expect(await set.control()).toMatchObject({ n: 2, to: at(5) });
-    });
-
     it('writes nothing if the work fails, and fails as the work did', async () => {
       const set = await filled(...before);
       const contents = await contentsOf(set);
