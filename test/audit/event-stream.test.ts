@@ -66,11 +66,12 @@ describe('a stream of events', () => {
     const controllers = { gone: new AbortController(), stopping: new AbortController() };
     const [gone, stopping] = [controllers.gone.signal, controllers.stopping.signal];
     await ledgerLog.log.append(stream, [anEvent()], 'no_stream');
-    const texts = textsOf(true, { gone, stopping });
-    await texts.next();
-    const rest = textOf(texts);
+    const [waiting, sending] = [textsOf(true, { gone, stopping }), textsOf(true, { gone, stopping })];
+    for (const texts of [waiting, sending]) await texts.next();
+    const rest = textOf(waiting);
     controllers[name].abort();
-    expect(await rest).toContain(name === 'stopping' ? 'shutting_down' : '');
+    const end = '{"end":{"reason":"shutting_down","position":"activity:0"}}\n';
+    for (const text of [await rest, await textOf(sending)]) expect(text).toBe(name === 'stopping' ? end : '');
   });
 
   it('counts the events that it sent at its end, and not its signs of life', async () => {

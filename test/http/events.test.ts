@@ -21,6 +21,7 @@ interface Event {
   readonly id: string;
   readonly type: string;
   readonly position: string;
+  readonly recorded_at: string;
 }
 
 const linesOf = (text: string): readonly Record<string, never>[] =>
@@ -395,7 +396,8 @@ describe('raw events over HTTP', () => {
     const all = eventsIn((await get()).text);
     const [created, updated] = [all[0], all.find(({ type }) => type === 'TenantUpdated')];
     expect((await as(created?.position ?? '')).json.name).not.toBe('Renamed');
-    expect((await as(updated?.position ?? '')).json.name).toBe('Renamed');
+    for (const then of [updated?.position, updated?.recorded_at])
+      expect((await as(then ?? '')).json.name).toBe('Renamed');
     expect((await as('2099-01-01')).json).toEqual(
       (await ask(`${service.url}/tenants/self`, { key: owner.key })).json,
     );

@@ -203,6 +203,7 @@ describe('idempotency', () => {
   describe('of DELETE', () => {
     it('repeats 204 with the same keys; anything else is 401', async () => {
       const headers = { [OWN]: 'bye' };
+      expect((await put({ name: 'B' }, headers)).status).toBe(200);
       const before = await by.count();
       expect((await call({ method: 'DELETE', headers })).status).toBe(204);
       const again = await call({ method: 'DELETE', headers });

@@ -547,6 +547,8 @@ describe('audit logs', () => {
       const usage = await ask(`${service.url}/tenants/self/reports/usage`, { key });
       expect([usage.status, usage.headers.get('svc-complete-until')]).toEqual([200, completeUntil]);
       expect(usage.json.token_report.metrics_by_type.token.count).toBe(1);
+      const { headers } = await ask(`${service.url}/tenants/self`, { key });
+      expect([headers.get('svc-complete-until'), headers.get('etag')]).toEqual([completeUntil, null]);
       expect((await other.get()).headers.get('svc-complete-until')).toBeNull();
       // Events come from the log, which has an operation that the read model does not show yet.
       const archived = await ask(`${service.url}/events?operation=archive`, { key });

@@ -252,6 +252,15 @@ describe('a rebuild that parks a tenant', () => {
     expect(await parkedIn(await liveOf(harness))).toMatchObject([{ tenant_id: tenantId }]);
   });
 
+  it('because events are missing from the log is refused, although its documents cannot be compared', async () => {
+    const harness = await replayHarness();
+    const [tenantId = ''] = await someTenants(harness);
+    await harness.catchUp();
+    harness.log.lose(streams.tenant(tenantId), 1);
+    await expect(rebuild(harness, strict)).rejects.toMatchObject({ code: 'rebuild_differs' });
+    expect((await liveOf(harness)).id).toBe(harness.set.id);
+  });
+
   it('that is parked in the live set as well is switched to', async () => {
     const harness = await replayHarness();
     const [tenantId = ''] = await someTenants(harness);

@@ -23,7 +23,7 @@ export interface Customer {
 export const idsOf = ({ json }: ApiResponse): readonly string[] =>
   json.data.map((row: { id: string }) => row.id);
 
-const PERMISSIONS = ['log:read', 'report:read', 'tenant:update'];
+const PERMISSIONS = ['log:read', 'report:read', 'tenant:read', 'tenant:update'];
 
 interface Made {
   readonly tenantId: string;
