@@ -177,7 +177,7 @@ describeMongodb('read models in MongoDB', () => {
 
   it('have a lease that one process holds until it releases it or does not renew it', async () => {
     const url = mongodbUrl();
-    const [one, two] = [await openAt(url, { leaseMs: 400 }), await openAt(url, { leaseMs: 400 })];
+    const [one, two] = [await openAt(url, { leaseMs: 1_500 }), await openAt(url, { leaseMs: 1_500 })];
     expect(await one.lease!.holder()).toBeUndefined();
     const tried = await Promise.all([one.lease!.hold(), two.lease!.hold()]);
     expect(tried.toSorted()).toEqual([false, true]);
@@ -185,11 +185,11 @@ describeMongodb('read models in MongoDB', () => {
     expect(await second.holder()).toBe(`${hostname()} ${process.pid}`);
     for (let i = 0; i < 6; i += 1) {
       expect([await first.hold(), await second.hold()]).toEqual([true, false]);
-      await pause(100);
+      await pause(300);
     }
     await second.release();
     expect(await second.hold()).toBe(false);
-    await pause(400);
+    await pause(1_500);
     expect(await first.holder()).toBeUndefined();
     expect([await second.hold(), await first.hold()]).toEqual([true, false]);
     await second.release();
