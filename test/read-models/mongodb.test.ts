@@ -175,6 +175,18 @@ describeMongodb('read models in MongoDB', () => {
     expect(roundTrips.awaitingMajority()).toEqual(['commitTransaction']);
   });
 
+  it('commit nothing to a set that got a successor after the work began', async () => {
+    const readModels = await openAt(mongodbUrl());
+    const former = await firstSet(readModels);
+    const successor = await readModels.create(LOG);
+    const late = former.advance(async () => {
+      expect(await readModels.succeed(successor, former)).toBe(true);
+      return { to: at(1), writes: [note('a', {})], parked: 0 };
+    });
+    expect(await late).toBe('superseded');
+    expect((await former.control()).n).toBe(0);
+  });
+
   it('have a lease that one process holds until it releases it or does not renew it', async () => {
     const url = mongodbUrl();
     const [one, two] = [await openAt(url, { leaseMs: 1_500 }), await openAt(url, { leaseMs: 1_500 })];
