@@ -5,7 +5,7 @@ import { createApplication } from '../domain/applications';
 import type { Actor } from '../domain/events';
 import { factPartsOf, type EntityFactType } from '../domain/facts';
 import { permissionsOf } from '../domain/permissions';
-import { createTenant, type Decide } from '../domain/tenant';
+import { createTenant, updateTenant, type Decide } from '../domain/tenant';
 import { encode } from '../event-log/codec';
 import type { EventLog, NewEvent } from '../event-log/event-log';
 import { codeOf } from '../fault';
@@ -20,6 +20,8 @@ import { TIMES } from '../times';
 export const DEMO_NAME = 'Demo tenant';
 const DAYS = 30;
 const MINUTES_APART = 7;
+/** So long ago a setting was changed: a week ago it was another one. */
+const CHANGED_DAYS = 5;
 
 /** What happens in a demo, and every how many days. The facts of a day are about the entities created on it. */
 const demoFacts: readonly (readonly [EntityFactType, number])[] = [
@@ -64,8 +66,8 @@ export const createDemo = async (app: App, tenantId: string, operator: string) =
   const { execute } = ledger({ ...past, folds: cachedFolds(past, { withoutLogMs: 0 }) });
   const now = Date.now();
   const at = new Date(now - DAYS * DAY_MS).toISOString();
-  const decided = (decide: Decide) =>
-    execute({ ...operatorRequest(tenantId, operator, TIMES.backgroundMs), at, decide });
+  const request = operatorRequest(tenantId, operator, TIMES.backgroundMs);
+  const decided = (decide: Decide) => execute({ ...request, at, decide });
   const applicationId = randomUUID();
   const { key, input } = newKey(tenantId);
   const permissions = permissionsOf('management').map((permission) => permission.type);
@@ -73,7 +75,14 @@ export const createDemo = async (app: App, tenantId: string, operator: string) =
   await decided(createTenant({ name: DEMO_NAME, ownerId: operator, includedMonthlyActiveTokens: 50 }));
   await decided(createApplication({ ...management, key: input }));
   const facts = factsUpTo(now, { type: 'application', id: applicationId });
-  await past.log.append(past.streams.activity(tenantId), facts, 'no_stream');
+  const changedAt = new Date(now - CHANGED_DAYS * DAY_MS).toISOString();
+  const earlier = facts.filter(({ metadata }) => String(metadata['at']) < changedAt);
+  await past.log.append(past.streams.activity(tenantId), earlier, 'no_stream');
+  const caller = { kind: 'key', digest: input.digest, applicationId } as const;
+  const decide = updateTenant({ name: DEMO_NAME, settings: { fingerprintTokens: true } });
+  await execute({ ...request, caller, at: changedAt, decide });
+  const later = facts.slice(earlier.length);
+  await past.log.append(past.streams.activity(tenantId), later, earlier.length - 1);
   return { key, facts: facts.length };
 };
 

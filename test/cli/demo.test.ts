@@ -79,4 +79,18 @@ describe('tenant-ledger demo', () => {
     expect(json.pagination.total_items).toBeGreaterThan(7);
     expect(await service.stop()).toBe(0);
   });
+
+  it('has changed a setting since last week, and says so', async () => {
+    const service = await startService();
+    const get = async (path: string) => (await ask(`${service.url}${path}`, { key: service.key })).json;
+    const lastWeek = new Date(Date.now() - 7 * 86_400_000).toISOString();
+    const [then, now] = [await get(`/tenants/self?as_of=${lastWeek}`), await get('/tenants/self')];
+    expect([then.settings.fingerprint_tokens, now.settings.fingerprint_tokens]).toEqual(['false', 'true']);
+    const { data } = await get('/logs?entity_type=tenant&operation=update');
+    const { changes, actor, key_id } = await get(`/events/${data[0].id}`);
+    expect(changes).toEqual([{ field: 'settings.fingerprint_tokens', from: false, to: true }]);
+    const { id, key_id: own } = await get('/applications/key');
+    expect([actor, key_id]).toEqual([{ type: 'application', id }, own]);
+    expect(await service.stop()).toBe(0);
+  });
 });

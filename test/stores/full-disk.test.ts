@@ -96,7 +96,7 @@ describe('a disk that is full under clients that write', () => {
         expect((await ask(`${operationsUrl}/readyz`)).status).toBe(503);
         const named = async () =>
           (await eventsIn(DATA_DIR))
-            .filter(({ type }) => type === 'TenantUpdated')
+            .filter(({ type, metadata }) => type === 'TenantUpdated' && 'idempotency' in (metadata as object))
             .map(({ data }) => (data as { name: string }).name);
 
         rmSync(join(disk, 'filling'));

@@ -64,7 +64,7 @@ describe('shutdown', () => {
     const put = { method: 'PUT', key: service.key, body: { name: 'B' } };
     const renaming = ask(`${service.url}/tenants/self`, put);
     const by = await beside(service);
-    await until(async () => (await by.events()).some(({ type }) => type === 'TenantUpdated'));
+    await until(async () => (await by.events()).some(({ data }) => (data as { name?: string }).name === 'B'));
     service.process.kill('SIGINT');
     expect(await renaming).toMatchObject({ status: 200, json: { name: 'B' } });
     expect(await ended).toEqual([0, null]);

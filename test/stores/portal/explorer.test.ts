@@ -83,18 +83,18 @@ describeInBrowser('the log explorer', () => {
   it('filters by controls; the filter is in the address and can be taken away', async () => {
     await home();
     await page.getByLabel('Entity type').selectOption('tenant');
-    await waitForRows(2);
+    await waitForRows(3);
     expect(new URL(page.url()).search).toBe('?entity_type=tenant');
     await page.getByLabel('Operation').selectOption('update');
-    await waitForRows(1);
+    await waitForRows(2);
     expect(new URL(page.url()).searchParams.get('operation')).toBe('update');
     await page.reload();
-    await waitForRows(1);
+    await waitForRows(2);
     expect(await page.getByLabel('Operation').inputValue()).toBe('update');
     await page.getByLabel('Operation').selectOption('');
-    await waitForRows(2);
+    await waitForRows(3);
     await page.goBack();
-    await waitForRows(1);
+    await waitForRows(2);
     await page.getByRole('combobox', { name: 'Actor' }).selectOption('operator');
     await page.getByText('No rows match these filters.').waitFor();
     await page.getByRole('link', { name: 'Clear' }).click();
@@ -171,7 +171,7 @@ describeInBrowser('the log explorer', () => {
     expect(await detail.locator('del').innerText()).not.toBe('');
     expect(await page.locator('img').count()).toBe(0);
     await page.keyboard.press('j');
-    await detail.getByText('TenantCreated').first().waitFor();
+    await detail.getByText('fingerprint_tokens').first().waitFor();
     expect(await focused()).toBe('TR');
     await page.keyboard.press('k');
     await detail.getByRole('link', { name: 'rename-1' }).click();
@@ -262,7 +262,7 @@ describeInBrowser('the log explorer', () => {
 
   it('exports exactly the filter', async () => {
     await page.goto(`${service.url}/portal/logs?entity_type=tenant`);
-    await waitForRows(2);
+    await waitForRows(3);
     const save = async (name: string): Promise<string> => {
       const [download] = await Promise.all([
         page.waitForEvent('download'),
@@ -271,12 +271,12 @@ describeInBrowser('the log explorer', () => {
       return readFileSync(await download.path(), 'utf8');
     };
     const ndjson = (await save('NDJSON')).trim().split('\n');
-    expect(ndjson).toHaveLength(3);
+    expect(ndjson).toHaveLength(4);
     expect(JSON.parse(ndjson.at(-1) ?? '').trailer).toMatchObject({
-      events: 2,
+      events: 3,
       filter: { entity: { type: 'tenant' } },
     });
-    expect((await save('CSV')).trim().split('\r\n')).toHaveLength(3);
+    expect((await save('CSV')).trim().split('\r\n')).toHaveLength(4);
   });
 
   it('says why an export is refused, and saves nothing', async () => {

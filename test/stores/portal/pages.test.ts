@@ -293,7 +293,7 @@ describeInBrowser('the pages of the portal', () => {
     await putTenant({ name: 'Renamed, too' });
     await open(`tenant?as_of=${then}`);
     await page.getByRole('row', { name: 'Name Mine again Renamed, too' }).waitFor();
-    await page.getByRole('row', { name: 'Fingerprint tokens false same' }).waitFor();
+    await page.getByRole('row', { name: 'Fingerprint tokens true same' }).waitFor();
     await open(`applications?as_of=${then}`);
     const row = page.getByRole('row', { name: /^A private one private token:read ?token:use [0-9a-f]{8}…/ });
     expect(await row.innerText()).toMatch(/renamed to Renamed since; gained token:create; lost token:use$/);
