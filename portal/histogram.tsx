@@ -4,7 +4,7 @@ import { filters, isNumbered, queryOf, type Filters } from './filters.js';
 import { total } from './log-rows.js';
 import { clock, counted } from './parts.js';
 import { go, timeStyle, withParameters } from './place.js';
-import { DAY_MS, dayOf, HOUR_MS, inputText, timeText, type TimeStyle } from './time.js';
+import { DAY_MS, dayOf, HOUR_MS, momentFrom, timeText, type TimeStyle } from './time.js';
 import type { LogCounts, LogPage } from './wire.js';
 
 interface Bar {
@@ -13,25 +13,16 @@ interface Bar {
   readonly count: number;
 }
 
-interface Chart {
-  readonly bars: readonly Bar[];
-  /** What each bar is of. */
-  readonly unit: string;
-  /** How many rows there were when it was counted: those that come are added to the last bar. */
-  readonly total: number;
-}
-
 /** The service counts so many intervals at a time. */
 const MAX_INTERVALS = 119;
 const MAX_REQUESTS = 12;
 
-/** The longest time that each unit is for, and what is counted: days that are not those of UTC are sums of hours. */
+/** The longest time that each unit is for, and what is counted. */
 const UNITS = [
   { unit: 'minute', interval: 'minute', ms: 60_000, upToMs: 2 * HOUR_MS },
   { unit: 'hour', interval: 'hour', ms: HOUR_MS, upToMs: 4 * DAY_MS },
-  { unit: 'day', interval: 'hour', ms: HOUR_MS, upToMs: 32 * DAY_MS },
-  { unit: 'day (UTC)', interval: 'day', ms: DAY_MS, upToMs: 100 * DAY_MS },
-  { unit: 'month (UTC)', interval: 'day', ms: DAY_MS, upToMs: Infinity },
+  { unit: 'day', interval: 'day', ms: DAY_MS, upToMs: 100 * DAY_MS },
+  { unit: 'month', interval: 'day', ms: DAY_MS, upToMs: Infinity },
 ] as const;
 
 const iso = (ms: number): string => new Date(ms).toISOString();
@@ -43,18 +34,34 @@ const oldest = async (chosen: Filters, rowCount: number, abort: AbortSignal): Pr
   return page.ok ? page.value.data[0]?.created_at : undefined;
 };
 
-/** Adds up what is in the same day or month. */
+/** Adds up what is in the same day or month of the viewer. */
 const grouped = (bars: readonly Bar[], unit: string, style: TimeStyle): readonly Bar[] => {
-  const nameOf = ({ start }: Bar): string => {
-    if (unit.startsWith('month')) return start.slice(0, 'yyyy-mm'.length);
-    return unit === 'day' ? dayOf(start, style) : start;
-  };
-  const groups = Map.groupBy(bars, nameOf);
+  if (unit !== 'day' && unit !== 'month') return bars;
+  const { length } = unit === 'day' ? 'yyyy-mm-dd' : 'yyyy-mm';
+  const groups = Map.groupBy(bars, ({ start }) => dayOf(start, style).slice(0, length));
   return [...groups.values()].map((group) => ({
     start: group[0]?.start ?? '',
     end: group.at(-1)?.end ?? '',
     count: group.reduce((sum, { count }) => sum + count, 0),
   }));
+};
+
+/** Where the next interval begins: a day at the midnight of the viewer. */
+const nextAfter = (at: number, ms: number, style: TimeStyle): number => {
+  if (ms < DAY_MS) return Math.floor(at / ms) * ms + ms;
+  const tomorrow = iso(Date.parse(dayOf(iso(at), style)) + DAY_MS);
+  return Date.parse(momentFrom(dayOf(tomorrow, 'utc'), style) ?? '');
+};
+
+/** Where one request ends and the next begins: after a part of an interval, or a day of another length. */
+const cutsOf = (first: number, upTo: number, ms: number, style: TimeStyle): readonly number[] => {
+  const cuts = [first];
+  for (let at = first, next = 0; at < upTo; at = next) {
+    next = nextAfter(at, ms, style);
+    const isFull = next - (cuts.at(-1) ?? first) >= MAX_INTERVALS * ms;
+    if (next < upTo && (isFull || next - at !== ms)) cuts.push(next);
+  }
+  return cuts;
 };
 
 const countBetween = async (
@@ -66,11 +73,8 @@ const countBetween = async (
   const query = queryOf({ ...chosen, start_date: from, end_date: upTo }, { interval });
   const found = await call<LogCounts>(`/logs/counts?${query}`, { signal: abort });
   const data = found.ok ? found.value.data : [];
-  return data.map(({ start_date: start, count }, i) => ({
-    start,
-    count,
-    end: data[i + 1]?.start_date ?? upTo,
-  }));
+  const endOf = (i: number): string => data[i + 1]?.start_date ?? upTo;
+  return data.map(({ start_date: start, count }, i) => ({ start, count, end: endOf(i) }));
 };
 
 /** Counts the rows of the same time as the list: from its first row, if no time is chosen. */
@@ -78,15 +82,13 @@ const loadChart = async (chosen: Filters, style: TimeStyle, rowCount: number, ab
   const start = chosen.start_date ?? (await oldest(chosen, rowCount, abort));
   const upTo = chosen.end_date === undefined ? Date.now() : Date.parse(chosen.end_date);
   if (start === undefined || !(Date.parse(start) < upTo)) return undefined;
-  const isUtc = [start, iso(upTo)].every((at) => inputText(at, style) === inputText(at, 'utc'));
-  const units = UNITS.filter(({ unit }) => unit !== 'day' || !isUtc);
-  const { unit, interval, ms } = units.find(({ upToMs }) => upTo - Date.parse(start) <= upToMs) ?? UNITS[4];
+  const { unit, interval, ms } = UNITS.find(({ upToMs }) => upTo - Date.parse(start) <= upToMs) ?? UNITS[3];
   const first = Math.max(Date.parse(start), upTo - MAX_REQUESTS * MAX_INTERVALS * ms);
-  const cuts = [first]; // then at whole intervals
-  for (let at = Math.floor(first / ms) * ms + MAX_INTERVALS * ms; at < upTo; at += MAX_INTERVALS * ms)
-    cuts.push(at);
-  const parts = cuts.map((at, i) => [iso(at), iso(cuts[i + 1] ?? upTo)] as const);
-  const counts = await Promise.all(parts.map((part) => countBetween(chosen, interval, part, abort)));
+  const cuts = cutsOf(first, upTo, ms, style);
+  const counts = await Promise.all(
+    cuts.map((at, i) => countBetween(chosen, interval, [iso(at), iso(cuts[i + 1] ?? upTo)], abort)),
+  );
+  // What comes after these rows is added to the last bar.
   return { bars: grouped(counts.flat(), unit, style), unit, total: rowCount };
 };
 
@@ -155,7 +157,7 @@ const REFRESH_MS = 60_000;
 
 /** The rows of the list over its time. */
 export const Histogram = () => {
-  const [chart, setChart] = useState<Chart>();
+  const [chart, setChart] = useState<Awaited<ReturnType<typeof loadChart>>>();
   const [chosen, style] = [filters.value, timeStyle.value];
   const rowCount = total.value;
   const isKnown = rowCount !== undefined && rowCount > 0;
@@ -186,9 +188,7 @@ export const Histogram = () => {
       <Bars bars={bars} textOf={textOf} />
       <figcaption>
         <span>{textOf(bars[0]?.start ?? '')}</span>
-        <span>
-          at most {Math.max(0, ...bars.map(({ count }) => count)).toLocaleString('en')} a {chart.unit}
-        </span>
+        <span>{`at most ${Math.max(0, ...bars.map(({ count }) => count)).toLocaleString('en')} a ${chart.unit}`}</span>
         <span>{textOf(last?.end ?? '')}</span>
       </figcaption>
     </figure>

@@ -50,6 +50,16 @@ describe('GET /logs/counts', () => {
     );
   });
 
+  it('counts days from the midnight of any zone, and a part of a day at the end', async () => {
+    const { json } = await count('interval=day&start_date=2026-01-01T00:00%2B02:00&end_date=2026-01-03');
+    const starts = (json.data as { start_date: string }[]).map(({ start_date }) => start_date);
+    expect(starts).toEqual([
+      '2025-12-31T22:00:00.000Z',
+      '2026-01-01T22:00:00.000Z',
+      '2026-01-02T22:00:00.000Z',
+    ]);
+  });
+
   it('counts those of one entity type, of one entity, and of both', async () => {
     const total = async (query: string): Promise<number> => {
       const { json } = await count(`interval=day&${around(86_400_000)}${query}`);

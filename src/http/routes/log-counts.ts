@@ -20,13 +20,9 @@ const names = Object.keys(INTERVALS) as readonly Interval[];
 
 /** Only what rows are numbered by can be counted at the cost of a few lookups. */
 const query = queryCheck({
-  interval: choiceParameter(
-    `How long each interval is, in UTC. Default: ${DEFAULT_INTERVAL}.`,
-    names,
-    'hour',
-  ),
+  interval: choiceParameter(`How long each interval is. Default: ${DEFAULT_INTERVAL}.`, names, 'hour'),
   start_date: dateParameter(
-    `Where the first interval starts. Default: ${DEFAULT_INTERVALS} intervals before the end.`,
+    `Where the first interval starts. Default: ${DEFAULT_INTERVALS} intervals before the end, at a whole one of UTC.`,
   ),
   end_date: dateParameter(`Where the last one ends, at most ${MAX_INTERVALS} intervals later. Default: now.`),
   entity_type: textParameter('Only logs of this entity type.', 'tenant'),
@@ -45,17 +41,18 @@ const momentsOf = (
   const ms = INTERVALS[interval];
   const end = values.end_date ?? now;
   const before = Math.max(FIRST, Date.parse(end) - DEFAULT_INTERVALS * ms);
-  const start = values.start_date ?? new Date(before).toISOString();
+  const start = values.start_date ?? new Date(Math.floor(before / ms) * ms).toISOString();
   mustBeInOrder({ start_date: start, end_date: end });
-  const [from, upTo] = [Math.floor(Date.parse(start) / ms), Math.ceil(Date.parse(end) / ms)];
-  if (upTo - from > MAX_INTERVALS)
+  const from = Date.parse(start);
+  const intervals = Math.ceil((Date.parse(end) - from) / ms);
+  if (intervals > MAX_INTERVALS)
     throw invalid({
       interval: [
-        `must be longer: there are ${upTo - from} between these dates, and at most ${MAX_INTERVALS} are counted`,
+        `must be longer: there are ${intervals} between these dates, and at most ${MAX_INTERVALS} are counted`,
       ],
     });
-  const inside = Array.from({ length: Math.max(0, upTo - from - 1) }, (_, i) =>
-    new Date((from + i + 1) * ms).toISOString(),
+  const inside = Array.from({ length: Math.max(0, intervals - 1) }, (_, i) =>
+    new Date(from + (i + 1) * ms).toISOString(),
   );
   return { interval, moments: start === end ? [] : [start, ...inside, end] };
 };

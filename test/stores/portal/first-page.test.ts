@@ -1,7 +1,14 @@
 import { availableParallelism, loadavg } from 'node:os';
 import type { Browser, CDPSession, Page } from 'playwright-core';
 import { beside } from '../../support/beside';
-import { accessibilityFaults, describeInBrowser, launch, openWindow, signInTo } from '../../support/browser';
+import {
+  accessibilityFaults,
+  describeInBrowser,
+  launch,
+  openTab,
+  openWindow,
+  signInTo,
+} from '../../support/browser';
 import { fact, reportFacts } from '../../support/reported-facts';
 import { allProjected, startService, type Service } from '../../support/service';
 
@@ -68,6 +75,7 @@ describeInBrowser('the first page', () => {
 
   const SIGN_IN = 'input[name=key]';
   const ROWS = 'table.log tbody tr';
+  const CHART = 'figure.histogram .bar';
 
   it.each([
     ['to sign in', SIGN_IN],
@@ -85,6 +93,17 @@ describeInBrowser('the first page', () => {
     expect(Math.max(...attempts.map(({ bytes }) => bytes))).toBeLessThanOrEqual(MAX_BYTES);
     expect(Math.min(...attempts.map(({ cpuMs }) => cpuMs))).toBeLessThanOrEqual(MAX_MS);
     if (!isBusy()) expect(Math.min(...attempts.map(({ ms }) => ms))).toBeLessThanOrEqual(MAX_MS);
+  });
+
+  it('is as small for viewers whose days are not those of UTC', async () => {
+    const page = await openTab(await browser.newContext({ timezoneId: 'Asia/Kolkata' }));
+    await signInTo(page, service.url, service.key);
+    await page.addInitScript(noteWhenUsable(CHART));
+    const cdp = await page.context().newCDPSession(page);
+    await cdp.send('Network.enable');
+    await cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
+    const { bytes } = await load(page, cdp, `${service.url}/portal/logs`, CHART);
+    expect(bytes).toBeLessThanOrEqual(MAX_BYTES);
   });
 
   it.each(['light', 'dark'] as const)(
