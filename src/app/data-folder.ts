@@ -94,7 +94,11 @@ const MIN_SECRET_LENGTH = 32;
 export const storedSecret = (folder: string): string => {
   const path = join(folder, 'secret');
   const made = randomBytes(MIN_SECRET_LENGTH).toString('base64url');
-  if (!existsSync(path)) putFile(path, (temporary) => writeFileSync(temporary, made, { mode: 0o600 }));
+  try {
+    if (!existsSync(path)) putFile(path, (temporary) => writeFileSync(temporary, made, { mode: 0o600 }));
+  } catch (error) {
+    throw unusable(folder, messageOf(error));
+  }
   const secret = readFileSync(path, 'utf8');
   if (secret.length >= MIN_SECRET_LENGTH) return secret;
   throw fault('data_dir_unusable', `The secret ${path} is damaged. Delete it: a new one is made then.`);

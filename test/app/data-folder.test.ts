@@ -31,6 +31,11 @@ describe('the secret stored in the data folder', () => {
     writeFileSync(join(folder, 'secret'), text);
     expect(() => storedSecret(folder)).toThrow(/secret .* is damaged/);
   });
+
+  it('names the folder if the file cannot be created there', () => {
+    const folder = join(freshFolder(), 'gone');
+    expect(() => storedSecret(folder)).toThrow(`The folder ${folder} cannot be used: ENOENT`);
+  });
 });
 
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
