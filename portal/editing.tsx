@@ -104,8 +104,8 @@ export const ConflictTable = ({ conflict, labelOf, onTakeTheirs }: ConflictProps
     (name) => new Set([before, theirs, yours].map((fields) => fields[name] ?? '')).size > 1,
   );
   const changed = (fields: Fields, name: string) => {
-    const text = fields[name] ?? '';
-    return text === (before[name] ?? '') ? text : <ins>{text === '' ? 'none' : text}</ins>;
+    const [text, was] = [fields[name] || 'none', before[name] || 'none'];
+    return text === was ? text : <ins>{text}</ins>;
   };
   return (
     <section class="card" aria-label="Changed meanwhile">
@@ -120,7 +120,7 @@ export const ConflictTable = ({ conflict, labelOf, onTakeTheirs }: ConflictProps
           {names.map((name) => (
             <tr key={name}>
               <th scope="row">{labelOf(name)}</th>
-              <td dir="auto">{before[name]}</td>
+              <td dir="auto">{changed(before, name)}</td>
               <td dir="auto">{changed(theirs, name)}</td>
               <td dir="auto">{changed(yours, name)}</td>
             </tr>
