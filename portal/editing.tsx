@@ -100,6 +100,7 @@ interface ConflictProps {
 /** What both sides have changed. */
 export const ConflictTable = ({ conflict, labelOf, onTakeTheirs }: ConflictProps) => {
   const { before, theirs, yours, by } = conflict;
+  const sides = { Before: before, Theirs: theirs, Yours: yours };
   const names = namesIn(before, theirs, yours).filter(
     (name) => new Set([before, theirs, yours].map((fields) => fields[name] ?? '')).size > 1,
   );
@@ -114,15 +115,17 @@ export const ConflictTable = ({ conflict, labelOf, onTakeTheirs }: ConflictProps
         {by && [', ', <Time key="when" at={by.created_at} />]}. Fields that you have changed keep your text,
         all others have theirs now.
       </p>
-      <table>
-        <TableHead titles={['Field', 'Before', 'Theirs', 'Yours']} />
+      <table class="stacked">
+        <TableHead titles={['Field', ...Object.keys(sides)]} />
         <tbody>
           {names.map((name) => (
             <tr key={name}>
               <th scope="row">{labelOf(name)}</th>
-              <td dir="auto">{changed(before, name)}</td>
-              <td dir="auto">{changed(theirs, name)}</td>
-              <td dir="auto">{changed(yours, name)}</td>
+              {Object.entries(sides).map(([side, fields]) => (
+                <td key={side} data-label={side} dir="auto">
+                  {changed(fields, name)}
+                </td>
+              ))}
             </tr>
           ))}
         </tbody>
