@@ -171,7 +171,8 @@ describe('the session of the portal', () => {
           200,
           'attachment; filename="logs.csv"',
         ]);
-      expect((await response.text()).split('\r\n')).toHaveLength(3);
+      // The header, the two rows of the demo, and the end.
+      expect((await response.text()).split('\r\n')).toHaveLength(4);
     });
 
     it('of events has the trailer', async () => {
