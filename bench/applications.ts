@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { permissionsOf } from '../src/domain/permissions';
+import { permissionsOf } from '../src/domain/authority';
 import type { NewEvent } from '../src/event-log/event-log';
 import { sqliteEventLog } from '../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../src/event-log/streams';

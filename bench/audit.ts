@@ -1,11 +1,11 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, openSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sqliteEventLog } from '../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../src/event-log/streams';
-import { randomUUID } from 'node:crypto';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 
 /** How fast are raw events exported, checked and found? `npm run bench -- audit [EVENTS]` */
 const EVENTS = Number(process.argv[2] ?? 200_000);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { App } from '../src/app/app';
-import { entityFactTypes } from '../src/domain/facts';
+import { entityFactTypes } from '../src/domain/events';
 
 export const factTypes: readonly string[] = [...entityFactTypes, 'ActivityReported'];
 

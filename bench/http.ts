@@ -13,9 +13,9 @@ import { serveHello, serveLibraries } from './koa-servers';
 import { startPrinting, type Running } from './processes';
 
 /**
- * What is the overhead of a request? `GET /tenants/self` with everything on, with and without its access log, compared to
- * a bare Koa that says hello and to the service's libraries without the service; `GET /logs`; `PUT /tenants/self` from 32
- * connections to 32 tenants, and from a single client. All take turns in one run, with the client in its own process.
+ * What is the overhead of a request? `GET /tenants/self`, `GET /logs`, and `PUT /tenants/self` from 32 connections to 32
+ * tenants and from a single client, without access log and rate limits, compared to a bare Koa that says hello and to the
+ * service's libraries without the service; and `GET /tenants/self` with everything on. All take turns in one run, with the client in its own process.
  * With BASE, so does the `main.js` of another build. `npm run bench -- http [ROUNDS] [SECONDS]`
  */
 const ROUNDS = Number(process.argv[2] ?? 3);
@@ -38,11 +38,11 @@ const report = (measured: ReadonlyMap<Load, readonly Measured[]>): void => {
 const loadsOf = (name: string, logging: Target, quiet: Target): readonly (readonly [Load, Target])[] => {
   const oneKey = (target: Target): Target => ({ ...target, keys: target.keys.slice(0, 1) });
   return [
-    [get(`${name}: GET /tenants/self`, '/tenants/self'), oneKey(logging)],
-    [get(`${name}: GET /tenants/self without access log`, '/tenants/self'), oneKey(quiet)],
-    [get(`${name}: GET /logs`, '/logs'), logging],
-    [put(`${name}: PUT /tenants/self to ${MANY} tenants`, MANY), logging],
-    [put(`${name}: PUT /tenants/self of one client`, 1), logging],
+    [get(`${name}: GET /tenants/self with access log and limits`, '/tenants/self'), oneKey(logging)],
+    [get(`${name}: GET /tenants/self`, '/tenants/self'), oneKey(quiet)],
+    [get(`${name}: GET /logs`, '/logs'), quiet],
+    [put(`${name}: PUT /tenants/self to ${MANY} tenants`, MANY), quiet],
+    [put(`${name}: PUT /tenants/self of one client`, 1), quiet],
   ];
 };
 
@@ -50,14 +50,16 @@ const measure = async (root: string): Promise<void> => {
   const koa = (role: string): Promise<Running> => startPrinting([__filename, '0', '0', role]);
   const bare = { server: await koa('hello'), keys: ['none'] };
   const libraries = { server: await koa('libraries'), keys: ['none'] };
+  const logging = { server: await koa('logging'), keys: ['none'] };
   const loads = new Map<Load, Target>([
     [get('bare Koa: hello', '/'), bare],
-    [get('the libraries alone, with a log line', '/tenants/self'), libraries],
+    [get('the libraries alone', '/tenants/self'), libraries],
+    [get('the libraries alone, with a log line', '/tenants/self'), logging],
   ]);
   for (const { name, main } of builds) {
-    const logging = await startService(root, {}, main);
-    const quiet = await startService(root, { LOG_LEVEL: 'warn' }, main);
-    for (const [load, target] of loadsOf(name, logging, quiet)) loads.set(load, target);
+    const whole = await startService(root, {}, main);
+    const quiet = await startService(root, { LOG_LEVEL: 'warn', RATE_LIMITS: 'off' }, main);
+    for (const [load, target] of loadsOf(name, whole, quiet)) loads.set(load, target);
   }
   report(await measureByTurns(loads, ROUNDS, SECONDS));
   for (const server of new Set([...loads.values()].map((target) => target.server))) await server.stop();
@@ -65,5 +67,6 @@ const measure = async (root: string): Promise<void> => {
 
 const role = process.argv[4];
 if (role === 'hello') serveHello();
-else if (role === 'libraries') serveLibraries();
+else if (role === 'libraries') serveLibraries('warn');
+else if (role === 'logging') serveLibraries('info');
 else void bench(measure);

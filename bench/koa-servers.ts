@@ -1,14 +1,14 @@
-import { createHash, randomUUID } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
 import Router from '@koa/router';
 import Koa from 'koa';
+import { createHash, randomUUID } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
 import pino from 'pino';
 import { Histogram } from 'prom-client';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { routes } from '../src/http/api';
-import { securityHeaders } from '../src/http/middleware/start-request';
-import { sampleOf } from '../src/http/schema';
+import { securityHeaders } from '../src/http/middleware';
 import { getTenant } from '../src/http/routes/tenants';
+import { sampleOf } from '../src/http/schema';
 
 const listen = (app: Koa): void => {
   const server = app.listen(0, '127.0.0.1', () => {
@@ -28,12 +28,12 @@ export const serveHello = (): void => {
 
 /**
  * The cost of the service's libraries alone, each used as in its introductory example: Koa, the router with the service's
- * paths, an in-memory rate limiter, a histogram and a log line per request, a hashed key, the service's headers and a
+ * paths, an in-memory rate limiter, a histogram and, at the level `info`, a log line per request, a hashed key, the service's headers and a
  * constant Tenant. No read model, no check of the key, no limits on input.
  */
-export const serveLibraries = (): void => {
+export const serveLibraries = (level: 'info' | 'warn'): void => {
   const app = new Koa();
-  const logger = pino(pino.destination({ dest: 2, sync: true }));
+  const logger = pino({ level }, pino.destination({ dest: 2, sync: true }));
   const limiter = new RateLimiterMemory({ points: 1_000_000_000, duration: 60 });
   const seconds = new Histogram({ name: 's', help: 's', labelNames: ['method', 'route', 'status'] });
   const router = new Router();

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { findLogs, type LogFilter } from '../projections/log-pages';
 import { openApp, type App } from '../src/app/app';
 import { operatorRequest } from '../src/app/operator';
-import { newKey } from '../src/ledger/api-key';
 import { readConfiguration } from '../src/configuration';
 import { createApplication } from '../src/domain/applications';
-import { factTypes } from './facts';
 import { createTenant, type Decide } from '../src/domain/tenant';
+import { newKey } from '../src/ledger/api-key';
 import { rebuild } from '../src/projecting/rebuild';
+import { factTypes } from './facts';
 import { startServer } from './processes';
 
 /**

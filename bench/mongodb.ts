@@ -1,6 +1,6 @@
+import { MongoClient, type Db } from 'mongodb';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { MongoClient, type Db } from 'mongodb';
 import { bench, byTurns, type Build, type Figures } from './builds';
 import { factLines } from './facts';
 import { makeLog } from './given-log';

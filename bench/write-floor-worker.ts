@@ -1,6 +1,6 @@
+import { DatabaseSync } from '@photostructure/sqlite';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
-import { DatabaseSync } from '@photostructure/sqlite';
 import type { Database } from '../src/sqlite/database';
 
 /** The one writing thread of the floor: a group of appends with one sync, then four read models, then one message. */

@@ -1,9 +1,9 @@
+import Koa from 'koa';
+import bodyParser from 'koa-bodyparser';
 import { mkdtempSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import Koa from 'koa';
-import bodyParser from 'koa-bodyparser';
 import { bench, builds, median, printFigures } from './builds';
 import { MANY, measureByTurns, put, startService, type Load, type Target } from './http-load';
 import { startPrinting } from './processes';

@@ -1,7 +1,12 @@
 import type { Caused } from '../src/domain/events';
-import { canonicalTime } from '../src/domain/moment';
-import type { ApplicationDocument, KeyDocument } from '../src/domain/tenant';
-import { applicationAsCreated, applicationAsUpdated, keyAsAdded } from '../src/domain/tenant-folding';
+import {
+  applicationAsCreated,
+  applicationAsUpdated,
+  keyAsAdded,
+  type ApplicationDocument,
+  type KeyDocument,
+} from '../src/domain/tenant';
+import { canonicalTime } from '../src/domain/texts';
 import { amend, change, type Projector, type Reader } from './projector';
 
 /** The Applications of a tenant, including deleted ones. */

@@ -1,6 +1,6 @@
-import { DAY_MS } from '../src/domain/moment';
 import type { Recorded } from '../src/domain/events';
 import type { KeyUse, KeyUseEvent } from '../src/domain/key-use';
+import { DAY_MS } from '../src/domain/texts';
 import { changeTogether, type Change, type Reader } from './projector';
 
 /** What a key was used for and refused on one UTC day. */

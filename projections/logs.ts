@@ -1,6 +1,5 @@
 import { auditLine, displayName, knownEntityTypes } from '../src/domain/audit-wording';
-import { eventSchemas } from '../src/domain/event-schemas';
-import type { Recorded } from '../src/domain/events';
+import { eventSchemas, type Recorded } from '../src/domain/events';
 import { keyCollections, keyUsed } from './key-days';
 import { change, changeTogether, type Change, type Document, type Projector, type Reader } from './projector';
 

@@ -1,6 +1,5 @@
-import { factOperations, type EntityFactType, type FactOperation } from '../src/domain/facts';
-import type { Recorded } from '../src/domain/events';
-import { canonicalTime } from '../src/domain/moment';
+import { factOperations, type EntityFactType, type FactOperation, type Recorded } from '../src/domain/events';
+import { canonicalTime } from '../src/domain/texts';
 import {
   change,
   changeTogether,

@@ -1,8 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { uuidFrom } from './domain/texts';
 import { fault } from './fault';
 import { readPolicies } from './limits/policies';
-import { uuidFrom } from './values';
 
 /**
  * Every setting of the program. Validation, `tenant-ledger config`, `--help` and docs/configuration.md are generated
@@ -222,27 +220,5 @@ export const readConfiguration = (
   return configuration;
 };
 
-/** The names of our own headers, from the configured prefix. */
-export interface HeaderNames {
-  readonly apiKey: string;
-  readonly traceId: string;
-  readonly idempotencyKey: string;
-  readonly readPending: string;
-  readonly replayed: string;
-  readonly completeUntil: string;
-}
-
-export const headerNames = (prefix: string): HeaderNames => ({
-  apiKey: `${prefix}-API-KEY`,
-  traceId: `${prefix}-TRACE-ID`,
-  idempotencyKey: `${prefix}-IDEMPOTENCY-KEY`,
-  readPending: `${prefix}-READ-PENDING`,
-  replayed: `${prefix}-IDEMPOTENT-REPLAYED`,
-  completeUntil: `${prefix}-COMPLETE-UNTIL`,
-});
-
-const packageJson = (folder: string): string =>
-  existsSync(join(folder, 'package.json')) ? join(folder, 'package.json') : packageJson(join(folder, '..'));
-
 export const programVersion = (): string =>
-  (JSON.parse(readFileSync(packageJson(__dirname), 'utf8')) as { version: string }).version;
+  (require('../../package.json') as { readonly version: string }).version;

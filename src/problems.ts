@@ -163,7 +163,7 @@ export const httpProblems = {
   },
 } satisfies Record<string, Problem & { status: number }>;
 
-const tenants = {
+const commandProblems = {
   tenant_not_found: { title: 'There is no such tenant.', meaning: 'See `tenant-ledger tenant list`.' },
   already_exists: {
     title: 'There is one with this id already.',
@@ -173,9 +173,6 @@ const tenants = {
     title: 'The tenant is deleted.',
     meaning: 'A deleted tenant cannot be changed. Its history stays.',
   },
-} satisfies Record<string, Problem>;
-
-const readModels = {
   not_parked: {
     title: 'No tenant is parked at this event.',
     meaning: 'Only an event that parks a tenant can be set aside. `tenant-ledger status` lists these events.',
@@ -195,9 +192,6 @@ const readModels = {
     meaning:
       '`EVENTSTORE_URL`, `MONGODB_URL`, `STREAM_PREFIX` or `DATA_DIR` is not what it was when they were built: correct it. Only if this is the right log, run `tenant-ledger projections rebuild`, which builds them from it, and start again.',
   },
-} satisfies Record<string, Problem>;
-
-const eventLog = {
   log_of_another_prefix: {
     title: 'The event log has another stream prefix.',
     meaning:
@@ -227,9 +221,6 @@ const eventLog = {
     meaning:
       "Someone deleted or truncated the stream that the message names. Waiting does not help: the events are only in backups of the event store. For a tenant's own stream the service answers `tenant_unreadable`.",
   },
-} satisfies Record<string, Problem>;
-
-const startAndCommands = {
   configuration_invalid: {
     title: 'A setting is not valid.',
     meaning: 'The message names the variable and an example. `tenant-ledger config` shows all of them.',
@@ -267,7 +258,7 @@ const startAndCommands = {
   },
 } satisfies Record<string, Problem>;
 
-const all = { ...httpProblems, ...tenants, ...readModels, ...eventLog, ...startAndCommands };
+const all = { ...httpProblems, ...commandProblems };
 
 export type HttpProblemCode = keyof typeof httpProblems;
 export type ProblemCode = keyof typeof all;

@@ -4,7 +4,6 @@
  */
 export const TIMES = {
   // Requests
-
   /** A response is promised within 2 s of a request's arrival; what is left of that is for the network. */
   respondMs: 1_900,
   /** Before a deadline, this much is kept for the answer: nothing is begun any more. */
@@ -29,7 +28,6 @@ export const TIMES = {
   sharedCountersMs: 200,
 
   // Keys and streams
-
   /** A key that is accepted for reading, now or for a stream that is open, was valid at most this long ago. */
   keyAgeMs: 500,
   /** Reads are served for this long after the event log last answered: keys may have been revoked in the meantime. */
@@ -42,7 +40,6 @@ export const TIMES = {
   keyUsesSpreadMs: 1_800_000,
 
   // Turns
-
   /** The thread that answers requests works on one thing for at most this long. */
   turnMs: 2,
   /** Projecting keeps appends to the embedded log waiting for at most this long. */
@@ -55,20 +52,13 @@ export const TIMES = {
   outputMs: 250,
 
   // Read models
-
   /** Whether a write is shown is looked at this often, while somebody waits for it. */
   shownLookMs: 10,
-  /**
-   * A caller that waits is told after this time that the read models do not show a write yet, or that a store does not
-   * answer. Nobody waits for read models that are further behind.
-   */
+  /** Nobody waits longer to see a write, or without a word for a store; nor at all if read models lag by more. */
   tellMs: 2_000,
   /** Whoever waits for the one who projects looks this often whether there is one. */
   projectorLookMs: 250,
-  /**
-   * Whoever projects or builds shows this often that it is alive and looks for what a killed process left. After an
-   * append, it expects more for as long.
-   */
+  /** Whoever projects or builds shows this often that it is alive. After an append, it expects more for as long. */
   renewMs: 1_000,
   /** Another process takes over this long after the last renewal. */
   leaseMs: 5_000,
@@ -80,15 +70,12 @@ export const TIMES = {
   paceMs: 30_000,
 
   // Stores
-
   /** A store that takes longer than this does not answer. */
   noAnswerMs: 1_000,
   /** After a store has failed, it is tried again, or given up, this much later. */
   retryMs: 500,
   /** A start, a stop, a command and whoever opens something wait this long for what may never come. */
   waitMs: 5_000,
-  /** A command that only looks waits this long for a store, so that it answers soon while one is away. */
-  lookMs: 1_000,
   /** Work that no request waits for has this long. */
   backgroundMs: 10_000,
   /** Each of the last things at a stop may take this long. */

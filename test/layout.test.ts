@@ -61,10 +61,11 @@ const types = exportedBy(TYPE);
 const ALLOWED: ReadonlySet<string> = new Set<string>([
   'src/app/logger.ts withoutDetails',
   'src/cli/main.ts main',
-  'src/event-log/sqlite/appender.ts openAppender',
+  'src/event-log/sqlite/sqlite-event-log.ts openAppender',
   'src/http/api.ts routes',
   'src/ingest/lines.ts MAX_LINE_BYTES',
   'src/ledger/api-key.ts makeKey',
+  'src/mongodb/connection.ts addressOf',
 ]);
 
 describe('an export of the program', () => {

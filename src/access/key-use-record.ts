@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { beforeDeadline, monotonicMs } from '../async/clock';
-import { DAY_MS } from '../domain/moment';
 import type { KeyUse, RefusalReason } from '../domain/key-use';
 import type { KnownKey, RefusedAccess } from '../domain/refusal';
+import { DAY_MS } from '../domain/texts';
 import { encode } from '../event-log/codec';
-import type { NewEvent } from '../event-log/event-log';
+import { type NewEvent, uuidOfText } from '../event-log/event-log';
 import { codeOf } from '../fault';
-import { groupedBy, uuidOfText } from '../values';
 import { TIMES } from '../times';
 
 /** A key that is known, valid or not, and the tenant that it belongs to. */
@@ -183,7 +182,9 @@ const appender = (
   };
 
   return async (): Promise<void> => {
-    const batches = [...groupedBy(due, ({ key }) => key.tenantId)];
+    const byTenant = new Map<string, KeyDay[]>();
+    for (const day of due) byTenant.set(day.key.tenantId, [...(byTenant.get(day.key.tenantId) ?? []), day]);
+    const batches = [...byTenant];
     due.clear();
     for (let canWrite = true; batches.length > 0;) {
       const next = batches.splice(0, APPENDS_AT_ONCE);

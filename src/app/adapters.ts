@@ -1,14 +1,15 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { compose, projections } from '../../projections/projections';
+import { projections } from '../../projections/projections';
+import { compose } from '../../projections/projector';
 import type { WaitingForStore } from '../async/reachable-store';
 import type { Thread } from '../async/thread';
 import type { Configuration } from '../configuration';
 import type { EventLog } from '../event-log/event-log';
+import { logPath, type Opening } from '../event-log/sqlite/log-file';
+import { sqliteEventLog } from '../event-log/sqlite/sqlite-event-log';
 import { streamNames, type LedgerLog, type Streams } from '../event-log/streams';
-import { logPath } from '../event-log/sqlite/log-file';
-import { sqliteEventLog, type Opening } from '../event-log/sqlite/sqlite-event-log';
 import { fault, type Fault } from '../fault';
 import type { SharedLimiter } from '../limits/rate-limits';
 import { mongoConnection, type MongoConnection } from '../mongodb/connection';
@@ -16,10 +17,10 @@ import { holdsReadModels, sharedSecret } from '../mongodb/database';
 import { mongodbReadModels } from '../read-models/mongodb/mongodb-read-models';
 import type { ReadModels } from '../read-models/read-models';
 import { sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
+import { TIMES, type Times } from '../times';
 import * as dataFolder from './data-folder';
 import { folderOf, readModelStoreOf, storeOf, withoutSecrets } from './log-address';
 import { openAll } from './open-all';
-import { TIMES, type Times } from '../times';
 
 /** This file alone chooses the adapters of a configuration. */
 
@@ -51,9 +52,9 @@ export type StoreUse =
   | 'look';
 
 /** How long to wait for the stores: somebody waits at a terminal for a command. */
-const waitMsOf = (use: StoreUse, { waitMs, lookMs }: Times): number => {
+const waitMsOf = (use: StoreUse, { waitMs, noAnswerMs }: Times): number => {
   if (use === 'server') return Infinity;
-  return use === 'look' ? lookMs : waitMs;
+  return use === 'look' ? noAnswerMs : waitMs;
 };
 
 interface LogOptions extends WaitingForStore {

@@ -6,7 +6,7 @@ import { fault, type Fault } from '../fault';
 import { cachedFolds } from '../ledger/folds';
 import { ledger, type Ledger } from '../ledger/ledger';
 import { knownLiveSet, type KnownLiveSet } from '../projecting/live-set';
-import type { ReplayDependencies } from '../projecting/replay';
+import type { ReplayDependencies } from '../projecting/project';
 import type { Control } from '../read-models/read-models';
 import { TIMES, type Times } from '../times';
 import { openServing, openStores, projector, type Report, type StoreUse } from './adapters';

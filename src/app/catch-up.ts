@@ -1,8 +1,8 @@
 import { monotonicMs, yieldToEventLoop } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import type { KnownLiveSet } from '../projecting/live-set';
+import { liveProjection, type ReplayDependencies } from '../projecting/project';
 import { buildFirst } from '../projecting/rebuild';
-import { liveProjection, type ReplayDependencies } from '../projecting/replay';
 import { TIMES } from '../times';
 
 /**

@@ -1,21 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { DAY_MS } from '../domain/moment';
 import type { Configuration } from '../configuration';
 import { createApplication } from '../domain/applications';
-import type { Actor } from '../domain/events';
-import { factPartsOf, type EntityFactType } from '../domain/facts';
-import { permissionsOf } from '../domain/permissions';
+import { permissionsOf } from '../domain/authority';
+import { factPartsOf, type Actor, type EntityFactType } from '../domain/events';
 import { createTenant, updateTenant, type Decide } from '../domain/tenant';
+import { DAY_MS } from '../domain/texts';
 import { encode } from '../event-log/codec';
-import type { EventLog, NewEvent } from '../event-log/event-log';
+import { type EventLog, type NewEvent, uuidOfText } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import { newKey } from '../ledger/api-key';
 import { cachedFolds } from '../ledger/folds';
 import { ledger } from '../ledger/ledger';
-import { uuidOfText } from '../values';
+import { TIMES } from '../times';
 import type { App } from './app';
 import { operatorRequest } from './operator';
-import { TIMES } from '../times';
 
 export const DEMO_NAME = 'Demo tenant';
 const DAYS = 30;

@@ -1,13 +1,7 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
-import { isoNow } from '../async/clock';
-import { masked } from '../domain/key-like';
-import { REQUEST, REQUEST_FAILED } from '../http/middleware/start-request';
+import { masked } from '../domain/texts';
+import { REQUEST, REQUEST_FAILED } from '../http/middleware';
 import { TIMES } from '../times';
-
-/** The last step before a line is written: masks everything that might be a key. */
-const masking = (destination: DestinationStream): DestinationStream => ({
-  write: (line) => destination.write(masked(line)),
-});
 
 /** While nobody reads, this much is kept; further lines are lost. */
 const MAX_BYTES = 1_048_576;
@@ -26,8 +20,8 @@ const asynchronous = (fd: number) => {
   });
   destination.on('error', () => undefined);
   // The first time, up to MIN_BYTES may be left.
-  const flush = (done: () => void): void => destination.flush(() => destination.flush(done));
-  return { ...masking(destination), flush };
+  const flush = destination.flush.bind(destination);
+  return Object.assign(destination, { flush: (done: () => void): void => flush(() => flush(done)) });
 };
 
 /** Shortens a request line to what matters on a terminal. Other lines are unchanged. */
@@ -46,12 +40,12 @@ interface Stderr extends DestinationStream {
   readonly fd?: number;
 }
 
-/** Logs to stderr: readable text on a TTY, otherwise NDJSON. Stdout is for data. */
+/** Logs to stderr: readable text on a TTY, otherwise NDJSON, with all that might be a key masked. Stdout is for data. */
 export const makeLogger = (level: string, stderr: Stderr): Logger => {
-  const options = { level, base: null, timestamp: () => `,"time":"${isoNow()}"` };
-  if (stderr.isTTY !== true)
-    return pino(options, stderr.fd === undefined ? masking(stderr) : asynchronous(stderr.fd));
+  const { isoTime: timestamp } = pino.stdTimeFunctions;
+  const options = { level, base: null, timestamp, hooks: { streamWrite: masked } };
+  if (stderr.isTTY !== true) return pino(options, stderr.fd === undefined ? stderr : asynchronous(stderr.fd));
   const pretty = require('pino-pretty') as typeof import('pino-pretty');
   const terminal = pretty({ destination: stderr.fd ?? stderr, sync: true, translateTime: 'SYS:HH:MM:ss.l' });
-  return pino(options, masking({ write: (line) => void terminal.write(withoutDetails(line)) }));
+  return pino(options, { write: (line) => void terminal.write(withoutDetails(line)) });
 };

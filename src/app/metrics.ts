@@ -1,13 +1,13 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { monotonicMs, orUndefined } from '../async/clock';
+import { programVersion } from '../configuration';
 import type { EventLog } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import type { ApiContext, RequestMetrics } from '../http/context';
-import { sentStatus } from '../http/middleware/start-request';
+import { sentStatus } from '../http/middleware';
 import type { RateLimitsStatus } from '../limits/rate-limits';
-import { programVersion } from '../configuration';
-import type { LedgerStatus } from './status';
 import { TIMES } from '../times';
+import type { LedgerStatus } from './status';
 
 /** The metrics of the service, in the Prometheus text format. */
 export interface Metrics {

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import { monotonicMs } from '../async/clock';
 import { codeOf } from '../fault';
-import type { Report } from './adapters';
 import { TIMES } from '../times';
+import type { Report } from './adapters';
 
 const MAX_REMEMBERED = 1_000;
 

@@ -1,19 +1,17 @@
-import type { RequestListener } from 'node:http';
 import type { Logger } from 'pino';
 import { keyUseRecord, type KeyUseRecord } from '../access/key-use-record';
-import { eventSource } from '../audit/event-source';
 import { pause } from '../async/clock';
 import { singleFlight } from '../async/concurrency';
 import { errorOf } from '../async/thread';
-import { readOrigins, type Configuration, headerNames, programVersion } from '../configuration';
+import { eventSource } from '../audit/event-source';
+import { readOrigins, type Configuration, programVersion } from '../configuration';
 import { compileEventSchemas } from '../event-log/codec';
-import { appendToEnd } from '../event-log/append';
-import type { Position } from '../event-log/event-log';
+import { appendToEnd, type Position } from '../event-log/event-log';
 import { codeOf, fault, moreOf, type Fault } from '../fault';
 import { api } from '../http/api';
-import type { ApiDependencies } from '../http/context';
+import { headerNames, type ApiDependencies } from '../http/context';
 import { operations } from '../http/operations';
-import { openListener, type Listener } from '../http/server';
+import { openListener, type Answering, type Listener } from '../http/server';
 import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { portalFiles } from '../portal/files';
@@ -132,7 +130,7 @@ const apiDependencies = async (server: Running, app: App): Promise<ApiDependenci
 
 const listen = async (
   { listeners, report }: Running,
-  handle: RequestListener,
+  handle: Answering,
   address: Omit<Parameters<typeof openListener>[1], 'onError'>,
 ): Promise<string> => {
   const onError = (error: Error): void =>
@@ -149,7 +147,7 @@ const listenForRequests = async (server: Running, app: App): Promise<string> => 
   const { HOST: host, PORT: port } = server.configuration;
   const handle = api(await apiDependencies(server, app)).callback();
   const maxConnections = MAX_CONNECTIONS;
-  return listen(server, (...exchange) => void handle(...exchange), { host, port, maxConnections });
+  return listen(server, handle, { host, port, maxConnections });
 };
 
 /** The stores that a start may have to wait for. */
@@ -276,7 +274,7 @@ export const makeServer = (
   times: Times = TIMES,
 ) => {
   const statuses = singleFlight(() => ledgerStatus(server.app as App));
-  const status = () => statuses.current().done;
+  const status = () => statuses.since(-Infinity);
   const server: Running = {
     configuration,
     times,

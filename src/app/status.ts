@@ -1,10 +1,10 @@
 import { monotonicMs } from '../async/clock';
 import { firstOf, type EventLog, type Position } from '../event-log/event-log';
 import type { Ledger } from '../ledger/ledger';
-import type { ParkedTenant } from '../projecting/tenant-progress';
+import type { ParkedTenant } from '../projecting/fold-batch';
 import { PARKED, type LiveSet, type ReadModels } from '../read-models/read-models';
-import type { App } from './app';
 import { TIMES } from '../times';
+import type { App } from './app';
 
 /** The build of this version that was renewed last, if that was lately. Nobody reads it yet. */
 const findBuild = async (readModels: ReadModels, log: EventLog, head: Position | undefined) => {

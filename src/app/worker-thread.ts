@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { startThread, type Failure, type Thread } from '../async/thread';
 import type { Configuration } from '../configuration';
-import type { ParkedTenant } from '../projecting/tenant-progress';
+import type { ParkedTenant } from '../projecting/fold-batch';
 import type { Shown } from '../projecting/project';
 import { TIMES } from '../times';
 
-/** What the thread (`worker.ts`) is asked: to append to the embedded log, or to begin to project. */
-export type WorkerRequest = { readonly to: 'log'; readonly request: unknown } | { readonly to: 'projecting' };
+/** Asks the thread (`worker.ts`) to begin to project. Every other request is an append to the embedded log. */
+export const PROJECT = 'project';
 
 export type WorkerReport =
   /** The live set shows everything up to here. Reported before the appends of the same turn are answered. */
@@ -34,12 +34,9 @@ export const workerThread = (
 ): WorkerThread => {
   const thread = startThread(join(__dirname, 'worker.js'), configuration, { heap: HEAP, onReport, onDeath });
   return {
-    appender: {
-      call: (request, withinMs) => thread.call({ to: 'log', request } satisfies WorkerRequest, withinMs),
-      // It is closed with the thread.
-      close: async () => undefined,
-    },
-    project: () => thread.call({ to: 'projecting' } satisfies WorkerRequest, TIMES.backgroundMs),
+    // It is closed with the thread.
+    appender: { call: thread.call, close: async () => undefined },
+    project: () => thread.call(PROJECT, TIMES.backgroundMs),
     close: thread.close,
   };
 };

@@ -1,23 +1,79 @@
 import { workerData } from 'node:worker_threads';
 import { pause, threadMs } from '../async/clock';
 import { answerInThread, failureOf, type Outcome, type ThreadBody } from '../async/thread';
-import { type Configuration, programVersion } from '../configuration';
-import type { Appended } from '../event-log/event-log';
-import { appending } from '../event-log/sqlite/appender';
+import { programVersion, type Configuration } from '../configuration';
+import type { Appended, Position } from '../event-log/event-log';
 import { logPath } from '../event-log/sqlite/log-file';
-import { parkedTenants } from '../projecting/tenant-progress';
-import type { Step } from '../projecting/project';
-import { startProjector } from '../projecting/follow-log';
-import { buildFirst } from '../projecting/rebuild';
-import { liveProjection, readFolding, type ReplayDependencies } from '../projecting/replay';
-import { retryDue } from '../projecting/parked-tenants';
+import { appending } from '../event-log/sqlite/sqlite-event-log';
 import { fault } from '../fault';
+import { startFollowing } from '../projecting/follow-log';
+import { retryDue, parkedTenants } from '../projecting/parked-tenants';
+import {
+  liveProjection,
+  readFolding,
+  type ReplayDependencies,
+  type Shown,
+  type Step,
+} from '../projecting/project';
+import { buildFirst } from '../projecting/rebuild';
 import { removeLeftovers, type ReadModelSet } from '../read-models/read-models';
 import { isBusy } from '../sqlite/database';
-import { openStores, projector, type Stores } from './adapters';
-import { slices, type Slices } from './slices';
-import type { WorkerReport, WorkerRequest } from './worker-thread';
 import { TIMES } from '../times';
+import { openStores, projector, type Stores } from './adapters';
+import { PROJECT, type WorkerReport } from './worker-thread';
+
+/** What the thread runs that `worker-thread.ts` starts: it appends (`append`), and projects what was appended. */
+
+interface Slices {
+  /** Projects a slice, up to a position or the end of the log. Resolves when it is done, whatever came of it. */
+  run(upTo?: Position): Promise<void>;
+  /** Resolves when the last slice is done. */
+  stop(): Promise<void>;
+}
+
+const isUpTo = (shown: Shown | undefined, position: Position | undefined): boolean =>
+  shown !== undefined && position !== undefined && shown.position >= position;
+
+/**
+ * Projects in the thread that appends, in slices: one after each group of appends; while there is more, another one; and
+ * one every second.
+ */
+const slices = (step: () => Promise<Step>, onFailed: (error: unknown) => void): Slices => {
+  let timer: NodeJS.Timeout | undefined;
+  let isStopped = false;
+  let last: Promise<void> = Promise.resolve();
+
+  const slice = async (upTo: Position | undefined): Promise<number> => {
+    const began = threadMs();
+    try {
+      for (;;) {
+        const { outcome, shown } = await step();
+        if (outcome === 'at_end' || isUpTo(shown, upTo)) return TIMES.renewMs;
+        if (outcome === 'busy') return TIMES.busyRetryMs;
+        if (threadMs() - began >= TIMES.sliceMs) return 0;
+      }
+    } catch (error) {
+      onFailed(error);
+      return TIMES.retryMs;
+    }
+  };
+  const runNow = async (upTo: Position | undefined): Promise<void> => {
+    clearTimeout(timer);
+    const waitMs = await slice(upTo);
+    clearTimeout(timer);
+    if (!isStopped) timer = setTimeout(() => void run(), waitMs);
+  };
+  const run = (upTo?: Position): Promise<void> => (last = last.then(() => runNow(upTo)));
+
+  return {
+    run,
+    stop: () => {
+      isStopped = true;
+      clearTimeout(timer);
+      return last;
+    },
+  };
+};
 
 const configuration = workerData as Configuration;
 const ending = new AbortController();
@@ -84,7 +140,7 @@ const beginEmbedded: Begin = async (replay) => {
 const beginClustered: Begin = async (replay) => {
   const { lease } = replay.readModels;
   if (lease === undefined) throw new Error('These read models have no lease.');
-  return startProjector({
+  return startFollowing({
     ...replay,
     lease,
     sliceMs: () => TIMES.clusteredSliceMs,
@@ -137,11 +193,11 @@ const append = async (requests: readonly unknown[]): Promise<readonly Outcome[]>
   return outcomes;
 };
 
-const answer = async (requests: readonly WorkerRequest[]): Promise<readonly Outcome[]> => {
-  const appends = requests.flatMap((request) => (request.to === 'log' ? [request.request] : []));
+const answer = async (requests: readonly unknown[]): Promise<readonly Outcome[]> => {
+  const appends = requests.filter((request) => request !== PROJECT);
   if (appends.length < requests.length) void project();
   const outcomes = appends.length === 0 ? [] : [...(await append(appends))];
-  return requests.map(({ to }) => (to === 'log' ? (outcomes.shift() as Outcome) : { value: true }));
+  return requests.map((request) => (request === PROJECT ? { value: true } : (outcomes.shift() as Outcome)));
 };
 
 const close = async (): Promise<void> => {
@@ -153,7 +209,7 @@ const close = async (): Promise<void> => {
 };
 
 const report: (message: WorkerReport) => void = answerInThread({
-  answer: (requests) => answer(requests as readonly WorkerRequest[]),
+  answer,
   isRetried: isBusy,
   close,
 });

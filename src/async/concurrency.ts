@@ -1,17 +1,8 @@
 import { threadMs, yieldToEventLoop } from './clock';
 
-/** One run of the work, for any number of waiters. */
-export interface Run<T> {
-  /** When it started, on this thread's clock. */
-  readonly at: number;
-  readonly done: Promise<T>;
-}
-
 /** Work that never runs twice at the same time: callers that come while it runs share the run. */
 export interface SingleFlight<T> {
-  /** The run in progress, or else a new one. */
-  current(): Run<T>;
-  /** The outcome of a run that started at this time or later. Waits for two runs at most. */
+  /** The outcome of a run that started at this time (of this thread) or later. Waits for two runs at most. */
   since(time: number): Promise<T>;
   /**
    * The outcome of a run that starts after this call, so it sees everything that happened before the call. All that is
@@ -21,10 +12,10 @@ export interface SingleFlight<T> {
 }
 
 export const singleFlight = <T>(work: (at: number) => Promise<T>): SingleFlight<T> => {
-  let run: Run<T> | undefined;
+  let run: { readonly at: number; readonly done: Promise<T> } | undefined;
   let next: Promise<T> | undefined;
 
-  const current = (): Run<T> => {
+  const current = () => {
     if (run !== undefined) return run;
     const at = threadMs();
     const started = { at, done: work(at).finally(() => (run = undefined)) };
@@ -47,7 +38,7 @@ export const singleFlight = <T>(work: (at: number) => Promise<T>): SingleFlight<
     return since(threadMs());
   };
 
-  return { current, since, fresh: () => (next ??= startNext()) };
+  return { since, fresh: () => (next ??= startNext()) };
 };
 
 /** The same for each of any number of names, at a cost only while somebody waits for their work. */
@@ -70,14 +61,11 @@ export const singleFlightBy = <T>(
   };
 };
 
-/** Runs the work when it is its turn. */
-export type Turns = <T>(work: () => Promise<T>) => Promise<T>;
-
 /** So many run at a time. The others wait in the order in which they asked. */
-export const turns = (atOnce: number): Turns => {
+export const turns = (atOnce: number) => {
   const waiting: (() => void)[] = [];
   let free = atOnce;
-  return async (work) => {
+  return async <T>(work: () => Promise<T>): Promise<T> => {
     if (free > 0) free -= 1;
     else await new Promise<void>((resolve) => waiting.push(resolve));
     try {

@@ -1,6 +1,6 @@
-import { beforeDeadline, monotonicMs, pause } from './clock';
 import { fault, type Fault } from '../fault';
 import { TIMES } from '../times';
+import { beforeDeadline, monotonicMs, pause } from './clock';
 
 export interface WaitingForStore {
   /** How long to wait for the server to become reachable. Infinity: as long as it takes. */
@@ -33,15 +33,12 @@ export const whenReachable = async <T>(
     reportedAt = monotonicMs();
     onError(`Waiting for ${store.name}.`, error);
   };
-  const attempt = (): Promise<T> => {
-    const now = monotonicMs();
-    const withinMs = Math.min(TIMES.waitMs, Math.max(TIMES.noAnswerMs, end - now));
-    return beforeDeadline(work(), now + withinMs, noAnswer);
-  };
   const retried = async (): Promise<T> => {
     for (;;)
       try {
-        return await attempt();
+        const now = monotonicMs();
+        const withinMs = Math.min(TIMES.waitMs, Math.max(TIMES.noAnswerMs, end - now));
+        return await beforeDeadline(work(), now + withinMs, noAnswer);
       } catch (error) {
         const final = store.final(error);
         if (final !== undefined) throw final;

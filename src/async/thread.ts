@@ -6,10 +6,10 @@ import {
   type ResourceLimits,
 } from 'node:worker_threads';
 import { codeOf, fault, messageOf, type Fault, type FaultCode } from '../fault';
-import { monotonicMs, yieldToEventLoop } from './clock';
 import { TIMES } from '../times';
+import { monotonicMs } from './clock';
 
-/** What answers requests: a worker thread, of which `startThread` is the caller's side, or this one (`answerInPlace`). */
+/** What answers requests: a worker thread, of which `startThread` is the caller's side, or the caller's own. */
 export interface Thread {
   /**
    * Sends a request and waits for the answer. Rejects with the fault in the answer, with `expired` (certainly not done),
@@ -64,27 +64,11 @@ const MAX_GROUP = 256;
 /** More are sent in parts, so that the thread works while this one goes on. */
 const SENT_TOGETHER = 16;
 
-const deadlineIn = (withinMs: number): number => monotonicMs() + Math.max(0, withinMs - TIMES.answerMs);
-
-interface PendingCall {
-  readonly resolve: (value: never) => void;
-  readonly reject: (error: Error) => void;
-  readonly timer: NodeJS.Timeout;
-}
-
 /** Calls waiting for an answer, by id. */
 const pendingCalls = () => {
-  const pending = new Map<number, PendingCall>();
+  const pending = new Map<number, (answer: Answer) => void>();
   let nextId = 1;
-
-  const settle = (answer: Answer): void => {
-    const call = pending.get(answer.id);
-    if (call === undefined) return;
-    pending.delete(answer.id);
-    clearTimeout(call.timer);
-    if ('value' in answer) call.resolve(answer.value as never);
-    else call.reject(errorOf(answer.failure));
-  };
+  const settle = (answer: Answer): void => pending.get(answer.id)?.(answer);
   const fail = (id: number, message: string): void => settle({ id, failure: { code: 'no_answer', message } });
 
   return {
@@ -96,7 +80,13 @@ const pendingCalls = () => {
       new Promise<T>((resolve, reject) => {
         const id = nextId++;
         const late = `The thread did not answer within ${withinMs} ms.`;
-        pending.set(id, { resolve, reject, timer: setTimeout(() => fail(id, late), withinMs) });
+        const timer = setTimeout(() => fail(id, late), withinMs);
+        pending.set(id, (answer) => {
+          pending.delete(id);
+          clearTimeout(timer);
+          if ('value' in answer) resolve(answer.value as T);
+          else reject(errorOf(answer.failure));
+        });
         send(id);
       }),
   };
@@ -110,64 +100,52 @@ export interface ThreadOptions {
   readonly onDeath?: (error: Error) => void;
 }
 
-/** A worker, from start to exit. */
-const startWorker = (file: string, data: unknown, options: ThreadOptions) => {
-  const worker = new Worker(file, { workerData: data, resourceLimits: options.heap ?? {} });
+/** Started by the first call. */
+export const startThread = (file: string, data: unknown, options: ThreadOptions = {}): Thread => {
   const calls = pendingCalls();
+  let worker: Worker | undefined;
   let isClosing = false;
-  let error = new Error('It exited.');
   let died: string | undefined;
+  let ended = Promise.resolve();
   /** Requests of one turn of the event loop are sent together, and so answered together. */
   let requests: QueuedRequest[] = [];
   const send = (): void => {
-    if (requests.length > 0) worker.postMessage(requests);
+    if (requests.length > 0) worker?.postMessage(requests);
     requests = [];
   };
-  worker.on('message', ({ answers, reports }: Turn) => {
-    for (const report of reports) options.onReport?.(report as never);
-    answers.forEach(calls.settle);
-  });
-  worker.on('error', (reason) => (error = reason));
-  const ended = new Promise<void>((resolve) => {
-    worker.on('exit', () => {
+  const start = (): Worker => {
+    const started = new Worker(file, { workerData: data, resourceLimits: options.heap ?? {} });
+    let error = new Error('It exited.');
+    started.on('message', ({ answers, reports }: Turn) => {
+      for (const report of reports) options.onReport?.(report as never);
+      answers.forEach(calls.settle);
+    });
+    started.on('error', (reason) => (error = reason));
+    ended = new Promise((resolve) => started.once('exit', resolve)).then(() => {
       died = `The thread died: ${error.message}`;
       calls.failAll(died);
       if (!isClosing) options.onDeath?.(error);
-      resolve();
     });
-  });
+    return started;
+  };
   return {
     call: async <T>(request: unknown, withinMs: number): Promise<T> => {
+      if (isClosing) throw fault('expired', 'The thread is closed.');
       if (died !== undefined) throw fault('no_answer', died);
+      worker ??= start();
       return calls.add<T>(withinMs, (id) => {
-        const count = requests.push({ id, request, notAfter: deadlineIn(withinMs) });
+        const notAfter = monotonicMs() + Math.max(0, withinMs - TIMES.answerMs);
+        const count = requests.push({ id, request, notAfter });
         if (count === 1) setImmediate(send);
         else if (count % SENT_TOGETHER === 0) send();
       });
     },
-    /** Asks it to exit: `terminate()` while it is inside SQLite would crash the whole process. */
-    close: async (): Promise<void> => {
+    // Asks it to exit: `terminate()` while it is inside SQLite would crash the whole process.
+    close: async () => {
       isClosing = true;
       send();
-      worker.postMessage('close' satisfies Message);
+      worker?.postMessage('close' satisfies Message);
       await ended;
-    },
-  };
-};
-
-/** Started by the first call. */
-export const startThread = (file: string, data: unknown, options: ThreadOptions = {}): Thread => {
-  let thread: Thread | undefined;
-  let isClosed = false;
-  return {
-    call: async (request, withinMs) => {
-      if (isClosed) throw fault('expired', 'The thread is closed.');
-      thread ??= startWorker(file, data, options);
-      return thread.call(request, withinMs);
-    },
-    close: async () => {
-      isClosed = true;
-      await thread?.close();
     },
   };
 };
@@ -241,11 +219,9 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
     if (answers.length > 0 || reports.length > 0) port.postMessage({ answers, reports } satisfies Turn);
     reports = [];
   };
-  const postReports = (): void => post([]);
-
   const close = async (): Promise<void> => {
     await body.close();
-    postReports();
+    post([]);
     port.close();
   };
 
@@ -268,27 +244,6 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
     void work();
   });
   return (report) => {
-    if (reports.push(report) === 1) setImmediate(postReports);
-  };
-};
-
-/** Answers each request in this thread, which it may block, in a turn of the event loop of its own. */
-export const answerInPlace = (open: () => ThreadBody): Thread => {
-  let body: ThreadBody | undefined;
-  let isClosed = false;
-  return {
-    call: async <T>(request: unknown): Promise<T> => {
-      await yieldToEventLoop();
-      if (isClosed) throw fault('expired', 'It is closed.');
-      const [outcome] = await (body ??= open()).answer([request]);
-      if (outcome !== undefined && 'value' in outcome) return outcome.value as T;
-      throw outcome?.error;
-    },
-    close: async () => {
-      isClosed = true;
-      const closing = body?.close();
-      body = undefined;
-      await closing;
-    },
+    if (reports.push(report) === 1) setImmediate(post, []);
   };
 };

@@ -1,10 +1,9 @@
 import Ajv from 'ajv';
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
-import type { Position } from '../event-log/event-log';
+import { type Position, parsedJson } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { fault, messageOf } from '../fault';
-import { parsedJson } from '../values';
 import type { EventRange } from './event-filter';
 import { findPlace } from './event-places';
 import { exportLines, type Trailer } from './export';

@@ -8,8 +8,8 @@ import {
   type Position,
   type ReadFrom,
 } from '../event-log/event-log';
+import { isJsonObject } from '../event-log/event-log';
 import type { LedgerLog, Streams } from '../event-log/streams';
-import { isJsonObject } from '../values';
 
 /** Selects events that meet every condition. A condition with several values needs one of them. */
 export interface EventFilter {

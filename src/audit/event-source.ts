@@ -1,7 +1,7 @@
 import type { LedgerLog } from '../event-log/streams';
+import { fairSlices, slicedLog, type Slices } from './fair-slices';
 import { followedTenants, type FollowTenant } from './followed-tenants';
 import { historyReads, type ReadHistory } from './history';
-import { fairSlices, slicedLog, type Slices } from './fair-slices';
 import { streamLimits, type OpenStream } from './stream-limits';
 
 /** Where a server reads raw events, without keeping other requests waiting. */

@@ -1,10 +1,10 @@
 import { threadMs } from '../async/clock';
 import { codeOf } from '../fault';
+import { TIMES } from '../times';
 import type { EventFilter } from './event-filter';
 import { tenantPosition, type Place } from './event-places';
 import type { EventSource } from './event-source';
 import { exportLines, type ExportedLines } from './export';
-import { TIMES } from '../times';
 
 /** Why the server ends a stream early. It can be resumed from the position given at its end. */
 export const endReasons = [

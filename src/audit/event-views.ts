@@ -1,11 +1,10 @@
 import { logView } from '../../projections/logs';
 import { auditLine } from '../domain/audit-wording';
 import type { FieldChange, Recorded } from '../domain/events';
-import { shortDigest } from '../domain/key-like';
+import { shortDigest } from '../domain/texts';
 import { decode } from '../event-log/codec';
-import type { LoggedEvent } from '../event-log/event-log';
+import { type LoggedEvent, isJsonObject } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { isJsonObject } from '../values';
 import { tenantPosition } from './event-places';
 
 /** Events as the operator sees them, and as their tenant does. */

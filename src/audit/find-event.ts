@@ -2,7 +2,7 @@ import { findLogPosition } from '../../projections/logs';
 import type { Reader } from '../../projections/projector';
 import { firstOf, type LoggedEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
-import { lastRevision } from '../projecting/tenant-progress';
+import { lastRevision } from '../projecting/parked-tenants';
 import type { EventSource } from './event-source';
 import type { Until } from './history';
 

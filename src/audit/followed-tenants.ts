@@ -1,5 +1,4 @@
-import { pause } from '../async/clock';
-import { condition, type Condition } from '../async/condition';
+import { pause, condition, type Condition } from '../async/clock';
 import type { Batch, Position, ReadFrom } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { TIMES } from '../times';

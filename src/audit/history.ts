@@ -1,5 +1,5 @@
 import { beforeDeadline, monotonicMs } from '../async/clock';
-import { turns, type Turns } from '../async/concurrency';
+import { turns } from '../async/concurrency';
 import { logFault } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import type { Fault } from '../fault';
@@ -28,7 +28,7 @@ const tooLong = (): Fault =>
   );
 
 export const historyReads = (ledgerLog: LedgerLog, slices: Slices): ReadHistory => {
-  const tenants = new Map<string, { readonly inTurn: Turns; reads: number }>();
+  const tenants = new Map<string, { readonly inTurn: ReturnType<typeof turns>; reads: number }>();
 
   const inTurnOf = async <T>(tenantId: string, work: () => Promise<T>): Promise<T> => {
     const tenant = tenants.get(tenantId) ?? { inTurn: turns(PER_TENANT), reads: 0 };

@@ -1,19 +1,19 @@
-import { randomUUID } from 'node:crypto';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { randomUUID } from 'node:crypto';
 import type { StoredApplication } from '../../projections/applications';
 import { MAX_GRACE_SECONDS, regenerateKey } from '../domain/application-keys';
 import { createApplication, deleteApplication, updateApplication } from '../domain/applications';
-import { permissionsOf, type ApplicationType } from '../domain/permissions';
+import { permissionsOf } from '../domain/authority';
+import type { ApplicationType } from '../domain/permissions';
 import { mustBeActive, mustHave, type Decide } from '../domain/tenant';
-import { groupedBy } from '../values';
 import { newKey } from '../ledger/api-key';
 import { collected, commandGroup, moment, option, uuid, wholeNumber } from './arguments';
 import type { TenantOptions, YesOption } from './arguments';
 import { confirmedIrreversible } from './confirmation';
-import { applicationsOf, keyViewsOf, knownApplication, type KeyView } from './lookups';
-import { sessionCommand } from './session';
-import { printJson, printMany, printOne, printRecord, printTable } from './output';
 import type { Io } from './io';
+import { applicationsOf, keyViewsOf, knownApplication, type KeyView } from './lookups';
+import { printJson, printMany, printOne, printRecord, printTable } from './output';
+import { sessionCommand } from './session';
 
 const viewOf = ({ id, name, type, permissions, ...more }: StoredApplication) => ({
   application_id: id,
@@ -71,10 +71,10 @@ const list = (io: Io): Command =>
   sessionCommand(io, 'list', async (session, options: TenantOptions) => {
     await session.upToDate();
     const tenantKeys = await keyViewsOf(session, options.tenant);
-    const keys = groupedBy(tenantKeys, ({ application_id }) => application_id);
     const rows = (await applicationsOf(session, options.tenant)).map((application) => {
       const { permissions, may_also_hold, ...view } = viewOf(application);
-      return { ...view, ...keySummary(keys.get(application.id) ?? []), permissions, may_also_hold };
+      const keys = tenantKeys.filter(({ application_id }) => application_id === application.id);
+      return { ...view, ...keySummary(keys), permissions, may_also_hold };
     });
     printMany(io, rows, options, `Tenant ${options.tenant} has no Applications.`);
   })

@@ -1,7 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { parseBound, parseMoment } from '../domain/moment';
 import { applicationTypes } from '../domain/permissions';
-import { uuidFrom } from '../values';
+import { parseBound, parseMoment, uuidFrom } from '../domain/texts';
 import type { Io } from './io';
 
 export const uuid = (text: string): string => {

@@ -1,11 +1,10 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { EventFilter } from '../audit/event-filter';
-import { eventSchemas, operatorEventSchemas } from '../domain/event-schemas';
-import { looksLikeKey, masked } from '../domain/key-like';
-import type { Position } from '../event-log/event-log';
+import { eventSchemas, operatorEventSchemas } from '../domain/events';
+import { looksLikeKey, masked } from '../domain/texts';
+import { type Position, parsedJson } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { fault, suggestionFor } from '../fault';
-import { parsedJson } from '../values';
 import { bound, collected, option, uuid, wholeNumber, type JsonOption } from './arguments';
 import { FAILED } from './failure';
 import type { Io } from './io';

@@ -3,9 +3,8 @@ import { changesIn, rawEvent, type RawEvent } from '../audit/event-views';
 import { auditLine } from '../domain/audit-wording';
 import type { FieldChange } from '../domain/events';
 import { decode, type Decoded } from '../event-log/codec';
-import type { LoggedEvent } from '../event-log/event-log';
+import { type LoggedEvent, isJsonObject } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { isJsonObject } from '../values';
 import { valueText, visible } from './output';
 
 type Style = 'dim' | 'bold' | 'red' | 'green';

@@ -2,9 +2,9 @@ import { Command } from 'commander';
 import type { BackedUp, OnProgress } from '../app/backups';
 import { readConfiguration } from '../configuration';
 import { commandGroup, option, type JsonOption } from './arguments';
+import type { Io } from './io';
 import { printOne } from './output';
 import { withProgress } from './progress';
-import type { Io } from './io';
 
 const view = (backup: string, { identity, events, lastPosition, lastRecordedAt, digest }: BackedUp) => ({
   backup,

@@ -8,8 +8,8 @@ import {
   type SettingName,
 } from '../configuration';
 import { option, type JsonOption } from './arguments';
-import { printMany } from './output';
 import type { Io } from './io';
+import { printMany } from './output';
 
 /** Secrets are masked; of the URL of a store only the servers are shown. */
 const shownValue = (name: SettingName, values: Configuration): string | number | boolean => {

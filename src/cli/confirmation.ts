@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline/promises';
 import { fault } from '../fault';
 import type { YesOption } from './arguments';
-import { notice } from './output';
 import type { Io } from './io';
+import { notice } from './output';
 
 /** Asks on a TTY. Ctrl-C and the end of the input mean no. */
 const ask = async ({ stdin, stderr }: Io, question: string): Promise<boolean> => {

@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
+import { randomUUID } from 'node:crypto';
 import type { JsonOption } from './arguments';
 import type { Io } from './io';
-import { sessionCommand, type OperatorSession } from './session';
 import { printOne } from './output';
+import { sessionCommand, type OperatorSession } from './session';
 
 const run = async (
   { io, app, configuration, upToDate }: OperatorSession,

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { option, type JsonOption } from './arguments';
-import { printJson, visible } from './output';
 import type { Io } from './io';
+import { printJson, visible } from './output';
 
 export const doctorCommand = (io: Io): Command =>
   new Command('doctor')

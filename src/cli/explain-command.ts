@@ -1,8 +1,8 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { isProblemCode, problems, type ProblemCode } from '../problems';
 import { option, type JsonOption } from './arguments';
-import { printOne } from './output';
 import type { Io } from './io';
+import { printOne } from './output';
 
 const knownCode = (code: string): ProblemCode => {
   if (isProblemCode(code)) return code;

@@ -1,9 +1,9 @@
 import { CommanderError } from 'commander';
-import { masked } from '../domain/key-like';
+import { masked } from '../domain/texts';
 import { codeOf, messageOf } from '../fault';
 import { isProblemCode } from '../problems';
-import { notice, visible } from './output';
 import type { Io } from './io';
+import { notice, visible } from './output';
 
 /** The exit code of a failure; that of success is 0. */
 export const FAILED = 1;

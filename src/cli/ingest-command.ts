@@ -1,18 +1,18 @@
-import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
+import { createReadStream } from 'node:fs';
 import { hasLog } from '../../projections/logs';
 import type { Reader } from '../../projections/projector';
+import type { SetAside } from '../event-log/codec';
 import type { Position } from '../event-log/event-log';
 import { codeOf, fault, messageOf } from '../fault';
 import type { Finished, Ingested, IngestOptions, ShownActivity } from '../ingest/ingest';
 import { retrying } from '../ingest/retry';
-import type { SetAside } from '../event-log/set-aside';
-import { lastRevision } from '../projecting/tenant-progress';
+import { lastRevision } from '../projecting/parked-tenants';
 import { wholeNumber, type JsonOption } from './arguments';
-import { BEHIND, sessionCommand, type OperatorSession } from './session';
+import type { Io } from './io';
 import { notice, printJson, printOne } from './output';
 import { withProgress, type ProgressLine } from './progress';
-import type { Io } from './io';
+import { BEHIND, sessionCommand, type OperatorSession } from './session';
 
 const progressIn = (line: ProgressLine) => {
   const began = Date.now();
@@ -41,7 +41,7 @@ const ingestIn = async (
   waitSeconds: number,
 ): Promise<Finished> => {
   const { ingest } = require('../ingest/ingest') as typeof import('../ingest/ingest');
-  const { readSetAside } = require('../event-log/set-aside') as typeof import('../event-log/set-aside');
+  const { readSetAside } = require('../event-log/codec') as typeof import('../event-log/codec');
   const { log, ledger, streams, live, replay } = app;
   const withRetry = retrying(waitSeconds * 1_000, (error) =>
     notice(io, `${messageOf(error)} Waiting up to ${waitSeconds} s for it.`),

@@ -7,11 +7,11 @@ import type { Key } from '../domain/tenant';
 import { fault } from '../fault';
 import { newKey } from '../ledger/api-key';
 import { commandGroup, moment, option, uuid, type TenantOptions } from './arguments';
+import type { Io } from './io';
 import { notTheKey, readKey, type GivenKey } from './key-input';
 import { keyViewsOf, keyStatus, knownApplication } from './lookups';
-import { sessionCommand, type OperatorSession } from './session';
 import { notice, printJson, printMany, printOne, printRecord, printTable } from './output';
-import type { Io } from './io';
+import { sessionCommand, type OperatorSession } from './session';
 
 interface CreateOptions extends TenantOptions {
   readonly application: string;

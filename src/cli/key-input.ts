@@ -1,9 +1,8 @@
 import { InvalidArgumentError } from 'commander';
-import { keysIn } from '../domain/key-like';
 import { fault } from '../fault';
-import { digestOf, tenantOfKey } from '../ledger/api-key';
-import { notice } from './output';
+import { digestOf, keysIn, tenantOfKey } from '../ledger/api-key';
 import type { Io } from './io';
+import { notice } from './output';
 
 /** Plenty for what a scanner reports about a key that it found. */
 const MAX_BYTES = 1_048_576;

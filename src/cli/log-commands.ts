@@ -3,10 +3,10 @@ import { copyLog } from '../event-log/copy';
 import type { VerifiedLog } from '../event-log/verify-log';
 import { commandGroup, option, type JsonOption } from './arguments';
 import { FAILED } from './failure';
+import type { Io } from './io';
 import { ignoreCtrlZ, notice, printJson, printOne, printRecord, printTable } from './output';
 import { withProgress } from './progress';
 import { withLog, type AddressedLog } from './session';
-import type { Io } from './io';
 
 const ADDRESSES = `An address: the path of a data folder, sqlite:PATH, esdb://HOST:PORT for EventStoreDB and KurrentDB, or the word
 configured for the log that the environment names (EVENTSTORE_URL, else DATA_DIR). The streams have STREAM_PREFIX.`;

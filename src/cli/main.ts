@@ -1,6 +1,6 @@
 import { Command, CommanderError, type OutputConfiguration } from 'commander';
-import { codeOf, fault } from '../fault';
 import { programVersion } from '../configuration';
+import { codeOf, fault } from '../fault';
 import { applicationCommands } from './application-commands';
 import type { MakeCommand } from './arguments';
 import { auditCommand } from './audit-command';

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { masked } from '../domain/key-like';
+import { masked } from '../domain/texts';
 import type { JsonOption } from './arguments';
 import type { Io } from './io';
 

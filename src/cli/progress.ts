@@ -1,5 +1,5 @@
-import type { Io } from './io';
 import { TIMES } from '../times';
+import type { Io } from './io';
 
 const CLEAR_LINE = '\r\u001b[K';
 

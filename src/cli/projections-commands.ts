@@ -3,18 +3,17 @@ import type { App } from '../app/app';
 import { operatorActor } from '../app/operator';
 import { isoNow } from '../async/clock';
 import type { Difference } from '../projecting/compare';
-import { findParked, parkedTenants } from '../projecting/tenant-progress';
+import { findParked, parkedTenants } from '../projecting/parked-tenants';
 import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
 import type { SetInfo } from '../read-models/read-models';
-import { commandGroup, option, uuid } from './arguments';
-import type { ActorOptions, JsonOption, YesOption } from './arguments';
+import { commandGroup, option, uuid, type ActorOptions, type JsonOption, type YesOption } from './arguments';
 import { confirmedIrreversible } from './confirmation';
 import { FAILED } from './failure';
+import type { Io } from './io';
 import { counted, notice, printJson, printMany, printOne } from './output';
 import { withProgress, type ProgressLine } from './progress';
 import { sessionCommand } from './session';
-import type { Io } from './io';
 
 /** Which document differs, and how, for a terminal. */
 const differenceText = ({ kind, tenantId, collection, key, live, replayed }: Difference): string => {
@@ -162,7 +161,7 @@ const prune = (io: Io): Command =>
 
 /** Retries one parked tenant, or all, in the live set. */
 const retryParked = async ({ log, streams, live, replay }: App, tenantId?: string): Promise<void> => {
-  const { readFolding } = require('../projecting/replay') as typeof import('../projecting/replay');
+  const { readFolding } = require('../projecting/project') as typeof import('../projecting/project');
   const { retryDue } =
     require('../projecting/parked-tenants') as typeof import('../projecting/parked-tenants');
   const { set } = await live.read();

@@ -1,12 +1,12 @@
 import { Command } from 'commander';
 import type { Logger } from 'pino';
-import { orUndefined } from '../async/clock';
-import { headerNames, readConfiguration, settingNames, settings, type Configuration } from '../configuration';
 import type { Started } from '../app/server';
+import { orUndefined } from '../async/clock';
+import { readConfiguration, settingNames, settings, type Configuration } from '../configuration';
 import { codeOf, type Fault } from '../fault';
+import { TIMES } from '../times';
 import { FAILED, LOG_SET_BACK } from './failure';
 import type { Io } from './io';
-import { TIMES } from '../times';
 
 /** The exit code after a second signal, which skips the graceful shutdown. */
 const FORCED_EXIT = 130;
@@ -58,7 +58,7 @@ const endBecause =
 const welcome = ({ HEADER_PREFIX, PORTAL }: Configuration, { url, key }: Started): string => {
   const portal = PORTAL ? `Web console: ${url}/portal\n` : '';
   if (key === undefined) return `\ntenant-ledger serves ${url}\n${portal}\n`;
-  const withKey = `-H '${headerNames(HEADER_PREFIX).apiKey}: ${key}'`;
+  const withKey = `-H '${HEADER_PREFIX}-API-KEY: ${key}'`;
   return `
 tenant-ledger serves ${url}
 API key (shown once, keep it): ${key}

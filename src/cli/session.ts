@@ -10,11 +10,11 @@ import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
 import { streamNames, type LedgerLog } from '../event-log/streams';
 import { messageOf } from '../fault';
+import { TIMES } from '../times';
 import { option } from './arguments';
+import type { Io } from './io';
 import { ignoreCtrlZ, notice } from './output';
 import { withProgress } from './progress';
-import type { Io } from './io';
-import { TIMES } from '../times';
 
 const timesOf = ({ times = TIMES }: Io) => times;
 

@@ -1,12 +1,11 @@
 import type { Command } from 'commander';
-import { ledgerStatus } from '../app/status';
-import type { LedgerStatus } from '../app/status';
+import { ledgerStatus, type LedgerStatus } from '../app/status';
 import type { JsonOption } from './arguments';
 import { FAILED } from './failure';
-import { sessionCommand, type OperatorSession } from './session';
+import type { Io } from './io';
 import { printJson, printRecord, printTable } from './output';
 import { shareOf } from './progress';
-import type { Io } from './io';
+import { sessionCommand, type OperatorSession } from './session';
 
 const parkedRows = ({ unreadable, read_models }: LedgerStatus) => [
   ...unreadable.map((tenant) => ({ in: 'decisions', ...tenant })),

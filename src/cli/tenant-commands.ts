@@ -1,14 +1,14 @@
-import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
+import { randomUUID } from 'node:crypto';
 import { documentOfTenant, type TenantDocument } from '../../projections/tenants';
 import { changePlan, createTenant, deleteTenant, mustBeActive } from '../domain/tenant';
 import { commandGroup, option, uuid, wholeNumber } from './arguments';
 import type { ActorOptions, JsonOption, YesOption } from './arguments';
 import { confirmedIrreversible } from './confirmation';
-import { allTenants, knownTenant } from './lookups';
-import { sessionCommand } from './session';
-import { counted, printMany, printOne, visible } from './output';
 import type { Io } from './io';
+import { allTenants, knownTenant } from './lookups';
+import { counted, printMany, printOne, visible } from './output';
+import { sessionCommand } from './session';
 
 const viewOf = (tenant: TenantDocument) => ({
   tenant_id: tenant.id,

@@ -1,6 +1,5 @@
 import { holds, isExpired, liveKeysOf, mustHoldAll } from './authority';
 import type { TenantEvent } from './events';
-import { mustBeName } from './names';
 import { invalidValue, refusal } from './refusal';
 import {
   findKey,
@@ -14,6 +13,7 @@ import {
   type Key,
   type UnrevokedKey,
 } from './tenant';
+import { mustBeName } from './texts';
 
 export interface NewKey {
   readonly keyId: string;

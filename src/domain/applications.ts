@@ -1,8 +1,7 @@
 import { keyAdded, mustHaveRoomInAll, type NewKey } from './application-keys';
-import { holds, mustHoldAll } from './authority';
+import { holds, isAssignable, mustHoldAll, permissionsOf } from './authority';
 import type { TenantEvent } from './events';
-import { mustBeName } from './names';
-import { isAssignable, permissions, permissionsOf, type ApplicationType } from './permissions';
+import { permissions, type ApplicationType } from './permissions';
 import { invalidValue, refusal } from './refusal';
 import {
   findKey,
@@ -13,6 +12,7 @@ import {
   type Application,
   type Decide,
 } from './tenant';
+import { mustBeName } from './texts';
 
 const mustBeAssignable = (wanted: readonly string[], type: ApplicationType): void => {
   const assignable = permissionsOf(type).map((permission) => permission.type);

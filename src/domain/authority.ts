@@ -1,7 +1,14 @@
 import type { Actor } from './events';
-import { isAssignable, permissionsOf } from './permissions';
+import { permissions, type ApplicationType, type Permission } from './permissions';
 import { refusal, type KnownKey, type RefusedAccess } from './refusal';
 import type { Application, DecisionContext, KeyHolder, Tenant, UnrevokedKey } from './tenant';
+
+export const permissionsOf = (type: ApplicationType): readonly Permission[] =>
+  permissions.filter((permission) => permission.applicationTypes.includes(type));
+
+/** Whether an Application of this type may ever hold this permission. */
+export const isAssignable = (permission: string, type: ApplicationType): boolean =>
+  permissionsOf(type).some((assignable) => assignable.type === permission);
 
 /** Who is calling: the holder of a key, or the operator on the command line. */
 export type Caller =
@@ -63,8 +70,8 @@ export const requireValid = (found: KeyStatus): ValidKey => {
 };
 
 /** A permission counts only if the Application holds it and its type may hold it. */
-export const holds = ({ type, permissions }: KeyHolder, permission: string): boolean =>
-  isAssignable(permission, type) && permissions.includes(permission);
+export const holds = (application: KeyHolder, permission: string): boolean =>
+  isAssignable(permission, application.type) && application.permissions.includes(permission);
 
 export const mustHold = (application: KeyHolder, permission: string): void => {
   if (holds(application, permission)) return;

@@ -46,10 +46,3 @@ export const permissions: readonly Permission[] = [
   row('tenant:invitation:delete', 'Delete Tenant invitations', 'management'),
   row('report:read', 'Read reports', 'management'),
 ];
-
-export const permissionsOf = (type: ApplicationType): readonly Permission[] =>
-  permissions.filter((permission) => permission.applicationTypes.includes(type));
-
-/** Whether an Application of this type may ever hold this permission. */
-export const isAssignable = (permission: string, type: ApplicationType): boolean =>
-  permissionsOf(type).some((assignable) => assignable.type === permission);

@@ -1,7 +1,7 @@
-import type { TenantEvent, TenantSettings } from './events';
-import { mustBeName } from './names';
+import type { Caused, TenantEvent, TenantSettings } from './events';
 import type { ApplicationType } from './permissions';
 import { refusal } from './refusal';
+import { mustBeName } from './texts';
 
 /** Who did something, and when. Named as in documents, because that is where it is stored and shown. */
 interface Created {
@@ -157,4 +157,151 @@ export const changePlan =
 export const deleteTenant = (): Decide => (now) => {
   mustBeActive(now);
   return [{ type: 'TenantDeleted', data: {} }];
+};
+
+const mustBe = (condition: boolean, message: string): void => {
+  if (!condition) throw new Error(message);
+};
+
+/** Only this file changes the maps of a tenant. */
+const mutable = <K, V>(map: ReadonlyMap<K, V>): Map<K, V> => map as Map<K, V>;
+
+const createdTenant = (event: Caused<'TenantCreated'>): ActiveTenant => ({
+  ...event.data,
+  status: 'active',
+  id: event.tenantId,
+  created_by: event.actor?.id,
+  created_at: event.at,
+  revision: event.revision,
+  applications: new Map(),
+  keys: new Map(),
+});
+
+export const applicationAsCreated = (event: Caused<'ApplicationCreated'>): ApplicationDocument => ({
+  id: event.data.applicationId,
+  name: event.data.name,
+  type: event.data.applicationType,
+  permissions: event.data.permissions,
+  created_by: event.actor?.id,
+  created_at: event.at,
+  revision: event.revision,
+});
+
+export const applicationAsUpdated = <A extends ApplicationDocument>(
+  application: A,
+  { data: { name, permissions }, at, actor, revision }: Caused<'ApplicationUpdated'>,
+): A => ({ ...application, name, permissions, modified_by: actor?.id, modified_at: at, revision });
+
+export const keyAsAdded = ({ data, at, actor }: Caused<'KeyAdded'>): KeyDocument => ({
+  id: data.keyId,
+  application_id: data.applicationId,
+  name: data.name,
+  created_by: actor?.id,
+  created_at: at,
+  expires_at: data.expiresAt,
+});
+
+const createApplication = (now: ActiveTenant, event: Caused<'ApplicationCreated'>): void => {
+  const application = applicationAsCreated(event);
+  mustBe(!now.applications.has(application.id), `Application ${application.id} is created a second time.`);
+  mutable(now.applications).set(application.id, { ...application, keys: new Map() });
+};
+
+const changeApplication = (now: ActiveTenant, application: Application): void =>
+  void mutable(now.applications).set(application.id, application);
+
+const addKey = (now: ActiveTenant, event: Caused<'KeyAdded'>): void => {
+  const { digest, applicationId } = event.data;
+  const application = mustHave(now, applicationId);
+  // The id of the Application is not the text in the event, of which there would be one per key.
+  const key: UnrevokedKey = {
+    ...keyAsAdded(event),
+    application_id: application.id,
+    revoked: false,
+    digest,
+  };
+  mutable(now.keys).set(digest, key);
+  mutable(application.keys).set(key.id, key);
+  changeApplication(now, { ...application, revision: event.revision });
+};
+
+const changeExpiry = (now: ActiveTenant, event: Caused<'KeyExpirySet'>): void => {
+  const { applicationId, keyId, expiresAt } = event.data;
+  const application = now.applications.get(applicationId);
+  const key = application?.keys.get(keyId);
+  if (application === undefined || key === undefined) return;
+  const changed = { ...key, expires_at: expiresAt };
+  mutable(now.keys).set(key.digest, changed);
+  mutable(application.keys).set(keyId, changed);
+  changeApplication(now, { ...application, revision: event.revision });
+};
+
+/** The key of a deleted Application is only found among all keys of the tenant. */
+const revokeKey = (now: ActiveTenant, event: Caused<'KeyRevoked'>): void => {
+  const { applicationId, keyId } = event.data;
+  const application = now.applications.get(applicationId);
+  const key = application?.keys.get(keyId) ?? findKey(now, ({ id }) => id === keyId);
+  if (key === undefined || key.revoked) return;
+  mutable(now.keys).set(key.digest, { id: key.id, application_id: key.application_id, revoked: true });
+  if (application === undefined) return;
+  mutable(application.keys).delete(keyId);
+  changeApplication(now, { ...application, revision: event.revision });
+};
+
+const evolveActive = (now: ActiveTenant, event: Caused): ActiveTenant | DeletedTenant => {
+  switch (event.type) {
+    case 'TenantCreated':
+      throw new Error('The tenant is created a second time.');
+    case 'TenantUpdated': {
+      const { name, settings } = event.data;
+      const modified = { modified_by: event.actor?.id, modified_at: event.at, revision: event.revision };
+      return { ...now, name, settings, ...modified };
+    }
+    case 'TenantPlanChanged':
+      return { ...now, includedMonthlyActiveTokens: event.data.includedMonthlyActiveTokens };
+    case 'TenantDeleted':
+      return { ...now, status: 'deleted' };
+    case 'ApplicationCreated':
+      createApplication(now, event);
+      return now;
+    case 'ApplicationUpdated':
+      changeApplication(now, applicationAsUpdated(mustHave(now, event.data.applicationId), event));
+      return now;
+    case 'ApplicationDeleted':
+      mutable(now.applications).delete(mustHave(now, event.data.applicationId).id);
+      return now;
+    case 'KeyAdded':
+      addKey(now, event);
+      return now;
+    case 'KeyExpirySet':
+      changeExpiry(now, event);
+      return now;
+    case 'KeyRevoked':
+      revokeKey(now, event);
+      return now;
+  }
+};
+
+/**
+ * The tenant after an event. It takes the maps of the tenant before it over and changes them, so that one must not be
+ * used any more. Throws if the event is impossible: then the stream is unreadable.
+ */
+export const evolve = (now: Tenant, event: Caused): Tenant => {
+  if (now.status === 'active') return evolveActive(now, event);
+  if (event.type !== 'TenantCreated')
+    throw new Error(`The tenant is ${now.status}, so it cannot have the event ${event.type}.`);
+  mustBe(now.status === 'absent', 'The tenant is created a second time.');
+  return createdTenant(event);
+};
+
+/** A copy to evolve by these events. Of the Applications and their keys it has only what they are about. */
+export const copyFor = (events: readonly TenantEvent[], now: Tenant): Tenant => {
+  if (now.status === 'absent') return now;
+  const applications = new Map<string, Application>();
+  for (const { data } of events) {
+    const application = 'applicationId' in data ? now.applications.get(data.applicationId) : undefined;
+    if (application === undefined || applications.has(application.id)) continue;
+    applications.set(application.id, { ...application, keys: new Map(application.keys) });
+  }
+  return { ...now, applications, keys: new Map() };
 };

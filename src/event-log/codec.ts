@@ -1,5 +1,4 @@
-import Ajv, { type ValidateFunction } from 'ajv';
-import addFormats from 'ajv-formats';
+import type { ValidateFunction } from 'ajv';
 import { randomUUID } from 'node:crypto';
 import { yieldToEventLoop } from '../async/clock';
 import {
@@ -10,24 +9,22 @@ import {
   operatorEventSchemas,
   streamKindOf,
   upcast,
-} from '../domain/event-schemas';
-import type {
-  Actor,
-  Client,
-  ActivityEvent,
-  EventType,
-  FieldChange,
-  Idempotency,
-  Recorded,
-  LedgerEvent,
-  OperatorEvent,
-  StreamKind,
-  TenantEvent,
+  type ActivityEvent,
+  type Actor,
+  type Client,
+  type EventType,
+  type FieldChange,
+  type Idempotency,
+  type LedgerEvent,
+  type OperatorEvent,
+  type Recorded,
+  type StreamKind,
+  type TenantEvent,
 } from '../domain/events';
-import { canonicalTime } from '../domain/moment';
+import { canonicalTime } from '../domain/texts';
 import { fault, messageOf } from '../fault';
 import type { LoggedEvent, NewEvent } from './event-log';
-import type { Streams } from './streams';
+import type { LedgerLog, Streams } from './streams';
 
 /** Converts between domain events and what the log stores. All our events are encoded and decoded here. */
 
@@ -38,28 +35,32 @@ export type Decoded =
   | { readonly status: 'bad'; readonly kind: StreamKind; readonly tenantId: string; readonly reason: string }
   | { readonly status: 'foreign' };
 
-/**
- * Tests check that the schemas are valid; checking them here would cost more than compiling them. Optimizing the code makes
- * compiling a third longer and validating no faster.
- */
-const ajv = new Ajv({
-  strict: true,
-  unicodeRegExp: false,
-  meta: false,
-  validateSchema: false,
-  code: { optimize: false },
-});
-addFormats(ajv);
-
-/**
- * Stricter than RFC 3339: a Date cannot represent leap seconds or offsets without minutes, and times outside the years
- * 0000 to 9999 (in UTC) do not sort as text.
- */
-const rfc3339 = ajv.formats['date-time'] as { validate(text: string): boolean };
 const EARLIEST = Date.parse('0000-01-01T00:00:00Z');
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
 const isOrderable = (time: number): boolean => time >= EARLIEST && time <= LATEST;
-ajv.addFormat('date-time', (text) => rfc3339.validate(text) && isOrderable(Date.parse(text)));
+
+/**
+ * Loaded at first use. Tests check that the schemas are valid; checking them here would cost more than compiling them.
+ * Optimizing the code makes compiling a third longer and validating no faster.
+ */
+const createAjv = () => {
+  const { default: Ajv } = require('ajv') as typeof import('ajv');
+  const { default: addFormats } = require('ajv-formats') as typeof import('ajv-formats');
+  const ajv = new Ajv({
+    strict: true,
+    unicodeRegExp: false,
+    meta: false,
+    validateSchema: false,
+    code: { optimize: false },
+  });
+  addFormats(ajv);
+  // Stricter than RFC 3339: a Date cannot represent leap seconds or offsets without minutes, and times outside the years
+  // 0000 to 9999 (in UTC) do not sort as text.
+  const rfc3339 = ajv.formats['date-time'] as { validate(text: string): boolean };
+  return ajv.addFormat('date-time', (text) => rfc3339.validate(text) && isOrderable(Date.parse(text)));
+};
+
+let ajv: ReturnType<typeof createAjv> | undefined;
 
 const uuid = { type: 'string', format: 'uuid' };
 const text = { type: 'string' };
@@ -114,6 +115,7 @@ const validators = new Map<object, ValidateFunction>();
 
 /** Compiles schemas at first use, so that startup does not pay for all of them. */
 const faultBy = (schema: object, value: unknown): string | undefined => {
+  ajv ??= createAjv();
   const validate = validators.get(schema) ?? ajv.compile(schema);
   validators.set(schema, validate);
   return validate(value) ? undefined : ajv.errorsText(validate.errors, { dataVar: '' }).trim();
@@ -229,4 +231,25 @@ export const operatorEventOf = ({ type, data, metadata }: LoggedEvent): Operator
   const isReadable =
     version === currentVersion(type) && faultBy(operatorEventSchemas[type], data) === undefined;
   return isReadable ? ({ type, data } as OperatorEvent) : undefined;
+};
+
+/** What the operator has set aside. It is read before projecting, rebuilding and verifying. */
+export interface SetAside {
+  /** Whether to skip this event. Its id may occur in other tenants, too. */
+  readonly event: (tenantId: string, eventId: string) => boolean;
+  /** Whether to apply this event although events before it are missing. */
+  readonly gapBefore: (tenantId: string, eventId: string) => boolean;
+}
+
+/** An unreadable event of the operator sets nothing aside: the tenant visibly stays parked. */
+export const readSetAside = async ({ log, streams }: LedgerLog): Promise<SetAside> => {
+  const entries = new Set<string>();
+  for await (const batch of log.readStream(streams.operator()))
+    for (const logged of batch) {
+      const event = operatorEventOf(logged);
+      if (event !== undefined) entries.add(`${event.type} ${event.data.eventTenantId} ${event.data.eventId}`);
+    }
+  const has = (type: OperatorEvent['type']) => (tenantId: string, eventId: string) =>
+    entries.size > 0 && entries.has(`${type} ${tenantId} ${eventId}`);
+  return { event: has('EventSetAside'), gapBefore: has('GapAccepted') };
 };

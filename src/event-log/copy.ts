@@ -1,9 +1,9 @@
 import { codeOf, fault, type Fault } from '../fault';
-import { isJsonObject } from '../values';
+import { TIMES } from '../times';
+import { isJsonObject } from './event-log';
 import { MAX_APPEND_BYTES, bytesOf, upTo, type LoggedEvent, type NewEvent, type Position } from './event-log';
 import { digestUpTo } from './events-digest';
 import type { LedgerLog } from './streams';
-import { TIMES } from '../times';
 
 /**
  * Copies one event log into another, between any two adapters. The events are appended in log order, at the revisions

@@ -1,4 +1,6 @@
-import { fault, type Fault } from '../fault';
+import { hash } from 'node:crypto';
+import { monotonicMs } from '../async/clock';
+import { codeOf, fault, messageOf, moreOf, type Fault } from '../fault';
 
 /**
  * The event log: append-only, the single source of truth. Every adapter keeps every promise on this page, and
@@ -134,6 +136,10 @@ export interface Appended {
 
 export const MAX_APPEND_BYTES = 1_048_576;
 
+/** A batch that is read ends at whichever limit comes first. */
+export const BATCH_EVENTS = 512;
+export const BATCH_BYTES = 1_048_576;
+
 /** An event as an adapter writes it: its data and metadata are JSON. */
 interface SerialisedEvent {
   readonly type: string;
@@ -226,4 +232,75 @@ export async function* upTo(
 export const firstOf = async (batches: AsyncIterable<Batch>): Promise<LoggedEvent | undefined> => {
   for await (const [event] of batches) return event;
   return undefined;
+};
+
+/** The share of the time that the first attempt may use. */
+const FIRST_SHARE = 0.6;
+
+/** Conclusive answers to the second attempt: the first wrote nothing, or its stream or log is gone. */
+const CERTAIN: ReadonlySet<string | undefined> = new Set([
+  'stream_changed',
+  'history_missing',
+  'log_set_back',
+]);
+
+/**
+ * Appends, and repeats an attempt that got no answer: appends are idempotent, so the second answer tells what became of
+ * the first. `attempt` rejects with `no_answer` if it does not know.
+ */
+export const appendUntilCertain = async (
+  attempt: (withinMs: number) => Promise<Appended>,
+  withinMs: number,
+): Promise<Appended> => {
+  const end = monotonicMs() + withinMs;
+  try {
+    return await attempt(Math.ceil(withinMs * FIRST_SHARE));
+  } catch (error) {
+    if (codeOf(error) !== 'no_answer') throw error;
+  }
+  try {
+    return await attempt(Math.max(1, end - monotonicMs()));
+  } catch (error) {
+    if (CERTAIN.has(codeOf(error))) throw error;
+    throw logFault(
+      'outcome_unknown',
+      `The event log did not confirm whether the append succeeded. ${messageOf(error)}`,
+    );
+  }
+};
+
+/** Appends to the end of a stream, wherever that is: on a conflict, retries at the actual end. */
+export const appendToEnd = async (
+  log: Pick<EventLog, 'append'>,
+  stream: string,
+  events: readonly NewEvent[],
+  withinMs?: number,
+): Promise<Appended> => {
+  for (let end: Expected = 'no_stream'; ;)
+    try {
+      return await log.append(stream, events, end, withinMs);
+    } catch (error) {
+      if (codeOf(error) !== 'stream_changed') throw error;
+      const actual = Number(moreOf(error)['actual']);
+      end = actual < 0 ? 'no_stream' : actual;
+    }
+};
+
+/** The same UUID for the same text, in any process: version 8 of RFC 9562. */
+export const uuidOfText = (text: string): string => {
+  const hex = hash('sha256', text);
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+};
+
+/** A JSON object: neither an array nor binary data. */
+export const isJsonObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
+
+/** Undefined if the text is not JSON. */
+export const parsedJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 };

@@ -1,5 +1,5 @@
 import type { StreamKind } from '../domain/events';
-import { UUID_PATTERN } from '../values';
+import { UUID_PATTERN } from '../domain/texts';
 import type { EventLog, LoggedEvent } from './event-log';
 
 /** The only place that knows the pattern of stream names. Names are matched whole, never by prefix alone. */

@@ -1,8 +1,7 @@
-import { decode, operatorEventOf } from './codec';
+import { decode, operatorEventOf, readSetAside, type SetAside } from './codec';
 import { upTo, type LoggedEvent, type Position } from './event-log';
-import { gapBefore, type LedgerLog, type Streams } from './streams';
 import { eventsDigest } from './events-digest';
-import { readSetAside, type SetAside } from './set-aside';
+import { gapBefore, type LedgerLog, type Streams } from './streams';
 
 type FindingKind = 'gap' | 'order' | 'bad_event';
 

@@ -1,13 +1,10 @@
-import { METHODS } from 'node:http';
 import Router, { type RouterContext } from '@koa/router';
 import Koa from 'koa';
+import { METHODS } from 'node:http';
 import { codeOf, fault } from '../fault';
 import type { ApiContext, ApiDependencies, ApiMiddleware, ApiState } from './context';
 import { routeDocs } from './docs';
-import { crossOrigin, endPreflight } from './middleware/cross-origin';
-import { catchProblems } from './middleware/problems';
-import { limitRequests } from './middleware/rate-limiting';
-import { startRequest } from './middleware/start-request';
+import { below, catchProblems, crossOrigin, endPreflight, limitRequests, startRequest } from './middleware';
 import { openApiDocument } from './openapi/document';
 import type { NamedRoute, Route } from './route';
 import {
@@ -120,8 +117,7 @@ export const api = (dependencies: ApiDependencies): Koa<ApiState> => {
   app.use(catchProblems(dependencies));
   app.use(limitRequests(dependencies)); // 429
   if (allowsOrigins) app.use(endPreflight);
-  if (portal !== undefined)
-    app.use((ctx, next) => (ctx.state.path.startsWith('/portal') ? portal(ctx, next) : next()));
+  if (portal !== undefined) app.use(below('/portal', portal));
   app.use(router.routes() as unknown as ApiMiddleware); // 401, 403, 413, 415, 400, 412: see `runRoute`
   app.use(unrouted(router)); // 404, 405
 

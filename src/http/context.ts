@@ -2,8 +2,7 @@ import type { Middleware, ParameterizedContext } from 'koa';
 import type { Logger } from 'pino';
 import type { KeyUseRecord } from '../access/key-use-record';
 import type { EventSource } from '../audit/event-source';
-import type { HeaderNames } from '../configuration';
-import type { Identity, PresentedKey } from '../ledger/identify';
+import type { Identity, PresentedKey } from '../ledger/api-key';
 import type { Ledger } from '../ledger/ledger';
 import type { RateLimits } from '../limits/rate-limits';
 import type { HttpProblemCode } from '../problems';
@@ -75,9 +74,14 @@ export interface ApiState {
 export type ApiContext = ParameterizedContext<ApiState>;
 export type ApiMiddleware = Middleware<ApiState>;
 
-/** The value of a header. Node joins repeated ones with a comma, which no valid value of ours contains. */
-export const headerOf = (ctx: ApiContext, name: string): string | undefined =>
-  ctx.req.headers[name.toLowerCase()] as string | undefined; // a list only for `Set-Cookie`
+/** The names of our own headers, from the configured prefix. */
+export const headerNames = (prefix: string) => ({
+  apiKey: `${prefix}-API-KEY`,
+  traceId: `${prefix}-TRACE-ID`,
+  idempotencyKey: `${prefix}-IDEMPOTENCY-KEY`,
+  readPending: `${prefix}-READ-PENDING`,
+  replayed: `${prefix}-IDEMPOTENT-REPLAYED`,
+  completeUntil: `${prefix}-COMPLETE-UNTIL`,
+});
 
-/** The body as it was sent. */
-export const rawBodyOf = (ctx: ApiContext): string => (ctx.request.rawBody as string | undefined) ?? '';
+export type HeaderNames = Readonly<ReturnType<typeof headerNames>>;

@@ -1,7 +1,7 @@
+import type Router from '@koa/router';
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type Router from '@koa/router';
 import { fault } from '../fault';
 import { problems, type Problem } from '../problems';
 import type { ApiContext, ApiState } from './context';

@@ -2,8 +2,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { beforeDeadline, isoNow, monotonicMs } from '../async/clock';
 import { messageOf } from '../fault';
 import type { RateLimitsStatus } from '../limits/rate-limits';
-import { securityHeaders } from './middleware/start-request';
 import { TIMES } from '../times';
+import { securityHeaders } from './middleware';
 
 /** The dependencies of the operations listener, which serves operators on a port of its own. */
 interface OperationsDependencies {

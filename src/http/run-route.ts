@@ -4,16 +4,15 @@ import type { KeyUseRecord } from '../access/key-use-record';
 import { isoNow, monotonicMs } from '../async/clock';
 import { holds, keyRefused, mustHold } from '../domain/authority';
 import type { Client } from '../domain/events';
-import { masked } from '../domain/key-like';
 import { isRefusal } from '../domain/refusal';
+import { masked } from '../domain/texts';
 import { codeOf, fault } from '../fault';
-import { digestOf, tenantOfKey } from '../ledger/api-key';
-import type { Identity, PresentedKey } from '../ledger/identify';
-import { findParked } from '../projecting/tenant-progress';
-import { conditionOf, idempotencyOf, isUnchanged, sentIdempotency } from './conditions';
-import { headerOf, type ApiContext, type ApiDependencies, type ApiMiddleware } from './context';
-import { readJsonBody } from './middleware/json-body';
+import { digestOf, tenantOfKey, type Identity, type PresentedKey } from '../ledger/api-key';
+import { findParked } from '../projecting/parked-tenants';
+import { TIMES } from '../times';
+import type { ApiContext, ApiDependencies, ApiMiddleware } from './context';
 import { queryCheck } from './query-parameters';
+import { conditionOf, idempotencyOf, isUnchanged, readJsonBody, sentIdempotency, headerOf } from './request';
 import {
   mayBeUnchanged,
   statusOf,
@@ -22,7 +21,6 @@ import {
   type RouteRequest,
   type RouteResponse,
 } from './route';
-import { TIMES } from '../times';
 
 /** What happens to a request once its route is found, in the order in which it is read here. */
 

@@ -1,4 +1,4 @@
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { TIMES } from '../times';
 
@@ -8,6 +8,9 @@ const TIMEOUTS = {
   keepAliveTimeout: TIMES.keepAliveMs,
   connectionsCheckingInterval: TIMES.lateConnectionsMs,
 };
+
+/** Answers a request, possibly later. It never rejects. */
+export type Answering = (request: IncomingMessage, response: ServerResponse) => Promise<void> | void;
 
 /** A connection with more unanswered requests than this is closed. */
 const MAX_UNANSWERED = 32;
@@ -38,7 +41,7 @@ const turnByTurn = () => {
  * A server that handles the requests of a connection one after the other, and others in between: Node would start them
  * all, and never tell the later responses that their client has left.
  */
-const sequentialServer = (handle: RequestListener) => {
+const sequentialServer = (handle: Answering) => {
   const server = createServer(TIMEOUTS);
   server.setTimeout(TIMES.silenceMs);
   const inTurn = turnByTurn();
@@ -62,7 +65,7 @@ const sequentialServer = (handle: RequestListener) => {
       else if (!server.listening) socket.destroySoon();
     };
     const start = (): void => {
-      handle(request, response);
+      void handle(request, response);
       response.once('close', answered); // once the last byte is on its way
     };
     if (unanswered.push(start) > MAX_UNANSWERED) socket.destroy();
@@ -76,7 +79,7 @@ const sequentialServer = (handle: RequestListener) => {
   return server;
 };
 
-export const openListener = async (handle: RequestListener, options: ListenerOptions) => {
+export const openListener = async (handle: Answering, options: ListenerOptions) => {
   const { host, port, maxConnections, onError } = options;
   const server = sequentialServer(handle);
   server.maxConnections = maxConnections;

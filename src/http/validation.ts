@@ -1,8 +1,6 @@
 import Ajv, { type ErrorObject } from 'ajv';
-import { parseBound } from '../domain/moment';
-import { nameFault } from '../domain/names';
+import { parseBound, nameFault, uuidFrom } from '../domain/texts';
 import { fault, suggestionFor, type Fault } from '../fault';
-import { uuidFrom } from '../values';
 import type { Schema } from './schema';
 
 /** What is wrong with each field, by its name as sent. */

@@ -1,11 +1,8 @@
-import { currentVersion } from '../domain/event-schemas';
-import type { Actor } from '../domain/events';
-import { isFactType, type FactEvent, type FactType } from '../domain/facts';
-import { isTraceId } from '../domain/names';
+import { currentVersion, isFactType, type Actor, type FactEvent, type FactType } from '../domain/events';
+import { isTraceId, uuidFrom } from '../domain/texts';
 import { encode, namesAnother } from '../event-log/codec';
-import { bytesOf, type NewEvent } from '../event-log/event-log';
+import { bytesOf, type NewEvent, isJsonObject, parsedJson } from '../event-log/event-log';
 import { codeOf, moreOf } from '../fault';
-import { isJsonObject, parsedJson, uuidFrom } from '../values';
 
 /** A reported fact as a line of NDJSON. Snake case, because it is a wire format. */
 interface WireFact {

@@ -1,15 +1,13 @@
-import { boundedCache, type BoundedCache } from '../ledger/folds';
 import { isoNow, monotonicMs } from '../async/clock';
+import { settleAll } from '../async/concurrency';
+import { onceAppender, type Retry } from '../event-log/append-once';
 import { MAX_APPEND_BYTES, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
-import { groupedBy } from '../values';
+import { boundedCache, type BoundedCache } from '../ledger/folds';
 import type { Ledger } from '../ledger/ledger';
-import { settleAll } from '../async/concurrency';
-import { onceAppender } from './append-once';
+import { TIMES } from '../times';
 import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';
-import { withoutRetry, type Retry } from './retry';
-import { TIMES } from '../times';
 
 /** What `ingest` needs to append reported facts, as NDJSON, to the activity streams of their tenants. */
 interface IngestDependencies extends LedgerLog {
@@ -142,8 +140,9 @@ const unshownOf = async (run: Run, tenantId: string, facts: readonly ValidFact[]
 
 /** What of a batch is to be appended. */
 const checkBatch = (run: Run, batch: readonly ValidFact[]): Promise<readonly Unshown[]> => {
-  const byTenant = groupedBy(batch, ({ tenantId }) => tenantId);
-  return settleAll(Array.from(byTenant, ([tenantId, facts]) => unshownOf(run, tenantId, facts)));
+  const factsOf = (id: string) => batch.filter(({ tenantId }) => tenantId === id);
+  const tenants = new Set(batch.map(({ tenantId }) => tenantId));
+  return settleAll(Array.from(tenants, (tenantId) => unshownOf(run, tenantId, factsOf(tenantId))));
 };
 
 const appendTenant = async (run: Run, { tenantId, events, shown }: Unshown): Promise<Position> => {
@@ -196,7 +195,7 @@ export const ingest = async (
   dependencies: IngestDependencies,
   options: IngestOptions,
 ): Promise<Finished> => {
-  const { withRetry = withoutRetry } = options;
+  const { withRetry = (action) => action() } = options;
   const run: Run = {
     ...dependencies,
     ...options,

@@ -11,10 +11,8 @@ const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
 const BYTE_ORDER_MARK = '\uFEFF';
 
-const withoutCarriageReturn = (bytes: Buffer): Buffer =>
-  bytes.at(-1) === CARRIAGE_RETURN ? bytes.subarray(0, -1) : bytes;
-
-const lineOf = (number: number, bytes: Buffer): Line => {
+const lineOf = (number: number, given: Buffer): Line => {
+  const bytes = given.at(-1) === CARRIAGE_RETURN ? given.subarray(0, -1) : given;
   if (bytes.length > MAX_LINE_BYTES) return { number, fault: `it is longer than ${MAX_LINE_BYTES} bytes` };
   if (!isUtf8(bytes)) return { number, fault: 'it is not UTF-8' };
   const text = bytes.toString('utf8');
@@ -27,37 +25,17 @@ const lineOf = (number: number, bytes: Buffer): Line => {
  */
 export async function* linesOf(stream: AsyncIterable<Buffer | string>): AsyncGenerator<readonly Line[]> {
   let number = 0;
-  let kept: Buffer[] = [];
-  let size = 0;
-
-  const keep = (piece: Buffer): void => {
-    const room = MAX_LINE_BYTES + 2 - size;
-    if (room <= 0 || piece.length === 0) return;
-    kept.push(piece.subarray(0, room));
-    size += Math.min(piece.length, room);
-  };
-  const finish = (): Line => {
-    number += 1;
-    const line = lineOf(
-      number,
-      withoutCarriageReturn(kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept)),
-    );
-    kept = [];
-    size = 0;
-    return line;
-  };
-
+  let begun: Buffer = Buffer.alloc(0);
   for await (const chunk of stream) {
-    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+    const bytes = Buffer.concat([begun, typeof chunk === 'string' ? Buffer.from(chunk) : chunk]);
     const lines: Line[] = [];
     let start = 0;
     for (let end = bytes.indexOf(LINE_FEED); end >= 0; end = bytes.indexOf(LINE_FEED, start)) {
-      keep(bytes.subarray(start, end));
-      lines.push(finish());
+      lines.push(lineOf((number += 1), bytes.subarray(start, end)));
       start = end + 1;
     }
-    keep(bytes.subarray(start));
+    begun = bytes.subarray(start, start + MAX_LINE_BYTES + 2);
     if (lines.length > 0) yield lines;
   }
-  if (size > 0) yield [finish()];
+  if (begun.length > 0) yield [lineOf(number + 1, begun)];
 }

@@ -1,12 +1,7 @@
 import { monotonicMs, pause } from '../async/clock';
+import type { Retry } from '../event-log/append-once';
 import { codeOf, moreOf } from '../fault';
 import { TIMES } from '../times';
-
-/** Repeats an action that fails because a store is away, as during the election of a new leader. */
-export type Retry = <T>(action: () => Promise<T>) => Promise<T>;
-
-/** Does not wait for anything. */
-export const withoutRetry: Retry = (action) => action();
 
 const AWAY: ReadonlySet<string | undefined> = new Set([
   'log_unavailable',

@@ -1,20 +1,21 @@
 import { beforeDeadline, monotonicMs, threadMs, yieldToEventLoop } from '../async/clock';
+import { singleFlightBy, turns } from '../async/concurrency';
 import type { Caused } from '../domain/events';
 import { logFault } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { codeOf, messageOf, moreOf } from '../fault';
-import { singleFlightBy, turns, type Turns } from '../async/concurrency';
+import { TIMES } from '../times';
 import {
   bytesOf,
   emptyFold,
   foldEvent,
+  rememberedRequests,
   tenantEventOf,
   unreadable,
   type Fold,
+  type RememberedRequests,
   type UnreadableTenant,
 } from './fold';
-import { rememberedRequests, type RememberedRequests } from './idempotent-requests';
-import { TIMES } from '../times';
 
 /** `costOf` must always return the same cost for the same value. By default each value costs 1. */
 export const boundedCache = <V>(max: number, costOf: (value: V) => number = () => 1) => {
@@ -96,7 +97,7 @@ interface FoldCache extends LedgerLog {
   /** Least recently used first. */
   readonly tenants: BoundedCache<Cached>;
   readonly unreadableTenants: Map<string, UnreadableTenant>;
-  readonly coldTurns: Turns;
+  readonly coldTurns: ReturnType<typeof turns>;
 }
 
 /** Caches the tenant unless the cache is ahead of it, and returns the later of the two. */
@@ -159,7 +160,7 @@ const readToHead = async (
   tenantId: string,
   known: KnownTenant,
   { log, streams }: LedgerLog,
-  inTurn: Turns,
+  inTurn: FoldCache['coldTurns'],
 ): Promise<void> => {
   const yieldWhenDue = pacer();
   let { revision } = known;
@@ -187,7 +188,7 @@ const readToHead = async (
 const catchUp = async (cache: FoldCache, tenantId: string, at: number): Promise<KnownTenant> => {
   const entry = cache.tenants.get(tenantId);
   const known = entry?.known ?? { ...emptyFold(), requests: rememberedRequests() };
-  const inTurn: Turns = entry === undefined ? cache.coldTurns : (work) => work();
+  const inTurn: FoldCache['coldTurns'] = entry === undefined ? cache.coldTurns : (work) => work();
   const token = entry?.newToken ?? cache.log.changeToken?.();
   if (entry !== undefined) entry.askedAt = at;
   try {

@@ -1,19 +1,25 @@
 import { beforeDeadline, monotonicMs, threadMs } from '../async/clock';
+import { changesOf } from '../domain/audit-wording';
 import { keyRefused, mustHold, type Caller } from '../domain/authority';
-import { changesOf } from '../domain/changes';
 import type { Actor, Caused, Client, Idempotency } from '../domain/events';
 import { isRefusal } from '../domain/refusal';
-import { mustBeActive, type ActiveTenant, type Requester, type Decide, type Tenant } from '../domain/tenant';
-import { copyFor, evolve } from '../domain/tenant-folding';
+import {
+  copyFor,
+  evolve,
+  mustBeActive,
+  type ActiveTenant,
+  type Decide,
+  type Requester,
+  type Tenant,
+} from '../domain/tenant';
 import { encode } from '../event-log/codec';
 import { logFault, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { codeOf, fault, type FaultCode } from '../fault';
-import type { UnreadableTenant } from './fold';
-import type { Folds, KnownTenant } from './folds';
-import { earlierRequest, requestKey, type EarlierRequest } from './idempotent-requests';
-import { holderOf, identifying, type Identify } from './identify';
 import { TIMES } from '../times';
+import { holderOf, identifying, type Identify } from './api-key';
+import { earlierRequest, requestKey, type EarlierRequest, type UnreadableTenant } from './fold';
+import type { Folds, KnownTenant } from './folds';
 
 /** A request about one tenant. HTTP and the command line build the same. */
 export interface TenantRequest {

@@ -1,10 +1,9 @@
 import type { Db, MongoClient, MongoClientOptions } from 'mongodb';
 import os from 'node:os';
-import { fault, messageOf, type Fault } from '../fault';
 import { whenReachable, type AwaitedStore, type WaitingForStore } from '../async/reachable-store';
-import { TIMES } from '../times';
 import { programVersion } from '../configuration';
-import { addressOf, invalidAddress } from './address';
+import { fault, messageOf, type Fault } from '../fault';
+import { TIMES } from '../times';
 
 export interface MongoConnection {
   readonly db: Db;
@@ -14,6 +13,39 @@ export interface MongoConnection {
   run<T>(work: Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
+
+/** Checked before the driver sees it, because that quotes what it cannot parse, which may be a password. */
+const FORM =
+  /^mongodb(?:\+srv)?:\/\/(?:[^:@/?#\s]+(?::[^:@/?#\s]*)?@)?([^@/?#\s]+)(?:\/([^/?#\s]*))?(?:\?[^?#\s]*)?$/;
+
+/** What MongoDB allows on every platform. */
+const DATABASE = /^[^/\\. "$*<>:|?\0]{1,63}$/;
+
+/** Options that the driver accepts, and then fails with an error about something else. */
+const UNUSABLE = /[?&](maxStalenessSeconds|readPreferenceTags|compressors=(?!zlib(&|$)))/i;
+
+const invalidAddress = (why: string): Fault =>
+  fault(
+    'configuration_invalid',
+    `MONGODB_URL is not valid: ${why}. For example: MONGODB_URL=mongodb://127.0.0.1:27017/tenant_ledger`,
+  );
+
+/** The servers, without user and password, so that they may be shown, and the database. */
+export const addressOf = (url: string) => {
+  const found = FORM.exec(url);
+  if (found === null)
+    throw invalidAddress(
+      'it must be mongodb://[user:password@]host:port[,host:port…]/database[?option=value&…], with special characters percent-encoded',
+    );
+  if (UNUSABLE.test(url))
+    throw invalidAddress(
+      'maxStalenessSeconds and readPreferenceTags, which are for reads from secondaries, and compressors other than zlib cannot be used',
+    );
+  const [, servers = '', named = ''] = found;
+  const database = named === '' ? 'tenant_ledger' : named;
+  if (DATABASE.test(database)) return { servers, database };
+  throw invalidAddress(`${JSON.stringify(database)} cannot be the name of a database`);
+};
 
 /**
  * A failover must not lose a commit or roll back what was read: so everything is read from the primary, and read and

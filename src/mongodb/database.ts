@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto';
 import type { Db } from 'mongodb';
+import { randomBytes } from 'node:crypto';
 import { fault } from '../fault';
 
 const SECRETS = 'secrets';

@@ -1,14 +1,14 @@
 import type { KeyUseRecord } from '../access/key-use-record';
-import { headerOf, type ApiContext, type ApiMiddleware, type ApiSettings } from '../http/context';
-import { readJsonBody } from '../http/middleware/json-body';
-import { pathOf } from '../http/middleware/start-request';
+import { keyRefused } from '../domain/authority';
+import type { ApiContext, ApiMiddleware, ApiSettings } from '../http/context';
+import { pathOf } from '../http/middleware';
+import { readJsonBody, headerOf } from '../http/request';
 import { countRefusal } from '../http/run-route';
 import { bodyCheck } from '../http/validation';
-import { keyRefused } from '../domain/authority';
 import { digestOf, tenantOfKey } from '../ledger/api-key';
 import type { Ledger } from '../ledger/ledger';
 import type { PortalFiles } from './files';
-import { identityOf } from './session';
+import { identityOf } from './sealed-session';
 import { portalRefused, sessionCookie, type SessionCookie } from './session-cookie';
 
 type Next = () => Promise<unknown>;

@@ -1,6 +1,7 @@
-import { headerOf, type ApiContext, type ApiSettings } from '../http/context';
 import { fault, type Fault } from '../fault';
-import { sessions } from './session';
+import type { ApiContext, ApiSettings } from '../http/context';
+import { headerOf } from '../http/request';
+import { sessions } from './sealed-session';
 
 /** Without `Max-Age` the cookie ends with the browser. */
 const COOKIES = {

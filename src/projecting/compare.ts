@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Document } from '../../projections/projector';
+import type { Document, ComposedProjector } from '../../projections/projector';
 import { yieldToEventLoop } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import {
@@ -9,8 +9,8 @@ import {
   type ReadModelSet,
   type Scanned,
 } from '../read-models/read-models';
-import type { ComposedProjector } from '../../projections/projections';
-import { findParked, type ParkedTenant } from './tenant-progress';
+import type { ParkedTenant } from './fold-batch';
+import { findParked } from './parked-tenants';
 
 /** A document that differs between the live set and a replay of the log. */
 export interface Difference extends DocumentKey {
@@ -86,10 +86,8 @@ const orderOf = (one: Scanned | undefined, other: Scanned | undefined): number =
 const areEqual = (one: string, other: string): boolean =>
   one === other || isDeepStrictEqual(JSON.parse(one), JSON.parse(other));
 
-type Rows = AsyncGenerator<Scanned, undefined>;
-
 /** Merges the documents of two sets. Those that differ are suspects. */
-async function* merged(live: Rows, replayed: Rows) {
+async function* merged(live: AsyncGenerator<Scanned, undefined>, replayed: typeof live) {
   let [one, other] = [(await live.next()).value, (await replayed.next()).value];
   for (let row = one ?? other; row !== undefined; row = one ?? other) {
     const order = orderOf(one, other);

@@ -1,14 +1,98 @@
-import type { Change, Document } from '../../projections/projector';
-import { decode, type Decoded, type Owner } from '../event-log/codec';
+import type { Change, ComposedProjector, Document } from '../../projections/projector';
+import { isWellFormed } from '../domain/texts';
+import { decode, type Decoded, type Owner, type SetAside } from '../event-log/codec';
 import type { LoggedEvent } from '../event-log/event-log';
 import { gapBefore, type Streams } from '../event-log/streams';
 import { messageOf } from '../fault';
-import { isWellFormed } from '../values';
-import { PARKED, STREAMS, type Write } from '../read-models/read-models';
-import type { ComposedProjector } from '../../projections/projections';
-import type { DocumentCache, Slot } from './document-cache';
-import type { SetAside } from '../event-log/set-aside';
-import { parkedKey, type ParkedTenant, type StreamDocument } from './tenant-progress';
+import { PARKED, STREAMS, type DocumentKey, type ReadModelSet, type Write } from '../read-models/read-models';
+
+/** Why a tenant is parked in a set, and where it resumes. */
+export interface ParkedTenant {
+  readonly tenant_id: string;
+  readonly event_id: string;
+  readonly event_type: string;
+  readonly position: string;
+  /** When that event was recorded. Everything before it has been applied. */
+  readonly recorded_at: string;
+  /** Everything of the tenant up to here has been applied. Undefined: nothing has. */
+  readonly after?: string;
+  /** The event itself is bad, or events are missing before it. */
+  readonly cause: 'bad_event' | 'missing_events';
+  readonly reason: string;
+  readonly since: string;
+  /** The version of the program that failed. Another version retries automatically. */
+  readonly program: string;
+}
+
+/** One per tenant: a set parks a tenant at one event at a time. */
+export const parkedKey = (tenantId: string): DocumentKey => ({ tenantId, collection: PARKED, key: 'tenant' });
+
+/** How much of a tenant's stream a set has applied. Its key is the stream kind. */
+export interface StreamDocument {
+  readonly revision: number;
+}
+
+/** A document that a batch touches: loaded together with the others, then changed in memory. */
+export interface Slot extends DocumentKey {
+  document: Document | undefined;
+}
+
+/** Above this number, the next batch begins with none. */
+const MAX_KEPT = 4_096;
+
+const within = <V>(outer: Map<string, Map<string, V>>, key: string): Map<string, V> => {
+  const inner = outer.get(key) ?? new Map<string, V>();
+  if (inner.size === 0) outer.set(key, inner);
+  return inner;
+};
+
+/**
+ * The documents of a set as one projection sees them: as of its last commit, plus everything that it has written since.
+ * Discard it unless every commit since was its own.
+ */
+export const documentCache = (set: Pick<ReadModelSet, 'load'>, maxKept = MAX_KEPT) => {
+  /** By tenant, collection and key: hashing one text of all three would cost more than applying an event. */
+  const kept = new Map<string, Map<string, Map<string, Slot>>>();
+  let size = 0;
+  /** The documents of this batch that are not loaded yet. */
+  let unloaded: Slot[] = [];
+  let written = new Set<Slot>();
+  return {
+    /** Starts the next batch. */
+    begin: (): void => {
+      [unloaded, written] = [[], new Set()];
+      if (size <= maxKept) return;
+      kept.clear();
+      size = 0;
+    },
+    /** Registers a document of this batch. Its content is available after `load`. */
+    slot: (key: DocumentKey): Slot => {
+      const keys = within(within(kept, key.tenantId), key.collection);
+      const known = keys.get(key.key);
+      if (known !== undefined) return known;
+      const slot: Slot = { ...key, document: undefined };
+      keys.set(key.key, slot);
+      unloaded.push(slot);
+      size += 1;
+      return slot;
+    },
+    load: async (): Promise<void> => {
+      const wanted = unloaded;
+      unloaded = [];
+      if (wanted.length === 0) return;
+      const loaded = await set.load(wanted);
+      wanted.forEach((slot, i) => (slot.document = loaded[i]));
+    },
+    write: (slot: Slot, document: Document | undefined): void => {
+      slot.document = document;
+      written.add(slot);
+    },
+    /** The documents that the batch changed. Valid until the next batch changes them. */
+    writes: (): readonly Write[] => [...written],
+  };
+};
+
+export type DocumentCache = ReturnType<typeof documentCache>;
 
 export interface Folding {
   readonly projector: ComposedProjector;

@@ -2,13 +2,12 @@ import { pause } from '../async/clock';
 import type { LoggedEvent } from '../event-log/event-log';
 import { mustStillHold } from '../event-log/log-watch';
 import type { Lease, LiveSet } from '../read-models/read-models';
-import type { ParkedTenant } from './tenant-progress';
-import { projection, type Step } from './project';
-import { readFolding, readingInPieces, type ReplayDependencies } from './replay';
-import { retryDue } from './parked-tenants';
 import { TIMES } from '../times';
+import type { ParkedTenant } from './fold-batch';
+import { retryDue } from './parked-tenants';
+import { projection, readFolding, readingInPieces, type ReplayDependencies, type Step } from './project';
 
-export interface ProjectorDependencies extends ReplayDependencies {
+export interface FollowingDependencies extends ReplayDependencies {
   readonly lease: Lease;
   /** How long a commit may take while somebody waits. */
   readonly sliceMs: () => number | undefined;
@@ -21,7 +20,7 @@ export interface ProjectorDependencies extends ReplayDependencies {
 
 /** Follows the log until the set has a successor or the signal is aborted. */
 const followInto = async (
-  dependencies: ProjectorDependencies,
+  dependencies: FollowingDependencies,
   { set, control }: LiveSet,
   signal: AbortSignal,
 ): Promise<void> => {
@@ -44,7 +43,7 @@ const followInto = async (
 };
 
 /** Projects while this process holds the lease. */
-const projectWhileHeld = async (dependencies: ProjectorDependencies, ending: AbortSignal): Promise<void> => {
+const projectWhileHeld = async (dependencies: FollowingDependencies, ending: AbortSignal): Promise<void> => {
   const { lease, readModels, buildFirst, onError } = dependencies;
   const taken = new AbortController();
   const renew = (): Promise<void> =>
@@ -65,7 +64,7 @@ const projectWhileHeld = async (dependencies: ProjectorDependencies, ending: Abo
  * Follows the log in the process that holds the lease, where processes do not project what they append. Returns how to
  * stop.
  */
-export const startProjector = (dependencies: ProjectorDependencies): (() => Promise<void>) => {
+export const startFollowing = (dependencies: FollowingDependencies): (() => Promise<void>) => {
   const { lease, onError } = dependencies;
   const ending = new AbortController();
   const run = async (): Promise<void> => {

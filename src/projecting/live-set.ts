@@ -3,8 +3,8 @@ import { singleFlight } from '../async/concurrency';
 import type { Position } from '../event-log/event-log';
 import { fault } from '../fault';
 import type { LiveSet, ReadModels } from '../read-models/read-models';
-import type { Shown } from './project';
 import { TIMES } from '../times';
+import type { Shown } from './project';
 
 /** What one process knows about the live set. */
 export interface KnownLiveSet {

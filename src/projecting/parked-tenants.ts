@@ -1,14 +1,41 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { LoggedEvent, Position } from '../event-log/event-log';
-import type { LedgerLog } from '../event-log/streams';
-import type { ReadModelSet } from '../read-models/read-models';
-import { documentCache } from './document-cache';
-import { batchOf, foldWaiting, type Folding, type Retried } from './fold-batch';
-import { findParked, parkedKey, parkedTenants, type ParkedTenant } from './tenant-progress';
-import type { Actor } from '../domain/events';
-import { appendToEnd } from '../event-log/append';
+import type { Reader } from '../../projections/projector';
+import type { Actor, StreamKind } from '../domain/events';
 import { encode } from '../event-log/codec';
+import { appendToEnd, type LoggedEvent, type Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/streams';
 import { fault } from '../fault';
+import { PARKED, STREAMS, rowsOf, type ReadModelSet } from '../read-models/read-models';
+import {
+  batchOf,
+  documentCache,
+  foldWaiting,
+  parkedKey,
+  type Folding,
+  type ParkedTenant,
+  type Retried,
+  type StreamDocument,
+} from './fold-batch';
+
+/** Why `fold-batch.ts` has parked this tenant, if it has. There is no need to ask while `parked` is 0 in the control state. */
+export const findParked = async (
+  reader: Pick<Reader, 'get'>,
+  tenantId: string,
+): Promise<ParkedTenant | undefined> =>
+  (await reader.get(tenantId, PARKED, parkedKey(tenantId).key)) as unknown as ParkedTenant | undefined;
+
+/** All parked tenants, ordered by their ids. */
+export async function* parkedTenants(set: Pick<ReadModelSet, 'scan'>): AsyncGenerator<ParkedTenant> {
+  for await (const { text } of rowsOf(set, PARKED)) yield JSON.parse(text) as ParkedTenant;
+}
+
+/** The last revision of a tenant's stream that a set has applied, or -1. */
+export const lastRevision = async (
+  reader: Pick<Reader, 'get'>,
+  tenantId: string,
+  kind: StreamKind,
+): Promise<number> =>
+  ((await reader.get(tenantId, STREAMS, kind)) as unknown as StreamDocument | undefined)?.revision ?? -1;
 
 export interface Retry extends LedgerLog {
   readonly set: ReadModelSet;

@@ -1,10 +1,20 @@
-import { threadMs } from '../async/clock';
-import type { Head, LoggedEvent, Position } from '../event-log/event-log';
+import type { ComposedProjector } from '../../projections/projector';
+import { isoNow, threadMs } from '../async/clock';
+import { readSetAside } from '../event-log/codec';
+import type { Batch as LogBatch, Head, LoggedEvent, Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/streams';
 import { codeOf } from '../fault';
-import type { Advanced, Control, ReadModelSet } from '../read-models/read-models';
-import { documentCache, type DocumentCache } from './document-cache';
-import { batchOf, foldBatch, type Batch, type Folded, type Folding } from './fold-batch';
-import type { ParkedTenant } from './tenant-progress';
+import type { Advanced, Control, ReadModels, ReadModelSet } from '../read-models/read-models';
+import {
+  batchOf,
+  documentCache,
+  foldBatch,
+  type Batch,
+  type DocumentCache,
+  type Folded,
+  type Folding,
+  type ParkedTenant,
+} from './fold-batch';
 
 /** The next events after a position, at most this many. None: the end of the log. */
 export type ReadAfter = (after: Position | undefined, max: number) => Promise<readonly LoggedEvent[]>;
@@ -146,4 +156,69 @@ export const projection = (
   };
 
   return { step, toEnd: steppingToEnd(step, options) };
+};
+
+export interface ReplayDependencies extends LedgerLog {
+  readonly readModels: ReadModels;
+  readonly projector: ComposedProjector;
+  readonly program: string;
+  readonly abort?: AbortSignal;
+}
+
+/** Reads the log after a position, in batches of any size. */
+export type ReadLog = (after: Position | undefined) => AsyncIterable<LogBatch> | Iterable<LogBatch>;
+
+/** With what the operator has set aside until now. */
+export const readFolding = async (
+  dependencies: Pick<ReplayDependencies, 'log' | 'streams' | 'projector' | 'program'>,
+): Promise<Folding> => {
+  const { streams, projector, program } = dependencies;
+  return { streams, projector, program, now: isoNow, setAside: await readSetAside(dependencies) };
+};
+
+/** A read ends here, whatever the number of its events. */
+const MAX_BYTES = 4_194_304;
+
+/** Reads a log in pieces. What a read has returned beyond a piece is kept for the next one. */
+export const readingInPieces = (read: ReadLog): ReadAfter => {
+  let end: Position | undefined;
+  let rest: readonly LoggedEvent[] = [];
+  const readOn = async (after: Position | undefined, max: number): Promise<readonly LoggedEvent[]> => {
+    const events: LoggedEvent[] = [];
+    let bytes = 0;
+    for await (const batch of read(after)) {
+      events.push(...batch);
+      for (const event of batch) bytes += event.bytes ?? 0;
+      if (events.length >= max || bytes >= MAX_BYTES) break;
+    }
+    return events;
+  };
+  return async (after, max) => {
+    const events = after === end && rest.length > 0 ? rest : await readOn(after, max);
+    rest = events.slice(max);
+    end = events.at(Math.min(max, events.length) - 1)?.position;
+    return events.slice(0, max);
+  };
+};
+
+/** Projects into the live set, whichever that is. Undefined: there is none. */
+export const liveProjection = (
+  dependencies: ReplayDependencies,
+  options: ProjectionOptions,
+): ((upTo?: Position) => Promise<Step | undefined>) => {
+  const { log, readModels } = dependencies;
+  let open: Projection | undefined;
+  const openLive = async (): Promise<Projection | undefined> => {
+    const live = await readModels.live();
+    if (live === undefined) return undefined;
+    const readAfter = readingInPieces((after) => log.readAll({ after }));
+    return projection(live.set, readAfter, await readFolding(dependencies), options);
+  };
+  return async (upTo) => {
+    const current = (open ??= await openLive());
+    open = undefined;
+    const step = await current?.step(upTo);
+    if (step?.outcome !== 'superseded') open = current;
+    return step;
+  };
 };

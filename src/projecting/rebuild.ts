@@ -1,11 +1,46 @@
-import { pause } from '../async/clock';
+import { pause, yieldToEventLoop } from '../async/clock';
+import type { Position } from '../event-log/event-log';
 import { mustStillHold } from '../event-log/log-watch';
 import { codeOf, fault, moreOf } from '../fault';
 import { removeLeftovers, type LiveSet, type ReadModelSet } from '../read-models/read-models';
-import { compare, type Comparison, type Difference } from './compare';
-import { parkedTenants } from './tenant-progress';
-import { replayInto, type ReplayDependencies } from './replay';
 import { TIMES } from '../times';
+import { compare, type Comparison, type Difference } from './compare';
+import { parkedTenants, retryDue } from './parked-tenants';
+import {
+  projection,
+  readFolding,
+  readingInPieces,
+  type ReadLog,
+  type ReplayDependencies,
+  type Step,
+} from './project';
+
+export interface ReplayOptions {
+  /** Undefined: the whole log. */
+  readonly read?: ReadLog;
+  readonly onEvents?: (events: number) => void;
+}
+
+/**
+ * Projects the log into a set, in large commits, up to a position; first retries parked tenants whose events were set
+ * aside since. Rejects with `read_model_set_removed` if the set has a successor or is gone.
+ */
+export const replayInto =
+  (dependencies: ReplayDependencies, set: ReadModelSet, options: ReplayOptions = {}) =>
+  async (upTo: Position): Promise<void> => {
+    const { log, streams, abort } = dependencies;
+    const { read = (after) => log.readAll({ after }), onEvents = () => undefined } = options;
+    const folding = await readFolding(dependencies);
+    await retryDue({ log, streams, set, folding });
+    const between = async ({ events }: Step): Promise<void> => {
+      if (events > 0) onEvents(events);
+      await yieldToEventLoop();
+      abort?.throwIfAborted();
+    };
+    const outcome = await projection(set, readingInPieces(read), folding, { between }).toEnd(upTo);
+    if (outcome === 'superseded')
+      throw fault('read_model_set_removed', `The set ${set.id} has a successor or was removed.`);
+  };
 
 export interface RebuildOptions {
   /** Switch although the new set differs from the live one, or parks a tenant that the live one does not park. */

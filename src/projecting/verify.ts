@@ -1,8 +1,10 @@
 import { fault } from '../fault';
 import type { ReadModels } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
-import { parkedTenants, type ParkedTenant } from './tenant-progress';
-import { replayInto, type ReplayDependencies } from './replay';
+import type { ParkedTenant } from './fold-batch';
+import { parkedTenants } from './parked-tenants';
+import type { ReplayDependencies } from './project';
+import { replayInto } from './rebuild';
 
 export interface VerifyOptions {
   readonly tenantId?: string | undefined;

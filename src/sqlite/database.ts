@@ -15,8 +15,6 @@ const SQLITE_IOERR_SHORT_READ = 522;
 export const isBusy = (error: unknown): boolean =>
   (error as { errcode?: number } | undefined)?.errcode === SQLITE_BUSY;
 
-const isDiskFull = (error: unknown): boolean => (error as { errcode?: number }).errcode === SQLITE_FULL;
-
 /** The file is missing, cut off or overwritten, or lacks a table or the keys of one. Errors of the disk as such do not count. */
 export const isDamagedFile = (error: unknown, path: string): boolean => {
   const { errcode, sqliteExtendedCode } = error as { errcode?: number; sqliteExtendedCode?: number };
@@ -60,9 +58,6 @@ export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Da
 export const openForReading = (path: string): Database =>
   new DatabaseSync(path, { readOnly: true, timeout: TIMES.noAnswerMs });
 
-/** For a file that nobody else knows yet. It keeps its rollback journal, so that it can be read on read-only media. */
-export const openAlone = (path: string): Database => new DatabaseSync(path);
-
 /** For writers that try again themselves and do other work in the meantime. */
 export const neverWait = (db: Database): void => db.exec('PRAGMA busy_timeout = 0');
 
@@ -100,7 +95,7 @@ export const inTransaction = <T>(db: Database, work: () => T): T => {
     return result;
   } catch (error) {
     rollBack(db);
-    if (!isDone || isDiskFull(error)) throw error;
+    if (!isDone || (error as { errcode?: number }).errcode === SQLITE_FULL) throw error;
     throw fault('commit_failed', `The commit failed: ${messageOf(error)}`);
   }
 };
@@ -112,12 +107,6 @@ const rollBack = (db: Database): void => {
   } catch {
     // The original error says more.
   }
-};
-
-export const dataVersion = (db: Database): (() => number) => {
-  const statement = db.prepare('PRAGMA data_version');
-  statement.setReturnArrays(true);
-  return () => (statement.get() as unknown as [number])[0];
 };
 
 /** Makes what was written survive a power loss; for a folder, its entries. */

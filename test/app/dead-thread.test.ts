@@ -1,7 +1,7 @@
 import workers, { type Worker } from 'node:worker_threads';
-import { startCommand } from '../support/service';
-import { EMBEDDED } from '../support/profile';
 import { freshFolder } from '../support/folders';
+import { EMBEDDED } from '../support/profile';
+import { startCommand } from '../support/service';
 
 describe('a server whose writing thread died', () => {
   it('says why and ends with exit code 1', async () => {

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { makeKey } from '../../src/ledger/api-key';
 import { withoutDetails } from '../../src/app/logger';
+import { makeKey } from '../../src/ledger/api-key';
 
 describe('a request on a terminal', () => {
   const entry = {

@@ -5,13 +5,13 @@ import { workerThread } from '../../src/app/worker-thread';
 import { yieldToEventLoop } from '../../src/async/clock';
 import { readConfiguration } from '../../src/configuration';
 import { createTenant, updateTenant } from '../../src/domain/tenant';
-import { byOperator } from '../support/ledgers';
+import { TIMES } from '../../src/times';
 import { freshFolder } from '../support/folders';
+import { byOperator } from '../support/ledgers';
 import { EMBEDDED } from '../support/profile';
 import { liveSetFile } from '../support/set-files';
 import { until } from '../support/waiting';
 import { walCommits } from '../support/wal-commits';
-import { TIMES } from '../../src/times';
 
 const GROUP = 32;
 const NAMED = { ownerId: randomUUID(), includedMonthlyActiveTokens: 0 };

@@ -1,5 +1,5 @@
-import { singleFlight, singleFlightBy } from '../../src/async/concurrency';
 import { threadMs } from '../../src/async/clock';
+import { singleFlight, singleFlightBy } from '../../src/async/concurrency';
 import { refusedWith, deferred, until } from '../support/waiting';
 
 /** Runs that end when the test says so. */

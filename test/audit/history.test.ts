@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { monotonicMs, condition } from '../../src/async/clock';
+import { fairSlices } from '../../src/audit/fair-slices';
 import { historyReads, type ReadHistory } from '../../src/audit/history';
 import { tenantAt } from '../../src/audit/past-tenant';
-import { fairSlices } from '../../src/audit/fair-slices';
-import { monotonicMs } from '../../src/async/clock';
-import { condition } from '../../src/async/condition';
 import { createTenant, type Tenant } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
 import { freshFolder } from '../support/folders';

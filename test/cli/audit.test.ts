@@ -6,8 +6,8 @@ import type { RawEvent } from '../../src/audit/event-views';
 import { makeKey } from '../../src/ledger/api-key';
 import { fillBusyLog } from '../support/busy-log';
 import { freshFolder } from '../support/folders';
-import { openLogIn } from '../support/profile';
 import { operatorAt } from '../support/operator';
+import { openLogIn } from '../support/profile';
 import { spawnProgram } from '../support/service';
 
 const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';

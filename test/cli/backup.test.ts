@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ask } from '../support/http';
 import { freshFolder } from '../support/folders';
+import { ask } from '../support/http';
 import { operatorAt } from '../support/operator';
 import { clustered, EMBEDDED } from '../support/profile';
 import { startService } from '../support/service';

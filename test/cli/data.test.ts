@@ -7,8 +7,8 @@ import { openForWriting } from '../../src/sqlite/database';
 import { TIMES } from '../../src/times';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
-import { EMBEDDED, storesOf } from '../support/profile';
 import { eventsIn, operatorAt } from '../support/operator';
+import { EMBEDDED, storesOf } from '../support/profile';
 import { command, commandProcess, serviceProcess } from '../support/service';
 import { liveSetFile } from '../support/set-files';
 

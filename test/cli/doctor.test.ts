@@ -4,8 +4,8 @@ import { readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import type { Finding } from '../../src/app/doctor';
 import { onDisk, whyNoDisks } from '../support/disks';
-import { ask } from '../support/http';
 import { freshFolder } from '../support/folders';
+import { ask } from '../support/http';
 import { itIf } from '../support/it-if';
 import { operatorAt } from '../support/operator';
 import { allProjected, serviceProcess, type Service } from '../support/service';

@@ -1,8 +1,8 @@
 import { makeKey } from '../../src/ledger/api-key';
 import { freshFolder } from '../support/folders';
+import { ask } from '../support/http';
 import { operatorAt } from '../support/operator';
 import { command, startService, type Finished } from '../support/service';
-import { ask } from '../support/http';
 import { until } from '../support/waiting';
 
 /** A leaked key is read from stdin, never from the arguments, and never printed. */

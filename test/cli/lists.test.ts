@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { freshFolder } from '../support/folders';
-import { openAppIn } from '../support/profile';
 import { operatorAt } from '../support/operator';
+import { openAppIn } from '../support/profile';
 
 const APPLICATIONS = 600;
 const KEYS = 10_600;

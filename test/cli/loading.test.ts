@@ -26,6 +26,6 @@ describe('a command', () => {
   );
 
   it('loads what it works with when it runs', () => {
-    expect(loadedBy('doctor')).toContain('ajv');
+    expect(loadedBy('doctor')).toContain('@photostructure');
   });
 });

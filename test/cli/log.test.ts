@@ -1,8 +1,6 @@
-import { DatabaseSync } from '@photostructure/sqlite';
-import { join } from 'node:path';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { fillBusyLog } from '../support/busy-log';
+import { fillBusyLog, inFile } from '../support/busy-log';
 import { anEvent } from '../support/events';
 import { fileOf } from '../support/fact-file';
 import { aFact } from '../support/facts';
@@ -20,15 +18,6 @@ const withLog = async (count: number, prefix = ''): Promise<string> => {
   await fillBusyLog({ log, streams }, count);
   await log.close();
   return folder;
-};
-
-const inFile = <T>(folder: string, work: (db: InstanceType<typeof DatabaseSync>) => T): T => {
-  const db = new DatabaseSync(join(folder, 'events.db'));
-  try {
-    return work(db);
-  } finally {
-    db.close();
-  }
 };
 
 const countIn = (folder: string): number =>

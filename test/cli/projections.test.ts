@@ -1,12 +1,13 @@
+import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { utimesSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from '@photostructure/sqlite';
 import { findTenant } from '../../projections/tenants';
 import { projector } from '../../src/app/adapters';
 import type { App } from '../../src/app/app';
-import { pause } from '../../src/async/clock';
 import type { LedgerStatus } from '../../src/app/status';
+import { pause } from '../../src/async/clock';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { created, openLog, streams, updated } from '../projecting/harness';
 import { beside } from '../support/beside';
@@ -52,6 +53,16 @@ const editByHand = (path: string, ...statements: readonly string[]): void => {
   const db = new DatabaseSync(path, { timeout: 5_000 });
   for (const sql of statements) expect([sql, db.prepare(sql).run().changes]).toEqual([sql, 1]);
   db.close();
+};
+
+/** Makes a set look abandoned. One that was killed before it had tables is as old as its file. */
+const makeOld = (folder: string, id: string): void => {
+  const path = join(folder, 'read-models', `set-${projector.version}-${id}.db`);
+  const db = new DatabaseSync(path, { timeout: 5_000 });
+  const isCreated = db.prepare("SELECT name FROM sqlite_master WHERE name = 'control'").get() !== undefined;
+  db.close();
+  if (isCreated) editByHand(path, MAKE_OLD);
+  else utimesSync(path, 0, 0);
 };
 
 const keysIn = (folder: string, collection: string): readonly string[] => {
@@ -320,11 +331,23 @@ describe('tenant-ledger projections beside another server', () => {
       expect(liveSetId(folder)).toBe(before);
       expect((await ask(`${service.url}/tenants/self`, { key: service.key })).status).toBe(200);
     }
-    for (const id of left)
-      editByHand(join(folder, 'read-models', `set-${projector.version}-${id}.db`), MAKE_OLD);
+    for (const id of left) makeOld(folder, id);
     expect(await operator.json('projections rebuild')).toMatchObject({ differences: 0, parked: 0 });
     expect(liveSetId(folder)).not.toBe(before);
     expect((await idsOfSets(app)).filter((id) => left.includes(id))).toEqual([]);
     expect((await operator.run('projections verify')).code).toBe(0);
+  });
+
+  it('fails a verification while events are missing from the log, although nothing differs', async () => {
+    const log = await openLog(service.folder);
+    const tenantId = randomUUID();
+    await log.record(streams.tenant(tenantId), created(), updated('lost'), updated('after the gap'));
+    const app = await appAt(service.folder);
+    expect(await app.catchUp((await log.head())?.position ?? '', 30_000)).toBe(true);
+    log.lose(streams.tenant(tenantId), 1);
+    const { code, stdout } = await operator.run('projections verify --json');
+    expect(code).toBe(1);
+    const found = { differences: 0, parked: [], gaps: [{ tenant_id: tenantId }] };
+    expect(JSON.parse(stdout)).toMatchObject(found);
   });
 });

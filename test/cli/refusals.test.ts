@@ -1,6 +1,6 @@
-import { problems, type Problem, type ProblemCode } from '../../src/problems';
 import { randomUUID } from 'node:crypto';
-import { permissionsOf } from '../../src/domain/permissions';
+import { permissionsOf } from '../../src/domain/authority';
+import { problems, type Problem, type ProblemCode } from '../../src/problems';
 import { freshFolder } from '../support/folders';
 import { eventsIn, operatorAt } from '../support/operator';
 

@@ -1,5 +1,5 @@
-import { freshFolder } from '../support/folders';
 import { settingNames } from '../../src/configuration';
+import { freshFolder } from '../support/folders';
 import { operatorAt } from '../support/operator';
 
 const commands: Readonly<Record<string, readonly string[]>> = {

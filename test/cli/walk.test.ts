@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { permissionsOf } from '../../src/domain/permissions';
+import { permissionsOf } from '../../src/domain/authority';
 import { freshFolder } from '../support/folders';
 import { operatorAt, type Operator } from '../support/operator';
 import { startService } from '../support/service';

@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { appendToEnd } from '../../src/event-log/append';
+import { appendToEnd } from '../../src/event-log/event-log';
 import { freshFolder } from '../support/folders';
-import { storesOf, openLogIn } from '../support/profile';
 import { operatorAt } from '../support/operator';
+import { storesOf, openLogIn } from '../support/profile';
 import { command, startService, type Service } from '../support/service';
 import { shellWords } from '../support/shell-words';
 

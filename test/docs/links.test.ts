@@ -1,8 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { benchmarks } from '../../bench/run';
-import { headerNames, programVersion } from '../../src/configuration';
+import { programVersion } from '../../src/configuration';
 import { routes } from '../../src/http/api';
+import { headerNames } from '../../src/http/context';
 import { openApiDocument } from '../../src/http/openapi/document';
 import { campaigns } from '../campaigns';
 
@@ -40,6 +41,16 @@ describe('the links', () => {
         return anchor !== undefined && !anchorsIn(target).has(anchor);
       });
     expect(lost).toEqual([]);
+  });
+});
+
+describe('the files', () => {
+  const FILE = /`((?:src|projections|portal|test|bench|scripts|docs)\/[\w./-]+)`/g;
+
+  it.each(pages)('that %s names exist', (page) => {
+    const text = readFileSync(join(ROOT, page), 'utf8');
+    const named = Array.from(text.matchAll(FILE), ([, file = '']) => file);
+    expect(named.filter((file) => !/[A-Z]{4}/.test(file) && !existsSync(join(ROOT, file)))).toEqual([]);
   });
 });
 

@@ -1,6 +1,6 @@
 import { makeMetrics } from '../../src/app/metrics';
 import { settingNames, settings } from '../../src/configuration';
-import { eventSchemas } from '../../src/domain/event-schemas';
+import { eventSchemas } from '../../src/domain/events';
 import { specifiedPolicies } from '../../src/limits/policies';
 import { problems, type Problem } from '../../src/problems';
 

@@ -5,14 +5,9 @@ import {
   type NewApplication,
   updateApplication,
 } from '../../src/domain/applications';
-import {
-  applicationTypes,
-  isAssignable,
-  permissions,
-  permissionsOf,
-  type ApplicationType,
-} from '../../src/domain/permissions';
+import { isAssignable, permissionsOf } from '../../src/domain/authority';
 import type { TenantEvent } from '../../src/domain/events';
+import { applicationTypes, permissions, type ApplicationType } from '../../src/domain/permissions';
 import type { Decide, Tenant } from '../../src/domain/tenant';
 import { ACTOR, given, minute } from '../support/given';
 import {

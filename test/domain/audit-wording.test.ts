@@ -1,11 +1,10 @@
 import * as fc from 'fast-check';
 import { auditLine, displayName, knownEntityTypes } from '../../src/domain/audit-wording';
-import { eventSchemas } from '../../src/domain/event-schemas';
-import type { EventType, Recorded } from '../../src/domain/events';
+import { eventSchemas, type EventType, type Recorded } from '../../src/domain/events';
 import { decode } from '../../src/event-log/codec';
 import { streamNames } from '../../src/event-log/streams';
-import { TENANT } from '../support/given';
 import { anyCharacter } from '../support/any-character';
+import { TENANT } from '../support/given';
 import { seed, seeded } from '../support/property';
 import { loggedSample, sampleOf } from '../support/samples';
 

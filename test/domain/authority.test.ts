@@ -1,7 +1,8 @@
+import { isAssignable, isExpired, keyStatusIn, mustHold, requireValid } from '../../src/domain/authority';
 import type { TenantEvent } from '../../src/domain/events';
-import { isExpired, keyStatusIn, requireValid, mustHold } from '../../src/domain/authority';
-import { applicationTypes, isAssignable, permissions } from '../../src/domain/permissions';
+import { applicationTypes, permissions } from '../../src/domain/permissions';
 import { isRefusal } from '../../src/domain/refusal';
+import type { KeyHolder } from '../../src/domain/tenant';
 import { minute, tenantAfter } from '../support/given';
 import {
   APPLICATION,
@@ -13,7 +14,6 @@ import {
   keyAdded,
   keyRevoked,
 } from '../support/histories';
-import type { KeyHolder } from '../../src/domain/tenant';
 
 const NOW = minute(30);
 const thrownBy = (work: () => unknown): unknown => {
@@ -43,6 +43,7 @@ describe('the status of a key', () => {
   ])('is %s', (status, history) => {
     const found = keyStatusIn(tenantAfter(history), DIGEST, NOW);
     expect(found.status).toBe(status);
+    if (history.includes(deleted)) expect(found).not.toHaveProperty('key');
     const answer = thrownBy(() => requireValid(found));
     if (status === 'valid')
       expect(answer).toMatchObject({ application: { id: APPLICATION, permissions: ['tenant:update'] } });

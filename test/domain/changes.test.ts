@@ -1,4 +1,4 @@
-import { changesOf } from '../../src/domain/changes';
+import { changesOf } from '../../src/domain/audit-wording';
 import type { TenantEvent } from '../../src/domain/events';
 import { absent } from '../../src/domain/tenant';
 import { minute, tenantAfter } from '../support/given';

@@ -1,7 +1,8 @@
 import { addKey, regenerateKey, revokeKey } from '../../src/domain/application-keys';
 import { createApplication, deleteApplication, updateApplication } from '../../src/domain/applications';
+import { permissionsOf } from '../../src/domain/authority';
 import type { TenantEvent } from '../../src/domain/events';
-import { permissions, permissionsOf, type ApplicationType } from '../../src/domain/permissions';
+import { permissions, type ApplicationType } from '../../src/domain/permissions';
 import { QUOTAS, type Decide, type DecisionContext } from '../../src/domain/tenant';
 import { given, minute } from '../support/given';
 import { created } from '../support/histories';

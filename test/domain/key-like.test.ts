@@ -1,7 +1,6 @@
-import { randomUUID, createHash } from 'node:crypto';
 import * as fc from 'fast-check';
-import { looksLikeKey, masked } from '../../src/domain/key-like';
-import { nameFault } from '../../src/domain/names';
+import { randomUUID, createHash } from 'node:crypto';
+import { looksLikeKey, masked, nameFault } from '../../src/domain/texts';
 import { makeKey } from '../../src/ledger/api-key';
 import { anyCharacter } from '../support/any-character';
 import { seed, seeded } from '../support/property';

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { parseBound, parseMoment } from '../../src/domain/moment';
+import { parseBound, parseMoment } from '../../src/domain/texts';
 import { seed, seeded } from '../support/property';
 
 describe('a moment', () => {

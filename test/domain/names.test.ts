@@ -1,4 +1,4 @@
-import { MAX_NAME_LENGTH, mustBeName, nameFault } from '../../src/domain/names';
+import { MAX_NAME_LENGTH, mustBeName, nameFault } from '../../src/domain/texts';
 
 describe('a name', () => {
   it.each([

@@ -1,7 +1,11 @@
 import Ajv from 'ajv';
-import { eventSchemas, operatorEventSchemas } from '../../src/domain/event-schemas';
-import type { EventType, OperatorEvent } from '../../src/domain/events';
-import { upcast } from '../../src/domain/event-schemas';
+import {
+  eventSchemas,
+  operatorEventSchemas,
+  upcast,
+  type EventType,
+  type OperatorEvent,
+} from '../../src/domain/events';
 import { decode, operatorEventOf } from '../../src/event-log/codec';
 import { streamNames } from '../../src/event-log/streams';
 import { TENANT } from '../support/given';

@@ -1,6 +1,5 @@
 import type { TenantEvent } from '../../src/domain/events';
-import type { Tenant } from '../../src/domain/tenant';
-import { copyFor, evolve } from '../../src/domain/tenant-folding';
+import { copyFor, evolve, type Tenant } from '../../src/domain/tenant';
 import { minute, OWNER, recordedAt, tenantAfter } from '../support/given';
 
 const APPLICATION = '00000000-0000-4000-8000-000000000010';

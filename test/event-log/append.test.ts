@@ -1,9 +1,15 @@
-import { logFault, type Appended, type EventLog, type Expected } from '../../src/event-log/event-log';
-import { appendToEnd, appendUntilCertain } from '../../src/event-log/append';
+import {
+  appendToEnd,
+  appendUntilCertain,
+  logFault,
+  type Appended,
+  type EventLog,
+  type Expected,
+} from '../../src/event-log/event-log';
 import { fault } from '../../src/fault';
+import { anEvent } from '../support/events';
 import { passTime } from '../support/pass-time';
 import { refusedWith } from '../support/waiting';
-import { anEvent } from '../support/events';
 
 describe('an append whose response may be lost', () => {
   const appended: Appended = { revision: 4, position: '05' };

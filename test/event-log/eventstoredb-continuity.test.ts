@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { LoggedEvent } from '../../src/event-log/event-log';
+import { follow as followLog } from '../../src/event-log/eventstoredb/follow';
 import { codeOf } from '../../src/fault';
 import { onStandIn, openOn, standIn } from '../support/event-store/logs';
 import type { StandIn } from '../support/event-store/stand-in';
@@ -188,4 +189,24 @@ describe('the stream with the identity of the log', () => {
   it('is ours if it starts with a LogMade event with a UUID', async () => {
     expect(await opened((server) => put(server, 'LogMade', { identity, format: 1 }))).toBe('opened');
   });
+});
+
+it('a follower delivers nothing of a log that was set back just before it was subscribed to', async () => {
+  const event = { id: 'b', position: '2', stream: 'tenant-x' } as LoggedEvent;
+  const [batches, states] = [[[event]], ['whole']];
+  const next = async () => batches.shift();
+  const following = {
+    connection: { onRenewed: () => () => true, client: () => undefined },
+    log: {
+      subscribe: () => ({ next, alive: () => undefined, stop: () => undefined }),
+      head: async () => ({ eventId: 'a', position: '1' }),
+      isOurs: () => true,
+    },
+    continuity: async () => states.shift() ?? 'set_back',
+    doubtMs: 1,
+    closing: new AbortController().signal,
+    onError: () => undefined,
+  } as unknown as Parameters<typeof followLog>[0];
+  const first = followLog(following, '1').next();
+  await expect(first).rejects.toMatchObject({ code: 'log_set_back' });
 });

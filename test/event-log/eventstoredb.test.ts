@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { serversOf } from '../../src/event-log/eventstoredb/connection-string';
+import { serversOf } from '../../src/event-log/eventstoredb/connection';
 import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';

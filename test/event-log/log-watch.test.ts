@@ -5,7 +5,7 @@ import { logFault, type Continuity, type EventLog, type Head } from '../../src/e
 import { logWatch, mustStillHold } from '../../src/event-log/log-watch';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { type Fault } from '../../src/fault';
+import type { Fault } from '../../src/fault';
 import { openForWriting } from '../../src/sqlite/database';
 import { TIMES } from '../../src/times';
 import { closeAfterwards } from '../support/closing';

@@ -1,4 +1,3 @@
-import { DatabaseSync } from '@photostructure/sqlite';
 import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -14,8 +13,8 @@ import {
 } from '../../src/event-log/sqlite/backup';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
+import { fillBusyLog, inFile } from '../support/busy-log';
 import { closeAfterwards } from '../support/closing';
-import { fillBusyLog } from '../support/busy-log';
 import { makeReadOnly, onDisk, whyNoDisks } from '../support/disks';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
@@ -42,15 +41,6 @@ const withLog = async (count: number, folder = freshFolder()): Promise<string> =
   await fillBusyLog({ log, streams }, count);
   await log.close();
   return folder;
-};
-
-const inFile = <T>(folder: string, work: (db: InstanceType<typeof DatabaseSync>) => T): T => {
-  const db = new DatabaseSync(join(folder, 'events.db'));
-  try {
-    return work(db);
-  } finally {
-    db.close();
-  }
 };
 
 const edit = (folder: string, sql: string): void => inFile(folder, (db) => db.exec(sql));

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { startThread } from '../../src/async/thread';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { inTransaction, openForWriting } from '../../src/sqlite/database';
-import { startThread } from '../../src/async/thread';
 import { closeAfterwards } from '../support/closing';
 import { onDisk, whyNoDisks } from '../support/disks';
 import { eventsOf, idsOf, someEvents } from '../support/events';

@@ -10,10 +10,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { LOG_FORMAT } from '../../src/event-log/event-log';
-import { openAppender } from '../../src/event-log/sqlite/appender';
-import { createLog } from '../../src/event-log/sqlite/log-file';
-import { sqliteEventLog, type Opening } from '../../src/event-log/sqlite/sqlite-event-log';
+import { ensureLog, type Opening } from '../../src/event-log/sqlite/log-file';
+import { openAppender, sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { messageOf } from '../../src/fault';
 import { closeAfterwards } from '../support/closing';
@@ -47,7 +45,7 @@ describe('the place of a SQLite log', () => {
   /** An appender that was killed: its event is in the `-wal` file. */
   const killed = (): string => {
     const [folder, from] = [freshFolder(), freshFolder()];
-    createLog(fileIn(from), '', LOG_FORMAT);
+    ensureLog(fileIn(from), '', 'create');
     const { appendGroup, close } = openAppender(fileIn(from));
     closeAfterwards(close);
     const events = [{ id: randomUUID(), type: 'X', data: '{}', metadata: '{}' }];

@@ -3,13 +3,13 @@ import { createHash, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { OperatorEvent } from '../../src/domain/events';
 import { encode } from '../../src/event-log/codec';
-import { streamNames, type LedgerLog } from '../../src/event-log/streams';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames, type LedgerLog } from '../../src/event-log/streams';
 import { verifyLog, type VerifiedLog } from '../../src/event-log/verify-log';
-import { closeAfterwards } from '../support/closing';
 import { fillBusyLog } from '../support/busy-log';
-import { freshFolder } from '../support/folders';
+import { closeAfterwards } from '../support/closing';
 import { anEvent, eventsOf, someEvents } from '../support/events';
+import { freshFolder } from '../support/folders';
 import { sampleOf } from '../support/samples';
 
 type Place = LedgerLog & { readonly file: InstanceType<typeof DatabaseSync> };

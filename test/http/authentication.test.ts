@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { newKey } from '../../src/ledger/api-key';
 import { beside, type Beside } from '../support/beside';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
+import { isolatedTenants, type IsolatedTenant } from '../support/isolated-tenants';
 import { expectProblem } from '../support/problem';
 import { answersIn, converse, sendRaw } from '../support/raw';
 import { loggedBy, startService, type Service } from '../support/service';
-import { isolatedTenants, type IsolatedTenant } from '../support/isolated-tenants';
 import { until } from '../support/waiting';
 
 describe('authentication', () => {

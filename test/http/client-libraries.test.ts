@@ -1,8 +1,8 @@
 import { BasisTheory as BasisTheoryJs } from '@basis-theory/basis-theory-js';
 import { BasisTheory, BasisTheoryClient } from '@basis-theory/node-sdk';
 import { beside, type Beside } from '../support/beside';
-import { fact, reportFacts } from '../support/reported-facts';
 import { ask } from '../support/http';
+import { fact, reportFacts } from '../support/reported-facts';
 import { allProjected, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 

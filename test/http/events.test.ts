@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { newKey } from '../../src/ledger/api-key';
-import { deleteTenant } from '../../src/domain/tenant';
 import { addKey, revokeKey } from '../../src/domain/application-keys';
 import { updateApplication } from '../../src/domain/applications';
+import { deleteTenant } from '../../src/domain/tenant';
+import { newKey } from '../../src/ledger/api-key';
 import { beside, type Beside } from '../support/beside';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';

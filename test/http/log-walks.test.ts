@@ -1,9 +1,9 @@
 import { setTimeout as pace } from 'node:timers/promises';
 import { beside, type Beside } from '../support/beside';
 import { customerOf, idsOf, type Customer } from '../support/customers';
-import { fact, reportFacts } from '../support/reported-facts';
 import type { ApiResponse } from '../support/http';
 import { seed, seeded } from '../support/property';
+import { fact, reportFacts } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 

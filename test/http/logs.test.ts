@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { beside, type Beside } from '../support/beside';
 import { customerOf, idsOf, type Customer } from '../support/customers';
-import { fact, reportFacts } from '../support/reported-facts';
 import { ask, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
+import { fact, reportFacts } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 

@@ -1,14 +1,15 @@
-import Ajv2020 from 'ajv/dist/2020';
 import addFormats from 'ajv-formats';
+import Ajv2020 from 'ajv/dist/2020';
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { programVersion, headerNames } from '../../src/configuration';
+import { programVersion } from '../../src/configuration';
 import { routes } from '../../src/http/api';
+import { headerNames } from '../../src/http/context';
 import { openApiDocument } from '../../src/http/openapi/document';
-import { httpProblems, type Problem } from '../../src/problems';
 import { route, type NamedRoute } from '../../src/http/route';
+import { httpProblems, type Problem } from '../../src/problems';
 import { faultsIn, type Seen } from '../support/described';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { securityHeaders } from '../../src/http/middleware/start-request';
+import { securityHeaders } from '../../src/http/middleware';
 import { ask } from '../support/http';
 import { converse } from '../support/raw';
 import { startService, type Service } from '../support/service';

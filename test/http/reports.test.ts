@@ -1,7 +1,7 @@
 import { beside, type Beside } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
-import { fact } from '../support/reported-facts';
 import { ask, type ApiResponse } from '../support/http';
+import { fact } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
 
 const PATH = '/tenants/self/reports/usage';

@@ -1,6 +1,6 @@
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
-import { once } from 'node:events';
 import { pipeline, type Readable } from 'node:stream';
 import { streamBody } from '../../src/http/routes/stream-body';
 import { until } from '../support/waiting';

@@ -1,4 +1,4 @@
-import { entityFactTypes } from '../../src/domain/facts';
+import { entityFactTypes } from '../../src/domain/events';
 import { decode } from '../../src/event-log/codec';
 import { MAX_APPEND_BYTES } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { hasLog } from '../../projections/logs';
 import type { EventLog } from '../../src/event-log/event-log';
 import { ingest, type Ingested, type ShownActivity } from '../../src/ingest/ingest';
-import { lastRevision } from '../../src/projecting/tenant-progress';
+import { lastRevision } from '../../src/projecting/parked-tenants';
+import { eventsOf } from '../support/events';
 import { aFact, countedUsage, manyFacts, textOf, type Fact } from '../support/facts';
 import { freshFolder } from '../support/folders';
-import { eventsOf } from '../support/events';
-import { readingsOf, type Readings } from '../support/readings';
 import { seed, seeded } from '../support/property';
+import { readingsOf, type Readings } from '../support/readings';
 import { until } from '../support/waiting';
 
 interface Outcome extends Ingested {

@@ -1,6 +1,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
-import { monotonicMs, threadMs } from '../../src/async/clock';
 import { join } from 'node:path';
+import { monotonicMs, threadMs } from '../../src/async/clock';
+import { changePlan } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
 import { emptyFold, foldEvent, tenantEventOf, type Fold } from '../../src/ledger/fold';
 import { eventsOf } from '../support/events';
@@ -18,7 +19,6 @@ import {
   type OpenLedger,
   soon,
 } from '../support/ledgers';
-import { changePlan } from '../../src/domain/tenant';
 import { until } from '../support/waiting';
 
 afterEach(closeLedgers);

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { revokeKey } from '../../src/domain/application-keys';
+import { addKey, revokeKey } from '../../src/domain/application-keys';
 import { createApplication, updateApplication } from '../../src/domain/applications';
 import { deleteTenant } from '../../src/domain/tenant';
-import type { EventLog } from '../../src/event-log/event-log';
-import { logFault } from '../../src/event-log/event-log';
+import { type EventLog, logFault } from '../../src/event-log/event-log';
 import { digestOf, makeKey } from '../../src/ledger/api-key';
 import type { Command, Executed } from '../../src/ledger/ledger';
 import { eventsOf } from '../support/events';
@@ -151,6 +150,16 @@ describe('a deletion repeated with its idempotency key', () => {
       ...idempotent('d', 'no body', 'DELETE /tenants/self'),
       ...more,
     });
+
+  it('is refused with another key of the same Application', async () => {
+    const { program, customer } = await opened();
+    const digest = digestOf(makeKey(customer.tenantId));
+    const another = addKey(customer.applicationId, { keyId: randomUUID(), digest });
+    await program.ledger.execute(byOperator(customer.tenantId, another));
+    await program.ledger.execute(deletion(customer));
+    expect(await refusedWith(program.ledger.execute(deletion({ ...customer, digest })))).toBe('key_refused');
+    expect(await program.ledger.execute(deletion(customer))).toMatchObject({ isRepeat: true });
+  });
 
   it('is refused once its key has expired', async () => {
     const folder = freshFolder();

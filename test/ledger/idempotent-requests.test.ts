@@ -1,5 +1,5 @@
 import { threadMs } from '../../src/async/clock';
-import { earlierRequest } from '../../src/ledger/idempotent-requests';
+import { earlierRequest } from '../../src/ledger/fold';
 import { freshFolder } from '../support/folders';
 import {
   closeLedgers,

@@ -5,10 +5,8 @@ import { deleteApplication, updateApplication } from '../../src/domain/applicati
 import { isRefusal } from '../../src/domain/refusal';
 import { deleteTenant, updateTenant, type Decide } from '../../src/domain/tenant';
 import { logFault, type EventLog } from '../../src/event-log/event-log';
-import { digestOf } from '../../src/ledger/api-key';
+import { digestOf, type Identity, type PresentedKey } from '../../src/ledger/api-key';
 import type { FoldsOptions } from '../../src/ledger/folds';
-import type { Identity } from '../../src/ledger/identify';
-import type { PresentedKey } from '../../src/ledger/identify';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 import {
@@ -126,8 +124,8 @@ describe('a key', () => {
   it('is valid, and for 500 ms its stream is not read again', async () => {
     const { customer, reading, readsSince, elsewhere } = await prepared(withoutToken);
     const [key, neighbour] = [await customer(), await customer()];
-    expect(await reading(key)).toMatchObject({ status: 'valid', keyId: key.keyId });
     const endsAt = monotonicMs() + READ_AGE_MS - 100;
+    expect(await reading(key)).toMatchObject({ status: 'valid', keyId: key.keyId });
     readsSince();
     for (let i = 0; i < 20 && monotonicMs() < endsAt; i += 1) {
       await write(elsewhere, neighbour, updateTenant({ name: `N${i}`, settings: {} }));

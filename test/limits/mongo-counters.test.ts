@@ -2,8 +2,8 @@ import type { Db } from 'mongodb';
 import type { RateLimiterRes } from 'rate-limiter-flexible';
 import { readPolicies, type Policy } from '../../src/limits/policies';
 import { mongoLimiter, rateLimits, type Counted } from '../../src/limits/rate-limits';
-import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 import { connectMongodb, mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-under-test';
+import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 import { until } from '../support/waiting';
 
 const A = '192.0.2.1';

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { mongoConnection } from '../../src/mongodb/connection';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
-import { clustered } from '../support/profile';
 import { freshFolder } from '../support/folders';
 import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
+import { clustered } from '../support/profile';
 import { command, spawnProgram, type Finished } from '../support/service';
 
 let eventStore: StandIn;

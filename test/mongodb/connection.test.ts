@@ -1,8 +1,7 @@
+import { BSON } from 'mongodb';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server } from 'node:net';
-import { BSON } from 'mongodb';
-import { addressOf } from '../../src/mongodb/address';
-import { mongoConnection } from '../../src/mongodb/connection';
+import { addressOf, mongoConnection } from '../../src/mongodb/connection';
 
 const PASSWORD = 'kept-to-ourselves';
 

@@ -1,6 +1,6 @@
 import { sharedSecret } from '../../src/mongodb/database';
-import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 import { connectMongodb } from '../support/mongodb-under-test';
+import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 import { refusedWith } from '../support/waiting';
 
 describeMongodb('the secret that instances share', () => {

@@ -1,4 +1,4 @@
-import { sessions } from '../../src/portal/session';
+import { sessions } from '../../src/portal/sealed-session';
 
 const SECRET = 'a secret of at least 32 characters!!';
 

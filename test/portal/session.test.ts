@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { request } from 'node:http';
+import { revokeKey } from '../../src/domain/application-keys';
 import { beside } from '../support/beside';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
-import { revokeKey } from '../../src/domain/application-keys';
 
 /** What the portal's own scripts send, and browsers add. */
 const OWN = { 'Sec-Fetch-Site': 'same-origin', 'Portal-Request': 'none' };

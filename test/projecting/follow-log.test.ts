@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { compose } from '../../projections/projector';
 import type { EventLog } from '../../src/event-log/event-log';
-import { startProjector, type ProjectorDependencies } from '../../src/projecting/follow-log';
+import { startFollowing, type FollowingDependencies } from '../../src/projecting/follow-log';
 import type { Lease, ReadModels } from '../../src/read-models/read-models';
 import { closeAfterwards } from '../support/closing';
 import { until } from '../support/waiting';
@@ -16,7 +17,6 @@ import {
   type ReplayHarness,
 } from './harness';
 import { lineCollections, linesProjector, plainLines } from './lines';
-import { compose } from '../../projections/projections';
 
 /** A lease that any number of processes may want. */
 const leases = () => {
@@ -36,12 +36,12 @@ const leases = () => {
 
 const started = (
   harness: ReplayHarness,
-  { lease = leases().lease('one'), ...more }: Partial<ProjectorDependencies> = {},
+  { lease = leases().lease('one'), ...more }: Partial<FollowingDependencies> = {},
 ) => {
   const errors: unknown[] = [];
   const positions: string[] = [];
   const parked: string[] = [];
-  const stop = startProjector({
+  const stop = startFollowing({
     ...harness,
     lease,
     sliceMs: () => undefined,

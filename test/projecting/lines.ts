@@ -1,5 +1,4 @@
-import type { Document, Projector } from '../../projections/projector';
-import { change } from '../../projections/projector';
+import { type Document, type Projector, change } from '../../projections/projector';
 import type { Recorded } from '../../src/domain/events';
 
 /**

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { compose, projections } from '../../projections/projections';
-import { change, type Change, type Document } from '../../projections/projector';
+import { projections } from '../../projections/projections';
+import { compose, change, type Change, type Document } from '../../projections/projector';
 import { findTenant } from '../../projections/tenants';
 import type { Recorded } from '../../src/domain/events';
-import { lastRevision } from '../../src/projecting/tenant-progress';
+import { lastRevision } from '../../src/projecting/parked-tenants';
 import { STREAMS, type ReadModelSet } from '../../src/read-models/read-models';
 import {
   created,

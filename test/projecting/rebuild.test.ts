@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { compose } from '../../projections/projections';
+import { compose } from '../../projections/projector';
 import { rebuild, type RebuildOptions } from '../../src/projecting/rebuild';
 import type { ReadModels, ReadModelSet } from '../../src/read-models/read-models';
 import {

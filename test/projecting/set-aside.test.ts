@@ -1,12 +1,11 @@
-import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
-import { projections } from '../../projections/projections';
+import { randomUUID } from 'node:crypto';
 import { findLogPosition } from '../../projections/logs';
+import { projections } from '../../projections/projections';
 import { findTenant } from '../../projections/tenants';
 import type { StreamKind } from '../../src/domain/events';
-import { readSetAside } from '../../src/event-log/set-aside';
-import { setAside } from '../../src/projecting/parked-tenants';
-import { lastRevision } from '../../src/projecting/tenant-progress';
+import { readSetAside } from '../../src/event-log/codec';
+import { setAside, lastRevision } from '../../src/projecting/parked-tenants';
 import { closeAll } from '../support/closing';
 import { eventsOf } from '../support/events';
 import { seed, seeded } from '../support/property';

@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
+import { randomUUID } from 'node:crypto';
 import { change, type Projector } from '../../projections/projector';
 import type { Difference } from '../../src/projecting/compare';
 import { setAside } from '../../src/projecting/parked-tenants';

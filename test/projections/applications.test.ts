@@ -1,18 +1,24 @@
-import type { Recorded } from '../../src/domain/events';
 import * as fc from 'fast-check';
 import { findApplications, findLiveKeys } from '../../projections/application-pages';
 import { applications } from '../../projections/applications';
 import { findTenant, tenants } from '../../projections/tenants';
 import { addKey, regenerateKey, revokeKey } from '../../src/domain/application-keys';
 import { createApplication, deleteApplication, updateApplication } from '../../src/domain/applications';
-import type { TenantEvent } from '../../src/domain/events';
 import { liveKeysOf } from '../../src/domain/authority';
+import type { Recorded, TenantEvent } from '../../src/domain/events';
 import { isRefusal } from '../../src/domain/refusal';
-import { absent, changePlan, createTenant, deleteTenant, updateTenant } from '../../src/domain/tenant';
-import { evolve } from '../../src/domain/tenant-folding';
-import type { Decide, Tenant } from '../../src/domain/tenant';
+import {
+  absent,
+  changePlan,
+  createTenant,
+  deleteTenant,
+  evolve,
+  updateTenant,
+  type Decide,
+  type Tenant,
+} from '../../src/domain/tenant';
 import { byOperator } from '../support/given';
-import { seed, seeded } from '../support/property';
+import { runs, seed, seeded } from '../support/property';
 import { given, of, OTHER_TENANT, recorded, TENANT, time, type Given } from './given';
 
 const APP = '11111111-0000-4000-8000-000000000001';
@@ -170,7 +176,7 @@ describe('after random histories', () => {
         ...(now.status === 'deleted' ? { deleted_at: expect.any(String) } : {}),
       });
     });
-    await fc.assert(property, { seed, numRuns: 60 });
+    await fc.assert(property, { seed, numRuns: runs(60) });
     expect([...seen].toSorted()).toEqual(['expiring', 'lasting']);
   });
 });

@@ -1,5 +1,5 @@
-import { compose, projections } from '../../projections/projections';
-import { change, type Projector } from '../../projections/projector';
+import { projections } from '../../projections/projections';
+import { compose, change, type Projector } from '../../projections/projector';
 import type { Recorded } from '../../src/domain/events';
 
 const one = (name: string, version = 1): Projector => ({

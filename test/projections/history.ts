@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
-import type { Projector } from '../../projections/projector';
-import { isFactType } from '../../src/domain/facts';
+import { randomUUID } from 'node:crypto';
+import { type Projector, compose, type ComposedProjector } from '../../projections/projector';
+import { isFactType } from '../../src/domain/events';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { compose, type ComposedProjector } from '../../projections/projections';
 import { projection, type ReadAfter } from '../../src/projecting/project';
 import type { ReadModels, ReadModelSet } from '../../src/read-models/read-models';
 import { storeUnderTest } from '../support/store-under-test';

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { findKeyDays, findLastUse, findLastUses } from '../../projections/key-days';
 import { logs } from '../../projections/logs';
 import type { KeyUse } from '../../src/domain/key-use';
-import { loggedSample } from '../support/samples';
 import { TENANT } from '../support/given';
+import { loggedSample } from '../support/samples';
 import { projected } from './history';
 
 const APPLICATION = randomUUID();

@@ -1,8 +1,8 @@
-import type { Reader } from '../../projections/projector';
-import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
+import { randomUUID } from 'node:crypto';
 import { countLogs, findLogs, isNumbered, type LogFilter, type LogPage } from '../../projections/log-pages';
 import { findLog, listEntityTypes, logs, type LogRow } from '../../projections/logs';
+import type { Reader } from '../../projections/projector';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import { runs, seed, seeded } from '../support/property';
 import { OTHER_TENANT, TENANT, USER } from './given';

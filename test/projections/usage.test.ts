@@ -1,6 +1,6 @@
-import type { Reader } from '../../projections/projector';
 import * as fc from 'fast-check';
 import { logs } from '../../projections/logs';
+import type { Reader } from '../../projections/projector';
 import { reportUsage, usage } from '../../projections/usage';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import { runs, seed, seeded } from '../support/property';

@@ -1,15 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Collection } from '../../projections/projector';
 import { fault, type Fault } from '../../src/fault';
-import {
-  type Advanced,
-  type Control,
-  type ReadModels,
-  type ReadModelSet,
-  type SetInfo,
-} from '../../src/read-models/read-models';
-import { memoryDocuments, type Documents } from './memory-documents';
+import type { Advanced, Control, ReadModels, ReadModelSet, SetInfo } from '../../src/read-models/read-models';
 import { TIMES } from '../../src/times';
+import { memoryDocuments, type Documents } from './memory-documents';
 
 interface StoredSet {
   readonly version: string;

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Collection, Document, Query } from '../../projections/projector';
+import { idOf, type Stored } from '../../src/read-models/mongodb/layout';
 import {
   findIn,
   indexesFor,
@@ -7,9 +8,8 @@ import {
   scanFrom,
   type MongoQuery,
 } from '../../src/read-models/mongodb/queries';
-import { idOf, type Stored } from '../../src/read-models/mongodb/layout';
-import { describeMongodb } from '../support/mongodb/databases';
 import { connectMongodb } from '../support/mongodb-under-test';
+import { describeMongodb } from '../support/mongodb/databases';
 
 const TENANT = randomUUID();
 

@@ -10,11 +10,11 @@ import { mongoConnection, type MongoConnection } from '../../src/mongodb/connect
 import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
 import type { ReadModels, ReadModelSet } from '../../src/read-models/read-models';
 import { closeAfterwards } from '../support/closing';
-import type { Gate } from '../support/gate';
 import { freePort } from '../support/free-port';
+import type { Gate } from '../support/gate';
+import { connectMongodb, mongodbBehindProxy } from '../support/mongodb-under-test';
 import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 import { findMongod } from '../support/mongodb/mongod';
-import { connectMongodb, mongodbBehindProxy } from '../support/mongodb-under-test';
 import { refusedWith, until } from '../support/waiting';
 import { describeReadModels } from './contract/read-models';
 import { add, at, COLLECTIONS, countIn, LOG, note, ONE } from './mongodb-counts';
@@ -189,19 +189,19 @@ describeMongodb('read models in MongoDB', () => {
 
   it('have a lease that one process holds until it releases it or does not renew it', async () => {
     const url = mongodbUrl();
-    const [one, two] = [await openAt(url, { leaseMs: 1_500 }), await openAt(url, { leaseMs: 1_500 })];
+    const [one, two] = [await openAt(url, { leaseMs: 3_000 }), await openAt(url, { leaseMs: 3_000 })];
     expect(await one.lease!.holder()).toBeUndefined();
     const tried = await Promise.all([one.lease!.hold(), two.lease!.hold()]);
     expect(tried.toSorted()).toEqual([false, true]);
     const [first, second] = tried[0] ? [one.lease!, two.lease!] : [two.lease!, one.lease!];
     expect(await second.holder()).toBe(`${hostname()} ${process.pid}`);
-    for (let i = 0; i < 6; i += 1) {
+    for (let i = 0; i < 4; i += 1) {
       expect([await first.hold(), await second.hold()]).toEqual([true, false]);
-      await pause(300);
+      await pause(1_000);
     }
     await second.release();
     expect(await second.hold()).toBe(false);
-    await pause(1_500);
+    await pause(3_000);
     expect(await first.holder()).toBeUndefined();
     expect([await second.hold(), await first.hold()]).toEqual([true, false]);
     await second.release();

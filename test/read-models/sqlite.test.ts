@@ -177,6 +177,24 @@ describe('read models in SQLite', () => {
       expect((await readModels.list()).map(({ id }) => id)).toEqual([next.id]);
     });
 
+    it('keeps every other set from being removed while it is on the way', async () => {
+      const readModels = open({ graceMs: 1 });
+      const sets = [await live(readModels)];
+      const root = database.openForWriting(join(folder, 'root.db'), 'FULL');
+      for (let i = 0; i < 2; i += 1) {
+        const built = await readModels.create(LOG);
+        await advanceBy(built, 1);
+        await built.finish();
+        expect(await readModels.succeed(built, sets.at(-1))).toBe(true);
+        root.exec(`UPDATE roots SET id = '${sets[0]!.id}'`);
+        sets.push(built);
+      }
+      root.close();
+      rmSync(pathOf(sets[1]!));
+      await delay(20);
+      expect(await open({ graceMs: 1 }).remove(sets[2]!.id)).toBe(false);
+    });
+
     it('is noticed by a process that has it open', async () => {
       const readModels = open();
       const set = await live(readModels);

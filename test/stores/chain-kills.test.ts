@@ -2,23 +2,23 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { pause } from '../../src/async/clock';
-import type { ReadModels } from '../../src/read-models/read-models';
 import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
+import type { ReadModels } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { failuresIn, ofType, recordedIn } from '../read-models/chain-history';
 import { beginChain, CHAIN, COUNT, type ChainOptions } from '../read-models/chain-process';
 import { closeAfterwards } from '../support/closing';
 import { freshFolder } from '../support/folders';
-import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 import { connectMongodb } from '../support/mongodb-under-test';
+import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 import { seed, seeded } from '../support/property';
 import { until } from '../support/waiting';
 
 const PROCESS = join(__dirname, '..', 'read-models', 'chain-process.js');
 const PROCESSES = 5;
-const RUN_MS = 12_000;
+const RUN_MS = 5_000;
 /** At least so many kills, commits, switches and removals: a busy machine takes longer. */
-const ENOUGH = 6;
+const ENOUGH = 4;
 
 type Place = Omit<ChainOptions, 'seed' | 'history'>;
 
@@ -49,7 +49,7 @@ const runProcesses = async (
   };
   const all = Promise.all(Array.from({ length: PROCESSES }, keepRunning));
   await pause(RUN_MS);
-  await until(() => isOverIn(options.history, kills), 4 * RUN_MS).finally(() => {
+  await until(() => isOverIn(options.history, kills), 10 * RUN_MS).finally(() => {
     isOver = true;
     for (const child of running) child.kill('SIGKILL');
   });

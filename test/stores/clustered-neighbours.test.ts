@@ -4,14 +4,14 @@ import { fileOf } from '../support/fact-file';
 import { manyFacts } from '../support/facts';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
-import { describeMongodb } from '../support/mongodb/databases';
 import { connectMongodb } from '../support/mongodb-under-test';
+import { describeMongodb } from '../support/mongodb/databases';
 import { operatorAt } from '../support/operator';
 import { clustered } from '../support/profile';
 import { seed, seeded } from '../support/property';
 import { serviceProcess, spawnProgram } from '../support/service';
 
-const FACTS = 3_000;
+const FACTS = 1_500;
 /** `ingest` appends so many at a time, and goes on when the batch before last is shown. */
 const BATCH = 100;
 /** A third batch may be appended between the look at the set and the write; besides there is what keys did. */

@@ -3,15 +3,15 @@ import { addKey, revokeKey } from '../../src/domain/application-keys';
 import { updateApplication } from '../../src/domain/applications';
 import { deleteTenant, type Decide } from '../../src/domain/tenant';
 import { newKey } from '../../src/ledger/api-key';
-import { mongoLimiter, rateLimits } from '../../src/limits/rate-limits';
 import { readPolicies } from '../../src/limits/policies';
+import { mongoLimiter, rateLimits } from '../../src/limits/rate-limits';
 import { TIMES } from '../../src/times';
 import { beside, type Beside } from '../support/beside';
 import { following } from '../support/following';
 import { ask } from '../support/http';
 import { isolatedTenants } from '../support/isolated-tenants';
-import { describeMongodb } from '../support/mongodb/databases';
 import { connectMongodb, mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-under-test';
+import { describeMongodb } from '../support/mongodb/databases';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 

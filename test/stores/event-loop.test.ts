@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -32,6 +33,8 @@ const FOLLOWED = 20;
 const CONNECTIONS = 20;
 /** As long as others may wait longer than when it is quiet. */
 const MAX_HELD_MS = 20;
+/** A round in which the host took more of the processor away says nothing about the service. */
+const MAX_STOLEN = 0.05;
 const BUSY = 'busy';
 /** The longest text that is allowed, four bytes a character. */
 const longest = (length: number): string => '😀'.repeat(length);
@@ -42,18 +45,25 @@ interface Held {
 }
 
 interface EventLoop {
-  readonly looks: number;
   readonly held: Held;
   /** Excluding garbage collection. */
   readonly working: Held;
-  readonly delay: Held;
 }
 
 interface Round extends EventLoop {
   /** How long other tenants wait for a response, at the 99th percentile. */
   readonly others: number;
   readonly requests: number;
+  /** The share of the time that the host gave the processor to others. */
+  readonly stolen: number;
 }
+
+/** How long the host gave the processor to others, and all time. */
+const ticks = (): readonly [number, number] => {
+  if (process.platform !== 'linux') return [0, 1];
+  const [, ...times] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]!.split(/ +/).map(Number);
+  return [times[7] ?? 0, times.slice(0, 8).reduce((sum, time) => sum + time, 0)];
+};
 
 const eventLoopOf = async (service: ServiceProcess): Promise<EventLoop> =>
   ((await reported(service, 'event_loop')) as { event_loop: EventLoop }).event_loop;
@@ -296,15 +306,18 @@ describe('the thread that serves HTTP', () => {
         await reportFacts(service.folder, hostile.tenantId, [fact('TokenUsed', BUSY)]);
     };
     await eventLoopOf(service);
+    const before = ticks();
     const [requests = 0] = await Promise.all([attack?.(end), writing(), ...others.map(waiting)]);
     waits.sort((a, b) => a - b);
-    return { ...(await eventLoopOf(service)), others: waits[Math.floor(waits.length * 0.99)] ?? 0, requests };
+    const [stolen, all] = ticks().map((count, at) => count - (before[at] ?? 0));
+    const wait = waits[Math.floor(waits.length * 0.99)] ?? 0;
+    return { ...(await eventLoopOf(service)), others: wait, requests, stolen: (stolen ?? 0) / (all ?? 1) };
   };
 
-  const shown = ({ held, working, delay, others: wait, requests }: Round): string =>
+  const shown = ({ held, working, others: wait, requests, stolen }: Round): string =>
     `held p99 ${held.p99.toFixed(1)}, longest ${held.longest.toFixed(1)}, ` +
-    `${working.longest.toFixed(1)} without garbage collection; delay p99 ${delay.p99.toFixed(1)}, ` +
-    `longest ${delay.longest.toFixed(1)}; others wait p99 ${wait.toFixed(1)} ms; ${requests} hostile requests`;
+    `${working.longest.toFixed(1)} without garbage collection; others wait p99 ${wait.toFixed(1)} ms; ` +
+    `${requests} hostile requests; ${(100 * stolen).toFixed(1)} % stolen`;
 
   /** The name of the attack, its number of connections, and the attack itself. */
   const attacks: readonly (readonly [string, number, () => Promise<Attack>])[] = [
@@ -316,7 +329,7 @@ describe('the thread that serves HTTP', () => {
       2,
       async () => {
         pastKey ??= (async () => {
-          const { tenantId } = await largeTenant(fillStream, Math.min(ROWS, 120_000));
+          const { tenantId } = await largeTenant(fillStream, Math.min(ROWS / 2, 120_000));
           return (await by.newApplication(tenantId, 'management', 'log:read', 'tenant:read')).key;
         })();
         return askingAtOnce(await pastKey, () => '/tenants/self?as_of=2099-01-01', [200, 503]);
@@ -326,7 +339,7 @@ describe('the thread that serves HTTP', () => {
       `${CONNECTIONS} connections that ask for missing events of a parked tenant`,
       2,
       async () => {
-        parkedKey ??= parkedTenant(Math.min(ROWS, 60_000));
+        parkedKey ??= parkedTenant(Math.min(ROWS / 2, 60_000));
         return askingAtOnce(await parkedKey, () => `/events/${randomUUID()}`, [404, 503]);
       },
     ],
@@ -353,10 +366,11 @@ describe('the thread that serves HTTP', () => {
     async (name, clients, prepare) => {
       await round(await prepare());
       const rounds: { quiet: Round; loud: Round }[] = [];
-      while (rounds.length < ROUNDS) {
+      for (let tries = 0; rounds.length < ROUNDS; tries += 1) {
         const one = { quiet: await round(), loud: await round(await prepare()) };
         console.log(`${ROWS} rows, quiet: ${shown(one.quiet)}\n${ROWS} rows, ${name}: ${shown(one.loud)}`);
-        rounds.push(one);
+        const isDisturbed = Math.max(one.quiet.stolen, one.loud.stolen) > MAX_STOLEN;
+        if (!isDisturbed || tries >= 2 * ROUNDS) rounds.push(one);
       }
       const median = (of: (one: (typeof rounds)[number]) => number): number =>
         rounds.map(of).toSorted((a, b) => a - b)[ROUNDS >> 1]!;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { monotonicMs } from '../../src/async/clock';
-import { serversOf } from '../../src/event-log/eventstoredb/connection-string';
+import { serversOf } from '../../src/event-log/eventstoredb/connection';
 import { codeOf } from '../../src/fault';
 import { followed, onStandIn, openOn, standIn } from '../support/event-store/logs';
 import { storedLog } from '../support/event-store/stored-log';

@@ -1,13 +1,13 @@
-import { randomUUID } from 'node:crypto';
 import { status } from '@grpc/grpc-js';
+import { randomUUID } from 'node:crypto';
 import { monotonicMs } from '../../src/async/clock';
-import { type EventLog } from '../../src/event-log/event-log';
+import type { EventLog } from '../../src/event-log/event-log';
+import { TIMES } from '../../src/times';
 import { followed, onStandIn, openOn, standIn } from '../support/event-store/logs';
 import type { AppendFault } from '../support/event-store/stand-in';
 import { storedLog } from '../support/event-store/stored-log';
 import { anEvent, eventsOf, idsOf, someEvents } from '../support/events';
 import { refusedWith, until } from '../support/waiting';
-import { TIMES } from '../../src/times';
 
 /** What a busy machine may add to a bound. */
 const SLACK_MS = 400;

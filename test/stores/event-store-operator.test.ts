@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
+import { isNotTheApi } from '../support/described';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
-import { isNotTheApi } from '../support/described';
 import { ask, type ApiResponse } from '../support/http';
 import { describeMongodb } from '../support/mongodb/databases';
 import { expectProblem } from '../support/problem';

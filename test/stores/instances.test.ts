@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { revokeKey } from '../../src/domain/application-keys';
 import { pause } from '../../src/async/clock';
+import { revokeKey } from '../../src/domain/application-keys';
 import { rebuild } from '../../src/projecting/rebuild';
 import { crowdAt, type Crowd } from '../support/crowd';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
@@ -150,7 +150,7 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
   afterAll(() => instances.close());
 
   it('each send MongoDB at most 5 commands per second while idle', async () => {
-    const IDLE_MS = 6_000;
+    const IDLE_MS = 3_000;
     const { roundTrips } = instances.mongo;
     /** After the start, their threads may still be opening the read models. */
     const isIdle = async (): Promise<boolean> => {

@@ -5,8 +5,8 @@ import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { following } from '../support/following';
 import { ask, type ApiResponse } from '../support/http';
-import { clustered, EMBEDDED } from '../support/profile';
 import { found, scrape } from '../support/metrics';
+import { clustered, EMBEDDED } from '../support/profile';
 import { command, loggedBy, serviceProcess, startCommand, type Service } from '../support/service';
 import { until } from '../support/waiting';
 

@@ -8,7 +8,7 @@ import { fewAtOnce } from '../support/operator';
 import { reported } from '../support/reported';
 import { serviceProcess } from '../support/service';
 
-const WARM_UP = 6_000;
+const WARM_UP = 4_000;
 const REQUESTS = 20_000;
 /** A leak of 200 bytes in each request would be 4 MB. The cache of documents in another thread comes and goes. */
 const MAX_GROWTH = { http: 3_000_000, others: 5_000_000 };

@@ -1,9 +1,9 @@
 import type { ReadModelSet } from '../../src/read-models/read-models';
 import { at, COLLECTIONS, LOG, note, ONE } from '../read-models/mongodb-counts';
+import { connectMongodb, readModelsOn } from '../support/mongodb-under-test';
 import { databaseUrl } from '../support/mongodb/database-url';
 import { describeMongodb } from '../support/mongodb/databases';
 import { startSetOfThree, type SetOfThree } from '../support/mongodb/set-of-three';
-import { connectMongodb, readModelsOn } from '../support/mongodb-under-test';
 import { until } from '../support/waiting';
 
 type Member = SetOfThree['members'][number];

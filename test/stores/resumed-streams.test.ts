@@ -1,7 +1,7 @@
 import { EventSource } from 'eventsource';
 import { startStandIn } from '../support/event-store/stand-in';
-import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';
+import { freePort } from '../support/free-port';
 import { clustered, EMBEDDED } from '../support/profile';
 import { command, serviceProcess, startCommand, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';

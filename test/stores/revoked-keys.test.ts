@@ -1,7 +1,7 @@
-import { newKey } from '../../src/ledger/api-key';
 import { regenerateKey, revokeKey } from '../../src/domain/application-keys';
 import { deleteApplication } from '../../src/domain/applications';
 import { deleteTenant, type Decide } from '../../src/domain/tenant';
+import { newKey } from '../../src/ledger/api-key';
 import { beside, type Beside } from '../support/beside';
 import { ask, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';

@@ -1,7 +1,7 @@
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
-import { describeMongodb } from '../support/mongodb/databases';
 import { mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-under-test';
+import { describeMongodb } from '../support/mongodb/databases';
 import { fact, reportFacts } from '../support/reported-facts';
 import { allProjected, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';

@@ -17,8 +17,8 @@ import { freshFolder } from '../support/folders';
 import { filesWith } from '../support/found-text';
 import { ask, type ApiResponse } from '../support/http';
 import { nobody } from '../support/nobody';
-import { ownTimeMs } from '../support/own-time';
 import { operatorAt } from '../support/operator';
+import { ownTimeMs } from '../support/own-time';
 import {
   command,
   commandProcess,

@@ -1,12 +1,12 @@
+import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { DatabaseSync } from '@photostructure/sqlite';
 import { beside, type Beside } from '../support/beside';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { loggedBy, serviceProcess, type Service } from '../support/service';
-import { until } from '../support/waiting';
 import { liveSetFile } from '../support/set-files';
+import { until } from '../support/waiting';
 
 /** A response comes within 2 s of the arrival of its request; the rest is the way there and back. */
 const MAX_MS = 2_200;

@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { App } from '../../src/app/app';
-import { condition } from '../../src/async/condition';
+import { condition } from '../../src/async/clock';
 import { freePort } from '../support/free-port';
 import { mongodbUrl } from '../support/mongodb/databases';
 import { openAppIn, storesOf } from '../support/profile';

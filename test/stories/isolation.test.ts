@@ -1,17 +1,17 @@
-import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
-import { masked } from '../../src/domain/key-like';
-import { newKey } from '../../src/ledger/api-key';
+import { randomUUID } from 'node:crypto';
+import { masked } from '../../src/domain/texts';
 import { routes } from '../../src/http/api';
+import { newKey } from '../../src/ledger/api-key';
+import { beside } from '../support/beside';
 import { crowdAt, type Crowd } from '../support/crowd';
 import { customerOf, type Customer } from '../support/customers';
-import { beside } from '../support/beside';
 import type { ApiResponse, AskOptions } from '../support/http';
+import { isolatedTenants, type IsolatedCaller, type IsolatedTenant } from '../support/isolated-tenants';
 import { fewAtOnce } from '../support/operator';
 import { seed, seeded } from '../support/property';
 import { fact } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
-import { isolatedTenants, type IsolatedCaller, type IsolatedTenant } from '../support/isolated-tenants';
 
 /** `npm run campaign -- isolation` sets more. */
 const CASES = Number(process.env['CASES'] ?? 250);

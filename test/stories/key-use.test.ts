@@ -1,10 +1,10 @@
 import { revokeKey } from '../../src/domain/application-keys';
 import { deleteApplication } from '../../src/domain/applications';
+import { newKey } from '../../src/ledger/api-key';
+import { TIMES } from '../../src/times';
 import { beside, type Beside, type NewApplication } from '../support/beside';
 import { freshFolder } from '../support/folders';
 import { ask, type AskOptions } from '../support/http';
-import { TIMES } from '../../src/times';
-import { newKey } from '../../src/ledger/api-key';
 import { operatorAt } from '../support/operator';
 import { serviceProcess, startService, type Service, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';

@@ -1,16 +1,16 @@
+import { MongoClient } from 'mongodb';
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { MongoClient } from 'mongodb';
 import { openApp, type App } from '../../src/app/app';
 import { operatorRequest } from '../../src/app/operator';
 import { monotonicMs, pause } from '../../src/async/clock';
 import { readConfiguration } from '../../src/configuration';
 import { createApplication } from '../../src/domain/applications';
-import { permissionsOf } from '../../src/domain/permissions';
+import { permissionsOf } from '../../src/domain/authority';
 import { createTenant, type Decide } from '../../src/domain/tenant';
 import { newKey } from '../../src/ledger/api-key';
 import { standInProcess } from '../support/event-store/own-process';

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
-import { newKey } from '../../src/ledger/api-key';
-import { permissionsOf } from '../../src/domain/permissions';
+import { permissionsOf } from '../../src/domain/authority';
 import { routes } from '../../src/http/api';
+import { newKey } from '../../src/ledger/api-key';
 import { beside, type Beside, type NewApplication } from '../support/beside';
 import { crowdAt, type Crowd } from '../support/crowd';
 import { faultsIn } from '../support/described';

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { App } from '../../src/app/app';
 import { operatorRequest } from '../../src/app/operator';
-import { newKey } from '../../src/ledger/api-key';
 import { createApplication } from '../../src/domain/applications';
-import { permissionsOf, type ApplicationType } from '../../src/domain/permissions';
+import { permissionsOf } from '../../src/domain/authority';
+import type { ApplicationType } from '../../src/domain/permissions';
 import { createTenant, type Decide } from '../../src/domain/tenant';
 import type { EventLog, LoggedEvent, Position } from '../../src/event-log/event-log';
 import type { Streams } from '../../src/event-log/streams';
+import { newKey } from '../../src/ledger/api-key';
 import { openAppIn } from './profile';
 import { commandJson, type Service } from './service';
 

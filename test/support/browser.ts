@@ -16,18 +16,27 @@ const findChromium = (): string | undefined => {
 
 const executablePath = findChromium();
 
+const browsers: Browser[] = [];
+
 /** Describes tests in a browser; without one they are skipped, and say so. */
 export const describeInBrowser = (name: string, tests: () => void): void =>
   executablePath === undefined
     ? describe.skip(`${name} (no Chromium: install one, or set CHROMIUM to its path)`, tests)
-    : describe(name, tests);
+    : describe(name, () => {
+        afterAll(() => Promise.all(browsers.map((browser) => browser.close())));
+        tests();
+      });
 
-export const launch = (...more: readonly string[]): Promise<Browser> =>
-  chromium.launch({
+/** Closed after all tests of the file, and before its services. */
+export const launch = async (...more: readonly string[]): Promise<Browser> => {
+  const browser = await chromium.launch({
     executablePath: executablePath ?? '',
     // The sandbox needs rights that containers seldom have.
     args: ['--no-sandbox', '--disable-dev-shm-usage', ...more],
   });
+  browsers.push(browser);
+  return browser;
+};
 
 /** What the browser itself logs for every response that is not a success. */
 export const FAILED_REQUESTS = /^Failed to load resource:/;
@@ -73,9 +82,16 @@ export const accessibilityFaults = async (page: Page): Promise<readonly string[]
         readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
       }[];
     }
-    const { axe } = globalThis as unknown as { axe: { run(options: object): Promise<Found> } };
+    interface Window {
+      readonly axe: { run(options: object): Promise<Found> };
+      matchMedia(query: string): { readonly matches: boolean };
+    }
+    const window = globalThis as unknown as Window;
     const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
-    const { violations } = await axe.run({ runOnly: tags });
+    // In the dark mode only colours differ.
+    const isDark = window.matchMedia('(prefers-color-scheme: dark)').matches;
+    const colours = { type: 'rule', values: ['color-contrast'] };
+    const { violations } = await window.axe.run({ runOnly: isDark ? colours : tags });
     return violations.flatMap(({ id, help, nodes }) =>
       nodes.map(({ html, failureSummary = '' }) => `${id}: ${help}: ${html.slice(0, 200)} ${failureSummary}`),
     );

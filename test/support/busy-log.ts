@@ -1,3 +1,5 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { join } from 'node:path';
 import { randomUUID } from 'node:crypto';
 import type { EventLog } from '../../src/event-log/event-log';
 import type { Streams } from '../../src/event-log/streams';
@@ -28,4 +30,14 @@ export const fillBusyLog = async (
     );
   for (let round = 0; round * tenants < count; round += 1)
     await appendRound(round, Math.min(tenants, count - round * tenants));
+};
+
+/** Works on the file of a log that nobody has open. */
+export const inFile = <T>(folder: string, work: (db: InstanceType<typeof DatabaseSync>) => T): T => {
+  const db = new DatabaseSync(join(folder, 'events.db'));
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
 };

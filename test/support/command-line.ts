@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { PassThrough, Writable } from 'node:stream';
 import type { Io } from '../../src/cli/io';
-import { TIMES, type Times } from '../../src/times';
 import { main } from '../../src/cli/main';
+import { TIMES, type Times } from '../../src/times';
 
 /** A command line that runs in the process of the tests, with streams in memory. */
 export interface Running {

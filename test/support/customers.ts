@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { newKey } from '../../src/ledger/api-key';
 import type { LoggedEvent } from '../../src/event-log/event-log';
+import { newKey } from '../../src/ledger/api-key';
 import type { Beside } from './beside';
-import { reportFacts, type Fact } from './reported-facts';
 import { ask, type ApiResponse, type AskOptions } from './http';
+import { reportFacts, type Fact } from './reported-facts';
 import { allProjected, type Service } from './service';
 import { until } from './waiting';
 

@@ -1,5 +1,5 @@
-import { closeSync, openSync, rmSync, statSync, truncateSync, writeSync } from 'node:fs';
 import { DatabaseSync } from '@photostructure/sqlite';
+import { closeSync, openSync, rmSync, statSync, truncateSync, writeSync } from 'node:fs';
 
 const overwrite = (path: string, from: number, bytes: number): void => {
   const file = openSync(path, 'r+');

@@ -1,7 +1,7 @@
-import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020';
 import addFormats from 'ajv-formats';
+import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020';
 import { routes } from '../../src/http/api';
-import { headerNames } from '../../src/configuration';
+import { headerNames } from '../../src/http/context';
 import { openApiDocument } from '../../src/http/openapi/document';
 import { httpProblems, isHttpProblemCode, type Problem } from '../../src/problems';
 

@@ -1,11 +1,10 @@
 import { closeSync, openSync, readSync } from 'node:fs';
-import { monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks';
+import { PerformanceObserver } from 'node:perf_hooks';
 import { isMainThread } from 'node:worker_threads';
 
 /**
  * Loaded into a server before anything else: on SIGUSR2 it reports for how long the thread that serves HTTP was blocked
- * since the last time, and starts again. `delay` is what a timer observes, including time that other processes take;
- * `held` is the thread's own processor time from one sample to the next, which only its own work makes long (Linux;
+ * since the last time, and starts again. `held` is the thread's own processor time from one sample to the next, which only its own work makes long (Linux;
  * elsewhere it is wall-clock time); `working` is the same without the garbage collections in between.
  */
 const LOOK_MS = 2;
@@ -32,7 +31,6 @@ const overlap = (one: Span, other: Span): number =>
   Math.max(0, Math.min(one.end, other.end) - Math.max(one.begin, other.begin));
 
 if (isMainThread) {
-  const delay = monitorEventLoopDelay({ resolution: 1 });
   const now = processorMs();
   let looks: (Span & { readonly held: number })[] = [];
   let collections: Span[] = [];
@@ -47,21 +45,17 @@ if (isMainThread) {
     looks.push({ begin: before.at, end: after.at, held: after.processor - before.processor });
     before = after;
   }, LOOK_MS).unref();
-  delay.enable();
 
   const withoutCollections = (look: (typeof looks)[number]): number =>
     collections.reduce((left, span) => left - overlap(look, span), look.held);
 
   process.on('SIGUSR2', () => {
     const report = {
-      looks: looks.length,
       held: statisticsOf(looks.map(({ held }) => held)),
       working: statisticsOf(looks.map(withoutCollections)),
-      delay: { p99: delay.percentile(99) / 1e6, longest: delay.max / 1e6 },
     };
     process.stderr.write(`${JSON.stringify({ event_loop: report })}\n`);
     looks = [];
     collections = [];
-    delay.reset();
   });
 }

@@ -1,7 +1,11 @@
 import { workerData } from 'node:worker_threads';
-import { openAppender, type AppenderFile, type AppendRequest } from '../../src/event-log/sqlite/appender';
-import { isBusy } from '../../src/sqlite/database';
 import { answerInThread } from '../../src/async/thread';
+import {
+  openAppender,
+  type AppenderFile,
+  type AppendRequest,
+} from '../../src/event-log/sqlite/sqlite-event-log';
+import { isBusy } from '../../src/sqlite/database';
 
 /** The appender thread of a log on a failing disk: its commits throw, some of them after they have taken effect. */
 export interface FailingAppenderData extends AppenderFile {

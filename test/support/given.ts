@@ -1,7 +1,6 @@
 import type { Recorded, TenantEvent } from '../../src/domain/events';
 import { isRefusal, type Refusal, type RefusalCode } from '../../src/domain/refusal';
-import { absent, type Decide, type DecisionContext, type Tenant } from '../../src/domain/tenant';
-import { evolve } from '../../src/domain/tenant-folding';
+import { absent, evolve, type Decide, type DecisionContext, type Tenant } from '../../src/domain/tenant';
 
 export const TENANT = '7f7a2c0e-6a4f-4d39-9f3c-0d5a1c2b3e4f';
 export const OWNER = '00000000-0000-4000-8000-000000000001';

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { openApp, type App } from '../../src/app/app';
 import { operatorRequest } from '../../src/app/operator';
-import { newKey } from '../../src/ledger/api-key';
 import { readConfiguration } from '../../src/configuration';
 import { createApplication } from '../../src/domain/applications';
-import { permissionsOf } from '../../src/domain/permissions';
+import { permissionsOf } from '../../src/domain/authority';
 import { createTenant, type Decide } from '../../src/domain/tenant';
 import type { Position } from '../../src/event-log/event-log';
+import { newKey } from '../../src/ledger/api-key';
 import { standInProcess } from './event-store/own-process';
 import { freshFolder } from './folders';
 import { mongodbBehindProxy, type DisturbedMongodb } from './mongodb-under-test';

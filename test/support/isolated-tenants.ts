@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { newKey } from '../../src/ledger/api-key';
 import { applicationTypes, permissions, type ApplicationType } from '../../src/domain/permissions';
 import type { NewEvent } from '../../src/event-log/event-log';
+import { newKey } from '../../src/ledger/api-key';
 import { readingsOf } from './readings';
 
 /** A tenant with an Application of every type for every permission: each alone, all of them, and none. */

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { logs } from '../../projections/logs';
-import { compose } from '../../projections/projections';
-import type { Reader } from '../../projections/projector';
+import { compose, type Reader } from '../../projections/projector';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { iso, loggedOf, projectedInto } from '../projections/history';
 import { freshFolder } from './folders';

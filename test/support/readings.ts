@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { App } from '../../src/app/app';
 import { findLogs } from '../../projections/log-pages';
 import type { LogRow } from '../../projections/logs';
 import { reportUsage, type UsageReport } from '../../projections/usage';
+import type { App } from '../../src/app/app';
 import { operatorRequest } from '../../src/app/operator';
 import { createTenant, deleteTenant, type Decide } from '../../src/domain/tenant';
 import { openAppIn } from './profile';

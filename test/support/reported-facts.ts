@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { appendToEnd } from '../../src/event-log/append';
-import type { NewEvent } from '../../src/event-log/event-log';
+import { appendToEnd, type NewEvent } from '../../src/event-log/event-log';
 import { openLogIn } from './profile';
 
 /** A reported fact as a test writes it. */

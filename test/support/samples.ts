@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { isEventType, streamKindOf } from '../../src/domain/event-schemas';
+import { isEventType, streamKindOf } from '../../src/domain/events';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { TENANT } from './given';

@@ -1,5 +1,5 @@
-import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
+import { join } from 'node:path';
 import { projector } from '../../src/app/adapters';
 
 const valueIn = (path: string, sql: string, ...values: readonly string[]): string => {

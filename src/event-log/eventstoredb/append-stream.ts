@@ -1,12 +1,26 @@
 import { convertToCommandError, type EventStoreDBClient } from '@eventstore/db-client';
 import { unpackToCommandError } from '@eventstore/db-client/dist/streams/appendToStream/unpackError';
 import { StreamsClient } from '@eventstore/db-client/generated/streams_grpc_pb';
-import { type BatchAppendReq, type BatchAppendResp } from '@eventstore/db-client/generated/streams_pb';
-import type { ClientDuplexStream } from '@grpc/grpc-js';
+import type { BatchAppendReq, BatchAppendResp } from '@eventstore/db-client/generated/streams_pb';
+import type { CallOptions, ClientDuplexStream, Metadata } from '@grpc/grpc-js';
 import type { Appended } from '../event-log';
 import { noAnswer } from './errors';
-import { internalsOf } from './client-internals';
 import { positionOf } from './record';
+
+/** Protected members of the package's client. A subclass could use them, but the package cannot create one from a URL. */
+interface Internals {
+  createChannel: () => Promise<{ close(): void }>;
+  handleError: (client: StreamsClient, error: Error) => Promise<void>;
+  getGRPCClient(kind: typeof StreamsClient, what: string): Promise<StreamsClient>;
+  GRPCStreamCreator<Call>(
+    kind: typeof StreamsClient,
+    what: string,
+    call: (client: StreamsClient) => Call,
+  ): () => Promise<Call>;
+  callArguments(options: { requiresLeader: boolean }, more: CallOptions): [Metadata, CallOptions];
+}
+
+export const internalsOf = (client: EventStoreDBClient): Internals => client as unknown as Internals;
 
 /**
  * Sends all appends of one client over one long-lived call. The package can do that too, but keeps the pending appends
@@ -14,8 +28,8 @@ import { positionOf } from './record';
  * answers throw where no one can catch. Here every stream has its own table.
  */
 export interface AppendStream {
-  /** Sends the requests of one append, the last of them final. Rejects if the stream breaks before the answer. */
-  send(id: string, stream: string, requests: readonly BatchAppendReq[]): Promise<Appended>;
+  /** Sends one append. Rejects if the stream breaks before the answer. */
+  send(id: string, stream: string, request: BatchAppendReq): Promise<Appended>;
   close(): void;
 }
 
@@ -78,7 +92,7 @@ export const appendStream = (client: EventStoreDBClient): AppendStream => {
   };
 
   return {
-    send: async (id, stream, requests) => {
+    send: async (id, stream, request) => {
       opening ??= open().catch((error: unknown) => {
         opening = undefined;
         throw error;
@@ -86,7 +100,7 @@ export const appendStream = (client: EventStoreDBClient): AppendStream => {
       const { call, pending } = await opening;
       return new Promise((resolve, reject) => {
         pending.set(id, { stream, resolve, reject });
-        for (const request of requests) call.write(request);
+        call.write(request);
       });
     },
     close: () => {

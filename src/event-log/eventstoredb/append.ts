@@ -3,14 +3,11 @@ import { BatchAppendReq } from '@eventstore/db-client/generated/streams_pb';
 import { randomUUID } from 'node:crypto';
 import { beforeDeadline, monotonicMs, pause } from '../../async/clock';
 import { codeOf, fault, type Fault } from '../../fault';
-import type { Appended, Expected } from '../event-log';
-import { appendFault, isNotLeader, noAnswer } from './errors';
-import type { Connection } from './connection';
-import type { Serialised } from './record';
 import { TIMES } from '../../times';
-
-/** A new message starts after this many bytes. */
-const MESSAGE_BYTES = 524_288;
+import type { Appended, Expected } from '../event-log';
+import type { Connection } from './connection';
+import { appendFault, isNotLeader, noAnswer } from './errors';
+import type { Serialised } from './record';
 
 export interface AppendRequest {
   readonly stream: string;
@@ -40,21 +37,12 @@ const messageOf = ({ id, type, data, metadata }: Serialised): BatchAppendReq.Pro
   return message;
 };
 
-const requestsOf = (id: string, request: AppendRequest): readonly BatchAppendReq[] => {
-  const emptyRequest = (): BatchAppendReq => new BatchAppendReq().setCorrelationId(new UUID().setString(id));
-  const requests = [emptyRequest().setOptions(optionsOf(request))];
-  let bytes = 0;
-  for (const event of request.events) {
-    if (bytes > MESSAGE_BYTES) {
-      requests.push(emptyRequest());
-      bytes = 0;
-    }
-    requests.at(-1)?.addProposedMessages(messageOf(event));
-    bytes += event.data.length + event.metadata.length;
-  }
-  requests.at(-1)?.setIsFinal(true);
-  return requests;
-};
+const requestOf = (id: string, request: AppendRequest): BatchAppendReq =>
+  new BatchAppendReq()
+    .setCorrelationId(new UUID().setString(id))
+    .setOptions(optionsOf(request))
+    .setProposedMessagesList(request.events.map(messageOf))
+    .setIsFinal(true);
 
 const appendOnce = async (
   connection: Connection,
@@ -65,7 +53,7 @@ const appendOnce = async (
   const { client, appends } = connection.current();
   const id = randomUUID();
   try {
-    return await beforeDeadline(appends.send(id, request.stream, requestsOf(id, request)), end, late);
+    return await beforeDeadline(appends.send(id, request.stream, requestOf(id, request)), end, late);
   } catch (error) {
     if (codeOf(error) === 'no_answer') connection.renew(client);
     throw error;

@@ -1,9 +1,8 @@
 import { EventStoreDBClient } from '@eventstore/db-client';
 import { monotonicMs, pause } from '../../async/clock';
-import { appendStream, type AppendStream } from './append-stream';
-import { internalsOf } from './client-internals';
-import { unparsable, withTimeouts } from './connection-string';
+import { fault, type Fault } from '../../fault';
 import { TIMES } from '../../times';
+import { appendStream, internalsOf, type AppendStream } from './append-stream';
 
 /** The client of this process, replaced when it seems broken. */
 export interface Connection {
@@ -19,6 +18,37 @@ export interface Connection {
   isShut(client: EventStoreDBClient): boolean;
   close(): Promise<void>;
 }
+
+const invalid = (why: string): Fault =>
+  fault(
+    'configuration_invalid',
+    `EVENTSTORE_URL is not valid: ${why}. For example: EVENTSTORE_URL=esdb://127.0.0.1:2113?tls=false`,
+  );
+
+/** Checked before the client package sees it, because that prints what it cannot parse, including the password. */
+const FORM = /^esdb(?:\+discover)?:\/\/(?:[^:@/?#\s]+:[^:@/?#\s]+@)?([^@/?#\s]+)\/?(?:\?[^?#\s]*)?$/;
+
+/** The servers in a connection string, without user and password, so they may be shown. */
+export const serversOf = (url: string): string => {
+  const match = FORM.exec(url.trim());
+  if (match === null)
+    throw invalid(
+      'it must be esdb://[user:password@]host:port[,host:port…][?option=value&…], with special characters percent-encoded',
+    );
+  return match[1] as string;
+};
+
+/**
+ * So that a frozen leader and dead candidates are noticed within seconds: the package's defaults take up to 20 s. gRPC
+ * reuses a connection for clients with the same options, even a dead one, so each client has a timeout of its own. Of
+ * options that come twice, the last counts.
+ */
+const withTimeouts = (url: string, client: number): string => {
+  const [servers = '', options = ''] = url.trim().split('?');
+  const given = options.split('&').filter((option) => option !== '');
+  const all = ['keepAliveInterval=2000', 'gossipTimeout=1', ...given, `keepAliveTimeout=${2_000 + client}`];
+  return `${servers}?${all.join('&')}`;
+};
 
 /** Client numbers wrap around here. */
 const CLIENT_NUMBERS = 1_000;
@@ -36,7 +66,8 @@ const createClient = (url: string): EventStoreDBClient => {
     Object.assign(console, { warn: () => undefined });
     return EventStoreDBClient.connectionString(url);
   } catch {
-    throw unparsable();
+    // Its own message quotes the text, which may contain a password.
+    throw invalid('the client cannot parse it, or a file that it names does not exist');
   } finally {
     Object.assign(console, { warn });
   }

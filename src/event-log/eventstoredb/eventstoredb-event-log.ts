@@ -1,6 +1,8 @@
-import { messageOf, type Fault } from '../../fault';
 import { whenReachable, type AwaitedStore, type WaitingForStore } from '../../async/reachable-store';
+import { messageOf, type Fault } from '../../fault';
+import { TIMES } from '../../times';
 import {
+  appendUntilCertain,
   logFault,
   mustBeAppendable,
   mustHaveFormat,
@@ -11,20 +13,16 @@ import {
   type NewEvent,
   type Position,
 } from '../event-log';
-import { appendUntilCertain } from '../append';
 import type { Streams } from '../streams';
-import { isFinal } from './errors';
 import { appending } from './append';
-import { connectTo, type Connection } from './connection';
-import { serversOf } from './connection-string';
-import { distanceIn } from './distance';
+import { connectTo, serversOf, type Connection } from './connection';
+import { isFinal } from './errors';
 import { follow } from './follow';
 import { ownStream } from './own-stream';
 import { serialised } from './record';
 import { streamReader } from './stream-reader';
 import { mergedUpTo } from './tenant-reader';
 import { wholeLog, type WholeLog } from './whole-log';
-import { TIMES } from '../../times';
 
 interface EventStoreOptions extends WaitingForStore {
   /** Thrown if there is no log, instead of creating one. */
@@ -69,6 +67,26 @@ const continuityIn = async (log: WholeLog, known: Head | undefined): Promise<Con
   if (found?.id === known.eventId) return 'whole';
   return found === undefined && end >= known.position ? 'missing' : 'set_back';
 };
+
+/** Positions are file offsets: the events between two are counted if there are few, and estimated by those otherwise. */
+const MAX_COUNTED_EVENTS = 1_000;
+
+const bytesBetween = (after: Position, upTo: Position): number => Number(BigInt(upTo) - BigInt(after));
+
+const distanceIn =
+  (log: WholeLog): EventLog['distance'] =>
+  async (from, upTo) => {
+    const after = from ?? log.start();
+    let [count, last] = [0, after];
+    if (after < upTo)
+      for await (const batch of log.upTo(after, upTo)) {
+        count += batch.length;
+        last = batch.at(-1)?.position ?? last;
+        if (count >= MAX_COUNTED_EVENTS)
+          return Math.round((count * bytesBetween(after, upTo)) / bytesBetween(after, last));
+      }
+    return count;
+  };
 
 const appendThrough =
   (connection: Connection, streams: Streams, log: WholeLog): EventLog['append'] =>

@@ -5,7 +5,7 @@ import { Empty } from '@eventstore/db-client/generated/shared_pb';
 import { StreamsClient } from '@eventstore/db-client/generated/streams_grpc_pb';
 import { ReadReq } from '@eventstore/db-client/generated/streams_pb';
 import type { Position } from '../event-log';
-import { internalsOf } from './client-internals';
+import { internalsOf } from './append-stream';
 
 /**
  * Reads $all backwards through a filter, which the protocol supports but the package does not. The server skips other

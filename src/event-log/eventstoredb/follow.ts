@@ -1,13 +1,13 @@
 import type { EventStoreDBClient } from '@eventstore/db-client';
 import { monotonicMs, pause } from '../../async/clock';
 import { codeOf } from '../../fault';
-import type { Batch, Continuity, Head, LoggedEvent, Position } from '../event-log';
+import { TIMES } from '../../times';
+import type { Batch, Continuity, Head, Position } from '../event-log';
 import { mustStillHold } from '../log-watch';
-import { isLagging } from './errors';
 import type { Connection } from './connection';
+import { isLagging } from './errors';
 import type { Source } from './source';
 import type { WholeLog } from './whole-log';
-import { TIMES } from '../../times';
 
 /**
  * Follows the log with a subscription. Neither the server nor the package resumes subscriptions: however one ends, the
@@ -25,8 +25,6 @@ interface Following {
   readonly onError: (what: string, error: unknown) => void;
 }
 
-const headOf = ({ id, position }: LoggedEvent): Head => ({ eventId: id, position });
-
 /** A follower's position, and the last event known to be in the log. */
 interface Progress {
   after: Position;
@@ -37,7 +35,8 @@ const advance = (progress: Progress, batch: Batch): void => {
   const last = batch.at(-1);
   if (last === undefined) return;
   progress.after = last.position;
-  if (last.position > (progress.known?.position ?? '')) progress.known = headOf(last);
+  const { id: eventId, position } = last;
+  if (position > (progress.known?.position ?? '')) progress.known = { eventId, position };
 };
 
 /** Throws if nothing arrives although the log grew: connections and single subscriptions can die silently. */

@@ -1,13 +1,13 @@
 import { BACKWARDS, END, type EventStoreDBClient } from '@eventstore/db-client';
-import type { Batch, Head, LoggedEvent, Position } from '../event-log';
 import { singleFlight } from '../../async/concurrency';
+import { TIMES } from '../../times';
+import type { Batch, Head, LoggedEvent, Position } from '../event-log';
 import type { Streams } from '../streams';
 import type { Connection } from './connection';
 import { filteredRead } from './filtered-read';
 import { commitPosition } from './record';
 import { batchesOf, READ_AHEAD, sourceOf } from './source';
 import { fromLeader, resuming } from './stream-reader';
-import { TIMES } from '../../times';
 
 /** Finds our newest event in a log that other programs write to as well. */
 export interface NewestEvent {

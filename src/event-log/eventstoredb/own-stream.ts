@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { uuidFrom } from '../../domain/texts';
 import { codeOf, moreOf, type Fault } from '../../fault';
-import { isJsonObject, isUuid } from '../../values';
+import { isJsonObject } from '../event-log';
 import {
   LOG_FORMAT,
   logFault,
@@ -40,7 +41,7 @@ const isGone = (error: unknown): boolean =>
 
 const identityIn = ({ type, revision, data }: LoggedEvent): string | undefined => {
   const identity = isJsonObject(data) ? data['identity'] : undefined;
-  return type === TYPE && revision === 0 && isUuid(identity) ? identity : undefined;
+  return type === TYPE && revision === 0 ? uuidFrom(identity) : undefined;
 };
 
 const formatIn = ({ data }: LoggedEvent): number => Number(isJsonObject(data) ? data['format'] : undefined);

@@ -1,6 +1,5 @@
 import type { RecordedEvent } from '@eventstore/db-client';
-import { isJsonObject } from '../../values';
-import { isRecordedTime, type LoggedEvent, type NewEvent, type Position } from '../event-log';
+import { isJsonObject, isRecordedTime, type LoggedEvent, type NewEvent, type Position } from '../event-log';
 
 /** The digits of a 64-bit number. Positions are padded, so that they sort as text. */
 const DIGITS = 20;

@@ -5,15 +5,10 @@ import type {
   StreamingRead,
 } from '@eventstore/db-client';
 import type { Readable } from 'node:stream';
-import { yieldToEventLoop } from '../../async/clock';
-import { condition } from '../../async/condition';
-import type { Batch, LoggedEvent } from '../event-log';
+import { yieldToEventLoop, condition } from '../../async/clock';
+import { BATCH_BYTES, BATCH_EVENTS, type Batch, type LoggedEvent } from '../event-log';
 import { noAnswer } from './errors';
 import { eventOf } from './record';
-
-/** A batch ends at whichever limit comes first. */
-export const BATCH_EVENTS = 512;
-export const BATCH_BYTES = 1_048_576;
 
 /** How many events the package may read ahead. */
 export const READ_AHEAD = { highWaterMark: 128 };

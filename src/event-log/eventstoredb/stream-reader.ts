@@ -1,12 +1,11 @@
 import { BACKWARDS, END, type EventStoreDBClient } from '@eventstore/db-client';
 import { pause } from '../../async/clock';
-import { firstOf, type Batch, type LoggedEvent, type Position } from '../event-log';
 import { codeOf } from '../../fault';
-import { isJsonObject } from '../../values';
-import { historyMissing, isDeletedStream, isDenied, isMissingStream, readFault, TOMBSTONED } from './errors';
-import type { Connection } from './connection';
-import { batchesOf, READ_AHEAD, sourceOf } from './source';
 import { TIMES } from '../../times';
+import { isJsonObject, firstOf, type Batch, type LoggedEvent, type Position } from '../event-log';
+import type { Connection } from './connection';
+import { historyMissing, isDeletedStream, isDenied, isMissingStream, readFault, TOMBSTONED } from './errors';
+import { batchesOf, READ_AHEAD, sourceOf } from './source';
 
 /** Only the leader is sure to have the newest events. No effect on a single node. */
 export const fromLeader = { requiresLeader: true } as const;

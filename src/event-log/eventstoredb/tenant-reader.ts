@@ -1,5 +1,4 @@
-import { upTo, type Batch, type LoggedEvent, type Position } from '../event-log';
-import { BATCH_BYTES, BATCH_EVENTS } from './source';
+import { BATCH_BYTES, BATCH_EVENTS, upTo, type Batch, type LoggedEvent, type Position } from '../event-log';
 import type { StreamReader } from './stream-reader';
 
 const oneByOne = async function* (batches: AsyncIterable<Batch>): AsyncGenerator<LoggedEvent> {

@@ -1,13 +1,13 @@
 import { START, streamNameFilter } from '@eventstore/db-client';
+import { TIMES } from '../../times';
 import { firstOf, type Batch, type LoggedEvent, type Position } from '../event-log';
 import type { Streams } from '../streams';
-import { isUnknown, noAnswer } from './errors';
 import type { Connection } from './connection';
+import { isUnknown, noAnswer } from './errors';
 import { newestEvent, SEARCH_WINDOW, type NewestEvent } from './head';
 import { commitPosition } from './record';
 import { batchesOf, READ_AHEAD, sourceOf, type Source } from './source';
 import { fromLeader, resuming } from './stream-reader';
-import { TIMES } from '../../times';
 
 /** Asks for a checkpoint every few windows, as a sign of life. */
 const WINDOW = { maxSearchWindow: SEARCH_WINDOW, checkpointInterval: 4 };

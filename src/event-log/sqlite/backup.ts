@@ -1,8 +1,9 @@
+import { DatabaseSync } from '@photostructure/sqlite';
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { isProblemCode } from '../../problems';
-import { openAlone, openForReading, type Database } from '../../sqlite/database';
+import { openForReading, type Database } from '../../sqlite/database';
 import type { Position } from '../event-log';
 import { findLog, logPath, metaIn, placeFile, restoringOf } from './log-file';
 import { positionOf } from './reader';
@@ -105,7 +106,7 @@ const mustReplace = (folder: string, log: Database): void => {
 /** Copies the log into a new file, stores the digest of the log in it, and verifies it. */
 const copyInto = (path: string, log: Database, onProgress: OnProgress): BackedUp => {
   log.prepare('VACUUM INTO ?').run(path);
-  closing(openAlone(path), (copy) => {
+  closing(new DatabaseSync(path), (copy) => {
     const head = copy.prepare('SELECT ifnull(max(position), 0) AS last FROM events').get();
     const { digest } = contentsOf(log, onProgress, (head as { last: number }).last);
     copy.prepare(`INSERT OR REPLACE INTO meta VALUES ('backup', ?)`).run(digest);
@@ -147,7 +148,7 @@ const mustBeEmpty = (target: string): void => {
 const restoreInto = (path: string, backup: Database, onProgress: OnProgress): BackedUp => {
   backup.prepare('VACUUM INTO ?').run(path);
   const restored = closing(openForReading(path), (log) => verified(log, path, onProgress));
-  closing(openAlone(path), (log) => log.exec(`DELETE FROM meta WHERE name = 'backup'`));
+  closing(new DatabaseSync(path), (log) => log.exec(`DELETE FROM meta WHERE name = 'backup'`));
   return restored;
 };
 

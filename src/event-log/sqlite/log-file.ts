@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, linkSync, rmSync, statSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { codeOf, fault, type Fault } from '../../fault';
+import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { openForReading, openForWriting, syncFile, type Database } from '../../sqlite/database';
+import { LOG_FORMAT, UNFINISHED_COPY, logFault, mustHaveFormat } from '../event-log';
 
 /** The file of a log: how it is found and created, and its schema. */
 
@@ -53,7 +54,7 @@ export const findLog = (path: string): 'found' | 'absent' => {
   return 'absent';
 };
 
-export const logMissing = (path: string): Fault =>
+const logMissing = (path: string): Fault =>
   incomplete(`the folder has read models, but ${path} is missing`, 'Restore it from a backup.');
 
 /** What a log stores about itself. */
@@ -91,7 +92,7 @@ export const openForAppending = (path: string): Database => {
   }
 };
 
-export const setFormat = (path: string, format: number): void => {
+const setFormat = (path: string, format: number): void => {
   const db = openForWriting(path, 'FULL');
   try {
     db.prepare(`UPDATE meta SET value = ? WHERE name = 'format'`).run(String(format));
@@ -144,5 +145,42 @@ const writeEmptyLog = (path: string, prefix: string, format: number): void => {
  * Creates a log where there is none. The file gets its name only when it is complete, so one without tables is never
  * just being created.
  */
-export const createLog = (path: string, prefix: string, format: number): void =>
+const createLog = (path: string, prefix: string, format: number): void =>
   putFile(path, (temporary) => writeEmptyLog(temporary, prefix, format));
+
+/**
+ * `read`: nothing is opened for writing until the first append, and the log must exist. `write`: the log must exist.
+ * `create`: the log is created if there is none. `copy`: the same for the target of a copy, which must be unfinished.
+ */
+export type Opening = 'read' | 'write' | 'create' | 'copy';
+
+const ownCodes: ReadonlySet<string | undefined> = new Set([
+  'copy_refused',
+  'log_incomplete',
+  'log_of_another_prefix',
+  'log_of_newer_program',
+]);
+
+export const notOpened = (path: string, error: unknown): unknown =>
+  ownCodes.has(codeOf(error))
+    ? error
+    : logFault('log_unavailable', `The event log ${path} cannot be opened: ${messageOf(error)}`);
+
+/** Checks what exists before anything is written. */
+export const ensureLog = (path: string, prefix: string, opening: Opening): void => {
+  const isCopy = opening === 'copy';
+  if (findLog(path) === 'absent') {
+    if (opening !== 'create' && !isCopy) throw logMissing(path);
+    mkdirSync(dirname(path), { recursive: true });
+    createLog(path, prefix, isCopy ? UNFINISHED_COPY : LOG_FORMAT);
+  }
+  mustHaveFormat(mustBeOurLog(path, prefix), path, isCopy);
+};
+
+export const completeCopy = async (path: string): Promise<void> => {
+  try {
+    setFormat(path, LOG_FORMAT);
+  } catch (error) {
+    throw logFault('log_unavailable', `The event log ${path} cannot be written: ${messageOf(error)}`);
+  }
+};

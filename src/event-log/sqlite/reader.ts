@@ -1,12 +1,16 @@
-import { isoFormat, yieldToEventLoop } from '../../async/clock';
+import { pause, yieldToEventLoop } from '../../async/clock';
 import { messageOf } from '../../fault';
 import type { Database } from '../../sqlite/database';
-import type { Tail } from './tail';
-import { logFault, type Batch, type LoggedEvent, type Position, type ReadFrom } from '../event-log';
-
-/** A batch ends at whichever limit comes first. */
-const BATCH_EVENTS = 512;
-const BATCH_BYTES = 1_048_576;
+import { TIMES } from '../../times';
+import {
+  BATCH_BYTES,
+  BATCH_EVENTS,
+  logFault,
+  type Batch,
+  type LoggedEvent,
+  type Position,
+  type ReadFrom,
+} from '../event-log';
 
 /** The events of a tenant are read on the HTTP thread, which no page may block for long. */
 const TENANT_BATCH_EVENTS = 64;
@@ -43,9 +47,7 @@ const parsed = (text: string): unknown => {
   }
 };
 
-const isoText = isoFormat();
-
-const isoOf = (time: number): string => isoText(Number.isSafeInteger(time) ? time : 0);
+const isoOf = (time: number): string => new Date(Number.isSafeInteger(time) ? time : 0).toISOString();
 
 const eventOf = ([position, stream, revision, id, type, data, metadata, recordedAt]: Row) => ({
   id,
@@ -81,24 +83,36 @@ export const readOrFault = <T>(next: () => T): T => {
   }
 };
 
+/** How a follower learns of events. */
+interface Changes {
+  /** Another one after each change; undefined, which counts as a change, if the file cannot be read. */
+  readonly token: () => number | undefined;
+  /** Aborted when the log is closed. The file is not read after that. */
+  readonly closing: AbortSignal;
+}
+
 /**
- * Reads pages with `next` until one is not full; with `follow` it then waits for changes. Their number is read before
- * the page, so that events arriving in between wake it again. It yields to the event loop between pages, so that a long
- * read does not block HTTP. Closing the log ends a follower, but fails a bounded read, whose result would
- * be incomplete.
+ * Reads pages with `next` until one is not full; with `follow` it then waits for changes, which it notices within
+ * TIMES.followMs. The token is read before the page, so that events arriving in between are read too. It yields to the
+ * event loop between pages, so that a long read does not block HTTP. Closing the log ends a follower, but fails a bounded
+ * read, whose result would be incomplete.
  */
 const pages = async function* (
-  tail: Tail,
+  { token, closing }: Changes,
   next: () => Page,
   { follow = false, signal }: ReadFrom,
 ): AsyncGenerator<Batch> {
-  while (signal?.aborted !== true && !(follow && tail.isClosed())) {
-    const seen = follow ? tail.seen() : 0;
+  const ending = follow ? AbortSignal.any(signal === undefined ? [closing] : [closing, signal]) : signal;
+  const isEnded = (): boolean => ending?.aborted === true;
+  while (!isEnded()) {
+    const seen = follow ? token() : undefined;
     const { batch, full } = readOrFault(next);
     if (batch.length > 0) yield batch;
     if (full) await yieldToEventLoop();
-    else if (follow) await tail.changedSince(seen, signal);
-    else return;
+    else if (!follow) return;
+    else
+      for (let now = seen; now !== undefined && now === seen && !isEnded(); now = token())
+        await pause(TIMES.followMs, ending);
   }
 };
 
@@ -133,7 +147,7 @@ const revisionFinder = (db: Database) => {
 
 const COLUMNS = 'position, stream, revision, id, type, data, metadata, recorded_at';
 
-export const eventReader = (db: Database, tail: Tail) => {
+export const eventReader = (db: Database, changes: Changes) => {
   const rows = (where: string) => {
     const statement = db.prepare(`SELECT ${COLUMNS} FROM events WHERE ${where}`);
     statement.setReturnArrays(true);
@@ -154,7 +168,7 @@ export const eventReader = (db: Database, tail: Tail) => {
         from = page.batch.at(-1)?.revision ?? from;
         return page;
       };
-      return pages(tail, next, {});
+      return pages(changes, next, {});
     },
 
     all: (from: ReadFrom): AsyncIterable<Batch> => {
@@ -164,7 +178,7 @@ export const eventReader = (db: Database, tail: Tail) => {
         after = page.batch.length === 0 ? after : rowIdOf(page.batch.at(-1)?.position);
         return page;
       };
-      return pages(tail, next, from);
+      return pages(changes, next, from);
     },
 
     revisionAt: (stream: string, position: Position): number => revisionAt(stream, rowIdOf(position)),
@@ -178,7 +192,7 @@ export const eventReader = (db: Database, tail: Tail) => {
         for (const event of page.batch) reached.set(event.stream, event.revision);
         return page;
       };
-      return pages(tail, next, from);
+      return pages(changes, next, from);
     },
   };
 };

@@ -1,26 +1,164 @@
-import { mkdirSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { yieldToEventLoop } from '../../async/clock';
+import type { Outcome, Thread, ThreadBody } from '../../async/thread';
 import { codeOf, fault, messageOf } from '../../fault';
-import { dataVersion, openForReading, stillThere, type Database } from '../../sqlite/database';
-import { answerInPlace, type Thread } from '../../async/thread';
 import {
-  LOG_FORMAT,
+  checkpointAndClose,
+  inTransaction,
+  isBusy,
+  neverWait,
+  openForReading,
+  stillThere,
+  type Database,
+} from '../../sqlite/database';
+import { TIMES } from '../../times';
+import {
+  appendUntilCertain,
   logFault,
   mustBeAppendable,
-  mustHaveFormat,
-  UNFINISHED_COPY,
   type Appended,
   type EventLog,
+  type Expected,
   type Head,
   type NewEvent,
 } from '../event-log';
-import { appendUntilCertain } from '../append';
 import type { Streams } from '../streams';
-import { appending, READY, type AppenderFile, type AppendRequest } from './appender';
-import { createLog, findLog, mustBeOurLog, logMissing, logPath, metaIn, setFormat } from './log-file';
+import {
+  completeCopy,
+  ensureLog,
+  logPath,
+  metaIn,
+  notOpened,
+  mustBeOurLog,
+  openForAppending,
+  type Opening,
+} from './log-file';
 import { eventReader, positionOf, readOrFault, rowIdOf } from './reader';
-import { tail } from './tail';
-import { TIMES } from '../../times';
+
+/** An append as sent to the writing thread, already serialized. */
+export interface AppendRequest {
+  readonly stream: string;
+  readonly expected: Expected;
+  readonly events: readonly AppendedRow[];
+}
+
+interface AppendedRow {
+  readonly id: string;
+  readonly type: string;
+  readonly data: string;
+  readonly metadata: string;
+  readonly recordedAt?: number;
+}
+
+/** The file to append to, and the prefix of its streams. */
+export interface AppenderFile {
+  readonly path: string;
+  readonly prefix: string;
+}
+
+/** Opens the appender: so that a start finds out whether it can. */
+const READY = 'ready';
+
+const replaced = (path: string) =>
+  logFault(
+    'log_set_back',
+    `The file ${path} was replaced or removed while it was open. Restart the service on the right one.`,
+  );
+
+interface Appender {
+  readonly db: Database;
+  /** Appends or refuses each request as a whole, and commits all of them in one durable transaction. */
+  appendGroup(requests: readonly AppendRequest[]): readonly Outcome[];
+  close(): void;
+}
+
+/** Appends or refuses one request, in a transaction of the caller. */
+const appendIn = (db: Database) => {
+  const last = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
+  const stored = db.prepare(
+    'SELECT id, revision, position FROM events WHERE stream = ? AND revision > ? ORDER BY revision LIMIT ?',
+  );
+  const insert = db.prepare(
+    'INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  );
+
+  const answerRepeated = (request: AppendRequest, expected: number, actual: number): Outcome => {
+    const rows = stored.all(request.stream, expected, request.events.length) as {
+      id: string;
+      revision: number;
+      position: number;
+    }[];
+    const isRepeated =
+      rows.length === request.events.length && rows.every((row, i) => row.id === request.events[i]?.id);
+    const final = rows.at(-1);
+    if (isRepeated && final !== undefined)
+      return { value: { revision: final.revision, position: positionOf(final.position) } };
+    return { error: logFault('stream_changed', `Stream ${request.stream} has changed.`, { actual }) };
+  };
+
+  return (request: AppendRequest, now: number): Outcome => {
+    const expected = request.expected === 'no_stream' ? -1 : request.expected;
+    const actual = (last.get(request.stream) as { revision: number } | undefined)?.revision ?? -1;
+    if (actual !== expected) return answerRepeated(request, expected, actual);
+    let position = 0;
+    request.events.forEach(({ id, type, data, metadata, recordedAt = now }, i) => {
+      const revision = expected + 1 + i;
+      const done = insert.run(request.stream, revision, id, type, data, metadata, recordedAt);
+      position = Number(done.lastInsertRowid);
+    });
+    return { value: { revision: expected + request.events.length, position: positionOf(position) } };
+  };
+};
+
+export const openAppender = (path: string): Appender => {
+  const db = openForAppending(path);
+  const isStillThere = stillThere(path);
+  const append = appendIn(db);
+
+  const appendTogether = (requests: readonly AppendRequest[]): readonly Outcome[] => {
+    const now = Date.now();
+    return inTransaction(db, () => requests.map((request) => append(request, now)));
+  };
+
+  /** A request that cannot be stored fails the transaction of its group. Then each gets a transaction of its own. */
+  const appendAll = (requests: readonly AppendRequest[]): readonly Outcome[] => {
+    try {
+      return appendTogether(requests);
+    } catch (error) {
+      if (requests.length === 1 || isBusy(error) || codeOf(error) === 'commit_failed')
+        return requests.map(() => ({ error }));
+      return requests.flatMap((request) => appendAll([request]));
+    }
+  };
+
+  return {
+    db,
+    appendGroup: (requests) => {
+      const outcomes = appendAll(requests);
+      // Checked after the commit, so that whatever is acknowledged is in the file that the path names now.
+      return isStillThere() ? outcomes : requests.map(() => ({ error: replaced(path) }));
+    },
+    close: () => checkpointAndClose(db),
+  };
+};
+
+/**
+ * Answers requests to append. It never creates the log: one that has disappeared must not come back empty. In a thread
+ * of its own it tries a locked file again between other requests; elsewhere it waits for the lock.
+ */
+export const appending = ({ path, prefix }: AppenderFile, inOwnThread = true): ThreadBody => {
+  mustBeOurLog(path, prefix);
+  const appender = openAppender(path);
+  if (inOwnThread) neverWait(appender.db);
+  return {
+    answer: async (requests) => {
+      const appends = requests.filter((request) => request !== READY) as AppendRequest[];
+      const outcomes = appends.length === 0 ? [] : [...appender.appendGroup(appends)];
+      return requests.map((request) => (request === READY ? { value: true } : (outcomes.shift() as Outcome)));
+    },
+    isRetried: (error) => inOwnThread && isBusy(error),
+    close: appender.close,
+  };
+};
 
 /** Conclusive answers of the appending thread. Anything else is a problem with the file. */
 const CONCLUSIVE: ReadonlySet<string | undefined> = new Set(['stream_changed', 'no_answer', 'log_set_back']);
@@ -33,42 +171,30 @@ const serialised = (event: NewEvent) => ({
   ...(event.recordedAt === undefined ? {} : { recordedAt: Date.parse(event.recordedAt) }),
 });
 
-/**
- * `read`: nothing is opened for writing until the first append, and the log must exist. `write`: the log must exist.
- * `create`: the log is created if there is none. `copy`: the same for the target of a copy, which must be unfinished.
- */
-export type Opening = 'read' | 'write' | 'create' | 'copy';
-
 interface SqliteOptions {
   readonly opening?: Opening;
   /** What writes to the file. By default this thread does, with the first append. */
   readonly appender?: ((file: AppenderFile) => Thread) | undefined;
 }
 
-const ownCodes: ReadonlySet<string | undefined> = new Set([
-  'copy_refused',
-  'log_incomplete',
-  'log_of_another_prefix',
-  'log_of_newer_program',
-]);
-
-const notOpened = (path: string, error: unknown): unknown =>
-  ownCodes.has(codeOf(error))
-    ? error
-    : logFault('log_unavailable', `The event log ${path} cannot be opened: ${messageOf(error)}`);
-
-/** Checks what exists before anything is written. */
-const ensureLog = (path: string, prefix: string, opening: Opening): void => {
-  const isCopy = opening === 'copy';
-  if (findLog(path) === 'absent') {
-    if (opening !== 'create' && !isCopy) throw logMissing(path);
-    mkdirSync(dirname(path), { recursive: true });
-    createLog(path, prefix, isCopy ? UNFINISHED_COPY : LOG_FORMAT);
-  }
-  mustHaveFormat(mustBeOurLog(path, prefix), path, isCopy);
+/** Each append has a turn of the event loop of its own, which it may block. */
+const appendingHere = (file: AppenderFile): Thread => {
+  let appender: ThreadBody | undefined;
+  let isClosed = false;
+  return {
+    call: async <T>(request: unknown): Promise<T> => {
+      await yieldToEventLoop();
+      if (isClosed) throw fault('expired', 'The log is closed.');
+      const [outcome] = await (appender ??= appending(file, false)).answer([request]);
+      if (outcome !== undefined && 'value' in outcome) return outcome.value as T;
+      throw outcome?.error;
+    },
+    close: async () => {
+      if (!isClosed) await appender?.close();
+      isClosed = true;
+    },
+  };
 };
-
-const appendingHere = (file: AppenderFile): Thread => answerInPlace(() => appending(file, false));
 
 /** One attempt. Rejects with `no_answer` if the outcome is unknown. */
 const attempting =
@@ -82,12 +208,17 @@ const attempting =
       throw logFault('log_unavailable', `The append failed: ${messageOf(error)}`);
     });
 
-const completeCopy = async (path: string): Promise<void> => {
-  try {
-    setFormat(path, LOG_FORMAT);
-  } catch (error) {
-    throw logFault('log_unavailable', `The event log ${path} cannot be written: ${messageOf(error)}`);
-  }
+/** Another number after each commit of another connection; undefined if the file cannot be read. */
+const changeTokenOf = (db: Database): (() => number | undefined) => {
+  const statement = db.prepare('PRAGMA data_version');
+  statement.setReturnArrays(true);
+  return () => {
+    try {
+      return (statement.get() as unknown as [number])[0];
+    } catch {
+      return undefined;
+    }
+  };
 };
 
 /** Everything but reading and appending events. */
@@ -135,16 +266,9 @@ export const sqliteEventLog = async (
   }
 
   const db = openForReading(path);
-  const version = dataVersion(db);
-  const changeToken = (): number | undefined => {
-    try {
-      return version();
-    } catch {
-      return undefined;
-    }
-  };
-  const changes = tail(changeToken);
-  const read = eventReader(db, changes);
+  const changeToken = changeTokenOf(db);
+  const closing = new AbortController();
+  const read = eventReader(db, { token: changeToken, closing: closing.signal });
 
   return {
     ...logQueries(db, path),
@@ -162,7 +286,7 @@ export const sqliteEventLog = async (
     completeCopy: () => completeCopy(path),
     distance: async (after, upTo) => Math.max(0, rowIdOf(upTo) - rowIdOf(after)),
     close: async () => {
-      changes.close();
+      closing.abort();
       if (db.isOpen) db.close();
       await appender.close();
     },

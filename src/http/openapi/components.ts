@@ -1,8 +1,8 @@
-import type { HeaderNames } from '../../configuration';
-import { MAX_NAME_LENGTH } from '../../domain/names';
 import { applicationTypes } from '../../domain/permissions';
+import { MAX_NAME_LENGTH } from '../../domain/texts';
 import { httpProblems } from '../../problems';
-import { PROBLEM_TYPE, problemOf } from '../middleware/problems';
+import type { HeaderNames } from '../context';
+import { PROBLEM_TYPE, problemOf } from '../middleware';
 import { count, described, listOf, moment, record, text, type Schema } from '../schema';
 
 /** What operations refer to: the headers of responses, the response to a failed request, and schemas with a title. */

@@ -1,5 +1,4 @@
-import type { HeaderNames } from '../../configuration';
-import type { ApiSettings } from '../context';
+import type { HeaderNames, ApiSettings } from '../context';
 import { mayBeUnchanged, statusOf, type NamedRoute, type Route } from '../route';
 import { sampleOf, text, type Schema } from '../schema';
 import { openApiComponents, type Components } from './components';

@@ -1,12 +1,15 @@
-import { keyAsAdded } from '../../domain/tenant-folding';
 import { findKeyDays } from '../../../projections/key-days';
 import { addKey, MAX_GRACE_SECONDS, regenerateKey, revokeKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
 import { applicationTypes } from '../../domain/permissions';
+import { keyAsAdded } from '../../domain/tenant';
+import { uuidFrom } from '../../domain/texts';
 import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
-import { uuidFrom } from '../../values';
+import type { ApiDependencies } from '../context';
 import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
+import { route, type RouteRequest } from '../route';
+import { count, described, listOf, moment, record, text, uuid } from '../schema';
 import { bodyCheck } from '../validation';
 import {
   applicationIdOf,
@@ -23,9 +26,6 @@ import {
   liveKeyViews,
   type WireKey,
 } from './application-resource';
-import { route, type RouteRequest } from '../route';
-import type { ApiDependencies } from '../context';
-import { count, described, listOf, moment, record, text, uuid } from '../schema';
 
 /** Not `:id`, which some generators would mix up with the parameter `id` of the query. */
 const PATH = '/applications/:application_id/keys';

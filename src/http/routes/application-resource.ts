@@ -1,9 +1,8 @@
 import { findLiveApplication, findLiveKeys } from '../../../projections/application-pages';
 import { findLastUses } from '../../../projections/key-days';
 import type { NewKey } from '../../domain/application-keys';
-import type { Caused } from '../../domain/events';
 import { liveKeysOf } from '../../domain/authority';
-import { parseMoment } from '../../domain/moment';
+import type { Caused } from '../../domain/events';
 import { applicationTypes } from '../../domain/permissions';
 import {
   mustBeActive,
@@ -14,10 +13,10 @@ import {
   type Decide,
   type KeyDocument,
 } from '../../domain/tenant';
+import { parseMoment, uuidFrom } from '../../domain/texts';
 import { fault } from '../../fault';
 import { digestOf } from '../../ledger/api-key';
 import type { Executed } from '../../ledger/ledger';
-import { uuidFrom } from '../../values';
 import type { ApiDependencies } from '../context';
 import type { RouteRequest, RouteResponse } from '../route';
 import { described, listOf, moment, record, text, uuid } from '../schema';

@@ -1,4 +1,3 @@
-import { applicationsAt } from '../../audit/past-tenant';
 import { randomUUID } from 'node:crypto';
 import {
   findApplications,
@@ -7,17 +6,21 @@ import {
 } from '../../../projections/application-pages';
 import type { StoredApplication } from '../../../projections/applications';
 import { yieldToEventLoop } from '../../async/clock';
+import { applicationsAt } from '../../audit/past-tenant';
 import {
   createApplication as decideToCreate,
   deleteApplication as decideToDelete,
   updateApplication as decideToUpdate,
 } from '../../domain/applications';
 import type { Caused } from '../../domain/events';
-import { applicationAsCreated, keyAsAdded } from '../../domain/tenant-folding';
 import { applicationTypes, type ApplicationType } from '../../domain/permissions';
+import { applicationAsCreated, keyAsAdded } from '../../domain/tenant';
 import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
+import type { ApiDependencies } from '../context';
 import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
+import { route, type RouteResponse, type RouteRequest } from '../route';
+import { listOf, described, record, type Schema } from '../schema';
 import { bodyCheck } from '../validation';
 import {
   applicationIdOf,
@@ -37,9 +40,6 @@ import {
 } from './application-resource';
 import { asOfParameter, pastMoment } from './as-of';
 import { cursorRefused, pageParameters, paginationSchema, paging } from './pagination';
-import { route, type RouteResponse, type RouteRequest } from '../route';
-import type { ApiDependencies } from '../context';
-import { listOf, described, record, type Schema } from '../schema';
 
 /** How many Applications are loaded before yielding to the event loop: each may have many keys. */
 const BATCH_SIZE = 10;

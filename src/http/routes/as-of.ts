@@ -1,14 +1,14 @@
 import { beforeDeadline } from '../../async/clock';
 import { findPlace } from '../../audit/event-places';
 import type { Moment } from '../../audit/past-tenant';
-import { parseMoment } from '../../domain/moment';
+import { parseMoment } from '../../domain/texts';
 import type { LoggedEvent } from '../../event-log/event-log';
 import { loadTimeout } from '../../ledger/folds';
 import type { ApiDependencies } from '../context';
-import { requirePermission } from '../run-route';
 import { textParameter } from '../query-parameters';
-import { invalid } from '../validation';
 import type { RouteRequest } from '../route';
+import { requirePermission } from '../run-route';
+import { invalid } from '../validation';
 
 /** What is wrong with a position at which there is no event. */
 export const positionRefused = (expected = 'the position of an event'): string =>

@@ -1,14 +1,15 @@
-import { eventStream, streamForms } from '../../audit/event-stream';
+import { beforeDeadline } from '../../async/clock';
 import type { EventFilter } from '../../audit/event-filter';
+import type { Place } from '../../audit/event-places';
+import { eventStream, streamForms } from '../../audit/event-stream';
 import { tenantEvent } from '../../audit/event-views';
 import { findEvent } from '../../audit/find-event';
-import type { Place } from '../../audit/event-places';
-import { beforeDeadline } from '../../async/clock';
-import { eventSchemas } from '../../domain/event-schemas';
+import { eventSchemas } from '../../domain/events';
+import { uuidFrom } from '../../domain/texts';
 import type { LoggedEvent } from '../../event-log/event-log';
 import { fault } from '../../fault';
 import { loadTimeout } from '../../ledger/folds';
-import { uuidFrom } from '../../values';
+import type { ApiDependencies } from '../context';
 import {
   flagParameter,
   mustBeInOrder,
@@ -17,12 +18,11 @@ import {
   textParameter,
   wholeNumberParameter,
 } from '../query-parameters';
-import { invalid } from '../validation';
-import { EVENT_ID, eventLineSchema, eventSchema, streamExample } from './event-schemas';
-import { bytes, described, text, uuid } from '../schema';
 import { route, type RouteRequest } from '../route';
-import type { ApiDependencies } from '../context';
+import { bytes, described, text, uuid } from '../schema';
+import { invalid } from '../validation';
 import { eventAtPosition, positionRefused } from './as-of';
+import { EVENT_ID, eventLineSchema, eventSchema, streamExample } from './event-schemas';
 import { logFilters } from './logs';
 import { stillAllowed, streamBody } from './stream-body';
 

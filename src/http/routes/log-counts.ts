@@ -6,9 +6,9 @@ import {
   queryCheck,
   textParameter,
 } from '../query-parameters';
-import { invalid } from '../validation';
 import { route } from '../route';
 import { count, described, listOf, moment, record, text, type Schema } from '../schema';
+import { invalid } from '../validation';
 
 const INTERVALS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 type Interval = keyof typeof INTERVALS;

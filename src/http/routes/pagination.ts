@@ -1,7 +1,7 @@
 import { textParameter, wholeNumberParameter, type ValuesOf } from '../query-parameters';
-import { invalid } from '../validation';
-import { type RouteRequest, type RouteResponse } from '../route';
+import type { RouteRequest, RouteResponse } from '../route';
 import { count, described, record, text } from '../schema';
+import { invalid } from '../validation';
 
 const MAX_PAGE_SIZE = 100;
 const DEFAULT_PAGE_SIZE = 20;

@@ -1,4 +1,5 @@
-import { applicationTypes, permissions, permissionsOf } from '../../domain/permissions';
+import { permissionsOf } from '../../domain/authority';
+import { applicationTypes, permissions } from '../../domain/permissions';
 import { choiceParameter, queryCheck } from '../query-parameters';
 import { route } from '../route';
 import { listOf, described, record, text } from '../schema';

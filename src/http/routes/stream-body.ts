@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream';
 import { isoNow, monotonicMs } from '../../async/clock';
-import { codeOf } from '../../fault';
 import type { EndReason } from '../../audit/event-stream';
 import { holds } from '../../domain/authority';
+import { codeOf } from '../../fault';
+import { TIMES } from '../../times';
 import type { ApiDependencies } from '../context';
 import type { RouteRequest } from '../route';
-import { TIMES } from '../../times';
 
 /**
  * Pulls the next chunk when there is room for it. Not `Readable.from`, which waits for the next chunk before it closes:

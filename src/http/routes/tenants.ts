@@ -1,20 +1,20 @@
-import type { TenantSettings } from '../../domain/events';
+import { documentOfTenant, findTenant, type TenantDocument } from '../../../projections/tenants';
+import { tenantAt } from '../../audit/past-tenant';
 import { keyRefused } from '../../domain/authority';
+import type { TenantSettings } from '../../domain/events';
 import {
   deleteTenant as decideToDelete,
   mustBeActive,
   updateTenant as decideToUpdate,
   type ActiveTenant,
 } from '../../domain/tenant';
-import { documentOfTenant, findTenant, type TenantDocument } from '../../../projections/tenants';
-import { tenantAt } from '../../audit/past-tenant';
 import { fault } from '../../fault';
+import type { ApiDependencies } from '../context';
 import { queryCheck } from '../query-parameters';
+import { route, type RouteResponse, type RouteRequest } from '../route';
+import { described, flag, moment, record, text, uuid } from '../schema';
 import { bodyCheck } from '../validation';
 import { asOfParameter, pastMoment } from './as-of';
-import { route, type RouteResponse, type RouteRequest } from '../route';
-import type { ApiDependencies } from '../context';
-import { described, flag, moment, record, text, uuid } from '../schema';
 
 /** Booleans, encoded as strings. */
 const tenantSettings = {

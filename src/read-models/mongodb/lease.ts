@@ -1,11 +1,11 @@
+import type { Filter } from 'mongodb';
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { Filter } from 'mongodb';
 import type { MongoConnection } from '../../mongodb/connection';
+import { TIMES } from '../../times';
 import type { Lease } from '../read-models';
 import { leasesIn, type StoredLease } from './layout';
 import type { Transactions } from './transactions';
-import { TIMES } from '../../times';
 
 const DUPLICATE_KEY = 11_000;
 
@@ -41,8 +41,9 @@ export const leaseOn = (
   const hold = async (): Promise<boolean> => {
     const renewed = await leases.updateOne({ _id: version, holder_id }, taking());
     if (renewed.matchedCount === 1) return true;
-    if ((await leases.findOne({ _id: version, ...isAlive(leaseMs) })) !== null) return false;
+    // Read before it is found to be over: whoever takes it in between has it.
     const former = await leases.findOne({ _id: version });
+    if ((await leases.findOne({ _id: version, ...isAlive(leaseMs) })) !== null) return false;
     if (former !== null) await connection.db.admin().command({ killSessions: [former.session] });
     return take(former).catch((error: unknown) => {
       if ((error as { code?: unknown }).code === DUPLICATE_KEY) return false;

@@ -3,8 +3,8 @@ import type { Collection } from '../../../projections/projector';
 import { settleAll } from '../../async/concurrency';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
-import { COMMON_COLLECTIONS } from '../read-models';
-import type { ReadModels, ReadModelSet, SetInfo } from '../read-models';
+import { TIMES } from '../../times';
+import { COMMON_COLLECTIONS, type ReadModels, type ReadModelSet, type SetInfo } from '../read-models';
 import { liveFinder, switching } from './chain';
 import { collectionName, controlOf, controlsIn, rootsIn } from './layout';
 import { leaseOn } from './lease';
@@ -12,7 +12,6 @@ import { removeSet } from './removal';
 import { findControl, setReader, type OpenSet } from './set-reader';
 import { setWriter } from './set-writer';
 import { transactionsOn, type Transactions } from './transactions';
-import { TIMES } from '../../times';
 
 export interface MongoReadModelsOptions {
   readonly version: string;

@@ -2,13 +2,12 @@ import type { Collection, Document, Reader } from '../../../projections/projecto
 import { beforeDeadline, monotonicMs } from '../../async/clock';
 import { settleAll } from '../../async/concurrency';
 import { fault } from '../../fault';
-import { groupedBy } from '../../values';
 import type { MongoConnection } from '../../mongodb/connection';
+import { TIMES } from '../../times';
 import type { DocumentKey, ReadModelSet } from '../read-models';
 import { collectionName, controlsIn, documentOf, idOf, rootsIn } from './layout';
 import type { Stored, StoredControl } from './layout';
 import { findIn, lastBefore, scanFrom, type MongoQuery } from './queries';
-import { TIMES } from '../../times';
 
 /** A set, and where it is stored. */
 export interface OpenSet {
@@ -62,14 +61,14 @@ const load =
   (set: OpenSet): ReadModelSet['load'] =>
   async (keys) => {
     const found = new Map<string, Document>();
-    const loadFrom = async (collection: string, wanted: readonly DocumentKey[]): Promise<void> => {
+    const loadFrom = async (collection: string): Promise<void> => {
+      const wanted = keys.filter((key) => key.collection === collection);
       const filter = { _id: { $in: wanted.map(({ tenantId, key }) => idOf(tenantId, key)) } };
       const options = { limit: wanted.length, hint: { _id: 1 } } as const;
       for (const row of await fetch(set, collection, { filter, options }, TIMES.backgroundMs))
         found.set(textOfKey({ collection, tenantId: row._id.tenant, key: row._id.key }), documentOf(row));
     };
-    const groups = [...groupedBy(keys, ({ collection }) => collection)];
-    await settleAll(groups.map(([collection, wanted]) => loadFrom(collection, wanted)));
+    await settleAll(Array.from(new Set(keys.map((key) => key.collection)), loadFrom));
     return keys.map((key) => found.get(textOfKey(key)));
   };
 

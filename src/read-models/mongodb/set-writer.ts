@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type { AnyBulkWriteOperation, ClientSession, UpdateFilter } from 'mongodb';
+import { randomUUID } from 'node:crypto';
 import type { Collection } from '../../../projections/projector';
 import { settleAll } from '../../async/concurrency';
 import { fault } from '../../fault';
-import { groupedBy } from '../../values';
 import type { Advanced, Change, Control, ReadModelSet, Write } from '../read-models';
 import { ABSENT, controlOf, controlsIn, idOf, indexedFields, isOpen, stored } from './layout';
 import type { Stored, StoredControl } from './layout';
@@ -31,14 +30,15 @@ const operationsOf = (collection: Collection, writes: readonly Write[]): AnyBulk
 };
 
 const commitOf = (set: OpenSet, n: number, { to, writes, parked }: Change): Commit => {
-  const groups = [...groupedBy(writes, ({ collection }) => collection)];
+  const names = [...new Set(writes.map(({ collection }) => collection))];
+  const writesTo = (name: string) => writes.filter(({ collection }) => collection === name);
   const id = randomUUID();
   const position = to === undefined ? {} : { to: { position: to.position, event_id: to.eventId } };
   return {
     id,
     n,
     update: { $set: { n: n + 1, ...position, parked, commit_id: id } },
-    operations: new Map(groups.map(([name, own]) => [name, operationsOf(declaredIn(set, name), own)])),
+    operations: new Map(names.map((name) => [name, operationsOf(declaredIn(set, name), writesTo(name))])),
   };
 };
 

@@ -5,10 +5,17 @@ import type { Collection } from '../../../projections/projector';
 import { isoNow, monotonicMs } from '../../async/clock';
 import { codeOf, fault, messageOf } from '../../fault';
 import * as sqlite from '../../sqlite/database';
-import type { Change, Control, ReadModelSet } from '../read-models';
-import { setReader, type SetReader } from './set-reader';
-import { createIndexes, createTables, storedField, storedText, writesTo } from './tables';
 import { TIMES } from '../../times';
+import type { Change, Control, ReadModelSet } from '../read-models';
+import {
+  createIndexes,
+  createTables,
+  setReader,
+  storedField,
+  storedText,
+  writesTo,
+  type SetReader,
+} from './set-reader';
 
 /** A checkpoint of a build writes each page once, however many commits changed it. The pages of all keys are cached. */
 const FOR_BUILDING = 'PRAGMA wal_autocheckpoint = 32768; PRAGMA cache_size = -65536';

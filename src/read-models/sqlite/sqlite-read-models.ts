@@ -1,10 +1,10 @@
 import type { Collection } from '../../../projections/projector';
 import { isoNow } from '../../async/clock';
-import { type Control, type LiveSet, type ReadModels } from '../read-models';
+import { TIMES } from '../../times';
+import type { Control, LiveSet, ReadModels } from '../read-models';
 import { rootsIn } from './roots';
 import { ifRemoved, explaining } from './set-file';
 import { setsIn, wayFrom, type Entry, type Sets } from './sets-folder';
-import { TIMES } from '../../times';
 
 export interface SqliteOptions {
   /** Created with its first set. */

@@ -1,7 +1,7 @@
 import { MAX_APPEND_BYTES, type NewEvent } from '../../../src/event-log/event-log';
 import { anEvent, eventsOf, idsOf, someEvents } from '../../support/events';
 import { refusedWith } from '../../support/waiting';
-import { type GivenLog } from './given-log';
+import type { GivenLog } from './given-log';
 
 const NOTHING = 'There is nothing';
 

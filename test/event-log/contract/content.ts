@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import type { NewEvent } from '../../../src/event-log/event-log';
-import { anEvent, eventsOf } from '../../support/events';
 import { anyCharacter } from '../../support/any-character';
+import { anEvent, eventsOf } from '../../support/events';
 import { seed, seeded } from '../../support/property';
-import { type GivenLog } from './given-log';
+import type { GivenLog } from './given-log';
 
 export const contentContract = (given: GivenLog): void => {
   it(

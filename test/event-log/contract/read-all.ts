@@ -73,6 +73,17 @@ export const readAllContract = (given: GivenLog): void => {
       expect(idsOf(tail.seen)).toEqual([...idsOf(all.slice(2)), ...idsOf(later)]);
     });
 
+    it('follows what is appended while a batch is handled, without another append', async () => {
+      const stream = given.aStream();
+      await grow(given.log, stream, 1);
+      const seen: string[] = [];
+      for await (const batch of given.log.readAll({ follow: true })) {
+        seen.push(...idsOf(batch));
+        if (seen.length === 2) break;
+        await grow(given.log, stream, 1, 0);
+      }
+    });
+
     it('follows from beyond the end without the events before it', async () => {
       const { log: longer, streams: its } = await given.openOne();
       await grow(given.log, given.aStream(), 1);

@@ -1,6 +1,6 @@
 import type { NewEvent } from '../../../src/event-log/event-log';
 import { anEvent, eventsOf, idsOf, someEvents } from '../../support/events';
-import { type GivenLog } from './given-log';
+import type { GivenLog } from './given-log';
 
 export const repeatedAppendContract = (given: GivenLog): void => {
   describe('a repeated append', () => {

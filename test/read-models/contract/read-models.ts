@@ -4,9 +4,9 @@ import { describeQueries } from './queries';
 import { describeRanges } from './ranges';
 import { describeRemoval } from './removal';
 import { describeScanning } from './scanning';
+import { harnessOf, type NewStorage } from './storage';
 import { describeSwitching } from './switching';
 import { describeTexts } from './texts';
-import { harnessOf, type NewStorage } from './storage';
 
 /** One suite for every adapter, with a test for each promise of `src/read-models/read-models.ts`. */
 export const describeReadModels = (name: string, newStorage: NewStorage): void => {

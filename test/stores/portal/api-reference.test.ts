@@ -13,10 +13,6 @@ describeInBrowser('the API reference in a browser', () => {
       startService(),
     ]);
   });
-  afterAll(async () => {
-    await browser.close();
-    await service.stop();
-  });
 
   it('shows every call, asks no other host, and makes calls with a key', async () => {
     const page = await openWindow(browser);

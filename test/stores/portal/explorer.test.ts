@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
+import { revokeKey } from '../../../src/domain/application-keys';
 import { beside, type Beside } from '../../support/beside';
 import {
   accessibilityFaults,
@@ -14,7 +15,6 @@ import { ask } from '../../support/http';
 import { fact, reportFacts } from '../../support/reported-facts';
 import { allProjected, startService, type Service } from '../../support/service';
 import { until } from '../../support/waiting';
-import { revokeKey } from '../../../src/domain/application-keys';
 
 const NASTY = '<img src=x onerror=alert(1)> "quoted" \u05e9\u05dc\u05d5\u05dd \u{1f600} & more';
 
@@ -40,7 +40,6 @@ describeInBrowser('the log explorer', () => {
     await signInTo(page, service.url, service.key);
   });
   afterAll(async () => {
-    await browser.close();
     await service.stop();
     expect(service.stderr()).not.toContain('"level":50');
   });
@@ -299,7 +298,7 @@ describeInBrowser('the log explorer', () => {
     await home();
     const utc = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/;
     await page.getByLabel('Times').selectOption('utc');
-    expect(await rows().first().locator('time').innerText()).toMatch(utc);
+    await until(async () => utc.test(await rows().first().locator('time').innerText()));
     expect(new URL(page.url()).search).toBe('?time=utc');
     await page.getByRole('link', { name: 'Applications' }).click();
     await until(async () => utc.test(await page.locator('time').first().innerText()));

@@ -68,10 +68,6 @@ describeInBrowser('the first page', () => {
     await reportFacts(service.folder, tenantId, facts);
     await allProjected(service);
   });
-  afterAll(async () => {
-    await browser.close();
-    await service.stop();
-  });
 
   const SIGN_IN = 'input[name=key]';
   const ROWS = 'table.log tbody tr';

@@ -34,10 +34,6 @@ describeInBrowser('the rows of the log', () => {
     await signInTo(page, service.url, service.key);
   });
   afterEach(() => page.unrouteAll({ behavior: 'ignoreErrors' }));
-  afterAll(async () => {
-    await browser.close();
-    await service.stop();
-  });
 
   const open = (query = '') => page.goto(`${service.url}/portal/logs${query}`);
   const rows = () => page.locator('table.log tbody tr');

@@ -1,8 +1,8 @@
 import type { Browser } from 'playwright-core';
-import { describeInBrowser, FAILED_REQUESTS, launch, openWindow, signInTo } from '../../support/browser';
 import { beside } from '../../support/beside';
-import { freePort } from '../../support/free-port';
+import { describeInBrowser, FAILED_REQUESTS, launch, openWindow, signInTo } from '../../support/browser';
 import { freshFolder } from '../../support/folders';
+import { freePort } from '../../support/free-port';
 import { fact, reportFacts } from '../../support/reported-facts';
 import { serviceProcess } from '../../support/service';
 import { until } from '../../support/waiting';
@@ -12,7 +12,6 @@ describeInBrowser('the tail of the log', () => {
   beforeAll(async () => {
     browser = await launch();
   });
-  afterAll(() => browser.close());
 
   it('goes on without a gap or a double when the server is killed and started again', async () => {
     const env = { PORT: await freePort(), DATA_DIR: freshFolder() };

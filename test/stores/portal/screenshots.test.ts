@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import { permissionsOf } from '../../../src/domain/permissions';
+import { permissionsOf } from '../../../src/domain/authority';
 import type { NewEvent } from '../../../src/event-log/event-log';
 import { newKey } from '../../../src/ledger/api-key';
 import { beside, type Beside } from '../../support/beside';
@@ -162,10 +162,6 @@ describeInBrowser('the pictures in the docs', () => {
     page = await openWindow(browser, FAILED_REQUESTS);
     await page.setViewportSize({ width: 1200, height: 700 });
     await signInTo(page, service.url, own);
-  });
-  afterAll(async () => {
-    await browser.close();
-    await service.stop();
   });
 
   const open = async (path: string, ...texts: readonly string[]): Promise<void> => {

@@ -23,10 +23,6 @@ describeInBrowser('two tenants', () => {
     [browser, service] = await Promise.all([launch(), startService()]);
     by = await beside(service);
   });
-  afterAll(async () => {
-    await browser.close();
-    await service.stop();
-  });
 
   const newTenant = async (name: string): Promise<string> => {
     const { tenantId } = await by.newTenant(name);

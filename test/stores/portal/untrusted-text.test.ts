@@ -27,10 +27,6 @@ describeInBrowser('text that others have written', () => {
     page = await openWindow(browser, FAILED_REQUESTS);
     await signInTo(page, service.url, service.key);
   });
-  afterAll(async () => {
-    await browser.close();
-    await service.stop();
-  });
 
   /** Nothing of it has become an element, and nothing sticks out of the page, on a phone or a wide screen. */
   const expectOnlyText = async (): Promise<void> => {

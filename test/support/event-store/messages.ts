@@ -1,4 +1,3 @@
-import { Metadata, type ServiceError } from '@grpc/grpc-js';
 import {
   AllStreamPosition,
   Empty,
@@ -11,6 +10,7 @@ import {
 } from '@eventstore/db-client/generated/shared_pb';
 import { Status } from '@eventstore/db-client/generated/status_pb';
 import { BatchAppendResp, ReadResp, type BatchAppendReq } from '@eventstore/db-client/generated/streams_pb';
+import { Metadata, type ServiceError } from '@grpc/grpc-js';
 import type { Message } from 'google-protobuf';
 import { Any } from 'google-protobuf/google/protobuf/any_pb';
 import type { ExpectedRevision, Proposed, StoredRecord, Verdict } from './stored-log';

@@ -1,6 +1,6 @@
+import { ReadReq, type ReadResp } from '@eventstore/db-client/generated/streams_pb';
 import { status, type ServerWritableStream } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
-import { ReadReq, type ReadResp } from '@eventstore/db-client/generated/streams_pb';
 import { caughtUp, checkpoint, confirmation, eventOf, nameOf, notFound, rpcError } from './messages';
 import type { StoredLog, StoredRecord } from './stored-log';
 

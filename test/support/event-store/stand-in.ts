@@ -1,3 +1,10 @@
+import { GossipService } from '@eventstore/db-client/generated/gossip_grpc_pb';
+import { ClusterInfo, EndPoint, MemberInfo } from '@eventstore/db-client/generated/gossip_pb';
+import { ServerFeaturesService } from '@eventstore/db-client/generated/serverfeatures_grpc_pb';
+import { SupportedMethods } from '@eventstore/db-client/generated/serverfeatures_pb';
+import { UUID, type Empty } from '@eventstore/db-client/generated/shared_pb';
+import { StreamsService } from '@eventstore/db-client/generated/streams_grpc_pb';
+import type { BatchAppendReq, BatchAppendResp, ReadReq } from '@eventstore/db-client/generated/streams_pb';
 import {
   Server,
   ServerCredentials,
@@ -6,13 +13,6 @@ import {
   type ServerDuplexStream,
   type ServerUnaryCall,
 } from '@grpc/grpc-js';
-import { ClusterInfo, EndPoint, MemberInfo } from '@eventstore/db-client/generated/gossip_pb';
-import { GossipService } from '@eventstore/db-client/generated/gossip_grpc_pb';
-import { ServerFeaturesService } from '@eventstore/db-client/generated/serverfeatures_grpc_pb';
-import { SupportedMethods } from '@eventstore/db-client/generated/serverfeatures_pb';
-import { UUID, type Empty } from '@eventstore/db-client/generated/shared_pb';
-import { StreamsService } from '@eventstore/db-client/generated/streams_grpc_pb';
-import type { BatchAppendReq, BatchAppendResp, ReadReq } from '@eventstore/db-client/generated/streams_pb';
 import { randomUUID } from 'node:crypto';
 import { openGate, type Gate } from '../gate';
 import {

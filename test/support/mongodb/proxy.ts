@@ -1,6 +1,6 @@
+import type { Document } from 'mongodb';
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
-import type { Document } from 'mongodb';
 import { faultRules, MONITORING, type FaultAction, type Faults } from './faults';
 import { countRoundTrips, type RoundTrips } from './round-trips';
 import { messageReader, replyTo, type Message } from './wire';

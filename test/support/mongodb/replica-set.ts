@@ -1,6 +1,6 @@
+import type { MongoMemoryServer } from 'mongodb-memory-server-core';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import type { MongoMemoryServer } from 'mongodb-memory-server-core';
 
 /** A replica set of real servers, with their data in memory where the machine allows it (`TMPDIR`). */
 export interface ReplicaSet {

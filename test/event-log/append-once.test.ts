@@ -1,15 +1,17 @@
+import { onceAppender, type Retry } from '../../src/event-log/append-once';
 import type { EventLog, NewEvent } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { fault } from '../../src/fault';
-import { retrying, withoutRetry } from '../../src/ingest/retry';
-import { onceAppender } from '../../src/ingest/append-once';
+import { retrying } from '../../src/ingest/retry';
 import { closeAfterwards } from '../support/closing';
 import { onStandIn } from '../support/event-store/logs';
 import { anEvent, eventsOf, someEvents } from '../support/events';
 import { randomOf } from '../support/facts';
 import { freshFolder } from '../support/folders';
 import { seed, seeded } from '../support/property';
+
+const withoutRetry: Retry = (action) => action();
 
 const logs: readonly [string, () => Promise<EventLog>][] = [
   [
