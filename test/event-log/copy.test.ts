@@ -96,6 +96,18 @@ describe('a copy of an event log', () => {
     );
   });
 
+  it('appends no more at once than a log takes', async () => {
+    const [from, to] = await openBoth();
+    for (let at = -1; at < 2; at += 1)
+      await from.log.append(
+        streams.operator(),
+        [anEvent({ text: 'x'.repeat(400_000) })],
+        at < 0 ? 'no_stream' : at,
+      );
+    await copyLog(from, to, silent);
+    expect(rowsOf(to)).toEqual(rowsOf(from));
+  });
+
   it('omits streams that are not ours, and reports its progress', async () => {
     const [from, to] = await openBoth();
     await fill(from, 20);

@@ -173,7 +173,7 @@ describe('audit logs', () => {
       expect(own.map((id) => ids.indexOf(id))).toEqual(places);
     };
 
-    /** Which texts are dates: the tests of `domain/moment`. Combined filters: those of `projections/logs`. */
+    /** Which texts are dates: the tests of `domain/texts`. Combined filters: those of `projections/logs`. */
     it.each<[string, readonly number[]]>([
       ['', [6, 5, 4, 3, 2, 1, 0]],
       ['?entity_type=token', [4, 3, 2, 0]],

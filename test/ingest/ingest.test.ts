@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hasLog } from '../../projections/logs';
+import { pause } from '../../src/async/clock';
 import type { EventLog } from '../../src/event-log/event-log';
 import { ingest, type Ingested, type ShownActivity } from '../../src/ingest/ingest';
 import { lastRevision } from '../../src/projecting/parked-tenants';
@@ -8,7 +9,7 @@ import { aFact, countedUsage, manyFacts, textOf, type Fact } from '../support/fa
 import { freshFolder } from '../support/folders';
 import { seed, seeded } from '../support/property';
 import { readingsOf, type Readings } from '../support/readings';
-import { until } from '../support/waiting';
+import { deferred, until } from '../support/waiting';
 
 interface Outcome extends Ingested {
   readonly errors: readonly (readonly [number, string])[];
@@ -22,6 +23,8 @@ interface IngestOptions {
   readonly has?: ShownActivity['has'];
   /** The log may be changed between two reads. */
   readonly log?: EventLog;
+  /** Waits until the read models show what was appended. */
+  readonly reached?: (position: string, withinMs: number) => Promise<boolean>;
 }
 
 describe('ingest', () => {
@@ -38,7 +41,13 @@ describe('ingest', () => {
 
   const take = async (
     input: AsyncIterable<string> | readonly (Fact | string)[],
-    { dryRun = false, areBehind = false, has, log = here.app.log }: IngestOptions = {},
+    {
+      dryRun = false,
+      areBehind = false,
+      has,
+      log = here.app.log,
+      reached = here.app.catchUp,
+    }: IngestOptions = {},
   ): Promise<Outcome> => {
     const { ledger, streams, live } = here.app;
     const errors: (readonly [number, string])[] = [];
@@ -59,7 +68,7 @@ describe('ingest', () => {
       log,
       ledger,
       streams,
-      reached: (position: string, withinMs: number) => here.app.catchUp(position, withinMs),
+      reached,
       shown,
     };
     const {
@@ -171,6 +180,24 @@ describe('ingest', () => {
       expect(await here.usage(one)).toEqual(countedUsage([...facts, ...shared], one));
     }
     expect(await reported()).toHaveLength(300);
+  });
+
+  it('has at most two batches that are not shown, since they are what others wait for', async () => {
+    const { log, catchUp } = here.app;
+    const asked: string[] = [];
+    const shown = deferred();
+    const reached = async (position: string, withinMs: number): Promise<boolean> => {
+      asked.push(position);
+      await shown.promise;
+      return catchUp(position, withinMs);
+    };
+    const appends = jest.fn(log.append);
+    const taking = take(manyFacts([tenant], 320, seed), { log: { ...log, append: appends }, reached });
+    await until(() => appends.mock.calls.length === 2);
+    await pause(50);
+    expect([asked.length, (await reported()).length]).toEqual([1, 64]);
+    shown.resolve();
+    expect(await taking).toMatchObject({ accepted: 320 });
   });
 
   it('counts facts that already exist separately, and does not append them again', async () => {

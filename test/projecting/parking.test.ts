@@ -50,6 +50,11 @@ const badEvents: readonly [string, { type: string; data: string; metadata?: stri
     },
     /not well-formed/,
   ],
+  [
+    'half of a character in its metadata',
+    { type: 'TenantDeleted', data: '{}', metadata: '{"version":1,"traceId":"\\ud800"}' },
+    /not well-formed/,
+  ],
 ];
 
 describe('a bad event', () => {

@@ -25,7 +25,7 @@ const LARGE_TENANTS = ROWS > 100_000 ? 4 : 2;
 const REMEMBERED = Math.min(10_000, ROWS / 5);
 const KEYS = Math.min(12_000, ROWS / 5);
 /** Each connection sends many requests at once without waiting for the responses. */
-const PIPELINES = 50;
+const PIPELINES = 25;
 const PIPELINED = 20;
 /** As many exports as a tenant may have under way, and as many streams as it may follow. */
 const EXPORTS = 4;

@@ -70,6 +70,19 @@ export const closingContract = (given: GivenLog): void => {
       await until(() => [...resources()].every(([kind, count]) => count <= (before.get(kind) ?? 0)));
     });
 
+    it('fails a read that it cuts off, which did not see everything', async () => {
+      const { log: own, streams: its } = await given.openOne();
+      const stream = given.aStream(its);
+      await grow(own, stream, 3_000);
+      const reading = own.readStream(stream)[Symbol.asyncIterator]();
+      await reading.next();
+      await given.close(own);
+      const rest = (async () => {
+        while ((await reading.next()).done !== true);
+      })();
+      expect(await refusedWith(rest)).toBe('log_unavailable');
+    });
+
     it('refuses later appends as not written', async () => {
       const { log: own } = await given.openOne();
       await given.close(own);

@@ -1,9 +1,53 @@
 import * as fc from 'fast-check';
 import { randomUUID, createHash } from 'node:crypto';
-import { looksLikeKey, masked, nameFault } from '../../src/domain/texts';
+import {
+  looksLikeKey,
+  masked,
+  MAX_NAME_LENGTH,
+  mustBeName,
+  nameFault,
+  parseBound,
+  parseMoment,
+} from '../../src/domain/texts';
 import { makeKey } from '../../src/ledger/api-key';
 import { anyCharacter } from '../support/any-character';
 import { seed, seeded } from '../support/property';
+
+describe('a name', () => {
+  it.each([
+    'x',
+    ' x ',
+    'x'.repeat(200),
+    '👩'.repeat(100),
+    'ä'.repeat(200),
+    '世界',
+    '\u200b',
+    '__proto__',
+    'line\nbreak',
+  ])('may be %j', (name) => {
+    expect(nameFault(name)).toBeUndefined();
+    expect(() => mustBeName(name)).not.toThrow();
+  });
+
+  it.each<[string, RegExp]>([
+    ['', /blank/],
+    [' ', /blank/],
+    ['\t\n\r', /blank/],
+    ['\u00a0\u2003\u3000\ufeff', /blank/],
+    [' '.repeat(201), /blank/],
+    ['x'.repeat(201), /at most 200/],
+    [`${'👩'.repeat(100)}x`, /at most 200/],
+    ['👩'.repeat(101), /at most 200/],
+    ['\ud800', /lone surrogate/],
+    ['x\udc00x', /lone surrogate/],
+    ['\udc00\ud800', /lone surrogate/],
+  ])('may not be %j', (name, reason) => {
+    expect(nameFault(name)).toMatch(reason);
+    expect(() => mustBeName(name)).toThrow(expect.objectContaining({ code: 'validation_failed' }));
+  });
+
+  it('is at most 200 UTF-16 units long', () => expect(MAX_NAME_LENGTH).toBe(200));
+});
 
 const key = fc.uuid().map(makeKey);
 const around = fc.stringMatching(/^[ /?&="{}.,:-]{0,10}$/);
@@ -122,5 +166,101 @@ describe('text that might be a key', () => {
     expect(JSON.parse(masked(JSON.stringify({ [`${before}${run}`]: `${before}${run}` })))).toEqual({
       [`${before}key_***`]: `${before}key_***`,
     });
+  });
+});
+
+describe('a moment', () => {
+  it.each([
+    ['2026-02-03T04:05:06.789Z', '2026-02-03T04:05:06.789Z'],
+    ['2026-02-03T04:05:06Z', '2026-02-03T04:05:06.000Z'],
+    ['2026-02-03T04:05Z', '2026-02-03T04:05:00.000Z'],
+    ['2026-02-03t04:05:06z', '2026-02-03T04:05:06.000Z'],
+    ['2026-02-03T04:05:06+02:00', '2026-02-03T02:05:06.000Z'],
+    ['2026-02-03T04:05:06-14:00', '2026-02-03T18:05:06.000Z'],
+    ['2026-02-03T04:05:06', '2026-02-03T04:05:06.000Z'],
+    ['2026-02-03T04:05', '2026-02-03T04:05:00.000Z'],
+    ['2026-02-03', '2026-02-03T00:00:00.000Z'],
+    ['2026-02-03T04:05:06.1Z', '2026-02-03T04:05:06.100Z'],
+    ['2026-02-03T04:05:06.123456789Z', '2026-02-03T04:05:06.123Z'],
+    ['2024-02-29', '2024-02-29T00:00:00.000Z'],
+    ['0001-01-01', '0001-01-01T00:00:00.000Z'],
+    ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
+  ])('%s is parsed as %s', (text, expected) => {
+    expect(parseMoment(text)).toBe(expected);
+  });
+
+  it.each([
+    '',
+    'now',
+    '2026',
+    '2026-02',
+    '2026-2-3',
+    '20260203',
+    '20260203T040506Z',
+    '2026-02-03T040506Z',
+    '20260203T04:05:06Z',
+    '2026-02-03T04:05:06,5Z',
+    '2026-02-03T04:05:06+0230',
+    '2026-02-03T04:05:06+01',
+    '2026-02-03T04:05.5Z',
+    '2026-02-03T04:05:06+01:',
+    '2026-02-30',
+    '2026-02-29',
+    '2026-04-31',
+    '2026-13-01',
+    '2026-00-10',
+    '2026-01-00',
+    '2026-02-03T',
+    '2026-02-03 04:05:06',
+    '2026-02-03T25:00:00Z',
+    '2026-02-03T04:60:00Z',
+    '2026-02-03T04:05:60Z',
+    '2026-02-03T04:05:06.Z',
+    '2026-02-03T04:05:06.1234567890Z',
+    '2026-02-03T04:05:06+2',
+    '2026-02-03T04:05:06+25:00',
+    '2026-02-03T04:05:06+02:60',
+    '2026-02-03Z',
+    '2026-02-03T04:05:06ZZ',
+    ' 2026-02-03',
+    '2026-02-03\n',
+    '+002026-02-03',
+    '-2026-02-03',
+    '1770091506',
+    '9999-12-31T23:59:59-01:00',
+    '0000-01-01T00:00:00+01:00',
+  ])('%j is refused', (text) => {
+    expect(parseMoment(text)).toBeUndefined();
+  });
+
+  it(seeded('in any form is parsed as the same moment, in a form that sorts as text'), () => {
+    const date = fc.date({ min: new Date('0001-01-02'), max: new Date('9999-12-30'), noInvalidDate: true });
+    fc.assert(
+      fc.property(date, fc.integer({ min: -14 * 60, max: 14 * 60 }), (moment, offset) => {
+        const local = new Date(moment.getTime() + offset * 60_000).toISOString().slice(0, -1);
+        const two = (n: number): string => String(Math.trunc(Math.abs(n))).padStart(2, '0');
+        const zone = `${offset < 0 ? '-' : '+'}${two(offset / 60)}:${two(offset % 60)}`;
+        expect(parseMoment(`${local}${zone}`)).toBe(moment.toISOString());
+        expect(parseMoment(moment.toISOString())).toBe(moment.toISOString());
+      }),
+      { seed },
+    );
+  });
+});
+
+describe('a border', () => {
+  it.each([
+    ['2026-02-03', '2026-02-03T00:00:00.000Z'],
+    ['2026-02-03T04:05:06.123Z', '2026-02-03T04:05:06.123Z'],
+    ['2026-02-03T04:05:06.123000Z', '2026-02-03T04:05:06.123Z'],
+    ['2026-02-03T04:05:06.123001Z', '2026-02-03T04:05:06.124Z'],
+    ['2026-02-03T04:05:59.999999999+02:00', '2026-02-03T02:06:00.000Z'],
+    ['9999-12-31T23:59:59.9999Z', '9999-12-31T23:59:59.999Z'],
+  ])('%s is parsed as %s', (text, expected) => {
+    expect(parseBound(text)).toBe(expected);
+  });
+
+  it('that is not a moment is refused', () => {
+    expect(parseBound('2026-02-30T04:05:06.1234Z')).toBeUndefined();
   });
 });
