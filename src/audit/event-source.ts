@@ -1,5 +1,5 @@
 import type { LedgerLog } from '../event-log/streams';
-import { fairSlices, slicedLog, type Slices } from './fair-slices';
+import { fairSlices, slicedLog, type NextSlice } from './fair-slices';
 import { followedTenants, type FollowTenant } from './followed-tenants';
 import { historyReads, type ReadHistory } from './history';
 import { streamLimits, type OpenStream } from './stream-limits';
@@ -11,7 +11,7 @@ export interface EventSource {
   /** The same log, read in slices of the tenant. */
   readonly sliced: (tenantId: string) => LedgerLog;
   /** Other long reads begin each of their pages with a slice. */
-  readonly nextSlice: Slices;
+  readonly nextSlice: NextSlice;
   readonly followTenant: FollowTenant;
   readonly readHistory: ReadHistory;
   readonly openStream: OpenStream;

@@ -51,7 +51,7 @@ export interface StreamRequest {
 }
 
 /** Who reads a stream. */
-export interface StreamReader {
+export interface StreamClient {
   /** Why the caller may no longer read, if so. */
   readonly mayRead: () => Promise<EndReason | undefined>;
   /** Counts the events that the caller got, at the end. */
@@ -66,7 +66,7 @@ const isUnavailable = (error: unknown): error is { readonly code: EndReason } =>
   UNAVAILABLE.test(codeOf(error) ?? '');
 
 /** Why a stream must end now, if so. Calls `mayRead` at most twice a second. */
-export const endReason = (mayRead: StreamReader['mayRead'], stopping: AbortSignal) => {
+export const endReason = (mayRead: StreamClient['mayRead'], stopping: AbortSignal) => {
   let checkedAt = threadMs();
   return async (): Promise<EndReason | undefined> => {
     if (stopping.aborted) return isUnavailable(stopping.reason) ? stopping.reason.code : 'shutting_down';
@@ -100,7 +100,7 @@ async function* linesOf(
 export async function* eventStream(
   request: StreamRequest,
   source: EventSource,
-  { mayRead, gaveOut, gone }: StreamReader,
+  { mayRead, gaveOut, gone }: StreamClient,
 ): AsyncGenerator<string> {
   const { form, after } = request;
   const positionOf = (place: Place): string => tenantPosition(place, source.ledgerLog.streams);

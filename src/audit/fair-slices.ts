@@ -10,13 +10,13 @@ const PART_EVENTS = 8;
 export type Slice = { readonly isOver: () => boolean };
 
 /** Resolves when it is the tenant's turn. */
-export type Slices = (tenantId: string) => Promise<Slice>;
+export type NextSlice = (tenantId: string) => Promise<Slice>;
 
 /**
  * Shares the thread that answers requests among those who read long stretches of the log: one slice at a time in the
  * whole process, tenant by tenant, and between two of them everything else that the thread has to do.
  */
-export const fairSlices = (): Slices => {
+export const fairSlices = (): NextSlice => {
   /** The tenants in the order of their next slices, each with those who wait for one. */
   const tenants = new Map<string, ((slice: Slice) => void)[]>();
   let isRunning = false;

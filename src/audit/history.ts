@@ -3,7 +3,7 @@ import { turns } from '../async/concurrency';
 import { logFault } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import type { Fault } from '../fault';
-import { slicedLog, type Slice, type Slices } from './fair-slices';
+import { slicedLog, type Slice, type NextSlice } from './fair-slices';
 
 /** So many reads of a tenant's history are under way at a time; the others wait in order. */
 const PER_TENANT = 2;
@@ -27,7 +27,7 @@ const tooLong = (): Fault =>
     `The history of this Tenant could not be read in time. At most ${PER_TENANT} such requests of a Tenant are answered at a time: with "as_of" each reads all changes up to then, and for an unknown event id all events that the read models do not show yet.`,
   );
 
-export const historyReads = (ledgerLog: LedgerLog, slices: Slices): ReadHistory => {
+export const historyReads = (ledgerLog: LedgerLog, slices: NextSlice): ReadHistory => {
   const tenants = new Map<string, { readonly inTurn: ReturnType<typeof turns>; reads: number }>();
 
   const inTurnOf = async <T>(tenantId: string, work: () => Promise<T>): Promise<T> => {

@@ -111,7 +111,7 @@ interface BatchEvent {
   readonly after: string | undefined;
 }
 
-export type Batch = readonly BatchEvent[];
+export type TenantBatch = readonly BatchEvent[];
 
 /** Text that not every store can hold makes an event bad in all of them. */
 const decodedOf = (logged: LoggedEvent, streams: Streams, owner: BatchEvent['owner']): Decoded => {
@@ -122,11 +122,11 @@ const decodedOf = (logged: LoggedEvent, streams: Streams, owner: BatchEvent['own
 };
 
 /** The events of tenants among those after a position. */
-export const batchOf = (
+export const tenantBatchOf = (
   events: readonly LoggedEvent[],
   streams: Streams,
   after: string | undefined,
-): Batch => {
+): TenantBatch => {
   const batch: BatchEvent[] = [];
   let before = after;
   for (const logged of events) {
@@ -139,9 +139,9 @@ export const batchOf = (
   return batch;
 };
 
-/** An event, and the documents that it may change. */
-interface Step {
-  readonly entry: BatchEvent;
+/** An event of a batch, and the documents that it touches. */
+interface Entry {
+  readonly event: BatchEvent;
   readonly parking: Slot;
   /** The last revision applied of its stream. */
   readonly progress: Slot;
@@ -151,7 +151,7 @@ interface Step {
 }
 
 /** The changes of an event. One that is set aside is not applied, whether it is readable or not. */
-const changesOf = (
+const documentChangesOf = (
   { projector, setAside }: Folding,
   { logged, owner, decoded }: BatchEvent,
 ): readonly Change[] => {
@@ -160,23 +160,23 @@ const changesOf = (
   return projector.changesOf(decoded.event);
 };
 
-const stepOf = (folding: Folding, entry: BatchEvent, cache: DocumentCache): Step => {
-  const { tenantId, kind } = entry.owner;
+const entryOf = (folding: Folding, event: BatchEvent, cache: DocumentCache): Entry => {
+  const { tenantId, kind } = event.owner;
   const parking = cache.slot(parkedKey(tenantId));
   const progress = cache.slot({ tenantId, collection: STREAMS, key: kind });
   try {
-    const changes = changesOf(folding, entry).map(({ apply, touches }) => ({
+    const changes = documentChangesOf(folding, event).map(({ apply, touches }) => ({
       apply,
       slots: touches.map(({ collection, key }) => cache.slot({ tenantId, collection, key })),
     }));
-    return { entry, parking, progress, changes };
+    return { event, parking, progress, changes };
   } catch (error) {
-    return { entry, parking, progress, changes: [], bad: messageOf(error) };
+    return { event, parking, progress, changes: [], bad: messageOf(error) };
   }
 };
 
 /** Applies the changes of one event in order, all or none: if one throws, the earlier ones are reverted. */
-const applyAll = (cache: DocumentCache, { changes }: Step): void => {
+const applyAll = (cache: DocumentCache, { changes }: Entry): void => {
   const replaced: [Slot, Document | undefined][] = [];
   try {
     for (const { apply, slots } of changes) {
@@ -196,7 +196,7 @@ const applyAll = (cache: DocumentCache, { changes }: Step): void => {
 
 const park = (
   cache: DocumentCache,
-  { entry: { logged, owner, after }, parking }: Step,
+  { event: { logged, owner, after }, parking }: Entry,
   cause: ParkedTenant['cause'],
   reason: string,
   { now, program }: Folding,
@@ -217,36 +217,36 @@ const park = (
 };
 
 /** Describes events missing before this one, unless the operator has accepted the gap. */
-const gapAt = ({ entry: { logged, owner }, progress }: Step, { setAside }: Folding): string | undefined => {
+const gapAt = ({ event: { logged, owner }, progress }: Entry, { setAside }: Folding): string | undefined => {
   const { revision: last } = (progress.document as StreamDocument | undefined) ?? { revision: -1 };
   const gap = gapBefore(logged, last);
   return gap === undefined || setAside.gapBefore(owner.tenantId, logged.id) ? undefined : gap;
 };
 
 /** An event that is set aside is skipped but counts as applied, so its stream continues after it. */
-const applyOrPark = (cache: DocumentCache, step: Step, folding: Folding): void => {
-  const gap = gapAt(step, folding);
-  if (gap !== undefined) return park(cache, step, 'missing_events', gap, folding);
+const applyOrPark = (cache: DocumentCache, entry: Entry, folding: Folding): void => {
+  const gap = gapAt(entry, folding);
+  if (gap !== undefined) return park(cache, entry, 'missing_events', gap, folding);
   try {
-    if (step.bad !== undefined) throw new Error(step.bad);
-    applyAll(cache, step);
-    cache.write(step.progress, { revision: step.entry.logged.revision });
+    if (entry.bad !== undefined) throw new Error(entry.bad);
+    applyAll(cache, entry);
+    cache.write(entry.progress, { revision: entry.event.logged.revision });
   } catch (error) {
-    park(cache, step, 'bad_event', messageOf(error), folding);
+    park(cache, entry, 'bad_event', messageOf(error), folding);
   }
 };
 
 /** Loads all documents at once, and only then applies the events. */
 const foldInto = async (
   cache: DocumentCache,
-  batch: Batch,
+  batch: TenantBatch,
   folding: Folding,
   begin: () => void = () => undefined,
 ): Promise<void> => {
-  const steps = batch.map((entry) => stepOf(folding, entry, cache));
+  const entries = batch.map((event) => entryOf(folding, event, cache));
   await cache.load();
   begin();
-  for (const step of steps) if (step.parking.document === undefined) applyOrPark(cache, step, folding);
+  for (const entry of entries) if (entry.parking.document === undefined) applyOrPark(cache, entry, folding);
 };
 
 export interface Folded {
@@ -267,7 +267,7 @@ const foldedIn = (cache: DocumentCache): Folded => {
  * Applies a batch to the documents of the cache. Events of a parked tenant are not applied, nor are later events of a
  * tenant that an event of this batch parks.
  */
-export const foldBatch = async (folding: Folding, cache: DocumentCache, batch: Batch): Promise<Folded> => {
+export const foldBatch = async (folding: Folding, cache: DocumentCache, batch: TenantBatch) => {
   cache.begin();
   await foldInto(cache, batch, folding);
   return foldedIn(cache);
@@ -281,7 +281,7 @@ export const foldWaiting = async (
   folding: Folding,
   cache: DocumentCache,
   tenant: ParkedTenant,
-  { batch, isRest }: { readonly batch: Batch; readonly isRest: boolean },
+  { batch, isRest }: { readonly batch: TenantBatch; readonly isRest: boolean },
 ): Promise<Folded & { readonly retried: Retried }> => {
   cache.begin();
   const parking = cache.slot(parkedKey(tenant.tenant_id));

@@ -7,7 +7,7 @@ import type { LedgerLog } from '../event-log/streams';
 import { fault } from '../fault';
 import { PARKED, STREAMS, rowsOf, type ReadModelSet } from '../read-models/read-models';
 import {
-  batchOf,
+  tenantBatchOf,
   documentCache,
   foldWaiting,
   parkedKey,
@@ -37,7 +37,7 @@ export const lastRevision = async (
 ): Promise<number> =>
   ((await reader.get(tenantId, STREAMS, kind)) as unknown as StreamDocument | undefined)?.revision ?? -1;
 
-export interface Retry extends LedgerLog {
+export interface Retrying extends LedgerLog {
   readonly set: ReadModelSet;
   readonly folding: Folding;
   /** Tenants to retry whatever parked them. Undefined: only those that may have become readable. */
@@ -70,13 +70,13 @@ const readWaiting = async (
  * Applies the next waiting events of a tenant. It becomes free only if the set has not moved since they were read: it may
  * have passed another event of the tenant.
  */
-const retryNext = async (retry: Retry, tenantId: string): Promise<Retried> => {
+const retryNext = async (retry: Retrying, tenantId: string): Promise<Retried> => {
   const { streams, set, folding, onParked = () => undefined } = retry;
   const before = await set.control();
   const tenant = await findParked(set, tenantId);
   if (tenant === undefined || before.next !== undefined) return 'free';
   const { events, isRest } = await readWaiting(retry, tenant, before.to?.position ?? '');
-  const batch = batchOf(events, streams, tenant.after);
+  const batch = tenantBatchOf(events, streams, tenant.after);
   let folded: Awaited<ReturnType<typeof foldWaiting>> | undefined;
   const outcome = await set.advance(async (now) => {
     folded = undefined;
@@ -97,7 +97,7 @@ const retryNext = async (retry: Retry, tenantId: string): Promise<Retried> => {
  * Retries the tenants that another version of the program parked and may have parked wrongly, those whose event has been
  * set aside, and those that are requested. Each continues where it was parked, in order.
  */
-export const retryDue = async (retry: Retry): Promise<void> => {
+export const retryDue = async (retry: Retrying): Promise<void> => {
   const { set, folding, isRequested = () => false, between = async () => undefined } = retry;
   const { event, gapBefore } = folding.setAside;
   const isDue = ({ cause, tenant_id, event_id, program }: ParkedTenant): boolean =>

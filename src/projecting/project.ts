@@ -1,15 +1,15 @@
 import type { ComposedProjector } from '../../projections/projector';
 import { isoNow, threadMs } from '../async/clock';
 import { readSetAside } from '../event-log/codec';
-import type { Batch as LogBatch, Head, LoggedEvent, Position } from '../event-log/event-log';
+import type { Batch, Head, LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { codeOf } from '../fault';
 import type { Advanced, Control, ReadModels, ReadModelSet } from '../read-models/read-models';
 import {
-  batchOf,
+  tenantBatchOf,
   documentCache,
   foldBatch,
-  type Batch,
+  type TenantBatch,
   type DocumentCache,
   type Folded,
   type Folding,
@@ -113,7 +113,7 @@ export const projection = (
   let known: Known | undefined;
 
   /** Commits a batch if the set is still where the batch begins. */
-  const commit = async (before: Known, batch: Batch, to: Head): Promise<Step> => {
+  const commit = async (before: Known, batch: TenantBatch, to: Head): Promise<Step> => {
     let { cache } = before;
     let seen: Control | undefined;
     let folded: Folded | undefined;
@@ -148,7 +148,7 @@ export const projection = (
     const due = upTo === undefined ? read : read.filter(({ position }) => position <= upTo);
     const last = due.at(-1);
     if (last === undefined) return { outcome: 'at_end', ...NOTHING };
-    const batch = batchOf(due, folding.streams, after);
+    const batch = tenantBatchOf(due, folding.streams, after);
     const began = threadMs();
     const done = await commit(before, batch, { position: last.position, eventId: last.id });
     if (done.outcome === 'done') took(due.length, threadMs() - began);
@@ -166,7 +166,7 @@ export interface ReplayDependencies extends LedgerLog {
 }
 
 /** Reads the log after a position, in batches of any size. */
-export type ReadLog = (after: Position | undefined) => AsyncIterable<LogBatch> | Iterable<LogBatch>;
+export type ReadLog = (after: Position | undefined) => AsyncIterable<Batch> | Iterable<Batch>;
 
 /** With what the operator has set aside until now. */
 export const readFolding = async (

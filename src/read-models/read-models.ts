@@ -123,7 +123,7 @@ export interface ReadModelSet extends Reader {
    *
    * An adapter may run `work` under a lock of its file: it must await nothing but microtasks and `load`.
    */
-  advance(work: (now: Control) => Promise<Change | undefined>): Promise<Advanced>;
+  advance(work: (now: Control) => Promise<Commit | undefined>): Promise<Advanced>;
 
   /** The builder says that it is at work. False: the set is to be removed, so the build must start over. */
   renew(): Promise<boolean>;
@@ -134,7 +134,8 @@ export interface ReadModelSet extends Reader {
 
 export type Advanced = 'done' | 'overtaken' | 'superseded';
 
-export interface Change {
+/** What one advance of a set commits. */
+export interface Commit {
   /** The last event that is applied with it. Undefined: the position stays. */
   readonly to?: Head;
   readonly writes: readonly Write[];

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { eventSource } from '../../src/audit/event-source';
-import { eventStream, streamForms, type StreamReader } from '../../src/audit/event-stream';
+import { eventStream, streamForms, type StreamClient } from '../../src/audit/event-stream';
 import { logFault, type EventLog } from '../../src/event-log/event-log';
 import type { LedgerLog } from '../../src/event-log/streams';
 import { anEvent, someEvents } from '../support/events';
@@ -22,7 +22,7 @@ describe('a stream of events', () => {
   const never = new AbortController().signal;
   const textsOf = (
     follow: boolean,
-    { stopping = never, ...reader }: Partial<StreamReader> & { readonly stopping?: AbortSignal } = {},
+    { stopping = never, ...reader }: Partial<StreamClient> & { readonly stopping?: AbortSignal } = {},
     around: Partial<EventLog> = {},
   ): AsyncGenerator<string> => {
     const { log, streams } = ledgerLog;

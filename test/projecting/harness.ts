@@ -6,7 +6,7 @@ import type { Appended, EventLog, NewEvent } from '../../src/event-log/event-log
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import type { Folding, ParkedTenant } from '../../src/projecting/fold-batch';
-import { retryDue, type Retry, parkedTenants } from '../../src/projecting/parked-tenants';
+import { retryDue, type Retrying, parkedTenants } from '../../src/projecting/parked-tenants';
 import { projection, readingInPieces, type ProjectionOptions } from '../../src/projecting/project';
 import type { DocumentKey, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
 import { openForWriting } from '../../src/sqlite/database';
@@ -147,7 +147,7 @@ export const retryAll = async (
   set: ReadModelSet,
   log: EventLog,
   folding = foldingOf(),
-  options: Partial<Retry> = {},
+  options: Partial<Retrying> = {},
 ): Promise<void> => {
   const setAside = await readSetAside({ log, streams });
   await retryDue({ log, streams, set, folding: { ...folding, setAside }, ...options });
@@ -217,7 +217,7 @@ export const replayHarness = async (projectors: readonly Projector[] = [linesPro
       await projectAll(into, log, foldingOf(projector));
       return into;
     },
-    retry: (options: Partial<Retry> = {}, program = '1') =>
+    retry: (options: Partial<Retrying> = {}, program = '1') =>
       retryAll(set, log, foldingOf(projector, program), options),
   };
 };

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import { pause } from '../../src/async/clock';
 import { codeOf, messageOf } from '../../src/fault';
-import type { Change, LiveSet, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
+import type { Commit, LiveSet, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
 import { hookSqlite } from '../support/hooked-sqlite';
 import { randomFrom } from '../support/random';
 import { record, sharedMs, type Deed } from './chain-history';
@@ -81,7 +81,7 @@ const read = async (process: Process): Promise<void> => {
 const project = async (process: Process): Promise<void> => {
   const { set } = await look(process);
   let done = { n: 0, to: 0, isWhole: false };
-  const work = async (now: LiveSet['control']): Promise<Change> => {
+  const work = async (now: LiveSet['control']): Promise<Commit> => {
     const [document] = await set.load([COUNT]);
     const count = Number(document?.['count'] ?? 0);
     done = { n: now.n + 1, to: count + 1, isWhole: count === positionOf(now) };
@@ -93,7 +93,7 @@ const project = async (process: Process): Promise<void> => {
   process.tell({ type: 'advanced', ended: sharedMs(), set: set.id, n: done.n, to: done.to });
 };
 
-const advanceTo = (count: number): Change => ({
+const advanceTo = (count: number): Commit => ({
   to: at(count),
   writes: [put(TENANT, COUNT.collection, COUNT.key, { count })],
   parked: 0,

@@ -3,14 +3,14 @@ import { randomUUID } from 'node:crypto';
 import type { Collection } from '../../../projections/projector';
 import { settleAll } from '../../async/concurrency';
 import { fault } from '../../fault';
-import type { Advanced, Change, Control, ReadModelSet, Write } from '../read-models';
+import type { Advanced, Commit, Control, ReadModelSet, Write } from '../read-models';
 import { ABSENT, controlOf, controlsIn, idOf, indexedFields, isOpen, stored } from './layout';
 import type { Stored, StoredControl } from './layout';
 import { indexesFor } from './queries';
 import { declaredIn, documentsIn, findControl, textOfKey, type OpenSet } from './set-reader';
 import type { Transactions } from './transactions';
 
-interface Commit {
+interface Prepared {
   readonly id: string;
   readonly n: number;
   readonly update: UpdateFilter<StoredControl>;
@@ -29,7 +29,7 @@ const operationsOf = (collection: Collection, writes: readonly Write[]): AnyBulk
   });
 };
 
-const commitOf = (set: OpenSet, n: number, { to, writes, parked }: Change): Commit => {
+const commitOf = (set: OpenSet, n: number, { to, writes, parked }: Commit): Prepared => {
   const names = [...new Set(writes.map(({ collection }) => collection))];
   const writesTo = (name: string) => writes.filter(({ collection }) => collection === name);
   const id = randomUUID();
@@ -43,7 +43,7 @@ const commitOf = (set: OpenSet, n: number, { to, writes, parked }: Change): Comm
 };
 
 /** Undefined: it is written. Otherwise somebody has written it since it was read, perhaps this very commit. */
-const writeControl = async ({ connection, id }: OpenSet, commit: Commit, session?: ClientSession) => {
+const writeControl = async ({ connection, id }: OpenSet, commit: Prepared, session?: ClientSession) => {
   const controls = controlsIn(connection);
   const options = session === undefined ? {} : { session };
   const filter = { _id: id, n: commit.n, next: ABSENT, removed: ABSENT };
@@ -55,7 +55,7 @@ const writeControl = async ({ connection, id }: OpenSet, commit: Commit, session
 };
 
 /** The control document comes first: whoever has written it holds the set until the transaction ends. */
-const writeTogether = async (set: OpenSet, commit: Commit, session: ClientSession): Promise<Advanced> => {
+const writeTogether = async (set: OpenSet, commit: Prepared, session: ClientSession): Promise<Advanced> => {
   const outcome = await writeControl(set, commit, session);
   if (outcome !== undefined) return outcome;
   for (const [name, operations] of commit.operations)
@@ -64,7 +64,7 @@ const writeTogether = async (set: OpenSet, commit: Commit, session: ClientSessio
 };
 
 /** The control document comes last. What was written before it is not undone, so a build that fails starts over. */
-const writeBuild = async (set: OpenSet, commit: Commit): Promise<Advanced> => {
+const writeBuild = async (set: OpenSet, commit: Prepared): Promise<Advanced> => {
   const all = [...commit.operations];
   const options = { ordered: false };
   await settleAll(all.map(([name, operations]) => documentsIn(set, name).bulkWrite(operations, options)));
@@ -92,16 +92,16 @@ export const setWriter = (set: OpenSet, transactions: Transactions): SetWriter =
   const { connection, id } = set;
   let isHalfWritten = false;
 
-  const build = async (commit: Commit): Promise<Advanced> => {
+  const build = async (commit: Prepared): Promise<Advanced> => {
     const outcome = await writeBuild(set, commit).finally(() => (isHalfWritten = true));
     isHalfWritten = outcome !== 'done';
     return outcome;
   };
-  const commit = async (prepared: Commit): Promise<Advanced> => {
+  const commit = async (prepared: Prepared): Promise<Advanced> => {
     if (set.isBuild) return build(prepared);
     return (await transactions.run((session) => writeTogether(set, prepared, session))) ?? 'superseded';
   };
-  const advance = async (work: (now: Control) => Promise<Change | undefined>): Promise<Advanced> => {
+  const advance = async (work: (now: Control) => Promise<Commit | undefined>): Promise<Advanced> => {
     const before = await findControl(connection, id);
     if (!isOpen(before) || isHalfWritten) return 'superseded';
     const change = await work(controlOf(before));

@@ -6,7 +6,7 @@ import { isoNow, monotonicMs } from '../../async/clock';
 import { codeOf, fault, messageOf } from '../../fault';
 import * as sqlite from '../../sqlite/database';
 import { TIMES } from '../../times';
-import type { Change, Control, ReadModelSet } from '../read-models';
+import type { Commit, Control, ReadModelSet } from '../read-models';
 import {
   createIndexes,
   createTables,
@@ -23,7 +23,7 @@ const FOR_BUILDING = 'PRAGMA wal_autocheckpoint = 32768; PRAGMA cache_size = -65
 /** Appends wait for checkpoints, since they share the writing thread; but more frequent ones take longer together. */
 const FOR_PROJECTING = 'PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -16384';
 
-export interface Place {
+export interface SetAddress {
   readonly id: string;
   readonly path: string;
   readonly collections: ReadonlyMap<string, Collection>;
@@ -46,7 +46,7 @@ export interface SetFile extends ReadModelSet {
 }
 
 /** Makes an empty set without secondary indexes, private to its owner. */
-export const createSet = (path: string, collections: Place['collections'], log: string): void => {
+export const createSet = (path: string, collections: SetAddress['collections'], log: string): void => {
   closeSync(openSync(path, 'wx', 0o600));
   const db = sqlite.openForWriting(path, 'NORMAL');
   const control: Control = { n: 0, log, parked: 0, renewedAt: isoNow() };
@@ -89,7 +89,7 @@ const settledThisTurn = async <T>(work: () => Promise<T>): Promise<T> => {
 };
 
 /** Never waits inside SQLite, so that other work of this thread goes on. */
-const begin = async (db: sqlite.Database, { path, busyMs }: Place): Promise<void> => {
+const begin = async (db: sqlite.Database, { path, busyMs }: SetAddress): Promise<void> => {
   for (const end = monotonicMs() + busyMs; ; await delay(TIMES.busyRetryMs))
     try {
       return db.exec('BEGIN IMMEDIATE');
@@ -100,9 +100,9 @@ const begin = async (db: sqlite.Database, { path, busyMs }: Place): Promise<void
 };
 
 /** Writes with `get`, which returns nothing here, since the result object of `run` would be a third of a row's cost. */
-const writerOf = ({ collections }: Place) => {
+const writerOf = ({ collections }: SetAddress) => {
   const tables = new Map(Array.from(collections, ([name, collection]) => [name, writesTo(collection)]));
-  return ({ prepared, numberOf }: SetReader, { writes }: Change): void => {
+  return ({ prepared, numberOf }: SetReader, { writes }: Commit): void => {
     for (const { tenantId, collection, key, document } of writes) {
       const table = tables.get(collection);
       if (table === undefined) throw new Error(`There is no collection ${collection}.`);
@@ -118,7 +118,7 @@ const writerOf = ({ collections }: Place) => {
 };
 
 /** One connection that reads, and so never waits for a writer, and one that writes. */
-const connectionsOf = ({ id, path, collections, isBuild }: Place) => {
+const connectionsOf = ({ id, path, collections, isBuild }: SetAddress) => {
   const isStillThere = sqlite.stillThere(path);
   let [reading, writing]: (SetReader | undefined)[] = [];
   const reader = (): SetReader => (reading ??= setReader(sqlite.openForReading(path), collections));
@@ -154,11 +154,11 @@ const connectionsOf = ({ id, path, collections, isBuild }: Place) => {
 type Connections = ReturnType<typeof connectionsOf>;
 
 const holding =
-  (place: Place, { writer, mustLook }: Connections): SetFile['hold'] =>
+  (address: SetAddress, { writer, mustLook }: Connections): SetFile['hold'] =>
   async (work, sync = 'NORMAL') => {
     const { db, prepared, forget } = writer();
     if (sync === 'FULL') db.exec('PRAGMA synchronous = FULL');
-    await begin(db, place);
+    await begin(db, address);
     try {
       const now = mustLook(writer);
       const result = await work(now, (change) => {
@@ -185,11 +185,11 @@ const takingTurns = (path: string) => {
   };
 };
 
-export const setFile = (place: Place): SetFile => {
-  const { id, path, collections } = place;
-  const connections = connectionsOf(place);
+export const setFile = (address: SetAddress): SetFile => {
+  const { id, path, collections } = address;
+  const connections = connectionsOf(address);
   const { reader, writer, look, mustLook, close } = connections;
-  const [inTurn, holdNow, write] = [takingTurns(path), holding(place, connections), writerOf(place)];
+  const [inTurn, holdNow, write] = [takingTurns(path), holding(address, connections), writerOf(address)];
   const hold: SetFile['hold'] = (...work) => inTurn(() => holdNow(...work));
   const ask = <T>(question: () => T): Promise<T> => explaining(path, question);
   return {
