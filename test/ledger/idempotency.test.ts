@@ -231,9 +231,9 @@ describe('remembered requests', () => {
     const program = await openLedger(folder);
     const customer = await makeCustomer(program);
     await fillStream(program.log, customer, MAX_REQUESTS + 700);
-    const border = async (opened: OpenLedger) => [
-      await foundRequest(opened, customer, 'key-699'),
-      (await foundRequest(opened, customer, 'key-700'))?.revision,
+    const border = async (one: OpenLedger) => [
+      await foundRequest(one, customer, 'key-699'),
+      (await foundRequest(one, customer, 'key-700'))?.revision,
     ];
     expect(await border(program)).toEqual([undefined, 703]);
     const again = await openLedger(folder);
