@@ -49,9 +49,9 @@ const factsUpTo = (now: number, actor: Actor): readonly NewEvent[] =>
 /** A log that records events at their own times, as a copy does. */
 const inThePast = (log: EventLog): EventLog => ({
   ...log,
-  append: (stream, events, ...rest) => {
+  append: (stream, events, expected, withinMs = TIMES.backgroundMs) => {
     const recorded = events.map((event) => ({ ...event, recordedAt: String(event.metadata['at']) }));
-    return log.append(stream, recorded, ...rest);
+    return log.append(stream, recorded, expected, withinMs);
   },
 });
 

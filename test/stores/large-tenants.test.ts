@@ -1,10 +1,11 @@
 import { threadMs } from '../../src/async/clock';
 import { keyStatusIn } from '../../src/domain/authority';
 import type { EventLog } from '../../src/event-log/event-log';
-import { anEvent } from '../support/events';
+import { anEvent, eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import {
   addKeys,
+  appendMany,
   closeLedgers,
   makeCustomer,
   openLedger,
@@ -25,18 +26,11 @@ const revokeMany = async (
   { tenantId, applicationId, keyId }: Customer,
 ): Promise<void> => {
   const stream = streams.tenant(tenantId);
-  const ids: string[] = [];
-  let revision = -1;
-  for await (const batch of log.readStream(stream))
-    for (const event of batch) {
-      ({ revision } = event);
-      if (event.type === 'KeyAdded') ids.push((event.data as { keyId: string }).keyId);
-    }
-  const revoked = ids
-    .filter((id) => id !== keyId)
-    .map((id) => anEvent({ keyId: id, applicationId }, { type: 'KeyRevoked', metadata: { version: 1 } }));
-  for (let from = 0; from < revoked.length; from += 1_000)
-    ({ revision } = await log.append(stream, revoked.slice(from, from + 1_000), revision, 20_000));
+  const added = (await eventsOf(log.readStream(stream))).filter(({ type }) => type === 'KeyAdded');
+  const ids = added.map(({ data }) => (data as { keyId: string }).keyId).filter((id) => id !== keyId);
+  const metadata = { version: 1 };
+  const revoked = ids.map((id) => anEvent({ keyId: id, applicationId }, { type: 'KeyRevoked', metadata }));
+  await appendMany(log, stream, revoked);
 };
 
 /** The longest time that this thread was blocked during the work. */

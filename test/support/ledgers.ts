@@ -3,7 +3,7 @@ import { monotonicMs } from '../../src/async/clock';
 import { createApplication } from '../../src/domain/applications';
 import type { Idempotency } from '../../src/domain/events';
 import { createTenant, updateTenant, type Decide } from '../../src/domain/tenant';
-import type { EventLog } from '../../src/event-log/event-log';
+import type { EventLog, NewEvent } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { digestOf, makeKey } from '../../src/ledger/api-key';
@@ -116,43 +116,47 @@ export const makeCustomer = async (
   return customer;
 };
 
-/** Extends a customer's history, as another process would: request number n used the key `key-n`. */
-export const fillStream = async (
+/** Extends a stream, as another process would. */
+export const appendMany = async (
   log: EventLog,
-  customer: Pick<Customer, 'tenantId' | 'applicationId'>,
+  stream: string,
+  events: readonly NewEvent[],
+): Promise<void> => {
+  let revision = (await eventsOf(log.readStream(stream))).length - 1;
+  for (let from = 0; from < events.length; from += 1_000)
+    ({ revision } = await log.append(stream, events.slice(from, from + 1_000), revision, TIMEOUT_MS));
+};
+
+type Owner = Pick<Customer, 'tenantId' | 'applicationId'>;
+
+/** Extends a customer's history: request number n used the key `key-n`. */
+export const fillStream = (
+  log: EventLog,
+  { tenantId, applicationId }: Owner,
   count: number,
   names = streams,
-): Promise<void> => {
-  const { tenantId, applicationId } = customer;
-  const stream = names.tenant(tenantId);
-  let revision = (await eventsOf(log.readStream(stream))).length - 1;
+) => {
   const events = Array.from({ length: count }, (_, n) => {
     const settings = { fingerprintTokens: false, deduplicateTokens: n % 2 === 0 };
     const actor = { type: 'application', id: applicationId };
     const metadata = { actor, at: new Date().toISOString(), version: 1, ...idempotent(`key-${n}`) };
     return anEvent({ name: `Filled ${n}`, settings }, { type: 'TenantUpdated', metadata });
   });
-  for (let from = 0; from < count; from += 1_000)
-    ({ revision } = await log.append(stream, events.slice(from, from + 1_000), revision, TIMEOUT_MS));
+  return appendMany(log, names.tenant(tenantId), events);
 };
 
-/** Adds many more keys to a customer's Application, as another process would. */
-export const addKeys = async (
+/** Adds many more keys to a customer's Application. */
+export const addKeys = (
   log: EventLog,
-  customer: Pick<Customer, 'tenantId' | 'applicationId'>,
+  { tenantId, applicationId }: Owner,
   count: number,
   names = streams,
-): Promise<void> => {
-  const { tenantId, applicationId } = customer;
-  const stream = names.tenant(tenantId);
-  let revision = (await eventsOf(log.readStream(stream))).length - 1;
-  for (let from = 0; from < count; from += 1_000) {
-    const some = Array.from({ length: Math.min(1_000, count - from) }, () => {
-      const data = { keyId: randomUUID(), applicationId, digest: digestOf(randomUUID()) };
-      return anEvent(data, { type: 'KeyAdded', metadata: { version: 1 } });
-    });
-    ({ revision } = await log.append(stream, some, revision, TIMEOUT_MS));
-  }
+) => {
+  const events = Array.from({ length: count }, () => {
+    const data = { keyId: randomUUID(), applicationId, digest: digestOf(randomUUID()) };
+    return anEvent(data, { type: 'KeyAdded', metadata: { version: 1 } });
+  });
+  return appendMany(log, names.tenant(tenantId), events);
 };
 
 export const byKey = (
