@@ -244,3 +244,15 @@ it('memory is bounded: by 5,000 keys of a tenant and 20,000 in all, and a warnin
   expect(perTenant).toEqual([5_000, 5_000, 5_000, 5_000, 0]);
   expect(warnings).toHaveLength(4 + 5_001);
 });
+
+it('memory has room again for the keys of the next day', async () => {
+  const { record, count, setTime, untilUses, warnings } = given();
+  for (const day of [1, 2]) {
+    for (let n = 0; n < 3_000; n += 1) count(READ, n === 0 ? KEY : { ...KEY, keyId: randomUUID() });
+    await untilUses(day * 3_000);
+    setTime(NEXT_DAY + (day - 1) * 24 * 60 * MINUTE);
+    await until(() => record.lastUse(KEY.tenantId, KEY.keyId) === undefined);
+  }
+  await record.close();
+  expect(warnings).toEqual([]);
+});

@@ -36,6 +36,7 @@ describe('the status of a key', () => {
     ['revoked', [created, applicationCreated(), keyAdded(), keyRevoked]],
     ['revoked', [created, applicationCreated(), keyAdded(minute(1)), keyRevoked]],
     ['revoked', [created, applicationCreated(), keyAdded(), keyRevoked, deleted]],
+    ['revoked', [created, applicationCreated(), keyAdded(), applicationDeleted, keyRevoked]],
     ['application_deleted', [created, applicationCreated(), keyAdded(), applicationDeleted]],
     ['application_deleted', [created, applicationCreated(), keyAdded(), applicationDeleted, deleted]],
     ['tenant_deleted', [created, applicationCreated(), keyAdded(), deleted]],

@@ -3,6 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { OperatorEvent } from '../../src/domain/events';
 import { encode } from '../../src/event-log/codec';
+import { eventsDigest } from '../../src/event-log/events-digest';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames, type LedgerLog } from '../../src/event-log/streams';
 import { verifyLog, type VerifiedLog } from '../../src/event-log/verify-log';
@@ -82,6 +83,16 @@ describe('verification of a log', () => {
       found: 0,
       digest: createHash('sha256').digest('hex'),
     });
+  });
+
+  it('tells bytes apart that are no text', () => {
+    const digestOfBytes = (...bytes: readonly number[]): string => {
+      const digest = eventsDigest();
+      const place = { id: '', stream: '', revision: 0, position: '', recordedAt: '' };
+      digest.add({ ...anEvent(), ...place, data: Buffer.from(bytes) });
+      return digest.value();
+    };
+    expect(digestOfBytes(0xff)).not.toBe(digestOfBytes(0xfe));
   });
 
   it('reports a gap', async () => {

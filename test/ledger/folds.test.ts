@@ -52,6 +52,23 @@ describe('a folded tenant', () => {
     expect(await foldOf(await openLedger(folder), customer)).toBe(plain);
   });
 
+  it('has what was appended at the end of its first read, as soon as it is looked at again', async () => {
+    const folder = freshFolder();
+    const other = await openLedger(folder);
+    const customer = await makeCustomer(other);
+    let isFirst = true;
+    const program = await openLedger(folder, (log) => ({
+      ...log,
+      readStream: async function* (...given) {
+        yield* log.readStream(...given);
+        if (isFirst) await other.ledger.execute(rename(customer, 'Meanwhile'));
+        isFirst = false;
+      },
+    }));
+    const { revision } = await atHead(program, customer);
+    expect([revision, (await atHead(program, customer)).revision]).toEqual([2, 3]);
+  });
+
   it('is read once and then cached', async () => {
     const folder = freshFolder();
     const program = await openLedger(folder);

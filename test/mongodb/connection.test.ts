@@ -1,7 +1,7 @@
-import { BSON } from 'mongodb';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { addressOf, mongoConnection } from '../../src/mongodb/connection';
+import { messageReader, replyTo } from '../support/mongodb/wire';
 
 const PASSWORD = 'kept-to-ourselves';
 
@@ -21,24 +21,12 @@ const serverThat = async (
   port = 0,
 ): Promise<{ server: Server; port: number }> => {
   const server = createServer((socket) => {
-    let waiting = Buffer.alloc(0);
+    const messagesIn = messageReader();
     socket.on('error', () => undefined);
     socket.on('data', (data) => {
-      waiting = Buffer.concat([waiting, data]);
-      while (waiting.length >= 16 && waiting.length >= waiting.readInt32LE(0)) {
-        const message = waiting.subarray(0, waiting.readInt32LE(0));
-        waiting = waiting.subarray(message.length);
-        const isQuery = message.readInt32LE(12) === 2_004;
-        const body = isQuery ? message.subarray(message.indexOf(0, 20) + 9) : message.subarray(21);
-        const response = answer(BSON.deserialize(body, { allowObjectSmallerThanBufferSize: true }));
-        if (response === undefined) continue;
-        const text = BSON.serialize(response);
-        const head = Buffer.alloc(isQuery ? 36 : 21);
-        head.writeInt32LE(head.length + text.length, 0);
-        head.writeInt32LE(message.readInt32LE(4), 8);
-        head.writeInt32LE(isQuery ? 1 : 2_013, 12);
-        if (isQuery) head.writeInt32LE(1, 32);
-        socket.write(Buffer.concat([head, text]));
+      for (const message of messagesIn(data)) {
+        const response = answer(message.body);
+        if (response !== undefined) socket.write(replyTo(message, response));
       }
     });
   });
@@ -81,7 +69,7 @@ describe('a connection to MongoDB', () => {
     'mongodb://127.0.0.1/ledger?readPreferenceTags=dc:east',
     'mongodb://127.0.0.1/ledger?compressors=zstd,snappy',
   ])('refuses an invalid address, and shows no password: %s', async (url) => {
-    const error = await open(url).catch((caught: unknown) => caught);
+    const error = await open(url, 20_000).catch((caught: unknown) => caught);
     expect(error).toMatchObject({
       code: 'configuration_invalid',
       message: expect.stringMatching(/^MONGODB_URL is not valid: .*For example: /),
