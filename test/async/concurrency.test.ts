@@ -1,5 +1,5 @@
 import { threadMs } from '../../src/async/clock';
-import { singleFlight, singleFlightBy } from '../../src/async/concurrency';
+import { singleFlight, singleFlightBy, turns } from '../../src/async/concurrency';
 import { refusedWith, deferred, until } from '../support/waiting';
 
 /** Runs that end when the test says so. */
@@ -76,4 +76,24 @@ describe('shared runs', () => {
     fails = false;
     expect(await runs.since(threadMs())).toBe('well');
   });
+});
+
+it('a turn that ends goes to the one who waits, not also to the next who comes', async () => {
+  const inTurn = turns(1);
+  const begun: ReturnType<typeof deferred<void>>[] = [];
+  const work = (): Promise<void> => {
+    begun.push(deferred<void>());
+    return begun.at(-1)!.promise;
+  };
+  const first = inTurn(work);
+  const second = inTurn(work);
+  begun[0]!.resolve();
+  await Promise.all([first, until(() => begun.length === 2)]);
+  const third = inTurn(work);
+  await new Promise(setImmediate);
+  expect(begun).toHaveLength(2);
+  begun[1]!.resolve();
+  await Promise.all([second, until(() => begun.length === 3)]);
+  begun[2]!.resolve();
+  await third;
 });

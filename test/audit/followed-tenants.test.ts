@@ -5,7 +5,7 @@ import type { LedgerLog } from '../../src/event-log/streams';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/profile';
-import { until } from '../support/waiting';
+import { deferred, until } from '../support/waiting';
 
 const FOLLOWERS = 200;
 
@@ -101,6 +101,27 @@ describe('those who follow tenants', () => {
     for (let n = 0; n < 20; n += 1) appended.push(await append(tenantId));
     await until(() => follower.ids.length >= appended.length);
     expect(follower.ids).toEqual(appended);
+  });
+
+  it('get what was appended, and reported, while they read what was there', async () => {
+    const tenantId = randomUUID();
+    await append(tenantId);
+    const reported = deferred();
+    let reads = 0;
+    const readTenant = async function* (...given: Parameters<EventLog['readTenant']>) {
+      yield* opened.log.readTenant(...given);
+      if (++reads !== 2) return;
+      await append(tenantId);
+      await reported.promise;
+    };
+    const readAll = async function* (from: ReadFrom = {}) {
+      for await (const batch of opened.log.readAll(from)) {
+        yield batch;
+        reported.resolve();
+      }
+    };
+    const follower = following(counted({ readTenant, readAll }), tenantId);
+    await until(() => follower.ids.length === 2);
   });
 
   it('go on when the subscription fails, and get the error if the tenant cannot be read', async () => {

@@ -3,6 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
+import * as catchUp from '../../src/app/catch-up';
+import { fault } from '../../src/fault';
 import { openForWriting } from '../../src/sqlite/database';
 import { TIMES } from '../../src/times';
 import { freshFolder } from '../support/folders';
@@ -49,6 +51,19 @@ describe('a command that writes', () => {
       stderr: expect.stringMatching(/^The read models are behind: they show position \d+ of \d+\.\n$/),
     });
     expect(await operator.json(`application show --tenant ${id} ${app}`)).toMatchObject({ name: 'A' });
+  });
+
+  it('prints what it made if the read models fail meanwhile, such as the key that is shown once', async () => {
+    const operator = operatorAt(freshFolder(), EMBEDDED);
+    const { tenant_id: id } = await operator.json('tenant create --name A');
+    const failing = async (): Promise<never> => {
+      throw fault('read_models_unavailable', 'They are away.');
+    };
+    const catchingUp = jest.spyOn(catchUp, 'catchingUp').mockReturnValue(failing);
+    const made = await operator.run(`application create --tenant ${id} --name A --type public --json`);
+    catchingUp.mockRestore();
+    const stdout: unknown = expect.stringContaining('"key_');
+    expect(made).toMatchObject({ code: 0, stdout, stderr: expect.stringContaining('do not show it yet') });
   });
 
   it('can be run many times at once on a new folder', async () => {

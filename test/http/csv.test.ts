@@ -1,10 +1,14 @@
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { exportLogs } from '../../src/http/routes/log-csv';
 import { beside, type Beside } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
 import { ask } from '../support/http';
+import { openAppIn } from '../support/profile';
 import { fact } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
 
-const linesOf = (text: string): readonly string[] => text.split('\r\n').slice(0, -1);
+const linesOf = (csv: string): readonly string[] => csv.split('\r\n').slice(0, -1);
 
 describe('CSV', () => {
   let service: Service;
@@ -27,7 +31,7 @@ describe('CSV', () => {
   it.each(['', '?entity_type=token', '?operation=create&entity_type=token', '?end_date=2020-01-01'])(
     'of /logs/csv%s has every row of the filter, newest first',
     async (query) => {
-      const { status, headers, text } = await get(`/logs/csv${query}`);
+      const { status, headers, text: csv } = await get(`/logs/csv${query}`);
       expect([status, headers.get('content-type')]).toEqual([200, 'text/csv; charset=utf-8']);
       const ids: string[] = [];
       for (let start: string | undefined = ''; start !== undefined;) {
@@ -36,7 +40,7 @@ describe('CSV', () => {
         ids.push(...json.data.map(({ id }: { id: string }) => id));
         start = json.pagination.next as string | undefined;
       }
-      const [heading, ...rows] = linesOf(text);
+      const [heading, ...rows] = linesOf(csv);
       expect(heading).toBe(
         'id,tenant_id,actor_id,actor_type,entity_type,entity_id,operation,message,created_at',
       );
@@ -45,8 +49,8 @@ describe('CSV', () => {
   );
 
   it('quotes what contains separators, and keeps spreadsheets from running formulas', async () => {
-    const { text } = await get('/logs/csv?entity_type=card');
-    expect(text).toContain(',"card, ""one""",');
+    const cards = (await get('/logs/csv?entity_type=card')).text;
+    expect(cards).toContain(',"card, ""one""",');
     const texts = ['=1+1', '+1', '-1', '@x', '\tx', '\rx'];
     await customer.report(
       ...texts.map((entityId) =>
@@ -56,6 +60,20 @@ describe('CSV', () => {
     const formulas = (await get('/logs/csv?entity_type=formula')).text;
     for (const entityId of texts) expect(formulas).toContain(`'${entityId}`);
     expect(formulas).not.toMatch(/,"?[=+\-@\t]/);
+  });
+
+  it('fails if it is cut off, so that nobody takes it for complete', async () => {
+    const app = await openAppIn(service.folder);
+    const { set: reader } = await app.live.read();
+    const stopping = AbortSignal.abort();
+    const events = { openStream: () => () => undefined, nextSlice: async () => undefined, stopping };
+    const { tenantId } = customer;
+    const query = exportLogs.query!.defaults;
+    const request = { tenantId, query, reader, caller: { digest: '' }, gaveOut: () => undefined };
+    const dependencies = { events, readModels: app.live, ledger: app.ledger };
+    const { body } = await exportLogs.handle(request as never, dependencies as never);
+    await expect(text(body as Readable)).rejects.toMatchObject({ code: 'stream_cut_off' });
+    await app.close();
   });
 
   it('has no pages, and /logs no CSV', async () => {

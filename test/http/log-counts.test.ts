@@ -74,6 +74,11 @@ describe('GET /logs/counts', () => {
     expect(await total('&entity_id=b&entity_type=token')).toBe(0);
   });
 
+  it('counts up to 120 intervals', async () => {
+    const { json } = await count('interval=day&start_date=2026-01-01&end_date=2026-05-01');
+    expect(json.data).toHaveLength(120);
+  });
+
   it('counts nothing between a date and itself', async () => {
     const { json } = await count('interval=day&start_date=2026-01-01&end_date=2026-01-01');
     expect(json.data).toEqual([]);
@@ -91,6 +96,7 @@ describe('GET /logs/counts', () => {
     ['interval=day&start_date=2026-01-02&end_date=2026-01-01', 'start_date'],
     ['interval=week&start_date=2026-01-01&end_date=2026-01-02', 'interval'],
     ['interval=minute&start_date=2026-01-01&end_date=2026-01-02', 'interval'],
+    ['interval=day&start_date=2026-01-01&end_date=2026-05-01T00:01Z', 'interval'],
     ['interval=hour&start_date=2026-01-01&end_date=2026-01-02&actor_id=x', 'actor_id'],
   ])('refuses %s', async (query, field) => {
     expectProblem(await count(query), { status: 400, code: 'validation_failed', fields: [field] });

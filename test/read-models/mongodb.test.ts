@@ -266,6 +266,18 @@ describeMongodb('read models in MongoDB', () => {
     expect([await namesOf(one), await namesOf(two), await namesOf(live)]).toEqual([0, 0, 4]);
   });
 
+  it('stay where they are if a switch before the last one is reported late', async () => {
+    const url = mongodbUrl();
+    const readModels = await openAt(url, { graceMs: 0 });
+    const first = await firstSet(readModels);
+    const [second, third] = [await readModels.create(LOG), await readModels.create(LOG)];
+    expect(await readModels.succeed(second, first)).toBe(true);
+    expect(await readModels.succeed(third, second)).toBe(true);
+    await until(() => readModels.remove(second.id));
+    await readModels.succeed(second, first).catch(() => false);
+    expect((await (await openAt(url)).live())?.set.id).toBe(third.id);
+  });
+
   it('refuse a server that is no replica set', async () => {
     const mongod = await findMongod();
     const folder = mkdtempSync(join(tmpdir(), 'standalone-'));

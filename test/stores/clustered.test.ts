@@ -1,4 +1,5 @@
 import { readdirSync, rmSync } from 'node:fs';
+import { mongoConnection } from '../../src/mongodb/connection';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { ask, type ApiResponse } from '../support/http';
@@ -63,6 +64,14 @@ describeMongodb('a service on an event store and MongoDB', () => {
     expect((await rename('Three')).status).toBe(200);
     await until(async () => (await get('/tenants/self')).json.name === 'Three');
     expect((await operator().run('projections verify')).code).toBe(0);
+  });
+
+  it('need not wait for the lease of a command that has ended', async () => {
+    const own = { ...clustered(eventStore.url), STREAM_PREFIX: 'command.' };
+    await operatorAt(folder, own).json('tenant create --name A');
+    const { db, close } = await mongoConnection(own.MONGODB_URL, { waitMs: 5_000, onError: () => undefined });
+    expect(await db.collection('read_model_leases').countDocuments()).toBe(0);
+    await close();
   });
 
   it('waits at its start for a MongoDB that stops answering, as long as it takes', async () => {

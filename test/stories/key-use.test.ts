@@ -85,6 +85,8 @@ describe('what a key did', () => {
     };
     await until(async () => JSON.stringify(await usesOf(reading)).includes(`_out":${given + rows},`));
     expect(await usesOf(reading)).toEqual([expected]);
+    const ofAnother = usesPath({ ...reading, id: manager.id });
+    expect((await get(ofAnother, manager.key)).json.code).toBe('key_not_found');
     const usedAt = await lastUseOf(reading);
     const elsewhere = await startService({ DATA_DIR: folder });
     const { json } = await ask(`${elsewhere.url}${usesPath(reading)}`, { key: manager.key });
