@@ -82,7 +82,7 @@ it('a turn that ends goes to the one who waits, not also to the next who comes',
   const inTurn = turns(1);
   const begun: ReturnType<typeof deferred<void>>[] = [];
   const work = (): Promise<void> => {
-    begun.push(deferred<void>());
+    begun.push(deferred());
     return begun.at(-1)!.promise;
   };
   const first = inTurn(work);
