@@ -151,14 +151,6 @@ describe('the Dockerfile', () => {
     expect(inLast('VOLUME')).toBe(imageEnvironment['DATA_DIR']);
   });
 
-  it('sets variables that exist, and listens where a container can be reached', () => {
-    const own = Object.keys(imageEnvironment).filter((name) => name !== 'NODE_ENV');
-    expect(own.filter((name) => !settingNames.includes(name as never))).toEqual([]);
-    expect(imageEnvironment['HOST']).toBe('0.0.0.0');
-    expect(inLast('EXPOSE')).toBe(settings.PORT.fallback);
-    expect(settings.OPS_HOST.fallback).toBe('127.0.0.1');
-  });
-
   it('has a health check that distinguishes ready from not ready', async () => {
     const [node, option, script = ''] = JSON.parse(
       inLast('HEALTHCHECK').split(' CMD ')[1] ?? '[]',
