@@ -53,14 +53,8 @@ const samples: Readonly<Record<SettingName, Samples>> = {
     ],
     bad: ['http://127.0.0.1:27017', 'mongodb://', 'mongodb:127.0.0.1', 'mongodb://a b', 'here'],
   },
-  SECRET: {
-    good: [['x'.repeat(32), 'x'.repeat(32)]],
-    bad: ['short', 'x'.repeat(31)],
-  },
-  RECORD_CLIENTS: {
-    good: [['false', false]],
-    bad: ['no', '0'],
-  },
+  SECRET: { good: [['x'.repeat(32), 'x'.repeat(32)]], bad: ['short', 'x'.repeat(31)] },
+  RECORD_CLIENTS: { good: [['false', false]], bad: ['no', '0'] },
   DEMO: {
     good: [
       ['true', true],

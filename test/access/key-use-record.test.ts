@@ -130,11 +130,13 @@ describe('what a key did', () => {
   });
 
   it('is recorded at a stop, which takes at most 3 s', async () => {
-    const { record, uses, count, untilUses } = given();
+    const { record, uses, count, untilUses, pass } = given();
     count(READ);
     await untilUses(1);
     count(READ);
     await record.close();
+    count(READ, { ...KEY, keyId: randomUUID() });
+    await pass();
     expect(uses()).toHaveLength(2);
 
     expect(TIMES.lastMs).toBe(3_000);
@@ -155,6 +157,10 @@ describe('what a key did', () => {
     expect(record.lastUse(KEY.tenantId, KEY.keyId)).toBe(`${DAY}T13:00:00.000Z`);
     setTime(Date.parse(`${DAY}T14:00:00.000Z`));
     count(REFUSED);
+    // One that arrived earlier may be counted later.
+    record.count(KEY, `${DAY}T11:00:00.000Z`, READ, ADDRESS);
+    const span = { firstAt: `${DAY}T11:00:00.000Z`, lastAt: `${DAY}T14:00:00.000Z` };
+    expect(record.unwritten(KEY.tenantId, KEY.keyId)).toMatchObject([span]);
     expect(record.lastUse(KEY.tenantId, KEY.keyId)).toBe(`${DAY}T13:00:00.000Z`);
     expect(record.lastUse(KEY.tenantId, randomUUID())).toBeUndefined();
     await record.close();
@@ -195,6 +201,18 @@ describe('a record that cannot be appended', () => {
     for (const key of [bad, ...good]) count(READ, key);
     await record.close();
     expect(written.toSorted()).toEqual(good.map(({ tenantId }) => tenantId).toSorted());
+  });
+
+  it('of many tenants is appended as soon as the log is back', async () => {
+    const written = new Set<string>();
+    const append = async (tenantId: string) => {
+      if (warnings.length === 0) throw fault('log_unavailable', 'It is away.');
+      written.add(tenantId);
+    };
+    const { record, count, warnings } = given({ append });
+    for (let n = 0; n < 30; n += 1) count(READ, keyOf('00000000'));
+    await until(() => written.size === 30);
+    await record.close();
   });
 });
 

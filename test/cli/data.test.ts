@@ -31,6 +31,24 @@ describe('a command that writes', () => {
     ]);
   });
 
+  it('records --actor, whatever it writes', async () => {
+    const [actor, id] = [randomUUID(), randomUUID()];
+    const { json, folder } = operatorAt(freshFolder());
+    const { tenant_id: tenant } = await json(`tenant create --name A --actor ${actor}`);
+    for (const line of [
+      `tenant set-plan ${tenant} --included-tokens 1`,
+      `application create --tenant ${tenant} --id ${id} --name A --type public`,
+      `application rename --tenant ${tenant} ${id} --name B`,
+      `application regenerate --tenant ${tenant} ${id}`,
+      `key create --tenant ${tenant} --application ${id}`,
+      `application delete --tenant ${tenant} ${id} --yes`,
+      `tenant delete ${tenant} --yes`,
+    ])
+      await json(`${line} --actor ${actor}`);
+    for (const { metadata } of await eventsIn(folder))
+      expect(metadata).toMatchObject({ actor: { id: actor } });
+  });
+
   it('counts also if another process has locked the read models, and says that they do not show it; one that reads says how far they are', async () => {
     const operator = operatorAt(freshFolder(), EMBEDDED);
     const { tenant_id: id } = await operator.json('tenant create --name A');
@@ -141,6 +159,9 @@ describe('new data', () => {
     const service = await serviceProcess({ DATA_DIR: folder });
     await commandProcess(['projections', 'rebuild'], { DATA_DIR: folder });
     expect(new Set(modesIn(folder))).toEqual(new Set(['700', '600']));
+    const TMPDIR = freshFolder();
+    expect((await commandProcess(['projections', 'verify'], { DATA_DIR: folder, TMPDIR })).code).toBe(0);
+    expect(readdirSync(TMPDIR)).toEqual([]);
     await service.stop();
     expect(statSync(join(folder, '..')).mode & 0o777).toBe(0o700);
   });

@@ -1,6 +1,8 @@
-import { makeKey } from '../../src/ledger/api-key';
+import { addKey } from '../../src/domain/application-keys';
+import { makeKey, newKey } from '../../src/ledger/api-key';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
+import { byOperator, closeLedgers, openLedger } from '../support/ledgers';
 import { operatorAt } from '../support/operator';
 import { command, startService, type Finished } from '../support/service';
 import { until } from '../support/waiting';
@@ -73,6 +75,16 @@ describe('a key on stdin', () => {
         : `application delete --yes --tenant ${tenant} ${application}`,
     );
     expect(JSON.parse((await given('key find --json', key)).stdout)).toMatchObject({ status });
+  });
+
+  it('is found if it is expired', async () => {
+    const { tenant = '', application = '' } = await made();
+    const [at, expiresAt] = ['2020-01-01T00:00:00.000Z', '2020-01-02T00:00:00.000Z'];
+    const { key, input } = newKey(tenant, { expiresAt });
+    const { ledger } = await openLedger(folder);
+    await ledger.execute({ ...byOperator(tenant, addKey(application, input)), at });
+    await closeLedgers();
+    expect(JSON.parse((await given('key find --json', key)).stdout)).toMatchObject({ status: 'expired' });
   });
 
   it('that is not a key is refused, and not repeated', async () => {

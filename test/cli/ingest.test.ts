@@ -125,6 +125,9 @@ describe('ingest without a server', () => {
       { line: 3, reason: `tenant ${unknown} is unknown` },
       { line: 4, reason: long },
     ]);
+    const many = await fed(['ingest', '--json'], folder, 'x\n'.repeat(1_001));
+    expect(JSON.parse(many.stdout)).toMatchObject({ refused: 1_001, errors: { length: 1_000 } });
+    expect(many.stderr).toMatch(/^line 1000: .*\n… and 1 more refused lines\.\n$/m);
     await mustShow(facts);
   });
 

@@ -8,8 +8,8 @@ const KEYS = 10_600;
 
 const hex = (n: number): string => n.toString(16).padStart(64, '0');
 
-const UNUSUAL = 'a\u001b[2J\u0007\nb';
-const SHOWN = 'a\\u001b[2J\\u0007\\u000ab';
+const UNUSUAL = 'a\u001b[2J\n\u202eb';
+const SHOWN = 'a\\u001b[2J\\u000a\\u202eb';
 
 it('escapes control characters in a name instead of printing them, except in JSON', async () => {
   const operator = operatorAt(freshFolder());
@@ -20,6 +20,13 @@ it('escapes control characters in a name instead of printing them, except in JSO
     expect(stdout).toContain(SHOWN);
     expect(stdout).not.toContain('\u001b');
   }
+  const created = await operator.json(`application create --tenant ${tenant} --name A --type public`);
+  const named = `--tenant ${tenant} ${created['application_id']}`;
+  await operator.json(`application rename ${named} --name`, UNUSUAL);
+  const { stdout: changes } = await operator.run('audit --type ApplicationUpdated --format pretty');
+  expect(changes).toContain('name: "A" → "a\\u001b[2J\\n\\u202eb"');
+  const { stderr } = await operator.run(`application set-permissions ${named} --permission`, UNUSUAL);
+  expect(stderr).toContain('\\u202eb');
   expect(await operator.json(`tenant show ${tenant}`)).toMatchObject({ name: UNUSUAL });
 });
 

@@ -277,6 +277,8 @@ describe('tenant-ledger projections beside another server', () => {
     expect(JSON.parse(verified.stdout)).toMatchObject({ differences: 0, parked: [bad] });
     expect(await operator.json(`projections retry --tenant ${bad}`)).toEqual({ still_parked: [bad] });
 
+    const { stdout: torn } = await operator.run(`audit --event ${eventId}`);
+    expect(torn).toContain(`"data":{"base64":"${Buffer.from('{"name":').toString('base64')}"}`);
     const done = await operator.json('projections set-aside', eventId, '--reason', 'A torn row.');
     expect(done).toEqual({ event_id: eventId, tenant_id: bad, what: 'event skipped', parked_at: null });
     expect(await nameOf(bad)).toBe('waits');

@@ -179,6 +179,15 @@ describe.each(places)('the command line $where', ({ open }) => {
       revoked_at: TIME,
       last_used_at: null,
     });
+    const owned = `--tenant ${id} ${app}`;
+    const renewed = await operator.json(`application regenerate ${owned} --grace 3600 --expires 2031-01-31`);
+    const { keys } = await operator.json<{ keys: readonly object[] }>(`application show ${owned}`);
+    expect(keys).toHaveLength(4);
+    const added = { key_id: renewed['key_id'], expires_at: '2031-01-31T00:00:00.000Z' };
+    for (const key of [added, { key_id: third, expires_at: TIME }])
+      expect(keys).toContainEqual(expect.objectContaining(key));
+    const all = await operator.json<{ live_keys: number }[]>(`application list --tenant ${id}`);
+    expect(new Set(all.map(({ live_keys }) => live_keys))).toEqual(new Set([0, 3]));
     expect(JSON.stringify(listed)).not.toContain('key_"');
     expect(JSON.stringify(listed)).not.toContain(second['key']);
   });
@@ -205,7 +214,7 @@ describe.each(places)('the command line $where', ({ open }) => {
 });
 
 describe('the command line without data', () => {
-  const operator = operatorAt(freshFolder(), { HEADER_PREFIX: 'ACME' });
+  const operator = operatorAt(freshFolder(), { HEADER_PREFIX: 'ACME', SECRET: 'x'.repeat(32) });
 
   it('lists the error codes', async () => {
     expect(await operator.json<unknown>('explain key_refused')).toEqual({
@@ -219,6 +228,7 @@ describe('the command line without data', () => {
 
   it('lists the settings, with where each value comes from', async () => {
     const rows = await operator.json<unknown[]>('config');
+    expect(rows).toContainEqual(expect.objectContaining({ name: 'SECRET', value: '(set)' }));
     expect(rows).toContainEqual({
       name: 'HEADER_PREFIX',
       value: 'ACME',

@@ -32,12 +32,7 @@ const input: NewApplication = {
   permissions: ['tenant:update'],
   key,
 };
-const desk = {
-  id: APPLICATION,
-  name: 'Desk',
-  type: 'management',
-  permissions: ['tenant:update'],
-};
+const desk = { id: APPLICATION, name: 'Desk', type: 'management', permissions: ['tenant:update'] };
 const applicationIn = (tenant: Tenant) =>
   tenant.status === 'active' ? tenant.applications.get(APPLICATION) : undefined;
 const keysIn = (tenant: Tenant) => (tenant.status === 'active' ? [...tenant.keys] : []);
@@ -134,9 +129,11 @@ describe('permissions and application types', () => {
   it.each(pairs)('%s for a %s Application: %s', (permission, type, may) => {
     expect(isAssignable(permission, type)).toBe(may);
     expect(permissionsOf(type).some((known) => known.type === permission)).toBe(may);
-    const creating = given(created).when(createApplication({ ...input, type, permissions: [permission] }));
+    const creating = given(created).when(
+      createApplication({ ...input, type, permissions: [permission, permission] }),
+    );
     const setting = given(created, applicationCreated(type, [])).when(
-      updateApplication(APPLICATION, { permissions: [permission] }),
+      updateApplication(APPLICATION, { permissions: [permission, permission] }),
     );
     if (may) {
       creating.then(applicationCreated(type, [permission]), keyAdded());
@@ -197,6 +194,15 @@ describe('adding a key', () => {
       .when(addKey(APPLICATION, { ...second, digest: DIGEST }))
       .thenRefuses('already_exists');
   });
+});
+
+it('the name of an Application or a key is not blank', () => {
+  const blank = { name: ' ', keyId: OTHER, digest: OTHER_DIGEST };
+  const create = createApplication({ ...input, applicationId: OTHER, name: ' ' });
+  for (const decide of [create, updateApplication(APPLICATION, blank), addKey(APPLICATION, blank)])
+    given(...born)
+      .when(decide)
+      .thenRefuses('validation_failed');
 });
 
 describe('an Application that cannot be changed', () => {

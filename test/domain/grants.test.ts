@@ -27,10 +27,7 @@ const keyAdded = (keyId: string, applicationId: string, n: number, expiresAt?: s
 
 /** A decision requested by the Application SELF, which holds these permissions, with its key. */
 const by = (held: readonly string[]): DecisionContext => ({
-  requester: {
-    kind: 'application',
-    application: { id: SELF, type: 'management', permissions: held },
-  },
+  requester: { kind: 'application', application: { id: SELF, type: 'management', permissions: held } },
   at: minute(30),
 });
 
@@ -259,6 +256,8 @@ describe('regenerating a key with a grace period', () => {
       keyAdded(id(14), OTHER, 4, minute(31)),
       keyAdded(id(15), OTHER, 5, minute(60)),
       keyAdded(id(16), OTHER, 6, minute(29)),
+      keyAdded(id(17), OTHER, 7),
+      expirySet(id(17), minute(31)),
     )
       .when(regenerateKey(OTHER, key, 120), by(all))
       .then(expirySet(OTHER_KEY, minute(32)), expirySet(id(15), minute(32)), keyAdded(NEW_KEY, OTHER, 3));

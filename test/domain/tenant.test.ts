@@ -24,10 +24,7 @@ const input = { name: 'Acme', ownerId: OWNER, includedMonthlyActiveTokens: 10 };
 const updated = (
   name: string,
   settings = { fingerprintTokens: false, deduplicateTokens: false },
-): TenantEvent => ({
-  type: 'TenantUpdated',
-  data: { name, settings },
-});
+): TenantEvent => ({ type: 'TenantUpdated', data: { name, settings } });
 
 describe('creating a tenant', () => {
   it('is refused if it exists', () => {

@@ -94,14 +94,18 @@ describe('a watched log', () => {
     expect(await refusedWith(watch.log.append(aStream(), someEvents(1), 'no_stream'))).toBe('log_set_back');
   });
 
-  it('compares appends with what others have seen in it', async () => {
+  it('compares appends with what others have seen in it, and is not lost while it stops', async () => {
     const { log, restoreTo, aStream } = await aLog();
-    const { watch } = watched(log);
+    const { watch, lost } = watched(log);
     const stream = aStream();
     await log.append(stream, someEvents(5), 'no_stream');
     watch.saw((await log.head())!);
+    watch.saw({ position: '0000000000000001', eventId: randomUUID() });
     restoreTo(3);
     expect(await refusedWith(watch.log.append(aStream(), someEvents(1), 'no_stream'))).toBe('log_set_back');
+    watch.stop();
+    await pause(150);
+    expect(lost).toEqual([]);
   });
 
   it('does not mistake a stream that became shorter for one that others have changed', async () => {

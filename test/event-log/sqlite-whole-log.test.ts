@@ -14,6 +14,7 @@ import { ensureLog, type Opening } from '../../src/event-log/sqlite/log-file';
 import { openAppender, sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { messageOf } from '../../src/fault';
+import * as database from '../../src/sqlite/database';
 import { closeAfterwards } from '../support/closing';
 import { eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
@@ -107,9 +108,12 @@ describe('the place of a SQLite log', () => {
     }
   });
 
-  it('holds nothing but a complete log once one is created', async () => {
+  it('holds nothing but a complete log once one is created, which is on disk', async () => {
     const folder = freshFolder();
+    const synced = jest.spyOn(database, 'syncFile');
     await open(folder);
+    expect(synced.mock.calls).toEqual([[expect.stringContaining('events.db.')], [folder]]);
+    synced.mockRestore();
     expect(readdirSync(folder).toSorted()).toEqual(['events.db', 'events.db-shm', 'events.db-wal']);
   });
 });

@@ -142,6 +142,13 @@ describe('verification of a log', () => {
     ]);
   });
 
+  it('lists the first hundred findings, and counts all', async () => {
+    const { stream, ...ledgerLog } = await filled(1);
+    await ledgerLog.log.append(stream, someEvents(101), 0);
+    const { findings, found } = await verify(ledgerLog);
+    expect([findings.length, found]).toEqual([100, 101]);
+  });
+
   it('counts apart what the operator has set aside, and nothing else', async () => {
     const { tenantId, stream, file, ...ledgerLog } = await filled(20);
     const { log, streams } = ledgerLog;

@@ -40,6 +40,8 @@ it('the Tenant did not exist before it was created', async () => {
     404,
     expect.objectContaining({ code: 'not_found' }),
   ]);
+  const [, at] = /"recorded_at":"([^"]+)"/.exec((await to('/events?limit=1')).text) ?? [];
+  expect((await to(`/tenants/self?as_of=${at}`)).status).toBe(200);
 });
 
 describe('the Applications as of a moment', () => {
@@ -114,6 +116,7 @@ describe('the Applications as of a moment', () => {
       status: 403,
       json: { required_permission: 'log:read' },
     });
+    expect((await to('/applications?as_of=2099-01-01T00:00:00+01:00')).status).toBe(200);
     expect(await asOf('yesterday')).toMatchObject({ status: 400, json: { code: 'validation_failed' } });
   });
 

@@ -59,6 +59,7 @@ describe('CSV', () => {
     );
     const formulas = (await get('/logs/csv?entity_type=formula')).text;
     for (const entityId of texts) expect(formulas).toContain(`'${entityId}`);
+    expect(formulas).toContain(`,"'\rx",`);
     expect(formulas).not.toMatch(/,"?[=+\-@\t]/);
   });
 

@@ -83,10 +83,7 @@ describe('raw events over HTTP', () => {
         log: await by.log.identity(),
         view: 'tenant',
         filter: { tenants: [owner.tenantId] },
-        up_to: {
-          tenant: stored.filter(({ stream }) => stream.includes('tenant-')).length - 1,
-          activity: 1,
-        },
+        up_to: { tenant: stored.filter(({ stream }) => stream.includes('tenant-')).length - 1, activity: 1 },
         events: stored.length,
         sha256: createHash('sha256').update(body).digest('hex'),
       },

@@ -141,6 +141,7 @@ describe('idempotency', () => {
       ['too long', 'x'.repeat(256)],
       ['not ASCII', 'clé'],
       ['with a tab', 'a\tb'],
+      ['an API key', `key_${'0'.repeat(55)}`],
     ])('a key that is %s', async (_, value) => {
       const before = await by.count();
       for (const name of [OWN, STANDARD])

@@ -74,6 +74,8 @@ describe('/metrics', () => {
     await reportFacts(service.folder, tenant_id, [fact('NeverHeardOf', 'x')]);
     const parked = async () => found(await scrape(service), 'tenant_ledger_parked_tenants');
     await until(async () => (await parked()) === 1);
+    await until(() => service.stderr().includes(`Tenant ${tenant_id} is parked at event `));
+    expect(found(await scrape(service), 'tenant_ledger_unreadable_tenants')).toBe(0);
   });
 
   it('counts requests refused by a rate limit', async () => {

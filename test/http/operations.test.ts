@@ -48,11 +48,7 @@ describe('the operations listener', () => {
         building: null,
       },
       unreadable: [],
-      limits: {
-        shared: false,
-        blocks_started: 0,
-        counted_alone: 0,
-      },
+      limits: { shared: false, blocks_started: 0, counted_alone: 0 },
     });
   });
 

@@ -7,6 +7,7 @@ import { freshFolder } from '../support/folders';
 import { freePort } from '../support/free-port';
 import { ask, type ApiResponse } from '../support/http';
 import { byOperator, closeLedgers, fillStream, makeCustomer, openLedger } from '../support/ledgers';
+import { found, scrape } from '../support/metrics';
 import { operatorAt } from '../support/operator';
 import { expectProblem } from '../support/problem';
 import { answersIn, converse } from '../support/raw';
@@ -79,6 +80,7 @@ describe('a server whose read models have not caught up', () => {
 
     const written = await ask(`${url}/tenants/self`, { key, method: 'PUT', body: { name: 'Early' } });
     expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
+    expect(found(await scrape({ operationsUrl: operations }), 'tenant_ledger_read_pending_total')).toBe(1);
 
     stuck.release();
     await until(async () => (await ask(`${operations}/readyz`)).status === 200);

@@ -64,13 +64,7 @@ describe('ingest', () => {
             has: has ?? ((id) => hasLog(reader, tenantId, id)),
           };
     };
-    const dependencies = {
-      log,
-      ledger,
-      streams,
-      reached,
-      shown,
-    };
+    const dependencies = { log, ledger, streams, reached, shown };
     const {
       shown: isShown,
       failure,
@@ -80,7 +74,7 @@ describe('ingest', () => {
       onRefused: (line, reason) => errors.push([line, reason]),
       onProgress: () => undefined,
     });
-    if (failure !== undefined) throw failure;
+    if (failure !== undefined) throw Object.assign(failure, { errors });
     expect(isShown).toBe(true);
     return { ...done, errors };
   };
@@ -104,6 +98,12 @@ describe('ingest', () => {
       ],
     });
     expect(await rowIds()).toEqual(facts.map(({ id }) => id).toReversed());
+  });
+
+  it('reports what it refused even if it fails', async () => {
+    const has = () => Promise.reject(new Error('It is away.'));
+    const taking = take(['nonsense', aFact(tenant)], { has });
+    await expect(taking).rejects.toMatchObject({ errors: [[1, 'it is not JSON']] });
   });
 
   it('refuses unknown and deleted tenants, line by line, and no others', async () => {

@@ -52,11 +52,12 @@ describe('a folded tenant', () => {
     expect(await foldOf(await openLedger(folder), customer)).toBe(plain);
   });
 
-  it('has what was appended at the end of its first read, as soon as it is looked at again', async () => {
+  it('has what was appended at the end of its first read or right after a write, as soon as it is looked at again', async () => {
     const folder = freshFolder();
     const other = await openLedger(folder);
     const customer = await makeCustomer(other);
     let isFirst = true;
+    let since = 0;
     const program = await openLedger(folder, (log) => ({
       ...log,
       readStream: async function* (...given) {
@@ -64,9 +65,17 @@ describe('a folded tenant', () => {
         if (isFirst) await other.ledger.execute(rename(customer, 'Meanwhile'));
         isFirst = false;
       },
+      append: async (...given) => {
+        const appended = await log.append(...given);
+        await other.ledger.execute(rename(customer, 'Right after it'));
+        since = threadMs();
+        return appended;
+      },
     }));
     const { revision } = await atHead(program, customer);
     expect([revision, (await atHead(program, customer)).revision]).toEqual([2, 3]);
+    await program.ledger.execute(rename(customer, 'Own'));
+    expect(await program.folds.asOf(customer.tenantId, since, soon())).toMatchObject({ revision: 5 });
   });
 
   it('is read once and then cached', async () => {

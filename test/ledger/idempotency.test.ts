@@ -51,15 +51,13 @@ describe('a request repeated with its idempotency key', () => {
     );
   });
 
-  it('is refused at once if its key was revoked through another program', async () => {
+  it.each(['body', 'another body'])('is refused if its key was revoked elsewhere: %s', async (body) => {
     const { folder, program, customer } = await opened();
     const other = await openLedger(folder);
     await program.ledger.execute(rename(customer, 'First', idempotent('k')));
     await other.ledger.execute(byOperator(customer.tenantId, revokeKey(customer.keyId)));
-    for (const body of ['another body', 'body'])
-      expect(
-        await refusedWith(program.ledger.execute(rename(customer, 'First', idempotent('k', body)))),
-      ).toBe('key_refused');
+    const repeated = program.ledger.execute(rename(customer, 'First', idempotent('k', body)));
+    expect(await refusedWith(repeated)).toBe('key_refused');
   });
 
   it('gets its own events alone, although the next request had the same key', async () => {
@@ -155,12 +153,15 @@ describe('a deletion repeated with its idempotency key', () => {
       ...more,
     });
 
-  it('is refused with another key of the same Application', async () => {
+  it('is refused with another key of the same Application, and so is any request before it', async () => {
     const { program, customer } = await opened();
     const digest = digestOf(makeKey(customer.tenantId));
     const another = addKey(customer.applicationId, { keyId: randomUUID(), digest });
     await program.ledger.execute(byOperator(customer.tenantId, another));
+    const earlier = rename(customer, 'First', idempotent('k'));
+    await program.ledger.execute(earlier);
     await program.ledger.execute(deletion(customer));
+    expect(await refusedWith(program.ledger.execute(earlier))).toBe('key_refused');
     expect(await refusedWith(program.ledger.execute(deletion({ ...customer, digest })))).toBe('key_refused');
     expect(await program.ledger.execute(deletion(customer))).toMatchObject({ isRepeat: true });
   });

@@ -39,7 +39,8 @@ describe('the session of the portal', () => {
 
   const signIn = (headers: Headers = OWN, key = service.key) =>
     send(`${service.url}/portal/session`, 'POST', headers, { key });
-  const cookie = async () => cookieIn(await signIn());
+  /** What people paste has white space around it. */
+  const cookie = async () => cookieIn(await signIn(OWN, ` ${service.key}\n`));
   const signedIn = async (Cookie: string) => {
     const response = await send(`${service.url}/portal/session`, 'GET', { ...OWN, Cookie });
     return (await response.json()) as { readonly session?: string };

@@ -102,13 +102,7 @@ export const freshPlace = (
   const store = memoryStore();
   return {
     open: async (between) =>
-      memoryReadModels({
-        collections,
-        version,
-        store,
-        now,
-        ...(between === undefined ? {} : { between }),
-      }),
+      memoryReadModels({ collections, version, store, now, ...(between === undefined ? {} : { between }) }),
   };
 };
 

@@ -72,9 +72,11 @@ describe('what a process knows of the live set', () => {
 
   it('includes what this process has projected, without a look', async () => {
     const { counted, looks } = await opened();
-    const { reached, moved } = knownLiveSet(counted);
+    const { reached, moved, mayPark } = knownLiveSet(counted);
     const waiting = reached('3', 5_000);
     moved({ position: '3', parked: 0 });
+    moved({ position: '2', parked: 1 });
+    expect([await reached('3', 0), mayPark()]).toEqual([true, false]);
     expect(await waiting).toBe(true);
     expect(looks()).toBe(0);
   });
@@ -105,6 +107,7 @@ describe('what a process knows of the live set', () => {
     await advance('1');
     expect(await reached('2', NEVER_MS)).toBe(false);
     const waiting = reached('2', 5_000);
+    await new Promise((resolve) => setTimeout(resolve, 50));
     await advance('2');
     expect(await waiting).toBe(true);
   });

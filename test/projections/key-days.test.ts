@@ -87,7 +87,7 @@ describe('the days of a key', () => {
 });
 
 it('the last use of a key is the latest that was accepted', async () => {
-  const other = randomUUID();
+  const [other, exporting] = [randomUUID(), randomUUID()];
   const revoked = { operations: {}, refusals: { revoked: 1 } };
   const reader = await after(
     { use: used('2026-02-01') },
@@ -95,10 +95,12 @@ it('the last use of a key is the latest that was accepted', async () => {
     { use: used('2026-02-02', revoked) },
     { use: used('2026-01-30', { keyId: other }) },
     { use: used('2026-02-03', { ...revoked, keyId: randomUUID() }) },
+    { use: used('2026-01-29', { operations: {}, eventsGivenOut: 3, keyId: exporting }) },
   );
   const expected = new Map([
     [KEY, '2026-02-01T01:30:00.000Z'],
     [other, '2026-01-30T01:30:00.000Z'],
+    [exporting, '2026-01-29T01:30:00.000Z'],
   ]);
   expect(await findLastUses(reader, TENANT, APPLICATION)).toEqual(expected);
   expect(await findLastUse(reader, TENANT, KEY)).toBe(expected.get(KEY));

@@ -19,11 +19,7 @@ export interface ChainOptions {
   readonly seed: number;
 }
 
-export const CHAIN = {
-  version: 'v1',
-  collections: [{ name: 'counts', indexes: {} }],
-  graceMs: 40,
-} as const;
+export const CHAIN = { version: 'v1', collections: [{ name: 'counts', indexes: {} }], graceMs: 40 } as const;
 
 export const LOG = 'some log';
 const TENANT = '11111111-1111-4111-8111-111111111111';

@@ -3,8 +3,5 @@ import { memoryReadModels, memoryStore } from './memory-read-models';
 
 describeReadModels('memory', async () => {
   const store = memoryStore();
-  return {
-    open: async (options) => memoryReadModels({ ...options, store }),
-    discard: async () => undefined,
-  };
+  return { open: async (options) => memoryReadModels({ ...options, store }), discard: async () => undefined };
 });

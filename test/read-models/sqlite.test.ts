@@ -72,9 +72,11 @@ describe('read models in SQLite', () => {
         },
       });
     });
+    const synced = jest.spyOn(database, 'syncFile');
     try {
       const readModels = open();
       const former = await live(readModels);
+      expect(synced.mock.calls).toEqual([[folder], [folder]]);
       executed.length = 0;
       await advanceBy(former, 2);
       expect(executed).toEqual(['BEGIN IMMEDIATE', 'COMMIT']);
@@ -92,6 +94,7 @@ describe('read models in SQLite', () => {
       ]);
     } finally {
       spy.mockRestore();
+      synced.mockRestore();
     }
   });
 

@@ -31,11 +31,7 @@ describe('two servers on one data folder, while read models are switched', () =>
   });
 
   const rebuilt = () =>
-    rebuild(app.replay, {
-      acceptDifferences: false,
-      onStep: () => undefined,
-      onDifference: () => undefined,
-    });
+    rebuild(app.replay, { acceptDifferences: false, onStep: () => undefined, onDifference: () => undefined });
 
   it(
     'show every acknowledged write immediately, whichever server is asked',

@@ -135,7 +135,8 @@ describe('what a key did', () => {
     for (const method of ['GET', 'PUT', 'DELETE'])
       for (const { key } of [revoked, gone])
         await until(async () => (await get('/tenants/self', key, { method })).status === 401);
-    const wanted = { name: 'B', type: 'management', permissions: ['tenant:delete', 'log:read'] };
+    const permissions = ['application:create', 'tenant:delete', 'log:read'];
+    const wanted = { name: 'B', type: 'management', permissions };
     expect((await get('/applications', creator.key, { method: 'POST', body: wanted })).status).toBe(403);
     await get('/permissions', newKey(tenantId).key);
     await get('/permissions', `key_${'0'.repeat(55)}`);

@@ -25,10 +25,7 @@ export const tenantAfter = (events: readonly TenantEvent[]): Tenant =>
   events.map(recordedAt).reduce(evolve, absent);
 
 /** The context of a decision of the operator at minute 30. */
-export const byOperator: DecisionContext = {
-  requester: { kind: 'operator' },
-  at: minute(30),
-};
+export const byOperator: DecisionContext = { requester: { kind: 'operator' }, at: minute(30) };
 
 const refusalOf = (decide: Decide, now: Tenant, question: DecisionContext): Refusal => {
   try {

@@ -93,12 +93,7 @@ interface CustomerOptions {
 
 const freshCustomer = (): Customer => {
   const tenantId = randomUUID();
-  return {
-    tenantId,
-    applicationId: randomUUID(),
-    keyId: randomUUID(),
-    digest: digestOf(makeKey(tenantId)),
-  };
+  return { tenantId, applicationId: randomUUID(), keyId: randomUUID(), digest: digestOf(makeKey(tenantId)) };
 };
 
 export const makeCustomer = async (
@@ -183,9 +178,7 @@ export const idempotent = (
   key: string,
   hash = 'body',
   scope = 'PUT /tenants/self',
-): { idempotency: Idempotency } => ({
-  idempotency: { key, hash, scope },
-});
+): { idempotency: Idempotency } => ({ idempotency: { key, hash, scope } });
 
 /** If-Match: the tenant must be at this revision. */
 export const ifAt = (revision: number): Pick<Command, 'resource' | 'isMet'> => ({

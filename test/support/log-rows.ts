@@ -33,11 +33,7 @@ export const filledLog = async (
   const { version, collections } = projector;
   const readModels = sqliteReadModels({ folder, version, collections });
   const set = await projectedInto(readModels, projector, eventsOf(rows));
-  return {
-    reader: set,
-    path: join(folder, `set-${version}-${set.id}.db`),
-    close: () => readModels.close(),
-  };
+  return { reader: set, path: join(folder, `set-${version}-${set.id}.db`), close: () => readModels.close() };
 };
 
 export const minute = (number: number): string => iso(Date.UTC(2026, 0, 1, 0, number));

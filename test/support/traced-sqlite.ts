@@ -16,10 +16,7 @@ export interface Executed {
 }
 
 /** The settings of a process that is to write all statements of all its threads to a file. */
-export const tracedInto = (file: string) => ({
-  NODE_OPTIONS: `--require ${__filename}`,
-  SQLITE_TRACE: file,
-});
+export const tracedInto = (file: string) => ({ NODE_OPTIONS: `--require ${__filename}`, SQLITE_TRACE: file });
 
 const { prepare } = DatabaseSync.prototype;
 

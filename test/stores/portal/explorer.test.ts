@@ -61,8 +61,7 @@ describeInBrowser('the log explorer', () => {
   const waitForRows = (count: number) => until(async () => (await rows().count()) === count);
 
   it('keeps the key from scripts, addresses and the page', async () => {
-    const seen = (await page.evaluate(`({
-      cookie: document.cookie,
+    const seen = (await page.evaluate(`({ cookie: document.cookie,
       storage: localStorage.length + sessionStorage.length,
       html: document.documentElement.outerHTML,
       address: location.href,
