@@ -33,8 +33,9 @@ const FOLLOWED = 20;
 const CONNECTIONS = 20;
 /** As long as others may wait longer than when it is quiet. */
 const MAX_HELD_MS = 20;
-/** A round in which the host took more of the processor away says nothing about the service. */
+/** A round in which the host or other programs took more of the processor away says nothing about how long others wait. */
 const MAX_STOLEN = 0.05;
+const MAX_STARVED = 0.25;
 const BUSY = 'busy';
 /** The longest text that is allowed, four bytes a character. */
 const longest = (length: number): string => '😀'.repeat(length);
@@ -48,6 +49,8 @@ interface EventLoop {
   readonly held: Held;
   /** Excluding garbage collection. */
   readonly working: Held;
+  /** The share of the time that the thread waited for a processor. */
+  readonly starved: number;
 }
 
 interface Round extends EventLoop {
@@ -314,10 +317,10 @@ describe('the thread that serves HTTP', () => {
     return { ...(await eventLoopOf(service)), others: wait, requests, stolen: (stolen ?? 0) / (all ?? 1) };
   };
 
-  const shown = ({ held, working, others: wait, requests, stolen }: Round): string =>
+  const shown = ({ held, working, others: wait, requests, stolen, starved }: Round): string =>
     `held p99 ${held.p99.toFixed(1)}, longest ${held.longest.toFixed(1)}, ` +
     `${working.longest.toFixed(1)} without garbage collection; others wait p99 ${wait.toFixed(1)} ms; ` +
-    `${requests} hostile requests; ${(100 * stolen).toFixed(1)} % stolen`;
+    `${requests} hostile requests; ${(100 * stolen).toFixed(1)} % stolen, ${(100 * starved).toFixed(0)} % starved`;
 
   /** The name of the attack, its number of connections, and the attack itself. */
   const attacks: readonly (readonly [string, number, () => Promise<Attack>])[] = [
@@ -365,22 +368,28 @@ describe('the thread that serves HTTP', () => {
     `is not held for ${MAX_HELD_MS} ms by %s, and other tenants hardly wait longer`,
     async (name, clients, prepare) => {
       await round(await prepare());
-      const rounds: { quiet: Round; loud: Round }[] = [];
-      for (let tries = 0; rounds.length < ROUNDS; tries += 1) {
+      const all: { quiet: Round; loud: Round }[] = [];
+      const calm: typeof all = [];
+      while (calm.length < ROUNDS && all.length < 3 * ROUNDS) {
         const one = { quiet: await round(), loud: await round(await prepare()) };
         console.log(`${ROWS} rows, quiet: ${shown(one.quiet)}\n${ROWS} rows, ${name}: ${shown(one.loud)}`);
-        const isDisturbed = Math.max(one.quiet.stolen, one.loud.stolen) > MAX_STOLEN;
-        if (!isDisturbed || tries >= 2 * ROUNDS) rounds.push(one);
+        all.push(one);
+        const { quiet, loud } = one;
+        const isStolen = Math.max(quiet.stolen, loud.stolen) > MAX_STOLEN;
+        if (!isStolen && Math.max(quiet.starved, loud.starved) <= MAX_STARVED) calm.push(one);
       }
-      const median = (of: (one: (typeof rounds)[number]) => number): number =>
-        rounds.map(of).toSorted((a, b) => a - b)[ROUNDS >> 1]!;
-      expect(Math.max(...rounds.map(({ loud }) => loud.held.p99))).toBeLessThan(MAX_HELD_MS);
+      const judged = calm.length === 0 ? all : calm;
+      const median = (of: (one: (typeof all)[number]) => number): number =>
+        judged.map(of).toSorted((a, b) => a - b)[judged.length >> 1]!;
+      expect(Math.max(...judged.map(({ loud }) => loud.held.p99))).toBeLessThan(MAX_HELD_MS);
       // The garbage collector runs in this thread now and then, and once in a while the host takes the processor away.
       expect(median(({ loud }) => loud.working.longest)).toBeLessThan(MAX_HELD_MS);
+      if (calm.length === 0)
+        return console.log('How long others wait was not judged: the machine was too busy.');
       const allowed = 4 * median(({ quiet }) => quiet.others) + (clients * MAX_HELD_MS) / 2;
       expect(median(({ loud }) => loud.others)).toBeLessThan(allowed);
     },
-    120_000 + ROUND_MS * 2 * ROUNDS,
+    120_000 + ROUND_MS * 6 * ROUNDS,
   );
 
   it('shuts down cleanly', async () => {
