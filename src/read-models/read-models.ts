@@ -1,5 +1,6 @@
-import type { Collection, Document, Reader } from '../../projections/projector';
+import type { Collection, Document, Query, Reader } from '../../projections/projector';
 import type { Head } from '../event-log/event-log';
+import { fault } from '../fault';
 
 /**
  * A store of read models. Everything in it can be made again from the log. Every adapter keeps every promise on this
@@ -174,6 +175,13 @@ export const COMMON_COLLECTIONS: readonly Collection[] = [PARKED, STREAMS].map((
   name,
   indexes: {},
 }));
+
+/** The rows that a query found, of which none may be missing if it says so. */
+export const allThere = <T>(rows: readonly T[], collection: string, query: Query): readonly T[] => {
+  if (query.areAllThere !== true || rows.length >= query.limit) return rows;
+  const why = `Documents of ${collection} are missing. Rebuild the read models: tenant-ledger projections rebuild`;
+  throw fault('read_models_unavailable', why);
+};
 
 const PAGE = 500;
 

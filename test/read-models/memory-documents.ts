@@ -9,6 +9,7 @@ import {
 } from '../../projections/projector';
 import {
   COMMON_COLLECTIONS,
+  allThere,
   type DocumentKey,
   type Scanned,
   type ScanStart,
@@ -69,7 +70,7 @@ export const memoryDocuments = (declared: readonly Collection[]) => {
       .filter(({ rest: [next] }) => upTo === undefined || order(next as Value, upTo) <= 0)
       .toSorted((a, b) => compareAll(a.rest, b.rest))
       .map(({ document }) => document);
-    return (descending ? found.toReversed() : found).slice(0, limit);
+    return allThere((descending ? found.toReversed() : found).slice(0, limit), name, query);
   };
 
   const get = (documents: Documents, key: DocumentKey): Document | undefined => {

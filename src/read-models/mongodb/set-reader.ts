@@ -4,7 +4,7 @@ import { settleAll } from '../../async/concurrency';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { TIMES } from '../../times';
-import type { DocumentKey, ReadModelSet } from '../read-models';
+import { allThere, type DocumentKey, type ReadModelSet } from '../read-models';
 import { collectionName, controlsIn, documentOf, idOf, rootsIn } from './layout';
 import type { Stored, StoredControl } from './layout';
 import { findIn, lastBefore, scanFrom, type MongoQuery } from './queries';
@@ -77,12 +77,7 @@ const find =
   async (tenantId, collection, query) => {
     const asked = findIn(declaredIn(set, collection), tenantId, query);
     const rows = await fetch(set, collection, asked, TIMES.queryMs);
-    if (query.areAllThere === true && rows.length < query.limit)
-      throw fault(
-        'read_models_unavailable',
-        `Documents of ${collection} of tenant ${tenantId} are missing in ${set.connection.place}. Rebuild the read models: tenant-ledger projections rebuild`,
-      );
-    return rows.map(documentOf);
+    return allThere(rows, collection, query).map(documentOf);
   };
 
 const countsBefore =

@@ -8,7 +8,7 @@ import {
 } from '../../../projections/projector';
 import { messageOf } from '../../fault';
 import type { Database } from '../../sqlite/database';
-import type { Control, ReadModelSet } from '../read-models';
+import { allThere, type Control, type ReadModelSet } from '../read-models';
 
 const MAX_NUMBERS = 100_000;
 
@@ -102,7 +102,7 @@ const find =
   (tenantId, name, query) => {
     const { sql, values } = findIn(collectionOf(name), query);
     const row = preparedByIndex(sql).get(numberOf(tenantId) ?? null, ...values.map(storedField));
-    return JSON.parse((row as { found: string }).found) as Document[];
+    return allThere(JSON.parse((row as { found: string }).found) as Document[], name, query);
   };
 
 /** Binary searches by number. */
