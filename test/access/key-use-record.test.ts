@@ -87,6 +87,13 @@ describe('what a key did', () => {
     expect(uses()).toHaveLength(2);
   });
 
+  it('is another event in each process', async () => {
+    const both = [given(), given()];
+    for (const { count } of both) count(READ);
+    for (const { untilUses, record } of both) await untilUses(1).then(record.close);
+    expect(new Set(both.map(({ appended }) => appended[0]!.events[0]!.id)).size).toBe(2);
+  });
+
   it('is recorded in one append per tenant, each at its own time after midnight', async () => {
     const { record, appended, count, untilUses, setTime, pass } = given();
     const late = keyOf('001a8ce0'); // half an hour less a minute, in ms

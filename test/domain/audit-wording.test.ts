@@ -148,7 +148,7 @@ describe('entity types', () => {
 });
 
 const of = { applicationId: APPLICATION };
-const held = ['tenant:update'];
+const [held, other] = [['tenant:update'], ['tenant:delete']];
 const settings = { fingerprintTokens: false, deduplicateTokens: true };
 
 /** An event, and each field that it changes: before and after. */
@@ -171,8 +171,12 @@ const cases: readonly (readonly [TenantEvent, Readonly<Record<string, readonly [
     { name: ['Desk', 'Till'] },
   ],
   [
-    { type: 'ApplicationUpdated', data: { ...of, name: 'Till', permissions: [] } },
-    { name: ['Desk', 'Till'], permissions: [held, []] },
+    { type: 'ApplicationUpdated', data: { ...of, name: 'Till', permissions: other } },
+    { name: ['Desk', 'Till'], permissions: [held, other] },
+  ],
+  [
+    { type: 'ApplicationUpdated', data: { ...of, name: 'Desk', permissions: [...held, ...other] } },
+    { permissions: [held, [...held, ...other]] },
   ],
   [{ type: 'ApplicationUpdated', data: { ...of, name: 'Desk', permissions: [...held] } }, {}],
   [applicationDeleted, { name: ['Desk', null], type: ['management', null], permissions: [held, null] }],

@@ -1,7 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
 import { monotonicMs } from '../../src/async/clock';
-import type { EventLog } from '../../src/event-log/event-log';
+import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { TIMES } from '../../src/times';
 import { followed, onStandIn, openOn, standIn } from '../support/event-store/logs';
 import type { AppendFault } from '../support/event-store/stand-in';
@@ -261,6 +261,18 @@ describe('a read of the event store', () => {
     expect(ms).toBeLessThan(1_000);
     server.failReads(2);
     expect(idsOf(await eventsOf(log.readStream(stream)))).toEqual(idsOf(events));
+  });
+
+  it('of the whole log goes on where the server ended it', async () => {
+    const { log, server, aStream } = await onStandIn();
+    const events = Array.from({ length: 20 }, () => anEvent({ text: 'x'.repeat(50_000) }));
+    await log.append(aStream(), events, 'no_stream');
+    const seen: LoggedEvent[] = [];
+    for await (const batch of log.readAll()) {
+      if (seen.length === 0) for (const subscription of server.subscriptions) subscription.end();
+      seen.push(...batch);
+    }
+    expect(idsOf(seen)).toEqual(idsOf(events));
   });
 });
 
