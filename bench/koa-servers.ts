@@ -37,10 +37,11 @@ export const serveLibraries = (level: 'info' | 'warn'): void => {
   const limiter = new RateLimiterMemory({ points: 1_000_000_000, duration: 60 });
   const seconds = new Histogram({ name: 's', help: 's', labelNames: ['method', 'route', 'status'] });
   const router = new Router();
+  const tenant = 'schema' in getTenant.response ? sampleOf(getTenant.response.schema) : '';
   for (const { method, path } of routes)
     router[method](path, async (ctx) => {
       ctx.set({ 'Cache-Control': 'private, no-cache', ETag: '"0"' });
-      ctx.body = 'schema' in getTenant.response ? sampleOf(getTenant.response.schema) : '';
+      ctx.body = tenant;
     });
 
   app.use(async (ctx, next) => {
