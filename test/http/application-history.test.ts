@@ -99,6 +99,8 @@ describe('the Applications as of a moment', () => {
     }
     expect(seen).toEqual(idsIn(await to('/applications')));
     expect(start).toBe('');
+    const whole = (await asOf('2099-01-01', `&size=${seen.length}`)).json.pagination;
+    expect(whole).not.toHaveProperty('after');
     expect(idsIn(await asOf('2099-01-01', '&size=3&page=2'))).toEqual(seen.slice(3, 6));
   });
 

@@ -189,11 +189,12 @@ describe('updating an Application', () => {
     expect(await remove(`/applications/${id}`, { headers: { 'If-Match': tag } })).toEqual(
       problem(412, 'precondition_failed'),
     );
-    await post(`/applications/${id}/keys`);
+    const { json: added } = await post(`/applications/${id}/keys`);
     const former = first.headers.get('etag') ?? '';
     expect(await remove(`/applications/${id}`, { headers: { 'If-Match': former } })).toEqual(
       problem(412, 'precondition_failed'),
     );
+    await remove(`/applications/${id}/keys/${added.id}`);
     const now = (await to(`/applications/${id}`)).headers.get('etag') ?? '';
     expect((await remove(`/applications/${id}`, { headers: { 'If-Match': now } })).status).toBe(204);
   });
@@ -317,8 +318,8 @@ describe('keys', () => {
       );
     expect((await to(`/applications/${id}`)).json.keys).toEqual(keys);
     const other = await created();
-    for (const keyId of [other.keys[0].id, 'nonsense'])
-      expect(await to(`/applications/${id}/keys/${keyId}`)).toEqual(problem(404, 'key_not_found'));
+    for (const path of [other.keys[0].id, `${other.keys[0].id}/uses`, 'nonsense'])
+      expect(await to(`/applications/${id}/keys/${path}`)).toEqual(problem(404, 'key_not_found'));
   });
 
   it('are shown with their last use', async () => {

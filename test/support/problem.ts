@@ -1,4 +1,4 @@
-import { isHttpProblemCode } from '../../src/problems';
+import { httpProblems, isHttpProblemCode, type HttpProblemCode } from '../../src/problems';
 import type { ApiResponse } from './http';
 
 /** The members of every problem. */
@@ -38,6 +38,7 @@ export const expectProblem = (response: ApiResponse, expected: ExpectedProblem):
   expect(body['status']).toBe(status);
   expect(body['title']).toMatch(/^[A-Z].+\.$/);
   expect(body['detail']).toMatch(/^.{10}/s);
+  if (status >= 500) expect(body['detail']).toBe(httpProblems[code as HttpProblemCode].meaning);
   expect(body['instance']).toEqual(instance ?? expect.stringMatching(/^[/*]/));
   expect(body['trace_id']).toBe(response.headers.get(traceHeader));
   expect(body['trace_id']).toMatch(/^[A-Za-z0-9._:-]{1,128}$/);
