@@ -177,9 +177,9 @@ export const COMMON_COLLECTIONS: readonly Collection[] = [PARKED, STREAMS].map((
 }));
 
 /** The rows that a query found, of which none may be missing if it says so. */
-export const allThere = <T>(rows: readonly T[], collection: string, query: Query): readonly T[] => {
+export const allThere = <T>(rows: readonly T[], query: Query, what: () => string): readonly T[] => {
   if (query.areAllThere !== true || rows.length >= query.limit) return rows;
-  const why = `Documents of ${collection} are missing. Rebuild the read models: tenant-ledger projections rebuild`;
+  const why = `Documents of ${what()} are missing. Rebuild the read models: tenant-ledger projections rebuild`;
   throw fault('read_models_unavailable', why);
 };
 

@@ -70,7 +70,7 @@ export const memoryDocuments = (declared: readonly Collection[]) => {
       .filter(({ rest: [next] }) => upTo === undefined || order(next as Value, upTo) <= 0)
       .toSorted((a, b) => compareAll(a.rest, b.rest))
       .map(({ document }) => document);
-    return allThere((descending ? found.toReversed() : found).slice(0, limit), name, query);
+    return allThere((descending ? found.toReversed() : found).slice(0, limit), query, () => name);
   };
 
   const get = (documents: Documents, key: DocumentKey): Document | undefined => {

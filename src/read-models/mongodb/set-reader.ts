@@ -77,7 +77,8 @@ const find =
   async (tenantId, collection, query) => {
     const asked = findIn(declaredIn(set, collection), tenantId, query);
     const rows = await fetch(set, collection, asked, TIMES.queryMs);
-    return allThere(rows, collection, query).map(documentOf);
+    const what = (): string => `${collection} of tenant ${tenantId} in ${set.connection.place}`;
+    return allThere(rows, query, what).map(documentOf);
   };
 
 const countsBefore =

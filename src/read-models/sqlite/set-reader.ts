@@ -98,11 +98,12 @@ const load =
 
 /** As one text, for the same reason. */
 const find =
-  ({ preparedByIndex, collectionOf, numberOf }: Connection): InThisThread<ReadModelSet['find']> =>
+  ({ db, preparedByIndex, collectionOf, numberOf }: Connection): InThisThread<ReadModelSet['find']> =>
   (tenantId, name, query) => {
     const { sql, values } = findIn(collectionOf(name), query);
     const row = preparedByIndex(sql).get(numberOf(tenantId) ?? null, ...values.map(storedField));
-    return allThere(JSON.parse((row as { found: string }).found) as Document[], name, query);
+    const what = (): string => `${name} of tenant ${tenantId} in ${db.location()}`;
+    return allThere(JSON.parse((row as { found: string }).found) as Document[], query, what);
   };
 
 /** Binary searches by number. */
