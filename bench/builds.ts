@@ -3,9 +3,9 @@ import { loadavg, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { MAIN } from './processes';
 
-/** A build of the program, by its `main.js`. */
+/** What is measured: a build of the program, by its `main.js`, or something to compare it with. */
 export interface Build {
-  readonly name: 'base' | 'new';
+  readonly name: string;
   readonly main: string;
 }
 
@@ -13,9 +13,15 @@ const BASE = process.env['BASE'] ?? '';
 
 /** This build and, if BASE names the `main.js` of another one, that one before it. */
 export const builds: readonly Build[] = [
-  ...(BASE === '' ? [] : [{ name: 'base', main: resolve(BASE) } as const]),
+  ...(BASE === '' ? [] : [{ name: 'base', main: resolve(BASE) }]),
   { name: 'new', main: MAIN },
 ];
+
+/** The numbers on the command line: rounds and sizes. */
+export const givenNumbers = process.argv
+  .slice(2)
+  .filter((word) => /^[0-9]+$/.test(word))
+  .map(Number);
 
 const printLoad = (when: string): void =>
   console.log(
@@ -60,34 +66,52 @@ export const printFigures = (what: string, figures: Figures): void =>
       .join(', ')}`,
   );
 
-const medians = (runs: readonly Figures[]): Figures =>
-  Object.fromEntries(
-    Object.keys(runs[0] ?? {}).map((name) => [name, median(runs.map((run) => run[name] ?? NaN))]),
-  );
-
-/** Prints the medians of each build, and how they relate. */
-export const printMedians = (what: string, measured: ReadonlyMap<string, readonly Figures[]>): void => {
-  for (const [name, runs] of measured)
-    printFigures(`${what}, ${name}, median of ${runs.length}`, medians(runs));
-  const [base, own] = [measured.get('base'), measured.get('new')];
-  if (base === undefined || own === undefined) return;
-  const [before, after] = [medians(base), medians(own)];
-  const ratios = Object.keys(after).map((name) => [name, (after[name] ?? NaN) / (before[name] ?? NaN)]);
-  printFigures(`${what}, new to base`, Object.fromEntries(ratios) as Figures);
+const rowsOf = (measured: ReadonlyMap<string, readonly Figures[]>): readonly (readonly string[])[] => {
+  const all = [...measured];
+  const own = measured.get('new') ?? [];
+  const others = own.length === 0 ? [] : all.filter(([name]) => name !== 'new');
+  const medianIn = (runs: readonly Figures[], figure: string) =>
+    median(runs.flatMap((run) => run[figure] ?? []));
+  const figures = [...new Set(all.flatMap(([, runs]) => runs.flatMap(Object.keys)))];
+  const cell = (value: number): string => (Number.isNaN(value) ? '' : short(value));
+  return [
+    [
+      '',
+      ...all.flatMap(([name, runs]) => [...runs.map((_, n) => `${name} ${n + 1}`), 'median']),
+      ...others.map(([name]) => `new/${name}`),
+    ],
+    ...figures.map((figure) => [
+      figure,
+      ...all.flatMap(([, runs]) =>
+        [...runs.map((run) => run[figure] ?? NaN), medianIn(runs, figure)].map(cell),
+      ),
+      ...others.map(([, runs]) => cell(medianIn(own, figure) / medianIn(runs, figure))),
+    ]),
+  ];
 };
 
-/** The builds take turns, each round in the other order. Prints every run. */
+/** Prints every run and the medians of each build, and how the medians of this one relate to the others. */
+const printTable = (what: string, measured: ReadonlyMap<string, readonly Figures[]>): void => {
+  const rows = rowsOf(measured);
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const line = ([figure = '', ...cells]: readonly string[]): string =>
+    [figure.padEnd(widths[0] ?? 0), ...cells.map((text, n) => text.padStart(widths[n + 1] ?? 0))].join('  ');
+  console.log(`\n${what}\n${rows.map(line).join('\n')}\n`);
+};
+
+/** They take turns, each round in the other order. Prints every run. */
 export const byTurns = async (
   what: string,
   rounds: number,
   measure: (build: Build) => Promise<Figures>,
+  compared = builds,
 ): Promise<void> => {
-  const measured = new Map<string, Figures[]>(builds.map(({ name }) => [name, []]));
+  const measured = new Map<string, Figures[]>(compared.map(({ name }) => [name, []]));
   for (let round = 0; round < rounds; round += 1)
-    for (const build of round % 2 === 0 ? builds : builds.toReversed()) {
+    for (const build of round % 2 === 0 ? compared : compared.toReversed()) {
       const figures = await measure(build);
       measured.get(build.name)?.push(figures);
       printFigures(`${what}, ${build.name}, run ${round + 1}`, figures);
     }
-  printMedians(what, measured);
+  printTable(what, measured);
 };

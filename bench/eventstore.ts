@@ -5,19 +5,16 @@ import type { EventLog, LoggedEvent, NewEvent } from '../src/event-log/event-log
 import { eventStoreDbEventLog } from '../src/event-log/eventstoredb/eventstoredb-event-log';
 import { streamNames } from '../src/event-log/streams';
 import { anEvent } from '../test/support/events';
-import { bench, builds, median, printFigures } from './builds';
-import { MANY, measureByTurns, put, startService, type Target } from './http-load';
-import { eventStore, mongodbServer, placeIn, STAND_IN } from './stores';
+import { bench } from './builds';
+import { eventStore, STAND_IN } from './stores';
 
 /**
- * Append and read rates of the EventStoreDB adapter, and of `PUT /tenants/self` on it, with EVENTSTORE_URL, or else with
- * the stand-in in its own process. With BASE, the `main.js` of another build takes turns at the latter. With
- * RECONNECTS=10000, only the heap before and after that many cut connections.
- * `npm run bench -- eventstore [ROUNDS] [SECONDS]`
+ * Append and read rates of the EventStoreDB adapter, with EVENTSTORE_URL, or else with the stand-in in its own process.
+ * With RECONNECTS=10000, only the heap before and after that many cut connections.
+ * `npm run bench -- eventstore [SECONDS]`
  */
 const PAYLOAD = { entityId: 'tok_0123456789', note: 'x'.repeat(280) };
-const ROUNDS = Number(process.argv[2] ?? 3);
-const SECONDS = Number(process.argv[3] ?? 3);
+const SECONDS = Number(process.argv[2] ?? 3);
 
 const event = () => anEvent(PAYLOAD, { metadata: { version: 1 } });
 const print = (what: string, value: string): void => console.log(`${what.padEnd(44)} ${value}`);
@@ -76,30 +73,7 @@ const measureLatency = async (log: EventLog): Promise<void> => {
   print('from append to follower', `p50 ${at(0.5)}, p99 ${at(0.99)}`);
 };
 
-/** `PUT /tenants/self` of a service on the event store, to compare with a bare append. With BASE, also of another build. */
-const measurePuts = async (root: string, url: string): Promise<void> => {
-  const mongo = await mongodbServer();
-  const targets: [string, Target][] = [];
-  for (const { name, main } of builds)
-    targets.push([name, await startService(root, placeIn(url, mongo.url), main)]);
-  const loads = new Map(
-    [1, MANY].flatMap((connections) =>
-      targets.map(([name, target]) => [put(`PUT, ${name}`, connections), target] as const),
-    ),
-  );
-  for (const [{ name, connections }, each] of await measureByTurns(loads, ROUNDS, SECONDS)) {
-    const rate = median(each.map((measured) => measured.rate));
-    printFigures(`${name}, ${connections} connections, median of ${ROUNDS}`, {
-      'per second': rate,
-      'ms each': (connections * 1_000) / rate,
-      'µs of processor': median(each.map((measured) => measured.cost)),
-    });
-  }
-  for (const [, { server }] of targets) await server.stop();
-  await mongo.close();
-};
-
-const rates = async (root: string): Promise<void> => {
+const rates = async (): Promise<void> => {
   const { url, name, close } = await eventStore();
   const log = await openLog(url);
   console.log(`EventStoreDB adapter on ${name}, events of ${JSON.stringify(PAYLOAD).length} bytes`);
@@ -113,7 +87,6 @@ const rates = async (root: string): Promise<void> => {
   await measureReads('readAll', log.readAll());
   await measureLatency(log);
   await log.close();
-  await measurePuts(root, url);
   await close();
 };
 

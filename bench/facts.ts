@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { App } from '../src/app/app';
 import { entityFactTypes } from '../src/domain/events';
+import { appendToEnd, type Expected } from '../src/event-log/event-log';
+import { codeOf } from '../src/fault';
 
 export const factTypes: readonly string[] = [...entityFactTypes, 'ActivityReported'];
 
@@ -23,19 +25,26 @@ const factOf = (type: string) => ({
 const facts = (count: number) =>
   Array.from({ length: count }, (_, i) => factOf(factTypes[i % factTypes.length] as string));
 
-/** Appends facts, spread evenly over tenants. */
+const APPEND_MS = 60_000;
+
+/** Appends facts, spread evenly over tenants. A service may append the uses of a key to the same streams. */
 export const appendFacts = async (
   { log, streams }: Pick<App, 'log' | 'streams'>,
   count: number,
   tenants: readonly string[],
 ): Promise<void> => {
-  const ends = new Map<string, number>();
+  const ends = new Map<string, Expected>();
+  const append = (stream: string, events: ReturnType<typeof facts>) =>
+    log.append(stream, events, ends.get(stream) ?? 'no_stream', APPEND_MS).catch((error: unknown) => {
+      if (codeOf(error) !== 'stream_changed') throw error;
+      return appendToEnd(log, stream, events, APPEND_MS);
+    });
   for (let done = 0; done < count; done += BATCH * tenants.length) {
     const each = Math.min(BATCH, Math.ceil((count - done) / tenants.length));
     await Promise.all(
       tenants.map(async (tenantId) => {
         const stream = streams.activity(tenantId);
-        const { revision } = await log.append(stream, facts(each), ends.get(stream) ?? 'no_stream', 60_000);
+        const { revision } = await append(stream, facts(each));
         ends.set(stream, revision);
       }),
     );

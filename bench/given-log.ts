@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { dirname, join } from 'node:path';
+import type { App } from '../src/app/app';
 import type { EventLog, NewEvent } from '../src/event-log/event-log';
 import { appendFacts } from './facts';
 import { MAIN, type Environment } from './processes';
@@ -60,16 +61,20 @@ const openLog = (
   return eventStoreDbEventLog(url, streams, { waitMs: 10_000, onError: (what) => console.log(what) });
 };
 
+/** The log of a place, opened by the adapters of a build. */
+export const openLogOf = async (env: Environment, main = MAIN): Promise<Pick<App, 'log' | 'streams'>> => {
+  const modules = modulesOf(main);
+  return { log: await openLog(modules, env), streams: modules.streamNames(env['STREAM_PREFIX']) };
+};
+
 /** Makes a log with tenants that have one Application each, and with facts about the first ten of them. */
 export const makeLog = async (
   env: Environment,
   { tenants, facts = 0 }: { readonly tenants: number; readonly facts?: number },
   main = MAIN,
 ): Promise<readonly Customer[]> => {
-  const modules = modulesOf(main);
-  const { makeKey, digestOf, streamNames } = modules;
-  const streams = streamNames(env['STREAM_PREFIX']);
-  const log = await openLog(modules, env);
+  const { makeKey, digestOf } = modulesOf(main);
+  const { log, streams } = await openLogOf(env, main);
   const customers = await Promise.all(
     Array.from({ length: tenants }, async () => {
       const tenantId = randomUUID();

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { printFigures } from './builds';
+import { at, printFigures } from './builds';
 import { makeLog } from './given-log';
 import { MAIN, startServer, usedBy, type Environment, type Running } from './processes';
 
@@ -21,38 +21,60 @@ export interface Load {
   readonly connections: number;
 }
 
-const requestOf = ({ method, path }: Load, key: string): string => {
+/** Every PUT changes the name, in a request of the same length. */
+const requestsOf = ({ method, path }: Load, key: string): ((n: number) => string) => {
   const head = `${method} ${path} HTTP/1.1\r\nHost: bench\r\nSVC-API-KEY: ${key}\r\n`;
-  if (method === 'GET') return `${head}\r\n`;
-  const body = '{"name":"Bench","settings":{"deduplicate_tokens":"true"}}';
-  return `${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  if (method === 'GET') return () => `${head}\r\n`;
+  const body = (n: number): string =>
+    `{"name":"Bench ${String(n).padStart(7, '0')}","settings":{"deduplicate_tokens":"true"}}`;
+  const whole = `${head}Content-Type: application/json\r\nContent-Length: ${body(0).length}\r\n\r\n`;
+  return (n) => whole + body(n);
 };
 
-/** Sends one request after the other over one connection until the time is up. Returns the number of responses. */
-const repeatRequest = (url: URL, request: string, until: number): Promise<number> =>
+interface Responses {
+  /** Milliseconds that each took. */
+  readonly times: number[];
+  /** How many said that they are not shown yet, or not completely. */
+  late: number;
+  /** How many were 503, and are in no other number. */
+  refused: number;
+}
+
+const LATE = /^[a-z-]+-(?:read-pending|complete-until):/im;
+
+/** Sends one request after the other over one connection until the time is up. */
+const repeatRequest = (url: URL, request: (n: number) => string, until: number): Promise<Responses> =>
   new Promise((resolve, reject) => {
     const socket = connect({ host: url.hostname, port: Number(url.port), noDelay: true });
-    let responses = 0;
+    const responses: Responses = { times: [], late: 0, refused: 0 };
     let received = '';
+    let [sent, sentAt] = [0, 0];
+    const send = (): void => {
+      sentAt = performance.now();
+      socket.write(request((sent += 1)));
+    };
     socket.setEncoding('latin1');
-    socket.on('connect', () => socket.write(request));
+    socket.on('connect', send);
     socket.on('error', reject);
     socket.on('data', (chunk: string) => {
       received += chunk;
       const head = received.indexOf('\r\n\r\n');
       if (head < 0) return;
-      if (!received.startsWith('HTTP/1.1 200')) return reject(new Error(received.slice(0, 200)));
       const length = Number(/content-length: ([0-9]+)/i.exec(received)?.[1]);
       if (received.length < head + 4 + length) return;
+      const [status, now] = [received.slice(9, 12), performance.now()];
+      if (status === '503') responses.refused += 1;
+      else if (status === '200') responses.times.push(now - sentAt);
+      else return reject(new Error(received));
+      if (LATE.test(received.slice(0, head))) responses.late += 1;
       received = '';
-      responses += 1;
-      if (performance.now() < until) return void socket.write(request);
+      if (now < until) return send();
       socket.destroy();
       resolve(responses);
     });
   });
 
-/** Runs in its own process, and prints the number of responses and the seconds that they took. */
+/** Runs in its own process, and prints what it measured. */
 const runClient = async (
   url: string,
   load: Load,
@@ -61,18 +83,35 @@ const runClient = async (
 ): Promise<void> => {
   const began = performance.now();
   const until = began + seconds * 1_000;
-  const responses = await Promise.all(
-    Array.from({ length: load.connections }, (_, at) =>
-      repeatRequest(new URL(url), requestOf(load, keys[at % keys.length] ?? ''), until),
+  const all = await Promise.all(
+    Array.from({ length: load.connections }, (_, n) =>
+      repeatRequest(new URL(url), requestsOf(load, keys[n % keys.length] ?? ''), until),
     ),
   );
-  const total = responses.reduce((sum, count) => sum + count, 0);
-  console.log(JSON.stringify([total, (performance.now() - began) / 1_000]));
+  const times = all.flatMap((one) => one.times);
+  const [late, refused] = (['late', 'refused'] as const).map((kind) =>
+    all.reduce((sum, one) => sum + one[kind], 0),
+  ) as [number, number];
+  const rate = (times.length * 1_000) / (performance.now() - began);
+  const seen: Seen = { count: times.length, rate, p50: at(times, 0.5), p99: at(times, 0.99), late, refused };
+  console.log(JSON.stringify(seen));
 };
 
-export interface Measured {
+/** What the clients of a load saw. */
+interface Seen {
+  readonly count: number;
   /** Responses per second. */
   readonly rate: number;
+  /** Milliseconds of a response. */
+  readonly p50: number;
+  readonly p99: number;
+  /** How many said that they are not shown yet, or not completely. */
+  readonly late: number;
+  /** How many were 503, and are in no other number. */
+  readonly refused: number;
+}
+
+export interface Measured extends Seen {
   /** Microseconds of CPU time of the server process per response. */
   readonly cost: number;
 }
@@ -83,7 +122,11 @@ export interface Target {
   readonly keys: readonly string[];
 }
 
-const measure = async ({ server, keys }: Target, load: Load, seconds: number): Promise<Measured> => {
+export const measureLoad = async (
+  { server, keys }: Target,
+  load: Load,
+  seconds: number,
+): Promise<Measured> => {
   const before = usedBy(server.pid).processorSeconds;
   const client = spawn(
     process.execPath,
@@ -93,15 +136,20 @@ const measure = async ({ server, keys }: Target, load: Load, seconds: number): P
   let printed = '';
   client.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()));
   await once(client, 'close');
-  const [responses, taken] = JSON.parse(printed) as [number, number];
+  const seen = JSON.parse(printed) as Seen;
   const used = usedBy(server.pid).processorSeconds - before;
-  return { rate: responses / taken, cost: (used * 1e6) / responses };
+  return { ...seen, cost: (used * 1e6) / seen.count };
 };
 
-/** The service, possibly of another build. */
-export const startService = async (root: string, env: Environment, main = MAIN): Promise<Target> => {
+/** The service, possibly of another build, with as many tenants. */
+export const startService = async (
+  root: string,
+  env: Environment,
+  main = MAIN,
+  tenants = MANY,
+): Promise<Target> => {
   const given = { DATA_DIR: mkdtempSync(join(root, 'data-')), ...env };
-  const customers = await makeLog(given, { tenants: MANY }, main);
+  const customers = await makeLog(given, { tenants }, main);
   const server = await startServer({ RATE_LIMITS: UNREACHABLE_LIMIT, ...given }, main);
   return { server, keys: customers.map(({ key }) => key) };
 };
@@ -120,11 +168,11 @@ export const measureByTurns = async (
   rounds: number,
   seconds: number,
 ): Promise<ReadonlyMap<Load, readonly Measured[]>> => {
-  for (const [load, target] of targets) await measure(target, load, seconds);
+  for (const [load, target] of targets) await measureLoad(target, load, seconds);
   const measured = new Map([...targets.keys()].map((load) => [load, [] as Measured[]]));
   for (let round = 0; round < rounds; round += 1)
     for (const [load, target] of targets) {
-      const result = await measure(target, load, seconds);
+      const result = await measureLoad(target, load, seconds);
       measured.get(load)?.push(result);
       const { name, connections } = load;
       printFigures(`${name}, ${connections} connections, run ${round + 1}`, {

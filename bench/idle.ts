@@ -1,20 +1,17 @@
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { pause } from '../src/async/clock';
-import { startProxy, type MongoProxy } from '../test/support/mongodb/proxy';
-import { bench, byTurns, type Build, type Figures } from './builds';
+import { bench, byTurns, givenNumbers, type Build, type Figures } from './builds';
 import { makeLog } from './given-log';
 import { caughtUp, startServer, usedBy, type Environment, type Server } from './processes';
-import { eventStore, mongodbServer, placeIn } from './stores';
+import { inOwnPlace, mongodbServer, proxiedMongodb } from './stores';
 
 /**
  * What does a server cost that nobody uses: its memory, what it writes, and in the cluster the commands that it sends to
  * MongoDB, after ten quiet seconds? With BASE, the `main.js` of another build takes turns.
  * `npm run bench -- idle [ROUNDS] [QUIET_SECONDS] [SECONDS]`
  */
-const ROUNDS = Number(process.argv[2] ?? 2);
-const QUIET_SECONDS = Number(process.argv[3] ?? 10);
-const SECONDS = Number(process.argv[4] ?? 5);
+const [ROUNDS = 2, QUIET_SECONDS = 10, SECONDS = 5] = givenNumbers;
 const EVENTS = 2_000;
 const WRITES = 50;
 
@@ -48,32 +45,25 @@ const measure = async (server: Server, commands: () => number = () => 0): Promis
   };
 };
 
-/** Counts what goes through it; with a direct connection, that is everything. */
-const countedMongodb = async (url: string): Promise<{ readonly proxy: MongoProxy; readonly url: string }> => {
-  const [, host = '', port = ''] = /^mongodb:\/\/(?:[^@/]*@)?([^:/,]+):([0-9]+)/.exec(url) ?? [];
-  const proxy = await startProxy({ host, port: Number(port) });
-  return { proxy, url: `mongodb://127.0.0.1:${proxy.port}/bench?directConnection=true` };
-};
-
-const measureProfile = async (
+export const measureIdle = async (
   root: string,
   build: Build,
   profile: 'embedded' | 'clustered',
   mongodbUrl: string,
 ): Promise<Figures> => {
   if (profile === 'embedded') return measure(await quietServer(root, build, {}));
-  const store = await eventStore();
-  const { proxy, url } = await countedMongodb(mongodbUrl);
-  const server = await quietServer(root, build, placeIn(store.url, url));
-  const figures = await measure(server, () => proxy.roundTrips.count());
-  await proxy.close();
-  await store.close();
+  const { url, roundTrips, close } = await proxiedMongodb(mongodbUrl);
+  const figures = await inOwnPlace(url, async (place) =>
+    measure(await quietServer(root, build, place), () => roundTrips.count()),
+  );
+  await close();
   return figures;
 };
 
-void bench(async (root) => {
-  const mongodb = await mongodbServer();
-  for (const profile of ['embedded', 'clustered'] as const)
-    await byTurns(`idle, ${profile}`, ROUNDS, (build) => measureProfile(root, build, profile, mongodb.url));
-  await mongodb.close();
-});
+if (require.main === module)
+  void bench(async (root) => {
+    const mongodb = await mongodbServer();
+    for (const profile of ['embedded', 'clustered'] as const)
+      await byTurns(`idle, ${profile}`, ROUNDS, (build) => measureIdle(root, build, profile, mongodb.url));
+    await mongodb.close();
+  });

@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { pause } from '../src/async/clock';
-import { at, bench, byTurns, type Build, type Figures } from './builds';
+import { at, bench, byTurns, givenNumbers, type Build, type Figures } from './builds';
 import { factLines } from './facts';
 import { makeLog } from './given-log';
 import { caughtUp, runToEnd, startServer, type Server } from './processes';
@@ -19,8 +19,8 @@ import { caughtUp, runToEnd, startServer, type Server } from './processes';
  * another tenant take meanwhile until it is shown? With BASE, the `main.js` of another build takes turns.
  * `npm run bench -- ingest [ROUNDS] [FACTS…]`
  */
-const ROUNDS = Number(process.argv[2] ?? 2);
-const SIZES = process.argv.length > 3 ? process.argv.slice(3).map(Number) : [40_000, 100_000];
+const [ROUNDS = 2, ...GIVEN_SIZES] = givenNumbers;
+const SIZES = GIVEN_SIZES.length > 0 ? GIVEN_SIZES : [40_000, 100_000];
 const TENANTS = 10;
 const LINES_PER_SYNC = 100;
 const BETWEEN_PUTS_MS = 10;
@@ -83,7 +83,7 @@ const startPuts = ({ url }: Server, key: string): (() => Promise<Puts>) => {
   };
 };
 
-const measure = async (root: string, { name, main }: Build, facts: number): Promise<Figures> => {
+export const measureIngest = async (root: string, { name, main }: Build, facts: number): Promise<Figures> => {
   const DATA_DIR = mkdtempSync(join(root, `${name}-`));
   const [other, ...tenants] = await makeLog({ DATA_DIR }, { tenants: TENANTS + 1 }, main);
   const file = join(root, `${facts}.ndjson`);
@@ -110,7 +110,8 @@ const measure = async (root: string, { name, main }: Build, facts: number): Prom
   };
 };
 
-void bench(async (root) => {
-  for (const facts of SIZES)
-    await byTurns(`ingest of ${facts} facts`, ROUNDS, (build) => measure(root, build, facts));
-});
+if (require.main === module)
+  void bench(async (root) => {
+    for (const facts of SIZES)
+      await byTurns(`ingest of ${facts} facts`, ROUNDS, (build) => measureIngest(root, build, facts));
+  });

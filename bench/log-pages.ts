@@ -102,7 +102,7 @@ const countUp = async (): Promise<number> => {
 
 /** The same page by its number, and by the cursor from the page before it. */
 const waysTo = async (app: App, filter: LogFilter, page: number) => {
-  const { set: reader } = await app.live.read();
+  const { set: reader } = await app.live.look();
   const byPage = () => findLogs(reader, tenantId, { filter, page, size: SIZE });
   if (page === 1) return { byPage };
   const before = await findLogs(reader, tenantId, { filter, page: page - 1, size: SIZE });
@@ -143,7 +143,7 @@ const printTimes = async (app: App, what: string, filter: LogFilter): Promise<vo
 
 /** All rows except a few at each end, so that both dates must be searched for. */
 const widestDates = async (app: App): Promise<LogFilter> => {
-  const { set: reader } = await app.live.read();
+  const { set: reader } = await app.live.look();
   const at = async (page: number) =>
     (await findLogs(reader, tenantId, { filter: {}, page, size: 1 })).rows[0]?.created_at ?? '';
   return { start: await at(ROWS - 10), end: await at(1) };
@@ -172,6 +172,8 @@ const main = async (): Promise<void> => {
   printRow('(a loop)', 0, '-', loop, loop);
   await printTimes(app, 'none', {});
   await printTimes(app, 'entity_type', { entityType: 'token' });
+  await printTimes(app, 'operation', { operation: 'use' });
+  await printTimes(app, 'source', { source: 'fact', ...(await widestDates(app)) });
   await printTimes(app, 'dates', await widestDates(app));
   await printTimes(app, 'entity_id', { entityId: BUSY_ENTITY });
   await printTimes(app, 'id and type', { entityId: BUSY_ENTITY, entityType: 'card' });

@@ -8,8 +8,8 @@ import { caughtUp, runToEnd, startServer, usedBy, type Environment } from './pro
 import { eventStore, mongodbServer, placeIn } from './stores';
 
 /**
- * How fast are ingested facts projected into all read models, and these rebuilt: on SQLite, and on an event store and
- * MongoDB, which are those that EVENTSTORE_URL and MONGODB_URL name, or a stand-in and a replica set of one on this
+ * How fast are ingested facts projected into all read models, and what do these occupy: on SQLite, and on an event store
+ * and MongoDB, which are those that EVENTSTORE_URL and MONGODB_URL name, or a stand-in and a replica set of one on this
  * machine? With BASE, the `main.js` of another build takes turns. `npm run bench -- mongodb [ROUNDS] [EVENTS]`
  */
 const ROUNDS = Number(process.argv[2] ?? 2);
@@ -44,11 +44,6 @@ const sizeFigures = (before: Sizes, after: Sizes): Figures => ({
   'oplog bytes an event': (after.oplog - before.oplog) / EVENTS,
 });
 
-const rebuildArguments = async (main: string): Promise<readonly string[]> => {
-  const { stdout } = await runToEnd(['projections', 'rebuild', '--help'], {}, main);
-  return ['projections', 'rebuild', ...(stdout.includes('--all') ? ['--all'] : [])];
-};
-
 const measure = async (root: string, { name, main }: Build, stores: Environment): Promise<Figures> => {
   const env = { DATA_DIR: mkdtempSync(join(root, `${name}-`)), RATE_LIMITS: 'off', ...stores };
   const customers = await makeLog(env, { tenants: 10 }, main);
@@ -64,12 +59,10 @@ const measure = async (root: string, { name, main }: Build, stores: Environment)
   const seconds = (performance.now() - began) / 1_000;
   const { processorSeconds } = usedBy(server.pid);
   const stored = sizes === undefined || url === undefined ? {} : sizeFigures(sizes, await sizesOf(url));
-  const rebuilt = await runToEnd(await rebuildArguments(main), env, main);
   await server.stop();
   return {
     'facts/s until shown': EVENTS / seconds,
     'µs of processor of the server each': ((processorSeconds - used.processorSeconds) * 1e6) / EVENTS,
-    'rebuilt, events/s': EVENTS / rebuilt.seconds,
     ...stored,
   };
 };

@@ -62,11 +62,15 @@ export const benchmarks: Readonly<Record<string, NamedProgram>> = {
     files: ['bench/audit-streams'],
   },
   mongodb: {
-    meaning: 'Facts projected and rebuilt on SQLite and on MongoDB.',
+    meaning: 'Facts projected on SQLite and on MongoDB, and what they occupy.',
     files: ['bench/mongodb'],
   },
+  cluster: {
+    meaning: 'Writes, bursts and reads on an event store and MongoDB, and beside it on SQLite.',
+    files: ['bench/cluster'],
+  },
   eventstore: {
-    meaning: 'Appends, reads and PUTs on an event store.',
+    meaning: 'Appends and reads on an event store.',
     files: ['bench/eventstore'],
     nodeOptions: ['--expose-gc'],
   },

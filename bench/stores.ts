@@ -1,9 +1,11 @@
+import { MongoClient } from 'mongodb';
 import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { databaseUrl } from '../test/support/mongodb/database-url';
 import { findMongod, HOW_TO_GET_IT } from '../test/support/mongodb/mongod';
+import { startProxy, type MongoProxy } from '../test/support/mongodb/proxy';
 import { startReplicaSet } from '../test/support/mongodb/replica-set';
 import type { Environment } from './processes';
 
@@ -54,4 +56,32 @@ export const placeIn = (eventStoreUrl: string, mongodbUrl: string): Environment 
     STREAM_PREFIX: `bench-${name}.`,
     MONGODB_URL: databaseUrl(mongodbUrl, name),
   };
+};
+
+/** Works in an event store of its own, if the environment names none, and in a database that is dropped afterwards. */
+export const inOwnPlace = async <T>(
+  mongodbUrl: string,
+  work: (place: Environment) => Promise<T>,
+): Promise<T> => {
+  const store = await eventStore();
+  const place = placeIn(store.url, mongodbUrl);
+  try {
+    return await work(place);
+  } finally {
+    const client = new MongoClient(place['MONGODB_URL'] ?? '');
+    await client.db().dropDatabase();
+    await client.close();
+    await store.close();
+  }
+};
+
+export interface ProxiedMongodb extends MongoProxy {
+  readonly url: string;
+}
+
+/** Counts, and slows on request, what goes through it; with a direct connection, that is everything. */
+export const proxiedMongodb = async (url: string): Promise<ProxiedMongodb> => {
+  const [, host = '', port = ''] = /^mongodb:\/\/(?:[^@/]*@)?([^:/,]+):([0-9]+)/.exec(url) ?? [];
+  const proxy = await startProxy({ host, port: Number(port) });
+  return { ...proxy, url: `mongodb://127.0.0.1:${proxy.port}/bench?directConnection=true` };
 };

@@ -19,6 +19,9 @@ export const tenantName = signal<string | undefined>(undefined);
 /** Why the service does not answer, while it is asked again. */
 export const outage = signal<string | undefined>(undefined);
 
+/** A change was saved a moment ago that pages may not show yet. */
+export const isPending = signal(false);
+
 export type Result<T> =
   | { readonly ok: true; readonly value: T; readonly etag: string | undefined }
   | { readonly ok: false; readonly problem: Problem; readonly isTransient: boolean };
@@ -70,10 +73,25 @@ const send = (path: string, { method = 'GET', body, headers = {}, signal: abort 
     ...(abort === undefined ? {} : { signal: abort }),
   });
 
+/** The operator chooses how our headers begin. */
+const isReadPending = ({ headers }: Response): boolean =>
+  [...headers.keys()].some((name) => name.endsWith('-read-pending'));
+
+/** A page that shows anything else by now asks again when this has passed. */
+const PENDING_MS = 5_000;
+let pendingTimer: ReturnType<typeof setTimeout> | undefined;
+
+const tellPending = (): void => {
+  isPending.value = true;
+  clearTimeout(pendingTimer);
+  pendingTimer = setTimeout(() => (isPending.value = false), PENDING_MS);
+};
+
 const requestOnce = async <T>(path: string, options: Options): Promise<Result<T>> => {
   try {
     const response = await send(path, options);
     if (response.ok) {
+      if (isReadPending(response)) tellPending();
       const value = response.status === 204 ? undefined : await response.json();
       return { ok: true, value: value as T, etag: response.headers.get('ETag') ?? undefined };
     }

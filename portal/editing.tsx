@@ -48,6 +48,8 @@ const lastChange = async (query: string): Promise<Log | undefined> => {
 const NOT_SAVED =
   'Not saved: somebody else has changed this meanwhile. Look at the changes, and save again to keep yours.';
 
+const NOT_SHOWN = 'Not saved: this was changed a moment ago, which cannot be seen yet. Save again.';
+
 /** Edits something that others may change at the same time. */
 export const useEditing = <T,>(value: T, etag: string, editable: Editable<T>) => {
   const { path, log, fieldsOf, bodyOf, onSaved } = editable;
@@ -71,6 +73,7 @@ export const useEditing = <T,>(value: T, etag: string, editable: Editable<T>) =>
     const current = await call<T>(path);
     if (!current.ok) return textOf(current.problem);
     const [theirs, currentEtag] = [fieldsOf(current.value), current.etag ?? ''];
+    if (currentEtag === condition) return NOT_SHOWN;
     // Something else was changed, such as its keys.
     if (isSame(base.fields, theirs)) return put(currentEtag);
     const versions = { before: base.fields, theirs, yours: draft };

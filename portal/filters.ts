@@ -50,6 +50,9 @@ export const filters = computed<Filters>(() =>
 export const queryOf = (chosen: Filters, more: Readonly<Record<string, string>> = {}): string =>
   new URLSearchParams({ ...chosen, ...more }).toString();
 
-/** Rows are numbered by entity type and entity: only of these there are totals and counts. */
-export const isNumbered = ({ operation, actor_id, trace_id }: Filters): boolean =>
-  [operation, actor_id, trace_id].every((value) => value === undefined);
+/** Rows are numbered for each filter, and for an entity and a type: only of these there are totals and counts. */
+export const isNumbered = ({ entity_type, entity_id, operation, actor_id, trace_id }: Filters): boolean => {
+  const given = (values: readonly unknown[]) => values.filter((value) => value !== undefined).length;
+  const alone = given([operation, actor_id, trace_id]);
+  return alone === 0 || (alone === 1 && given([entity_type, entity_id]) === 0);
+};

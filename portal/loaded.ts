@@ -1,16 +1,17 @@
 import { useEffect, useState } from 'preact/hooks';
-import { call, type Result } from './api.js';
+import { call, isPending, type Result } from './api.js';
 
-/** What a path of the API shows. Undefined: it is not there yet. `reload` asks again. */
+/** What a path of the API shows. Undefined: it is not there yet. `reload` asks again, as does a change that was pending. */
 export const useLoaded = <T>(path: string): readonly [Result<T> | undefined, () => void] => {
   const [result, setResult] = useState<Result<T>>();
   const [round, setRound] = useState(0);
+  const pending = isPending.value;
   useEffect(() => {
     const abort = new AbortController();
     void call<T>(path, { signal: abort.signal }).then((found) => {
       if (!abort.signal.aborted) setResult(found);
     });
     return () => abort.abort();
-  }, [path, round]);
+  }, [path, round, pending]);
   return [result, () => setRound(round + 1)];
 };

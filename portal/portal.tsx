@@ -1,6 +1,6 @@
 import type { FunctionComponent } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { holds, outage, session, signOut, tenantName } from './api.js';
+import { holds, isPending, outage, session, signOut, tenantName } from './api.js';
 import { ApplicationsPage } from './applications-page.js';
 import { LogsPage } from './logs-page.js';
 import { Alert } from './parts.js';
@@ -84,6 +84,13 @@ const Outage = () =>
     </p>
   );
 
+const Pending = () =>
+  isPending.value ? (
+    <p class="outage" role="status">
+      Saved; it appears in a moment.
+    </p>
+  ) : null;
+
 const Header = ({
   application,
   shown,
@@ -121,6 +128,7 @@ const Header = ({
       </div>
       <Alert text={failure === undefined ? undefined : `You are still signed in: ${failure}`} />
       <Outage />
+      <Pending />
     </header>
   );
 };

@@ -1,20 +1,21 @@
-import { headOf, type LogRow } from './logs';
-import type { Query, Reader, Value } from './projector';
+import { rowLines, type LogRow, type RowIndex } from './logs';
+import type { Line, Query, Reader, Value } from './projector';
 
-/** Queries about a tenant's log. Rows are numbered for every combination of entity type and id. */
-export interface NumberedLogFilter {
+/** Queries about a tenant's log. Rows must be equal to what is given. */
+export interface RowFilter {
   readonly entityType?: string | undefined;
   readonly entityId?: string | undefined;
+  readonly actorId?: string | undefined;
+  readonly operation?: string | undefined;
+  readonly traceId?: string | undefined;
+  readonly source?: string | undefined;
 }
 
-export interface LogFilter extends NumberedLogFilter {
+export interface LogFilter extends RowFilter {
   /** Rows from this moment on. */
   readonly start?: string | undefined;
   /** Rows before this moment. */
   readonly end?: string | undefined;
-  readonly actorId?: string | undefined;
-  readonly operation?: string | undefined;
-  readonly traceId?: string | undefined;
 }
 
 export interface LogPage {
@@ -33,62 +34,78 @@ export interface LogQuery {
   readonly size: number;
 }
 
-/** If not, there are no totals, and each page starts after the last row of the one before. */
-export const isNumbered = ({ actorId, operation, traceId }: LogFilter): boolean =>
-  actorId === undefined && operation === undefined && traceId === undefined;
+/** The fields of rows that a filter gives values for. */
+const givenBy = (filter: RowFilter): Readonly<Partial<LogRow>> => {
+  const { entityType, entityId, actorId, operation, traceId, source } = filter;
+  const fields = {
+    entity_type: entityType,
+    entity_id: entityId,
+    actor_id: actorId,
+    operation,
+    trace_id: traceId,
+    source,
+  };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+};
 
-/** An index, and the number by which it orders rows. */
-interface Order {
-  readonly index: string;
-  readonly equal: readonly string[];
-  readonly number: 'number' | 'type_number' | 'entity_number' | 'typed_entity_number';
+interface RowLine extends Line {
+  readonly number: (typeof rowLines)[RowIndex]['number'];
+  /** It has only rows that match. */
+  readonly isExact: boolean;
 }
 
-const BY_NUMBER: Order = { index: 'by_number', equal: [], number: 'number' };
-
-const numberedOrder = ({ entityType, entityId }: NumberedLogFilter): Order => {
-  if (entityId !== undefined && entityType !== undefined)
-    return { index: 'by_typed_entity', equal: [entityId, entityType], number: 'typed_entity_number' };
-  if (entityId !== undefined) return { index: 'by_entity', equal: [entityId], number: 'entity_number' };
-  if (entityType !== undefined) return { index: 'by_type', equal: [entityType], number: 'type_number' };
-  return BY_NUMBER;
+/** The line that most likely has the fewest rows that do not match. */
+const lineOf = (filter: RowFilter): RowLine => {
+  const given = givenBy(filter);
+  for (const [index, { equal, number }] of Object.entries(rowLines)) {
+    const values = equal.flatMap((field) => given[field] ?? []);
+    if (values.length === equal.length)
+      return { index, equal: values, number, isExact: values.length === Object.keys(given).length };
+  }
+  throw new Error('Every row is in the line by_number.');
 };
 
-/** The index that most likely has the fewest rows that do not match. */
-const orderOf = (filter: LogFilter): Order => {
-  const { entityId, actorId, operation, traceId } = filter;
-  if (traceId !== undefined) return { index: 'by_trace', equal: [traceId], number: 'number' };
-  if (entityId !== undefined) return numberedOrder(filter);
-  if (actorId !== undefined) return { index: 'by_actor', equal: [actorId], number: 'number' };
-  if (operation !== undefined) return { index: 'by_operation', equal: [operation], number: 'number' };
-  return numberedOrder(filter);
-};
+/**
+ * Whether the rows of a filter, apart from its dates, are a line. If not, there are no totals, and each page starts after
+ * the last row of the one before.
+ */
+export const isNumbered = (filter: RowFilter): boolean => lineOf(filter).isExact;
 
-/** The rows of a tenant in some order. */
-const rowsIn = (reader: Reader, tenantId: string, { index, equal, number }: Order) => ({
-  number,
-  last: async (): Promise<number> => {
-    const head = await reader.get(tenantId, 'log_heads', headOf(index, ...equal));
-    return (head as { readonly count: number } | undefined)?.count ?? 0;
-  },
-  countsBefore: (values: readonly Value[]): Promise<readonly number[]> =>
-    reader.countsBefore(tenantId, 'log_rows', { index, equal }, values),
-  newest: async (range: Pick<Query, 'from' | 'upTo' | 'limit' | 'areAllThere'>) => {
-    const query = { index, equal, descending: true, ...range };
-    return (await reader.find(tenantId, 'log_rows', query)) as unknown as readonly LogRow[];
-  },
-});
+/** The rows of a tenant in a line that has so many. */
+const rowsIn = (reader: Reader, tenantId: string, of: RowLine, count: number) => {
+  const { index, equal, number, isExact } = of;
+  const line = { index, equal };
+  return {
+    number,
+    isExact,
+    count,
+    /** Counts before those values that are given. */
+    countsBefore: async (
+      values: readonly (Value | undefined)[],
+    ): Promise<readonly (number | undefined)[]> => {
+      const given = values.filter((value) => value !== undefined);
+      if (given.length === 0) return values.map(() => undefined);
+      const counts = await reader.countsBefore(tenantId, 'log_rows', line, given, count);
+      return values.map((value) => (value === undefined ? undefined : counts[given.indexOf(value)]));
+    },
+    newest: async (range: Pick<Query, 'from' | 'upTo' | 'limit' | 'areAllThere'>) => {
+      const query = { ...line, descending: true, ...range };
+      return (await reader.find(tenantId, 'log_rows', query)) as unknown as readonly LogRow[];
+    },
+  };
+};
 
 type Rows = ReturnType<typeof rowsIn>;
 
-/** Counts before those values that are given. */
-const countsBeforeGiven = async (
-  { countsBefore }: Rows,
-  values: readonly (Value | undefined)[],
-): Promise<readonly (number | undefined)[]> => {
-  const given = values.filter((value) => value !== undefined);
-  const counts = given.length === 0 ? [] : await countsBefore(given);
-  return values.map((value) => (value === undefined ? undefined : counts[given.indexOf(value)]));
+/** Those in the line of a filter, and all rows of the tenant. */
+const rowsOf = async (reader: Reader, tenantId: string, filter: RowFilter) => {
+  const lines = [lineOf(filter), lineOf({})] as const;
+  const asked = lines.map(({ index, equal }) => ({ tenantId, collection: 'log_rows', index, equal }));
+  const [end, endOfAll] = await reader.lastOf(asked);
+  return {
+    rows: rowsIn(reader, tenantId, lines[0], end?.number ?? 0),
+    all: rowsIn(reader, tenantId, lines[1], endOfAll?.number ?? 0),
+  };
 };
 
 /** Which numbers a query is about: those after `before`, up to `last`. Its pages start at `top`. */
@@ -98,20 +115,12 @@ interface Span {
   readonly top: number;
 }
 
-const spanOf = async (
-  reader: Reader,
-  tenantId: string,
-  rows: Rows,
-  { filter, olderThan }: LogQuery,
-): Promise<Span> => {
-  const [end, dates] = await Promise.all([
-    isNumbered(filter) ? rows.last() : Number.MAX_SAFE_INTEGER,
-    countsBeforeGiven(rowsIn(reader, tenantId, BY_NUMBER), [filter.start, filter.end]),
-  ]);
+const spanOf = async (rows: Rows, all: Rows, { filter, olderThan }: LogQuery): Promise<Span> => {
+  const dates = await all.countsBefore([filter.start, filter.end]);
   const amongAll = [...dates, olderThan === undefined ? undefined : olderThan.number - 1];
   const following = amongAll.map((count) => (count === undefined ? undefined : count + 1));
-  const counts = rows.number === 'number' ? amongAll : await countsBeforeGiven(rows, following);
-  const [before = 0, last = end, top = last] = counts;
+  const counts = rows.number === 'number' ? amongAll : await rows.countsBefore(following);
+  const [before = 0, last = rows.count, top = last] = counts;
   return { before, last, top: Math.min(top, last) };
 };
 
@@ -132,12 +141,9 @@ const pageByNumber = async (
 /** Rows that are looked at for one page. So a page may be short, or even empty, although there are more. */
 const MAX_LOOKED_AT = 1_000;
 
-/** Whether a row matches a filter apart from its dates and its trace, which are ranges of an index. */
-const matches = ({ entityType, entityId, actorId, operation }: LogFilter, row: LogRow): boolean =>
-  (entityType === undefined || row.entity_type === entityType) &&
-  (entityId === undefined || row.entity_id === entityId) &&
-  (actorId === undefined || row.actor_id === actorId) &&
-  (operation === undefined || row.operation === operation);
+/** Whether a row matches a filter apart from its dates, which are ranges of numbers. */
+const matches = (filter: RowFilter, row: LogRow): boolean =>
+  Object.entries(givenBy(filter)).every(([field, value]) => row[field as keyof LogRow] === value);
 
 /** Looks at no more rows than a page has if they all match, otherwise at more and more. */
 const pageByLooking = async (
@@ -158,27 +164,27 @@ const pageByLooking = async (
     left -= rows.length;
     if (isAll || end === undefined) return { rows: found };
     if (left <= 0) return { rows: found, last: end };
-    upTo = end[number] - 1;
+    upTo = (end[number] ?? 0) - 1;
   }
 };
 
 /** A page of the log, newest first by position in the log. */
 export const findLogs = async (reader: Reader, tenantId: string, query: LogQuery): Promise<LogPage> => {
-  const rows = rowsIn(reader, tenantId, orderOf(query.filter));
-  const span = await spanOf(reader, tenantId, rows, query);
-  return isNumbered(query.filter) ? pageByNumber(rows, span, query) : pageByLooking(rows, span, query);
+  const { rows, all } = await rowsOf(reader, tenantId, query.filter);
+  const span = await spanOf(rows, all, query);
+  return rows.isExact ? pageByNumber(rows, span, query) : pageByLooking(rows, span, query);
 };
 
-/** How many rows there are from each moment to the next one. */
+/** How many rows of a numbered filter there are from each moment to the next one. */
 export const countLogs = async (
   reader: Reader,
   tenantId: string,
-  filter: NumberedLogFilter,
+  filter: RowFilter,
   moments: readonly string[],
 ): Promise<readonly number[]> => {
-  const rows = rowsIn(reader, tenantId, numberedOrder(filter));
-  const amongAll = await rowsIn(reader, tenantId, BY_NUMBER).countsBefore(moments);
-  const counts =
-    rows.number === 'number' ? amongAll : await rows.countsBefore(amongAll.map((count) => count + 1));
-  return counts.slice(1).map((count, i) => count - (counts[i] ?? 0));
+  const { rows, all } = await rowsOf(reader, tenantId, filter);
+  const amongAll = await all.countsBefore(moments);
+  const following = amongAll.map((count = 0) => count + 1);
+  const counts = rows.number === 'number' ? amongAll : await rows.countsBefore(following);
+  return counts.slice(1).map((count = 0, i) => count - (counts[i] ?? 0));
 };

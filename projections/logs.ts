@@ -1,30 +1,67 @@
-import { auditLine, displayName, knownEntityTypes } from '../src/domain/audit-wording';
-import { eventSchemas, type Recorded } from '../src/domain/events';
+import {
+  auditLine,
+  displayName,
+  knownEntityTypes,
+  setAsideLine,
+  type AuditLine,
+} from '../src/domain/audit-wording';
+import { eventSchemas, streamKindOf, type Recorded, type StreamKind } from '../src/domain/events';
 import { keyCollections, keyUsed } from './key-days';
-import { change, changeTogether, type Change, type Document, type Projector, type Reader } from './projector';
+import {
+  changeTogether,
+  type Change,
+  type Document,
+  type LineReference,
+  type Projector,
+  type Reader,
+} from './projector';
 
-/**
- * The audit log of a tenant. Rows are numbered as they are projected: per tenant, per entity type, per entity, and per
- * entity and type. Their times never go backwards. So a total is the last number, and both a page and a range of dates
- * are ranges of numbers.
- */
-export interface LogRow {
+/** Who says so: this service decided it, it is what a key did, or another service has reported it. */
+type Source = 'decision' | 'access' | 'fact';
+
+interface RowContent {
   readonly id: string;
-  readonly number: number;
-  readonly type_number: number;
-  readonly entity_number: number;
-  /** Among the rows of this entity with this type. */
-  readonly typed_entity_number: number;
   readonly position: string;
   readonly entity_type: string;
   readonly entity_id: string;
   readonly operation: string;
   readonly message: string;
-  readonly actor_id?: string;
-  readonly actor_type?: string;
-  readonly trace_id?: string;
-  readonly created_at: string;
+  readonly actor_id?: string | undefined;
+  readonly actor_type?: string | undefined;
+  readonly trace_id?: string | undefined;
+  readonly source: Source;
 }
+
+/**
+ * Rows are numbered in lines, as they are projected: those that are equal in some fields, and all of a tenant. By index;
+ * the first ones most likely have the fewest rows. The last row of a line is its head: its number is their total, and
+ * both a page and a range of dates are ranges of numbers.
+ */
+export const rowLines = {
+  by_trace: { equal: ['trace_id'], number: 'trace_number' },
+  by_typed_entity: { equal: ['entity_id', 'entity_type'], number: 'typed_entity_number' },
+  by_entity: { equal: ['entity_id'], number: 'entity_number' },
+  by_actor: { equal: ['actor_id'], number: 'actor_number' },
+  by_operation: { equal: ['operation'], number: 'operation_number' },
+  by_type: { equal: ['entity_type'], number: 'type_number' },
+  by_source: { equal: ['source'], number: 'source_number' },
+  by_number: { equal: [], number: 'number' },
+} as const satisfies Record<
+  string,
+  { readonly equal: readonly (keyof RowContent)[]; readonly number: string }
+>;
+
+export type RowIndex = keyof typeof rowLines;
+const rowIndexes = Object.keys(rowLines) as readonly RowIndex[];
+
+type RowNumber = (typeof rowLines)[RowIndex]['number'];
+/** Not every row has an actor and a trace. */
+type OptionalNumber = 'actor_number' | 'trace_number';
+type RowNumbers = Readonly<Record<Exclude<RowNumber, OptionalNumber>, number>> &
+  Readonly<Partial<Record<OptionalNumber, number | undefined>>>;
+
+/** A row of the audit log of a tenant. Its time is never before that of the row before it. */
+export type LogRow = RowContent & RowNumbers & { readonly created_at: string };
 
 /** What a row shows. */
 export type ShownRow = Pick<
@@ -45,28 +82,13 @@ export const logView = (tenantId: string, row: ShownRow) => ({
   created_at: row.created_at,
 });
 
-/** The last number of a line. */
-interface Head {
-  readonly count: number;
-}
-
-/** For all rows of the tenant. The next row must not be earlier than the last one. */
-interface TenantHead extends Head {
-  readonly last_created_at: string;
-}
-
 /** The first MAX_TYPES entity types that occurred besides `knownEntityTypes`. */
 interface EntityTypes {
   readonly values: readonly string[];
 }
 
-/** The key of the head of a line. What concerns one entity is stored together, because it begins with its id. */
-export const headOf = (index: string, ...equal: readonly string[]): string =>
-  `${JSON.stringify(equal)} ${index}`;
-
-const TYPES = 'tenant';
-/** Where the events are that have no row because the operator has set them aside, by id. */
-const SET_ASIDE = 'log_set_aside';
+const ROWS = 'log_rows';
+const TYPES_KEY = 'tenant';
 const isKnown: ReadonlySet<string> = new Set(knownEntityTypes);
 /** Entity types listed besides `knownEntityTypes`. */
 export const MAX_TYPES = 1_000;
@@ -75,118 +97,122 @@ const MAX_TRACE_ID_LENGTH = 128;
 
 const laterOf = (a: string, b: string): string => (a > b ? a : b);
 
-const nextOf = (head: Document | undefined): number => ((head as Head | undefined)?.count ?? 0) + 1;
-
 const withType = (now: Document | undefined, entityType: string): Document | undefined => {
-  if (isKnown.has(entityType)) return now;
   const { values } = (now as EntityTypes | undefined) ?? { values: [] };
   return values.length < MAX_TYPES ? { values: [...values, entityType] } : now;
 };
 
-/** A second copy of an event adds no row. */
-const logged = (event: Recorded): readonly Change[] => {
-  const { entityType, entityId, operation, message } = auditLine(event);
-  const { actor, traceId } = event;
-  const touches = [
-    { collection: 'log_rows', key: event.id },
-    { collection: 'log_entity_types', key: TYPES },
-    { collection: 'log_heads', key: headOf('by_number') },
-    { collection: 'log_heads', key: headOf('by_type', entityType) },
-    { collection: 'log_heads', key: headOf('by_entity', entityId) },
-    { collection: 'log_heads', key: headOf('by_typed_entity', entityId, entityType) },
-  ];
-  const next = (documents: readonly (Document | undefined)[]): readonly (Document | undefined)[] => {
-    const [row, types, all, ofType, ofEntity, ofTypedEntity] = documents;
-    if (row !== undefined) return documents;
-    const created_at = laterOf(event.recordedAt, (all as TenantHead | undefined)?.last_created_at ?? '');
-    const numbers = {
-      number: nextOf(all),
-      type_number: nextOf(ofType),
-      entity_number: nextOf(ofEntity),
-      typed_entity_number: nextOf(ofTypedEntity),
-    };
+const sourceOf = (type: string, kind: StreamKind): Source => {
+  if (kind === 'tenant') return 'decision';
+  return type === 'KeyUsed' ? 'access' : 'fact';
+};
+
+const contentOf = ({ entityType, entityId, operation, message }: AuditLine) => ({
+  entity_type: entityType,
+  entity_id: entityId,
+  operation,
+  message,
+});
+
+/** The lines that a row belongs to. */
+const linesOf = (content: RowContent): readonly (LineReference & { readonly index: RowIndex })[] => {
+  const lines = [];
+  for (const index of rowIndexes) {
+    const equal = [];
+    for (const field of rowLines[index].equal) equal.push(content[field]);
+    if (equal.every((value) => value !== undefined)) lines.push({ collection: ROWS, index, equal });
+  }
+  return lines;
+};
+
+/** Adds a row at the end of its lines. A second copy of an event adds none. */
+const rowAdded = (content: RowContent, recordedAt: string): Change => {
+  const lines = linesOf(content);
+  const isListed = isKnown.has(content.entity_type);
+  const touches = [{ collection: ROWS, key: content.id }];
+  if (!isListed) touches.push({ collection: 'log_entity_types', key: TYPES_KEY });
+  const next: Change['apply'] = ([row, types], ends) => {
+    if (row !== undefined) return [row, types];
+    const endOf = (wanted: RowIndex) => ends[lines.findIndex(({ index }) => index === wanted)];
+    const numberIn = (index: RowIndex): number => (endOf(index)?.number ?? 0) + 1;
+    // The spread comes last: so many members after a spread take thirty times as long.
     const newRow: LogRow = {
-      id: event.id,
-      ...numbers,
-      position: event.position,
-      entity_type: entityType,
-      entity_id: entityId,
-      operation,
-      message,
-      ...(actor === undefined ? {} : { actor_id: actor.id, actor_type: actor.type }),
-      ...(traceId === undefined || traceId.length > MAX_TRACE_ID_LENGTH ? {} : { trace_id: traceId }),
-      created_at,
+      number: numberIn('by_number'),
+      type_number: numberIn('by_type'),
+      entity_number: numberIn('by_entity'),
+      typed_entity_number: numberIn('by_typed_entity'),
+      actor_number: content.actor_id === undefined ? undefined : numberIn('by_actor'),
+      operation_number: numberIn('by_operation'),
+      trace_number: content.trace_id === undefined ? undefined : numberIn('by_trace'),
+      source_number: numberIn('by_source'),
+      created_at: laterOf(recordedAt, String(endOf('by_number')?.value ?? '')),
+      ...content,
     };
-    return [
-      newRow as unknown as Document,
-      ofType === undefined ? withType(types, entityType) : types,
-      { count: numbers.number, last_created_at: created_at },
-      { count: numbers.type_number },
-      { count: numbers.entity_number },
-      { count: numbers.typed_entity_number },
-    ];
+    const isNewType = !isListed && endOf('by_type')?.number === 0;
+    return [newRow as unknown as Document, isNewType ? withType(types, content.entity_type) : types];
   };
-  return [changeTogether(touches, next)];
+  return changeTogether(touches, next, lines);
+};
+
+const logged = (event: Recorded): readonly Change[] => {
+  const { id, position, type, actor, traceId } = event;
+  const content: RowContent = {
+    id,
+    position,
+    ...contentOf(auditLine(event)),
+    actor_id: actor?.id,
+    actor_type: actor?.type,
+    trace_id: traceId === undefined || traceId.length > MAX_TRACE_ID_LENGTH ? undefined : traceId,
+    source: sourceOf(type, streamKindOf(type)),
+  };
+  return [rowAdded(content, event.recordedAt)];
 };
 
 export const logs: Projector = {
   name: 'logs',
-  version: 2,
+  version: 3,
   streams: ['tenant', 'activity'],
   collections: [
     {
-      name: 'log_rows',
-      indexes: {
-        by_number: ['number'],
-        by_type: ['entity_type', 'type_number'],
-        by_entity: ['entity_id', 'entity_number'],
-        by_typed_entity: ['entity_id', 'entity_type', 'typed_entity_number'],
-        by_trace: ['trace_id', 'number'],
-        by_actor: ['actor_id', 'number'],
-        by_operation: ['operation', 'number'],
-      },
+      name: ROWS,
+      indexes: Object.fromEntries(
+        rowIndexes.map((index) => [index, [...rowLines[index].equal, rowLines[index].number]]),
+      ),
       // The rows of a tenant are in the order of time; all others are in the order of these.
-      numbered: {
-        by_number: 'created_at',
-        by_type: 'number',
-        by_entity: 'number',
-        by_typed_entity: 'number',
-      },
+      numbered: Object.fromEntries(
+        rowIndexes.map((index) => [index, index === 'by_number' ? 'created_at' : 'number']),
+      ),
     },
     { name: 'log_entity_types', indexes: {} },
-    { name: 'log_heads', indexes: {} },
-    { name: SET_ASIDE, indexes: {} },
     ...keyCollections,
   ],
-  onSetAside: ({ id, position }) => [change(SET_ASIDE, id, () => ({ position }))],
+  onSetAside: ({ id, position, recordedAt, type, kind }) => [
+    rowAdded({ id, position, ...contentOf(setAsideLine(id)), source: sourceOf(type, kind) }, recordedAt),
+  ],
   on: {
     ...Object.fromEntries(Object.keys(eventSchemas).map((type) => [type, logged])),
     KeyUsed: (event) => [keyUsed(event), ...logged(event)],
   },
 };
 
-/** The row of an event, if it has one. */
+/** The row of an event. Undefined: the event is not applied yet, or does not exist. */
 export const findLog = async (
-  reader: Reader,
+  reader: Pick<Reader, 'get'>,
   tenantId: string,
   eventId: string,
 ): Promise<LogRow | undefined> =>
-  (await reader.get(tenantId, 'log_rows', eventId)) as unknown as LogRow | undefined;
+  (await reader.get(tenantId, ROWS, eventId)) as unknown as LogRow | undefined;
 
 /** Whether this event has a row. */
 export const hasLog = async (reader: Reader, tenantId: string, eventId: string): Promise<boolean> =>
   (await findLog(reader, tenantId, eventId)) !== undefined;
 
-/** Where in the log an event is that has a row or was set aside. Undefined: it is not applied yet, or does not exist. */
+/** Where in the log an event with a row is. */
 export const findLogPosition = async (
   reader: Pick<Reader, 'get'>,
   tenantId: string,
   eventId: string,
-): Promise<string | undefined> => {
-  const found =
-    (await reader.get(tenantId, 'log_rows', eventId)) ?? (await reader.get(tenantId, SET_ASIDE, eventId));
-  return (found as { readonly position: string } | undefined)?.position;
-};
+): Promise<string | undefined> => (await findLog(reader, tenantId, eventId))?.position;
 
 export interface EntityType {
   readonly display_name: string;
@@ -195,7 +221,7 @@ export interface EntityType {
 
 /** `knownEntityTypes`, and the first MAX_TYPES others that occurred in the tenant's log, by display name. */
 export const listEntityTypes = async (reader: Reader, tenantId: string): Promise<readonly EntityType[]> => {
-  const found = (await reader.get(tenantId, 'log_entity_types', TYPES)) as EntityTypes | undefined;
+  const found = (await reader.get(tenantId, 'log_entity_types', TYPES_KEY)) as EntityTypes | undefined;
   return [...knownEntityTypes, ...(found?.values ?? [])]
     .map((value) => ({ display_name: displayName(value), value }))
     .toSorted((a, b) => (a.display_name < b.display_name ? -1 : 1));

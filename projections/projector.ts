@@ -19,6 +19,9 @@ export interface Projector {
 export interface SetAsideEvent {
   readonly id: string;
   readonly position: string;
+  readonly recordedAt: string;
+  readonly type: string;
+  readonly kind: StreamKind;
 }
 
 export interface Collection {
@@ -63,10 +66,20 @@ export interface Reference {
   readonly key: string;
 }
 
-/** A change declares the documents that it needs, so that the engine can fetch them all at once. */
+/** A line of the event's own tenant, in a collection. */
+export interface LineReference extends Line {
+  readonly collection: string;
+}
+
+/** A change declares the documents and lines that it needs, so that the engine can fetch them all at once. */
 export interface Change {
   readonly touches: readonly Reference[];
-  readonly apply: (documents: readonly (Document | undefined)[]) => readonly (Document | undefined)[];
+  /** Lines whose ends it needs, as they are before it. A row that it adds to their collection is the next one of each. */
+  readonly lines?: readonly LineReference[];
+  readonly apply: (
+    documents: readonly (Document | undefined)[],
+    ends: readonly LineEnd[],
+  ) => readonly (Document | undefined)[];
 }
 
 /** Event types without an entry change nothing. */
@@ -84,11 +97,12 @@ export const change = <D extends object>(
   apply: ([document]) => [next(document as D | undefined) as Document | undefined],
 });
 
-/** Changes several documents that depend on each other. Those returned unchanged are not written. */
+/** Changes several documents that depend on each other, or on the ends of lines. */
 export const changeTogether = (
   touches: readonly Reference[],
-  next: (documents: readonly (Document | undefined)[]) => readonly (Document | undefined)[],
-): Change => ({ touches, apply: next });
+  next: Change['apply'],
+  lines: readonly LineReference[] = [],
+): Change => ({ touches, lines, apply: next });
 
 /** Changes a document that must exist, because an earlier event created it. */
 export const amend = <D extends object>(collection: string, key: string, next: (document: D) => D): Change =>
@@ -102,21 +116,36 @@ export interface Reader {
   get(tenantId: string, collection: string, key: string): Promise<Document | undefined>;
   find(tenantId: string, collection: string, query: Query): Promise<readonly Document[]>;
   /**
-   * How many documents of a line have less than each of these values in its field that never decreases. Takes one
-   * lookup or a binary search for each, without keeping other requests waiting.
+   * How many documents of a line that has so many have less than each of these values in its field that never decreases.
+   * Takes a search by number, without keeping other requests waiting.
    */
   countsBefore(
     tenantId: string,
     collection: string,
     line: Line,
     values: readonly Value[],
+    count: number,
   ): Promise<readonly number[]>;
+  /** The ends of many lines, of any tenants, in their order. Takes about one lookup for each. */
+  lastOf(lines: readonly TenantLine[]): Promise<readonly LineEnd[]>;
 }
 
 /** The documents of a numbered index that have these values. */
 export interface Line {
   readonly index: string;
   readonly equal: readonly Value[];
+}
+
+export interface TenantLine extends LineReference {
+  readonly tenantId: string;
+}
+
+/** What the last document of a line says. */
+export interface LineEnd {
+  /** Its number, which is how many documents the line has. 0: none. */
+  readonly number: number;
+  /** Its value in the field that never decreases. Undefined: there is no document. */
+  readonly value: Value | undefined;
 }
 
 export type Value = string | number;
@@ -149,7 +178,7 @@ export interface ComposedProjector {
 }
 
 /** Raise it when stores keep sets in another way. */
-const LAYOUT = 1;
+const LAYOUT = 2;
 
 type AnyReducer = (event: Recorded) => readonly Change[];
 

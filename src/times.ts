@@ -52,9 +52,17 @@ export const TIMES = {
   outputMs: 250,
 
   // Read models
-  /** Whether a write is shown is looked at this often, while somebody waits for it. */
-  shownLookMs: 10,
-  /** Nobody waits longer to see a write, or without a word for a store; nor at all if read models lag by more. */
+  /** Whoever follows the log leaves a tenant alone for this long after an event or a commit: it is just being projected. */
+  restMs: 300,
+  /** A process that finds another one projecting looks again after this time. */
+  othersMs: 100,
+  /** A tenant that two processes commit at once is committed alone for this long. */
+  contestedMs: 5_000,
+  /** Whoever was overtaken tries again within this time, at random. */
+  conflictPauseMs: 40,
+  /** Events that are newer than the tail of the log are read from the log after this time. */
+  tailMs: 20,
+  /** Nobody waits longer to see a write, or without a word for a store. */
   tellMs: 2_000,
   /** Whoever waits for the one who projects looks this often whether there is one. */
   projectorLookMs: 250,
@@ -98,8 +106,12 @@ export const TIMES = {
   reconnectMs: 30,
   /** A query of MongoDB that a request waits for has this long. */
   queryMs: 900,
-  /** A transaction has this long: more than the driver's timeouts, which do not end all commands on cut connections. */
-  transactionMs: 15_000,
+  /** A transaction has this long. */
+  transactionMs: 3_000,
+  /** Whoever has met conflicts for this long ends the transactions that are older: their processes are gone. */
+  conflictMs: 5_000,
+  /** Whoever keeps others out for a switch, and was not at work for this long, is taken for dead. */
+  silentMs: 2_000,
 };
 
 export type Times = Readonly<typeof TIMES>;

@@ -7,9 +7,9 @@ export const campaigns: Readonly<Record<string, NamedProgram>> = {
   },
   instances: {
     meaning:
-      'Kills the projecting one of three instances ten times under load, and accounts for every write.',
-    files: ['test/stores/instances.test'],
-    env: { KILLS: '10' },
+      'Kills the following one of three instances ten times under load, kills one and suspends one in a transaction during a burst of 20,000 facts, and accounts for every write.',
+    files: ['test/stores/instances.test', 'test/stores/open-transactions.test'],
+    env: { KILLS: '10', FACTS: '20000' },
   },
   mongodb: {
     meaning:
@@ -27,9 +27,10 @@ export const campaigns: Readonly<Record<string, NamedProgram>> = {
     env: { RECONNECTS: '10000' },
   },
   switches: {
-    meaning: 'Writes to one server and reads from another while read models are switched a thousand times.',
-    files: ['test/stores/switches.test'],
-    env: { SWITCHES: '1000' },
+    meaning:
+      'Writes to one server and reads from another while read models are switched a thousand times, and ten times under 64 writers on two instances.',
+    files: ['test/stores/switches.test', 'test/stores/clustered-switches.test'],
+    env: { SWITCHES: '1000', CLUSTERED_SWITCHES: '10' },
   },
   isolation: {
     meaning: "Makes ten thousand requests that use another tenant's ids, keys and cursors.",

@@ -1,16 +1,18 @@
 import { type Configuration, programVersion } from '../configuration';
 import type { EventLog } from '../event-log/event-log';
-import { logWatch, mustStillHold, type LogWatch } from '../event-log/log-watch';
+import { logWatch, type LogWatch } from '../event-log/log-watch';
 import type { Streams } from '../event-log/streams';
 import { fault, type Fault } from '../fault';
 import { cachedFolds } from '../ledger/folds';
 import { ledger, type Ledger } from '../ledger/ledger';
 import { knownLiveSet, type KnownLiveSet } from '../projecting/live-set';
-import type { ReplayDependencies } from '../projecting/project';
-import type { Control } from '../read-models/read-models';
+import type { ReplayDependencies } from '../projecting/project-tenants';
+import { mustHoldEventsOf } from '../projecting/rebuild';
+import type { Show } from '../projecting/show-tenants';
+import type { LiveSet } from '../read-models/read-models';
 import { TIMES, type Times } from '../times';
 import { openServing, openStores, projector, type Report, type StoreUse } from './adapters';
-import { catchingUp, type CatchUp } from './catch-up';
+import { catchingUp, type CatchingUp } from './catch-up';
 import { mustBeUsable, mustHaveRoom, mustHoldData } from './data-folder';
 import { readModelStoreOf, storeOf } from './log-address';
 import { openAll } from './open-all';
@@ -27,7 +29,9 @@ export interface App {
   readonly streams: Streams;
   /** What this process knows of the read models that answer queries. */
   readonly live: KnownLiveSet;
-  readonly catchUp: CatchUp;
+  /** Whether the live set shows a tenant up to a position in time. Whoever asks projects it. */
+  readonly show: Show;
+  readonly catchUp: CatchingUp['catchUp'];
   /** What projecting, rebuilding and verifying need. */
   readonly replay: ReplayDependencies;
   /** Opens what only a server needs. */
@@ -36,13 +40,13 @@ export interface App {
 }
 
 /** Read models belong to one log. With another, or one that was rolled back, their answers would be wrong. */
-const mustMatch = async (log: EventLog, control: Control, configuration: Configuration): Promise<void> => {
-  if (control.log !== (await log.identity()))
+const mustMatch = async (log: EventLog, live: LiveSet, configuration: Configuration): Promise<void> => {
+  if (live.control.log !== (await log.identity()))
     throw fault(
       'read_models_of_another_log',
       `The read models in ${readModelStoreOf(configuration)} were built from another event log. Name the right store, or build them from this log with: tenant-ledger projections rebuild`,
     );
-  await mustStillHold(log, control.to);
+  await mustHoldEventsOf(log, live);
 };
 
 export interface AppOptions {
@@ -65,10 +69,11 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
     const watch = logWatch({ log, report, onLost, times });
     closeLater({ close: async () => watch.stop() });
     const found = await readModels.live();
-    if (found !== undefined && use !== 'repair') await mustMatch(log, found.control, configuration);
-    if (found?.control.to !== undefined) watch.saw(found.control.to);
+    if (found !== undefined && use !== 'repair') await mustMatch(log, found, configuration);
+    const furthest = await found?.set.furthest();
+    if (furthest !== undefined) watch.saw(furthest);
     const replay = { log, streams, readModels, projector, program: programVersion() };
-    const live = knownLiveSet(readModels);
+    const { show, catchUp } = catchingUp(replay, (error) => report('Projecting failed.', error));
     const appending = options.measured?.(watch.log) ?? watch.log;
     const folds = cachedFolds({ log, streams }, { withoutLogMs: times.readsWithoutLogMs });
     return {
@@ -77,8 +82,9 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
       store: storeOf(configuration),
       ledger: ledger({ log: appending, folds, streams }),
       streams,
-      live,
-      catchUp: catchingUp(replay, live),
+      live: knownLiveSet(readModels),
+      show: worker?.show ?? show,
+      catchUp,
       replay,
       openServing: () => openServing(configuration, mongo),
     };

@@ -1,19 +1,25 @@
-import { monotonicMs, yieldToEventLoop } from '../async/clock';
+import { monotonicMs, pause, yieldToEventLoop } from '../async/clock';
 import type { Position } from '../event-log/event-log';
-import type { KnownLiveSet } from '../projecting/live-set';
-import { liveProjection, type ReplayDependencies } from '../projecting/project';
+import { liveFollower } from '../projecting/follow-log';
+import type { ReplayDependencies } from '../projecting/project-tenants';
 import { buildFirst } from '../projecting/rebuild';
+import { liveProjection, showing, type Show } from '../projecting/show-tenants';
 import { TIMES } from '../times';
 
-/**
- * For commands: projects up to a position (empty: the beginning of the log) itself or, where another process holds the
- * lease, waits for it. False: the read models are not there in time, or were never built.
- */
-export type CatchUp = (
-  position: Position,
-  withinMs: number,
-  onMoved?: (done: Position) => void,
-) => Promise<boolean>;
+/** For commands, which project here. */
+export interface CatchingUp {
+  /** Whether a tenant is shown up to a position in time. */
+  readonly show: Show;
+  /**
+   * Follows the log up to a position (empty: its beginning) or, where another process holds the lease, waits for that.
+   * False: the read models are not there in time, or were never built.
+   */
+  readonly catchUp: (
+    position: Position,
+    withinMs: number,
+    onMoved?: (done: Position) => void,
+  ) => Promise<boolean>;
+}
 
 /** A command builds the read models of a log that has no more events than this, instead of only appending to it. */
 const FEW_EVENTS = 10_000;
@@ -26,45 +32,50 @@ const buildIfSmall = async (replay: ReplayDependencies, position: Position): Pro
   await buildFirst(replay);
 };
 
-/** Projects into the live set in slices. A process that only waits for its own events finds them in any of them. */
-const projectingHere = (replay: ReplayDependencies, live: KnownLiveSet) => {
-  const projectLive = liveProjection(replay, { sliceMs: () => TIMES.sliceMs });
-  return async (position: Position, end: number, onMoved: (done: Position) => void): Promise<boolean> => {
+const ignored = (): void => undefined;
+
+export const catchingUp = (replay: ReplayDependencies, onError: (error: unknown) => void): CatchingUp => {
+  const live = liveProjection(replay);
+  const showHere = showing(live, { onError, onParked: ignored });
+  const follow = liveFollower(replay, live, { sliceMs: () => TIMES.sliceMs });
+  const { lease, live: findLive } = replay.readModels;
+
+  const followTo = async (position: Position, end: number, onMoved: (done: Position) => void) => {
     for (;;) {
-      const step = await projectLive(position);
+      const step = await follow({ upTo: position === '' ? undefined : position });
       if (step === undefined) return false;
-      const { outcome, shown } = step;
-      if (shown !== undefined) {
-        live.moved(shown);
-        onMoved(shown.position);
-      }
-      if (outcome === 'at_end' || (shown?.position ?? '') >= position) return true;
+      if (step.to !== undefined) onMoved(step.to);
+      if (step.outcome === 'at_end' || (step.to ?? '') >= position) return true;
       // A suspended process may keep the lock of the set for as long as it likes.
-      if (outcome === 'busy' || monotonicMs() >= end) return false;
+      if (step.outcome === 'busy' || monotonicMs() >= end) return false;
       await yieldToEventLoop();
     }
   };
-};
 
-export const catchingUp = (replay: ReplayDependencies, live: KnownLiveSet): CatchUp => {
-  const projectTo = projectingHere(replay, live);
-  const { lease } = replay.readModels;
-  return async (position, withinMs, onMoved = () => undefined) => {
-    const end = monotonicMs() + withinMs;
-    if (lease === undefined) {
+  return {
+    show: async (tenantId, position, withinMs) => {
       await buildIfSmall(replay, position);
-      return projectTo(position, end, onMoved);
-    }
-    for (;;) {
-      if (await live.reached(position, TIMES.projectorLookMs)) return true;
-      if (await lease.hold()) break;
-      if (monotonicMs() >= end) return false;
-    }
-    try {
-      await buildIfSmall(replay, position);
-      return await projectTo(position, end, onMoved);
-    } finally {
-      await lease.release();
-    }
+      return showHere(tenantId, position, withinMs);
+    },
+    catchUp: async (position, withinMs, onMoved = ignored) => {
+      const end = monotonicMs() + withinMs;
+      if (lease === undefined) {
+        await buildIfSmall(replay, position);
+        return followTo(position, end, onMoved);
+      }
+      while (!(await lease.hold())) {
+        const to = (await findLive())?.control.to?.position ?? '';
+        onMoved(to);
+        if (to >= position) return true;
+        if (monotonicMs() >= end) return false;
+        await pause(TIMES.projectorLookMs);
+      }
+      try {
+        await buildIfSmall(replay, position);
+        return await followTo(position, end, onMoved);
+      } finally {
+        await lease.release();
+      }
+    },
   };
 };

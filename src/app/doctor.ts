@@ -38,13 +38,16 @@ const roomFinding = ({ DATA_DIR }: Configuration): Finding => {
 
 const readModelsFinding = ({ read_models: { set, lag_seconds } }: LedgerStatus): Finding => {
   if (set !== null && lag_seconds <= MAX_LAG_SECONDS)
-    return ok('read models', `Up to date, or less than ${MAX_LAG_SECONDS} s behind.`);
+    return ok(
+      'read models',
+      `Up to date: nothing has waited for more than ${MAX_LAG_SECONDS} s to be followed.`,
+    );
   return problem(
     'read models',
     set === null
       ? 'They are not built yet by this version of the program.'
-      : `They are ${Math.round(lag_seconds)} s behind.`,
-    'Start the service. If they do not catch up, its log says why; tenant-ledger projections rebuild builds them again.',
+      : `An event has waited for ${Math.round(lag_seconds)} s in the log and is not yet followed.`,
+    'Start the service. If that does not help, its log says why; tenant-ledger projections rebuild builds them again.',
   );
 };
 
@@ -75,7 +78,7 @@ const storeFindings = async (configuration: Configuration): Promise<readonly Fin
   }
 };
 
-/** Checks the settings, the stores, room, lag and parked tenants, beside a running service or without one. Changes nothing. */
+/** Checks the settings, the stores, room, how far the log is followed and parked tenants, beside a running service or without one. Changes nothing. */
 export const diagnose = async (env: NodeJS.ProcessEnv): Promise<readonly Finding[]> => {
   const findings: Finding[] = [];
   let check = 'settings';

@@ -112,10 +112,13 @@ const appendMetrics = (describe: Describe): Metrics['measured'] => {
 const GAUGES = {
   ready: '1 when requests are answered, 0 while the service starts or stops.',
   event_log_up: '1 unless the last append found the event log out of reach, or it looks rolled back.',
-  projector_up: '1 when some instance projects, 0 when nobody holds the lease; absent without MongoDB.',
-  read_models_up: '1 when there are read models that can be read, 0 when they are not built yet.',
-  read_models_lag_events: 'Events that the read models do not show yet.',
-  read_models_lag_seconds: 'How long the oldest event that the read models do not show has been in the log.',
+  projector_up:
+    '1 when some instance follows the log, 0 when nobody holds the lease; absent without MongoDB.',
+  read_models_up:
+    '1 when there are read models that can be read, 0 when they are not built yet, gone or damaged.',
+  read_models_lag_events:
+    'Events that are not yet followed. What instances appended themselves may be shown already.',
+  read_models_lag_seconds: 'How long the oldest event that is not yet followed has been in the log.',
   parked_tenants: 'Tenants that wait at a bad event; 100 means that many or more.',
   unreadable_tenants: 'Tenants whose own stream cannot be read: their writes are refused.',
   rebuild_progress_ratio: 'How much of the log a rebuild has read, from 0 to 1; absent when there is none.',

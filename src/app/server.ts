@@ -57,10 +57,10 @@ interface Running {
 }
 
 /** Read models that were set back by a power loss must not answer before they have caught up. */
-const readModelsOf = (server: Running, { live }: App): ApiDependencies['readModels'] => ({
-  ...live,
-  read: async () => {
-    if (server.isCaughtUp) return live.read();
+const readModelsOf = (server: Running, { live, show }: App): ApiDependencies['readModels'] => ({
+  show,
+  query: async (tenantId, query) => {
+    if (server.isCaughtUp) return live.query(tenantId, query);
     throw fault('read_models_unavailable', 'The read models have not caught up with the event log yet.', {
       progress: { percent: Math.floor(100 * server.building) },
     });
@@ -163,7 +163,7 @@ const readiness = async (server: Running): Promise<LedgerStatus> => {
   if (server.phase !== 'ready' || status.read_models.set !== null) return status;
   throw fault(
     'read_models_unavailable',
-    'The read models are gone. Restart the service, or run: tenant-ledger projections rebuild',
+    'The read models are gone or damaged. Restart the service, which builds them again, or run: tenant-ledger projections rebuild',
   );
 };
 
@@ -184,8 +184,6 @@ const listenForOperators = (server: Running): Promise<string> => {
 const onReport = (server: Running, message: WorkerReport): void => {
   const { app, report } = server;
   switch (message.type) {
-    case 'shown':
-      return app?.live.moved(message.shown);
     case 'building':
       server.building = message.progress;
       return;
@@ -214,15 +212,18 @@ const openAppOf = async (server: Running): Promise<App> => {
 };
 
 /**
- * Waits until there are read models, and they show what the log had at the start, which on a full disk would never be.
- * Writes know meanwhile that they lag.
+ * Waits until there are read models, and, where this process alone follows the log, they show what it had at the start,
+ * which on a full disk would never be.
  */
-const catchUp = async (server: Running, { live }: App, position: Position): Promise<void> => {
+const catchUp = async (server: Running, { live, replay }: App, position: Position): Promise<void> => {
   const { signal } = server.stopping;
-  // Who waits for a position that is late is answered at once: asking again at once would use a whole core.
-  for (; !signal.aborted; await pause(TIMES.shownLookMs, signal)) {
-    const isReached = await live.reached(position, TIMES.projectorLookMs);
-    server.isCaughtUp = isReached && (await live.read().then(Boolean, () => false));
+  const isShared = replay.readModels.lease !== undefined;
+  for (; !signal.aborted; await pause(TIMES.followMs, signal)) {
+    const control = await live.look().then(
+      (found) => found.control,
+      () => undefined,
+    );
+    server.isCaughtUp = control !== undefined && (isShared || (control.to?.position ?? '') >= position);
     if (server.isCaughtUp) return;
     mustHaveRoom(server.configuration);
   }

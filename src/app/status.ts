@@ -1,8 +1,7 @@
 import { monotonicMs } from '../async/clock';
 import { firstOf, type EventLog, type Position } from '../event-log/event-log';
 import type { Ledger } from '../ledger/ledger';
-import type { ParkedTenant } from '../projecting/fold-batch';
-import { PARKED, type LiveSet, type ReadModels } from '../read-models/read-models';
+import type { LiveSet, ParkedTenant, ReadModels } from '../read-models/read-models';
 import { TIMES } from '../times';
 import type { App } from './app';
 
@@ -21,6 +20,7 @@ const findBuild = async (readModels: ReadModels, log: EventLog, head: Position |
   return { set: build.id, position: position ?? null, progress };
 };
 
+/** What is not yet followed. What instances appended themselves may be shown already. */
 const lagOf = async (log: EventLog, position: Position | undefined, head: Position | undefined) => {
   const isBehind = head !== undefined && head > (position ?? '');
   const oldest = isBehind ? await firstOf(log.readAll({ after: position })) : undefined;
@@ -32,11 +32,8 @@ const lagOf = async (log: EventLog, position: Position | undefined, head: Positi
 const MAX_SHOWN = 100;
 
 /** Only the first ones, if there are many. */
-const parkedIn = async (live: LiveSet | undefined): Promise<readonly ParkedTenant[]> => {
-  if (live === undefined || live.control.parked === 0) return [];
-  const rows = await live.set.scan(PARKED, MAX_SHOWN);
-  return rows.map(({ text }) => JSON.parse(text) as ParkedTenant);
-};
+const parkedIn = async (live: LiveSet | undefined): Promise<readonly ParkedTenant[]> =>
+  live === undefined || live.control.marks === 0 ? [] : live.set.parked(MAX_SHOWN);
 
 /** Tries to read the own streams of parked tenants. Those that cannot be read are then listed by `unreadable`. */
 const readParked = async (ledger: Ledger, parked: readonly ParkedTenant[]): Promise<void> => {
@@ -68,7 +65,7 @@ export const ledgerStatus = async (app: Subject, { readsParked = false } = {}) =
   if (readsParked) await readParked(ledger, parked);
   return {
     log: { store, identity, head: head ?? null },
-    // The process that projects, where only one of several does.
+    // The process that follows the log, where only one of several does.
     ...(readModels.lease === undefined ? {} : { projector: holder ?? null }),
     read_models: { set: live?.set.id ?? null, position: position ?? null, ...lag, parked, building },
     // Tenants whose own stream cannot be read, so that everything of theirs is refused.

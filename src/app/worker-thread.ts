@@ -1,16 +1,23 @@
 import { join } from 'node:path';
 import { startThread, type Failure, type Thread } from '../async/thread';
 import type { Configuration } from '../configuration';
-import type { ParkedTenant } from '../projecting/fold-batch';
-import type { Shown } from '../projecting/project';
+import type { Position } from '../event-log/event-log';
+import type { Show } from '../projecting/show-tenants';
+import type { ParkedTenant } from '../read-models/read-models';
 import { TIMES } from '../times';
 
-/** Asks the thread (`worker.ts`) to begin to project. Every other request is an append to the embedded log. */
+/** Asks the thread (`worker.ts`) to begin to project: as a server does, or only what it is asked to show. */
 export const PROJECT = 'project';
+export const SHOW_ONLY = 'show only';
+
+/** Asks it whether a tenant is shown up to a position. Every other request is an append to the embedded log. */
+export interface ShowRequest {
+  readonly show: string;
+  readonly position: Position;
+  readonly withinMs: number;
+}
 
 export type WorkerReport =
-  /** The live set shows everything up to here. Reported before the appends of the same turn are answered. */
-  | { readonly type: 'shown'; readonly shown: Shown }
   /** How much of the log a first build has read, from 0 to 1. */
   | { readonly type: 'building'; readonly progress: number }
   | { readonly type: 'parked'; readonly tenant: ParkedTenant }
@@ -19,12 +26,13 @@ export type WorkerReport =
 /** The thread of a server that projects, and in the embedded profile also appends: whoever appends projects. */
 export interface WorkerThread {
   readonly appender: Thread;
-  project(): Promise<void>;
+  project(how?: typeof PROJECT | typeof SHOW_ONLY): Promise<void>;
+  readonly show: Show;
   close(): Promise<void>;
 }
 
-/** A larger young generation would not be faster, only stay in memory. The old generation never needs this much. */
-const HEAP = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 320 };
+/** A smaller young generation would cost a tenth of the rate of writes. The old generation never needs this much. */
+const HEAP = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 320 };
 
 /** `onDeath` is called if it has died: the process must end. */
 export const workerThread = (
@@ -36,7 +44,11 @@ export const workerThread = (
   return {
     // It is closed with the thread.
     appender: { call: thread.call, close: async () => undefined },
-    project: () => thread.call(PROJECT, TIMES.backgroundMs),
+    project: (how = PROJECT) => thread.call(how, TIMES.backgroundMs),
+    show: (tenantId, position, withinMs) => {
+      const request: ShowRequest = { show: tenantId, position, withinMs };
+      return thread.call<boolean>(request, withinMs + TIMES.answerMs).catch(() => false);
+    },
     close: thread.close,
   };
 };

@@ -2,84 +2,42 @@ import { workerData } from 'node:worker_threads';
 import { pause, threadMs } from '../async/clock';
 import { answerInThread, failureOf, type Outcome, type ThreadBody } from '../async/thread';
 import { programVersion, type Configuration } from '../configuration';
-import type { Appended, Position } from '../event-log/event-log';
+import type { Appended } from '../event-log/event-log';
 import { logPath } from '../event-log/sqlite/log-file';
-import { appending } from '../event-log/sqlite/sqlite-event-log';
-import { fault } from '../fault';
-import { startFollowing } from '../projecting/follow-log';
-import { retryDue, parkedTenants } from '../projecting/parked-tenants';
-import {
-  liveProjection,
-  readFolding,
-  type ReplayDependencies,
-  type Shown,
-  type Step,
-} from '../projecting/project';
+import { appending, type AppendingBody, type AppendRequest } from '../event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../event-log/streams';
+import { tailOf } from '../event-log/tail';
+import { startFollowing } from '../projecting/follow-leased';
+import { parkedTenants, retryDue } from '../projecting/parked-tenants';
+import type { ReplayDependencies } from '../projecting/project-tenants';
 import { buildFirst } from '../projecting/rebuild';
-import { removeLeftovers, type ReadModelSet } from '../read-models/read-models';
+import { knowingWaiters, liveProjection, showing, type Show, type Wanted } from '../projecting/show-tenants';
+import { removeLeftovers, type ParkedTenant } from '../read-models/read-models';
 import { isBusy } from '../sqlite/database';
 import { TIMES } from '../times';
 import { openStores, projector, type Stores } from './adapters';
-import { PROJECT, type WorkerReport } from './worker-thread';
+import { projectingSlices } from './projecting-slices';
+import { PROJECT, SHOW_ONLY, type ShowRequest, type WorkerReport } from './worker-thread';
 
 /** What the thread runs that `worker-thread.ts` starts: it appends (`append`), and projects what was appended. */
 
-interface Slices {
-  /** Projects a slice, up to a position or the end of the log. Resolves when it is done, whatever came of it. */
-  run(upTo?: Position): Promise<void>;
-  /** Resolves when the last slice is done. */
-  stop(): Promise<void>;
-}
-
-const isUpTo = (shown: Shown | undefined, position: Position | undefined): boolean =>
-  shown !== undefined && position !== undefined && shown.position >= position;
-
-/**
- * Projects in the thread that appends, in slices: one after each group of appends; while there is more, another one; and
- * one every second.
- */
-const slices = (step: () => Promise<Step>, onFailed: (error: unknown) => void): Slices => {
-  let timer: NodeJS.Timeout | undefined;
-  let isStopped = false;
-  let last: Promise<void> = Promise.resolve();
-
-  const slice = async (upTo: Position | undefined): Promise<number> => {
-    const began = threadMs();
-    try {
-      for (;;) {
-        const { outcome, shown } = await step();
-        if (outcome === 'at_end' || isUpTo(shown, upTo)) return TIMES.renewMs;
-        if (outcome === 'busy') return TIMES.busyRetryMs;
-        if (threadMs() - began >= TIMES.sliceMs) return 0;
-      }
-    } catch (error) {
-      onFailed(error);
-      return TIMES.retryMs;
-    }
-  };
-  const runNow = async (upTo: Position | undefined): Promise<void> => {
-    clearTimeout(timer);
-    const waitMs = await slice(upTo);
-    clearTimeout(timer);
-    if (!isStopped) timer = setTimeout(() => void run(), waitMs);
-  };
-  const run = (upTo?: Position): Promise<void> => (last = last.then(() => runNow(upTo)));
-
-  return {
-    run,
-    stop: () => {
-      isStopped = true;
-      clearTimeout(timer);
-      return last;
-    },
-  };
-};
-
 const configuration = workerData as Configuration;
+const isEmbedded = configuration.EVENTSTORE_URL === '';
+const streams = streamNames(configuration.STREAM_PREFIX);
 const ending = new AbortController();
 
-let appender: ThreadBody | undefined;
-let betweenAppends: Slices | undefined;
+/** What projects, once it has begun. */
+interface Projecting {
+  readonly show: Show;
+  /** Projects what was appended to the embedded log, and returns the tenants that are shown. */
+  readonly afterAppends?: (appended: Wanted) => Promise<ReadonlySet<string>>;
+  /** Whether it waits after an append as long as that took. */
+  readonly appendsAtEase?: boolean;
+  readonly stop: () => Promise<unknown>;
+}
+
+let appender: AppendingBody | undefined;
+let projecting: Projecting | undefined;
 let stopped: Promise<unknown> | undefined;
 
 const onError = (what: string, error: unknown): void =>
@@ -87,12 +45,9 @@ const onError = (what: string, error: unknown): void =>
 
 const onFailure = (error: unknown): void => onError('Projecting failed and is tried again.', error);
 
-const tell = ({ shown, parked }: Pick<Step, 'shown' | 'parked'>): void => {
-  if (shown !== undefined) report({ type: 'shown', shown });
-  for (const tenant of parked) report({ type: 'parked', tenant });
-};
+const onParked = (tenant: ParkedTenant): void => report({ type: 'parked', tenant });
 
-const replayOf = ({ log, streams, readModels }: Stores): ReplayDependencies => ({
+const replayOf = ({ log, readModels }: Stores): ReplayDependencies => ({
   log,
   streams,
   readModels,
@@ -106,58 +61,66 @@ const build = (replay: ReplayDependencies): Promise<void> =>
     report({ type: 'building', progress: at.step === 'building' ? at.done / Math.max(1, at.total) : 1 }),
   );
 
-/** Those that were parked before, or by a first build. */
-const tellParked = async (set: ReadModelSet): Promise<void> => {
-  for await (const tenant of parkedTenants(set)) report({ type: 'parked', tenant });
-};
-
-/** Begins to project, and returns how to stop. */
-type Begin = (replay: ReplayDependencies) => Promise<() => Promise<void>>;
-
 /** Appends do not wait for a first set, or for tenants that are retried. */
-const beginEmbedded: Begin = async (replay) => {
-  const { log, streams, readModels } = replay;
-  if ((await readModels.live()) === undefined) await build(replay);
-  const live = await readModels.live();
-  if (live !== undefined) {
-    await retryDue({ log, streams, set: live.set, folding: await readFolding(replay) });
-    await tellParked(live.set);
+const beginEmbedded = async (replay: ReplayDependencies): Promise<Projecting> => {
+  const live = liveProjection(replay);
+  if ((await live.current()) === undefined) await build(replay);
+  const projection = await live.current();
+  if (projection !== undefined) {
+    await retryDue(projection);
+    for await (const tenant of parkedTenants(projection.set)) onParked(tenant);
   }
-  const projectLive = liveProjection(replay, { sliceMs: () => (isAwaited() ? TIMES.sliceMs : undefined) });
-  const step = async (): Promise<Step> => {
-    const done = await projectLive();
-    if (done === undefined) throw fault('read_models_unavailable', 'The read models are gone.');
-    tell(done);
-    return done;
-  };
-  const started = slices(step, onFailure);
-  betweenAppends = started;
-  void started.run();
-  return started.stop;
+  const { afterAppends, stop } = projectingSlices(replay, live, {
+    onParked,
+    onError: onFailure,
+    buildFirst: () => build(replay),
+  });
+  return { show: showing(live, { onParked, onError: onFailure }), afterAppends, stop };
 };
 
-/** In the cluster, the instance with the lease follows the log. */
-const beginClustered: Begin = async (replay) => {
+/** In the cluster, every instance projects what it appends, and the one with the lease follows the log. */
+const beginClustered = async (replay: ReplayDependencies): Promise<Projecting> => {
   const { lease } = replay.readModels;
   if (lease === undefined) throw new Error('These read models have no lease.');
-  return startFollowing({
-    ...replay,
-    lease,
-    sliceMs: () => TIMES.clusteredSliceMs,
-    buildFirst: () => build(replay),
-    onStep: tell,
-    onError: onFailure,
+  const tail = tailOf(replay, { onError: onFailure });
+  const live = liveProjection(replay, {
+    inMemory: async (tenantId, { position }, upTo) =>
+      (await tail.reached(upTo, TIMES.tailMs)) ? tail.ofTenant(tenantId, position, upTo) : undefined,
   });
+  const options = { onParked, onError: onFailure };
+  const { show, isWaitedFor } = knowingWaiters(showing(live, options));
+  const stopFollowing = startFollowing({
+    ...replay,
+    ...options,
+    lease,
+    live,
+    tail,
+    isWaitedFor,
+    buildFirst: () => build(replay),
+  });
+  return {
+    show,
+    stop: () => Promise.all([stopFollowing(), tail.close()]),
+  };
 };
 
-const begin = async (): Promise<void> => {
+/** A command that appends much, beside a server: whoever waits for a lock gets it in between. */
+const beginShowingOnly = async (replay: ReplayDependencies): Promise<Projecting> => ({
+  show: showing(liveProjection(replay), { onParked, onError: onFailure, isAtEase: true }),
+  appendsAtEase: true,
+  stop: async () => undefined,
+});
+
+const begin = async (how: typeof PROJECT | typeof SHOW_ONLY): Promise<void> => {
   const stores = await openStores(configuration, { use: 'worker', report: onError });
   try {
     const replay = replayOf(stores);
     await removeLeftovers(replay.readModels);
-    const stop = await (configuration.EVENTSTORE_URL === '' ? beginEmbedded : beginClustered)(replay);
+    const beginHere = how === SHOW_ONLY ? beginShowingOnly : isEmbedded ? beginEmbedded : beginClustered;
+    const begun = await beginHere(replay);
+    projecting = begun;
     ending.signal.addEventListener('abort', () => {
-      stopped = stop().then(stores.close);
+      stopped = begun.stop().then(stores.close);
     });
   } catch (error) {
     await stores.close();
@@ -165,39 +128,73 @@ const begin = async (): Promise<void> => {
   }
 };
 
-const project = async (): Promise<void> => {
+const project = async (how: typeof PROJECT | typeof SHOW_ONLY): Promise<void> => {
   while (!ending.signal.aborted)
     try {
-      return await begin();
+      return await begin(how);
     } catch (error) {
       onError('Projecting cannot begin and is tried again.', error);
       await pause(TIMES.retryMs, ending.signal);
     }
 };
 
-let appendedAt = -Infinity;
-
-/** Whether others wait for this thread, so that it should project in short slices. */
-const isAwaited = (): boolean => threadMs() - appendedAt < TIMES.renewMs;
-
-/** Appends all of them in one transaction, then projects them. */
-const append = async (requests: readonly unknown[]): Promise<readonly Outcome[]> => {
-  const { DATA_DIR, STREAM_PREFIX } = configuration;
-  appender ??= appending({ path: logPath(DATA_DIR), prefix: STREAM_PREFIX });
-  appendedAt = threadMs();
-  const outcomes = await appender.answer(requests);
-  const positions = outcomes.flatMap((outcome) =>
-    'value' in outcome ? [(outcome.value as Appended).position] : [],
-  );
-  if (positions.length > 0) await betweenAppends?.run(positions.toSorted().at(-1));
-  return outcomes;
+/** The tenants of what was appended, and up to where. */
+const wantedOf = (requests: readonly AppendRequest[], outcomes: readonly Outcome[]): Wanted => {
+  const wanted = new Map<string, string>();
+  for (const [at, { stream }] of requests.entries()) {
+    const [tenantId, outcome] = [streams.parse(stream)?.tenantId, outcomes[at]];
+    if (tenantId === undefined || outcome === undefined || !('value' in outcome)) continue;
+    const { position } = outcome.value as Appended;
+    if (position > (wanted.get(tenantId) ?? '')) wanted.set(tenantId, position);
+  }
+  return wanted;
 };
 
-const answer = async (requests: readonly unknown[]): Promise<readonly Outcome[]> => {
-  const appends = requests.filter((request) => request !== PROJECT);
-  if (appends.length < requests.length) void project();
-  const outcomes = appends.length === 0 ? [] : [...(await append(appends))];
-  return requests.map((request) => (request === PROJECT ? { value: true } : (outcomes.shift() as Outcome)));
+/** Appends all of them in one transaction, then projects their tenants. */
+const append = async (requests: readonly AppendRequest[]): Promise<readonly Outcome[]> => {
+  appender ??= appending({ path: logPath(configuration.DATA_DIR), prefix: streams.prefix });
+  const began = threadMs();
+  const outcomes = appender.answer(requests);
+  if (projecting?.appendsAtEase === true) await pause(threadMs() - began);
+  if (projecting?.afterAppends === undefined) return outcomes;
+  const shown = await projecting.afterAppends(wantedOf(requests, outcomes));
+  return outcomes.map((outcome, at) => {
+    const tenantId = streams.parse(requests[at]?.stream ?? '')?.tenantId ?? '';
+    if (!('value' in outcome) || !shown.has(tenantId)) return outcome;
+    return { value: { ...(outcome.value as Appended), isShown: true } };
+  });
+};
+
+const settled = async (outcome: Promise<Outcome | undefined>): Promise<unknown> => {
+  const known = await outcome;
+  if (known !== undefined && 'value' in known) return known.value;
+  throw known?.error;
+};
+
+/** A server does not wait for a first build. */
+const begun = async (how: typeof PROJECT | typeof SHOW_ONLY): Promise<true> => {
+  const beginning = project(how);
+  if (how === SHOW_ONLY) await beginning;
+  return true;
+};
+
+const isShow = (request: unknown): request is ShowRequest =>
+  typeof request === 'object' && request !== null && 'show' in request;
+
+const isBegin = (request: unknown): request is typeof PROJECT | typeof SHOW_ONLY =>
+  request === PROJECT || request === SHOW_ONLY;
+
+const answer: ThreadBody['answer'] = (requests) => {
+  const appends = requests.filter((one) => !isBegin(one) && !isShow(one)) as AppendRequest[];
+  const appended = appends.length === 0 ? Promise.resolve([]) : append(appends);
+  let next = 0;
+  return requests.map((request) => {
+    if (isBegin(request)) return begun(request);
+    if (isShow(request))
+      return projecting?.show(request.show, request.position, request.withinMs) ?? Promise.resolve(false);
+    const at = next++;
+    return settled(appended.then((outcomes) => outcomes[at]));
+  });
 };
 
 const close = async (): Promise<void> => {
@@ -205,7 +202,7 @@ const close = async (): Promise<void> => {
   setTimeout(() => process.exit(), TIMES.lastMs).unref();
   ending.abort();
   await stopped;
-  await appender?.close();
+  appender?.close();
 };
 
 const report: (message: WorkerReport) => void = answerInThread({

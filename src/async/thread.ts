@@ -154,41 +154,38 @@ export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
 /** What answers requests. */
 export interface ThreadBody {
-  /** Resolves to one outcome per request, in order. If it rejects, that is the outcome of all. */
-  answer(requests: readonly unknown[]): Promise<readonly Outcome[]>;
+  /** The answer to each request, in order. Those that come in the same turn of the event loop are sent together. */
+  answer(requests: readonly unknown[]): readonly Promise<unknown>[];
   /** Whether a request that failed with this error is tried again until its deadline. */
   isRetried(error: unknown): boolean;
   close(): void | Promise<void>;
 }
-
-const toAnswer = (id: number, outcome: Outcome): Answer =>
-  'value' in outcome ? { id, value: outcome.value } : { id, failure: failureOf(outcome.error) };
 
 const expired = ({ id }: QueuedRequest): Answer => ({
   id,
   failure: { code: 'expired', message: 'The deadline passed before the request could start.' },
 });
 
-/** Answers a group, and returns the requests to try again. */
+/** Answers each request of a group, or tries it again. */
 const answerGroup = async (
   body: ThreadBody,
   group: readonly QueuedRequest[],
-  post: (answers: readonly Answer[]) => void,
-): Promise<readonly QueuedRequest[]> => {
+  post: (answer: Answer) => void,
+  tryAgain: (request: QueuedRequest) => void,
+): Promise<void> => {
   const now = monotonicMs();
   const timely = group.filter(({ notAfter }) => notAfter >= now);
-  const requests = timely.map(({ request }) => request);
-  const answering = requests.length === 0 ? Promise.resolve([]) : body.answer(requests);
-  const outcomes = await answering.catch((error: unknown) => requests.map((): Outcome => ({ error })));
-  const isAgain = (at: number): boolean => {
-    const outcome = outcomes[at] as Outcome;
-    return 'error' in outcome && body.isRetried(outcome.error);
+  for (const request of group) if (request.notAfter < now) post(expired(request));
+  const settle = async (request: QueuedRequest, answer: Promise<unknown>): Promise<void> => {
+    try {
+      post({ id: request.id, value: await answer });
+    } catch (error) {
+      if (body.isRetried(error)) tryAgain(request);
+      else post({ id: request.id, failure: failureOf(error) });
+    }
   };
-  const answers = timely.flatMap(({ id }, at) =>
-    isAgain(at) ? [] : [toAnswer(id, outcomes[at] as Outcome)],
-  );
-  post([...group.filter(({ notAfter }) => notAfter < now).map(expired), ...answers]);
-  return timely.filter((_, at) => isAgain(at));
+  const answers = timely.length === 0 ? [] : body.answer(timely.map(({ request }) => request));
+  await Promise.all(answers.map((answer, at) => settle(timely[at] as QueuedRequest, answer)));
 };
 
 /** Adds newly arrived requests, up to a full group. True: `close` was received. */
@@ -213,29 +210,39 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
   let underWay = 0;
   let isClosing = false;
   let retrying: NodeJS.Timeout | undefined;
-  let reports: unknown[] = [];
+  let [answers, reports]: [Answer[], unknown[]] = [[], []];
 
-  const post = (answers: readonly Answer[]): void => {
-    if (answers.length > 0 || reports.length > 0) port.postMessage({ answers, reports } satisfies Turn);
-    reports = [];
+  const send = (): void => {
+    if (answers.length + reports.length > 0) port.postMessage({ answers, reports } satisfies Turn);
+    [answers, reports] = [[], []];
+  };
+  const sendSoon = (): void => {
+    if (answers.length + reports.length === 1) queueMicrotask(send);
+  };
+  const post = (answer: Answer): void => {
+    answers.push(answer);
+    sendSoon();
   };
   const close = async (): Promise<void> => {
     await body.close();
-    post([]);
+    send();
     port.close();
   };
 
+  const tryAgain = (request: QueuedRequest): void => {
+    waiting.push(request);
+    retrying ??= setTimeout(() => void work(), TIMES.busyRetryMs);
+  };
   const work = async (): Promise<void> => {
     clearTimeout(retrying);
+    retrying = undefined;
     isClosing ||= gather(port, waiting);
     const group = waiting;
     waiting = [];
     underWay += 1;
-    waiting.push(...(await answerGroup(body, group, post)));
+    await answerGroup(body, group, post, tryAgain);
     underWay -= 1;
-    if (underWay > 0) return;
-    if (waiting.length > 0) retrying = setTimeout(() => void work(), TIMES.busyRetryMs);
-    else if (isClosing) await close();
+    if (underWay === 0 && waiting.length === 0 && isClosing) await close();
   };
 
   port.on('message', (message: Message) => {
@@ -244,6 +251,7 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
     void work();
   });
   return (report) => {
-    if (reports.push(report) === 1) setImmediate(post, []);
+    reports.push(report);
+    sendSoon();
   };
 };

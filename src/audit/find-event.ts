@@ -1,8 +1,7 @@
 import { findLogPosition } from '../../projections/logs';
-import type { Reader } from '../../projections/projector';
-import { firstOf, type LoggedEvent, type Position } from '../event-log/event-log';
+import { firstOf, type LoggedEvent, type Position, type TenantRevisions } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
-import { lastRevision } from '../projecting/parked-tenants';
+import type { TenantReader } from '../projecting/live-set';
 import type { EventSource } from './event-source';
 import type { Until } from './history';
 
@@ -31,14 +30,34 @@ export interface WantedEvent extends Until {
 const searchAfter = async (
   { log, streams }: LedgerLog,
   { tenantId, id }: WantedEvent,
-  revisions: readonly number[],
+  after: TenantRevisions,
 ): Promise<LoggedEvent | undefined> => {
-  for (const [at, kind] of KINDS.entries())
-    for await (const batch of log.readStream(streams[kind](tenantId), revisions[at])) {
+  for (const kind of KINDS)
+    for await (const batch of log.readStream(streams[kind](tenantId), after[kind])) {
       const found = batch.find((event) => event.id === id);
       if (found !== undefined) return found;
     }
   return undefined;
+};
+
+/** What the read models know of an event. */
+interface KnownPlace {
+  /** They show the tenant up to here. */
+  readonly shown: TenantRevisions;
+  /** Undefined: they do not show the event. */
+  readonly position: Position | undefined;
+}
+
+const NOTHING: TenantRevisions = { tenant: -1, activity: -1 };
+
+export const knownPlace = async (
+  reader: TenantReader,
+  tenantId: string,
+  eventId: string,
+): Promise<KnownPlace> => {
+  // Read first: what is applied in the meantime is then searched as well, not missed.
+  const [shown = NOTHING] = await reader.progress([tenantId]);
+  return { shown, position: await findLogPosition(reader, tenantId, eventId) };
 };
 
 /**
@@ -47,13 +66,10 @@ const searchAfter = async (
  */
 export const findEvent = async (
   { ledgerLog, readHistory }: Pick<EventSource, 'ledgerLog' | 'readHistory'>,
-  reader: Pick<Reader, 'get'>,
+  { shown, position }: KnownPlace,
   wanted: WantedEvent,
 ): Promise<LoggedEvent | undefined> => {
-  const { tenantId, id } = wanted;
-  // Read first: what is applied in the meantime is then searched as well, not missed.
-  const revisions = await Promise.all(KINDS.map((kind) => lastRevision(reader, tenantId, kind)));
-  const position = await findLogPosition(reader, tenantId, id);
+  const { tenantId } = wanted;
   if (position !== undefined) return eventAt(ledgerLog, tenantId, position);
-  return readHistory(tenantId, wanted, (sliced) => searchAfter(sliced, wanted, revisions));
+  return readHistory(tenantId, wanted, (sliced) => searchAfter(sliced, wanted, shown));
 };

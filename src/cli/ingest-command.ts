@@ -1,13 +1,10 @@
 import type { Command } from 'commander';
 import { createReadStream } from 'node:fs';
 import { hasLog } from '../../projections/logs';
-import type { Reader } from '../../projections/projector';
-import type { SetAside } from '../event-log/codec';
-import type { Position } from '../event-log/event-log';
 import { codeOf, fault, messageOf } from '../fault';
 import type { Finished, Ingested, IngestOptions, ShownActivity } from '../ingest/ingest';
 import { retrying } from '../ingest/retry';
-import { lastRevision } from '../projecting/parked-tenants';
+import type { ReadModelSet } from '../read-models/read-models';
 import { wholeNumber, type JsonOption } from './arguments';
 import type { Io } from './io';
 import { notice, printJson, printOne } from './output';
@@ -22,15 +19,15 @@ const progressIn = (line: ProgressLine) => {
   };
 };
 
-/** Reads the revision first, so that `has` sees at least the events up to it. An event that was set aside has no row. */
-const shownActivity = async (
-  reader: Reader,
-  setAside: SetAside,
-  tenantId: string,
-): Promise<ShownActivity> => ({
-  revision: await lastRevision(reader, tenantId, 'activity'),
-  has: async (eventId) => setAside.event(tenantId, eventId) || hasLog(reader, tenantId, eventId),
-});
+/** Reads the revision first, so that `has` sees at least the events up to it. */
+const shownActivity = async (set: ReadModelSet, tenantId: string): Promise<ShownActivity> => {
+  const [progress] = await set.progress([tenantId]);
+  return {
+    revision: progress?.activity ?? -1,
+    isParked: progress?.parked !== undefined,
+    has: (eventId) => hasLog(set, tenantId, eventId),
+  };
+};
 
 /** Ingests reported facts, as NDJSON, in the session of a command. */
 const ingestIn = async (
@@ -41,25 +38,14 @@ const ingestIn = async (
   waitSeconds: number,
 ): Promise<Finished> => {
   const { ingest } = require('../ingest/ingest') as typeof import('../ingest/ingest');
-  const { readSetAside } = require('../event-log/codec') as typeof import('../event-log/codec');
   const { log, ledger, streams, live, replay } = app;
   const withRetry = retrying(waitSeconds * 1_000, (error) =>
     notice(io, `${messageOf(error)} Waiting up to ${waitSeconds} s for it.`),
   );
   await withRetry(upToDate);
-  const hasReadModels = (await replay.readModels.live()) !== undefined;
-  if (hasReadModels && !options.dryRun) await worker?.project();
-  const setAside = await readSetAside(app);
-  const dependencies = {
-    log,
-    ledger,
-    streams,
-    reached: (position: Position, withinMs: number) =>
-      worker !== undefined && hasReadModels
-        ? live.reached(position, withinMs)
-        : withRetry(() => app.catchUp(position, withinMs)),
-    shown: async (tenantId: string) => shownActivity((await live.read()).set, setAside, tenantId),
-  };
+  if (!options.dryRun && (await replay.readModels.live()) !== undefined) await worker?.project('show only');
+  const shown = async (tenantId: string) => shownActivity((await live.look()).set, tenantId);
+  const dependencies = { log, ledger, streams, show: app.show, shown };
   return withProgress(io, 'Ingesting:', (line) =>
     ingest(input, dependencies, { ...options, onProgress: progressIn(line), withRetry }),
   );

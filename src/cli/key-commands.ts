@@ -60,7 +60,7 @@ const show = (io: Io): Command =>
     const { tenant } = options;
     const key = (await keyViewsOf(session, tenant)).find(({ key_id }) => key_id === id);
     if (key === undefined) throw fault('key_not_found', `Tenant ${tenant} has no key ${id}.`);
-    const uses = await findKeyDays((await session.app.live.read()).set, tenant, id, isoNow());
+    const uses = await findKeyDays((await session.app.live.look()).set, tenant, id, isoNow());
     if (options.json === true) return printJson(io, { ...key, uses });
     printRecord(io, key);
     printTable(
@@ -92,7 +92,7 @@ const mustFind = (session: OperatorSession, { tenantId, digest }: GivenKey) =>
 /** Of a revoked key, only the read model still has its name and times. */
 const detailsOf = async ({ app }: OperatorSession, tenantId: string, key: Key) => {
   if (!key.revoked) return key;
-  const found = await (await app.live.read()).set.get(tenantId, 'keys', key.id);
+  const found = await (await app.live.look()).set.get(tenantId, 'keys', key.id);
   return (found ?? {}) as Partial<StoredKey>;
 };
 
@@ -102,7 +102,7 @@ const find = (io: Io): Command =>
     const { id, application_id, revoked } = key;
     const { name, created_at, expires_at } = await detailsOf(session, tenant.id, key);
     const ends = { expires_at, revoked_at: revoked ? '' : undefined };
-    const lastUse = await findLastUse((await session.app.live.read()).set, tenant.id, id);
+    const lastUse = await findLastUse((await session.app.live.look()).set, tenant.id, id);
     printOne(
       io,
       {

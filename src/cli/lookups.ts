@@ -13,7 +13,7 @@ const documentsOf = async <T>(
   collection: string,
   tenantId?: string,
 ): Promise<readonly T[]> => {
-  const { set } = await app.live.read();
+  const { set } = await app.live.look();
   const documents: T[] = [];
   for await (const { text } of rowsOf(set, collection, tenantId)) documents.push(JSON.parse(text) as T);
   return documents;
@@ -24,7 +24,7 @@ export const allTenants = (session: OperatorSession): Promise<readonly TenantDoc
 
 /** The tenant in the read models, deleted or not. */
 export const knownTenant = async ({ app }: OperatorSession, tenantId: string): Promise<TenantDocument> => {
-  const tenant = await findTenant((await app.live.read()).set, tenantId);
+  const tenant = await findTenant((await app.live.look()).set, tenantId);
   if (tenant === undefined) throw fault('tenant_not_found', `There is no tenant ${tenantId}.`);
   return tenant;
 };
@@ -41,7 +41,7 @@ export const knownApplication = async (
   id: string,
 ): Promise<StoredApplication> => {
   await knownTenant(session, tenantId);
-  const { set } = await session.app.live.read();
+  const { set } = await session.app.live.look();
   const application = await findApplication(set, tenantId, id);
   if (application === undefined)
     throw fault('application_not_found', `Tenant ${tenantId} has no Application ${id}.`);

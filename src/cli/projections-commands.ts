@@ -160,13 +160,14 @@ const prune = (io: Io): Command =>
     .addOption(option.yes());
 
 /** Retries one parked tenant, or all, in the live set. */
-const retryParked = async ({ log, streams, live, replay }: App, tenantId?: string): Promise<void> => {
-  const { readFolding } = require('../projecting/project') as typeof import('../projecting/project');
+const retryParked = async ({ live, replay }: App, tenantId?: string): Promise<void> => {
+  const { tenantProjection } =
+    require('../projecting/project-tenants') as typeof import('../projecting/project-tenants');
   const { retryDue } =
     require('../projecting/parked-tenants') as typeof import('../projecting/parked-tenants');
-  const { set } = await live.read();
+  const { set } = await live.look();
   const isRequested = (one: string): boolean => tenantId === undefined || tenantId === one;
-  await retryDue({ log, streams, set, folding: await readFolding(replay), isRequested });
+  await retryDue(tenantProjection(replay, set), { isRequested });
 };
 
 const retry = (io: Io): Command =>
@@ -177,7 +178,7 @@ const retry = (io: Io): Command =>
       await upToDate();
       await retryParked(app, options.tenant);
       const parked: string[] = [];
-      for await (const { tenant_id } of parkedTenants((await app.live.read()).set)) parked.push(tenant_id);
+      for await (const { tenant_id } of parkedTenants((await app.live.look()).set)) parked.push(tenant_id);
       printOne(io, { still_parked: parked }, options);
     },
   )
@@ -195,11 +196,11 @@ const setEventAside = (io: Io): Command =>
       await upToDate();
       const { log, streams, live } = app;
       const actor = operatorActor(options.actor ?? configuration.OPERATOR_ID);
-      const { set } = await live.read();
+      const { set } = await live.look();
       const input = { eventId, reason: options.reason, actor, at: isoNow() };
       const { tenant_id, cause } = await setAside({ log, streams, set }, input);
       await retryParked(app, tenant_id);
-      const again = await findParked((await live.read()).set, tenant_id);
+      const again = await findParked((await live.look()).set, tenant_id);
       const what = cause === 'missing_events' ? 'gap accepted' : 'event skipped';
       printOne(io, { event_id: eventId, tenant_id, what, parked_at: again?.event_id ?? null }, options);
     },

@@ -26,16 +26,10 @@ const warn =
   (what: string, error?: unknown): void =>
     notice(io, error === undefined || messageOf(error) === what ? what : `${what} ${messageOf(error)}`);
 
-/** Waits until the read models have applied this position, or for a while. */
-const isShown = (io: Io, app: App, position: Position): Promise<boolean> =>
-  withProgress(io, 'Projecting:', (line) =>
-    app.catchUp(position, timesOf(io).tellMs, (done) => line.show(`${done} of ${position}`)),
-  );
-
 const howFar = async ({ replay: { readModels } }: App, head: Position): Promise<string> => {
   const live = await readModels.live();
   if (live === undefined) return 'This version of the program has no read models yet.';
-  return `The read models are behind: they show position ${live.control.to?.position ?? 0} of ${head}.`;
+  return `The log is not yet followed to its end: up to position ${live.control.to?.position ?? 0} of ${head}.`;
 };
 
 /** Asks operators for an id of their own, where somebody reads it. */
@@ -57,10 +51,11 @@ const sessionOf = (io: Io, app: App, configuration: Configuration, worker?: Work
   /** Decides and writes as the operator, then waits until the read models show it. */
   write: async (tenantId: string, decide: Decide, actor?: string): Promise<Tenant> => {
     const request = operatorRequest(tenantId, actor ?? configuration.OPERATOR_ID, timesOf(io).waitMs);
-    const { tenant, position } = await app.ledger.execute({ ...request, decide });
+    const { tenant, position, isShown } = await app.ledger.execute({ ...request, decide });
     if (actor === undefined) askForOperator(io, configuration);
     // The write has succeeded, so a new key must be printed even if the read models fail.
-    await isShown(io, app, position).then(
+    const showing = isShown ?? app.show(tenantId, position, timesOf(io).tellMs);
+    await Promise.resolve(showing).then(
       (shown) => (shown ? undefined : notice(io, BEHIND)),
       (error: unknown) => warn(io)('The change is made, but the read models do not show it yet.', error),
     );
@@ -72,16 +67,18 @@ const sessionOf = (io: Io, app: App, configuration: Configuration, worker?: Work
   /** Waits until the read models have caught up with the log, or for a while; then says how far they are. */
   upToDate: async (): Promise<void> => {
     const head = (await app.log.head())?.position ?? '';
-    if (!(await isShown(io, app, head))) notice(io, await howFar(app, head));
+    const isUpToDate = await withProgress(io, 'Projecting:', (line) =>
+      app.catchUp(head, timesOf(io).tellMs, (done) => line.show(`${done} of ${head}`)),
+    );
+    if (!isUpToDate) notice(io, await howFar(app, head));
   },
 });
 
 export type OperatorSession = ReturnType<typeof sessionOf>;
 
-const workerOf = (io: Io, configuration: Configuration, app: () => App | undefined): WorkerThread => {
+const workerOf = (io: Io, configuration: Configuration): WorkerThread => {
   const { workerThread } = require('../app/worker-thread') as typeof import('../app/worker-thread');
   const onReport = (report: WorkerReport): void => {
-    if (report.type === 'shown') return app()?.live.moved(report.shown);
     if (report.type === 'error') warn(io)(report.what, errorOf(report.failure));
   };
   return workerThread(configuration, onReport, (error) => warn(io)('The writing thread died.', error));
@@ -102,7 +99,7 @@ export const sessionCommand = <Arguments extends readonly unknown[]>(
     ignoreCtrlZ(io);
     let app: App | undefined;
     const isThreaded = appendsInThread && configuration.EVENTSTORE_URL === '';
-    const worker = isThreaded ? workerOf(io, configuration, () => app) : undefined;
+    const worker = isThreaded ? workerOf(io, configuration) : undefined;
     try {
       app = await openApp(configuration, warn(io), { use, worker, times: io.times });
       await run(sessionOf(io, app, configuration, worker), ...(args as unknown as Arguments));

@@ -3,7 +3,7 @@ import { ledgerStatus, type LedgerStatus } from '../app/status';
 import type { JsonOption } from './arguments';
 import { FAILED } from './failure';
 import type { Io } from './io';
-import { printJson, printRecord, printTable } from './output';
+import { counted, printJson, printRecord, printTable } from './output';
 import { shareOf } from './progress';
 import { sessionCommand, type OperatorSession } from './session';
 
@@ -32,8 +32,8 @@ const run = async ({ io, app }: OperatorSession, { json }: JsonOption): Promise<
     ...(status.projector === undefined ? {} : { projector: status.projector }),
     read_models: set,
     position,
-    lag_events,
-    lag_seconds: lag_seconds.toFixed(1),
+    not_yet_followed:
+      lag_events === 0 ? 'nothing' : `${counted(lag_events, 'event')}, for ${lag_seconds.toFixed(1)} s`,
     ...(building === null ? {} : { building: `${building.set} ${shareOf(building.progress, 1)}` }),
   });
   if (parked.length > 0) io.stdout.write('\nParked:\n');
@@ -42,5 +42,5 @@ const run = async ({ io, app }: OperatorSession, { json }: JsonOption): Promise<
 
 export const statusCommand = (io: Io): Command =>
   sessionCommand(io, 'status', run, 'look').description(
-    'show the event log, how far the read models and a rebuild are, and what is parked; exit code 1 if a tenant is parked or unreadable',
+    'show the event log, how far it is followed, how far a rebuild is, and what is parked; exit code 1 if a tenant is parked or unreadable',
   );

@@ -73,6 +73,10 @@ const wording: Wording = {
 export const auditLine = (event: Recorded): AuditLine =>
   (wording[event.type] as (event: Recorded) => AuditLine)(event);
 
+/** The line of an event that the operator has set aside, which may be unreadable. */
+export const setAsideLine = (eventId: string): AuditLine =>
+  line('event', eventId, 'set_aside', 'Event set aside');
+
 /** The entity types listed for every tenant, whether or not they occur in its log. */
 export const knownEntityTypes = ['application', 'bank', 'card', 'proxy', 'reactor', 'tenant', 'token'];
 

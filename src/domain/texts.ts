@@ -34,7 +34,8 @@ export const uuidFrom = (value: unknown): string | undefined => {
 export const isWellFormed = (value: unknown): boolean => {
   if (typeof value === 'string') return value.isWellFormed();
   if (typeof value !== 'object' || value === null) return true;
-  return Object.entries(value).every(([name, member]) => name.isWellFormed() && isWellFormed(member));
+  const members = value as Readonly<Record<string, unknown>>;
+  return Object.keys(members).every((name) => name.isWellFormed() && isWellFormed(members[name]));
 };
 
 const TRACE_ID = /^[A-Za-z0-9._:-]{1,128}$/;

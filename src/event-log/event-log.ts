@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { monotonicMs } from '../async/clock';
+import type { StreamKind } from '../domain/events';
 import { codeOf, fault, messageOf, moreOf, type Fault } from '../fault';
 
 /**
@@ -40,9 +41,10 @@ export interface EventLog {
   revisionAt(stream: string, position: Position): Promise<number>;
 
   /**
-   * The events of all streams of one tenant after a position, in log order. The cost does not depend on other tenants.
+   * The events of all streams of one tenant after a position or after a revision of each stream, in log order. The cost
+   * does not depend on other tenants.
    */
-  readTenant(tenantId: string, from?: Omit<ReadFrom, 'follow'>): AsyncIterable<Batch>;
+  readTenant(tenantId: string, from?: ReadTenantFrom): AsyncIterable<Batch>;
 
   /**
    * The whole log after a position, in order, in bounded batches. With `follow` it waits for new events and reconnects
@@ -101,6 +103,18 @@ export interface ReadFrom {
   readonly signal?: AbortSignal | undefined;
 }
 
+export interface ReadTenantFrom {
+  readonly after?: Position | TenantRevisions | undefined;
+  /** A position that is already in the log. Undefined: the head at the time of the call. */
+  readonly upTo?: Position | undefined;
+  /** The caller will take no more events, so a batch need not have more. */
+  readonly max?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The last revisions of the streams of a tenant that are known, or -1. */
+export type TenantRevisions = Readonly<Record<StreamKind, number>>;
+
 export type Expected = 'no_stream' | number;
 
 export interface NewEvent {
@@ -132,6 +146,8 @@ export interface Appended {
   /** The last revision appended. */
   readonly revision: number;
   readonly position: Position;
+  /** Its tenant is shown up to here, in a set of read models that had no successor. */
+  readonly isShown?: true;
 }
 
 export const MAX_APPEND_BYTES = 1_048_576;

@@ -20,11 +20,20 @@ export interface Streams {
   /** Every name that `holds` accepts starts with one of these; other names may too. */
   prefixes(): readonly string[];
   /** The kind and tenant of the stream, or undefined if it is not a tenant's. */
-  parse(stream: string): { readonly kind: StreamKind; readonly tenantId: string } | undefined;
+  parse(stream: string): StreamOwner | undefined;
 }
+
+interface StreamOwner {
+  readonly kind: StreamKind;
+  readonly tenantId: string;
+}
+
+const MAX_PARSED = 1_000;
 
 export const streamNames = (prefix = ''): Streams => {
   const pattern = new RegExp(`^(tenant|activity)-(${UUID_PATTERN})$`);
+  /** The name of a stream is needed several times for each of its events. */
+  const parsed = new Map<string, StreamOwner>();
 
   const suffixOf = (stream: string): string => (stream.startsWith(prefix) ? stream.slice(prefix.length) : '');
 
@@ -37,8 +46,14 @@ export const streamNames = (prefix = ''): Streams => {
     holds: (stream) => suffixOf(stream) === 'operator' || pattern.test(suffixOf(stream)),
     prefixes: () => [`${prefix}tenant-`, `${prefix}activity-`, `${prefix}operator`],
     parse: (stream) => {
+      const known = parsed.get(stream);
+      if (known !== undefined) return known;
       const match = pattern.exec(suffixOf(stream));
-      return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };
+      if (match === null) return undefined;
+      const owner = { kind: match[1] as StreamKind, tenantId: match[2] as string };
+      if (parsed.size >= MAX_PARSED) parsed.clear();
+      parsed.set(stream, owner);
+      return owner;
     },
   };
 };

@@ -2,6 +2,7 @@ import type { Middleware, ParameterizedContext } from 'koa';
 import type { Logger } from 'pino';
 import type { KeyUseRecord } from '../access/key-use-record';
 import type { EventSource } from '../audit/event-source';
+import type { Position } from '../event-log/event-log';
 import type { Identity, PresentedKey } from '../ledger/api-key';
 import type { Ledger } from '../ledger/ledger';
 import type { RateLimits } from '../limits/rate-limits';
@@ -11,7 +12,10 @@ import type { KnownLiveSet } from '../projecting/live-set';
 export interface ApiDependencies {
   readonly settings: ApiSettings;
   readonly ledger: Ledger;
-  readonly readModels: Pick<KnownLiveSet, 'read' | 'reached' | 'mayPark'>;
+  readonly readModels: Pick<KnownLiveSet, 'query'> & {
+    /** Shows a tenant up to a position. False: not in time, or it is parked, or that failed. It never rejects. */
+    readonly show: (tenantId: string, position: Position, withinMs: number) => Promise<boolean>;
+  };
   readonly events: EventSource;
   readonly keyUses: KeyUseRecord;
   readonly limits: RateLimits;
@@ -62,6 +66,8 @@ export interface ApiState {
   identity?: Identity;
   /** The declared path of the route, for the log. */
   route?: string;
+  /** The tenant is parked in the read models, so what they show of it ends here. */
+  completeUntil?: string;
   /** A write that is not visible in the read models yet. */
   isReadPending?: true;
   /** The code of the problem in the response. */

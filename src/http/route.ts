@@ -1,8 +1,7 @@
-import type { Reader } from '../../projections/projector';
 import type { Caller } from '../domain/authority';
 import type { KeyHolder } from '../domain/tenant';
-import type { Position } from '../event-log/event-log';
-import type { TenantRequest } from '../ledger/ledger';
+import type { Executed, TenantRequest } from '../ledger/ledger';
+import type { TenantReader } from '../projecting/live-set';
 import type { ApiDependencies } from './context';
 import type { QueryCheck } from './query-parameters';
 import type { Schema } from './schema';
@@ -25,8 +24,8 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly response: SuccessResponse;
   /** A write that does not support `If-Match`: there is nothing yet that could have changed. */
   readonly isUnconditional?: true;
-  /** It reads the read models: if the tenant is parked in them, a header says until when the response is complete. */
-  readonly isQuery?: true;
+  /** Its handler calls `read`: the OpenAPI document lists the header for a parked tenant. Checked by the tests. */
+  readonly reads?: true;
   readonly handle: (
     request: RouteRequest<Body, Query>,
     dependencies: ApiDependencies,
@@ -74,8 +73,11 @@ export interface RouteRequest<Body, Query = unknown> extends TenantRequest {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly body: Body;
-  /** The read models as they were found when this request was begun. Only a route that `isQuery` has them. */
-  readonly reader: Reader;
+  /**
+   * Runs a query on the read models. If the tenant is parked in them, a header says until when the response is complete,
+   * and it has no entity tag.
+   */
+  readonly read: <T>(query: (reader: TenantReader) => Promise<T>) => Promise<T>;
   readonly header: (name: string) => string | undefined;
   /** The media type that the client prefers, by default the first. False: it accepts none of them. */
   readonly accepts: (...types: readonly string[]) => string | false;
@@ -86,16 +88,12 @@ export interface RouteRequest<Body, Query = unknown> extends TenantRequest {
 }
 
 /** What a handler responds with; the status is that of the declaration. */
-export interface RouteResponse {
+export interface RouteResponse extends Partial<Pick<Executed, 'position' | 'isShown' | 'isRepeat'>> {
   readonly body?: unknown;
   /** The media type. Default: JSON. */
   readonly type?: string;
   /** The entity tag of the body, without quotes: the revision of the last event that changed what it shows. */
   readonly etag?: string | undefined;
-  /** Of a write: sent once the read models have reached this position. */
-  readonly position?: Position;
-  /** Of a write: it was made before, with the same idempotency key. A header says so. */
-  readonly isRepeat?: true | undefined;
 }
 
 export const statusOf = (response: SuccessResponse): number => ('status' in response ? response.status : 200);

@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream';
-import type { Reader } from '../../projections/projector';
 import type { KeyUseRecord } from '../access/key-use-record';
 import { isoNow, monotonicMs } from '../async/clock';
 import { holds, keyRefused, mustHold } from '../domain/authority';
@@ -8,7 +7,6 @@ import { isRefusal } from '../domain/refusal';
 import { masked } from '../domain/texts';
 import { codeOf, fault } from '../fault';
 import { digestOf, tenantOfKey, type Identity, type PresentedKey } from '../ledger/api-key';
-import { findParked } from '../projecting/parked-tenants';
 import { TIMES } from '../times';
 import type { ApiContext, ApiDependencies, ApiMiddleware } from './context';
 import { queryCheck } from './query-parameters';
@@ -58,23 +56,7 @@ export const requirePermission = async (
   mustHold((await ledger.identify(presented, 0)).application, permission);
 };
 
-// 3. The body is read, and the read models are looked at: all queries of the request read the set that is found.
-
-/**
- * The tenant may be parked in the read models at a bad event: then the response only includes what was recorded before,
- * and a header says so.
- */
-const lookAtReadModels = async (
-  ctx: ApiContext,
-  tenantId: string,
-  { readModels, settings }: ApiDependencies,
-) => {
-  const { set: reader, control } = await readModels.read();
-  const atMs = monotonicMs();
-  const parked = control.parked === 0 ? undefined : await findParked(reader, tenantId);
-  if (parked !== undefined) ctx.set(settings.headers.completeUntil, parked.recorded_at);
-  return { reader, atMs, isComplete: parked === undefined };
-};
+// 3. The body is read, and the handler runs. What it reads is judged each time.
 
 /** A set may be removed a minute after it was left. */
 const mustStillBeThere = (lookedMs: number): void => {
@@ -85,7 +67,27 @@ const mustStillBeThere = (lookedMs: number): void => {
   );
 };
 
-// 4. The handler
+/**
+ * The tenant may be parked in the read models at a bad event: then the response only includes what was recorded before,
+ * and a header says so.
+ */
+const readerOf =
+  (
+    ctx: ApiContext,
+    tenantId: string,
+    { readModels, settings }: ApiDependencies,
+  ): RouteRequest<unknown>['read'] =>
+  async (query) => {
+    const beganMs = monotonicMs();
+    const { value, parked } = await readModels.query(tenantId, query);
+    mustStillBeThere(beganMs);
+    if (parked === undefined) return value;
+    const { completeUntil = parked.recorded_at } = ctx.state;
+    const earliest = completeUntil < parked.recorded_at ? completeUntil : parked.recorded_at;
+    ctx.state.completeUntil = earliest;
+    ctx.set(settings.headers.completeUntil, earliest);
+    return value;
+  };
 
 const MAX_USER_AGENT_LENGTH = 256;
 
@@ -128,9 +130,9 @@ const requestOf = (
   route: Route,
   identity: Identity,
   digest: string,
-  reader: Reader,
-  { settings, keyUses }: ApiDependencies,
+  dependencies: ApiDependencies,
 ): RouteRequest<unknown> => {
+  const { settings, keyUses } = dependencies;
   const { tenantId, keyId, application } = identity;
   const { at, deadline, traceId, clientAddress } = ctx.state;
   const { querystring } = ctx;
@@ -148,7 +150,7 @@ const requestOf = (
     params: ctx['params'] as RouteRequest<unknown>['params'],
     query: querystring === '' ? query.defaults : query(querystring),
     body: route.body?.(ctx.request.body),
-    reader,
+    read: readerOf(ctx, tenantId, dependencies),
     header: (name) => headerOf(ctx, name),
     accepts: (...types) => {
       ctx.vary('Accept');
@@ -159,31 +161,26 @@ const requestOf = (
   };
 };
 
-// 5. A write is answered once it is shown
+// 4. A write is answered once it is shown
 
 /**
- * Waits until a write is shown by the read models. If it is not by the deadline, it is durable nonetheless, and a header
- * says so.
+ * Whoever appends projects, so a write usually is shown already. If it is not by the deadline, it is durable
+ * nonetheless, and a header says so.
  */
 const awaitShown = async (
   ctx: ApiContext,
-  position: NonNullable<RouteResponse['position']>,
+  { position, isShown }: RouteResponse,
   tenantId: string,
   { readModels, settings }: ApiDependencies,
 ): Promise<void> => {
+  if (position === undefined || isShown === true) return;
   const remainingMs = Math.max(0, ctx.state.deadline - TIMES.answerMs - monotonicMs());
-  const isParked = async (): Promise<boolean> =>
-    readModels.mayPark() && (await findParked((await readModels.read()).set, tenantId)) !== undefined;
-  const isShown = await readModels
-    .reached(position, remainingMs)
-    .then(async (reached) => reached && !(await isParked()))
-    .catch(() => false);
-  if (isShown) return;
+  if (await readModels.show(tenantId, position, remainingMs)) return;
   ctx.state.isReadPending = true;
   ctx.set(settings.headers.readPending, 'true');
 };
 
-// 6. The response
+// 5. The response
 
 const sending = (route: Route, { headers }: ApiDependencies['settings']) => {
   const status = statusOf(route.response);
@@ -213,12 +210,10 @@ const respond = async (
     await requirePermission(route.permission, identity.application, presented, dependencies);
   if (route.body !== undefined) await readJsonBody(ctx, route.body.isOptional);
   const { tenantId } = identity;
-  const look = route.isQuery === true ? await lookAtReadModels(ctx, tenantId, dependencies) : undefined;
-  const request = requestOf(ctx, route, identity, presented.digest, look?.reader as Reader, dependencies);
+  const request = requestOf(ctx, route, identity, presented.digest, dependencies);
   const response = await route.handle(request, dependencies);
-  if (response.position !== undefined) await awaitShown(ctx, response.position, tenantId, dependencies);
-  if (look !== undefined) mustStillBeThere(look.atMs);
-  return look?.isComplete === false ? { ...response, etag: undefined } : response;
+  await awaitShown(ctx, response, tenantId, dependencies);
+  return ctx.state.completeUntil === undefined ? response : { ...response, etag: undefined };
 };
 
 /** Records a refusal for the key that got it, if that is known. False: the error is none. */

@@ -1,10 +1,11 @@
-import { isoNow, monotonicMs } from '../async/clock';
+import { condition, isoNow, monotonicMs, pause, type Condition } from '../async/clock';
 import { settleAll } from '../async/concurrency';
 import { onceAppender, type Retry } from '../event-log/append-once';
 import { MAX_APPEND_BYTES, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { boundedCache, type BoundedCache } from '../ledger/folds';
 import type { Ledger } from '../ledger/ledger';
+import type { Show } from '../projecting/show-tenants';
 import { TIMES } from '../times';
 import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';
@@ -12,8 +13,7 @@ import { linesOf, type Line } from './lines';
 /** What `ingest` needs to append reported facts, as NDJSON, to the activity streams of their tenants. */
 interface IngestDependencies extends LedgerLog {
   readonly ledger: Ledger;
-  /** Whether the read models have applied this position. Waits for a while. */
-  readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
+  readonly show: Show;
   /** What the read models show of the activity stream of a tenant. */
   readonly shown: (tenantId: string) => Promise<ShownActivity>;
 }
@@ -21,6 +21,8 @@ interface IngestDependencies extends LedgerLog {
 export interface ShownActivity {
   /** The last revision that they contain, or -1. */
   readonly revision: number;
+  /** They show no more of this tenant for now. */
+  readonly isParked: boolean;
   /** Whether they contain this event. Sees at least everything up to that revision. */
   readonly has: (eventId: string) => Promise<boolean>;
 }
@@ -48,11 +50,11 @@ export interface Finished extends Ingested {
   readonly failure?: Error;
 }
 
-/** Limits how long others wait, for the lock of the log and until their own writes are shown. */
-const MAX_BATCH = 32;
+/** Limits how long others wait for the lock of the log. */
+const MAX_BATCH = 500;
 
-/** More than can be appended ahead of the read models. */
-const MAX_RECENT = 20_000;
+/** How many facts may be appended ahead of the read models. Their ids are in memory. */
+const MAX_AHEAD = 20_000;
 
 interface ValidFact {
   readonly line: number;
@@ -69,8 +71,11 @@ interface Run extends IngestDependencies, IngestOptions {
   readonly recent: BoundedCache<true>;
   refusals: { readonly line: number; readonly reason: string }[];
   readonly totals: { -readonly [Name in keyof Ingested]: number };
-  /** Whether the read models show all batches that were appended. */
-  areShown: Promise<boolean>;
+  /** How many facts were appended and are not shown yet. */
+  ahead: number;
+  readonly shownMore: Condition;
+  /** The tenants that were not shown in time, and up to where. */
+  readonly late: Map<string, Position>;
 }
 
 /** Sorted by line, because the refusals of a batch are found in two passes. */
@@ -145,29 +150,44 @@ const checkBatch = (run: Run, batch: readonly ValidFact[]): Promise<readonly Uns
   return settleAll(Array.from(tenants, (tenantId) => unshownOf(run, tenantId, factsOf(tenantId))));
 };
 
-const appendTenant = async (run: Run, { tenantId, events, shown }: Unshown): Promise<Position> => {
-  if (events.length === 0 || run.dryRun) {
+/** Shows what was appended while the next batches are. */
+const showBehind = async (run: Run, tenantId: string, position: Position, facts: number): Promise<void> => {
+  run.ahead += facts;
+  if (!(await run.show(tenantId, position, TIMES.paceMs))) run.late.set(tenantId, position);
+  run.ahead -= facts;
+  run.shownMore.notify();
+};
+
+const appendTenant = async (run: Run, { tenantId, events, shown }: Unshown): Promise<void> => {
+  if (events.length === 0) return;
+  if (run.dryRun) {
     run.totals.accepted += events.length;
-    return '';
+    return;
   }
   const { accepted, position } = await run.appendOnce(run.streams.activity(tenantId), events, shown);
   run.totals.accepted += accepted;
   run.totals.alreadyThere += events.length - accepted;
-  return position;
+  if (position !== '') void showBehind(run, tenantId, position, events.length);
 };
 
-/**
- * Appends to all tenants at once, so that the log can commit that as one group. Resolves once the batch before it is
- * shown: read models are projected in the order of the log, so a backlog is what everybody's next write waits for.
- */
+/** Appends to all tenants at once, so that the log can commit that as one group. */
 const appendBatch = async (run: Run, unshown: readonly Unshown[]): Promise<void> => {
-  const ends = await settleAll(unshown.map((facts) => appendTenant(run, facts)));
-  const end = ends.toSorted().at(-1) ?? '';
-  if (end === '') return;
-  const before = run.areShown;
-  run.areShown = before.then(() => run.reached(end, TIMES.paceMs));
-  run.areShown.catch(() => undefined);
-  await before;
+  while (run.ahead > MAX_AHEAD) await run.shownMore.wait();
+  await settleAll(unshown.map((facts) => appendTenant(run, facts)));
+};
+
+/** Whether the read models show everything that was appended, at last. */
+const areShown = async (run: Run): Promise<boolean> => {
+  while (run.ahead > 0) await run.shownMore.wait();
+  const end = monotonicMs() + TIMES.paceMs;
+  for (const [tenantId, position] of run.late)
+    while (!(await run.show(tenantId, position, TIMES.paceMs))) {
+      const { isParked } = await run.withRetry(() => run.shown(tenantId));
+      if (isParked) break;
+      if (monotonicMs() >= end) return false;
+      await pause(TIMES.retryMs);
+    }
+  return true;
 };
 
 /** Reads and checks a batch while the one before it is appended. */
@@ -201,14 +221,16 @@ export const ingest = async (
     ...options,
     withRetry,
     appendOnce: onceAppender(dependencies.log, withRetry),
-    recent: boundedCache(MAX_RECENT),
+    recent: boundedCache(MAX_AHEAD),
     refusals: [],
     totals: { accepted: 0, alreadyThere: 0, refused: 0 },
-    areShown: Promise.resolve(true),
+    ahead: 0,
+    shownMore: condition(),
+    late: new Map(),
   };
   try {
     await ingestAll(run, input);
-    return { ...run.totals, shown: await run.areShown };
+    return { ...run.totals, shown: await areShown(run) };
   } catch (failure) {
     reportRefusals(run);
     return { ...run.totals, shown: false, failure: failure as Error };

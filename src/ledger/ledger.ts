@@ -61,8 +61,10 @@ export interface Executed {
   readonly tenant: Tenant;
   /** The events that the command caused, now or when it was first sent. */
   readonly events: readonly Caused[];
-  /** A read model that has reached this position shows the change. */
+  /** Read models show the change once they show the tenant up to here. */
   readonly position: Position;
+  /** They do: they were projected with the append. */
+  readonly isShown?: true;
   /** The request was made before, with the same idempotency key. */
   readonly isRepeat?: true;
 }
@@ -180,12 +182,12 @@ const append = async (
   const expected = revision < 0 ? 'no_stream' : revision;
   const began = threadMs();
   const appending = log.append(streams.tenant(tenantId), encoded, expected, left);
-  const { position } = await appending.catch(async (error: unknown) => {
+  const { position, isShown } = await appending.catch(async (error: unknown) => {
     if (codeOf(error) === 'history_missing') await folds.asOf(tenantId, threadMs(), deadline); // keeps the reason
     throw error;
   });
   folds.advance(tenantId, known, events, began);
-  return { tenant, events, position };
+  return { tenant, events, position, ...(isShown && { isShown }) };
 };
 
 const REFUSED: ReadonlySet<string | undefined> = new Set<FaultCode>([

@@ -1,16 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Document, ComposedProjector } from '../../projections/projector';
 import { yieldToEventLoop } from '../async/clock';
-import type { Position } from '../event-log/event-log';
 import {
-  STREAMS,
+  isSameProgress,
+  PROGRESS,
   rowsOf,
   type DocumentKey,
+  type Progress,
   type ReadModelSet,
   type Scanned,
 } from '../read-models/read-models';
-import type { ParkedTenant } from './fold-batch';
-import { findParked } from './parked-tenants';
+import { retryDue } from './parked-tenants';
+import type { TenantProjection } from './project-tenants';
 
 /** A document that differs between the live set and a replay of the log. */
 export interface Difference extends DocumentKey {
@@ -26,8 +27,6 @@ export interface Comparison {
 }
 
 export interface CompareOptions {
-  /** Advances the replayed set, which is not ahead of the live one, to exactly this position. */
-  readonly follow: (position: Position) => Promise<void>;
   readonly onDifference: (difference: Difference) => void;
   /** Called now and then with the number of documents compared so far. */
   readonly onDocuments?: (documents: number) => void;
@@ -46,30 +45,50 @@ const kindOf = (live: Document | undefined, replayed: Document | undefined): Dif
  * A tenant parked in the live set, but not at the same event in the replay, is reported as parked, not as different.
  * One parked in the replay by missing events cannot be compared either: the problem is the gap.
  */
-const cannotCompare = (live: ParkedTenant | undefined, replayed: ParkedTenant | undefined): boolean =>
-  live?.event_id !== replayed?.event_id && (live !== undefined || replayed?.cause === 'missing_events');
+const cannotCompare = (live: Progress | undefined, replayed: Progress | undefined): boolean =>
+  live?.parked?.event_id !== replayed?.parked?.event_id &&
+  (live?.parked !== undefined || replayed?.parked?.cause === 'missing_events');
 
-const readAt = ({ tenantId, collection, key }: DocumentKey, set: ReadModelSet) =>
-  Promise.all([set.get(tenantId, collection, key), findParked(set, tenantId)]);
+/** Since when, and by which program, a tenant is parked is no matter of the log. */
+const comparable = (collection: string, document: Document | undefined): Document | undefined => {
+  const parked = collection === PROGRESS.name ? document?.['parked'] : undefined;
+  if (parked === undefined) return document;
+  return { ...document, parked: { ...parked, since: '', program: '', reason: '' } };
+};
+
+/** A document, and the progress of its tenant before and after it was read. */
+const readAt = async ({ tenantId, collection, key }: DocumentKey, set: ReadModelSet) => {
+  for (;;) {
+    const [before] = await set.progress([tenantId]);
+    const document = await set.get(tenantId, collection, key);
+    const [progress] = await set.progress([tenantId]);
+    if (isSameProgress(before, progress)) return { progress, document };
+  }
+};
 
 /**
- * Compares a document again at one position of the log, to which the replayed set is advanced: it may have changed since
- * it was scanned. If it still differs, it is wrong.
+ * Compares a document again where both sets are equally far: it may have changed since it was scanned. The one that is
+ * behind is projected to where the other one is, for this tenant only. If the document still differs, it is wrong.
  */
 const differenceAt = async (
   key: DocumentKey,
-  live: ReadModelSet,
-  replayed: ReadModelSet,
-  follow: CompareOptions['follow'],
+  live: TenantProjection,
+  replayed: TenantProjection,
 ): Promise<Difference | undefined> => {
   for (;;) {
-    const { n, to } = await live.control();
-    const [actual, parked] = await readAt(key, live);
-    if ((await live.control()).n !== n) continue;
-    if (to !== undefined) await follow(to.position);
-    const [correct, parkedToo] = await readAt(key, replayed);
-    if (isDeepStrictEqual(actual, correct) || cannotCompare(parked, parkedToo)) return undefined;
-    return { ...key, kind: kindOf(actual, correct), live: actual, replayed: correct };
+    const [actual, correct] = [await readAt(key, live.set), await readAt(key, replayed.set)];
+    const [one, other] = [actual.progress?.position ?? '', correct.progress?.position ?? ''];
+    if (cannotCompare(actual.progress, correct.progress)) return undefined;
+    const [found, expected] = [actual, correct].map(({ document }) => comparable(key.collection, document));
+    if (isDeepStrictEqual(found, expected)) return undefined;
+    const isReplayBehind = other <= one;
+    const [behind, from, upTo] = isReplayBehind ? [replayed, other, one] : [live, one, other];
+    // What parks it in the replay may have been set aside meanwhile.
+    if (isReplayBehind) await retryDue(replayed);
+    await behind.project(key.tenantId, upTo);
+    const [now] = await behind.set.progress([key.tenantId]);
+    if ((now?.position ?? '') === from)
+      return { ...key, kind: kindOf(found, expected), live: found, replayed: expected };
   }
 };
 
@@ -102,18 +121,18 @@ async function* merged(live: AsyncGenerator<Scanned, undefined>, replayed: typeo
 /** Compares a set with a replay of the log, document by document, while it keeps advancing. */
 export const compare = async (
   { collections }: ComposedProjector,
-  live: ReadModelSet,
-  replayed: ReadModelSet,
+  live: TenantProjection,
+  replayed: TenantProjection,
   options: CompareOptions,
 ): Promise<Comparison> => {
-  const { tenantId: only, follow, onDifference, onDocuments = () => undefined, abort } = options;
+  const { tenantId: only, onDifference, onDocuments = () => undefined, abort } = options;
   let [documents, differences] = [0, 0];
-  for (const collection of [...collections.map(({ name }) => name), STREAMS]) {
-    const rows = merged(rowsOf(live, collection, only), rowsOf(replayed, collection, only));
+  for (const collection of [...collections.map(({ name }) => name), PROGRESS.name]) {
+    const rows = merged(rowsOf(live.set, collection, only), rowsOf(replayed.set, collection, only));
     for await (const { tenantId, key, isLive, isSuspect } of rows) {
       documents += Number(isLive);
       const suspect = { tenantId, collection, key };
-      const difference = isSuspect ? await differenceAt(suspect, live, replayed, follow) : undefined;
+      const difference = isSuspect ? await differenceAt(suspect, live, replayed) : undefined;
       if (difference !== undefined) {
         differences += 1;
         onDifference(difference);

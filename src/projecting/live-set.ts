@@ -1,83 +1,64 @@
-import { monotonicMs, orUndefined, pause } from '../async/clock';
+import type { Reader } from '../../projections/projector';
 import { singleFlight } from '../async/concurrency';
-import type { Position } from '../event-log/event-log';
-import { fault } from '../fault';
-import type { LiveSet, ReadModels } from '../read-models/read-models';
-import { TIMES } from '../times';
-import type { Shown } from './project';
+import { fault, moreOf } from '../fault';
+import type { LiveSet, ParkedTenant, ReadModels, ReadModelSet } from '../read-models/read-models';
+
+/** What a query of a tenant found. */
+export interface Found<T> {
+  readonly value: T;
+  /** The tenant is parked: the documents stop before this event. */
+  readonly parked: ParkedTenant | undefined;
+}
+
+/** What queries read. */
+export type TenantReader = Reader & Pick<ReadModelSet, 'progress'>;
 
 /** What one process knows about the live set. */
 export interface KnownLiveSet {
-  /** One look at the control state, shared only with requests that arrived before it was sent. */
-  read(): Promise<LiveSet>;
-  /** Whether the live set shows a position: true once somebody has seen that, false if nobody has in time. */
-  reached(position: Position, withinMs: number): Promise<boolean>;
-  /** Whether a tenant may be parked, as far as is known since the position that was shown last. */
-  mayPark(): boolean;
-  /** This process has projected up to here, into a set without a successor. */
-  moved(shown: Shown): void;
+  /**
+   * One look at the control state of the live set, shared only with requests that arrived before it was sent. Rejects
+   * with `read_models_unavailable` if there is none.
+   */
+  look(): Promise<LiveSet>;
+  /**
+   * Runs a query on the live set. Control state and documents are asked for at once: of the set that was live when this
+   * process looked last, and again if the look names another one.
+   */
+  query<T>(tenantId: string, query: (reader: TenantReader) => Promise<T>): Promise<Found<T>>;
 }
 
-interface Waiter {
-  readonly position: Position;
-  readonly since: number;
-  readonly done: (isShown: boolean) => void;
-}
+const findParked = async ({ set, control }: LiveSet, tenantId: string): Promise<ParkedTenant | undefined> => {
+  if (control.marks === 0) return undefined;
+  const [progress] = await set.progress([tenantId]);
+  return progress?.parked;
+};
 
 export const knownLiveSet = (readModels: ReadModels): KnownLiveSet => {
-  const waiting = new Set<Waiter>();
-  let [shown, parked] = ['', 0];
-  let isLooking = false;
-  /** Of those who asked, the one whose position is not shown for the longest time. */
-  let oldest: Waiter | undefined;
+  let known: ReadModelSet | undefined;
 
-  const moved: KnownLiveSet['moved'] = (known) => {
-    if (known.position >= shown) [shown, parked] = [known.position, known.parked];
-    for (const waiter of waiting) if (waiter.position <= shown) waiter.done(true);
-    if (oldest !== undefined && oldest.position <= shown) [oldest] = waiting;
-  };
-
-  const { fresh: read } = singleFlight(async () => {
+  const { fresh: look } = singleFlight(async () => {
     const live = await readModels.live();
     if (live === undefined)
       throw fault('read_models_unavailable', 'The read models have not been built yet.');
-    moved({ position: live.control.to?.position ?? '', parked: live.control.parked });
+    known = live.set;
     return live;
   });
 
-  /** One look for all who wait; none while nobody does. */
-  const lookWhileAwaited = async (): Promise<void> => {
-    if (isLooking) return;
-    isLooking = true;
-    for (await pause(TIMES.shownLookMs); waiting.size > 0; await pause(TIMES.shownLookMs))
-      await read().catch(() => undefined);
-    isLooking = false;
-  };
-
-  const wait = (position: Position, withinMs: number): Promise<boolean> =>
-    new Promise((resolve) => {
-      const done = (isShown: boolean): void => {
-        clearTimeout(timer);
-        waiting.delete(waiter);
-        resolve(isShown);
-      };
-      const timer = setTimeout(() => done(false), withinMs);
-      const waiter: Waiter = { position, since: monotonicMs(), done };
-      waiting.add(waiter);
-      oldest ??= waiter;
-      void lookWhileAwaited();
-    });
-
   return {
-    read,
-    moved,
-    mayPark: () => parked > 0,
-    reached: async (position, withinMs) => {
-      if (position <= shown) return true;
-      if (oldest === undefined || monotonicMs() - oldest.since <= TIMES.tellMs)
-        return wait(position, withinMs);
-      await orUndefined(read(), withinMs);
-      return position <= shown;
+    look,
+    query: async (tenantId, query) => {
+      const looked = look();
+      const asked = known;
+      const early = asked && query(asked);
+      early?.catch(() => undefined); // It does not count if another set is live.
+      const live = await looked.catch(async (error: unknown) => {
+        const found = await early?.catch((why: unknown) => why);
+        // There is no live set any more because of the damage that the query has found.
+        throw moreOf(found)['isDamaged'] === true ? found : error;
+      });
+      const valued = early !== undefined && asked?.id === live.set.id ? early : query(live.set);
+      const [value, parked] = await Promise.all([valued, findParked(live, tenantId)]);
+      return { value, parked };
     },
   };
 };

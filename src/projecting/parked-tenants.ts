@@ -1,115 +1,77 @@
-import { isDeepStrictEqual } from 'node:util';
-import type { Reader } from '../../projections/projector';
-import type { Actor, StreamKind } from '../domain/events';
+import { yieldToEventLoop } from '../async/clock';
+import type { Actor } from '../domain/events';
 import { encode } from '../event-log/codec';
-import { appendToEnd, type LoggedEvent, type Position } from '../event-log/event-log';
+import { appendToEnd } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { fault } from '../fault';
-import { PARKED, STREAMS, rowsOf, type ReadModelSet } from '../read-models/read-models';
-import {
-  tenantBatchOf,
-  documentCache,
-  foldWaiting,
-  parkedKey,
-  type Folding,
-  type ParkedTenant,
-  type Retried,
-  type StreamDocument,
-} from './fold-batch';
+import type { ParkedTenant, ReadModelSet } from '../read-models/read-models';
+import type { TenantProjection } from './project-tenants';
 
-/** Why `fold-batch.ts` has parked this tenant, if it has. There is no need to ask while `parked` is 0 in the control state. */
-export const findParked = async (
-  reader: Pick<Reader, 'get'>,
-  tenantId: string,
-): Promise<ParkedTenant | undefined> =>
-  (await reader.get(tenantId, PARKED, parkedKey(tenantId).key)) as unknown as ParkedTenant | undefined;
+const PAGE = 500;
 
 /** All parked tenants, ordered by their ids. */
-export async function* parkedTenants(set: Pick<ReadModelSet, 'scan'>): AsyncGenerator<ParkedTenant> {
-  for await (const { text } of rowsOf(set, PARKED)) yield JSON.parse(text) as ParkedTenant;
+export async function* parkedTenants(set: Pick<ReadModelSet, 'parked'>): AsyncGenerator<ParkedTenant> {
+  let after: string | undefined;
+  do {
+    const page: readonly ParkedTenant[] = await set.parked(PAGE, after);
+    yield* page;
+    after = page.at(-1)?.tenant_id;
+  } while (after !== undefined);
 }
 
-/** The last revision of a tenant's stream that a set has applied, or -1. */
-export const lastRevision = async (
-  reader: Pick<Reader, 'get'>,
+/** Why a tenant is parked, if it is. There is no need to ask while no tenant is marked in the control state. */
+export const findParked = async (
+  set: Pick<ReadModelSet, 'progress'>,
   tenantId: string,
-  kind: StreamKind,
-): Promise<number> =>
-  ((await reader.get(tenantId, STREAMS, kind)) as unknown as StreamDocument | undefined)?.revision ?? -1;
+): Promise<ParkedTenant | undefined> => (await set.progress([tenantId]))[0]?.parked;
 
-export interface Retrying extends LedgerLog {
-  readonly set: ReadModelSet;
-  readonly folding: Folding;
-  /** Tenants to retry whatever parked them. Undefined: only those that may have become readable. */
+export interface Retrying {
+  /** Tenants to retry whatever parked them. Left out: only those that may have become readable. */
   readonly isRequested?: (tenantId: string) => boolean;
-  /** Runs before each commit, so that the set may be projected further in between. */
+  /** Runs between the commits of a tenant. */
   readonly between?: () => Promise<unknown>;
   readonly onParked?: (tenant: ParkedTenant) => void;
 }
 
-/** The events of one commit. */
-const MAX_EVENTS = 512;
-
-/** The next events of a parked tenant that the set has already passed, and whether there are no more of them. */
-const readWaiting = async (
-  { log }: LedgerLog,
-  { tenant_id, after }: ParkedTenant,
-  upTo: Position,
-): Promise<{ readonly events: readonly LoggedEvent[]; readonly isRest: boolean }> => {
-  const events: LoggedEvent[] = [];
-  for await (const batch of log.readTenant(tenant_id, { after }))
-    for (const event of batch) {
-      if (event.position > upTo) return { events, isRest: true };
-      if (events.length === MAX_EVENTS) return { events, isRest: false };
-      events.push(event);
-    }
-  return { events, isRest: true };
-};
-
 /**
- * Applies the next waiting events of a tenant. It becomes free only if the set has not moved since they were read: it may
- * have passed another event of the tenant.
+ * Applies the next waiting events of a tenant, and frees it after the last one. Both of its streams are read up to where
+ * the log was followed, since all of that waits.
  */
-const retryNext = async (retry: Retrying, tenantId: string): Promise<Retried> => {
-  const { streams, set, folding, onParked = () => undefined } = retry;
-  const before = await set.control();
-  const tenant = await findParked(set, tenantId);
-  if (tenant === undefined || before.next !== undefined) return 'free';
-  const { events, isRest } = await readWaiting(retry, tenant, before.to?.position ?? '');
-  const batch = tenantBatchOf(events, streams, tenant.after);
-  let folded: Awaited<ReturnType<typeof foldWaiting>> | undefined;
-  const outcome = await set.advance(async (now) => {
-    folded = undefined;
-    const [parked] = await set.load([parkedKey(tenantId)]);
-    if (!isDeepStrictEqual(parked, { ...tenant })) return undefined;
-    const isLast = isRest && now.to?.position === before.to?.position;
-    if (!isLast && batch.length === 0) return undefined;
-    folded = await foldWaiting(folding, documentCache(set), tenant, { batch, isRest: isLast });
-    return { writes: folded.writes, parked: now.parked - Number(folded.retried === 'free') };
-  });
-  if (outcome === 'superseded') return 'free';
-  if (outcome === 'overtaken' || folded === undefined) return 'more';
-  if (folded.retried === 'again') folded.parked.forEach(onParked);
-  return folded.retried;
+const retryNext = async (
+  { set, progress, read, commit }: TenantProjection,
+  tenantId: string,
+  onParked: (tenant: ParkedTenant) => void,
+): Promise<'more' | 'done'> => {
+  const before = (await progress([tenantId], true)).get(tenantId);
+  const { to, next } = await set.control();
+  const mark = before?.parked;
+  if (mark === undefined || next !== undefined) return 'done';
+  const readUpTo = mark.position > (to?.position ?? '') ? mark.position : (to?.position ?? '');
+  const { events, isRest } = await read(tenantId, before, readUpTo);
+  const outcome = await commit([{ tenantId, before, events, waiting: { readUpTo, isRest } }]);
+  if (outcome === 'superseded') return 'done';
+  if (outcome.overtaken.length > 0) return 'more';
+  const parked = outcome.progress.get(tenantId)?.parked;
+  if (parked === mark) return 'more';
+  if (parked !== undefined) onParked(parked);
+  return 'done';
 };
 
 /**
  * Retries the tenants that another version of the program parked and may have parked wrongly, those whose event has been
  * set aside, and those that are requested. Each continues where it was parked, in order.
  */
-export const retryDue = async (retry: Retrying): Promise<void> => {
-  const { set, folding, isRequested = () => false, between = async () => undefined } = retry;
-  const { event, gapBefore } = folding.setAside;
+export const retryDue = async (projection: TenantProjection, retrying: Retrying = {}): Promise<void> => {
+  const { isRequested = () => false, between = yieldToEventLoop, onParked = () => undefined } = retrying;
+  if ((await projection.set.control()).marks === 0) return;
+  const { setAside, program: own } = await projection.renewSetAside();
   const isDue = ({ cause, tenant_id, event_id, program }: ParkedTenant): boolean =>
     isRequested(tenant_id) ||
-    program !== folding.program ||
-    (cause === 'missing_events' ? gapBefore : event)(tenant_id, event_id);
-  if ((await set.control()).parked === 0) return;
-  for await (const tenant of parkedTenants(set)) {
-    if (!isDue(tenant)) continue;
-    do await between();
-    while ((await retryNext(retry, tenant.tenant_id)) === 'more');
-  }
+    program !== own ||
+    (cause === 'missing_events' ? setAside.gapBefore : setAside.event)(tenant_id, event_id);
+  for await (const tenant of parkedTenants(projection.set))
+    if (isDue(tenant))
+      while ((await retryNext(projection, tenant.tenant_id, onParked)) === 'more') await between();
 };
 
 const parkedAt = async (set: ReadModelSet, eventId: string): Promise<ParkedTenant> => {

@@ -5,42 +5,39 @@ import { codeOf, fault, moreOf } from '../fault';
 import { removeLeftovers, type LiveSet, type ReadModelSet } from '../read-models/read-models';
 import { TIMES } from '../times';
 import { compare, type Comparison, type Difference } from './compare';
+import { logFollower, readingInPieces, type Step } from './follow-log';
 import { parkedTenants, retryDue } from './parked-tenants';
-import {
-  projection,
-  readFolding,
-  readingInPieces,
-  type ReadLog,
-  type ReplayDependencies,
-  type Step,
-} from './project';
+import { tenantProjection, type ReplayDependencies, type TenantProjection } from './project-tenants';
 
 export interface ReplayOptions {
   /** Undefined: the whole log. */
-  readonly read?: ReadLog;
+  readonly read?: Parameters<typeof readingInPieces>[0];
   readonly onEvents?: (events: number) => void;
 }
 
 /**
- * Projects the log into a set, in large commits, up to a position; first retries parked tenants whose events were set
+ * Follows the log into a set, in large commits, up to a position; first retries parked tenants whose events were set
  * aside since. Rejects with `read_model_set_removed` if the set has a successor or is gone.
  */
-export const replayInto =
-  (dependencies: ReplayDependencies, set: ReadModelSet, options: ReplayOptions = {}) =>
-  async (upTo: Position): Promise<void> => {
-    const { log, streams, abort } = dependencies;
-    const { read = (after) => log.readAll({ after }), onEvents = () => undefined } = options;
-    const folding = await readFolding(dependencies);
-    await retryDue({ log, streams, set, folding });
-    const between = async ({ events }: Step): Promise<void> => {
-      if (events > 0) onEvents(events);
-      await yieldToEventLoop();
-      abort?.throwIfAborted();
-    };
-    const outcome = await projection(set, readingInPieces(read), folding, { between }).toEnd(upTo);
-    if (outcome === 'superseded')
-      throw fault('read_model_set_removed', `The set ${set.id} has a successor or was removed.`);
+export const replayInto = (
+  dependencies: ReplayDependencies,
+  projection: TenantProjection,
+  options: ReplayOptions = {},
+) => {
+  const { log, abort } = dependencies;
+  const { read = (after) => log.readAll({ after }), onEvents = () => undefined } = options;
+  const between = async ({ events }: Step): Promise<void> => {
+    if (events > 0) onEvents(events);
+    await yieldToEventLoop();
+    abort?.throwIfAborted();
   };
+  const follower = logFollower(dependencies, projection, readingInPieces(read), { between });
+  return async (upTo: Position): Promise<void> => {
+    await retryDue(projection);
+    if ((await follower.toEnd(upTo)) === 'superseded')
+      throw fault('read_model_set_removed', `The set ${projection.set.id} has a successor or was removed.`);
+  };
+};
 
 export interface RebuildOptions {
   /** Switch although the new set differs from the live one, or parks a tenant that the live one does not park. */
@@ -64,22 +61,31 @@ export interface Rebuilt {
 }
 
 interface Build extends ReplayDependencies, RebuildOptions {
-  readonly built: ReadModelSet;
+  readonly built: TenantProjection;
   readonly replay: ReturnType<typeof replayInto>;
 }
 
 const SWITCH_ATTEMPTS = 20;
 
-const projectToHead = async ({ log, replay }: Build): Promise<void> => {
+const followToHead = async ({ log, replay }: Build): Promise<void> => {
   const head = await log.head();
   if (head !== undefined) await replay(head.position);
 };
 
+/** The log must still hold the last event that was followed, and the last one of any tenant. */
+export const mustHoldEventsOf = async (
+  log: ReplayDependencies['log'],
+  { set, control }: LiveSet,
+): Promise<void> => {
+  await mustStillHold(log, control.to);
+  await mustStillHold(log, await set.furthest());
+};
+
 /** Whether the log still holds what a set was made from. */
-const isOfLog = async ({ log }: Build, { control }: LiveSet): Promise<boolean> => {
-  if (control.log !== (await log.identity())) return false;
+const isOfLog = async ({ log }: Build, live: LiveSet): Promise<boolean> => {
+  if (live.control.log !== (await log.identity())) return false;
   try {
-    await mustStillHold(log, control.to);
+    await mustHoldEventsOf(log, live);
     return true;
   } catch (error) {
     if (codeOf(error) !== 'log_set_back') throw error;
@@ -94,14 +100,11 @@ const parkedOnlyIn = async (built: ReadModelSet, live: ReadModelSet): Promise<re
   return [...found];
 };
 
-/** Projects the live set too, so that the new one is not ahead of it. One that is damaged cannot be compared with. */
-const compareWith = async (build: Build, live: ReadModelSet) => {
-  const { projector, built, replay: follow, onDifference, abort } = build;
+/** One that is damaged cannot be compared with. */
+const compareWith = async (build: Build, live: ReadModelSet): Promise<Comparison | undefined> => {
+  const { projector, built, onDifference, abort } = build;
   try {
-    const { to } = await built.control();
-    if (to !== undefined) await replayInto(build, live)(to.position);
-    const comparison = await compare(projector, live, built, { follow, onDifference, abort });
-    return { comparison, parked: await parkedOnlyIn(built, live) };
+    return await compare(projector, tenantProjection(build, live), built, { onDifference, abort });
   } catch (error) {
     if (moreOf(error)['isDamaged'] !== true) throw error;
     return undefined;
@@ -119,42 +122,65 @@ const refusal = (differences: number, parked: readonly string[]): Error => {
   );
 };
 
-/** Projects to the head and switches, again and again while the former set is further or the outcome is unknown. */
-const switchTo = async (build: Build, former: LiveSet | undefined, evenIfBehind: boolean): Promise<void> => {
-  const { readModels, built, abort } = build;
+/** How a set takes the place of another one. */
+interface Switch {
+  readonly former: LiveSet | undefined;
+  readonly evenIfBehind: boolean;
+  /** Refuses the switch by rejecting. */
+  readonly check: () => Promise<void>;
+}
+
+/** Follows to the head and switches, again and again while the former set is further or the outcome is unknown. */
+const switchTo = async (build: Build, { former, evenIfBehind, check }: Switch): Promise<void> => {
+  const { readModels, built, replay, abort } = build;
+  const follow = async (furthest: Position | undefined): Promise<void> => {
+    if (furthest !== undefined && !evenIfBehind) await replay(furthest);
+    await check();
+  };
+  let left = former;
   for (let attempt = 1; ; attempt += 1) {
-    await projectToHead(build);
+    await followToHead(build);
     try {
-      if (await readModels.succeed(built, former?.set, { evenIfBehind })) return;
+      if (await readModels.succeed(built.set, left?.set, { evenIfBehind, follow })) return;
     } catch (error) {
-      if (attempt === SWITCH_ATTEMPTS || abort?.aborted === true) throw error;
+      if (codeOf(error) === 'rebuild_differs' || attempt === SWITCH_ATTEMPTS || abort?.aborted === true)
+        throw error;
       await pause(TIMES.retryMs, abort);
       continue;
     }
-    await built.control();
-    if ((await readModels.live())?.set.id !== former?.set.id)
+    await built.set.control();
+    const live = await readModels.live();
+    // Damage was found in it, or its file is gone.
+    if (live === undefined) left = undefined;
+    else if (live.set.id !== left?.set.id)
       throw fault('rebuild_running', 'Another process switched to other read models during the rebuild.');
   }
 };
 
 const fillAndSwitch = async (build: Build): Promise<Rebuilt> => {
   const { log, readModels, built, acceptDifferences, onStep } = build;
-  await projectToHead(build);
+  await followToHead(build);
   onStep({ step: 'indexing' });
-  await built.finish();
-  await projectToHead(build);
+  await built.set.finish();
+  await followToHead(build);
   const live = await readModels.live();
   const isComparable = live !== undefined && (await isOfLog(build, live));
   onStep({ step: 'comparing' });
-  const compared = isComparable ? await compareWith(build, live.set) : undefined;
-  const { comparison, parked = [] } = compared ?? {};
+  const comparison = isComparable ? await compareWith(build, live.set) : undefined;
   const differences = comparison?.differences ?? 0;
-  if (!acceptDifferences && differences + parked.length > 0) throw refusal(differences, parked);
+  let parked: readonly string[] = [];
+  const check = async (): Promise<void> => {
+    if (comparison === undefined || live === undefined) return;
+    parked = await parkedOnlyIn(built.set, live.set);
+    if (!acceptDifferences && differences + parked.length > 0) throw refusal(differences, parked);
+  };
+  await check();
   onStep({ step: 'switching' });
-  await switchTo(build, live, !isComparable);
-  const control = await built.control();
+  await switchTo(build, { former: live, evenIfBehind: !isComparable, check });
+  const control = await built.set.control();
   const events = control.to === undefined ? 0 : await log.distance(undefined, control.to.position);
-  return { set: built, events, comparison, parked: compared?.parked.length ?? control.parked };
+  const newlyParked = comparison === undefined ? control.marks : parked.length;
+  return { set: built.set, events, comparison, parked: newlyParked };
 };
 
 /**
@@ -169,8 +195,9 @@ export const rebuild = async (
   await removeLeftovers(readModels);
   const head = await log.head();
   const total = head === undefined ? 0 : await log.distance(undefined, head.position);
-  const built = await readModels.create(await log.identity());
-  const renewing = setInterval(() => void built.renew().catch(() => false), TIMES.renewMs);
+  const created = await readModels.create(await log.identity());
+  const built = tenantProjection(dependencies, created);
+  const renewing = setInterval(() => void created.renew().catch(() => false), TIMES.renewMs);
   let done = 0;
   const onEvents = (events: number): void => {
     done += events;
@@ -181,7 +208,7 @@ export const rebuild = async (
     return await fillAndSwitch({ ...dependencies, ...options, built, replay });
   } catch (error) {
     // The store refuses this if the set has become live, and for a minute after it was renewed.
-    await readModels.remove(built.id).catch(() => false);
+    await readModels.remove(created.id).catch(() => false);
     throw error;
   } finally {
     clearInterval(renewing);

@@ -1,9 +1,8 @@
 import { fault } from '../fault';
-import type { ReadModels } from '../read-models/read-models';
+import type { ParkedTenant, ReadModels } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
-import type { ParkedTenant } from './fold-batch';
 import { parkedTenants } from './parked-tenants';
-import type { ReplayDependencies } from './project';
+import { tenantProjection, type ReplayDependencies } from './project-tenants';
 import { replayInto } from './rebuild';
 
 export interface VerifyOptions {
@@ -28,16 +27,15 @@ export const verify = async (
   const { log, readModels, projector, abort } = dependencies;
   const live = await readModels.live();
   if (live === undefined) throw fault('read_models_unavailable', 'The read models have not been built yet.');
-  const replayed = await scratch.create(await log.identity());
+  const replayed = tenantProjection(dependencies, await scratch.create(await log.identity()));
   let events = 0;
   const follow = replayInto(dependencies, replayed, {
     ...(tenantId === undefined ? {} : { read: (after) => log.readTenant(tenantId, { after }) }),
     onEvents: (more) => onProgress((events += more), 0),
   });
   if (live.control.to !== undefined) await follow(live.control.to.position);
-  await replayed.finish();
-  const comparison = await compare(projector, live.set, replayed, {
-    follow,
+  await replayed.set.finish();
+  const comparison = await compare(projector, tenantProjection(dependencies, live.set), replayed, {
     onDifference,
     onDocuments: (documents) => onProgress(events, documents),
     tenantId,
@@ -46,7 +44,7 @@ export const verify = async (
   const [parked, gaps]: [string[], ParkedTenant[]] = [[], []];
   for await (const { tenant_id } of parkedTenants(live.set))
     if (tenant_id === (tenantId ?? tenant_id)) parked.push(tenant_id);
-  for await (const tenant of parkedTenants(replayed))
+  for await (const tenant of parkedTenants(replayed.set))
     if (tenant.cause === 'missing_events') gaps.push(tenant);
   return { ...comparison, parked, gaps };
 };

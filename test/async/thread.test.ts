@@ -39,9 +39,20 @@ describe('a thread', () => {
     });
   });
 
-  it('fails the requests of a group that throws, and keeps working', async () => {
-    await expect(thread.call('throw', LONG)).rejects.toThrow('the whole group fails');
-    expect(await thread.call({ echo: 1 }, LONG)).toBe(1);
+  it('fails a request that throws, and no other of its group', async () => {
+    const asked = [thread.call('throw', LONG), thread.call({ echo: 1 }, LONG)];
+    await expect(asked[0]).rejects.toThrow('it fails');
+    expect(await asked[1]).toBe(1);
+  });
+
+  it('does not let the other requests of a group wait for one that takes its time', async () => {
+    const answered: unknown[] = [];
+    const asked = [{ laterMs: 300 }, { echo: 'at once' }].map((request) => thread.call(request, LONG));
+    for (const one of asked) void one.then((answer) => answered.push(answer));
+    await asked[1];
+    expect(await thread.call({ echo: 'after it' }, LONG)).toBe('after it');
+    await thread.close();
+    expect(answered).toEqual(['at once', 'later']);
   });
 
   it('reports no_answer when the time is up, and does not start what is overdue', async () => {

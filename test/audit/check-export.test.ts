@@ -9,6 +9,7 @@ import { exportLines, type Conditions } from '../../src/audit/export';
 import type { LedgerLog } from '../../src/event-log/streams';
 import { fillBusyLog } from '../support/busy-log';
 import { eventsOf } from '../support/events';
+import { saysHowFar } from '../support/campaign';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/profile';
 import { seed, seeded } from '../support/property';
@@ -24,8 +25,14 @@ const exported = async (ledgerLog: LedgerLog, asked: Partial<Conditions> = {}): 
   const from = isOfTenant ? (await findPlace(ledgerLog, TENANT, after))?.position : after;
   const range = { after: from, upTo: (await ledgerLog.log.head())?.position };
   const file = join(freshFolder(), 'export');
-  for await (const { lines } of exportLines(ledgerLog, conditions, range, { onUnreadable: () => undefined }))
+  const saysDone = saysHowFar('lines exported', conditions.limit ?? EVENTS);
+  let count = 0;
+  for await (const { lines } of exportLines(ledgerLog, conditions, range, {
+    onUnreadable: () => undefined,
+  })) {
     appendFileSync(file, lines.map((line) => `${line}\n`).join(''));
+    saysDone((count += lines.length));
+  }
   return file;
 };
 
@@ -63,7 +70,8 @@ describe('an exported file', () => {
 
   it('is confirmed, also by standard tools', async () => {
     const file = await exported(ledgerLog);
-    const { trailer, difference } = await checkExport(ledgerLog, file);
+    const saysDone = saysHowFar('lines checked', EVENTS);
+    const { trailer, difference } = await checkExport(ledgerLog, file, saysDone);
     expect(difference).toBeUndefined();
     expect(trailer).toMatchObject({ events: EVENTS + 5, up_to: (await ledgerLog.log.head())?.position });
     const sum = execFileSync('sh', ['-c', `head -n -1 ${file} | sha256sum`], { encoding: 'utf8' });

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { findEvent } from '../../src/audit/find-event';
+import { findEvent, knownPlace } from '../../src/audit/find-event';
 import type { ReadHistory } from '../../src/audit/history';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import type { LedgerLog } from '../../src/event-log/streams';
-import { STREAMS } from '../../src/read-models/read-models';
+import type { TenantReader } from '../../src/projecting/live-set';
 import { eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/profile';
@@ -40,27 +40,26 @@ describe('an event that is looked for by its id', () => {
   });
   afterAll(() => ledgerLog.log.close());
 
-  /** A read model that has applied this many events of activity, one of them set aside. */
-  const readerUpTo = (applied: number, setAside = -1) => {
+  /** A read model that has applied this many events of activity. */
+  const readerUpTo = (applied: number) => {
     const isApplied = ({ stream, revision }: LoggedEvent): boolean =>
       stream.includes('tenant-') || revision < applied;
     const positions = new Map(events.filter(isApplied).map(({ id, position }) => [id, position]));
-    const aside = events.at(setAside)?.id;
-    const revisions: Readonly<Record<string, number>> = { tenant: 2, activity: applied - 1 };
-    return {
-      get: async (_: string, collection: string, key: string) => {
-        if (collection === STREAMS) return { revision: revisions[key] };
-        const position = positions.get(key);
-        const isThere = collection === (setAside >= 0 && key === aside ? 'log_set_aside' : 'log_rows');
-        return isThere && position !== undefined ? { position } : undefined;
-      },
+    const get: TenantReader['get'] = async (_, collection, key) => {
+      const position = collection === 'log_rows' ? positions.get(key) : undefined;
+      return position === undefined ? undefined : { position };
     };
+    const progress: TenantReader['progress'] = async () => [
+      { tenant: 2, activity: applied - 1, position: [...positions.values()].at(-1) ?? '' },
+    ];
+    return { get, progress };
   };
   const find = async (reader: ReturnType<typeof readerUpTo>, id: string) => {
     read = 0;
     const readHistory: ReadHistory = (_, __, readIn) => readIn(ledgerLog);
     const until = { deadline: Infinity, gone: new AbortController().signal };
-    return findEvent({ ledgerLog, readHistory }, reader, { tenantId, id, ...until });
+    const known = await knownPlace(reader as unknown as TenantReader, tenantId, id);
+    return findEvent({ ledgerLog, readHistory }, known, { tenantId, id, ...until });
   };
 
   it('is found, or not, with a bounded number of reads, however many there are', async () => {

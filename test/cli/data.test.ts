@@ -66,7 +66,9 @@ describe('a command that writes', () => {
     const { application_id: app } = JSON.parse(made.stdout) as { application_id: string };
     expect(listed).toMatchObject({
       code: 0,
-      stderr: expect.stringMatching(/^The read models are behind: they show position \d+ of \d+\.\n$/),
+      stderr: expect.stringMatching(
+        /^The log is not yet followed to its end: up to position \d+ of \d+\.\n$/,
+      ),
     });
     expect(await operator.json(`application show --tenant ${id} ${app}`)).toMatchObject({ name: 'A' });
   });
@@ -77,7 +79,7 @@ describe('a command that writes', () => {
     const failing = async (): Promise<never> => {
       throw fault('read_models_unavailable', 'They are away.');
     };
-    const catchingUp = jest.spyOn(catchUp, 'catchingUp').mockReturnValue(failing);
+    const catchingUp = jest.spyOn(catchUp, 'catchingUp').mockReturnValue({ show: failing, catchUp: failing });
     const made = await operator.run(`application create --tenant ${id} --name A --type public --json`);
     catchingUp.mockRestore();
     const stdout: unknown = expect.stringContaining('"key_');

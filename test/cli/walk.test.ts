@@ -209,7 +209,7 @@ describe.each(places)('the command line $where', ({ open }) => {
     });
     const plain = (await operator.run('status')).stdout;
     expect(plain).toMatch(/^store: +\S.*\nlog: +[0-9a-f-]{36}\nhead: +\S+\n/);
-    expect(plain).toMatch(/^lag_events: +0\nlag_seconds: +0\.0$/m);
+    expect(plain).toMatch(/^not_yet_followed: +nothing$/m);
   });
 });
 

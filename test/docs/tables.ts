@@ -100,5 +100,5 @@ export const tables: Readonly<Record<string, readonly { readonly name: string; r
   ],
   'docs/clients.md': [{ name: 'rate limits', text: rateLimits() }],
   'docs/events.md': [{ name: 'events', text: events() }],
-  'docs/operations.md': [{ name: 'metrics', text: metrics() }],
+  'docs/monitoring.md': [{ name: 'metrics', text: metrics() }],
 };

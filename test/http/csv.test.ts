@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import type { RouteRequest } from '../../src/http/route';
 import { exportLogs } from '../../src/http/routes/log-csv';
 import { beside, type Beside } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
@@ -65,13 +66,14 @@ describe('CSV', () => {
 
   it('fails if it is cut off, so that nobody takes it for complete', async () => {
     const app = await openAppIn(service.folder);
-    const { set: reader } = await app.live.read();
     const stopping = AbortSignal.abort();
     const events = { openStream: () => () => undefined, nextSlice: async () => undefined, stopping };
     const { tenantId } = customer;
     const query = exportLogs.query!.defaults;
-    const request = { tenantId, query, reader, caller: { digest: '' }, gaveOut: () => undefined };
-    const dependencies = { events, readModels: app.live, ledger: app.ledger };
+    const read: RouteRequest<undefined>['read'] = async (asked) =>
+      (await app.live.query(tenantId, asked)).value;
+    const request = { tenantId, query, read, caller: { digest: '' }, gaveOut: () => undefined };
+    const dependencies = { events, ledger: app.ledger };
     const { body } = await exportLogs.handle(request as never, dependencies as never);
     await expect(text(body as Readable)).rejects.toMatchObject({ code: 'stream_cut_off' });
     await app.close();

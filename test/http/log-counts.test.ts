@@ -5,6 +5,9 @@ import { expectProblem } from '../support/problem';
 import { fact } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
 
+const ACTOR = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
+const metadata = { actor: { type: 'user', id: ACTOR }, traceId: 'trace-1' };
+
 describe('GET /logs/counts', () => {
   let service: Service;
   let by: Beside;
@@ -13,7 +16,11 @@ describe('GET /logs/counts', () => {
     service = await startService({ DEMO: 'false' });
     by = await beside(service);
     customer = await customerOf(() => service, by);
-    await customer.report(fact('TokenCreated', 'a'), fact('TokenRead', 'a'), fact('CardCreated', 'b'));
+    await customer.report(
+      fact('TokenCreated', 'a'),
+      fact('TokenRead', 'a', { metadata }),
+      fact('CardCreated', 'b'),
+    );
   });
 
   const count = (query: string) => ask(`${service.url}/logs/counts?${query}`, { key: customer.key });
@@ -60,7 +67,7 @@ describe('GET /logs/counts', () => {
     ]);
   });
 
-  it('counts those of one entity type, of one entity, and of both', async () => {
+  it('counts those of one filter, and of an entity and its type', async () => {
     const total = async (query: string): Promise<number> => {
       const { json } = await count(`interval=day&${around(86_400_000)}${query}`);
       return (json.data as { count: number }[]).reduce((sum, one) => sum + one.count, 0);
@@ -72,6 +79,10 @@ describe('GET /logs/counts', () => {
     expect(await total('&entity_id=b')).toBe(1);
     expect(await total('&entity_id=a&entity_type=token')).toBe(2);
     expect(await total('&entity_id=b&entity_type=token')).toBe(0);
+    expect(await total('&operation=Read')).toBe(1);
+    expect(await total('&actor_id=unknown')).toBe(0);
+    expect(await total(`&actor_id=${ACTOR}`)).toBe(1);
+    expect(await total('&trace_id=trace-1')).toBe(1);
   });
 
   it('counts up to 120 intervals', async () => {
@@ -97,13 +108,18 @@ describe('GET /logs/counts', () => {
     ['interval=week&start_date=2026-01-01&end_date=2026-01-02', 'interval'],
     ['interval=minute&start_date=2026-01-01&end_date=2026-01-02', 'interval'],
     ['interval=day&start_date=2026-01-01&end_date=2026-05-01T00:01Z', 'interval'],
-    ['interval=hour&start_date=2026-01-01&end_date=2026-01-02&actor_id=x', 'actor_id'],
+    ['interval=hour&start_date=2026-01-01&end_date=2026-01-02&actor_id=x&entity_id=x', 'actor_id'],
+    ['trace_id=x&entity_type=token', 'trace_id'],
+    ['operation=read&entity_type=token', 'operation'],
+    ['source=fact', 'source'],
   ])('refuses %s', async (query, field) => {
     expectProblem(await count(query), { status: 400, code: 'validation_failed', fields: [field] });
   });
 
   it('names what can be counted by', async () => {
-    const { json } = await count('interval=hour&operation=read');
-    expect(json.errors.operation[0]).toContain('interval, start_date, end_date, entity_type and entity_id');
+    const { json } = await count('interval=hour&operations=read');
+    expect(json.errors.operations[0]).toContain(
+      'interval, entity_type, entity_id, start_date, end_date, actor_id, operation and trace_id',
+    );
   });
 });

@@ -63,13 +63,16 @@ describe('a server whose read models have not caught up', () => {
     return { folder, key, stuck, signal, exited, url: `http://127.0.0.1:${PORT}`, operations };
   };
 
-  it('refuses reads, accepts writes without waiting for the read models, and recovers once they have caught up', async () => {
+  it('refuses what reads them only, accepts writes without waiting for the read models, and recovers once they have caught up', async () => {
     const { key, stuck, signal, exited, url, operations } = await begin();
     const read = await ask(`${url}/tenants/self`, { key });
     expectProblem(read, { status: 503, code: 'read_models_unavailable', more: ['progress'] });
     expect((read.json as unknown as StartingBody).progress).toEqual({ percent: 0 });
     expect(read.headers.get('retry-after')).toBe('1');
     expect((await ask(`${operations}/readyz`)).status).toBe(503);
+    const others = { '/permissions': 200, '/tenants/self?as_of=2099-01-01': 200, '/logs?size=none': 400 };
+    for (const [path, status] of Object.entries(others))
+      expect([path, (await ask(`${url}${path}`, { key })).status]).toEqual([path, status]);
     // Events come from the log.
     const events = await ask(`${url}/events`, { key });
     expect(events.status).toBe(200);

@@ -3,7 +3,8 @@ import { hasLog } from '../../projections/logs';
 import { pause } from '../../src/async/clock';
 import type { EventLog } from '../../src/event-log/event-log';
 import { ingest, type Ingested, type ShownActivity } from '../../src/ingest/ingest';
-import { lastRevision } from '../../src/projecting/parked-tenants';
+import type { Show } from '../../src/projecting/show-tenants';
+import { lastRevision } from '../projecting/harness';
 import { eventsOf } from '../support/events';
 import { aFact, countedUsage, manyFacts, textOf, type Fact } from '../support/facts';
 import { freshFolder } from '../support/folders';
@@ -21,10 +22,10 @@ interface IngestOptions {
   readonly areBehind?: boolean;
   /** Whether the read models show an event. */
   readonly has?: ShownActivity['has'];
+  readonly isParked?: boolean;
   /** The log may be changed between two reads. */
   readonly log?: EventLog;
-  /** Waits until the read models show what was appended. */
-  readonly reached?: (position: string, withinMs: number) => Promise<boolean>;
+  readonly show?: Show;
 }
 
 describe('ingest', () => {
@@ -45,8 +46,9 @@ describe('ingest', () => {
       dryRun = false,
       areBehind = false,
       has,
+      isParked = false,
       log = here.app.log,
-      reached = here.app.catchUp,
+      show = here.app.show,
     }: IngestOptions = {},
   ): Promise<Outcome> => {
     const { ledger, streams, live } = here.app;
@@ -56,15 +58,16 @@ describe('ingest', () => {
       else yield textOf(input);
     };
     const shown = async (tenantId: string): Promise<ShownActivity> => {
-      const { set: reader } = await live.read();
+      const { set: reader } = await live.look();
       return areBehind
-        ? { revision: -1, has: async () => false }
+        ? { revision: -1, isParked: false, has: async () => false }
         : {
             revision: await lastRevision(reader, tenantId, 'activity'),
+            isParked,
             has: has ?? ((id) => hasLog(reader, tenantId, id)),
           };
     };
-    const dependencies = { log, ledger, streams, reached, shown };
+    const dependencies = { log, ledger, streams, show, shown };
     const {
       shown: isShown,
       failure,
@@ -182,22 +185,36 @@ describe('ingest', () => {
     expect(await reported()).toHaveLength(300);
   });
 
-  it('has at most two batches that are not shown, since they are what others wait for', async () => {
-    const { log, catchUp } = here.app;
-    const asked: string[] = [];
+  it('appends without waiting for the read models, up to a bound', async () => {
     const shown = deferred();
-    const reached = async (position: string, withinMs: number): Promise<boolean> => {
+    const asked: string[] = [];
+    const show: Show = async (_, position) => {
       asked.push(position);
       await shown.promise;
-      return catchUp(position, withinMs);
+      return true;
     };
-    const appends = jest.fn(log.append);
-    const taking = take(manyFacts([tenant], 320, seed), { log: { ...log, append: appends }, reached });
-    await until(() => appends.mock.calls.length === 2);
-    await pause(50);
-    expect([asked.length, (await reported()).length]).toEqual([1, 64]);
+    let appended = 0;
+    const append: EventLog['append'] = (...given) => {
+      appended += given[1].length;
+      return here.app.log.append(...given);
+    };
+    const taking = take(manyFacts([tenant], 22_000, seed), { log: { ...here.app.log, append }, show });
+    await until(() => appended > 20_000);
+    await pause(100);
+    expect(appended).toBeLessThanOrEqual(20_500);
+    expect(asked).toHaveLength(41);
     shown.resolve();
-    expect(await taking).toMatchObject({ accepted: 320 });
+    expect(await taking).toMatchObject({ accepted: 22_000 });
+    expect(await reported()).toHaveLength(22_000);
+  });
+
+  it('asks again for a tenant that was not shown in time, unless it is parked', async () => {
+    let refused = 3;
+    const show: Show = async (...asked) => refused-- <= 0 && here.app.show(...asked);
+    expect(await take([aFact(tenant)], { show })).toMatchObject({ accepted: 1 });
+    expect(refused).toBe(-1);
+    const never: Show = async () => false;
+    expect(await take([aFact(tenant)], { show: never, isParked: true })).toMatchObject({ accepted: 1 });
   });
 
   it('counts facts that already exist separately, and does not append them again', async () => {

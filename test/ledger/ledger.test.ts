@@ -68,6 +68,20 @@ describe('a write', () => {
     expect(await historyOf(program, customer)).toHaveLength(3);
   });
 
+  it('says whether its append was shown at once, and never so when it is repeated', async () => {
+    let isShown: { readonly isShown?: true } = {};
+    const program = await openLedger(freshFolder(), (log) => ({
+      ...log,
+      append: async (...given) => ({ ...(await log.append(...given)), ...isShown }),
+    }));
+    const customer = await makeCustomer(program);
+    const write = async (key: string) =>
+      (await program.ledger.execute(rename(customer, 'B', idempotent(key)))).isShown;
+    expect(await write('1')).toBeUndefined();
+    isShown = { isShown: true };
+    expect([await write('2'), await write('2')]).toEqual([true, undefined]);
+  });
+
   describe('returns exactly what it made,', () => {
     /** A program, and what happens right after each of its appends: it learns what another one has written. */
     const interrupted = async (theirs: (other: OpenLedger, customer: Customer) => Promise<unknown>) => {

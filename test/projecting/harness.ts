@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { type Document, type Projector, compose, type ComposedProjector } from '../../projections/projector';
-import { readSetAside } from '../../src/event-log/codec';
+import { compose, type ComposedProjector, type Document, type Projector } from '../../projections/projector';
+import type { StreamKind } from '../../src/domain/events';
 import type { Appended, EventLog, NewEvent } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import type { Folding, ParkedTenant } from '../../src/projecting/fold-batch';
-import { retryDue, type Retrying, parkedTenants } from '../../src/projecting/parked-tenants';
-import { projection, readingInPieces, type ProjectionOptions } from '../../src/projecting/project';
-import type { DocumentKey, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
+import { logFollower, readingInPieces, type FollowOptions } from '../../src/projecting/follow-log';
+import { parkedTenants, retryDue, type Retrying } from '../../src/projecting/parked-tenants';
+import { tenantProjection, type TenantProjection } from '../../src/projecting/project-tenants';
+import type { DocumentKey, ParkedTenant, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
+import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { openForWriting } from '../../src/sqlite/database';
-import { memoryReadModels, memoryStore } from '../read-models/memory-read-models';
 import { closeAfterwards } from '../support/closing';
 import { freshFolder } from '../support/folders';
 import { linesProjector, type Happened } from './lines';
@@ -89,22 +89,48 @@ export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
   };
 };
 
-/** A folder or a database that any number of processes may open. */
+/** A folder of read models that any number of processes may open. */
 export interface Place {
-  open(between?: () => Promise<void>): Promise<ReadModels>;
+  /** As a process does. A set that is no longer used may be removed after this time. */
+  open(graceMs?: number): ReadModels;
+  /** Changes a document behind the engine's back; undefined removes it. */
+  edit(set: Pick<ReadModelSet, 'id'>, key: DocumentKey, document: Document | undefined): void;
 }
 
-/** The store under test. `between` runs between its operations, where it can. */
-export const freshPlace = (
-  { collections, version }: ComposedProjector,
-  now: () => number = Date.now,
-): Place => {
-  const store = memoryStore();
+export const freshPlace = ({ collections, version }: ComposedProjector): Place => {
+  const folder = freshFolder();
   return {
-    open: async (between) =>
-      memoryReadModels({ collections, version, store, now, ...(between === undefined ? {} : { between }) }),
+    open: (graceMs = 60_000) => {
+      const readModels = sqliteReadModels({ folder, version, collections, graceMs });
+      closeAfterwards(() => readModels.close());
+      return readModels;
+    },
+    edit: ({ id }, { tenantId, collection, key }, document) => {
+      const db = openForWriting(join(folder, `set-${version}-${id}.db`), 'NORMAL');
+      const tenant = '(SELECT number FROM tenants WHERE tenant = ?)';
+      const remove = `DELETE FROM docs_${collection} WHERE tenant = ${tenant} AND key = ?`;
+      const put = `INSERT INTO docs_${collection} (tenant, key, document) VALUES (${tenant}, ?, ?)
+        ON CONFLICT (tenant, key) DO UPDATE SET document = excluded.document`;
+      const done =
+        document === undefined
+          ? db.prepare(remove).run(tenantId, key)
+          : db.prepare(put).run(tenantId, key, JSON.stringify(document));
+      db.close();
+      expect(done.changes).toBe(1);
+    },
   };
 };
+
+type Pass = (call: () => Promise<unknown>, name: string) => Promise<unknown>;
+
+/** The same store or set, each call of which goes through something. */
+export const passing = <T extends object>(subject: T, pass: Pass): T =>
+  Object.fromEntries(
+    Object.entries(subject).map(([name, value]: [string, unknown]) => {
+      if (typeof value !== 'function') return [name, value];
+      return [name, (...given: unknown[]) => pass(async () => value(...given), name)];
+    }),
+  ) as T;
 
 export const lines = compose([linesProjector()]);
 
@@ -117,41 +143,57 @@ export const firstSet = async (readModels: ReadModels, log = 'log'): Promise<Rea
 
 export const NOW = '2026-01-01T00:00:00.000Z';
 
-export const foldingOf = (projector: ComposedProjector = lines, program = '1', now = NOW): Folding => ({
+/** A version of the program, and its clock. */
+export interface Program {
+  readonly projector: ComposedProjector;
+  readonly program: string;
+  readonly now: string;
+}
+
+export const programOf = (projector = lines, program = '1', now = NOW): Program => ({
   projector,
-  streams,
   program,
-  now: () => now,
-  setAside: { event: () => false, gapBefore: () => false },
+  now,
 });
 
+export const projectionOf = (
+  set: ReadModelSet,
+  log: EventLog,
+  { now, ...program }: Program = programOf(),
+): TenantProjection => tenantProjection({ log, streams, ...program }, set, { now: () => now });
+
+/** Follows a log into a set. */
+export const followerOf = (set: ReadModelSet, log: EventLog, program?: Program, options?: FollowOptions) =>
+  logFollower(
+    { streams },
+    projectionOf(set, log, program),
+    readingInPieces((after) => log.readAll({ after })),
+    options,
+  );
+
 /** Projects everything that is in the log. */
-export const projectAll = async (
+export const projectAll = async (...given: Parameters<typeof followerOf>): Promise<void> =>
+  expect(await followerOf(...given).toEnd()).toBe('at_end');
+
+export const retryAll = (
   set: ReadModelSet,
   log: EventLog,
-  folding = foldingOf(),
-  options: ProjectionOptions = {},
-): Promise<void> => {
-  const readAfter = readingInPieces((after) => log.readAll({ after }));
-  const setAside = await readSetAside({ log, streams });
-  expect(await projection(set, readAfter, { ...folding, setAside }, options).toEnd()).toBe('at_end');
-};
+  program?: Program,
+  options?: Retrying,
+): Promise<void> => retryDue(projectionOf(set, log, program), options);
 
-export const retryAll = async (
-  set: ReadModelSet,
-  log: EventLog,
-  folding = foldingOf(),
-  options: Partial<Retrying> = {},
-): Promise<void> => {
-  const setAside = await readSetAside({ log, streams });
-  await retryDue({ log, streams, set, folding: { ...folding, setAside }, ...options });
-};
-
-export const parkedIn = async (set: Pick<ReadModelSet, 'scan'>): Promise<readonly ParkedTenant[]> => {
+export const parkedIn = async (set: ReadModelSet): Promise<readonly ParkedTenant[]> => {
   const parked: ParkedTenant[] = [];
   for await (const tenant of parkedTenants(set)) parked.push(tenant);
   return parked;
 };
+
+/** The last revision of a stream that a set shows. */
+export const lastRevision = async (
+  set: Pick<ReadModelSet, 'progress'>,
+  tenantId: string,
+  kind: StreamKind,
+): Promise<number> => (await set.progress([tenantId]))[0]?.[kind] ?? -1;
 
 /** Every document of a set, under `<tenant> <collection> <key>`. */
 export const documentsOf = async (
@@ -165,25 +207,14 @@ export const documentsOf = async (
   return all;
 };
 
-/** Changes a document behind the engine's back; undefined removes it. */
-export const edit = async (
-  set: ReadModelSet,
-  key: DocumentKey,
-  document: Document | undefined,
-): Promise<void> => {
-  const work = async ({ parked }: { parked: number }) => ({ writes: [{ ...key, document }], parked });
-  expect(await set.advance(work)).toBe('done');
-};
-
 export const headOf = (tenantId: string): DocumentKey => ({ tenantId, collection: 'heads', key: 'all' });
 
 /** A log, a live set of it, and a history that the test itself records. */
 export const replayHarness = async (projectors: readonly Projector[] = [linesProjector()]) => {
   const projector = compose(projectors);
   const log = await openLog();
-  let now = Date.parse(NOW);
-  const place = freshPlace(projector, () => now);
-  const readModels = await place.open();
+  const place = freshPlace(projector);
+  const readModels = place.open();
   const set = await firstSet(readModels, await log.identity());
   const history: Happened[] = [];
   return {
@@ -195,8 +226,7 @@ export const replayHarness = async (projectors: readonly Projector[] = [linesPro
     readModels,
     set,
     history,
-    /** Lets the clock of the store go on. */
-    pass: (ms: number): void => void (now += ms),
+    edit: (key: DocumentKey, document: Document | undefined): void => place.edit(set, key, document),
     /** Appends to the log, and records it in the history. */
     record: async (tenantId: string, ...events: readonly GivenEvent[]): Promise<string> => {
       const { position: last } = await log.record(streams.tenant(tenantId), ...events);
@@ -208,11 +238,11 @@ export const replayHarness = async (projectors: readonly Projector[] = [linesPro
       return last;
     },
     catchUp: async (into = set): Promise<ReadModelSet> => {
-      await projectAll(into, log, foldingOf(projector));
+      await projectAll(into, log, programOf(projector));
       return into;
     },
-    retry: (options: Partial<Retrying> = {}, program = '1') =>
-      retryAll(set, log, foldingOf(projector, program), options),
+    retry: (options: Retrying = {}, program = '1') =>
+      retryAll(set, log, programOf(projector, program), options),
   };
 };
 

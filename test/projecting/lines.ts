@@ -1,9 +1,9 @@
-import { type Document, type Projector, change } from '../../projections/projector';
+import { change, changeTogether, type Document, type Projector } from '../../projections/projector';
 import type { Recorded } from '../../src/domain/events';
 
 /**
  * A projector for tests whose documents reveal every mistake: an event applied twice, skipped or out of order changes
- * the number and the sum of all that follow.
+ * the number and the sum of all that follow. One number comes from a document, the other from the end of a line.
  */
 export interface HeadDocument {
   readonly count: number;
@@ -14,23 +14,28 @@ const MODULUS = 1_000_003;
 
 type CannotRead = (event: Recorded) => boolean;
 
+/** All rows of a tenant. */
+const ROWS = { collection: 'rows', index: 'all', equal: ['row'] };
+
 const line = (cannotRead: CannotRead) => (event: Recorded) => [
-  {
-    touches: [
+  changeTogether(
+    [
       { collection: 'heads', key: 'all' },
       { collection: 'rows', key: event.position },
     ],
-    apply: ([before, row]: readonly (Document | undefined)[]): readonly Document[] => {
+    ([before, row], [end]) => {
       if (cannotRead(event)) throw new Error('I cannot read this.');
       const head = (before ?? { count: 0, sum: 0 }) as unknown as HeadDocument;
-      const count = head.count + 1;
       const sum = (head.sum * 31 + Number(event.position)) % MODULUS;
+      const number = (end?.number ?? 0) + 1;
+      const after = end?.value ?? null;
       return [
-        { count, sum },
-        { number: count, type: event.type, twice: row !== undefined },
+        { count: head.count + 1, sum },
+        { of: 'row', number, at: event.position, after, type: event.type, twice: row !== undefined },
       ];
     },
-  },
+    [ROWS],
+  ),
   ...mark(event),
 ];
 
@@ -49,7 +54,11 @@ export const linesProjector = (cannotRead: CannotRead = () => false): Projector 
     name: 'lines',
     version: 1,
     streams: ['tenant', 'activity'],
-    collections: lineCollections.map((name) => ({ name, indexes: {} })),
+    collections: [
+      { name: 'heads', indexes: {} },
+      { name: 'rows', indexes: { all: ['of', 'number'] }, numbered: { all: 'at' } },
+      { name: 'marks', indexes: {} },
+    ],
     on: {
       TenantCreated: reducer,
       TenantUpdated: reducer,
@@ -77,7 +86,9 @@ export const plainLines = (history: readonly Happened[]): Record<string, Documen
     const stop = all.findIndex((event) => event.bad);
     const own = stop < 0 ? all : all.slice(0, stop);
     own.forEach(({ position, type }, i) => {
-      documents[`${tenantId} rows ${position}`] = { number: i + 1, type, twice: false };
+      const after = own[i - 1]?.position ?? null;
+      const row = { of: 'row', number: i + 1, at: position, after, type, twice: false };
+      documents[`${tenantId} rows ${position}`] = row;
     });
     const sum = own.reduce((before, { position }) => (before * 31 + Number(position)) % MODULUS, 0);
     if (own.length > 0) documents[`${tenantId} heads all`] = { count: own.length, sum };

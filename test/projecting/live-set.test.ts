@@ -1,114 +1,168 @@
-import { monotonicMs } from '../../src/async/clock';
-import { knownLiveSet } from '../../src/projecting/live-set';
-import type { ReadModels } from '../../src/read-models/read-models';
-import { deferred, until } from '../support/waiting';
-import { firstSet, freshPlace, lines } from './harness';
+import { knownLiveSet, type TenantReader } from '../../src/projecting/live-set';
+import type { ParkedTenant, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
+import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import { closeAfterwards } from '../support/closing';
+import { freshFolder } from '../support/folders';
+import { deferred } from '../support/waiting';
 
-/** Longer than a test may take: that there is an answer shows that nobody waited for it. */
-const NEVER_MS = 600_000;
+const HEAD = { position: '1', eventId: 'e' };
+const [TENANT, PARKED] = ['a tenant', 'a parked tenant'];
+const MARK: ParkedTenant = {
+  tenant_id: PARKED,
+  event_id: 'bad',
+  event_type: 'TenantUpdated',
+  position: '2',
+  recorded_at: '2091-01-01T00:00:00.000Z',
+  cause: 'bad_event',
+  reason: 'It cannot be read.',
+  since: '2091-01-01T00:00:01.000Z',
+  program: '1',
+};
 
+/** Shows a tenant under a name. */
+const show = async (set: ReadModelSet, tenantId: string, name: string, parked?: ParkedTenant) => {
+  const progress = { tenant: 0, activity: -1, position: HEAD.position, ...(parked && { parked }) };
+  const key = { tenantId, collection: 'names', key: 'it' };
+  const writes = [{ ...key, document: { name }, isNew: true }];
+  const commit = { tenantId, writes, progress, head: HEAD };
+  const advanced = await set.advance(new Map([[tenantId, undefined]]), async () => [commit], HEAD);
+  expect(advanced).toEqual(new Map([[tenantId, 'done']]));
+};
+
+/** The live set shows a tenant as `former`. */
 const opened = async () => {
-  const readModels = await freshPlace(lines).open();
-  const set = await firstSet(readModels);
-  let looks = 0;
-  const counted: ReadModels = {
+  const collections = [{ name: 'names', indexes: {} }];
+  const readModels = sqliteReadModels({ folder: freshFolder(), version: 'v', collections });
+  closeAfterwards(() => readModels.close());
+  const set = await readModels.create('log');
+  await show(set, TENANT, 'former');
+  await readModels.succeed(set, undefined);
+  const log: string[] = [];
+  let beforeLook = async (): Promise<unknown> => undefined;
+  const watched: ReadModels = {
     ...readModels,
-    live: () => {
-      looks += 1;
+    live: async () => {
+      log.push('look');
+      await beforeLook();
       return readModels.live();
     },
   };
-  const advance = (position: string, at = set) =>
-    at.advance(async () => ({ to: { position, eventId: 'e' }, writes: [], parked: 0 }));
-  return { readModels, set, counted, advance, looks: () => looks };
+  const known = knownLiveSet(watched);
+  /** The name of the tenant. */
+  const nameOf = async (reader: TenantReader) => {
+    log.push('query');
+    return (await reader.get(TENANT, 'names', 'it'))?.['name'];
+  };
+  /** Another set, which shows the tenant as `latter`. */
+  const switched = async () => {
+    const next = await readModels.create('log');
+    await show(next, TENANT, 'latter');
+    expect(await readModels.succeed(next, set)).toBe(true);
+  };
+  const onLook = (before: () => Promise<unknown>): void => void (beforeLook = before);
+  return { readModels, set, watched, known, log, nameOf, switched, onLook };
 };
 
-describe('what a process knows of the live set', () => {
-  it('is read once for requests of the same moment, and again for those that come later', async () => {
-    const { readModels, set, counted, looks } = await opened();
-    const [first, proceed] = [deferred(), deferred()];
-    const slow: ReadModels = {
-      ...counted,
+describe('a look at the live set', () => {
+  it('is shared by requests of the same moment, and not by those that come later', async () => {
+    const { readModels, set, watched, log } = await opened();
+    const [seen, proceed] = [deferred(), deferred()];
+    const { look } = knownLiveSet({
+      ...watched,
       live: async () => {
-        const live = await counted.live();
-        first.resolve();
+        const live = await watched.live();
+        seen.resolve();
         await proceed.promise;
         return live;
       },
-    };
-    const { read } = knownLiveSet(slow);
-    const together = [read(), read()];
-    await first.promise;
+    });
+    const together = [look(), look()];
+    await seen.promise;
     const next = await readModels.create('log');
-    await readModels.succeed(next, set);
-    const later = [read(), read()];
+    await readModels.succeed(next, set, { evenIfBehind: true });
+    const later = [look(), look()];
     proceed.resolve();
     expect((await Promise.all(together)).map(({ set: { id } }) => id)).toEqual([set.id, set.id]);
     expect((await Promise.all(later)).map(({ set: { id } }) => id)).toEqual([next.id, next.id]);
-    expect(looks()).toBe(2);
+    expect(log).toEqual(['look', 'look']);
   });
 
-  it('is unavailable while there is none', async () => {
-    const readModels = await freshPlace(lines).open();
-    const { read } = knownLiveSet(readModels);
+  it('finds none before one is built', async () => {
+    const readModels = sqliteReadModels({ folder: freshFolder(), version: 'v', collections: [] });
+    closeAfterwards(() => readModels.close());
     await readModels.create('log');
-    await expect(read()).rejects.toMatchObject({ code: 'read_models_unavailable' });
+    const { look, query } = knownLiveSet(readModels);
+    const refusal = { code: 'read_models_unavailable' };
+    await expect(look()).rejects.toMatchObject(refusal);
+    await expect(query(TENANT, async () => 1)).rejects.toMatchObject(refusal);
+  });
+});
+
+describe('a query of the live set', () => {
+  it('asks for control state and documents at once, and for the documents once', async () => {
+    const { known, log, nameOf, onLook } = await opened();
+    expect(await known.query(TENANT, nameOf)).toEqual({ value: 'former', parked: undefined });
+    expect(log).toEqual(['look', 'query']); // It knew of no set.
+    const [looking, reading] = [deferred(), deferred()];
+    onLook(() => {
+      looking.resolve();
+      return reading.promise;
+    });
+    const { value } = await known.query(TENANT, async (reader) => {
+      reading.resolve();
+      await looking.promise;
+      return nameOf(reader);
+    });
+    expect(value).toBe('former');
+    expect(log.slice(2).toSorted()).toEqual(['look', 'query']);
   });
 
-  it('includes what others have projected, at one look every 10 ms for all who wait, and none otherwise', async () => {
-    const { counted, advance, looks } = await opened();
-    const { reached } = knownLiveSet(counted);
-    const began = monotonicMs();
-    const waiting = ['1', '2', '2'].map((position) => reached(position, 5_000));
-    await until(() => looks() >= 3);
-    await advance('2');
-    expect(await Promise.all(waiting)).toEqual([true, true, true]);
-    expect(looks()).toBeLessThanOrEqual((monotonicMs() - began) / 10 + 1);
-    const after = looks();
-    expect(await reached('2', 0)).toBe(true);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(looks()).toBe(after);
+  it('is run again on the set that has taken its place', async () => {
+    const { known, log, nameOf, switched } = await opened();
+    await known.query(TENANT, nameOf);
+    await switched();
+    expect((await known.query(TENANT, nameOf)).value).toBe('latter');
+    expect(log.filter((step) => step === 'query')).toHaveLength(3);
+    expect((await known.query(TENANT, nameOf)).value).toBe('latter');
+    expect(log.filter((step) => step === 'query')).toHaveLength(4);
   });
 
-  it('includes what this process has projected, without a look', async () => {
-    const { counted, looks } = await opened();
-    const { reached, moved, mayPark } = knownLiveSet(counted);
-    const waiting = reached('3', 5_000);
-    moved({ position: '3', parked: 0 });
-    moved({ position: '2', parked: 1 });
-    expect([await reached('3', 0), mayPark()]).toEqual([true, false]);
-    expect(await waiting).toBe(true);
-    expect(looks()).toBe(0);
+  it.each([
+    ['fails', (): Promise<never> => Promise.reject(new Error('It is removed.'))],
+    ['does not answer', () => new Promise<never>(() => undefined)],
+  ])('does not depend on a former set that %s', async (_, onFormer) => {
+    const { known, set, nameOf, switched } = await opened();
+    await known.look();
+    await switched();
+    const query = (reader: TenantReader & { readonly id?: string }) =>
+      reader.id === set.id ? onFormer() : nameOf(reader);
+    expect((await known.query(TENANT, query)).value).toBe('latter');
   });
 
-  it('follows a switch, and does not count on the set before', async () => {
-    const { readModels, set, counted, advance } = await opened();
-    const next = await readModels.create('log');
-    await readModels.succeed(next, set);
-    expect(await advance('5')).toBe('superseded');
-    const { reached } = knownLiveSet(counted);
-    const waiting = reached('5', 5_000);
-    await advance('5', next);
-    expect(await waiting).toBe(true);
+  it('rejects as the query does, or as the look if that fails', async () => {
+    const { known, nameOf, onLook } = await opened();
+    const refuse = () => Promise.reject(new Error('It is refused.'));
+    for (let i = 0; i < 2; i += 1)
+      await expect(known.query(TENANT, refuse)).rejects.toThrow('It is refused.');
+    for (const query of [nameOf, refuse]) {
+      onLook(() => Promise.reject(new Error('It is away.')));
+      await expect(known.query(TENANT, query)).rejects.toThrow('It is away.');
+    }
   });
 
-  it('is false at the deadline, even if the store fails', async () => {
-    const { counted } = await opened();
-    expect(await knownLiveSet(counted).reached('1', 30)).toBe(false);
-    const failing: ReadModels = { ...counted, live: () => Promise.reject(new Error('away')) };
-    expect(await knownLiveSet(failing).reached('1', 30)).toBe(false);
-  });
-
-  it('is false at once if the set lags more than 2 s, until it has caught up', async () => {
-    const { counted, advance } = await opened();
-    const { reached } = knownLiveSet(counted);
-    expect(await reached('1', 2_050)).toBe(false);
-    expect(await reached('2', NEVER_MS)).toBe(false);
-    await advance('1');
-    expect(await reached('2', NEVER_MS)).toBe(false);
-    const waiting = reached('2', 5_000);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    await advance('2');
-    expect(await waiting).toBe(true);
+  it('says whether the tenant is parked, and asks only if any is', async () => {
+    const { known, set, nameOf } = await opened();
+    const asked: (readonly string[])[] = [];
+    const { progress } = set;
+    const watched = { ...set, progress: (ids: readonly string[]) => (asked.push(ids), progress(ids)) };
+    const live = async () => ({ set: watched, control: await set.control() });
+    const { query } = knownLiveSet({ live } as ReadModels);
+    expect(await query(TENANT, nameOf)).toEqual({ value: 'former', parked: undefined });
+    expect(asked).toEqual([]);
+    await show(set, PARKED, 'parked', MARK);
+    expect(await query(TENANT, nameOf)).toEqual({ value: 'former', parked: undefined });
+    expect(await query(PARKED, nameOf)).toEqual({ value: 'former', parked: MARK });
+    expect(asked).toEqual([[TENANT], [PARKED]]);
+    expect((await known.query(PARKED, nameOf)).parked).toEqual(MARK);
   });
 });

@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { compose } from '../../projections/projector';
-import { rebuild, type RebuildOptions } from '../../src/projecting/rebuild';
+import { mustHoldEventsOf, rebuild, type RebuildOptions } from '../../src/projecting/rebuild';
 import type { ReadModels, ReadModelSet } from '../../src/read-models/read-models';
+import { TIMES } from '../../src/times';
 import {
   documentsOf,
-  edit,
   headOf,
   parkedIn,
+  passing,
+  programOf,
+  projectionOf,
   replayHarness,
   someTenants,
   streams,
@@ -22,7 +25,11 @@ const strict: RebuildOptions = {
   onDifference: () => undefined,
 };
 const accepting = { ...strict, acceptDifferences: true };
-const MINUTES = 120_000;
+
+/** For this process, everything that is not in use was left long ago. */
+const AT_ONCE = -1;
+
+afterEach(() => jest.restoreAllMocks());
 
 const all = (set: ReadModelSet) => documentsOf(set, lineCollections);
 const liveOf = async ({ readModels }: ReplayHarness): Promise<ReadModelSet> => (await readModels.live())!.set;
@@ -65,7 +72,7 @@ describe('a rebuild', () => {
     const harness = await replayHarness();
     expect(await rebuild(harness, strict)).toMatchObject({ parked: 0 });
     await someTenants(harness);
-    const readModels = await (await replayHarness()).place.open();
+    const readModels = (await replayHarness()).place.open();
     await readModels.abandon(readModels.version);
     const { comparison, set } = await rebuild({ ...harness, readModels }, strict);
     expect(comparison).toBeUndefined();
@@ -77,7 +84,7 @@ describe('a rebuild', () => {
     const harness = await replayHarness();
     const [tenantId = ''] = await someTenants(harness);
     await harness.catchUp();
-    await edit(harness.set, headOf(tenantId), { count: 99, sum: 0 });
+    harness.edit(headOf(tenantId), { count: 99, sum: 0 });
     const before = await all(harness.set);
     const found: unknown[] = [];
     const refusing = { ...strict, onDifference: (one: unknown) => void found.push(one) };
@@ -90,8 +97,7 @@ describe('a rebuild', () => {
     ]);
     expect((await liveOf(harness)).id).toBe(harness.set.id);
     expect(await all(harness.set)).toEqual(before);
-    harness.pass(MINUTES);
-    await rebuild(harness, accepting);
+    await rebuild({ ...harness, readModels: harness.place.open(AT_ONCE) }, accepting);
     expect(await idsOf(harness)).toHaveLength(2);
     await expectPlain(harness);
   });
@@ -100,19 +106,22 @@ describe('a rebuild', () => {
     const harness = await replayHarness();
     const [tenantId = ''] = await someTenants(harness);
     await harness.catchUp();
-    let refused = 0;
+    const moveOn = async (): Promise<void> => {
+      await harness.record(tenantId, updated('again'));
+      await harness.catchUp();
+    };
+    let calls = 0;
     const busy: ReadModels = {
       ...harness.readModels,
-      succeed: async (...dependencies) => {
-        if (refused++ < 3) {
-          await harness.record(tenantId, updated('again'));
-          await harness.catchUp();
-        }
-        return harness.readModels.succeed(...dependencies);
+      succeed: async (built, former, options) => {
+        calls += 1;
+        await moveOn();
+        return harness.readModels.succeed(built, former, options);
       },
     };
-    await rebuild({ ...harness, readModels: busy }, strict);
-    expect(refused).toBe(4);
+    const slow = around(busy, (set) => ({ ...set, finish: () => moveOn().then(set.finish) }));
+    const { set } = await rebuild({ ...harness, readModels: slow }, strict);
+    expect([calls, (await set.control()).to?.position]).toEqual([1, harness.history.at(-1)?.position]);
     await expectPlain(harness);
   });
 
@@ -157,8 +166,7 @@ describe('a rebuild', () => {
     const suspended = around(harness.readModels, (set) => ({
       ...set,
       finish: async () => {
-        harness.pass(MINUTES);
-        expect(await harness.readModels.remove(set.id)).toBe(true);
+        expect(await harness.place.open(AT_ONCE).remove(set.id)).toBe(true);
         await someTenants(harness, 1);
       },
     }));
@@ -173,10 +181,12 @@ describe('a rebuild', () => {
     const harness = await replayHarness();
     await someTenants(harness, 2);
     await harness.catchUp();
-    const killable = await harness.place.open(async () => {
+    const killed = async (call: () => Promise<unknown>): Promise<unknown> => {
       left -= 1;
       if (left <= 0) throw new Error('killed');
-    });
+      return call();
+    };
+    const killable = around(passing(harness.place.open(AT_ONCE), killed), (set) => passing(set, killed));
     let kills = 0;
     for (left = 1; ; left = kills + 1) {
       const untouched = await all(await liveOf(harness));
@@ -187,11 +197,9 @@ describe('a rebuild', () => {
       expect(await all(await liveOf(harness))).toEqual(untouched);
       if (!(outcome instanceof Error)) break;
       kills += 1;
-      harness.pass(MINUTES);
     }
     expect(kills).toBeGreaterThan(10);
-    harness.pass(MINUTES);
-    await rebuild(harness, strict);
+    await rebuild({ ...harness, readModels: harness.place.open(AT_ONCE) }, strict);
     // The live one, and the one before.
     expect(await idsOf(harness)).toHaveLength(2);
     await expectPlain(harness);
@@ -215,21 +223,40 @@ describe('a rebuild', () => {
     expect(renewals).toBe(2);
   });
 
-  it('is switched to without a comparison if the live set is of another log, or the log was set back', async () => {
+  it('is switched to without a comparison if the live set is of another log', async () => {
     const harness = await replayHarness();
     await someTenants(harness);
-    const place = await (await replayHarness()).place.open();
-    const [former] = [(await place.live())!.set];
+    const place = (await replayHarness()).place.open();
     const to = { position: '9999999999999999', eventId: randomUUID() };
-    await former.advance(async () => ({ to, writes: [], parked: 0 }));
+    await (await place.live())?.set.advance(new Map(), async () => [], to);
     const { comparison } = await rebuild({ ...harness, readModels: place }, strict);
     expect(comparison).toBeUndefined();
     const { set } = (await place.live())!;
     expect(await all(set)).toEqual(plainLines(harness.history));
-    await set.advance(async () => ({ to, writes: [], parked: 0 }));
-    const setBack = { ...harness.log, continuity: async () => 'replaced' as const };
-    await rebuild({ ...harness, log: setBack, readModels: place }, strict);
-    expect((await place.live())?.control.to?.position).toBe((await harness.log.head())?.position);
+  });
+
+  it.each<[string, (harness: ReplayHarness, tenantId: string, position: string) => Promise<unknown>]>([
+    ['followed', (harness) => harness.catchUp()],
+    [
+      'shown of a tenant',
+      ({ set, log, projector }, tenantId, position) =>
+        projectionOf(set, log, programOf(projector)).project(tenantId, position),
+    ],
+  ])('is, too, if the log was set back to before what was %s, which a start notices', async (_, show) => {
+    jest.replaceProperty(TIMES, 'logDoubtMs', 0);
+    const harness = await replayHarness();
+    const { log, set, readModels } = harness;
+    const [tenantId = ''] = await someTenants(harness);
+    await harness.catchUp();
+    await show(harness, tenantId, await harness.record(tenantId, updated('lost')));
+    await mustHoldEventsOf(log, (await readModels.live())!);
+    log.lose(streams.tenant(tenantId), 3);
+    harness.history.pop();
+    await expect(mustHoldEventsOf(log, { set, control: await set.control() })).rejects.toMatchObject({
+      code: 'log_set_back',
+    });
+    expect((await rebuild(harness, strict)).comparison).toBeUndefined();
+    await expectPlain(harness);
   });
 });
 

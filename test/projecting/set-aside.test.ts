@@ -5,15 +5,16 @@ import { projections } from '../../projections/projections';
 import { findTenant } from '../../projections/tenants';
 import type { StreamKind } from '../../src/domain/events';
 import { readSetAside } from '../../src/event-log/codec';
-import { setAside, lastRevision } from '../../src/projecting/parked-tenants';
+import { setAside } from '../../src/projecting/parked-tenants';
 import { closeAll } from '../support/closing';
 import { eventsOf } from '../support/events';
 import { seed, seeded } from '../support/property';
 import {
   created,
   documentsOf,
-  foldingOf,
+  lastRevision,
   parkedIn,
+  programOf,
   projectAll,
   replayHarness,
   someTenants,
@@ -42,7 +43,7 @@ const parkedIds = async ({ set }: ReplayHarness): Promise<readonly string[]> =>
 
 const expectPlain = async ({ set, history }: ReplayHarness): Promise<void> => {
   expect(await documentsOf(set, lineCollections)).toEqual(plainLines(history));
-  expect((await set.control()).parked).toBe(0);
+  expect((await set.control()).marks).toBe(0);
 };
 
 describe('setting an event aside', () => {
@@ -204,13 +205,13 @@ describe('a gap in the revisions of a stream', () => {
           if (gone.has(event.position)) lacking.add(event.tenantId);
           return gone.has(event.position) ? [] : [{ ...event, bad: lacking.has(event.tenantId) }];
         });
-        await projectAll(harness.set, harness.log, foldingOf(), { maxEvents });
+        await projectAll(harness.set, harness.log, programOf(), { maxEvents });
         await harness.retry({ isRequested: () => true });
         await harness.catchUp();
         expect(await documentsOf(harness.set, lineCollections)).toEqual(plainLines(left));
         const stopped = new Set(left.filter(({ bad }) => bad).map(({ tenantId }) => tenantId));
         expect(new Set(await parkedIds(harness))).toEqual(stopped);
-        expect((await harness.set.control()).parked).toBe(stopped.size);
+        expect((await harness.set.control()).marks).toBe(stopped.size);
         await closeAll();
       });
       await fc.assert(property, { seed, numRuns: 15, endOnFailure: true });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Document, Projector, Reader } from '../../projections/projector';
+import type { Projector, Reader } from '../../projections/projector';
 import type { TenantEvent } from '../../src/domain/events';
 import { decode } from '../../src/event-log/codec';
 import type { LoggedEvent } from '../../src/event-log/event-log';
@@ -63,7 +63,6 @@ export const recorded = (events: readonly Given[]) =>
 
 export interface Then {
   readonly reader: Reader;
-  documents(collection: string, tenantId?: string): Promise<readonly Document[]>;
   /** Why a tenant is parked, or undefined. */
   parked(tenantId?: string): Promise<string | undefined>;
 }
@@ -72,8 +71,6 @@ export const given = async (projector: Projector, ...events: Given[]): Promise<T
   const reader = await projected(projector, logged(events));
   return {
     reader,
-    documents: (collection, tenantId = TENANT) => reader.find(tenantId, collection, { limit: 1_000 }),
-    parked: async (tenantId = TENANT) =>
-      (await reader.get(tenantId, 'parked', 'tenant'))?.['reason'] as string | undefined,
+    parked: async (tenantId = TENANT) => (await reader.progress([tenantId]))[0]?.parked?.reason,
   };
 };

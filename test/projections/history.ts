@@ -1,12 +1,13 @@
 import * as fc from 'fast-check';
 import { randomUUID } from 'node:crypto';
-import { type Projector, compose, type ComposedProjector } from '../../projections/projector';
-import { isFactType } from '../../src/domain/events';
-import type { LoggedEvent } from '../../src/event-log/event-log';
+import { compose, type ComposedProjector, type Projector } from '../../projections/projector';
+import { isEventType, streamKindOf, type StreamKind } from '../../src/domain/events';
+import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { projection, type ReadAfter } from '../../src/projecting/project';
-import type { ReadModels, ReadModelSet } from '../../src/read-models/read-models';
-import { storeUnderTest } from '../support/store-under-test';
+import { tenantProjection } from '../../src/projecting/project-tenants';
+import type { ReadModels, ReadModelSet, TenantCommit } from '../../src/read-models/read-models';
+import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import { freshFolder } from '../support/folders';
 
 /** Histories of facts and other events as stored in the log, projected by the real engine in batches of any size. */
 export interface HistoryEvent {
@@ -17,6 +18,8 @@ export interface HistoryEvent {
   readonly recordedMs: number;
   readonly id?: string;
   readonly metadata?: Readonly<Record<string, unknown>>;
+  /** By default the one that the type belongs in. */
+  readonly kind?: StreamKind;
 }
 
 const streams = streamNames();
@@ -26,14 +29,29 @@ export const iso = (ms: number): string => new Date(ms).toISOString();
 
 export const loggedOf = (history: readonly HistoryEvent[]): readonly LoggedEvent[] => {
   const revisions = new Map<string, number>();
-  return history.map(({ tenantId, type, data, recordedMs, id = randomUUID(), metadata = {} }, index) => {
-    const stream = isFactType(type) ? streams.activity(tenantId) : streams.tenant(tenantId);
-    const revision = (revisions.get(stream) ?? -1) + 1;
-    revisions.set(stream, revision);
-    const position = positionOf(index);
-    return { id, type, data, metadata, stream, revision, position, recordedAt: iso(recordedMs) };
-  });
+  return history.map(
+    ({ tenantId, type, data, recordedMs, id = randomUUID(), metadata = {}, kind }, index) => {
+      const stream = streams[kind ?? (isEventType(type) ? streamKindOf(type) : 'activity')](tenantId);
+      const revision = (revisions.get(stream) ?? -1) + 1;
+      revisions.set(stream, revision);
+      const position = positionOf(index);
+      return { id, type, data, metadata, stream, revision, position, recordedAt: iso(recordedMs) };
+    },
+  );
 };
+
+/** What the operator says to set these events aside. */
+const settingAside = (events: readonly LoggedEvent[]): readonly LoggedEvent[] =>
+  events.map(({ id, stream }, revision) => ({
+    id: randomUUID(),
+    type: 'EventSetAside',
+    data: { eventId: id, eventTenantId: streams.parse(stream)?.tenantId, reason: 'Bad.' },
+    metadata: { version: 1 },
+    stream: streams.operator(),
+    revision,
+    position: `operator ${revision}`,
+    recordedAt: iso(0),
+  }));
 
 /** The stores that the tests of a file share, by the version of their projector. */
 const stores = new Map<string, ReadModels>();
@@ -42,32 +60,69 @@ afterAll(async () => {
   stores.clear();
 });
 
-/** The events in pieces of these sizes, repeatedly, wherever it is read from. */
-const inPieces = (events: readonly LoggedEvent[], sizes: readonly number[]): ReadAfter => {
-  let turn = 0;
-  return async (after = '') => {
-    const size = sizes[turn++ % sizes.length] ?? events.length;
-    const from = events.findIndex(({ position }) => position > after);
-    return from < 0 ? [] : events.slice(from, from + size);
-  };
+/** In pieces of these sizes, repeatedly. */
+const piecesOf = function* (
+  events: readonly LoggedEvent[],
+  sizes: readonly number[],
+): Generator<readonly LoggedEvent[]> {
+  for (let from = 0, turn = 0; from < events.length; turn += 1) {
+    const size = sizes[turn % sizes.length] ?? events.length;
+    yield events.slice(from, from + size);
+    from += size;
+  }
 };
+
+export interface ProjectOptions {
+  /** How many events are projected at once. By default all. */
+  readonly sizes?: readonly number[];
+  /** Those that the operator has set aside. */
+  readonly setAside?: readonly LoggedEvent[];
+  /** What is committed of a tenant. */
+  readonly onCommit?: (commit: TenantCommit) => void;
+}
+
+const ownerOf = ({ stream }: LoggedEvent): string => streams.parse(stream)?.tenantId ?? '';
+
+/** The set, telling of each commit. */
+const observed = (set: ReadModelSet, onCommit: (commit: TenantCommit) => void): ReadModelSet => ({
+  ...set,
+  advance: (before, work, to) =>
+    set.advance(
+      before,
+      async (tenantIds) => {
+        const commits = await work(tenantIds);
+        commits.forEach(onCommit);
+        return commits;
+      },
+      to,
+    ),
+});
 
 /** A set of one projector after these events. */
 export const projectedInto = async (
   store: ReadModels,
   projector: ComposedProjector,
   events: readonly LoggedEvent[],
-  sizes: readonly number[] = [events.length],
+  { sizes = [events.length], setAside = [], onCommit = () => undefined }: ProjectOptions = {},
 ): Promise<ReadModelSet> => {
-  const set = await store.create('log');
-  const folding = {
-    projector,
-    streams,
-    program: '1',
-    now: () => iso(0),
-    setAside: { event: () => false, gapBefore: () => false },
+  const log = [...events, ...settingAside(setAside)];
+  const readStream = async function* (stream: string) {
+    yield log.filter((event) => event.stream === stream);
   };
-  await projection(set, inPieces(events, sizes), folding).toEnd();
+  const set = await store.create('log');
+  const { progress, commit } = tenantProjection(
+    { log: { readStream } as unknown as EventLog, streams, projector, program: '1' },
+    observed(set, onCommit),
+  );
+  for (const piece of piecesOf(events, sizes)) {
+    const before = await progress([...new Set(piece.map(ownerOf))]);
+    const group = Array.from(before, ([tenantId, known]) => ({
+      tenantId,
+      before: known,
+      events: piece.filter((event) => ownerOf(event) === tenantId),
+    }));
+    await commit(group);
+  }
   await set.finish();
   return set;
 };
@@ -76,12 +131,12 @@ export const projectedInto = async (
 export const projected = async (
   projectors: Projector | readonly Projector[],
   events: readonly LoggedEvent[],
-  sizes?: readonly number[],
+  options?: ProjectOptions,
 ): Promise<ReadModelSet> => {
   const composed = compose([projectors].flat());
-  const store = stores.get(composed.version) ?? (await storeUnderTest(composed));
+  const store = stores.get(composed.version) ?? sqliteReadModels({ folder: freshFolder(), ...composed });
   stores.set(composed.version, store);
-  return projectedInto(store, composed, events, sizes);
+  return projectedInto(store, composed, events, options);
 };
 
 /** Batch sizes, so that boundaries may fall anywhere. */

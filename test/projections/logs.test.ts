@@ -1,10 +1,12 @@
 import * as fc from 'fast-check';
 import { randomUUID } from 'node:crypto';
 import { countLogs, findLogs, isNumbered, type LogFilter, type LogPage } from '../../projections/log-pages';
-import { findLog, listEntityTypes, logs, type LogRow } from '../../projections/logs';
+import { findLog, findLogPosition, listEntityTypes, logs, type LogRow } from '../../projections/logs';
 import type { Reader } from '../../projections/projector';
+import type { StreamKind } from '../../src/domain/events';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import { runs, seed, seeded } from '../support/property';
+import { sampleOf } from '../support/samples';
 import { OTHER_TENANT, TENANT, USER } from './given';
 import { batchSizes, clockSteps, iso, loggedOf, positionOf, projected, type HistoryEvent } from './history';
 
@@ -19,6 +21,7 @@ interface NaiveRow {
   readonly actor_id?: string;
   readonly trace_id?: string;
   readonly operation: string;
+  readonly source: string;
   readonly created_at: string;
 }
 
@@ -27,6 +30,7 @@ const entityOf = ({ type, data, stream }: LoggedEvent): { entity_type: string; e
   if (type === 'ActivityReported')
     return { entity_type: fields['entityType']!.toLowerCase(), entity_id: fields['entityId']! };
   if (type.startsWith('Tenant')) return { entity_type: 'tenant', entity_id: stream.replace('tenant-', '') };
+  if (type === 'KeyUsed') return { entity_type: 'key', entity_id: fields['keyId']! };
   return {
     entity_type: type.replace(/(Created|Read|Used|Updated|Deleted)$/, '').toLowerCase(),
     entity_id: fields['entityId']!,
@@ -36,34 +40,53 @@ const entityOf = ({ type, data, stream }: LoggedEvent): { entity_type: string; e
 const words: Readonly<Record<string, string>> = { Created: 'create', Used: 'use', Deleted: 'delete' };
 const operationOf = ({ type }: LoggedEvent): string => {
   if (type === 'ActivityReported') return 'sent';
+  if (type === 'KeyUsed') return 'deny';
   const word = /(Created|Read|Used|Updated|Deleted)$/.exec(type)![0];
   return words[word] ?? word.toLowerCase().replace('updated', 'update');
 };
 
+/** Of an event that is set aside nothing is known but that. */
+const contentOf = (event: LoggedEvent, isAside: boolean) => {
+  if (isAside) return { entity_type: 'event', entity_id: event.id, operation: 'set_aside' };
+  const { actor, traceId } = event.metadata as { actor?: { id: string }; traceId?: string };
+  return {
+    ...entityOf(event),
+    ...(actor === undefined ? {} : { actor_id: actor.id }),
+    ...(traceId === undefined ? {} : { trace_id: traceId }),
+    operation: operationOf(event),
+  };
+};
+
 /** The rows of a tenant, oldest first: first copies only, with a clock that never runs backwards. */
-const naiveRows = (events: readonly LoggedEvent[], tenantId: string): readonly NaiveRow[] => {
+const naiveRows = ({ events, setAside }: Happened, tenantId: string): readonly NaiveRow[] => {
   const rows: NaiveRow[] = [];
+  const aside = new Set(setAside.filter(({ stream }) => stream.endsWith(tenantId)).map(({ id }) => id));
   for (const event of events) {
     if (!event.stream.endsWith(tenantId) || rows.some((row) => row.id === event.id)) continue;
     const times = [event.recordedAt, ...rows.map((row) => row.created_at)];
     const created_at = times.reduce((a, b) => (a > b ? a : b));
-    const { actor, traceId } = event.metadata as { actor?: { id: string }; traceId?: string };
+    const reported = event.type === 'KeyUsed' ? 'access' : 'fact';
     rows.push({
       id: event.id,
       position: event.position,
-      ...entityOf(event),
-      ...(actor === undefined ? {} : { actor_id: actor.id }),
-      ...(traceId === undefined ? {} : { trace_id: traceId }),
-      operation: operationOf(event),
+      ...contentOf(event, aside.has(event.id)),
+      source: event.stream.startsWith('tenant-') ? 'decision' : reported,
       created_at,
     });
   }
   return rows;
 };
 
-/** How many of the rows up to this one have the same values in these fields. */
-const numberAmong = (rows: readonly NaiveRow[], at: number, ...fields: readonly (keyof NaiveRow)[]): number =>
-  rows.slice(0, at + 1).filter((row) => fields.every((field) => row[field] === rows[at]![field])).length;
+/** How many of the rows up to this one have the same values in these fields. Undefined: it has none there. */
+const numberAmong = (
+  rows: readonly NaiveRow[],
+  at: number,
+  ...fields: readonly (keyof NaiveRow)[]
+): number | undefined => {
+  if (fields.some((field) => rows[at]![field] === undefined)) return undefined;
+  return rows.slice(0, at + 1).filter((row) => fields.every((field) => row[field] === rows[at]![field]))
+    .length;
+};
 
 const naiveFilter = (rows: readonly NaiveRow[], filter: LogFilter): readonly NaiveRow[] =>
   rows.filter(
@@ -73,6 +96,7 @@ const naiveFilter = (rows: readonly NaiveRow[], filter: LogFilter): readonly Nai
       (filter.actorId === undefined || row.actor_id === filter.actorId) &&
       (filter.operation === undefined || row.operation === filter.operation) &&
       (filter.traceId === undefined || row.trace_id === filter.traceId) &&
+      (filter.source === undefined || row.source === filter.source) &&
       (filter.start === undefined || row.created_at >= filter.start) &&
       (filter.end === undefined || row.created_at < filter.end),
   );
@@ -100,12 +124,22 @@ const cursorWalk = async (reader: Reader, filter: LogFilter, size: number): Prom
 };
 
 const ENTITIES = ['a', 'b', 'token'];
-const TYPES = ['tenant', 'token', 'card', 'proxy', 'invoice', 'never'];
+const TYPES = ['tenant', 'token', 'card', 'proxy', 'invoice', 'key', 'event', 'never'];
+/** The filters that have totals by themselves, besides the type and id of an entity together. */
+const ALONE: readonly (keyof LogFilter)[] = [
+  'entityType',
+  'entityId',
+  'actorId',
+  'operation',
+  'traceId',
+  'source',
+];
 
 const settings = { fingerprintTokens: false, deduplicateTokens: false };
 const dataOf = (type: string, entityId: string): Readonly<Record<string, unknown>> => {
   if (type === 'TenantUpdated') return { name: 'A', settings };
   if (type === 'ActivityReported') return { entityType: 'Invoice', operation: 'Sent', entityId };
+  if (type === 'KeyUsed') return sampleOf('KeyUsed').data;
   return { entityId };
 };
 
@@ -118,6 +152,7 @@ interface Act {
   readonly traceId: string | undefined;
   /** Which earlier event it is a copy of, if any. */
   readonly copyOf: number | undefined;
+  readonly isAside: boolean;
 }
 
 /** Omitted half of the time. */
@@ -127,6 +162,9 @@ const perhaps = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
 const seldom = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
   fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary });
 
+/** An event of a type that is unknown must be set aside. */
+const BAD = 'Unreadable';
+
 const act: fc.Arbitrary<Act> = fc.record({
   type: fc.constantFrom(
     'TenantUpdated',
@@ -135,6 +173,8 @@ const act: fc.Arbitrary<Act> = fc.record({
     'CardUsed',
     'ProxyDeleted',
     'ActivityReported',
+    'KeyUsed',
+    BAD,
   ),
   entityId: fc.constantFrom(...ENTITIES),
   step: clockSteps,
@@ -142,12 +182,18 @@ const act: fc.Arbitrary<Act> = fc.record({
   actor: fc.constantFrom(undefined, USER, OTHER_TENANT),
   traceId: fc.constantFrom(undefined, 'trace-1', 'trace-2'),
   copyOf: seldom(fc.nat(50)),
+  isAside: fc.nat(9).map((n) => n === 0),
 });
+
+interface Happened {
+  readonly events: readonly LoggedEvent[];
+  readonly setAside: readonly LoggedEvent[];
+}
 
 /** Ids follow from the index in the history, so that a run can be repeated exactly. */
 const idOf = (index: number): string => `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`;
 
-const happened = (acts: readonly Act[]): readonly LoggedEvent[] => {
+const happened = (acts: readonly Act[]): Happened => {
   let now = START;
   const recorded: HistoryEvent[] = [];
   for (const [index, { type, entityId, step, other, copyOf, actor, traceId }] of acts.entries()) {
@@ -159,10 +205,12 @@ const happened = (acts: readonly Act[]): readonly LoggedEvent[] => {
       ...(traceId === undefined ? {} : { traceId }),
     };
     const data = dataOf(type, entityId);
-    const fresh = { tenantId, type, data, metadata, recordedMs: now, id: idOf(index) };
+    const kind = type === BAD && entityId === 'a' ? ({ kind: 'tenant' } as const) : {};
+    const fresh = { tenantId, type, data, metadata, recordedMs: now, id: idOf(index), ...kind };
     recorded.push(earlier === undefined ? fresh : { ...earlier, recordedMs: now });
   }
-  return loggedOf(recorded);
+  const events = loggedOf(recorded);
+  return { events, setAside: events.filter(({ type }, i) => type === BAD || acts[i]!.isAside) };
 };
 
 /** Moments in and around the history, some of them exactly those of rows. */
@@ -178,12 +226,15 @@ const momentAmong = (rows: readonly NaiveRow[], choice: number | undefined): str
 
 const question = fc.record({
   entityType: perhaps(fc.constantFrom(...TYPES)),
-  entityId: perhaps(fc.constantFrom(...ENTITIES, TENANT, 'never')),
+  entityId: perhaps(fc.constantFrom(...ENTITIES, TENANT, idOf(0), 'never')),
   start: perhaps(fc.nat(60)),
   end: perhaps(fc.nat(60)),
   actorId: seldom(fc.constantFrom(USER, OTHER_TENANT, TENANT)),
-  operation: seldom(fc.constantFrom('create', 'read', 'update', 'never')),
+  operation: seldom(fc.constantFrom('create', 'read', 'update', 'deny', 'set_aside', 'never')),
   traceId: seldom(fc.constantFrom('trace-1', 'trace-2', 'never')),
+  source: seldom(fc.constantFrom('decision', 'access', 'fact')),
+  /** Only this filter counts, and the dates. */
+  alone: fc.option(fc.constantFrom(...ALONE), { nil: undefined }),
   page: fc.oneof(
     { weight: 6, arbitrary: fc.integer({ min: 1, max: 4 }) },
     { weight: 1, arbitrary: fc.constant(Number.MAX_SAFE_INTEGER) },
@@ -194,19 +245,21 @@ const question = fc.record({
 
 type Question = typeof question extends fc.Arbitrary<infer Q> ? Q : never;
 
-const filterOf = (asked: Question, rows: readonly NaiveRow[]): LogFilter => {
-  const { entityType, entityId, actorId, operation, traceId } = asked;
+const filterOf = ({ alone, ...asked }: Question, rows: readonly NaiveRow[]): LogFilter => {
   const start = momentAmong(rows, asked.start);
   const end = momentAmong(rows, asked.end);
+  const given = (alone === undefined ? ALONE : [alone]).filter((name) => asked[name] !== undefined);
   return {
-    ...(entityType === undefined ? {} : { entityType }),
-    ...(entityId === undefined ? {} : { entityId }),
+    ...Object.fromEntries(given.map((name) => [name, asked[name]])),
     ...(start === undefined ? {} : { start }),
     ...(end === undefined ? {} : { end }),
-    ...(actorId === undefined ? {} : { actorId }),
-    ...(operation === undefined ? {} : { operation }),
-    ...(traceId === undefined ? {} : { traceId }),
   };
+};
+
+/** Each alone, and the type and id of an entity, besides the dates. */
+const hasTotals = (filter: LogFilter): boolean => {
+  const given = ALONE.filter((name) => filter[name] !== undefined);
+  return given.length < 2 || given.join() === 'entityType,entityId';
 };
 
 describe('the logs of any history', () => {
@@ -215,10 +268,10 @@ describe('the logs of any history', () => {
   it(seeded('are numbered, dated and typed as they happened, in batches of any size'), async () => {
     await fc.assert(
       fc.asyncProperty(histories, batchSizes, async (acts, sizes) => {
-        const events = happened(acts);
-        const reader = await projected(logs, events, sizes);
+        const history = happened(acts);
+        const reader = await projected(logs, history.events, { sizes, setAside: history.setAside });
         for (const tenantId of [TENANT, OTHER_TENANT]) {
-          const naive = naiveRows(events, tenantId);
+          const naive = naiveRows(history, tenantId);
           const rows = (await reader.find(tenantId, 'log_rows', {
             index: 'by_number',
             limit: 1_000,
@@ -230,6 +283,10 @@ describe('the logs of any history', () => {
               type_number: numberAmong(naive, i, 'entity_type'),
               entity_number: numberAmong(naive, i, 'entity_id'),
               typed_entity_number: numberAmong(naive, i, 'entity_id', 'entity_type'),
+              actor_number: numberAmong(naive, i, 'actor_id'),
+              operation_number: numberAmong(naive, i, 'operation'),
+              trace_number: numberAmong(naive, i, 'trace_id'),
+              source_number: numberAmong(naive, i, 'source'),
               ...(row.actor_id === undefined ? {} : { actor_type: 'user' }),
               message: expect.stringMatching(/^.{5}/),
             })),
@@ -250,12 +307,13 @@ describe('the logs of any history', () => {
         batchSizes,
         fc.array(question, { minLength: 1, maxLength: 30, size: 'max' }),
         async (acts, sizes, questions) => {
-          const events = happened(acts);
-          const reader = await projected(logs, events, sizes);
-          const all = naiveRows(events, TENANT);
+          const history = happened(acts);
+          const reader = await projected(logs, history.events, { sizes, setAside: history.setAside });
+          const all = naiveRows(history, TENANT);
           for (const asked of questions) {
             const filter = filterOf(asked, all);
             const { size } = asked;
+            expect([filter, isNumbered(filter)]).toEqual([filter, hasTotals(filter)]);
             const page = isNumbered(filter) ? asked.page : 1;
             const matching = naiveFilter(all, filter).toReversed();
             // Any row of the tenant: a cursor goes on from there also with other filters.
@@ -292,20 +350,20 @@ describe('the logs of any history', () => {
         fc.array(question, { minLength: 1, maxLength: 6 }),
         fc.array(fc.nat(60)),
         async (acts, sizes, questions, choices) => {
-          const events = happened(acts);
-          const reader = await projected(logs, events, sizes);
-          const all = naiveRows(events, TENANT);
+          const history = happened(acts);
+          const reader = await projected(logs, history.events, { sizes, setAside: history.setAside });
+          const all = naiveRows(history, TENANT);
           const moments = choices.map((choice) => momentAmong(all, choice)!).toSorted();
           for (const asked of questions) {
             const filter = filterOf(asked, all);
             const newestFirst = idsOf(naiveFilter(all, filter)).toReversed();
             expect(await cursorWalk(reader, filter, asked.size)).toEqual(newestFirst);
             if (isNumbered(filter)) expect(await pageWalk(reader, filter, asked.size)).toEqual(newestFirst);
-            const { entityType, entityId } = filter;
-            expect(await countLogs(reader, TENANT, { entityType, entityId }, moments)).toEqual(
+            if (!isNumbered(filter)) continue;
+            expect(await countLogs(reader, TENANT, filter, moments)).toEqual(
               moments
                 .slice(1)
-                .map((end, i) => naiveFilter(all, { entityType, entityId, start: moments[i], end }).length),
+                .map((end, i) => naiveFilter(all, { ...filter, start: moments[i], end }).length),
             );
           }
         },
@@ -336,6 +394,11 @@ describe('a row of the log', () => {
         type_number: 1,
         entity_number: 1,
         typed_entity_number: 1,
+        actor_number: 1,
+        operation_number: 1,
+        trace_number: 1,
+        source_number: 1,
+        source: 'fact',
         position: events[0]!.position,
         entity_type: 'card',
         entity_id: 'a',
@@ -375,11 +438,49 @@ describe('a row of the log', () => {
     const events = loggedOf(copies);
     const expected = [events[5]!, events[2]!, events[0]!].map((event) => event.id);
     for (const sizes of [[6], [1], [3, 1, 2]]) {
-      const rows = await rowsOf(await projected(logs, events, sizes));
+      const rows = await rowsOf(await projected(logs, events, { sizes }));
       expect(idsOf(rows)).toEqual(expected);
       expect(rows.map((row) => row.number)).toEqual([3, 2, 1]);
       expect(rows.map((row) => row.created_at)).toEqual([START + 6, START + 6, START].map(iso));
     }
+  });
+
+  it.each<[string, StreamKind, string]>([
+    ['TenantUpdated', 'tenant', 'decision'],
+    ['NeverHeardOf', 'tenant', 'decision'],
+    ['KeyUsed', 'activity', 'access'],
+    ['TokenRead', 'activity', 'fact'],
+    ['NeverHeardOf', 'activity', 'fact'],
+  ])('says that a %s of the stream %s was set aside, whatever is in it', async (type, kind, source) => {
+    const data = { entityId: '\ud800', tenantId: OTHER_TENANT };
+    const metadata = { actor: { type: 'user', id: USER }, traceId: 'trace-1' };
+    const events = loggedOf([
+      recorded('CardRead', { recordedMs: START + 5 }),
+      recorded(type, { kind, data, metadata }),
+      recorded('CardRead'),
+    ]);
+    const [, aside] = events;
+    const reader = await projected(logs, events, { setAside: [aside!] });
+    const [last, row] = await rowsOf(reader);
+    expect(row).toEqual({
+      id: aside!.id,
+      number: 2,
+      type_number: 1,
+      entity_number: 1,
+      typed_entity_number: 1,
+      operation_number: 1,
+      source_number: source === 'fact' ? 2 : 1,
+      position: positionOf(1),
+      entity_type: 'event',
+      entity_id: aside!.id,
+      operation: 'set_aside',
+      message: 'Event set aside',
+      source,
+      created_at: iso(START + 5),
+    });
+    expect(last).toMatchObject({ number: 3, type_number: 2 });
+    expect(await findLogPosition(reader, TENANT, aside!.id)).toBe(positionOf(1));
+    expect((await listEntityTypes(reader, TENANT)).map(({ value }) => value)).toContain('event');
   });
 
   it('of one tenant is separate from that of another with the same event id and entity', async () => {

@@ -1,8 +1,10 @@
 import * as fc from 'fast-check';
 import { logs } from '../../projections/logs';
+import { projections } from '../../projections/projections';
 import type { Reader } from '../../projections/projector';
 import { reportUsage, usage } from '../../projections/usage';
 import type { LoggedEvent } from '../../src/event-log/event-log';
+import type { TenantCommit } from '../../src/read-models/read-models';
 import { runs, seed, seeded } from '../support/property';
 import { OTHER_TENANT, TENANT } from './given';
 import { batchSizes, clockSteps, iso, loggedOf, projected, type HistoryEvent } from './history';
@@ -159,7 +161,7 @@ describe('the usage after any history', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(act, { maxLength: 40, size: 'max' }), batchSizes, async (acts, sizes) => {
         const events = happened(acts);
-        const reader = await projected([usage, logs], events, sizes);
+        const reader = await projected([usage, logs], events, { sizes });
         for (const tenantId of [TENANT, OTHER_TENANT])
           for (const month of MONTHS)
             expect({ month, ...(await reportFor(reader, month, tenantId)) }).toEqual({
@@ -188,7 +190,8 @@ describe('the usage', () => {
   const may = (day: number, time = '12:00:00.000'): string =>
     `2026-05-${String(day).padStart(2, '0')}T${time}Z`;
   const after = async (...recorded: readonly HistoryEvent[]) =>
-    (await reportFor(await projected([usage, logs], loggedOf(recorded), [2]), '2026-05')).token_report;
+    (await reportFor(await projected([usage, logs], loggedOf(recorded), { sizes: [2] }), '2026-05'))
+      .token_report;
 
   it.each<[string, readonly HistoryEvent[]]>([
     [
@@ -210,6 +213,26 @@ describe('the usage', () => {
       monthly_active_tokens: 1,
     });
   });
+
+  it.each(['TokenRead', 'TokenUsed', 'TokenUpdated'])(
+    'is not written again by a %s of a token that is known in its month: the row is all',
+    async (type) => {
+      const first = [fact('TokenCreated', 'a', may(1)), fact('CardCreated', 'b', may(1))];
+      const history = [...first, ...[2, 2, 3].map((day) => fact(type, 'a', may(day)))];
+      const written: (readonly string[])[] = [];
+      const onCommit = ({ writes }: TenantCommit): void => {
+        written.push(writes.map(({ collection, isNew }) => `${collection} ${isNew}`));
+      };
+      for (const sizes of [[1], [2, 3]]) {
+        written.length = 0;
+        await projected(projections, loggedOf(history), { sizes, onCommit });
+        const rows = sizes.length === 1 ? [1, 1, 1] : [3];
+        expect(written.slice(-rows.length)).toEqual(
+          rows.map((count) => Array.from({ length: count }, () => 'log_rows true')),
+        );
+      }
+    },
+  );
 
   it('dates a fact without its own time by its metadata, else by when it was recorded', async () => {
     const recorded = [

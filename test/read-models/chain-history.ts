@@ -2,25 +2,23 @@ import { appendFileSync, readFileSync } from 'node:fs';
 
 /** What processes did with a chain of sets. Times are milliseconds on a clock that all processes share. */
 export type Deed =
-  /** Found this set live, at this position. */
+  /** Found this set live. */
+  | { readonly type: 'looked'; readonly began: number; readonly ended: number; readonly set: string }
+  /** Read a tenant in a set that was live after it began. */
   | {
-      readonly type: 'looked';
+      readonly type: 'saw';
       readonly began: number;
       readonly ended: number;
       readonly set: string;
-      readonly to: number;
+      readonly tenantId: string;
+      readonly position: number;
     }
-  /** Was told that it had advanced a live set to this position. */
-  | {
-      readonly type: 'advanced';
-      readonly ended: number;
-      readonly set: string;
-      readonly n: number;
-      readonly to: number;
-    }
+  /** Was told that a tenant is shown up to this position. */
+  | { readonly type: 'shown'; readonly ended: number; readonly tenantId: string; readonly position: number }
+  /** Was told that it had moved `to`, parked or freed a tenant, or removed a set. */
+  | { readonly type: 'followed' | 'parked' | 'freed' | 'removed'; readonly set: string }
   /** Was told that it had named the successor. */
   | { readonly type: 'succeeded'; readonly former: string; readonly built: string }
-  | { readonly type: 'removed'; readonly set: string }
   /** Found something that must not be. */
   | { readonly type: 'failed'; readonly why: string };
 
@@ -38,16 +36,19 @@ export const recordedIn = (file: string): readonly Deed[] =>
 export const ofType = <T extends Deed['type']>(deeds: readonly Deed[], type: T) =>
   deeds.filter((deed): deed is Extract<Deed, { type: T }> => deed.type === type);
 
-/** A look shows all that was acknowledged, and all that another look has shown, before it began. */
-const looksBack = (deeds: readonly Deed[]): readonly string[] => {
-  const looks = ofType(deeds, 'looked').toSorted((a, b) => a.began - b.began);
-  const shown = [...ofType(deeds, 'advanced'), ...looks].toSorted((a, b) => a.ended - b.ended);
+/** Nobody sees less of a tenant than was acknowledged as shown, or seen by another, before they began. */
+const seenBack = (deeds: readonly Deed[]): readonly string[] => {
+  const saw = ofType(deeds, 'saw').toSorted((a, b) => a.began - b.began);
+  const shown = [...ofType(deeds, 'shown'), ...saw].toSorted((a, b) => a.ended - b.ended);
+  const most = new Map<string, number>();
   const failures: string[] = [];
-  let [most, next] = [0, 0];
-  for (const { began, to, set } of looks) {
+  let next = 0;
+  for (const { began, tenantId, position, set } of saw) {
     for (let one = shown[next]; one !== undefined && one.ended < began; one = shown[(next += 1)])
-      most = Math.max(most, one.to);
-    if (to < most) failures.push(`A look found ${set} at ${to}, but ${most} was shown before it began.`);
+      most.set(one.tenantId, Math.max(most.get(one.tenantId) ?? 0, one.position));
+    const before = most.get(tenantId) ?? 0;
+    if (position < before)
+      failures.push(`${set} showed ${tenantId} at ${position}, but ${before} was shown before.`);
   }
   return failures;
 };
@@ -68,22 +69,16 @@ const looksAstray = (deeds: readonly Deed[]): readonly string[] => {
   );
 };
 
-const doubles = (what: string, all: readonly (string | number)[]): readonly string[] => {
-  const found = all.filter((one, i) => all.indexOf(one) !== i);
-  return found.map((one) => `${what}: ${one}`);
+const successorsTwice = (deeds: readonly Deed[]): readonly string[] => {
+  const formers = ofType(deeds, 'succeeded').map(({ former }) => former);
+  const twice = formers.filter((former, i) => formers.indexOf(former) !== i);
+  return twice.map((former) => `${former} has two successors.`);
 };
 
 /** Everything in a history that breaks a promise. */
 export const failuresIn = (deeds: readonly Deed[]): readonly string[] => [
   ...ofType(deeds, 'failed').map(({ why }) => why),
-  ...looksBack(deeds),
+  ...seenBack(deeds),
   ...looksAstray(deeds),
-  ...doubles(
-    'Acknowledged twice: position',
-    ofType(deeds, 'advanced').map(({ to }) => to),
-  ),
-  ...doubles(
-    'Two successors of',
-    ofType(deeds, 'succeeded').map(({ former }) => former),
-  ),
+  ...successorsTwice(deeds),
 ];

@@ -1,40 +1,27 @@
-import type { Collection, Document } from '../../projections/projector';
-import type { Advanced, ReadModelSet, Write } from '../../src/read-models/read-models';
+import type { Document } from '../../projections/projector';
+import type { ReadModelSet } from '../../src/read-models/read-models';
+import { beforeIn, commitOf, note, ONE, put } from './contract/storage';
 
-export const ONE = '11111111-1111-4111-8111-111111111111';
-export const TWO = '22222222-2222-4222-8222-222222222222';
-export const LOG = 'some log';
-
-export const COLLECTIONS: readonly Collection[] = [
-  {
-    name: 'notes',
-    indexes: { by_shelf: ['shelf', 'place'], by_colour: ['colour'], on_shelf: ['shelf', 'place'] },
-    numbered: { on_shelf: 'moment' },
-  },
-  { name: 'counts', indexes: {} },
-];
-
-export const at = (position: number) => ({
-  position: String(position).padStart(16, '0'),
-  eventId: `00000000-0000-4000-8000-${String(position).padStart(12, '0')}`,
-});
-
-export const note = (key: string, document: Document | undefined, tenantId = ONE): Write => ({
-  tenantId,
-  collection: 'notes',
-  key,
-  document,
-});
-
-/** Adds one to a counter, and a note with its number. */
-export const add = (set: ReadModelSet): Promise<Advanced> =>
-  set.advance(async ({ n, parked }) => {
-    const counter = { tenantId: ONE, collection: 'counts', key: 'all' };
-    const [found = { count: 0 }] = await set.load([counter]);
-    const count = Number(found['count']) + 1;
-    const writes = [{ ...counter, document: { count } }, note(`n${count}`, { shelf: 'a', place: count })];
-    return { to: at(n + 1), writes, parked };
+/** Adds one to the counter of these tenants, and a note with its number to each. The outcomes are in their order. */
+export const add = async (
+  set: ReadModelSet,
+  tenantIds: readonly string[] = [ONE],
+): Promise<'superseded' | readonly ('done' | 'overtaken')[]> => {
+  const before = await beforeIn(set, ...tenantIds);
+  const outcomes = await set.advance(before, async (unmoved) => {
+    const counters = unmoved.map((tenantId) => ({ tenantId, collection: 'counts', key: 'all' }));
+    const found: readonly (Document | undefined)[] = await set.load(counters);
+    return Promise.all(
+      unmoved.map((tenantId, i) => {
+        const count = Number(found[i]?.['count'] ?? 0) + 1;
+        const shown = { shelf: 'a', place: count, moment: String(count).padStart(6, '0') };
+        const puts = [put(tenantId, 'counts', 'all', { count }), note(tenantId, `n${count}`, shown)];
+        return commitOf(set, tenantId, (before.get(tenantId)?.tenant ?? 0) + 1, puts);
+      }),
+    );
   });
+  return outcomes === 'superseded' ? outcomes : tenantIds.map((id) => outcomes.get(id) ?? 'overtaken');
+};
 
-export const countIn = async (set: ReadModelSet): Promise<number> =>
-  Number((await set.get(ONE, 'counts', 'all'))?.['count'] ?? 0);
+export const countIn = async (set: ReadModelSet, tenantId = ONE): Promise<number> =>
+  Number((await set.get(tenantId, 'counts', 'all'))?.['count'] ?? 0);

@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { Collection, Document, Query } from '../../projections/projector';
-import { idOf, type Stored } from '../../src/read-models/mongodb/layout';
+import { lineText, storingIn, type Stored } from '../../src/read-models/mongodb/layout';
 import {
+  endsOf,
   findIn,
   indexesFor,
-  lastBefore,
+  numbersIn,
+  PARKED_INDEX,
+  parkedAfter,
   scanFrom,
   type MongoQuery,
 } from '../../src/read-models/mongodb/queries';
@@ -24,6 +27,7 @@ const ROWS: Collection = {
   },
   numbered: { by_number: 'created_at', by_type: 'number', by_typed_entity: 'number' },
 };
+const PROGRESS_ROWS: Collection = { name: 'progress', indexes: {} };
 
 const LIMIT = 20;
 const queries: readonly Query[] = [
@@ -32,10 +36,8 @@ const queries: readonly Query[] = [
   { from: 'k0100', upTo: 'k0105', limit: LIMIT },
   { index: 'by_number', limit: LIMIT },
   { index: 'by_number', from: 100, upTo: 110, limit: LIMIT },
-  { index: 'by_type', limit: LIMIT },
   { index: 'by_type', equal: ['token'], limit: LIMIT },
   { index: 'by_type', equal: ['token'], from: 7, upTo: 12, limit: LIMIT },
-  { index: 'by_type', equal: ['token', 7], limit: LIMIT },
   { index: 'by_typed_entity', equal: ['e1', 'token'], upTo: 9, limit: LIMIT },
   { index: 'by_trace', limit: LIMIT },
   { index: 'by_trace', equal: ['t1'], limit: LIMIT },
@@ -52,6 +54,14 @@ const rowAt = (number: number): Document => ({
   created_at: new Date(number * 60_000).toISOString(),
   ...(number % 3 === 0 ? { trace_id: 't1' } : {}),
 });
+
+/** Ten lines for each document. */
+const LINE_FIELDS = Array.from({ length: 10 }, (_, i) => `field_${i}`);
+const LINES: Collection = {
+  name: 'lines',
+  indexes: Object.fromEntries(LINE_FIELDS.map((field) => [`by_${field}`, [field, 'number']])),
+  numbered: Object.fromEntries(LINE_FIELDS.map((field) => [`by_${field}`, 'created_at'])),
+};
 
 /** As MongoDB reports it. */
 interface Plan {
@@ -77,12 +87,12 @@ describeMongodb('every query to MongoDB', () => {
   const filled = async () => {
     const { db } = await connectMongodb();
     const rows = db.collection<Stored>('rows');
-    await rows.createIndexes(indexesFor(ROWS));
+    await rows.createIndexes([...indexesFor(ROWS, true), ...indexesFor(ROWS, false)]);
+    const store = storingIn(ROWS);
     const rowsOf = (tenantId: string) =>
-      Array.from({ length: COUNT }, (_, at) => ({
-        _id: idOf(tenantId, `k${String(at + 1).padStart(4, '0')}`),
-        doc: rowAt(at + 1),
-      }));
+      Array.from({ length: COUNT }, (_, at) =>
+        store(tenantId, `k${String(at + 1).padStart(4, '0')}`, rowAt(at + 1)),
+      );
     await rows.insertMany([TENANT, randomUUID(), randomUUID()].flatMap(rowsOf));
     return async ({ filter, options }: MongoQuery) => {
       const explained = await rows.find(filter, options).explain('executionStats');
@@ -97,6 +107,7 @@ describeMongodb('every query to MongoDB', () => {
       scanFrom(LIMIT, undefined),
       scanFrom(LIMIT, { tenantId: TENANT }),
       scanFrom(LIMIT, { tenantId: TENANT, key: 'k0009' }),
+      numbersIn(ROWS, TENANT, { index: 'by_type', equal: ['token'] }, [5, 6, 7]),
     ];
     for (const query of asked) {
       const { queryPlanner, executionStats } = await ask(query);
@@ -119,19 +130,64 @@ describeMongodb('every query to MongoDB', () => {
     }
   });
 
-  it('finds the number of a value by one lookup', async () => {
-    const ask = await filled();
-    for (const [index, equal, value] of [
-      ['by_number', [], new Date(300 * 60_000).toISOString()],
-      ['by_type', ['token'], 300],
-      ['by_typed_entity', ['e1', 'token'], 300],
+  it('finds the ends of ten lines of each of 32 tenants with at most four keys for each', async () => {
+    const { db } = await connectMongodb();
+    const rows = db.collection<Stored>('lines');
+    const numbered = Object.keys(LINES.indexes);
+    await rows.createIndexes(indexesFor(LINES, true));
+    const store = storingIn(LINES);
+    const tenantIds = Array.from({ length: 32 }, () => randomUUID());
+    const rowOf = (number: number): Document => ({
+      number,
+      created_at: String(number),
+      ...Object.fromEntries(LINE_FIELDS.map((field, i) => [field, `${field} ${number % (i + 1)}`])),
+    });
+    const lengthOf = (i: number): number => (i === 0 ? 3_000 : 5 + i);
+    await rows.insertMany(
+      tenantIds.flatMap((tenantId, i) =>
+        Array.from({ length: lengthOf(i) }, (_, at) => store(tenantId, `k${at}`, rowOf(at + 1))),
+      ),
+    );
+    for (const index of numbered) {
+      const field = LINE_FIELDS[numbered.indexOf(index)] as string;
+      const equal = [`${field} 0`];
+      const lines = tenantIds.map((tenantId) => lineText(tenantId, equal));
+      const { pipeline, hint } = endsOf(LINES, { index, equal }, lines);
+      const found = await rows.aggregate(pipeline, { hint }).toArray();
+      const step = numbered.indexOf(index) + 1;
+      const expected = tenantIds.map((_, i) => lengthOf(i) - (lengthOf(i) % step));
+      const numbers = new Map(found.map((end) => [end['_id'] as string, end['number'] as number]));
+      expect(lines.map((line) => numbers.get(line) ?? 0)).toEqual(expected);
+      const explained = await rows.aggregate(pipeline, { hint }).explain('executionStats');
+      const { $cursor } = (explained as { stages: [{ $cursor: Explained }] }).stages[0];
+      const { winningPlan } = $cursor.queryPlanner;
+      expect(stagesOf(winningPlan).map(({ stage }) => stage)).toEqual(['FETCH', 'DISTINCT_SCAN']);
+      expect($cursor.executionStats.totalKeysExamined).toBeLessThanOrEqual(4 * lines.length);
+    }
+  });
+
+  it('finds parked tenants without looking at the others', async () => {
+    const { db } = await connectMongodb();
+    const progress = db.collection<Stored>('progress');
+    await progress.createIndexes([PARKED_INDEX]);
+    const store = storingIn(PROGRESS_ROWS);
+    const idAt = (i: number): string => `t${String(i).padStart(4, '0')}`;
+    await progress.insertMany(
+      Array.from({ length: 1_000 }, (_, i) =>
+        store(idAt(i), 'tenant', { tenant: i, ...(i % 100 === 7 && { parked: { tenant_id: idAt(i) } }) }),
+      ),
+    );
+    for (const [after, expected] of [
+      ['', [7, 107, 207]],
+      [idAt(207), [307, 407, 507]],
+      [idAt(850), [907]],
     ] as const) {
-      const { number, query } = lastBefore(ROWS, TENANT, { index, equal }, value);
-      const { found, queryPlanner, executionStats } = await ask(query);
-      expect(found.map(({ doc }) => doc[number])).toEqual([299]);
-      expect(JSON.stringify(queryPlanner.winningPlan)).toContain(`"indexName":"${index}_before"`);
-      expect(stagesOf(queryPlanner.winningPlan).map(({ stage }) => stage)).not.toContain('SORT');
-      expect(executionStats.totalKeysExamined).toBeLessThanOrEqual(2);
+      const { filter, options } = parkedAfter(3, after);
+      const found = await progress.find(filter, options).toArray();
+      expect(found.map(({ doc }) => doc['tenant'])).toEqual(expected);
+      const explained = await progress.find(filter, options).explain('executionStats');
+      const { executionStats } = explained as unknown as Explained;
+      expect(executionStats.totalKeysExamined).toBeLessThanOrEqual(expected.length + 1);
     }
   });
 

@@ -5,19 +5,22 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Document } from '../../projections/projector';
-import { pause } from '../../src/async/clock';
+import { monotonicMs, pause } from '../../src/async/clock';
 import { mongoConnection, type MongoConnection } from '../../src/mongodb/connection';
+import { awaitSwitch } from '../../src/read-models/mongodb/gates';
 import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
 import type { ReadModels, ReadModelSet } from '../../src/read-models/read-models';
+import { TIMES } from '../../src/times';
 import { closeAfterwards } from '../support/closing';
 import { freePort } from '../support/free-port';
 import type { Gate } from '../support/gate';
-import { connectMongodb, mongodbBehindProxy } from '../support/mongodb-under-test';
+import { connectMongodb, mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-under-test';
 import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 import { findMongod } from '../support/mongodb/mongod';
 import { refusedWith, until } from '../support/waiting';
 import { describeReadModels } from './contract/read-models';
-import { add, at, COLLECTIONS, countIn, LOG, note, ONE } from './mongodb-counts';
+import { advanceBy, at, beforeIn, COLLECTIONS, commitOf, LOG, note, ONE, TWO } from './contract/storage';
+import { add, countIn } from './mongodb-counts';
 
 /** Single tests share one database, since making one takes longer than most of them. */
 describeMongodb('the port of read-model sets', () => {
@@ -65,12 +68,11 @@ describeMongodb('read models in MongoDB', () => {
   ])('keep a document with %s', async (_, document) => {
     const set = await (await openAt(mongodbUrl('documents'))).create(LOG);
     await set.finish();
-    const writes = [note('a\0', document), note('b', { shelf: 'a', place: 1 })];
-    expect(await set.advance(async () => ({ to: at(1), writes, parked: 0 }))).toBe('done');
+    await advanceBy(set, 1, note(ONE, 'a\0', document), note(ONE, 'b', { shelf: 'a', place: 1 }));
     // Jest takes seconds to compare such long lists.
     const isTheSame = (found: unknown): boolean => isDeepStrictEqual(found, document);
     expect(isTheSame(await set.get(ONE, 'notes', 'a\0'))).toBe(true);
-    expect(isTheSame((await set.load([note('a\0', undefined)]))[0])).toBe(true);
+    expect(isTheSame((await set.load([note(ONE, 'a\0', {})]))[0])).toBe(true);
     expect(isTheSame((await set.find(ONE, 'notes', { limit: 1 }))[0])).toBe(true);
     const [scanned] = await set.scan('notes', 1);
     expect(isTheSame(JSON.parse(scanned!.text))).toBe(true);
@@ -88,31 +90,135 @@ describeMongodb('read models in MongoDB', () => {
       all.map(async (readModels) => {
         const { set } = (await readModels.live())!;
         const found = [];
-        for (let i = 0; i < 40; i += 1) found.push(await add(set));
+        for (let i = 0; i < 40; i += 1) found.push((await add(set))[0]);
         return found;
       }),
     );
     const done = outcomes.flat().filter((outcome) => outcome === 'done').length;
-    const { set, control } = (await first.live())!;
+    const { set } = (await first.live())!;
     expect(new Set(outcomes.flat())).toEqual(new Set(['done', 'overtaken']));
-    expect({ n: control.n, count: await countIn(set) }).toEqual({ n: done, count: done });
+    expect({ progress: await set.progress([ONE]), count: await countIn(set) }).toMatchObject({
+      progress: [{ tenant: done }],
+      count: done,
+    });
     expect(await set.scan('notes', 1_000)).toHaveLength(done);
   });
 
-  it('are left alone by a process that was killed in a transaction, once another has its lease', async () => {
-    const { url, faults } = await mongodbBehindProxy();
-    const readModels = await openAt(url, { leaseMs: 1_000 });
-    const set = await firstSet(readModels);
-    faults.add({ command: 'update', collection: /^notes_/, action: { type: 'hang', when: 'before' } });
-    const killed = fork(join(__dirname, 'mongodb-process.js'), [url], { stdio: 'ignore' });
+  /** Begins to count for these tenants in another process, and kills it in the middle of the transaction. */
+  const dieInTransaction = async (
+    { url, faults }: Pick<DisturbedMongodb, 'url' | 'faults'>,
+    ...tenantIds: readonly string[]
+  ): Promise<void> => {
+    faults.add({ command: 'insert', collection: /^notes_/, action: { type: 'hang', when: 'before' } });
+    const killed = fork(join(__dirname, 'mongodb-process.js'), [url, ...tenantIds], { stdio: 'ignore' });
     await until(() => faults.affected === 1);
     killed.kill('SIGKILL');
     await once(killed, 'exit');
-    expect(await readModels.lease!.holder()).toContain(String(killed.pid));
-    expect(await refusedWith(add(set))).toBe('read_models_unavailable');
-    await until(() => readModels.lease!.hold(), 5_000);
-    expect(await add(set)).toBe('done');
+  };
+  const tenantIds = Array.from({ length: 32 }, (_, i) => `tenant ${String(i).padStart(2, '0')}`);
+
+  it('are committed for all tenants of a group but one that a dead transaction holds', async () => {
+    const mongodb = await mongodbBehindProxy();
+    const set = await firstSet(await openAt(mongodb.url));
+    await add(set, tenantIds);
+    await dieInTransaction(mongodb, tenantIds[13]!);
+    const expected = tenantIds.map((_, i) => (i === 13 ? 'overtaken' : 'done'));
+    for (let round = 2; round < 5; round += 1) {
+      const began = monotonicMs();
+      expect(await add(set, tenantIds)).toEqual(expected);
+      expect(monotonicMs() - began).toBeLessThan(2_000);
+      expect(await Promise.all([0, 13, 31].map((i) => countIn(set, tenantIds[i])))).toEqual([
+        round,
+        1,
+        round,
+      ]);
+    }
+  });
+
+  it('are held by a process that was killed in a transaction until others have met that for some time', async () => {
+    const mongodb = await mongodbBehindProxy();
+    TIMES.conflictMs = 1_500;
+    closeAfterwards(() => (TIMES.conflictMs = 5_000));
+    const readModels = await openAt(mongodb.url);
+    const set = await firstSet(readModels);
+    await dieInTransaction(mongodb, ONE);
+    const began = monotonicMs();
+    expect(await add(set)).toEqual(['overtaken']);
+    await until(async () => (await add(set))[0] === 'done', 10_000);
+    expect(monotonicMs() - began).toBeGreaterThan(1_000);
     expect(await countIn(set)).toBe(1);
+  });
+
+  it.each([0, 17])('are switched from although a dead transaction holds gate %i', async (number) => {
+    TIMES.conflictMs = 1_500;
+    closeAfterwards(() => (TIMES.conflictMs = 5_000));
+    const connection = await connectMongodb();
+    const readModels = await mongodbReadModels(connection, { version: 'v1', collections: COLLECTIONS });
+    closeAfterwards(readModels.close);
+    const former = await firstSet(readModels);
+    const dead = connection.db.client.startSession();
+    dead.startTransaction();
+    const gates = connection.db.collection(`progress_${former.id}`);
+    const held = { '_id.key': `gate-${String(number).padStart(2, '0')}` };
+    await gates.updateOne(held, { $inc: { n: 1 } }, { session: dead });
+    expect(await readModels.succeed(await readModels.create(LOG), former)).toBe(true);
+    await expect(dead.commitTransaction()).rejects.toThrow();
+    await dead.endSession();
+    expect(await add(former)).toBe('superseded');
+  });
+
+  it('are open again once the process is silent that has closed them for a switch', async () => {
+    const url = mongodbUrl();
+    const readModels = await openAt(url);
+    const set = await firstSet(readModels);
+    const builder = fork(join(__dirname, 'mongodb-process.js'), [url]);
+    closeAfterwards(() => builder.kill('SIGKILL'));
+    await once(builder, 'message');
+    let isDone = false;
+    const waiting = add(set).finally(() => (isDone = true));
+    await pause(TIMES.silentMs + 500);
+    expect(isDone).toBe(false);
+    builder.kill('SIGSTOP');
+    const began = monotonicMs();
+    expect(await waiting).toEqual(['done']);
+    expect(monotonicMs() - began).toBeGreaterThan(TIMES.silentMs / 3);
+    expect(monotonicMs() - began).toBeLessThan(3 * TIMES.silentMs);
+    expect(await add(await (await openAt(url)).live().then((live) => live!.set))).toEqual(['done']);
+  });
+
+  it('have no successor if its builder was taken for dead', async () => {
+    const url = mongodbUrl();
+    const readModels = await openAt(url);
+    const former = await firstSet(readModels);
+    const successor = await readModels.create(LOG);
+    const { db, close } = await connectMongodb(url);
+    closeAfterwards(close);
+    const follow = async (): Promise<void> => {
+      const gates = db.collection(`progress_${former.id}`);
+      await gates.updateOne({ closed_at: { $exists: true } }, { $set: { closed_at: new Date(0) } });
+      expect(await add(former)).toEqual(['done']);
+    };
+    expect(await readModels.succeed(successor, former, { follow })).toBe(false);
+    expect(await add(former)).toEqual(['done']);
+    const next = await readModels.create(LOG);
+    await advanceBy(next, 2);
+    expect(await readModels.succeed(next, former)).toBe(true);
+    expect(await add(former)).toBe('superseded');
+  });
+
+  it('stay closed once they have a successor, even for whoever has not seen it yet', async () => {
+    const connection = await connectMongodb();
+    closeAfterwards(connection.close);
+    const readModels = await mongodbReadModels(connection, { version: 'v1', collections: COLLECTIONS });
+    closeAfterwards(readModels.close);
+    const former = await firstSet(readModels);
+    expect(await readModels.succeed(await readModels.create(LOG), former)).toBe(true);
+    const gates = connection.db.collection(`progress_${former.id}`);
+    const closed = { '_id.tenant': '', closed_by: { $exists: true } };
+    const began = monotonicMs();
+    await awaitSwitch(connection, former.id, (await gates.findOne(closed))!['closed_by'] as string);
+    expect(monotonicMs() - began).toBeLessThan(1_000);
+    expect(await gates.countDocuments(closed)).toBe(32);
   });
 
   it.each<['before' | 'after', number]>([
@@ -124,30 +230,31 @@ describeMongodb('read models in MongoDB', () => {
     const { url, faults } = await mongodbBehindProxy();
     const set = await firstSet(await openAt(url));
     faults.add({ command: 'commitTransaction', times, action: { type: 'drop', when } });
-    expect(await add(set)).toBe('done');
+    expect(await add(set)).toEqual(['done']);
     expect(faults.affected).toBe(times);
     expect(await countIn(set)).toBe(1);
-    expect(await add(set)).toBe('done');
-    expect(await set.control()).toMatchObject({ n: 2, to: at(2) });
+    expect(await add(set)).toEqual(['done']);
+    expect(await set.furthest()).toEqual(at(2));
     expect(await countIn(set)).toBe(2);
   });
 
   it('write nothing if a statement of a transaction fails', async () => {
     const { url, faults } = await mongodbBehindProxy();
     const set = await firstSet(await openAt(url));
-    faults.add({ command: 'update', collection: /^notes_/, action: { type: 'error', code: 8_000 } });
+    faults.add({ command: 'insert', collection: /^notes_/, action: { type: 'error', code: 8_000 } });
     expect(await refusedWith(add(set))).toBe('read_models_unavailable');
-    expect(await set.control()).toMatchObject({ n: 0 });
+    expect([await set.progress([ONE]), await set.furthest()]).toEqual([[undefined], undefined]);
     expect(await countIn(set)).toBe(0);
-    expect(await add(set)).toBe('done');
+    expect(await add(set)).toEqual(['done']);
   });
 
   it('start a build over that was interrupted', async () => {
     const { url, faults } = await mongodbBehindProxy();
     const readModels = await openAt(url);
     const set = await readModels.create(LOG);
-    expect(await add(set)).toBe('done');
-    faults.add({ command: 'update', collection: 'read_model_sets', action: { type: 'error', code: 8_000 } });
+    expect(await add(set)).toEqual(['done']);
+    const collection = 'read_model_sets';
+    faults.add({ command: 'findAndModify', collection, action: { type: 'error', code: 8_000 } });
     expect(await refusedWith(add(set))).toBe('read_models_unavailable');
     expect(await add(set)).toBe('superseded');
     expect(await set.renew()).toBe(false);
@@ -156,35 +263,51 @@ describeMongodb('read models in MongoDB', () => {
 
   it('wait for a majority once for each commit, and take no more round trips than needed', async () => {
     const { url, roundTrips } = await mongodbBehindProxy();
-    const set = await firstSet(await openAt(url));
-    await add(set);
-    roundTrips.reset();
-    await add(set);
-    const table = Object.entries(roundTrips.table()).map(([name, count]) => [
-      name.replace(`_${set.id}`, ''),
-      count,
-    ]);
-    expect(Object.fromEntries(table)).toEqual({
-      'find read_model_sets': 1,
-      'find counts': 1,
-      'update read_model_sets': 1,
-      'update counts': 1,
+    const readModels = await openAt(url);
+    const set = await firstSet(readModels);
+    const tripsOf = async (work: () => Promise<unknown>) => {
+      roundTrips.reset();
+      await work();
+      return Object.fromEntries(
+        Object.entries(roundTrips.table()).map(([name, count]) => [name.replace(`_${set.id}`, ''), count]),
+      );
+    };
+    const before = await beforeIn(set, ONE, TWO);
+    const first = await Promise.all([ONE, TWO].map((id) => commitOf(set, id, 1, [note(id, 'a', {})])));
+    expect(await tripsOf(() => set.advance(before, async () => first))).toEqual({
+      'update progress': 1,
+      'insert notes': 1,
+      commitTransaction: 1,
+    });
+    expect(roundTrips.inTurn()).toBe(3);
+    expect(roundTrips.awaitingMajority()).toEqual(['commitTransaction']);
+    const known = await beforeIn(set, ONE, TWO);
+    const second = await Promise.all([ONE, TWO].map((id) => commitOf(set, id, 2, [note(id, 'a', {})])));
+    expect(await tripsOf(() => set.advance(known, async () => second, at(2)))).toEqual({
+      'update progress': 1,
+      'findAndModify read_model_sets': 1,
       'update notes': 1,
       commitTransaction: 1,
     });
-    expect(roundTrips.awaitingMajority()).toEqual(['commitTransaction']);
+    const live = () => readModels.live();
+    await live();
+    expect(await tripsOf(() => Promise.all([live(), set.get(ONE, 'notes', 'a')]))).toEqual({
+      'find read_model_sets': 1,
+      'find notes': 1,
+    });
+    expect(roundTrips.inTurn()).toBe(1);
   });
 
   it('commit nothing to a set that got a successor after the work began', async () => {
     const readModels = await openAt(mongodbUrl());
     const former = await firstSet(readModels);
     const successor = await readModels.create(LOG);
-    const late = former.advance(async () => {
+    const late = former.advance(await beforeIn(former, ONE), async () => {
       expect(await readModels.succeed(successor, former)).toBe(true);
-      return { to: at(1), writes: [note('a', {})], parked: 0 };
+      return [await commitOf(former, ONE, 1, [note(ONE, 'a', {})])];
     });
     expect(await late).toBe('superseded');
-    expect((await former.control()).n).toBe(0);
+    expect(await former.progress([ONE])).toEqual([undefined]);
   });
 
   it('have a lease that one process holds until it releases it or does not renew it', async () => {
@@ -233,7 +356,10 @@ describeMongodb('read models in MongoDB', () => {
       set.control(),
       set.get(ONE, 'notes', 'n1'),
       set.find(ONE, 'notes', { index: 'by_shelf', equal: ['a'], limit: 1 }),
-      set.countsBefore(ONE, 'notes', { index: 'on_shelf', equal: ['a'] }, ['n']),
+      set.countsBefore(ONE, 'notes', { index: 'on_shelf', equal: ['a'] }, ['n'], 1),
+      set.progress([ONE]),
+      set.furthest(),
+      set.parked(1),
     ];
     for (const answer of await Promise.all(asked.map((one) => refusedWith(one))))
       expect(answer).toBe('read_models_unavailable');
@@ -255,12 +381,9 @@ describeMongodb('read models in MongoDB', () => {
         .length;
     const [one, two] = [await readModels.create(LOG), await readModels.create(LOG)];
     expect(await namesOf(one)).toBe(4);
-    const late = one.advance(async () => {
-      expect(await readModels.remove(one.id)).toBe(true);
-      expect(await namesOf(one)).toBe(0);
-      return { to: at(1), writes: [note('a', {})], parked: 0 };
-    });
-    expect(await late).toBe('superseded');
+    expect(await readModels.remove(one.id)).toBe(true);
+    expect(await namesOf(one)).toBe(0);
+    await db.collection(`notes_${one.id}`).insertOne({});
     expect(await namesOf(one)).toBe(1);
     expect(await readModels.remove(two.id)).toBe(true);
     expect([await namesOf(one), await namesOf(two), await namesOf(live)]).toEqual([0, 0, 4]);

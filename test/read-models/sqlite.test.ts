@@ -16,7 +16,7 @@ import type { ReadModels, ReadModelSet } from '../../src/read-models/read-models
 import { sqliteReadModels, type SqliteOptions } from '../../src/read-models/sqlite/sqlite-read-models';
 import * as database from '../../src/sqlite/database';
 import { itIf } from '../support/it-if';
-import { COLLECTIONS, LOG, ONE, advanceBy, at, delay, note } from './contract/storage';
+import { COLLECTIONS, LOG, ONE, advanceBy, at, beforeIn, commitOf, delay, note } from './contract/storage';
 
 describe('read models in SQLite', () => {
   let parent: string;
@@ -85,8 +85,8 @@ describe('read models in SQLite', () => {
       executed.length = 0;
       expect(await readModels.succeed(built, former)).toBe(true);
       expect(executed.slice(0, 6)).toEqual([
-        'BEGIN IMMEDIATE',
         'PRAGMA synchronous = FULL',
+        'BEGIN IMMEDIATE',
         'BEGIN IMMEDIATE',
         'COMMIT',
         'PRAGMA synchronous = NORMAL',
@@ -101,13 +101,12 @@ describe('read models in SQLite', () => {
   describe('work that awaits more than microtasks', () => {
     it('is undone, and the next work runs', async () => {
       const set = await live(open());
-      const writes = [note(ONE, 'a', { text: 'late' })];
-      const late = set.advance(async () => {
+      const work = async () => {
         await new Promise((resolve) => setImmediate(resolve));
-        return { to: at(9), writes, parked: 0 };
-      });
-      await expect(late).rejects.toThrow('microtasks');
-      expect(await set.control()).toMatchObject({ n: 1, to: at(1) });
+        return [await commitOf(set, ONE, 9, [note(ONE, 'a', { text: 'late' })])];
+      };
+      await expect(set.advance(await beforeIn(set, ONE), work, at(9))).rejects.toThrow('microtasks');
+      expect(await set.control()).toMatchObject({ to: at(1) });
       await advanceBy(set, 2, note(ONE, 'b', {}));
       expect(await set.get(ONE, 'notes', 'a')).toEqual({ text: 'a' });
     });
@@ -131,7 +130,8 @@ describe('read models in SQLite', () => {
       await locked(set, async () => {
         let isLater = false;
         setImmediate(() => (isLater = true));
-        await expect(set.advance(async () => undefined)).rejects.toMatchObject({ code: 'read_models_busy' });
+        const busy = set.advance(new Map(), async () => []);
+        await expect(busy).rejects.toMatchObject({ code: 'read_models_busy' });
         expect(isLater).toBe(false);
         expect(await set.get(ONE, 'notes', 'a')).toEqual({ text: 'a' });
       });
@@ -180,6 +180,40 @@ describe('read models in SQLite', () => {
       expect((await readModels.list()).map(({ id }) => id)).toEqual([next.id]);
     });
 
+    it('because damage was found in it while it was read, which nobody else needs to find again', async () => {
+      const set = await live(open());
+      await Promise.all(opened.splice(0).map((readModels) => readModels.close()));
+      const [readModels, other] = [open(), open()];
+      expect((await other.live())?.set.id).toBe(set.id);
+      const found = (await readModels.live())?.set;
+      const file = database.openForWriting(pathOf(set), 'FULL');
+      file.exec('DROP TABLE docs_notes');
+      file.close();
+      await expect(found?.get(ONE, 'notes', 'a')).rejects.toMatchObject({
+        code: 'read_models_unavailable',
+        more: { isDamaged: true },
+      });
+      expect([await readModels.live(), await other.live()]).toEqual([undefined, undefined]);
+      await expect(advanceBy(set, 1)).rejects.toThrow();
+      const next = await live(readModels);
+      expect((await other.live())?.set.id).toBe(next.id);
+      expect(readdirSync(folder).filter((name) => name.includes(set.id))).toEqual([]);
+    });
+
+    it('but leads to its successor, if damage is found in it later', async () => {
+      const readModels = open();
+      const former = await live(readModels);
+      const built = await readModels.create(LOG);
+      await advanceBy(built, 1);
+      await built.finish();
+      expect(await readModels.succeed(built, former)).toBe(true);
+      const root = database.openForWriting(join(folder, 'root.db'), 'FULL');
+      root.exec(`UPDATE roots SET id = '${former.id}'`);
+      root.close();
+      writeFileSync(`${pathOf(former)}-damaged`, '');
+      expect((await open().live())?.set.id).toBe(built.id);
+    });
+
     it('keeps every other set from being removed while it is on the way', async () => {
       const readModels = open({ graceMs: 1 });
       const sets = [await live(readModels)];
@@ -201,10 +235,10 @@ describe('read models in SQLite', () => {
     it('is noticed by a process that has it open', async () => {
       const readModels = open();
       const set = await live(readModels);
-      expect(await set.control()).toMatchObject({ n: 1 });
+      expect(await set.control()).toMatchObject({ to: at(1) });
       rmSync(pathOf(set));
       await expect(set.control()).rejects.toMatchObject({ code: 'read_model_set_removed' });
-      expect(await set.advance(async () => ({ writes: [], parked: 0 }))).toBe('superseded');
+      expect(await set.advance(new Map(), async () => [])).toBe('superseded');
       expect(await readModels.live()).toBeUndefined();
     });
 

@@ -1,10 +1,11 @@
-import type { ReadModelSet } from '../../src/read-models/read-models';
-import { at, COLLECTIONS, LOG, note, ONE } from '../read-models/mongodb-counts';
 import { connectMongodb, readModelsOn } from '../support/mongodb-under-test';
 import { databaseUrl } from '../support/mongodb/database-url';
 import { describeMongodb } from '../support/mongodb/databases';
 import { startSetOfThree, type SetOfThree } from '../support/mongodb/set-of-three';
 import { until } from '../support/waiting';
+import { collectionName, idOf, type Stored } from '../../src/read-models/mongodb/layout';
+import { PROGRESS, PROGRESS_KEY, type ReadModelSet } from '../../src/read-models/read-models';
+import { beforeIn, COLLECTIONS, commitOf, LOG, note, ONE } from '../read-models/contract/storage';
 
 type Member = SetOfThree['members'][number];
 
@@ -34,8 +35,11 @@ describeMongodb('a replica set of three whose primary is killed', () => {
     };
   };
   /** The commit writes a document that names its position, so that both must agree. */
-  const advanceTo = (to: number, into: ReadModelSet) =>
-    into.advance(async () => ({ to: at(to), writes: [note('a', { to })], parked: 0 }));
+  const advanceTo = async (to: number, into: ReadModelSet) => {
+    const work = async () => [await commitOf(into, ONE, to, [note(ONE, 'a', { to })])];
+    const outcomes = await into.advance(await beforeIn(into, ONE), work);
+    return outcomes === 'superseded' ? outcomes : outcomes.get(ONE);
+  };
 
   it('keeps an acknowledged commit, and has never shown one that no majority had', async () => {
     const [one, other] = [await openProcess(), await openProcess()];
@@ -45,7 +49,8 @@ describeMongodb('a replica set of three whose primary is killed', () => {
     const seenBy = async (process: typeof one) => {
       const live = await liveIn(process);
       const document = await live.set.get(ONE, 'notes', 'a');
-      return { to: Number(live.control.to?.position ?? 0), document: document?.['to'] };
+      const [progress] = await live.set.progress([ONE]);
+      return { to: progress?.tenant ?? 0, document: document?.['to'] };
     };
     expect(await advanceTo(1, (await liveIn(one)).set)).toBe('done');
     expect(await seenBy(other)).toEqual({ to: 1, document: 1 });
@@ -56,8 +61,11 @@ describeMongodb('a replica set of three whose primary is killed', () => {
     await Promise.all(secondaries.map((member) => replication(member, 'stop')));
     const unacknowledged = advanceTo(2, (await liveIn(one)).set).catch(() => 'failed' as const);
     const local = { readConcern: { level: 'local' } } as const;
-    const controls = one.connection.db.collection<{ _id: string; n: number }>('read_model_sets', local);
-    await until(async () => (await controls.findOne({ _id: built.id }))?.n === 2);
+    const name = collectionName(built.id, PROGRESS.name);
+    const progress = one.connection.db.collection<Stored>(name, local);
+    const isCommittedHere = async () =>
+      (await progress.findOne({ _id: idOf(ONE, PROGRESS_KEY) }))?.doc['tenant'] === 2;
+    await until(isCommittedHere);
     expect(await seenBy(other)).toEqual({ to: 1, document: 1 });
 
     process.kill(set.members.find(isPrimary)!.pid, 'SIGKILL');

@@ -105,7 +105,7 @@ const withApp = async <T>(folder: string, log: Log, work: (app: App) => Promise<
 const allDocuments = (folder: string, log: Log): Promise<readonly unknown[]> =>
   withApp(folder, log, async ({ live, replay }) => {
     const found: unknown[] = [];
-    const { set } = await live.read();
+    const { set } = await live.look();
     for (const { name } of replay.projector.collections)
       for (const row of await set.scan(name, 100_000)) found.push({ collection: name, ...row });
     return found;

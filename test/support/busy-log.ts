@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import { randomUUID } from 'node:crypto';
 import type { EventLog } from '../../src/event-log/event-log';
 import type { Streams } from '../../src/event-log/streams';
+import { isCampaign, saysHowFar } from './campaign';
+
+const APPEND_MS = isCampaign ? 600_000 : 30_000;
 
 /**
  * Facts of many tenants, interleaved as in the log of a busy service. Recorded long ago, so that a recorded time taken
@@ -25,11 +28,14 @@ export const fillBusyLog = async (
           metadata: { version: 1, traceId: `trace-${number}` },
           recordedAt: new Date(1_700_000_000_000 + number * 13).toISOString(),
         };
-        return log.append(stream, [event], round === 0 ? 'no_stream' : round - 1, 30_000);
+        return log.append(stream, [event], round === 0 ? 'no_stream' : round - 1, APPEND_MS);
       }),
     );
-  for (let round = 0; round * tenants < count; round += 1)
+  const saysDone = saysHowFar('events appended', count);
+  for (let round = 0; round * tenants < count; round += 1) {
     await appendRound(round, Math.min(tenants, count - round * tenants));
+    saysDone(Math.min(count, (round + 1) * tenants));
+  }
 };
 
 /** Works on the file of a log that nobody has open. */

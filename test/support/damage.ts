@@ -7,8 +7,14 @@ const overwrite = (path: string, from: number, bytes: number): void => {
   closeSync(file);
 };
 
+const overwritePart = (path: string, from: number, to: number): void => {
+  const { size } = statSync(path);
+  overwrite(path, Math.floor(from * size), Math.floor((to - from) * size));
+};
+
 /** The first page holds the header and the schema. */
 const PAGE = 4_096;
+const SCHEMA_PAGES = 64;
 
 type Damages = Readonly<Record<string, (path: string) => void>>;
 
@@ -27,6 +33,13 @@ const pageOf = (path: string, table: string): number => {
   const row = db.prepare('SELECT rootpage FROM sqlite_master WHERE name = ?').get(table);
   db.close();
   return Number(row?.['rootpage']);
+};
+
+/** Most of a large file, but not what is read of it first. */
+export const insideDamages: Damages = {
+  'from 60 % to 98 % of it': (path) => overwritePart(path, 0.6, 0.98),
+  'all but its schema': (path) =>
+    overwrite(path, SCHEMA_PAGES * PAGE, statSync(path).size - SCHEMA_PAGES * PAGE),
 };
 
 /** Those that leave its control state readable, so that only some reads find out. */

@@ -6,6 +6,7 @@ import {
   type AppendRequest,
 } from '../../src/event-log/sqlite/sqlite-event-log';
 import { isBusy } from '../../src/sqlite/database';
+import { settled } from './settled';
 
 /** The appender thread of a log on a failing disk: its commits throw, some of them after they have taken effect. */
 export interface FailingAppenderData extends AppenderFile {
@@ -29,8 +30,8 @@ const failing = (sql: string): void => {
 Object.defineProperty(db, 'exec', { value: failing });
 
 answerInThread({
-  answer: async (requests) =>
-    requests[0] === 'ready' ? [{ value: true }] : appender.appendGroup(requests as AppendRequest[]),
+  answer: (requests) =>
+    settled(requests[0] === 'ready' ? [{ value: true }] : appender.appendGroup(requests as AppendRequest[])),
   isRetried: isBusy,
   close: () => appender.close(),
 });

@@ -94,12 +94,15 @@ const NOT_RIGHT: Readonly<Record<string, readonly string[]>> = {
  */
 const NOT_RIGHT_IN_BODY = new Set(['permissions', 'expires_at']);
 
-/** With these, pages can be walked only by cursor. */
-const UNPAGED = ['actor_id', 'operation', 'trace_id'];
+/** With any other filter, pages can be walked only by cursor, and nothing is counted. */
+const ALONE = ['actor_id', 'operation', 'trace_id'];
+const FILTERS = [...ALONE, 'entity_type', 'entity_id'];
 
-const withoutPage = (given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> => {
-  const { page: _, ...rest } = given;
-  return UNPAGED.some((name) => name in given) ? rest : given;
+const rightTogether = (path: string, given: Readonly<Record<string, unknown>>): typeof given => {
+  const alone = ALONE.find((name) => name in given);
+  if (alone === undefined) return given;
+  const wrong = path === '/logs/counts' ? FILTERS.filter((name) => name !== alone) : ['page'];
+  return Object.fromEntries(Object.entries(given).filter(([name]) => !wrong.includes(name)));
 };
 
 const rightQuery = ({ path, query }: Route): fc.Arbitrary<string> => {
@@ -111,7 +114,7 @@ const rightQuery = ({ path, query }: Route): fc.Arbitrary<string> => {
     .record(values, { requiredKeys: [] })
     .map((given) =>
       queryText(
-        Object.entries(withoutPage(given)).flatMap(([name, value]) =>
+        Object.entries(rightTogether(path, given)).flatMap(([name, value]) =>
           [value].flat().map((one): [string, string] => [name, String(one)]),
         ),
       ),

@@ -9,12 +9,15 @@ import type { Position } from '../../src/event-log/event-log';
 import { newKey } from '../../src/ledger/api-key';
 import { standInProcess } from './event-store/own-process';
 import { freshFolder } from './folders';
+import { startProxy, type MongoProxy } from './mongodb/proxy';
 import { mongodbBehindProxy, type DisturbedMongodb } from './mongodb-under-test';
 import { commandProcess, serviceProcess, type Finished, type ServiceProcess } from './service';
 
 /** Several instances of the program on the same stores: each is its own process. */
 export interface Instances {
   readonly mongo: Omit<DisturbedMongodb, 'url'>;
+  /** In front of the MongoDB of each instance alone. */
+  readonly proxies: readonly MongoProxy[];
   /** A restart replaces the previous one. */
   readonly running: readonly ServiceProcess[];
   /** The same stores in this process, which does not project: an operator beside the instances. */
@@ -56,11 +59,20 @@ const openStores = async () => {
 const opened = (env: Environment): Promise<App> =>
   openApp(readConfiguration({ DATA_DIR: freshFolder(), ...env }), () => undefined);
 
+const proxyFor = async (mongodb: string) => {
+  const { hostname, port, pathname, search } = new URL(mongodb);
+  const proxy = await startProxy({ host: hostname, port: Number(port) });
+  return { ...proxy, url: `mongodb://127.0.0.1:${proxy.port}${pathname}${search}` };
+};
+
 export const startInstances = async (count: number, more: Environment = {}): Promise<Instances> => {
   const { mongo, env: stores, close } = await openStores();
   const env = { ...stores, DEMO: 'false', ...more };
-  const running = [await serviceProcess(env)];
-  running.push(...(await Promise.all(Array.from({ length: count - 1 }, () => serviceProcess(env)))));
+  const proxies = await Promise.all(Array.from({ length: count }, () => proxyFor(stores.MONGODB_URL)));
+  const started = (at: number): Promise<ServiceProcess> =>
+    serviceProcess({ ...env, MONGODB_URL: proxies[at]!.url });
+  const running = [await started(0)];
+  running.push(...(await Promise.all(Array.from({ length: count - 1 }, (_, at) => started(at + 1)))));
   const app = await opened(env);
 
   const write = async (tenantId: string, decide: Decide): Promise<Position> => {
@@ -70,15 +82,16 @@ export const startInstances = async (count: number, more: Environment = {}): Pro
 
   return {
     mongo,
+    proxies,
     running,
     app,
     write,
     restart: async (at) => {
       await running[at]!.stop();
-      running[at] = await serviceProcess(env);
+      running[at] = await started(at);
     },
     replaceKilled: async (at) => {
-      running[at] = await serviceProcess(env);
+      running[at] = await started(at);
     },
     projecting: async () => {
       const holder = (await app.replay.readModels.lease?.holder()) ?? '';
@@ -103,6 +116,7 @@ export const startInstances = async (count: number, more: Environment = {}): Pro
     close: async () => {
       await app.close();
       await Promise.all(running.map((service) => service.stop()));
+      await Promise.all(proxies.map((proxy) => proxy.close()));
       close();
     },
   };

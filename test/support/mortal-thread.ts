@@ -1,5 +1,5 @@
 import { workerData } from 'node:worker_threads';
-import { yieldToEventLoop } from '../../src/async/clock';
+import { pause } from '../../src/async/clock';
 import { answerInThread } from '../../src/async/thread';
 
 /** A thread for tests: it echoes, takes its time, refuses or dies, as requested. */
@@ -8,12 +8,11 @@ type Request =
   | { readonly busyMs: number }
   | { readonly refuse: string }
   | 'count'
-  | 'group'
   | 'throw'
   | 'busy'
   | { readonly report: unknown }
-  /** Answers with its number, after a turn of the event loop. */
-  | { readonly later: number }
+  /** Answers after this time, in which it answers others. */
+  | { readonly laterMs: number }
   | 'throwLater'
   | 'die';
 
@@ -27,37 +26,33 @@ const nap = (ms: number): void => {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 };
 
-const report = answerInThread({
-  answer: async (requests) => {
-    const outcomes = (requests as Request[]).map((request) => {
-      answeredCount += 1;
-      if (request === 'count') return { value: answeredCount };
-      if (request === 'group') return { value: requests.length };
-      if (request === 'busy')
-        return Atomics.load(busy, 0) > 0 ? { error: new Error('busy') } : { value: 'free' };
-      if (request === 'throw') throw new Error('the whole group fails');
-      if (request === 'die') process.exit(3);
-      if (request === 'throwLater') {
-        setImmediate(() => {
-          throw new Error('it was too much');
-        });
-        return { value: new Promise<never>(() => undefined) };
-      }
-      if ('later' in request) return { value: yieldToEventLoop().then(() => request.later) };
-      if ('report' in request) {
-        report(request.report);
-        return { value: 'reported' };
-      }
-      if ('echo' in request) return { value: request.echo };
-      if ('refuse' in request)
-        return { error: Object.assign(new Error('no'), { code: request.refuse, more: { why: 'told to' } }) };
-      nap(request.busyMs);
-      return { value: 'rested' };
+const refusal = (code: string): Error => Object.assign(new Error('no'), { code, more: { why: 'told to' } });
+
+const answerTo = async (request: Request): Promise<unknown> => {
+  answeredCount += 1;
+  if (request === 'count') return answeredCount;
+  if (request === 'throw') throw new Error('it fails');
+  if (request === 'die') process.exit(3);
+  if (request === 'throwLater') {
+    setImmediate(() => {
+      throw new Error('it was too much');
     });
-    for (const outcome of outcomes)
-      if ('value' in outcome) Object.assign(outcome, { value: await outcome.value });
-    return outcomes;
-  },
+    return new Promise<never>(() => undefined);
+  }
+  if (request === 'busy') {
+    if (Atomics.load(busy, 0) > 0) throw new Error('busy');
+    return 'free';
+  }
+  if ('laterMs' in request) return pause(request.laterMs).then(() => 'later');
+  if ('report' in request) return report(request.report);
+  if ('echo' in request) return request.echo;
+  if ('refuse' in request) throw refusal(request.refuse);
+  nap(request.busyMs);
+  return 'rested';
+};
+
+const report = answerInThread({
+  answer: (requests) => (requests as Request[]).map(answerTo),
   isRetried: (error) => error instanceof Error && error.message === 'busy',
   close: () => undefined,
 });

@@ -14,11 +14,14 @@ export interface NamedProgram {
 const ROOT = join(__dirname, '..', '..', '..');
 const JEST = join('node_modules', 'jest', 'bin', 'jest.js');
 
+/** The longest time that a timer can be set to. */
+const NO_LIMIT_MS = 2 ** 31 - 1;
+
 const argumentsOf = ({ files, nodeOptions = [] }: NamedProgram): readonly string[] => {
   const paths = files.map((file) => join('dist', `${file}.js`));
   const isTest = files.every((file) => file.endsWith('.test'));
   return isTest
-    ? [JEST, '--testPathIgnorePatterns=none', '--runInBand', ...paths]
+    ? [JEST, '--testPathIgnorePatterns=none', '--runInBand', `--testTimeout=${NO_LIMIT_MS}`, ...paths]
     : [...nodeOptions, ...paths];
 };
 
@@ -38,7 +41,7 @@ export const runNamed = async (
   }
   const child = spawn(process.execPath, [...argumentsOf(program), ...others], {
     cwd: ROOT,
-    env: { ...program.env, ...process.env },
+    env: { ...program.env, ...process.env, [script.toUpperCase()]: name },
     stdio: 'inherit',
   });
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));

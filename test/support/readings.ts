@@ -15,8 +15,6 @@ export interface Readings {
   usage(tenantId: string): Promise<UsageReport>;
   /** All rows of a tenant's log, newest first; their number must equal the total. */
   logs(tenantId: string): Promise<readonly LogRow[]>;
-  /** Whether the read models show the whole event log, without waiting. */
-  areUpToDate(): Promise<boolean>;
   /** Closes it before the end of the test file, if something else needs the folder to itself. */
   close(): Promise<void>;
 }
@@ -38,16 +36,12 @@ export const readingsOf = async (folder: string): Promise<Readings> => {
       return tenantId;
     },
     deleteTenant: (tenantId) => execute(tenantId, deleteTenant()),
-    usage: async (tenantId) => reportUsage((await app.live.read()).set, tenantId, new Date().toISOString()),
+    usage: async (tenantId) => reportUsage((await app.live.look()).set, tenantId, new Date().toISOString()),
     logs: async (tenantId) => {
       const question = { filter: {}, page: 1, size: ALL };
-      const { rows, total } = await findLogs((await app.live.read()).set, tenantId, question);
+      const { rows, total } = await findLogs((await app.live.look()).set, tenantId, question);
       if (rows.length !== total) throw new Error(`The log has ${rows.length} rows and says ${total}.`);
       return rows;
-    },
-    areUpToDate: async () => {
-      const { position = '' } = (await app.log.head()) ?? {};
-      return ((await app.live.read()).control.to?.position ?? '') >= position;
     },
     close: async () => {
       opened.delete(app);

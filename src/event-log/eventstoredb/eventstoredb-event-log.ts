@@ -143,9 +143,10 @@ export const eventStoreDbEventLog = async (
     append,
     readStream: (stream, after = -1) => reader.forwards(stream, after),
     revisionAt: reader.revisionAt,
-    readTenant: (tenantId, { after = '', signal } = {}) => {
-      const names = [streams.tenant(tenantId), streams.activity(tenantId)];
-      return readUpToHead(log, (last) => mergedUpTo(reader, names, after, last), signal);
+    readTenant: (tenantId, { after = '', upTo, signal } = {}) => {
+      const names = { tenant: streams.tenant(tenantId), activity: streams.activity(tenantId) };
+      const read = (last: Position): AsyncIterable<Batch> => mergedUpTo(reader, names, after, last);
+      return upTo === undefined ? readUpToHead(log, read, signal) : read(upTo);
     },
     readAll: ({ after = '', follow: isFollowing = false, signal } = {}) =>
       isFollowing

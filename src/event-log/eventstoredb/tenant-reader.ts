@@ -1,4 +1,14 @@
-import { BATCH_BYTES, BATCH_EVENTS, upTo, type Batch, type LoggedEvent, type Position } from '../event-log';
+import { settleAll } from '../../async/concurrency';
+import type { StreamKind } from '../../domain/events';
+import {
+  BATCH_BYTES,
+  BATCH_EVENTS,
+  upTo,
+  type Batch,
+  type LoggedEvent,
+  type Position,
+  type TenantRevisions,
+} from '../event-log';
 import type { StreamReader } from './stream-reader';
 
 const oneByOne = async function* (batches: AsyncIterable<Batch>): AsyncGenerator<LoggedEvent> {
@@ -38,18 +48,23 @@ const inBatches = async function* (events: AsyncIterable<LoggedEvent>): AsyncGen
  */
 export const mergedUpTo = async function* (
   reader: StreamReader,
-  streams: readonly string[],
-  after: Position,
+  streams: Readonly<Record<StreamKind, string>>,
+  after: Position | TenantRevisions,
   last: Position,
 ): AsyncGenerator<Batch> {
-  const open = async (stream: string) => {
-    const revision = after === '' ? -1 : await reader.revisionAt(stream, after);
+  const revisionOf = (kind: StreamKind): Promise<number> | number => {
+    if (typeof after === 'object') return after[kind];
+    return after === '' ? -1 : reader.revisionAt(streams[kind], after);
+  };
+  const open = async (kind: StreamKind) => {
+    const stream = streams[kind];
+    const revision = await revisionOf(kind);
     const reading = oneByOne(upTo(reader.forwards(stream, revision), last));
     return { reading, next: (await reading.next()).value as LoggedEvent | undefined };
   };
   const heads: Heads = [];
   try {
-    for (const stream of streams) heads.push(await open(stream));
+    heads.push(...(await settleAll([open('tenant'), open('activity')])));
     yield* inBatches(merged(heads));
   } finally {
     for (const { reading } of heads) await reading.return(undefined);

@@ -1,4 +1,5 @@
 import { pause, yieldToEventLoop } from '../../async/clock';
+import type { StreamKind } from '../../domain/events';
 import { messageOf } from '../../fault';
 import type { Database } from '../../sqlite/database';
 import { TIMES } from '../../times';
@@ -6,10 +7,12 @@ import {
   BATCH_BYTES,
   BATCH_EVENTS,
   logFault,
+  upTo,
   type Batch,
   type LoggedEvent,
   type Position,
   type ReadFrom,
+  type ReadTenantFrom,
 } from '../event-log';
 
 /** The events of a tenant are read on the HTTP thread, which no page may block for long. */
@@ -184,15 +187,25 @@ export const eventReader = (db: Database, changes: Changes) => {
     revisionAt: (stream: string, position: Position): number => revisionAt(stream, rowIdOf(position)),
 
     /** In one statement, so as of one moment: otherwise an event could be missed that precedes one of the other stream. */
-    merged: (streams: readonly [string, string], from: ReadFrom): AsyncIterable<Batch> => {
-      const start = rowIdOf(from.after);
-      const reached = new Map(streams.map((stream) => [stream, revisionAt(stream, start)]));
+    merged: (
+      streams: Readonly<Record<StreamKind, string>>,
+      { after, upTo: last, max = Infinity, signal }: ReadTenantFrom,
+    ): AsyncIterable<Batch> => {
+      const reached = new Map(
+        (['tenant', 'activity'] as const).map((kind) => {
+          const isRevisions = typeof after === 'object';
+          return [streams[kind], isRevisions ? after[kind] : revisionAt(streams[kind], rowIdOf(after))];
+        }),
+      );
       const next = (): Page => {
-        const page = takeBatch(ofTwoStreams.iterate(...[...reached].flat()), TENANT_BATCH_EVENTS);
+        const page = takeBatch(
+          ofTwoStreams.iterate(...[...reached].flat()),
+          Math.min(max, TENANT_BATCH_EVENTS),
+        );
         for (const event of page.batch) reached.set(event.stream, event.revision);
         return page;
       };
-      return pages(changes, next, from);
+      return upTo(pages(changes, next, { signal }), last);
     },
   };
 };

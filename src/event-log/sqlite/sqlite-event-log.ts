@@ -1,5 +1,5 @@
 import { yieldToEventLoop } from '../../async/clock';
-import type { Outcome, Thread, ThreadBody } from '../../async/thread';
+import type { Outcome, Thread } from '../../async/thread';
 import { codeOf, fault, messageOf } from '../../fault';
 import {
   checkpointAndClose,
@@ -141,16 +141,23 @@ export const openAppender = (path: string): Appender => {
   };
 };
 
+/** Answers requests to append, those that come together as one group. */
+export interface AppendingBody {
+  answer(requests: readonly unknown[]): readonly Outcome[];
+  isRetried(error: unknown): boolean;
+  close(): void;
+}
+
 /**
  * Answers requests to append. It never creates the log: one that has disappeared must not come back empty. In a thread
  * of its own it tries a locked file again between other requests; elsewhere it waits for the lock.
  */
-export const appending = ({ path, prefix }: AppenderFile, inOwnThread = true): ThreadBody => {
+export const appending = ({ path, prefix }: AppenderFile, inOwnThread = true): AppendingBody => {
   mustBeOurLog(path, prefix);
   const appender = openAppender(path);
   if (inOwnThread) neverWait(appender.db);
   return {
-    answer: async (requests) => {
+    answer: (requests) => {
       const appends = requests.filter((request) => request !== READY) as AppendRequest[];
       const outcomes = appends.length === 0 ? [] : [...appender.appendGroup(appends)];
       return requests.map((request) => (request === READY ? { value: true } : (outcomes.shift() as Outcome)));
@@ -179,18 +186,18 @@ interface SqliteOptions {
 
 /** Each append has a turn of the event loop of its own, which it may block. */
 const appendingHere = (file: AppenderFile): Thread => {
-  let appender: ThreadBody | undefined;
+  let appender: AppendingBody | undefined;
   let isClosed = false;
   return {
     call: async <T>(request: unknown): Promise<T> => {
       await yieldToEventLoop();
       if (isClosed) throw fault('expired', 'The log is closed.');
-      const [outcome] = await (appender ??= appending(file, false)).answer([request]);
+      const [outcome] = (appender ??= appending(file, false)).answer([request]);
       if (outcome !== undefined && 'value' in outcome) return outcome.value as T;
       throw outcome?.error;
     },
     close: async () => {
-      if (!isClosed) await appender?.close();
+      if (!isClosed) appender?.close();
       isClosed = true;
     },
   };
@@ -280,8 +287,8 @@ export const sqliteEventLog = async (
     },
     readStream: (stream, after = -1) => read.stream(stream, after),
     revisionAt: async (stream, position) => read.revisionAt(stream, position),
-    readTenant: (tenantId, { after, signal } = {}) =>
-      read.merged([streams.tenant(tenantId), streams.activity(tenantId)], { after, signal }),
+    readTenant: (tenantId, from = {}) =>
+      read.merged({ tenant: streams.tenant(tenantId), activity: streams.activity(tenantId) }, from),
     readAll: (from = {}) => read.all(from),
     completeCopy: () => completeCopy(path),
     distance: async (after, upTo) => Math.max(0, rowIdOf(upTo) - rowIdOf(after)),

@@ -137,7 +137,7 @@ export const openApiComponents = (names: HeaderNames) => {
   const problem: Schema = {
     description: 'A problem (RFC 9457). `code` says which one; the page `/problems/{code}` says what to do.',
     headers: {
-      ...headers(),
+      ...headers(names.completeUntil),
       'Retry-After': sometimes('Seconds to wait before the next attempt, if it may succeed.'),
       'WWW-Authenticate': sometimes('401: how to authenticate.'),
       Allow: sometimes('405: the methods of this path.'),

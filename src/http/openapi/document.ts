@@ -93,11 +93,11 @@ const contentOf = ({ response }: Route, { published }: Components): { readonly c
 };
 
 const responsesOf = (route: Route, names: HeaderNames, components: Components): Schema => {
-  const { response, method, isQuery } = route;
+  const { response, method, reads } = route;
   const headers = components.headers(
     ...('etag' in response ? ['ETag'] : []),
     ...(method === 'get' ? [] : [names.readPending, names.replayed]),
-    ...(isQuery === true ? [names.completeUntil] : []),
+    ...(reads === true ? [names.completeUntil] : []),
   );
   const { description } = response;
   return {

@@ -6,7 +6,6 @@ import { keyAsAdded } from '../../domain/tenant';
 import { uuidFrom } from '../../domain/texts';
 import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
-import type { ApiDependencies } from '../context';
 import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
 import { route, type RouteRequest } from '../route';
 import { count, described, listOf, moment, record, text, uuid } from '../schema';
@@ -23,7 +22,6 @@ import {
   keySchema,
   keyView,
   liveApplication,
-  liveKeyViews,
   type WireKey,
 } from './application-resource';
 
@@ -58,12 +56,6 @@ const keyDaySchema = record('ApplicationKeyUse', {
   last_used_at: described(moment, 'When the last request arrived, or the last stream ended.'),
 });
 
-/** The live keys of an Application. */
-const keysIn = async (request: RouteRequest<unknown>, dependencies: ApiDependencies) => {
-  const application = await liveApplication(request);
-  return { application, keys: await liveKeyViews(request, dependencies, application.id) };
-};
-
 const listQuery = queryCheck({
   id: uuidsParameter('Only these keys; may be repeated.', 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff'),
   type: choicesParameter(
@@ -84,10 +76,10 @@ export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>
     description: 'Its keys that are neither revoked nor expired, oldest first.',
     schema: listOf(keySchema),
   },
-  isQuery: true,
+  reads: true,
   handle: async (request, dependencies) => {
     const { id: ids, type: types } = request.query;
-    const { application, keys } = await keysIn(request, dependencies);
+    const { application, keys } = await liveApplication(request, dependencies);
     const isOfType = types?.includes(application.type) ?? true;
     return { body: isOfType ? keys.filter(({ id }) => ids?.includes(id) ?? true) : [] };
   },
@@ -100,9 +92,9 @@ export const getApplicationKey = route({
   summary: 'Get a key of an Application',
   permission: 'application:read',
   response: { description: 'What is known of the key.', schema: keySchema },
-  isQuery: true,
+  reads: true,
   handle: async (request, dependencies) => {
-    const { keys } = await keysIn(request, dependencies);
+    const { keys } = await liveApplication(request, dependencies);
     const keyId = keyIdOf(request);
     const key = keys.find(({ id }) => id === keyId);
     if (key === undefined) throw keyNotFound();
@@ -121,13 +113,17 @@ export const listApplicationKeyUses = route({
     description: 'One entry for each of the last 30 days, in UTC, on which the key was used, newest first.',
     schema: listOf(keyDaySchema),
   },
-  isQuery: true,
+  reads: true,
   handle: async (request, { keyUses }) => {
-    const { tenantId, at, reader } = request;
-    const keyId = keyIdOf(request);
-    const key = await reader.get(tenantId, 'keys', keyId);
-    if (key?.['application_id'] !== applicationIdOf(request)) throw keyNotFound();
-    return { body: await findKeyDays(reader, tenantId, keyId, at, keyUses.unwritten(tenantId, keyId)) };
+    const { tenantId, at, read } = request;
+    const [keyId, applicationId] = [keyIdOf(request), applicationIdOf(request)];
+    const body = await read(async (reader) => {
+      const key = await reader.get(tenantId, 'keys', keyId);
+      if (key?.['application_id'] !== applicationId) return undefined;
+      return findKeyDays(reader, tenantId, keyId, at, keyUses.unwritten(tenantId, keyId));
+    });
+    if (body === undefined) throw keyNotFound();
+    return { body };
   },
 });
 
@@ -152,10 +148,9 @@ export const createApplicationKey = route({
   handle: async (request, dependencies) => {
     const { key, input } = newKey(request.tenantId, keyInputOf(request.body));
     const decide = addKey(applicationIdOf(request), input);
-    const { events, position, isRepeat } = await changeApplication(request, dependencies, decide);
-    const added = events.at(-1) as Caused<'KeyAdded'>;
-    const body = keyView(keyAsAdded(added), { key: keyIfNew(key, added) });
-    return { body, position, isRepeat };
+    const executed = await changeApplication(request, dependencies, decide);
+    const added = executed.events.at(-1) as Caused<'KeyAdded'>;
+    return { ...executed, body: keyView(keyAsAdded(added), { key: keyIfNew(key, added) }) };
   },
 });
 

@@ -1,5 +1,6 @@
 import { findLiveApplication, findLiveKeys } from '../../../projections/application-pages';
 import { findLastUses } from '../../../projections/key-days';
+import type { Reader } from '../../../projections/projector';
 import type { NewKey } from '../../domain/application-keys';
 import { liveKeysOf } from '../../domain/authority';
 import type { Caused } from '../../domain/events';
@@ -96,12 +97,6 @@ export const applicationIdOf = ({ params }: RouteRequest<unknown>): string => {
   return id;
 };
 
-export const liveApplication = async (request: RouteRequest<unknown>) => {
-  const application = await findLiveApplication(request.reader, request.tenantId, applicationIdOf(request));
-  if (application === undefined) throw applicationNotFound();
-  return application;
-};
-
 const APPLICATION_ID = 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee';
 export const idParameter = described(uuid, 'The id of the Application.', APPLICATION_ID);
 
@@ -129,7 +124,8 @@ export const keyIfNew = (key: string, added: Caused<'KeyAdded'> | undefined): st
   added?.data.digest === digestOf(key) ? key : undefined;
 
 export const liveKeyViews = async (
-  { tenantId, at, reader }: RouteRequest<unknown>,
+  reader: Reader,
+  { tenantId, at }: RouteRequest<unknown>,
   { keyUses }: ApiDependencies,
   applicationId: string,
 ) => {
@@ -140,12 +136,19 @@ export const liveKeyViews = async (
   return keys.map((key) => keyView(key, { last_used_at: lastUseOf(key.id) }));
 };
 
-export const liveApplicationView = async (
-  request: RouteRequest<unknown>,
-  dependencies: ApiDependencies,
-  application: ApplicationDocument,
-) =>
-  applicationView(request.tenantId, application, await liveKeyViews(request, dependencies, application.id));
+/** An Application with its keys, if it is live. */
+export const findWithKeys = (request: RouteRequest<unknown>, dependencies: ApiDependencies, id: string) =>
+  request.read(async (reader) => {
+    const application = await findLiveApplication(reader, request.tenantId, id);
+    return application && { application, keys: await liveKeyViews(reader, request, dependencies, id) };
+  });
+
+/** The one in the path. */
+export const liveApplication = async (request: RouteRequest<unknown>, dependencies: ApiDependencies) => {
+  const found = await findWithKeys(request, dependencies, applicationIdOf(request));
+  if (found === undefined) throw applicationNotFound();
+  return found;
+};
 
 /** A change to an Application or its keys. `If-Match` refers to the Application in either case. */
 export const changeApplication = (
@@ -160,10 +163,10 @@ export const changeApplication = (
 /** An Application as a change left it, with its new key if there is one. */
 export const changedApplication = (
   request: RouteRequest<unknown>,
-  { tenant, position, isRepeat }: Executed,
+  executed: Executed,
   key?: string,
 ): RouteResponse => {
-  const application = mustHave(mustBeActive(tenant), applicationIdOf(request));
+  const application = mustHave(mustBeActive(executed.tenant), applicationIdOf(request));
   const body = applicationNow(request.tenantId, application, request.at, key);
-  return { body, etag: String(application.revision), position, isRepeat };
+  return { ...executed, body, etag: String(application.revision) };
 };

@@ -1,10 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import {
-  findApplications,
-  findLiveApplication,
-  type ApplicationFilter,
-} from '../../../projections/application-pages';
+import { findApplications, type ApplicationFilter } from '../../../projections/application-pages';
 import type { StoredApplication } from '../../../projections/applications';
+import type { Reader } from '../../../projections/projector';
 import { yieldToEventLoop } from '../../async/clock';
 import { applicationsAt } from '../../audit/past-tenant';
 import {
@@ -34,8 +31,9 @@ import {
   keyInputOf,
   keyProperties,
   keyView,
+  findWithKeys,
   liveApplication,
-  liveApplicationView,
+  liveKeyViews,
   type WireKey,
 } from './application-resource';
 import { asOfParameter, pastMoment } from './as-of';
@@ -45,6 +43,7 @@ import { cursorRefused, pageParameters, paginationSchema, paging } from './pagin
 const BATCH_SIZE = 10;
 
 const liveApplicationViews = async (
+  reader: Reader,
   request: RouteRequest<unknown>,
   dependencies: ApiDependencies,
   applications: readonly StoredApplication[],
@@ -54,7 +53,10 @@ const liveApplicationViews = async (
     const batch = applications.slice(from, from + BATCH_SIZE);
     views.push(
       ...(await Promise.all(
-        batch.map((application) => liveApplicationView(request, dependencies, application)),
+        batch.map(async (application) => {
+          const keys = await liveKeyViews(reader, request, dependencies, application.id);
+          return applicationView(request.tenantId, application, keys);
+        }),
       )),
     );
     await yieldToEventLoop();
@@ -111,15 +113,17 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
       data: described(listOf(applicationSchema), 'The Applications.'),
     }),
   },
-  isQuery: true,
+  reads: true,
   handle: async (request, dependencies) => {
     const { id: ids, type: types, as_of: asOf } = request.query;
     const filter = { ids, types };
     if (asOf !== undefined) return listAsOf(request, dependencies, filter, asOf);
     const { page, size, place, shown } = paging(request);
     const question = { filter, page, size, after: numberIn(place, REVISION) };
-    const { applications, total, last } = await findApplications(request.reader, request.tenantId, question);
-    const data = await liveApplicationViews(request, dependencies, applications);
+    const { data, total, last } = await request.read(async (reader) => {
+      const { applications, ...found } = await findApplications(reader, request.tenantId, question);
+      return { ...found, data: await liveApplicationViews(reader, request, dependencies, applications) };
+    });
     return shown(data, total, last === undefined ? undefined : String(last));
   },
 });
@@ -132,13 +136,13 @@ export const getOwnApplication = route({
   summary: 'Get the Application that owns the key',
   // Without an entity tag: it shows which key was used.
   response: applicationResponse,
-  isQuery: true,
+  reads: true,
   handle: async (request, dependencies) => {
     const { id } = request.application;
-    const application = await findLiveApplication(request.reader, request.tenantId, id);
-    if (application === undefined)
+    const found = await findWithKeys(request, dependencies, id);
+    if (found === undefined)
       throw fault('read_models_unavailable', 'The read models do not show this Application.');
-    const view = await liveApplicationView(request, dependencies, application);
+    const view = applicationView(request.tenantId, found.application, found.keys);
     return { body: { ...view, key_id: request.keyId } };
   },
 });
@@ -150,10 +154,10 @@ export const getApplication = route({
   summary: 'Get an Application',
   permission: 'application:read',
   response: { ...applicationResponse, etag: true },
-  isQuery: true,
+  reads: true,
   handle: async (request, dependencies) => {
-    const application = await liveApplication(request);
-    const body = await liveApplicationView(request, dependencies, application);
+    const { application, keys } = await liveApplication(request, dependencies);
+    const body = applicationView(request.tenantId, application, keys);
     return { body, etag: String(application.revision) };
   },
 });
@@ -225,11 +229,11 @@ export const createApplication = route({
       permissions: permissions ?? [],
       ...(createsKey === false ? {} : { key: input }),
     });
-    const { events, position, isRepeat } = await ledger.execute({ ...request, decide });
-    const [created, added] = events as readonly [Caused<'ApplicationCreated'>, Caused<'KeyAdded'>?];
+    const executed = await ledger.execute({ ...request, decide });
+    const [created, added] = executed.events as readonly [Caused<'ApplicationCreated'>, Caused<'KeyAdded'>?];
     const keys = added === undefined ? [] : [keyView(keyAsAdded(added))];
     const body = applicationView(tenantId, applicationAsCreated(created), keys, keyIfNew(key, added));
-    return { body, etag: String((added ?? created).revision), position, isRepeat };
+    return { ...executed, body, etag: String((added ?? created).revision) };
   },
 });
 

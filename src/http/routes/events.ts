@@ -3,7 +3,7 @@ import type { EventFilter } from '../../audit/event-filter';
 import type { Place } from '../../audit/event-places';
 import { eventStream, streamForms } from '../../audit/event-stream';
 import { tenantEvent } from '../../audit/event-views';
-import { findEvent } from '../../audit/find-event';
+import { findEvent, knownPlace } from '../../audit/find-event';
 import { eventSchemas } from '../../domain/events';
 import { uuidFrom } from '../../domain/texts';
 import type { LoggedEvent } from '../../event-log/event-log';
@@ -119,8 +119,10 @@ export const getEvent = route({
   handle: async ({ tenantId, params, deadline, gone }, { events, readModels }) => {
     const id = uuidFrom(params['id']);
     const find = async (wanted: string): Promise<LoggedEvent | undefined> => {
-      const { set } = await readModels.read();
-      return findEvent(events, set, { tenantId, id: wanted, deadline, gone: gone() });
+      const { value: known } = await readModels.query(tenantId, (reader) =>
+        knownPlace(reader, tenantId, wanted),
+      );
+      return findEvent(events, known, { tenantId, id: wanted, deadline, gone: gone() });
     };
     const event = id === undefined ? undefined : await beforeDeadline(find(id), deadline, loadTimeout);
     if (event === undefined) throw fault('event_not_found', 'This Tenant has no event with this id.');

@@ -1,14 +1,9 @@
-import { countLogs as logCounts } from '../../../projections/log-pages';
-import {
-  choiceParameter,
-  dateParameter,
-  mustBeInOrder,
-  queryCheck,
-  textParameter,
-} from '../query-parameters';
+import { countLogs as logCounts, isNumbered, type LogFilter } from '../../../projections/log-pages';
+import { choiceParameter, dateParameter, mustBeInOrder, queryCheck } from '../query-parameters';
 import { route } from '../route';
 import { count, described, listOf, moment, record, text, type Schema } from '../schema';
 import { invalid } from '../validation';
+import { logFilterOf, logFilters } from './logs';
 
 const INTERVALS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 type Interval = keyof typeof INTERVALS;
@@ -18,15 +13,13 @@ const DEFAULT_INTERVALS = 30;
 
 const names = Object.keys(INTERVALS) as readonly Interval[];
 
-/** Only what rows are numbered by can be counted at the cost of a few lookups. */
 const query = queryCheck({
   interval: choiceParameter(`How long each interval is. Default: ${DEFAULT_INTERVAL}.`, names, 'hour'),
+  ...logFilters,
   start_date: dateParameter(
     `Where the first interval starts. Default: ${DEFAULT_INTERVALS} intervals before the end, at a whole one of UTC.`,
   ),
   end_date: dateParameter(`Where the last one ends, at most ${MAX_INTERVALS} intervals later. Default: now.`),
-  entity_type: textParameter('Only logs of this entity type.', 'tenant'),
-  entity_id: textParameter('Only logs of this entity.', '11111111-2222-4333-8444-555555555555'),
 });
 type Query = ReturnType<typeof query>;
 
@@ -57,6 +50,18 @@ const momentsOf = (
   return { interval, moments: start === end ? [] : [start, ...inside, end] };
 };
 
+/** Only numbered rows can be counted at the cost of a few lookups. */
+const countedFilterOf = (values: Query): LogFilter => {
+  const filter = logFilterOf(values);
+  if (isNumbered(filter)) return filter;
+  const alone = (['actor_id', 'operation', 'trace_id'] as const).filter((name) => values[name] !== undefined);
+  throw invalid(
+    Object.fromEntries(
+      alone.map((name) => [name, ['must be the only filter besides dates: nothing else is counted with it']]),
+    ),
+  );
+};
+
 const countsSchema: Schema = record('LogCounts', {
   interval: described(text, 'As asked for.', 'hour'),
   data: described(
@@ -80,14 +85,15 @@ export const countLogs = route<undefined, Query>({
   permission: 'log:read',
   query,
   response: {
-    description: 'How many rows of the audit log there are per minute, hour or day.',
+    description:
+      'How many rows of the audit log there are per minute, hour or day: all, or those of one filter, or of `entity_type` and `entity_id`.',
     schema: countsSchema,
   },
-  isQuery: true,
-  handle: async ({ tenantId, at, reader, query: values }) => {
+  reads: true,
+  handle: async ({ tenantId, at, read, query: values }) => {
     const { interval, moments } = momentsOf(values, at);
-    const filter = { entityType: values.entity_type?.toLowerCase(), entityId: values.entity_id };
-    const counts = await logCounts(reader, tenantId, filter, moments);
+    const filter = countedFilterOf(values);
+    const counts = await read((reader) => logCounts(reader, tenantId, filter, moments));
     const data = counts.map((rows, i) => ({ start_date: moments[i], count: rows }));
     return { body: { interval, data } };
   },

@@ -36,17 +36,18 @@ const linesOf = (tenantId: string, rows: readonly LogRow[]): string =>
  * All rows of a filter, newest first. Only one page is in memory at a time, and rows that arrive meanwhile are left out.
  */
 const logCsv = async (filter: LogFilter, request: RouteRequest<undefined>, dependencies: ApiDependencies) => {
-  const { tenantId, gaveOut } = request;
+  const { tenantId, read, gaveOut } = request;
   const { openStream, nextSlice, stopping } = dependencies.events;
   const whyEnd = endReason(stillAllowed(request, dependencies), stopping);
   const cutOff = (reason: string) => fault('stream_cut_off', `The stream ended early: ${reason}.`);
   const pageAfter = async (row?: LogRow): Promise<LogPage> => {
     await nextSlice(tenantId);
-    const { set: reader } = await dependencies.readModels.read();
-    // Where another set is live by now, it may have another number.
-    const olderThan = row === undefined ? undefined : await findLog(reader, tenantId, row.id);
-    if (row !== undefined && olderThan === undefined) throw cutOff('its last row is gone');
-    return findLogs(reader, tenantId, { filter, olderThan, page: 1, size: PAGE_SIZE });
+    return read(async (reader) => {
+      // Where another set is live by now, it may have another number.
+      const olderThan = row === undefined ? undefined : await findLog(reader, tenantId, row.id);
+      if (row !== undefined && olderThan === undefined) throw cutOff('its last row is gone');
+      return findLogs(reader, tenantId, { filter, olderThan, page: 1, size: PAGE_SIZE });
+    });
   };
   const csvFrom = async function* (first: LogPage): AsyncGenerator<string> {
     let given = 0;
@@ -85,7 +86,7 @@ export const exportLogs = route<undefined, ReturnType<typeof query>>({
       'text/csv': { schema: text, example: csvText([Object.keys(example), Object.values(example)]) },
     },
   },
-  isQuery: true,
+  reads: true,
   handle: async (request, dependencies) => ({
     type: 'text/csv; charset=utf-8',
     body: await logCsv(logFilterOf(request.query), request, dependencies),

@@ -65,22 +65,28 @@ export const listLogs = route<undefined, ReturnType<typeof query>>({
   query,
   response: {
     description:
-      'A page of the audit log, newest first. With `actor_id`, `operation` or `trace_id` there are no totals, and `page` is refused: pages follow each other by `start`.',
+      'A page of the audit log, newest first. Each filter alone has totals, and so has `entity_type` with `entity_id`, also with dates. Where `actor_id`, `operation` or `trace_id` is combined with another one, there are no totals, and `page` is refused: pages follow each other by `start`.',
     schema: record('LogPage', {
       pagination: described(paginationSchema, 'The position of this page.'),
       data: described(listOf(logSchema), 'The rows, newest first.'),
     }),
   },
-  isQuery: true,
+  reads: true,
   handle: async (request) => {
-    const { tenantId, reader } = request;
+    const { tenantId, read } = request;
     const filter = logFilterOf(request.query);
     if (request.query.page !== undefined && !isNumbered(filter))
-      throw invalid({ page: ['must be absent with actor_id, operation and trace_id: use start'] });
+      throw invalid({
+        page: [
+          'must be absent where actor_id, operation or trace_id is combined with another filter: use start',
+        ],
+      });
     const { page, size, place, shown } = paging(request);
-    const olderThan = place === undefined ? undefined : await findLog(reader, tenantId, place);
-    if (place !== undefined && olderThan === undefined) throw cursorRefused();
-    const { rows, total, last } = await findLogs(reader, tenantId, { filter, olderThan, page, size });
+    const { rows, total, last } = await read(async (reader) => {
+      const olderThan = place === undefined ? undefined : await findLog(reader, tenantId, place);
+      if (place !== undefined && olderThan === undefined) throw cursorRefused();
+      return findLogs(reader, tenantId, { filter, olderThan, page, size });
+    });
     const data = rows.map((row) => logView(tenantId, row));
     return shown(data, total, last?.id);
   },
@@ -100,6 +106,6 @@ export const listLogEntityTypes = route({
       }),
     ),
   },
-  isQuery: true,
-  handle: async ({ tenantId, reader }) => ({ body: await listEntityTypes(reader, tenantId) }),
+  reads: true,
+  handle: async ({ tenantId, read }) => ({ body: await read((reader) => listEntityTypes(reader, tenantId)) }),
 });

@@ -32,6 +32,8 @@ export const getTenantUsageReport = route({
   summary: 'Get the Tenant usage report',
   permission: 'report:read',
   response: { description: 'Tokens per type and active in this month.', schema: usageReport },
-  isQuery: true,
-  handle: async ({ tenantId, at, reader }) => ({ body: await reportUsage(reader, tenantId, at) }),
+  reads: true,
+  handle: async ({ tenantId, at, read }) => ({
+    body: await read((reader) => reportUsage(reader, tenantId, at)),
+  }),
 });

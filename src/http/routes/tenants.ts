@@ -124,12 +124,12 @@ export const getTenant = route<undefined, ReturnType<typeof query>>({
   permission: 'tenant:read',
   query,
   response: { description: 'The Tenant that owns the key.', schema: tenantSchema, etag: true },
-  isQuery: true,
+  reads: true,
   handle: async (request, dependencies) => {
     const { tenantId } = request;
     const { as_of } = request.query;
     if (as_of !== undefined) return tenantAsOf(as_of, request, dependencies);
-    const document = await findTenant(request.reader, tenantId);
+    const document = await request.read((reader) => findTenant(reader, tenantId));
     if (document === undefined)
       throw fault('read_models_unavailable', 'The read models do not show this Tenant yet.');
     if (document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
@@ -146,8 +146,8 @@ export const updateTenant = route({
   response: { description: 'The updated Tenant.', schema: tenantSchema, etag: true },
   handle: async (request, { ledger }) => {
     const decide = decideToUpdate({ name: request.body.name, settings: settingsOf(request.body) });
-    const { tenant, position, isRepeat } = await ledger.execute({ ...request, decide, resource: ownTenant });
-    return { ...tenantResponse(documentOfTenant(mustBeActive(tenant))), position, isRepeat };
+    const executed = await ledger.execute({ ...request, decide, resource: ownTenant });
+    return { ...executed, ...tenantResponse(documentOfTenant(mustBeActive(executed.tenant))) };
   },
 });
 

@@ -1,11 +1,13 @@
 import type { ClientSession } from 'mongodb';
 import type { MongoConnection } from '../../mongodb/connection';
-import { ABSENT, controlsIn, rootsIn, type StoredControl } from './layout';
+import type { Position } from '../../event-log/event-log';
+import { withGatesClosed, type HeldGates } from './gates';
+import { ABSENT, controlsIn, IS_OPEN, rootsIn, setOfCollection, type StoredControl } from './layout';
 import { findControl, findRoot } from './set-reader';
-import type { Transactions } from './transactions';
+import { transactAgain } from './transactions';
 
 /** The ids from the root to the end. Undefined: the root leads nowhere. */
-export const wayOf = async (
+const wayOf = async (
   connection: MongoConnection,
   version: string,
   session: ClientSession,
@@ -54,42 +56,100 @@ export const liveFinder = (connection: MongoConnection, version: string) => {
   };
 };
 
-const positionOf = ({ to }: StoredControl): string => to?.position ?? '';
+const positionOf = (head: { readonly position: string } | undefined): string => head?.position ?? '';
 
 /**
  * The only switch. The transaction writes the new set too, even though nothing of it changes, so that it conflicts with a
  * removal of that set. An outcome is found again when the transaction is repeated.
  */
-export const switching = (connection: MongoConnection, version: string, transactions: Transactions) => {
+export const switching = (connection: MongoConnection, version: string) => {
   const [controls, roots] = [controlsIn(connection), rootsIn(connection)];
   const touch = (id: string, session: ClientSession): Promise<StoredControl | null> =>
     controls.findOneAndUpdate({ _id: id, removed: ABSENT }, { $inc: { touched: 1 } }, { session });
 
-  const begin = async (first: string, session: ClientSession): Promise<true | undefined> => {
+  const nameFirst = async (first: string, session: ClientSession): Promise<true | undefined> => {
     const way = await wayOf(connection, version, session);
     if (way !== undefined && way.size > 0) return way.has(first) ? true : undefined;
     if ((await touch(first, session)) === null) return undefined;
     await roots.updateOne({ _id: version }, { $set: { live: first } }, { session, upsert: true });
     return true;
   };
-  const follow = async (
+  const nameNext = async (
     [built, former]: readonly [string, string],
+    { furthest, keepClosed }: HeldGates,
     evenIfBehind: boolean,
     session: ClientSession,
   ): Promise<true | undefined> => {
-    const left = await controls.findOne({ _id: former, removed: ABSENT }, { session });
-    if (left?.next === built) return true;
-    const mine = await touch(built, session);
-    if (left === null || left.next !== undefined || mine === null) return undefined;
-    if (positionOf(mine) < positionOf(left) && !evenIfBehind) return undefined;
     const update = { $set: { next: built }, $currentDate: { superseded_at: true as const } };
-    await controls.updateOne({ _id: former }, update, { session });
+    const left = await controls.findOneAndUpdate({ _id: former, ...IS_OPEN }, update, { session });
+    const mine = left === null ? null : await touch(built, session);
+    if (left === null || mine === null) return undefined;
+    const isBehind = [left.to, furthest].some((head) => positionOf(mine.to) < positionOf(head));
+    if (isBehind && !evenIfBehind) return undefined;
+    return (await keepClosed(session)) ? true : undefined;
+  };
+  const isNext = async (built: string, former: string): Promise<boolean> =>
+    (await findControl(connection, former))?.next === built;
+
+  return async (
+    built: string,
+    former: string | undefined,
+    /** Called just before it is named. */
+    follow: (furthest: Position | undefined) => Promise<void>,
+    evenIfBehind: boolean,
+  ): Promise<boolean> => {
+    if (former === undefined) await follow(undefined);
+    if (former === undefined)
+      return (await transactAgain(connection, (session) => nameFirst(built, session))) === true;
+    const name = async (held: HeldGates): Promise<unknown> => {
+      await follow(held.furthest?.position);
+      const naming = (session: ClientSession) => nameNext([built, former], held, evenIfBehind, session);
+      return transactAgain(connection, naming);
+    };
+    try {
+      await withGatesClosed(connection, former, name);
+    } catch (error) {
+      if (!(await isNext(built, former).catch(() => false))) throw error;
+    }
+    if (!(await isNext(built, former))) return false;
+    await moveRoot(connection, version, former, built);
     return true;
   };
-  return async (built: string, former: string | undefined, evenIfBehind: boolean): Promise<boolean> => {
-    if (former === undefined) return (await transactions.run((session) => begin(built, session))) === true;
-    const isDone = await transactions.run((session) => follow([built, former], evenIfBehind, session));
-    if (isDone === true) await moveRoot(connection, version, former, built);
-    return isDone === true;
-  };
+};
+
+/**
+ * Drops the collections of sets that do not exist: of a removed one, or what a suspended builder wrote after that. Lists
+ * them first, since a set has its control document before it has collections.
+ */
+const dropOrphans = async (connection: MongoConnection): Promise<void> => {
+  const { db } = connection;
+  const listed = await db.listCollections({}, { nameOnly: true }).toArray();
+  const sets = new Set(await controlsIn(connection).distinct('_id'));
+  for (const { name } of listed) {
+    const id = setOfCollection(name);
+    if (id !== undefined && !sets.has(id)) await db.dropCollection(name);
+  }
+};
+
+/**
+ * False: it is in use, or was until a moment ago. Writes the mark first, so that the set cannot become a successor while
+ * the way is walked. Where the way is broken, by this mark or before, nothing goes.
+ */
+export const removeSet = async (
+  connection: MongoConnection,
+  id: string,
+  graceMs: number,
+): Promise<boolean> => {
+  const controls = controlsIn(connection);
+  const age = { $subtract: ['$$NOW', { $ifNull: ['$superseded_at', '$renewed_at'] }] };
+  const old = { _id: id, $expr: { $gte: [age, graceMs] } };
+  const isMarked = await transactAgain(connection, async (session) => {
+    const found = await controls.findOneAndUpdate(old, { $set: { removed: true } }, { session });
+    const way = found === null ? undefined : await wayOf(connection, found.version, session);
+    return way === undefined ? undefined : true;
+  });
+  if (isMarked !== true && (await findControl(connection, id)) !== null) return false;
+  await controls.deleteOne({ _id: id });
+  await dropOrphans(connection);
+  return true;
 };

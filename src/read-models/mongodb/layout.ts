@@ -1,6 +1,7 @@
-import type { Collection, Document } from '../../../projections/projector';
+import { fieldsOfIndex, type Collection, type Document } from '../../../projections/projector';
+import type { Head } from '../../event-log/event-log';
 import type { MongoConnection } from '../../mongodb/connection';
-import type { Control } from '../read-models';
+import { PROGRESS, type Control } from '../read-models';
 
 /**
  * How sets map to collections. Every set has a document in `read_model_sets`, and one collection `<name>_<id of the set>`
@@ -20,15 +21,12 @@ export interface StoredControl {
   readonly _id: string;
   readonly version: string;
   readonly log: string;
-  readonly n: number;
-  readonly to?: { readonly position: string; readonly event_id: string };
-  readonly parked: number;
+  readonly to?: Head;
+  readonly marks: number;
   readonly renewed_at: Date;
   readonly next?: string;
   readonly superseded_at?: Date;
   readonly removed?: true;
-  /** Chosen by whoever committed last, to recognize a commit whose outcome was not reported. */
-  readonly commit_id?: string;
   /** Counts attempts to make it a successor, so that they conflict with its removal. */
   readonly touched?: number;
 }
@@ -45,40 +43,68 @@ export interface StoredLease {
   readonly holder: string;
   /** Tells this holder from others with the same name. */
   readonly holder_id: string;
-  /** The session of its transactions. */
-  readonly session: unknown;
   readonly renewed_at: Date;
 }
 
 export interface Stored {
   /** Always made by `idOf`, because the server compares objects with their order of members. */
   readonly _id: { readonly tenant: string; readonly key: string };
+  /** The lines that it is in, as texts: one query finds the ends of any number of lines, of any tenants. */
+  readonly lines?: Readonly<Record<string, string>>;
   readonly doc: Document;
   /** The whole document as JSON, where BSON would not preserve it; then `doc` has only its indexed fields. */
   readonly text?: string;
 }
 
+/**
+ * Every commit of tenants goes through one of these documents, drawn at random, so that a switch can keep all others out
+ * and two commits seldom conflict. They are beside the progress, of no tenant.
+ */
+export interface StoredGate extends Pick<Stored, '_id'> {
+  readonly n: number;
+  /** The furthest event committed through it. */
+  readonly furthest?: Head;
+  /** Chosen by the switch that has closed it. */
+  readonly closed_by?: string;
+  /** The set has a successor. */
+  readonly stays_closed?: true;
+  /** When that switch was last at work. Only the first gate has it. */
+  readonly closed_at?: Date;
+}
+
+export const gatesIn = ({ db }: MongoConnection, set: string) =>
+  db.collection<StoredGate>(collectionName(set, PROGRESS.name));
+
+export const idOf = (tenantId: string, key: string): Stored['_id'] => ({ tenant: tenantId, key });
+
+export const GATES: readonly Stored['_id'][] = Array.from({ length: 32 }, (_, i) =>
+  idOf('', `gate-${String(i).padStart(2, '0')}`),
+);
+
+export const FIRST_GATE = GATES[0] as StoredGate['_id'];
+
+/** Comparable by the server: first the positions. */
+export const storedHead = ({ position, eventId }: Head): Head => ({ position, eventId });
+
 export const controlOf = (stored: StoredControl): Control => {
-  const { n, to, log, parked, renewed_at, next, superseded_at, removed } = stored;
-  return {
-    n,
-    ...(to === undefined ? {} : { to: { position: to.position, eventId: to.event_id } }),
-    log,
-    parked,
-    renewedAt: renewed_at.toISOString(),
-    ...(next === undefined ? {} : { next }),
-    ...(superseded_at === undefined ? {} : { supersededAt: superseded_at.toISOString() }),
-    ...(removed === undefined ? {} : { removed }),
-  };
+  const { to, log, marks, renewed_at, next, superseded_at, removed } = stored;
+  const given = { ...(to && { to }), ...(next !== undefined && { next }), ...(removed && { removed }) };
+  const left = superseded_at === undefined ? {} : { supersededAt: superseded_at.toISOString() };
+  return { log, marks, renewedAt: renewed_at.toISOString(), ...given, ...left };
 };
 
 export const ABSENT = { $exists: false } as const;
 
 /** Only then may it be written. */
+export const IS_OPEN = { next: ABSENT, removed: ABSENT } as const;
+
 export const isOpen = (control: StoredControl | null): control is StoredControl =>
   control !== null && control.next === undefined && control.removed === undefined;
 
-export const idOf = (tenantId: string, key: string): Stored['_id'] => ({ tenant: tenantId, key });
+/** By the clock of the server. A time in the future was written before that clock was set back. */
+export const isWithin = (field: string, ms: number): object => ({
+  $expr: { $lt: [{ $abs: { $subtract: ['$$NOW', `$${field}`] } }, ms] },
+});
 
 /** MongoDB allows 100 levels of nesting, some of which are ours. */
 const MAX_LEVELS = 60;
@@ -102,17 +128,42 @@ const isPlain = (value: unknown, levels: number): boolean => {
 const isScalar = (value: unknown): boolean => typeof value !== 'object' || value === null;
 
 /** The fields of all indexes of a collection. */
-export const indexedFields = ({ indexes, numbered = {} }: Collection): readonly string[] => [
+const indexedFields = ({ indexes, numbered = {} }: Collection): readonly string[] => [
   ...new Set([...Object.values(indexes).flat(), ...Object.values(numbered)]),
 ];
 
-/** Lists in indexed fields would be indexed by element. */
-export const stored = (document: Document, indexed: readonly string[]): Pick<Stored, 'doc' | 'text'> => {
+/** A line of a tenant, as text. */
+export const lineText = (tenantId: string, equal: readonly unknown[]): string =>
+  JSON.stringify([tenantId, ...equal]);
+
+/** A document without the first field of an index is not in its lines. */
+const linesOf = (collection: Collection, tenantId: string, document: Document): Pick<Stored, 'lines'> => {
+  const lines: Record<string, string> = {};
+  for (const index of Object.keys(collection.numbered ?? {})) {
+    const fields = fieldsOfIndex(collection, index);
+    const isIn = (document[fields[0] as string] ?? undefined) !== undefined;
+    if (isIn) lines[index] = lineText(tenantId, fields.slice(0, -1).map((field) => document[field])); // prettier-ignore
+  }
+  return collection.numbered === undefined ? {} : { lines };
+};
+
+const contentOf = (document: Document, indexed: readonly string[]): Pick<Stored, 'doc' | 'text'> => {
   const isSimple = indexed.every((field) => isScalar(document[field])) && isPlain(document, MAX_LEVELS);
   const text = JSON.stringify(document);
   if (isSimple && text.length <= MAX_PLAIN_BYTES) return { doc: document };
+  // Lists in indexed fields would be indexed by element.
   const fields = indexed.filter((field) => Object.hasOwn(document, field) && isScalar(document[field]));
   return { doc: Object.fromEntries(fields.map((field) => [field, document[field]])), text };
+};
+
+/** How documents of a collection are stored. */
+export const storingIn = (collection: Collection) => {
+  const indexed = indexedFields(collection);
+  return (tenantId: string, key: string, document: Document): Stored => ({
+    _id: idOf(tenantId, key),
+    ...linesOf(collection, tenantId, document),
+    ...contentOf(document, indexed),
+  });
 };
 
 export const documentOf = ({ doc, text }: Pick<Stored, 'doc' | 'text'>): Document =>

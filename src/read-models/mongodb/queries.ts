@@ -1,8 +1,8 @@
 import type { Filter, FindOptions, IndexDescription } from 'mongodb';
 import { fieldsOfIndex, numberingOf } from '../../../projections/projector';
-import type { Collection, Line, Query, Value } from '../../../projections/projector';
+import type { Collection, Line, Query } from '../../../projections/projector';
 import type { ScanStart } from '../read-models';
-import { idOf, type Stored } from './layout';
+import { idOf, lineText, type Stored } from './layout';
 
 /**
  * Translates queries for MongoDB. Each names the index that it uses (`hint`): equality fields first, then the range,
@@ -20,32 +20,29 @@ const fieldOf = (field: string): string => `doc.${field}`;
 const keysOf = <D extends 1 | -1 = 1>(fields: readonly string[], direction: D = 1 as D): Record<string, D> =>
   Object.fromEntries(fields.map((field) => [field, direction]));
 
-/** A number is unique in its line, so that the index needs no key, which would be most of its size. */
+const isNumbered = ({ numbered = {} }: Collection, index: string): boolean => Object.hasOwn(numbered, index);
+const lineField = (index: string): string => `lines.${index}`;
+
+/** An index that numbers lines begins with the line as text. */
 const indexKeyOf = (collection: Collection, index: string): readonly string[] => {
-  const isNumbered = Object.hasOwn(collection.numbered ?? {}, index);
-  return [TENANT, ...fieldsOfIndex(collection, index).map(fieldOf), ...(isNumbered ? [] : [KEY])];
+  const fields = fieldsOfIndex(collection, index).map(fieldOf);
+  return isNumbered(collection, index)
+    ? [lineField(index), fields.at(-1) as string]
+    : [TENANT, ...fields, KEY];
 };
 
-/** Leads from a value of the field that never decreases to the number. */
-const monotonicKeyOf = (collection: Collection, index: string, monotonicField: string): readonly string[] => [
-  TENANT,
-  ...fieldsOfIndex(collection, index).toSpliced(-1, 0, monotonicField).map(fieldOf),
-];
-
 /** It has only documents with the first field after the tenant. */
-const described = (name: string, fields: readonly string[]): IndexDescription => ({
-  name,
-  key: keysOf(fields),
-  partialFilterExpression: { [fields[1] as string]: { $exists: true } },
-});
+const described = (collection: Collection, name: string): IndexDescription => {
+  const key = indexKeyOf(collection, name);
+  const needed = isNumbered(collection, name) ? lineField(name) : (key[1] as string);
+  return { name, key: keysOf(key), partialFilterExpression: { [needed]: { $exists: true } } };
+};
 
-/** The indexes of a collection besides `_id`. */
-export const indexesFor = (collection: Collection): IndexDescription[] => [
-  ...Object.keys(collection.indexes).map((name) => described(name, indexKeyOf(collection, name))),
-  ...Object.entries(collection.numbered ?? {}).map(([name, field]) =>
-    described(`${name}_before`, monotonicKeyOf(collection, name, field)),
-  ),
-];
+/** The indexes of a collection that number its lines, which every set has, or the others. */
+export const indexesFor = (collection: Collection, areNumbered: boolean): IndexDescription[] =>
+  Object.keys(collection.indexes)
+    .filter((name) => isNumbered(collection, name) === areNumbered)
+    .map((name) => described(collection, name));
 
 /** All documents of a tenant, or a range of them by key. Objects sort after every text, and so after every key. */
 const byKey = (tenantId: string, { from = '', upTo }: Query): Filter<Stored> => {
@@ -54,47 +51,101 @@ const byKey = (tenantId: string, { from = '', upTo }: Query): Filter<Stored> => 
   return { _id: { $gte: idOf(tenantId, String(from)), ...end } } as Filter<Stored>;
 };
 
+const rangeOf = ({ from, upTo }: Query): Record<string, unknown> | undefined => {
+  const ends = Object.entries({ $gte: from, $lte: upTo }).filter(([, end]) => end !== undefined);
+  return ends.length === 0 ? undefined : Object.fromEntries(ends);
+};
+
+const byLine = (collection: Collection, tenantId: string, index: string, query: Query): Filter<Stored> => {
+  const { equal = [] } = query;
+  const { number } = numberingOf(collection, { index, equal });
+  const range = rangeOf(query);
+  return {
+    [lineField(index)]: lineText(tenantId, equal),
+    ...(range === undefined ? {} : { [fieldOf(number)]: range }),
+  };
+};
+
 const byIndex = (collection: Collection, tenantId: string, index: string, query: Query): Filter<Stored> => {
-  const { equal = [], from, upTo } = query;
+  const { equal = [] } = query;
   const fields = fieldsOfIndex(collection, index).map(fieldOf);
   const filter: Record<string, unknown> = { [TENANT]: tenantId };
   equal.forEach((value, i) => (filter[fields[i] as string] = value));
-  const range = Object.entries({ $gte: from, $lte: upTo }).filter(([, end]) => end !== undefined);
-  if (range.length > 0) filter[fields[equal.length] ?? KEY] = Object.fromEntries(range);
+  const range = rangeOf(query);
+  if (range !== undefined) filter[fields[equal.length] ?? KEY] = range;
   const [needed = ''] = fields;
   filter[needed] ??= { $ne: null };
   return filter;
 };
+
+const PROJECTION = { _id: 0, doc: 1, text: 1 };
 
 export const findIn = (collection: Collection, tenantId: string, query: Query): MongoQuery => {
   const { index, equal = [], descending = false, limit } = query;
   const fields = index === undefined ? [] : fieldsOfIndex(collection, index);
   if (equal.length > fields.length)
     throw new Error(`There are more values than fields in the index ${index}.`);
-  const filter = index === undefined ? byKey(tenantId, query) : byIndex(collection, tenantId, index, query);
-  const key = index === undefined ? ['_id'] : indexKeyOf(collection, index);
-  const unknown = index === undefined ? key : key.slice(equal.length + 1);
-  const sort = keysOf(unknown, descending ? -1 : 1);
-  const projection = { _id: 0, doc: 1, text: 1 };
-  return { filter, options: { sort, limit, projection, hint: keysOf(key) } };
+  const ask = (filter: Filter<Stored>, key: readonly string[], known: number): MongoQuery => {
+    const sort = keysOf(key.slice(known), descending ? -1 : 1);
+    return { filter, options: { sort, limit, projection: PROJECTION, hint: keysOf(key) } };
+  };
+  if (index === undefined) return ask(byKey(tenantId, query), ['_id'], 0);
+  const key = indexKeyOf(collection, index);
+  return isNumbered(collection, index)
+    ? ask(byLine(collection, tenantId, index, query), key, 1)
+    : ask(byIndex(collection, tenantId, index, query), key, equal.length + 1);
 };
 
-/** All tenants, ordered by tenant and key. */
-export const scanFrom = (limit: number, after: ScanStart | undefined): MongoQuery => {
-  const start = (from: ScanStart) =>
-    from.key === undefined ? { $gte: idOf(from.tenantId, '') } : { $gt: idOf(from.tenantId, from.key) };
-  const filter = after === undefined ? {} : { _id: start(after) };
-  return { filter, options: { sort: { _id: 1 }, limit, hint: { _id: 1 } } };
+/** All tenants, ordered by tenant and key. The gates are of no tenant. */
+export const scanFrom = (limit: number, after: ScanStart = { tenantId: '\0' }): MongoQuery => {
+  const { tenantId, key } = after;
+  const start = key === undefined ? { $gte: idOf(tenantId, '') } : { $gt: idOf(tenantId, key) };
+  return { filter: { _id: start }, options: { sort: { _id: 1 }, limit, hint: { _id: 1 } } };
 };
 
-/** Finds the last document of a line before a value. Its `number` is how many there are. */
-export const lastBefore = (collection: Collection, tenantId: string, line: Line, value: Value) => {
+/** Of the documents of a line that have these numbers: the number, and the field that never decreases. */
+export const numbersIn = (
+  collection: Collection,
+  tenantId: string,
+  line: Line,
+  numbers: readonly number[],
+): MongoQuery => {
   const { number, monotonicField } = numberingOf(collection, line);
-  const key = monotonicKeyOf(collection, line.index, monotonicField);
-  const values = [tenantId, ...line.equal, { $lt: value }];
-  const filter = Object.fromEntries(values.map((one, at) => [key[at], one]));
-  const sort = keysOf(key.slice(-2), -1);
-  const projection = { _id: 0, [fieldOf(number)]: 1 };
-  const query: MongoQuery = { filter, options: { sort, limit: 1, projection, hint: keysOf(key) } };
-  return { number, query };
+  const projection = { _id: 0, ...keysOf([number, monotonicField].map(fieldOf)) };
+  const filter = { ...byLine(collection, tenantId, line.index, { ...line, limit: 0 }), [fieldOf(number)]: { $in: numbers } }; // prettier-ignore
+  const hint = keysOf(indexKeyOf(collection, line.index));
+  return { filter, options: { limit: numbers.length, projection, hint } };
 };
+
+/** Finds the ends of lines of one index, one seek each: the server skips from one line to the next (DISTINCT_SCAN). */
+export const endsOf = (collection: Collection, { index, equal }: Line, lines: readonly string[]) => {
+  const { number, monotonicField } = numberingOf(collection, { index, equal });
+  const hint = keysOf(indexKeyOf(collection, index));
+  const of = lineField(index);
+  const ends = {
+    number: { $first: `$${fieldOf(number)}` },
+    value: { $first: `$${fieldOf(monotonicField)}` },
+  };
+  return {
+    pipeline: [
+      { $match: { [of]: { $in: lines } } },
+      { $sort: keysOf(Object.keys(hint), -1) },
+      { $group: { _id: `$${of}`, ...ends } },
+    ],
+    hint,
+  };
+};
+
+const PARKED = 'doc.parked';
+
+/** Of the progress of all tenants. */
+export const PARKED_INDEX: IndexDescription = {
+  name: 'parked',
+  key: { [TENANT]: 1 },
+  partialFilterExpression: { [PARKED]: { $exists: true } },
+};
+
+export const parkedAfter = (limit: number, afterTenant: string): MongoQuery => ({
+  filter: { [PARKED]: { $exists: true }, [TENANT]: { $gt: afterTenant } },
+  options: { sort: { [TENANT]: 1 }, limit, projection: PROJECTION, hint: { [TENANT]: 1 } },
+});

@@ -1,21 +1,55 @@
-import type { Collection, Document, Reader } from '../../../projections/projector';
+import type { ClientSession } from 'mongodb';
+import {
+  numberingOf,
+  type Collection,
+  type Document,
+  type LineEnd,
+  type LineReference,
+  type Reader,
+  type Value,
+} from '../../../projections/projector';
 import { beforeDeadline, monotonicMs } from '../../async/clock';
 import { settleAll } from '../../async/concurrency';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { TIMES } from '../../times';
-import { allThere, type DocumentKey, type ReadModelSet } from '../read-models';
-import { collectionName, controlsIn, documentOf, idOf, rootsIn } from './layout';
-import type { Stored, StoredControl } from './layout';
-import { findIn, lastBefore, scanFrom, type MongoQuery } from './queries';
+import {
+  allThere,
+  PROGRESS,
+  PROGRESS_KEY,
+  type DocumentKey,
+  type Progress,
+  type ReadModelSet,
+} from '../read-models';
+import {
+  collectionName,
+  controlsIn,
+  documentOf,
+  GATES,
+  gatesIn,
+  idOf,
+  lineText,
+  rootsIn,
+  type Stored,
+  type StoredControl,
+} from './layout';
+import { endsOf, findIn, numbersIn, parkedAfter, scanFrom, type MongoQuery } from './queries';
 
 /** A set, and where it is stored. */
 export interface OpenSet {
   readonly connection: MongoConnection;
   readonly id: string;
   readonly collections: ReadonlyMap<string, Collection>;
-  /** While it is being built, it has no secondary indexes, and nobody else reads or writes it. */
+  /** Of what `advance` reads: never older than what this process has read or committed, whoever is primary. */
+  readonly reading: ClientSession;
+  /** By transactions of this process. */
+  readonly usedGates: Set<Stored['_id']>;
+  /** Nobody else writes to it. */
   isBuild: boolean;
+  /** A commit of a build has failed. */
+  isHalfWritten: boolean;
+  /** It has all its indexes. */
+  isFinished: boolean;
 }
 
 export const declaredIn = ({ collections }: OpenSet, name: string): Collection => {
@@ -34,12 +68,10 @@ const within = <T>({ run, place }: MongoConnection, ms: number, answer: Promise<
 };
 
 /** Null: there is none. */
-export const findControl = (connection: MongoConnection, id: string): Promise<StoredControl | null> =>
-  within(
-    connection,
-    TIMES.queryMs,
-    controlsIn(connection).findOne({ _id: id }, { maxTimeMS: TIMES.queryMs }),
-  );
+export const findControl = (connection: MongoConnection, id: string): Promise<StoredControl | null> => {
+  const asked = controlsIn(connection).findOne({ _id: id }, { maxTimeMS: TIMES.queryMs });
+  return within(connection, TIMES.queryMs, asked);
+};
 
 export const findRoot = async (connection: MongoConnection, version: string): Promise<string | undefined> => {
   const asked = rootsIn(connection).findOne({ _id: version }, { maxTimeMS: TIMES.queryMs });
@@ -47,14 +79,22 @@ export const findRoot = async (connection: MongoConnection, version: string): Pr
 };
 
 /** A query whose caller has given up must not go on at the server. */
-const fetch = (set: OpenSet, collection: string, { filter, options }: MongoQuery, maxTimeMS: number) => {
-  const { hint, ...others } = { ...options, maxTimeMS, batchSize: options.limit + 1 };
-  const found = documentsIn(set, collection).find(filter, set.isBuild ? others : { ...others, hint });
+const fetch = (
+  set: OpenSet,
+  collection: string,
+  { filter, options }: MongoQuery,
+  { maxTimeMS = TIMES.queryMs, session }: { maxTimeMS?: number; session?: ClientSession } = {},
+) => {
+  const { hint, ...others } = options;
+  const asked = { ...others, maxTimeMS, batchSize: options.limit + 1, ...(session && { session }) };
+  const found = documentsIn(set, collection).find(filter, set.isFinished ? { ...asked, hint } : asked);
   return within(set.connection, maxTimeMS, found.toArray());
 };
 
 export const textOfKey = ({ collection, tenantId, key }: DocumentKey): string =>
   JSON.stringify([collection, tenantId, key]);
+
+const inAdvance = ({ reading }: OpenSet) => ({ maxTimeMS: TIMES.backgroundMs, session: reading });
 
 /** One query for each collection. */
 const load =
@@ -65,7 +105,7 @@ const load =
       const wanted = keys.filter((key) => key.collection === collection);
       const filter = { _id: { $in: wanted.map(({ tenantId, key }) => idOf(tenantId, key)) } };
       const options = { limit: wanted.length, hint: { _id: 1 } } as const;
-      for (const row of await fetch(set, collection, { filter, options }, TIMES.backgroundMs))
+      for (const row of await fetch(set, collection, { filter, options }, inAdvance(set)))
         found.set(textOfKey({ collection, tenantId: row._id.tenant, key: row._id.key }), documentOf(row));
     };
     await settleAll(Array.from(new Set(keys.map((key) => key.collection)), loadFrom));
@@ -76,36 +116,114 @@ const find =
   (set: OpenSet): ReadModelSet['find'] =>
   async (tenantId, collection, query) => {
     const asked = findIn(declaredIn(set, collection), tenantId, query);
-    const rows = await fetch(set, collection, asked, TIMES.queryMs);
+    const rows = await fetch(set, collection, asked);
     const what = (): string => `${collection} of tenant ${tenantId} in ${set.connection.place}`;
     return allThere(rows, query, what).map(documentOf);
   };
 
+/** One aggregation for each index. */
+const lastOf =
+  (set: OpenSet): ReadModelSet['lastOf'] =>
+  async (lines) => {
+    const found = new Map<string, LineEnd>();
+    const indexOf = ({ collection, index }: LineReference): string => `${collection} ${index} `;
+    const findEnds = async (index: string): Promise<void> => {
+      const ofIndex = lines.filter((line) => indexOf(line) === index);
+      const [{ collection, ...line } = { collection: '', index, equal: [] }] = ofIndex;
+      const texts = ofIndex.map(({ tenantId, equal }) => lineText(tenantId, equal));
+      const { pipeline, hint } = endsOf(declaredIn(set, collection), line, texts);
+      const options = { hint, ...inAdvance(set) };
+      const answer = documentsIn(set, collection).aggregate<LineEnd & { _id: string }>(pipeline, options);
+      for (const { _id, ...end } of await within(set.connection, TIMES.backgroundMs, answer.toArray()))
+        found.set(`${index}${_id}`, end);
+    };
+    for (const { collection, ...line } of lines) numberingOf(declaredIn(set, collection), line);
+    await settleAll(Array.from(new Set(lines.map(indexOf)), findEnds));
+    return lines.map((line) => {
+      const { number = 0, value } = found.get(indexOf(line) + lineText(line.tenantId, line.equal)) ?? {};
+      return { number, value };
+    });
+  };
+
+/** So many documents are looked at in each step of a search, for all values together. */
+const LOOKED_AT = 512;
+
+/** A value is after the document with the number `low`, and not after those beyond `high`. */
+interface Search {
+  readonly value: Value;
+  low: number;
+  high: number;
+}
+
+const numbersToLookAt = (searches: readonly Search[]): readonly number[] => {
+  const fanOut = Math.ceil(LOOKED_AT / searches.length);
+  const numbers = new Set<number>();
+  for (const { low, high } of searches) {
+    const step = Math.ceil((high - low) / (fanOut + 1));
+    for (let at = low + step; at <= high; at += step) numbers.add(at);
+  }
+  return [...numbers];
+};
+
+/** All values are searched for by number together, in steps that ask for many numbers at once. */
 const countsBefore =
   (set: OpenSet): ReadModelSet['countsBefore'] =>
-  (tenantId, collection, line, values) =>
-    settleAll(
-      values.map(async (value) => {
-        const { number, query } = lastBefore(declaredIn(set, collection), tenantId, line, value);
-        const [last] = await fetch(set, collection, query, TIMES.queryMs);
-        return last === undefined ? 0 : Number(last.doc[number]);
-      }),
-    );
+  async (tenantId, collection, line, values, count) => {
+    const declared = declaredIn(set, collection);
+    const { number, monotonicField } = numberingOf(declared, line);
+    const what = (): string => `${collection} of tenant ${tenantId} in ${set.connection.place}`;
+    const narrow = (search: Search, { doc }: Pick<Stored, 'doc'>): void => {
+      const at = Number(doc[number]);
+      if ((doc[monotonicField] as Value) < search.value) search.low = Math.max(search.low, at);
+      else search.high = Math.min(search.high, at - 1);
+    };
+    const searches = values.map((value): Search => ({ value, low: 0, high: count }));
+    for (;;) {
+      const open = searches.filter(({ low, high }) => low < high);
+      if (open.length === 0) return searches.map(({ low }) => low);
+      const numbers = numbersToLookAt(open);
+      const found = await fetch(set, collection, numbersIn(declared, tenantId, line, numbers));
+      allThere(found, { limit: numbers.length, areAllThere: true }, what);
+      for (const search of open) for (const document of found) narrow(search, document);
+    }
+  };
+
+export const progressIn =
+  (set: OpenSet): ReadModelSet['progress'] =>
+  async (tenantIds) => {
+    const keys = tenantIds.map((tenantId) => ({ tenantId, collection: PROGRESS.name, key: PROGRESS_KEY }));
+    return (await load(set)(keys)) as unknown as readonly (Progress | undefined)[];
+  };
+
+const furthest = async ({ connection, id }: OpenSet): ReturnType<ReadModelSet['furthest']> => {
+  const options = { sort: { furthest: -1 }, limit: 1, maxTimeMS: TIMES.queryMs } as const;
+  const asked = gatesIn(connection, id).find({ _id: { $in: [...GATES] } }, options);
+  const [found] = await within(connection, TIMES.queryMs, asked.toArray());
+  return found?.furthest;
+};
+
+type SetReader = Pick<ReadModelSet, keyof Reader | 'scan' | 'load' | 'progress' | 'parked' | 'furthest'>;
 
 /** Reads with the connection's read concern `majority`, so that nothing that was read can be rolled back. */
-export const setReader = (set: OpenSet): Pick<ReadModelSet, keyof Reader | 'scan' | 'load'> => ({
+export const setReader = (set: OpenSet): SetReader => ({
   get: async (tenantId, collection, key) => {
     const options = { limit: 1, hint: { _id: 1 } } as const;
-    const query = { filter: { _id: idOf(tenantId, key) }, options };
-    const [found] = await fetch(set, collection, query, TIMES.queryMs);
+    const [found] = await fetch(set, collection, { filter: { _id: idOf(tenantId, key) }, options });
     return found === undefined ? undefined : documentOf(found);
   },
   find: find(set),
   countsBefore: countsBefore(set),
+  lastOf: lastOf(set),
   scan: async (collection, limit, after) => {
-    const rows = await fetch(set, collection, scanFrom(limit, after), TIMES.backgroundMs);
+    const rows = await fetch(set, collection, scanFrom(limit, after), { maxTimeMS: TIMES.backgroundMs });
     const textOf = ({ doc, text = JSON.stringify(doc) }: Stored): string => text;
     return rows.map((row) => ({ tenantId: row._id.tenant, key: row._id.key, text: textOf(row) }));
   },
   load: load(set),
+  progress: progressIn(set),
+  parked: async (limit, afterTenant = '') => {
+    const rows = await fetch(set, PROGRESS.name, parkedAfter(limit, afterTenant));
+    return rows.flatMap(({ doc }) => (doc as unknown as Progress).parked ?? []);
+  },
+  furthest: () => furthest(set),
 });

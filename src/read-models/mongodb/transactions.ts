@@ -6,19 +6,36 @@ import { TIMES } from '../../times';
 
 type Work<T> = (session: ClientSession) => Promise<T | undefined>;
 
-/** Transactions are short, so whoever has lost a conflict this often waits for a process that is gone. */
-const MAX_ATTEMPTS = 10;
+const hasLabel = (error: unknown, label: string): boolean =>
+  ((error as { errorLabels?: readonly string[] }).errorLabels ?? []).includes(label);
 
-const REPEATABLE = new Set(['TransientTransactionError', 'UnknownTransactionCommitResult']);
+const hasCode = (error: unknown, code: number): boolean => (error as { code?: unknown }).code === code;
 
-const isRepeatable = (error: unknown): boolean =>
-  ((error as { errorLabels?: readonly string[] }).errorLabels ?? []).some((label) => REPEATABLE.has(label));
+/** It did not end within its `maxTimeMS`. */
+export const isTooLate = (error: unknown): boolean => hasCode(error, 50);
 
-const inTransaction = async <T>(session: ClientSession, work: Work<T>): Promise<T | undefined> => {
+export const isDuplicate = (error: unknown): boolean => hasCode(error, 11_000);
+
+/** Nothing was written: another transaction has written the same, or this one was ended. */
+export const isConflict = (error: unknown): boolean =>
+  hasLabel(error, 'TransientTransactionError') || isDuplicate(error);
+
+/** Tells what has become of a commit whose answer was lost. */
+const commit = async (session: ClientSession, deadline: number): Promise<void> => {
+  for (;;)
+    try {
+      return await session.commitTransaction();
+    } catch (error) {
+      if (!hasLabel(error, 'UnknownTransactionCommitResult') || monotonicMs() >= deadline) throw error;
+      await pause(TIMES.busyRetryMs);
+    }
+};
+
+const inTransaction = async <T>(session: ClientSession, work: Work<T>, deadline: number) => {
   session.startTransaction({ readConcern: { level: 'snapshot' } });
   try {
     const result = await work(session);
-    if (result !== undefined) await session.commitTransaction();
+    if (result !== undefined) await commit(session, deadline);
     return result;
   } finally {
     if (session.inTransaction()) await session.abortTransaction();
@@ -26,49 +43,51 @@ const inTransaction = async <T>(session: ClientSession, work: Work<T>): Promise<
 };
 
 /**
- * The transactions of one process, one after the other, in one session: whoever finds the process gone can end that
- * session. Otherwise the server would keep the documents of an open transaction locked for a minute.
+ * Commits what `work` did, or aborts it if `work` returns undefined. Ends within a time, so that whoever meets an older
+ * transaction knows that its process is gone. `isConflict` of an error: nothing was written.
  */
-export const transactionsOn = ({ db, place }: MongoConnection) => {
-  const newSession = (): ClientSession => db.client.startSession({ causalConsistency: false });
-  let session = newSession();
-  let last: Promise<unknown> = Promise.resolve();
-
-  const once = <T>(work: Work<T>): Promise<T | undefined> => {
-    const used = session;
-    const late = (): Error => {
-      session = newSession();
-      void used.endSession().catch(() => undefined);
-      return fault('read_models_unavailable', `MongoDB at ${place} did not answer in time.`);
-    };
-    return beforeDeadline(inTransaction(used, work), monotonicMs() + TIMES.transactionMs, late);
-  };
-  const repeated = async <T>(work: Work<T>): Promise<T | undefined> => {
-    for (let attempt = 1; ; attempt += 1)
-      try {
-        return await once(work);
-      } catch (error) {
-        if (attempt === MAX_ATTEMPTS || !isRepeatable(error)) throw error;
-        await pause(Math.min(50, 2 ** attempt));
-      }
-  };
-  return {
-    /**
-     * Commits what `work` did, or aborts it if `work` returns undefined. Repeats it after a conflict or an unknown outcome,
-     * when the former attempt cannot be committed any more. So `work` must recognize that it was done before.
-     */
-    run: <T>(work: Work<T>): Promise<T | undefined> => {
-      const mine = last.then(() => repeated(work));
-      last = mine.catch(() => undefined);
-      return mine;
-    },
-    /** As `killSessions` takes it. */
-    sessionId: (): unknown => session.id,
-    close: async (): Promise<void> => {
-      await last;
-      await session.endSession();
-    },
-  };
+export const transact = async <T>(
+  { db, place }: MongoConnection,
+  work: Work<T>,
+  reading?: ClientSession,
+): Promise<T | undefined> => {
+  const session = db.client.startSession();
+  const deadline = monotonicMs() + TIMES.transactionMs;
+  const late = () => fault('read_models_unavailable', `MongoDB at ${place} did not answer in time.`);
+  try {
+    const result = await beforeDeadline(inTransaction(session, work, deadline), deadline, late);
+    if (session.operationTime !== undefined) reading?.advanceOperationTime(session.operationTime);
+    return result;
+  } finally {
+    void session.endSession().catch(() => undefined);
+  }
 };
 
-export type Transactions = ReturnType<typeof transactionsOn>;
+const MAX_ATTEMPTS = 10;
+
+/** Repeats it after a conflict. */
+export const transactAgain = async <T>(
+  connection: MongoConnection,
+  work: Work<T>,
+): Promise<T | undefined> => {
+  for (let attempt = 1; ; attempt += 1)
+    try {
+      return await transact(connection, work);
+    } catch (error) {
+      if (attempt === MAX_ATTEMPTS || !isConflict(error)) throw error;
+      await pause(Math.min(50, 2 ** attempt));
+    }
+};
+
+/**
+ * Ends the sessions of this user whose transactions are older than any can be whose process is at work. Otherwise the
+ * server would keep what they have written locked for a minute.
+ */
+export const endDeadTransactions = async ({ db }: MongoConnection): Promise<void> => {
+  const isOld = { 'transaction.timeOpenMicros': { $gt: TIMES.conflictMs * 1_000 } };
+  const pipeline = [{ $currentOp: { idleSessions: true, allUsers: false } }, { $match: isOld }];
+  const options = { readConcern: { level: 'local' } } as const;
+  const found = await db.client.db('admin').aggregate<{ lsid: { id: unknown } }>(pipeline, options).toArray();
+  if (found.length === 0) return;
+  await db.admin().command({ killSessions: found.map(({ lsid }) => ({ id: lsid.id })) });
+};

@@ -1,4 +1,4 @@
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import type { Collection } from '../../../projections/projector';
@@ -6,7 +6,20 @@ import { isoNow, monotonicMs } from '../../async/clock';
 import { codeOf, fault, messageOf } from '../../fault';
 import * as sqlite from '../../sqlite/database';
 import { TIMES } from '../../times';
-import type { Commit, Control, ReadModelSet } from '../read-models';
+import {
+  furtherOf,
+  isFreedTooEarly,
+  isSameProgress,
+  marksChangedBy,
+  PROGRESS,
+  PROGRESS_KEY,
+  type Advanced,
+  type Control,
+  type Progress,
+  type ReadModelSet,
+  type TenantCommit,
+  type Write,
+} from '../read-models';
 import {
   createIndexes,
   createTables,
@@ -15,6 +28,7 @@ import {
   storedText,
   writesTo,
   type SetReader,
+  type StoredControl,
 } from './set-reader';
 
 /** A checkpoint of a build writes each page once, however many commits changed it. The pages of all keys are cached. */
@@ -35,10 +49,10 @@ export interface SetAddress {
 /** A set and its file, which is opened when it is used, and again after it was closed. */
 export interface SetFile extends ReadModelSet {
   /** The control state as of now. Undefined: the set certainly does not exist, or is being removed. */
-  look(): Control | undefined;
+  look(): StoredControl | undefined;
   /** Runs the work under the write lock of the file and commits what it put. FULL: synced. */
   hold<T>(
-    work: (now: Control, put: (change: Partial<Control>) => void) => T | Promise<T>,
+    work: (now: StoredControl, put: (change: Partial<StoredControl>) => void) => T | Promise<T>,
     sync?: 'NORMAL' | 'FULL',
   ): Promise<T>;
   /** Waits for work that was begun. */
@@ -49,7 +63,7 @@ export interface SetFile extends ReadModelSet {
 export const createSet = (path: string, collections: SetAddress['collections'], log: string): void => {
   closeSync(openSync(path, 'wx', 0o600));
   const db = sqlite.openForWriting(path, 'NORMAL');
-  const control: Control = { n: 0, log, parked: 0, renewedAt: isoNow() };
+  const control: Control = { log, marks: 0, renewedAt: isoNow() };
   sqlite.inTransaction(db, () => {
     db.exec(createTables([...collections.values()]));
     db.prepare('INSERT INTO control VALUES (1, ?)').run(JSON.stringify(control));
@@ -57,16 +71,27 @@ export const createSet = (path: string, collections: SetAddress['collections'], 
   db.close();
 };
 
-/** Errors of the driver and of the file system say where they happened. */
-export const explaining = async <T>(path: string, work: () => T | Promise<T>): Promise<T> => {
+/** An empty file with this name says that the set beside it is damaged. Nothing could be written into the set itself. */
+export const damagedMarkOf = (path: string): string => `${path}-damaged`;
+
+const markAsDamaged = (path: string): void => {
+  try {
+    if (existsSync(path)) closeSync(openSync(damagedMarkOf(path), 'a', 0o600));
+  } catch {
+    // Whoever meets the damage again tries again.
+  }
+};
+
+/** Errors of the driver and of the file system say where they happened. A set in which damage is found counts as absent. */
+export const explaining = async <T>(path: string, work: () => T | Promise<T>, isSet = true): Promise<T> => {
   try {
     return await work();
   } catch (error) {
     if (!/^E[A-Z_]+$/.test(codeOf(error) ?? '')) throw error;
-    const isDamaged = sqlite.isDamagedFile(error, path);
-    throw fault('read_models_unavailable', `The read models in ${path} failed: ${messageOf(error)}.`, {
-      isDamaged,
-    });
+    const isDamaged = isSet && sqlite.isDamagedFile(error, path);
+    if (isDamaged) markAsDamaged(path);
+    const why = `The read models in ${path} failed: ${messageOf(error)}.`;
+    throw fault('read_models_unavailable', why, { isDamaged });
   }
 };
 
@@ -99,15 +124,22 @@ const begin = async (db: sqlite.Database, { path, busyMs }: SetAddress): Promise
     }
 };
 
+const progressWrite = (tenantId: string, progress: Progress): Omit<Write, 'isNew'> => ({
+  tenantId,
+  collection: PROGRESS.name,
+  key: PROGRESS_KEY,
+  document: { ...progress },
+});
+
 /** Writes with `get`, which returns nothing here, since the result object of `run` would be a third of a row's cost. */
 const writerOf = ({ collections }: SetAddress) => {
   const tables = new Map(Array.from(collections, ([name, collection]) => [name, writesTo(collection)]));
-  return ({ prepared, numberOf }: SetReader, { writes }: Commit): void => {
-    for (const { tenantId, collection, key, document } of writes) {
+  return ({ prepared, numberOf }: SetReader, { tenantId, progress, writes }: TenantCommit): void => {
+    const add = 'INSERT INTO tenants (tenant) VALUES (?) RETURNING number';
+    const tenant = numberOf(tenantId) ?? Number(prepared(add).get(tenantId)?.['number']);
+    for (const { collection, key, document } of [...writes, progressWrite(tenantId, progress)]) {
       const table = tables.get(collection);
       if (table === undefined) throw new Error(`There is no collection ${collection}.`);
-      const add = 'INSERT INTO tenants (tenant) VALUES (?) RETURNING number';
-      const tenant = numberOf(tenantId) ?? Number(prepared(add).get(tenantId)?.['number']);
       if (document === undefined) prepared(table.remove).get(tenant, storedText(key));
       else {
         const fields = table.fields.map((field) => storedField(document[field]));
@@ -117,21 +149,26 @@ const writerOf = ({ collections }: SetAddress) => {
   };
 };
 
+const controlOf = ({ furthest: _furthest, ...control }: StoredControl): Control => control;
+
 /** One connection that reads, and so never waits for a writer, and one that writes. */
 const connectionsOf = ({ id, path, collections, isBuild }: SetAddress) => {
   const isStillThere = sqlite.stillThere(path);
+  /** Where a damaged set has a successor, it leads there as long as it can be read. */
+  const isThere = ({ next, removed }: StoredControl): boolean =>
+    isStillThere() && removed !== true && (next !== undefined || !existsSync(damagedMarkOf(path)));
   let [reading, writing]: (SetReader | undefined)[] = [];
   const reader = (): SetReader => (reading ??= setReader(sqlite.openForReading(path), collections));
-  const look = (on = reader): Control | undefined => {
+  const look = (on = reader): StoredControl | undefined => {
     try {
       const control = on().control();
-      return isStillThere() && control.removed !== true ? control : undefined;
+      return isThere(control) ? control : undefined;
     } catch (error) {
       if (sqlite.isDamagedFile(error, path)) return undefined;
       throw error;
     }
   };
-  const mustLook = (on = reader): Control => {
+  const mustLook = (on = reader): StoredControl => {
     const control = look(on);
     if (control === undefined) throw fault('read_model_set_removed', `There is no set ${id} any more.`);
     return control;
@@ -148,7 +185,15 @@ const connectionsOf = ({ id, path, collections, isBuild }: SetAddress) => {
     if (writing !== undefined) sqlite.checkpointAndClose(writing.db);
     reading = writing = undefined;
   };
-  return { reader, writer: () => (writing ??= openWriter()), look, mustLook, close };
+  return {
+    reader,
+    writer: () => (writing ??= openWriter()),
+    /** Inside a transaction, the one that has it: another one would begin a transaction for each question. */
+    current: () => (writing?.db.isTransaction === true ? writing : reader()),
+    look,
+    mustLook,
+    close,
+  };
 };
 
 type Connections = ReturnType<typeof connectionsOf>;
@@ -185,10 +230,40 @@ const takingTurns = (path: string) => {
   };
 };
 
+/** In the transaction of `hold`. */
+const advanceIn = async (
+  connection: SetReader,
+  write: ReturnType<typeof writerOf>,
+  now: StoredControl,
+  put: (change: Partial<StoredControl>) => void,
+  [before, work, to]: Parameters<ReadModelSet['advance']>,
+): Promise<Advanced> => {
+  if (now.next !== undefined) return 'superseded';
+  const outcomes = new Map<string, 'done' | 'overtaken'>();
+  const found = connection.progress([...before.keys()]);
+  for (const [i, [tenantId, known]] of [...before].entries())
+    outcomes.set(tenantId, isSameProgress(known, found[i]) ? 'done' : 'overtaken');
+  const unmoved = [...before.keys()].filter((tenantId) => outcomes.get(tenantId) === 'done');
+  const commits = (await settledThisTurn(() => work(unmoved))).filter((commit) => {
+    const isEarly = isFreedTooEarly(before, commit, now.to);
+    if (isEarly) outcomes.set(commit.tenantId, 'overtaken');
+    return !isEarly;
+  });
+  const isWhole = [...outcomes.values()].every((outcome) => outcome === 'done');
+  const moved = isWhole ? furtherOf(now.to, to) : now.to;
+  if (commits.length === 0 && moved === now.to) return outcomes;
+  for (const commit of commits) write(connection, commit);
+  const furthest = commits.reduce((most, { head }) => furtherOf(most, head), furtherOf(now.furthest, moved));
+  const marks = now.marks + marksChangedBy(before, commits);
+  const heads = { ...(moved && { to: moved }), ...(furthest && { furthest }) };
+  put({ marks, renewedAt: isoNow(), ...heads });
+  return outcomes;
+};
+
 export const setFile = (address: SetAddress): SetFile => {
   const { id, path, collections } = address;
   const connections = connectionsOf(address);
-  const { reader, writer, look, mustLook, close } = connections;
+  const { reader, writer, current, look, mustLook, close } = connections;
   const [inTurn, holdNow, write] = [takingTurns(path), holding(address, connections), writerOf(address)];
   const hold: SetFile['hold'] = (...work) => inTurn(() => holdNow(...work));
   const ask = <T>(question: () => T): Promise<T> => explaining(path, question);
@@ -197,22 +272,18 @@ export const setFile = (address: SetAddress): SetFile => {
     look,
     hold,
     close: () => inTurn(close),
-    control: () => ask(mustLook),
+    control: () => ask(() => controlOf(mustLook())),
     get: (...scope) => ask(() => reader().get(...scope)),
     find: (...scope) => ask(() => reader().find(...scope)),
     countsBefore: (...scope) => ask(() => reader().countsBefore(...scope)),
     scan: (...scope) => ask(() => reader().scan(...scope)),
-    load: (keys) => ask(() => writer().load(keys)),
-    advance: (work) =>
-      hold(async (now, put) => {
-        if (now.next !== undefined) return 'superseded' as const;
-        const change = await settledThisTurn(() => work(now));
-        if (change === undefined) return 'done';
-        const { to = now.to, parked } = change;
-        write(writer(), change);
-        put({ n: now.n + 1, parked, renewedAt: isoNow(), ...(to === undefined ? {} : { to }) });
-        return 'done';
-      }).catch(ifRemoved(() => 'superseded')),
+    load: (keys) => ask(() => current().load(keys)),
+    furthest: () => ask(() => mustLook().furthest),
+    progress: (tenantIds) => ask(() => reader().progress(tenantIds)),
+    parked: (...scope) => ask(() => reader().parked(...scope)),
+    lastOf: (lines) => ask(() => current().lastOf(lines)),
+    advance: (...asked) =>
+      hold((now, put) => advanceIn(writer(), write, now, put, asked)).catch(ifRemoved(() => 'superseded')),
     renew: () =>
       hold((_, put) => put({ renewedAt: isoNow() }))
         .then(() => true)

@@ -3,33 +3,59 @@ import {
   numberingOf,
   type Collection,
   type Document,
+  type Line,
   type Query,
   type Value,
 } from '../../../projections/projector';
 import { messageOf } from '../../fault';
 import type { Database } from '../../sqlite/database';
-import { allThere, type Control, type ReadModelSet } from '../read-models';
+import type { Head } from '../../event-log/event-log';
+import {
+  allThere,
+  PROGRESS,
+  PROGRESS_KEY,
+  type Control,
+  type ParkedTenant,
+  type Progress,
+  type ReadModelSet,
+} from '../read-models';
 
 const MAX_NUMBERS = 100_000;
+
+/** The control state, and the last event of whichever tenant that was ever committed. */
+export interface StoredControl extends Control {
+  readonly furthest?: Head;
+}
 
 /** The same, but synchronous. */
 type InThisThread<F extends (...args: never) => Promise<unknown>> = (
   ...args: Parameters<F>
 ) => Awaited<ReturnType<F>>;
 
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw Object.assign(new Error(`malformed document: ${messageOf(error)}`), { code: 'EDOCUMENT' });
+  }
+};
+
 /** A connection to a set's file, with its caches. */
 const connectionTo = (db: Database, collections: ReadonlyMap<string, Collection>) => {
   const statements = new Map<string, ReturnType<Database['prepare']>>();
   /** Cached, because committed numbers never change. */
   const numbers = new Map<string, number>();
-  const prepared = (sql: string) => {
-    const statement = statements.get(sql) ?? db.prepare(sql);
-    statements.set(sql, statement);
+  /** By a short name, since a long text that was just put together is slow to look up. */
+  const preparedOnce = (called: string, sqlOf: () => string) => {
+    const statement = statements.get(called) ?? db.prepare(sqlOf());
+    statements.set(called, statement);
     return statement;
   };
+  const prepared = (sql: string) => preparedOnce(sql, () => sql);
   return {
     db,
     prepared,
+    preparedOnce,
     /** For a statement that names an index: until a build is finished, there is none. */
     preparedByIndex: (sql: string) => {
       try {
@@ -61,40 +87,75 @@ const connectionTo = (db: Database, collections: ReadonlyMap<string, Collection>
 
 type Connection = ReturnType<typeof connectionTo>;
 
-const control = ({ prepared }: Connection): Control => {
+const control = ({ prepared }: Connection): StoredControl => {
   const row = prepared('SELECT state FROM control').get();
   if (row === undefined) throw new Error('The control state is missing: the file is malformed.');
-  return JSON.parse(row['state'] as string) as Control;
+  return parsed(row['state'] as string) as StoredControl;
 };
 
 const get =
-  ({ prepared, collectionOf, numberOf }: Connection): InThisThread<ReadModelSet['get']> =>
+  ({ preparedOnce, collectionOf, numberOf }: Connection): InThisThread<ReadModelSet['get']> =>
   (tenantId, collection, key) => {
-    const sql = `SELECT document FROM ${tableOf(collectionOf(collection).name)} WHERE tenant = ? AND key = ?`;
-    const row = prepared(sql).get(numberOf(tenantId) ?? null, storedText(key));
-    return row === undefined ? undefined : (JSON.parse(row['document'] as string) as Document);
+    const sqlOf = (): string =>
+      `SELECT document FROM ${tableOf(collectionOf(collection).name)} WHERE tenant = ? AND key = ?`;
+    const row = preparedOnce(`get ${collection}`, sqlOf).get(numberOf(tenantId) ?? null, storedText(key));
+    return row === undefined ? undefined : (parsed(row['document'] as string) as Document);
   };
 
 /**
  * Fetches many documents of a collection as one text, since most of a document's cost is crossing into JavaScript. They
  * are identified by tenant number, a space and the key.
  */
-const load =
-  ({ prepared, collectionOf, numberOf }: Connection): InThisThread<ReadModelSet['load']> =>
-  (keys) => {
+const load = (connection: Connection): InThisThread<ReadModelSet['load']> => {
+  const { preparedOnce, collectionOf, numberOf } = connection;
+  const getOne = get(connection);
+  return (keys) => {
+    const [only] = keys;
+    if (only !== undefined && keys.length === 1) return [getOne(only.tenantId, only.collection, only.key)];
     const found: (Document | undefined)[] = Array.from({ length: keys.length });
     for (const collection of new Set(keys.map((key) => key.collection))) {
       const group = [...keys.entries()].filter(([, key]) => key.collection === collection);
-      const sql = `SELECT concat('[', group_concat(concat('[', j.key, ',', d.document, ']')), ']') AS found
+      const sqlOf =
+        (): string => `SELECT concat('[', group_concat(concat('[', j.key, ',', d.document, ']')), ']') AS found
         FROM json_each(?) j CROSS JOIN ${tableOf(collectionOf(collection).name)} d
           ON d.tenant = CAST(j.value AS INTEGER) AND d.key = substr(j.value, instr(j.value, ' ') + 1)`;
       const ids = group.map(([, { tenantId, key }]) => `${numberOf(tenantId) ?? -1} ${storedText(key)}`);
-      const row = prepared(sql).get(JSON.stringify(ids)) as { found: string };
-      for (const [i, document] of JSON.parse(row.found) as [number, Document][])
+      const row = preparedOnce(`load ${collection}`, sqlOf).get(JSON.stringify(ids)) as { found: string };
+      for (const [i, document] of parsed(row.found) as [number, Document][])
         found[group[i]?.[0] ?? 0] = document;
     }
     return found;
   };
+};
+
+const progress =
+  (connection: Connection): InThisThread<ReadModelSet['progress']> =>
+  (tenantIds) =>
+    load(connection)(
+      tenantIds.map((tenantId) => ({ tenantId, collection: PROGRESS.name, key: PROGRESS_KEY })),
+    ) as unknown as readonly (Progress | undefined)[];
+
+const parked =
+  ({ prepared }: Connection): InThisThread<ReadModelSet['parked']> =>
+  (limit, afterTenant = '') => {
+    const sql = `SELECT d.document ->> '$.parked' AS parked FROM ${PROGRESS_TABLE} d INDEXED BY ${PARKED_INDEX}
+      CROSS JOIN tenants t ON t.number = d.tenant WHERE ${IS_PARKED} AND t.tenant > ? ORDER BY t.tenant LIMIT ?`;
+    return prepared(sql)
+      .all(afterTenant, limit)
+      .map((row) => parsed(row['parked'] as string) as ParkedTenant);
+  };
+
+/** One lookup for each. */
+const lastOf =
+  ({ preparedOnce, collectionOf, numberOf }: Connection): InThisThread<ReadModelSet['lastOf']> =>
+  (lines) =>
+    lines.map((line) => {
+      const { tenantId, collection, index, equal } = line;
+      const called = `last ${collection} ${index} ${equal.length}`;
+      const statement = preparedOnce(called, () => lastIn(collectionOf(collection), line));
+      const row = statement.get(numberOf(tenantId) ?? null, ...equal.map(storedField));
+      return { number: Number(row?.['number'] ?? 0), value: row?.['value'] as Value | undefined };
+    });
 
 /** As one text, for the same reason. */
 const find =
@@ -103,20 +164,19 @@ const find =
     const { sql, values } = findIn(collectionOf(name), query);
     const row = preparedByIndex(sql).get(numberOf(tenantId) ?? null, ...values.map(storedField));
     const what = (): string => `${name} of tenant ${tenantId} in ${db.location()}`;
-    return allThere(JSON.parse((row as { found: string }).found) as Document[], query, what);
+    return allThere(parsed((row as { found: string }).found) as Document[], query, what);
   };
 
 /** Binary searches by number. */
 const countsBefore =
   (connection: Connection): InThisThread<ReadModelSet['countsBefore']> =>
-  (tenantId, name, line, values) => {
+  (tenantId, name, line, values, count) => {
     const collection = connection.collectionOf(name);
-    const { number, monotonicField } = numberingOf(collection, line);
-    const [last] = find(connection)(tenantId, name, { ...line, from: 1, descending: true, limit: 1 });
+    const { monotonicField } = numberingOf(collection, line);
     const statement = connection.preparedByIndex(fieldIn(collection, line.index, monotonicField));
     const ofLine = [connection.numberOf(tenantId) ?? null, ...line.equal.map(storedField)];
     return values.map((value) => {
-      let [low, high] = [0, Number(last?.[number] ?? 0)];
+      let [low, high] = [0, count];
       while (low < high) {
         const middle = Math.ceil((low + high) / 2);
         const found = statement.get(...ofLine, middle)?.['value'];
@@ -150,7 +210,10 @@ export const setReader = (db: Database, collections: ReadonlyMap<string, Collect
     get: get(connection),
     find: find(connection),
     countsBefore: countsBefore(connection),
+    lastOf: lastOf(connection),
     load: load(connection),
+    progress: progress(connection),
+    parked: parked(connection),
     scan: scan(connection),
   };
 };
@@ -198,18 +261,35 @@ const createTable = (collection: Collection): string => {
        CREATE UNIQUE INDEX ${table}_key ON ${table} (tenant, key);`;
 };
 
-/** Everything but the secondary indexes: creating those once a set is whole costs a fraction. */
-export const createTables = (collections: readonly Collection[]): string =>
-  [CONTROL, TENANTS, ...collections.map(createTable)].join('\n');
+const PROGRESS_TABLE = tableOf(PROGRESS.name);
+const PARKED_INDEX = `${PROGRESS_TABLE}_parked`;
+const IS_PARKED = "document ->> '$.parked' IS NOT NULL";
+const INDEX_PARKED = `CREATE INDEX ${PARKED_INDEX} ON ${PROGRESS_TABLE} (tenant) WHERE ${IS_PARKED};`;
 
 const indexOf = (collection: Collection, index: string): string => `${name(collection.name)}_${name(index)}`;
 
-export const createIndexes = (collection: Collection): readonly string[] =>
-  Object.keys(collection.indexes).map(
-    (index) =>
-      `CREATE INDEX IF NOT EXISTS ${indexOf(collection, index)} ON ${tableOf(collection.name)}
-       (tenant, ${columnsOf(collection, index).join(', ')}) WHERE ${isIn(collection, index)};`,
-  );
+const createIndex = (collection: Collection, index: string): string =>
+  `CREATE INDEX IF NOT EXISTS ${indexOf(collection, index)} ON ${tableOf(collection.name)}
+   (tenant, ${columnsOf(collection, index).join(', ')}) WHERE ${isIn(collection, index)};`;
+
+/** The indexes of a collection that number lines, or the others. */
+const indexesOf = (collection: Collection, isNumbered: boolean): readonly string[] =>
+  Object.keys(collection.indexes)
+    .filter((index) => Object.hasOwn(collection.numbered ?? {}, index) === isNumbered)
+    .map((index) => createIndex(collection, index));
+
+/** Creating the other indexes once a set is whole costs a fraction. */
+export const createIndexes = (collection: Collection): readonly string[] => indexesOf(collection, false);
+
+/** Everything that a build needs: the ends of its lines are found by the indexes that number them. */
+export const createTables = (collections: readonly Collection[]): string =>
+  [
+    CONTROL,
+    TENANTS,
+    ...collections.map(createTable),
+    ...collections.flatMap((collection) => indexesOf(collection, true)),
+    INDEX_PARKED,
+  ].join('\n');
 
 /** The statements that write the rows of a collection, and the fields after tenant, key and document. */
 export const writesTo = (collection: Collection) => {
@@ -268,6 +348,18 @@ const findIn = (collection: Collection, query: Query) => {
 const fieldIn = (collection: Collection, index: string, field: string): string => {
   const tests = columnsOf(collection, index).map((column) => ` AND ${column} = ?`);
   return `SELECT document ->> '$.${name(field)}' AS value FROM ${tableBy(collection, index)} WHERE tenant = ?${tests.join('')} AND ${isIn(collection, index)}`;
+};
+
+/** The end of a line, as SQL. */
+const lastIn = (collection: Collection, line: Line): string => {
+  const { number, monotonicField } = numberingOf(collection, line);
+  const columns = columnsOf(collection, line.index);
+  const tests = columns.slice(0, line.equal.length).map((column) => ` AND ${column} = ?`);
+  const value = fieldsOf(collection).includes(monotonicField)
+    ? columnOf(monotonicField)
+    : `document ->> '$.${name(monotonicField)}'`;
+  return `SELECT ${columnOf(number)} AS number, ${value} AS value FROM ${tableBy(collection, line.index)}
+    WHERE tenant = ?${tests.join('')} AND ${isIn(collection, line.index)} ORDER BY ${columnOf(number)} DESC LIMIT 1`;
 };
 
 /** The value of a column. */

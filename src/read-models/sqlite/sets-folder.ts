@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readdirSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Collection } from '../../../projections/projector';
 import { fileIdOf, unlinkDatabase } from '../../sqlite/database';
-import { COMMON_COLLECTIONS, type Control } from '../read-models';
-import { createSet, setFile, type SetFile } from './set-file';
+import { PROGRESS } from '../read-models';
+import { createSet, damagedMarkOf, setFile, type SetFile } from './set-file';
+import type { StoredControl } from './set-reader';
 
-const FILE = /^set-(.+)-([0-9a-f]+)\.db(?:-wal|-shm)?$/;
+const FILE = /^set-(.+)-([0-9a-f]+)\.db(?:-wal|-shm|-damaged)?$/;
 
 export interface Entry {
   readonly version: string;
@@ -15,7 +16,7 @@ export interface Entry {
 
 /** The sets of a folder. A file stays open until it is closed. */
 export const setsIn = (folder: string, collections: readonly Collection[], busyMs: number) => {
-  const declared = new Map([...collections, ...COMMON_COLLECTIONS].map((one) => [one.name, one]));
+  const declared = new Map([...collections, PROGRESS].map((one) => [one.name, one]));
   const files = new Map<string, SetFile>();
   const pathOf = ({ version, id }: Entry): string => join(folder, `set-${version}-${id}.db`);
   const fileOf = (entry: Entry, isBuild = false): SetFile => {
@@ -35,7 +36,7 @@ export const setsIn = (folder: string, collections: readonly Collection[], busyM
     close,
     closeAll: async () => void (await Promise.all([...files.keys()].map(close))),
     /** Looks again if another file has got the name of one that was open. */
-    lookAt: (entry: Entry, staysOpen = false): Control | undefined => {
+    lookAt: (entry: Entry, staysOpen = false): StoredControl | undefined => {
       for (;;) {
         const wasOpen = files.has(entry.id);
         const control = fileOf(entry).look();
@@ -43,7 +44,10 @@ export const setsIn = (folder: string, collections: readonly Collection[], busyM
         if (control !== undefined || !wasOpen) return control;
       }
     },
-    unlink: (entry: Entry) => unlinkDatabase(pathOf(entry)),
+    unlink: (entry: Entry): void => {
+      unlinkDatabase(pathOf(entry));
+      rmSync(damagedMarkOf(pathOf(entry)), { force: true });
+    },
     create: (version: string, log: string): SetFile => {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
       const entry = { version, id: randomBytes(8).toString('hex') };

@@ -4,6 +4,7 @@ import { TIMES } from '../../times';
 import type { Control, LiveSet, ReadModels } from '../read-models';
 import { rootsIn } from './roots';
 import { ifRemoved, explaining } from './set-file';
+import type { StoredControl } from './set-reader';
 import { setsIn, wayFrom, type Entry, type Sets } from './sets-folder';
 
 export interface SqliteOptions {
@@ -53,10 +54,10 @@ const livingIn = (version: string, { fileOf, lookAt, close }: Sets, roots: Roots
   };
 };
 
-const isBehind = (built: Control, former: Control): boolean =>
-  (built.to?.position ?? '') < (former.to?.position ?? '');
+const isBehind = ({ to }: Control, { furthest }: StoredControl): boolean =>
+  (to?.position ?? '') < (furthest?.position ?? '');
 
-/** The successor is held first, so that nobody removes it while it is named. */
+/** The successor is held until it is named, so that nobody removes it. */
 const succeedingIn = (version: string, sets: Sets, roots: Roots): ReadModels['succeed'] => {
   const nameFirst = async (built: string): Promise<boolean> => {
     const root = roots.all().get(version);
@@ -68,17 +69,29 @@ const succeedingIn = (version: string, sets: Sets, roots: Roots): ReadModels['su
     sets.unlink({ version, id });
     return roots.move(version, root, built);
   };
-  return async ({ id: built }, former, { evenIfBehind = false } = {}) => {
-    const holding = sets.fileOf({ version, id: built }).hold((mine) => {
-      if (former === undefined) return nameFirst(built);
-      return sets.fileOf({ version, id: former.id }).hold((left, put) => {
-        if (left.next !== undefined) return left.next === built;
-        if (isBehind(mine, left) && !evenIfBehind) return false;
-        put({ next: built, supersededAt: isoNow() });
-        return true;
-      }, 'FULL');
-    });
-    const isNamed = await holding.catch(ifRemoved(() => false));
+  return async ({ id: built }, former, { follow, evenIfBehind = false } = {}) => {
+    const held = <T>(work: (mine: Control) => T | Promise<T>) =>
+      sets.fileOf({ version, id: built }).hold(work);
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const nameNext = async (left: StoredControl, put: (change: Partial<StoredControl>) => void) => {
+      if (left.next !== undefined) return left.next === built;
+      await follow?.(left.furthest?.position);
+      return new Promise<boolean>((resolve, reject) => {
+        const naming = held(async (mine) => {
+          const mayGo = evenIfBehind || !isBehind(mine, left);
+          if (mayGo) put({ next: built, supersededAt: isoNow() });
+          resolve(mayGo);
+          await released;
+        });
+        naming.catch(reject);
+      });
+    };
+    const naming =
+      former === undefined
+        ? held(() => nameFirst(built))
+        : sets.fileOf({ version, id: former.id }).hold(nameNext, 'FULL').finally(release);
+    const isNamed = await naming.catch(ifRemoved(() => false));
     if (isNamed && former !== undefined) moveHint(roots, version, former.id, built);
     return isNamed;
   };
@@ -113,7 +126,7 @@ const listingOf = (sets: Sets, roots: Roots) => () => {
   const ways = Array.from(roots.all(), ([version, root]) => wayFrom(root, version, sets));
   const ends = new Set(ways.filter(({ isBroken }) => !isBroken).map(({ way }) => way.at(-1)));
   return sets.entries().map((entry) => {
-    const absent: Control = { n: 0, log: '', parked: 0, renewedAt: sets.changedAt(entry), removed: true };
+    const absent: Control = { log: '', marks: 0, renewedAt: sets.changedAt(entry), removed: true };
     return { ...entry, control: sets.lookAt(entry) ?? absent, isLive: ends.has(entry.id) };
   });
 };

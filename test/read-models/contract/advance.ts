@@ -1,11 +1,21 @@
+import { isSameProgress, type DocumentKey, type ReadModelSet } from '../../../src/read-models/read-models';
 import {
-  PARKED,
-  STREAMS,
-  type DocumentKey,
-  type ReadModels,
-  type ReadModelSet,
-} from '../../../src/read-models/read-models';
-import { ONE, TWO, LOG, advanceBy, at, contentsOf, deletion, note, put, type Harness } from './storage';
+  ONE,
+  TWO,
+  LOG,
+  advanceBy,
+  at,
+  beforeIn,
+  commitOf,
+  contentsOf,
+  deletion,
+  note,
+  progressAt,
+  put,
+  type Harness,
+} from './storage';
+
+const [THREE, FOUR] = ['3', '4'].map((digit) => ONE.replaceAll('1', digit)) as [string, string];
 
 const before = [
   note(ONE, 'kept', { shelf: 'a', place: 1 }),
@@ -13,80 +23,155 @@ const before = [
   note(ONE, 'removed', { shelf: 'a', place: 3 }),
   put(ONE, 'counts', 'all', { count: 3 }),
   put(TWO, 'counts', 'removed', { count: 1 }),
-  put(TWO, PARKED, 'tenant', { reason: 'old' }),
-  put(ONE, STREAMS, 'tenant', { revision: 1 }),
 ];
 const change = [
   note(ONE, 'changed', { shelf: 'b', place: 2, text: 'new' }),
   note(ONE, 'added', { shelf: 'b', place: 1 }),
   deletion(ONE, 'notes', 'removed'),
   deletion(TWO, 'counts', 'removed'),
-  put(ONE, PARKED, 'tenant', { reason: 'new' }),
-  deletion(TWO, PARKED, 'tenant'),
-  put(TWO, STREAMS, 'activity', { revision: 0 }),
+  put(THREE, 'counts', 'new', { count: 1 }),
 ];
 
-const COUNT = [{ tenantId: ONE, collection: 'counts', key: 'n' }];
+const countOf = (tenantId: string): DocumentKey => ({ tenantId, collection: 'counts', key: 'n' });
 
-/** Adds one to a number, again until it is committed. */
-const increase = async (set: ReadModelSet): Promise<void> => {
-  for (;;) {
-    const outcome = await set.advance(async ({ n }) => {
-      const [found] = await set.load(COUNT);
-      const count = Number(found?.['count'] ?? 0) + 1;
-      return { to: at(n + 1), writes: [put(ONE, 'counts', 'n', { count })], parked: 0 };
+/** Adds one to the number of each of these tenants, again until it is committed. Returns how often it was overtaken. */
+const increase = async (set: ReadModelSet, ...tenantIds: readonly string[]): Promise<number> => {
+  let left = tenantIds;
+  for (let overtaken = 0; ;) {
+    const known = await beforeIn(set, ...left);
+    const outcomes = await set.advance(known, async (unmoved) => {
+      const found = await set.load(unmoved.map(countOf));
+      return Promise.all(
+        unmoved.map((tenantId, i) => {
+          const count = Number(found[i]?.['count'] ?? 0) + 1;
+          const { tenant = 0 } = known.get(tenantId) ?? {};
+          return commitOf(set, tenantId, tenant + 1, [put(tenantId, 'counts', 'n', { count })]);
+        }),
+      );
     });
-    if (outcome === 'done') return;
-    expect(outcome).toBe('overtaken');
+    if (outcomes === 'superseded') throw new Error('The set is superseded.');
+    left = left.filter((tenantId) => outcomes.get(tenantId) === 'overtaken');
+    if (left.length === 0) return overtaken;
+    overtaken += left.length;
   }
 };
 
-/** Commits: all of a change or nothing, on the newest state. */
+const countsIn = async (set: ReadModelSet, ...tenantIds: readonly string[]): Promise<readonly unknown[]> =>
+  (await set.load(tenantIds.map(countOf))).map((document) => document?.['count']);
+
+/** Commits: all of a tenant's change or nothing, on exactly the state before. */
 export const describeAdvance = (harness: Harness): void => {
-  const { again, filled } = harness;
-  const liveIn = async (readModels: ReadModels): Promise<ReadModelSet> => {
-    const live = await readModels.live();
-    if (live === undefined) throw new Error('There is no live set.');
-    return live.set;
-  };
+  const { filled, there } = harness;
 
   describe('advancing', () => {
-    it('writes all documents and moves the control state', async () => {
+    it('writes all documents of all tenants, their progress, and the control state', async () => {
       const set = await filled(...before);
-      expect(await set.advance(async () => ({ to: at(7), writes: change, parked: 1 }))).toBe('done');
-      expect(await set.control()).toMatchObject({ n: 2, to: at(7), parked: 1, log: LOG });
-      const keys = [...before, ...change];
+      await advanceBy(set, 7, ...change);
+      expect(await set.control()).toMatchObject({ to: at(7), marks: 0, log: LOG });
       const idOf = ({ tenantId, collection, key }: DocumentKey) => `${tenantId} ${collection} ${key}`;
+      const keys = [...before, ...change];
       const after = new Map(keys.map((write) => [idOf(write), write.document]));
       expect(await set.load(keys)).toEqual(keys.map((key) => after.get(idOf(key))));
-      expect((await contentsOf(set)).documents).toHaveLength(
-        [...after.values()].filter((document) => document !== undefined).length,
+      expect(await set.progress([TWO, FOUR, ONE, THREE])).toEqual([
+        progressAt(7),
+        undefined,
+        progressAt(7),
+        progressAt(7),
+      ]);
+      const written = [...after.values()].filter((document) => document !== undefined).length;
+      expect((await contentsOf(set)).documents).toHaveLength(written + 3);
+    });
+
+    it('gives the work all tenants that have not moved, with documents as of their progress', async () => {
+      const set = await filled(...before);
+      const other = await there();
+      await advanceBy(other, 2, ...change);
+      const seen: unknown[] = [];
+      const outcomes = await set.advance(await beforeIn(set, ONE, FOUR), async (tenantIds) => {
+        const line = { tenantId: ONE, collection: 'notes', index: 'on_shelf', equal: ['b'] };
+        const [changed] = await set.load([note(ONE, 'changed', {})]);
+        seen.push(tenantIds, changed, (await set.lastOf([line]))[0]?.number);
+        return [];
+      });
+      expect(seen).toEqual([[ONE, FOUR], { shelf: 'b', place: 2, text: 'new' }, 2]);
+      expect(outcomes).toEqual(
+        new Map([
+          [ONE, 'done'],
+          [FOUR, 'done'],
+        ]),
       );
     });
 
-    it('gives the work the newest control state and documents', async () => {
+    it('of a tenant that has moved writes nothing, and commits the others', async () => {
       const set = await filled(...before);
-      const there = await liveIn(await again());
-      await advanceBy(there, 2, ...change);
-      let seen: unknown;
-      await set.advance(async (now) => {
-        seen = [now.n, now.to, await set.load([{ tenantId: ONE, collection: 'notes', key: 'changed' }])];
-        return undefined;
-      });
-      expect(seen).toEqual([2, at(2), [{ shelf: 'b', place: 2, text: 'new' }]]);
+      const known = await beforeIn(set, ONE, TWO, THREE);
+      await advanceBy(await there(), 2, note(ONE, 'faster', {}), note(THREE, 'faster', {}));
+      const late = [note(ONE, 'late', {}), note(TWO, 'late', {}), note(THREE, 'late', {})];
+      const work = (tenantIds: readonly string[]) =>
+        Promise.all(tenantIds.map((tenantId) => commitOf(set, tenantId, 3, late)));
+      expect(await set.advance(known, work, at(3))).toEqual(
+        new Map([
+          [ONE, 'overtaken'],
+          [TWO, 'done'],
+          [THREE, 'overtaken'],
+        ]),
+      );
+      expect(await set.load(late)).toEqual([undefined, {}, undefined]);
+      expect(await set.progress([ONE, TWO, THREE])).toEqual([progressAt(2), progressAt(3), progressAt(2)]);
+      expect(await set.control()).toMatchObject({ to: at(2) });
     });
 
-    it('without a result writes nothing', async () => {
+    it('says that a tenant was overtaken even if nothing is written of it', async () => {
       const set = await filled(...before);
-      const contents = await contentsOf(set);
-      expect(await set.advance(async () => undefined)).toBe('done');
-      expect(await contentsOf(set)).toEqual(contents);
+      const known = await beforeIn(set, ONE, THREE);
+      await advanceBy(await there(), 2, note(ONE, 'faster', {}), note(THREE, 'faster', {}));
+      const both = new Map([
+        [ONE, 'overtaken'],
+        [THREE, 'overtaken'],
+      ]);
+      expect(await set.advance(known, async () => [], at(3))).toEqual(both);
+      expect(await set.advance(known, async () => [])).toEqual(both);
+      expect(await set.control()).toMatchObject({ to: at(2) });
     });
 
-    it('without a position counts, and leaves the position where it was', async () => {
+    it('without commits writes nothing but the position, if it is further', async () => {
       const set = await filled(...before);
-      await advanceBy(set, undefined, deletion(TWO, PARKED, 'tenant'));
-      expect(await set.control()).toMatchObject({ n: 2, to: at(1) });
+      const { documents } = await contentsOf(set);
+      const known = await beforeIn(set, ONE, TWO);
+      const done = new Map([
+        [ONE, 'done'],
+        [TWO, 'done'],
+      ]);
+      expect(await set.advance(known, async () => [])).toEqual(done);
+      expect(await set.control()).toMatchObject({ to: at(1) });
+      expect(await set.advance(known, async () => [], at(5))).toEqual(done);
+      expect(await set.advance(known, async () => [], at(4))).toEqual(done);
+      expect(await set.advance(new Map(), async () => [], at(3))).toEqual(new Map());
+      expect(await set.control()).toMatchObject({ to: at(5) });
+      expect(await set.furthest()).toEqual(at(5));
+      expect((await contentsOf(set)).documents).toEqual(documents);
+    });
+
+    it('knows the furthest event of whichever tenant, which is never before the position', async () => {
+      const set = await harness.here.create(LOG);
+      expect(await set.furthest()).toBeUndefined();
+      const commit = async (tenantId: string, position: number): Promise<void> => {
+        const known = await beforeIn(set, tenantId);
+        const outcome = await set.advance(known, async () => [await commitOf(set, tenantId, position)]);
+        expect(outcome).toEqual(new Map([[tenantId, 'done']]));
+      };
+      await commit(ONE, 9);
+      await commit(TWO, 4);
+      expect(await set.control()).not.toHaveProperty('to');
+      expect(await set.furthest()).toEqual(at(9));
+      await harness.here.succeed(set, undefined);
+      await commit(TWO, 7);
+      const other = await there();
+      expect(await other.furthest()).toEqual(at(9));
+      for (let position = 10; position < 30; position += 1) await commit(THREE, position);
+      expect(await other.furthest()).toEqual(at(29));
+      await advanceBy(set, 31);
+      expect([await other.furthest(), (await other.control()).to]).toEqual([at(31), at(31)]);
     });
 
     it('writes nothing if the work fails, and fails as the work did', async () => {
@@ -94,8 +179,8 @@ export const describeAdvance = (harness: Harness): void => {
       const contents = await contentsOf(set);
       const failure = new Error('a reducer failed');
       await expect(
-        set.advance(async () => {
-          await set.load(COUNT);
+        set.advance(await beforeIn(set, ONE), async () => {
+          await set.load([countOf(ONE)]);
           throw failure;
         }),
       ).rejects.toBe(failure);
@@ -106,22 +191,26 @@ export const describeAdvance = (harness: Harness): void => {
     it('writes nothing at all if one collection is unknown', async () => {
       const set = await filled(...before);
       const contents = await contentsOf(set);
-      const writes = [...change, put(ONE, 'nowhere', 'a', {})];
-      await expect(set.advance(async () => ({ to: at(2), writes, parked: 0 }))).rejects.toThrow(/nowhere/);
+      const unknown = { ...put(ONE, 'nowhere', 'a', {}), isNew: true };
+      const work = async () => {
+        const commit = await commitOf(set, ONE, 2, change);
+        return [{ ...commit, writes: [...commit.writes, unknown] }];
+      };
+      await expect(set.advance(await beforeIn(set, ONE), work, at(2))).rejects.toThrow(/nowhere/);
       expect(await contentsOf(set)).toEqual(contents);
-      expect(await contentsOf(await liveIn(await again()))).toEqual(contents);
+      expect(await contentsOf(await there())).toEqual(contents);
     });
 
     it('that failed gives no tenant the documents of another', async () => {
-      const [three, four] = ['3', '4'].map((digit) => ONE.replaceAll('1', digit)) as [string, string];
       const set = await filled();
-      const writes = [note(three, 'a', {}), note(three, 'b', {}), put(three, 'nowhere', 'a', {})];
-      await expect(set.advance(async () => ({ writes, parked: 0 }))).rejects.toThrow();
-      await advanceBy(set, 2, note(four, 'a', { of: 'four' }));
-      await advanceBy(set, 3, note(three, 'b', { of: 'three' }));
-      expect(await set.get(four, 'notes', 'b')).toBeUndefined();
-      expect(await set.get(three, 'notes', 'a')).toBeUndefined();
-      expect(await set.get(three, 'notes', 'b')).toEqual({ of: 'three' });
+      const writes = ['notes', 'nowhere'].map((name) => ({ ...put(THREE, name, 'a', {}), isNew: true }));
+      const work = async () => [{ ...(await commitOf(set, THREE, 2)), writes }];
+      await expect(set.advance(await beforeIn(set, THREE), work)).rejects.toThrow();
+      await advanceBy(set, 2, note(FOUR, 'a', { of: 'four' }));
+      await advanceBy(set, 3, note(THREE, 'b', { of: 'three' }));
+      expect(await set.get(FOUR, 'notes', 'b')).toBeUndefined();
+      expect(await set.get(THREE, 'notes', 'a')).toBeUndefined();
+      expect(await set.get(THREE, 'notes', 'b')).toEqual({ of: 'three' });
     });
 
     it('writes thousands of documents at once', async () => {
@@ -134,49 +223,87 @@ export const describeAdvance = (harness: Harness): void => {
 
     it('is visible to every process when it resolves', async () => {
       const here = await filled();
-      const readModels = await again();
-      const there = await liveIn(readModels);
+      const readModels = await harness.again();
+      const other = (await readModels.live())?.set as ReadModelSet;
       for (let i = 0; i < 20; i += 1) {
         const document = { shelf: 's', place: i };
-        await advanceBy(i % 2 === 0 ? here : there, i + 2, note(ONE, 'a', document));
-        expect((await readModels.live())?.control).toMatchObject({ n: i + 2, to: at(i + 2) });
-        for (const set of [here, there]) {
+        await advanceBy(i % 2 === 0 ? here : other, i + 2, note(ONE, 'a', document));
+        expect((await readModels.live())?.control).toMatchObject({ to: at(i + 2) });
+        for (const set of [here, other]) {
           expect(await set.get(ONE, 'notes', 'a')).toEqual(document);
           expect(await set.load([note(ONE, 'a', {})])).toEqual([document]);
           const query = { index: 'by_shelf', equal: ['s'], limit: 9 };
           expect(await set.find(ONE, 'notes', query)).toEqual([document]);
-          expect(await set.control()).toMatchObject({ n: i + 2, to: at(i + 2) });
+          expect(await set.control()).toMatchObject({ to: at(i + 2) });
+          expect(await set.progress([ONE])).toEqual([progressAt(i + 2)]);
+          expect(await set.furthest()).toEqual(at(i + 2));
         }
       }
     });
 
-    it('loses and doubles nothing when several processes do it at once', async () => {
+    it('loses and doubles nothing when several processes commit the same tenants at once', async () => {
       const here = await filled();
-      const sets = [here, await liveIn(await again()), await liveIn(await again())];
+      const sets = [here, await there(), await there()];
       await Promise.all(
-        sets.flatMap((set) =>
+        sets.flatMap((set, i) =>
           [1, 2].map(async () => {
-            for (let i = 0; i < 5; i += 1) await increase(set);
+            const tenantIds = i === 0 ? [ONE, TWO] : [ONE, TWO, THREE].slice(i - 1);
+            for (let round = 0; round < 5; round += 1) await increase(set, ...tenantIds);
           }),
         ),
       );
-      expect(await here.get(ONE, 'counts', 'n')).toEqual({ count: 30 });
-      expect(await here.control()).toMatchObject({ n: 31, to: at(31) });
+      expect(await countsIn(here, ONE, TWO, THREE)).toEqual([20, 30, 20]);
+      const progress = await here.progress([ONE, TWO, THREE]);
+      expect(progress.map((one) => one?.tenant)).toEqual([20, 30, 20]);
+    });
+
+    it('commits tenants of several processes without one being overtaken by another', async () => {
+      const here = await filled();
+      const other = await there();
+      const overtaken = await Promise.all(
+        [here, other].map(async (set, i) => {
+          let times = 0;
+          for (let round = 0; round < 15; round += 1)
+            times += await increase(set, `tenant ${i} 1`, `tenant ${i} 2`);
+          return times;
+        }),
+      );
+      expect(overtaken).toEqual(overtaken.map(() => 0));
     });
 
     it('of a build is as any other, and what it wrote is there after it is finished', async () => {
       const build = await harness.here.create(LOG);
       await advanceBy(build, 1, ...before);
       await advanceBy(build, 2, ...change);
+      const known = new Map([
+        [ONE, progressAt(1)],
+        [TWO, progressAt(2)],
+      ]);
+      const work = (tenantIds: readonly string[]) =>
+        Promise.all(tenantIds.map((tenantId) => commitOf(build, tenantId, 3)));
+      expect(await build.advance(known, work, at(3))).toEqual(
+        new Map([
+          [ONE, 'overtaken'],
+          [TWO, 'done'],
+        ]),
+      );
+      expect(await build.control()).toMatchObject({ to: at(2) });
       await build.finish();
       const whole = await filled(...before);
       await advanceBy(whole, 2, ...change);
+      await advanceBy(whole, 3, deletion(TWO, 'counts', 'never there'));
       expect((await contentsOf(build)).documents).toEqual((await contentsOf(whole)).documents);
-      await advanceBy(build, 3, note(ONE, 'late', { shelf: 'b', place: 0 }));
-      const places = (await build.find(ONE, 'notes', { index: 'by_shelf', equal: ['b'], limit: 9 })).map(
-        ({ place }) => place,
-      );
-      expect(places).toEqual([0, 1, 2]);
+      await advanceBy(build, 4, note(ONE, 'late', { shelf: 'b', place: 0 }));
+      const query = { index: 'by_shelf', equal: ['b'], limit: 9 };
+      expect((await build.find(ONE, 'notes', query)).map(({ place }) => place)).toEqual([0, 1, 2]);
     });
+  });
+
+  it('the same progress is what has the same revisions, position and mark', () => {
+    const [one, other] = [progressAt(1), progressAt(2)];
+    expect(isSameProgress(one, { ...one })).toBe(true);
+    expect(isSameProgress(undefined, undefined)).toBe(true);
+    for (const another of [undefined, other, { ...one, activity: 1 }, { ...one, tenant: 2 }])
+      expect(isSameProgress(one, another)).toBe(false);
   });
 };

@@ -1,8 +1,10 @@
 import type { Line } from '../../../projections/projector';
-import { ONE, TWO, note, type Harness } from './storage';
+import { LOG, ONE, TWO, advanceBy, deletion, note, type Harness } from './storage';
 
-/** Numbered documents: how many of them come before a value. */
-export const describeNumbers = ({ filled, filledOnce }: Harness): void => {
+/** Numbered documents: the last of a line, and how many of them come before a value. */
+export const describeNumbers = (harness: Harness): void => {
+  const { filled, filledOnce, there } = harness;
+
   describe('counting the documents before values', () => {
     const moments = ['1', '3', '3', '3', '5', '8', '8'];
     const values = ['4', '', '0', '1', '2', '3', '5', '6', '8', '9', '4'];
@@ -19,16 +21,16 @@ export const describeNumbers = ({ filled, filledOnce }: Harness): void => {
       const among = (all: readonly string[]) =>
         values.map((value) => all.filter((moment) => moment < value).length);
       const onY = { ...line, equal: ['y'] };
-      expect(await set.countsBefore(ONE, 'notes', line, values)).toEqual(among(moments));
-      expect(await set.countsBefore(ONE, 'notes', onY, values)).toEqual(among(moments.slice(0, 2)));
-      expect(await set.countsBefore(ONE, 'notes', { ...line, equal: ['z'] }, values)).toEqual(among([]));
-      expect(await set.countsBefore(TWO, 'notes', line, values)).toEqual(among(['9']));
-      expect(await set.countsBefore('nobody', 'notes', line, values)).toEqual(among([]));
-      expect(await set.countsBefore(ONE, 'notes', line, [])).toEqual([]);
+      expect(await set.countsBefore(ONE, 'notes', line, values, 7)).toEqual(among(moments));
+      expect(await set.countsBefore(ONE, 'notes', onY, values, 2)).toEqual(among(moments.slice(0, 2)));
+      expect(await set.countsBefore(ONE, 'notes', { ...line, equal: ['z'] }, values, 0)).toEqual(among([]));
+      expect(await set.countsBefore(TWO, 'notes', line, values, 1)).toEqual(among(['9']));
+      expect(await set.countsBefore('nobody', 'notes', line, values, 0)).toEqual(among([]));
+      expect(await set.countsBefore(ONE, 'notes', line, [], 7)).toEqual([]);
     });
 
     const one = filledOnce(note(ONE, 'a', { shelf: 'x', place: 1, moment: '1' }));
-    it.each<[string, Partial<Line>, string?]>([
+    const wrong: readonly [string, Partial<Line>, string?][] = [
       ['an undeclared index', { index: 'by_nothing' }],
       ['an index that numbers nothing', { index: 'by_shelf' }],
       ['a name that every object has as a property', { index: 'constructor' }],
@@ -36,8 +38,100 @@ export const describeNumbers = ({ filled, filledOnce }: Harness): void => {
       ['too many values', { equal: ['x', 1] }],
       ['a collection without numbers', {}, 'counts'],
       ['an undeclared collection', {}, 'nowhere'],
-    ])('refuses %s', async (_, wrong, collection = 'notes') => {
-      await expect(one().countsBefore(ONE, collection, { ...line, ...wrong }, ['1'])).rejects.toThrow();
+    ];
+    it.each(wrong)('refuses %s, as does asking for its end', async (_, change, collection = 'notes') => {
+      const asked = { ...line, ...change };
+      await expect(one().countsBefore(ONE, collection, asked, ['1'], 1)).rejects.toThrow();
+      await expect(one().lastOf([{ tenantId: ONE, collection, ...asked }])).rejects.toThrow();
+    });
+
+    it('finds each of many values in a long line', async () => {
+      const momentOf = (place: number): string => String(Math.floor(place / 3)).padStart(4, '0');
+      const places = Array.from({ length: 1_500 }, (_, i) => i + 1);
+      const set = await filled(
+        ...places.map((place) => note(ONE, `n${place}`, { shelf: 'x', place, moment: momentOf(place) })),
+      );
+      const asked = [0, 1, 2, 31, 32, 33, 250, 499, 500, 501, 900].map((n) => String(n).padStart(4, '0'));
+      const among = (value: string) => places.filter((place) => momentOf(place) < value).length;
+      expect(await set.countsBefore(ONE, 'notes', line, asked, 1_500)).toEqual(asked.map(among));
+    });
+  });
+
+  describe('the ends of lines', () => {
+    const on = (shelf: string, place: number, moment?: string) => ({
+      shelf,
+      place,
+      ...(moment !== undefined && { moment }),
+    });
+    const lineOf = (tenantId: string, shelf: string | number) => ({
+      tenantId,
+      collection: 'notes',
+      index: 'on_shelf',
+      equal: [shelf],
+    });
+
+    it('are found in the order in which they were asked for, of any tenants', async () => {
+      const set = await filled(
+        note(ONE, 'c', on('x', 1, '1')),
+        note(ONE, 'a', on('x', 2, '3')),
+        note(ONE, 'b', on('x', 3, '3')),
+        note(ONE, 'y', on('y', 1, '0')),
+        note(ONE, 'ten', { shelf: 10, place: 1, moment: '7' }),
+        note(TWO, 'a', on('x', 1, '9')),
+        note(TWO, 'none', { text: 'on no shelf' }),
+        note(ONE, 'unknown', on('z', 1)),
+      );
+      const lines = [
+        lineOf(TWO, 'x'),
+        lineOf(ONE, 'nothing'),
+        lineOf(ONE, 'x'),
+        lineOf(ONE, 'y'),
+        lineOf('nobody', 'x'),
+        lineOf(ONE, 10),
+        lineOf(ONE, '10'),
+        lineOf(ONE, 'x'),
+        lineOf(ONE, 'z'),
+      ];
+      const none = { number: 0, value: undefined };
+      const ends = await set.lastOf(lines);
+      expect(ends.slice(0, -1)).toEqual([
+        { number: 1, value: '9' },
+        none,
+        { number: 3, value: '3' },
+        { number: 1, value: '0' },
+        none,
+        { number: 1, value: '7' },
+        none,
+        { number: 3, value: '3' },
+      ]);
+      expect(ends.at(-1)?.number).toBe(1);
+      expect(await set.lastOf([])).toEqual([]);
+      for (const [i, line] of lines.entries()) expect(await set.lastOf([line])).toEqual([ends[i]]);
+    });
+
+    it('follow every commit, of any process', async () => {
+      const here = await filled(note(ONE, 'a', on('x', 1, '1')));
+      const other = await there();
+      for (let place = 2; place < 12; place += 1) {
+        const one = note(ONE, `n${place}`, on('x', place, String(place).padStart(2, '0')));
+        await advanceBy(place % 2 === 0 ? here : other, place, one);
+        const end = { number: place, value: String(place).padStart(2, '0') };
+        expect(await here.lastOf([lineOf(ONE, 'x')])).toEqual([end]);
+        expect(await other.lastOf([lineOf(ONE, 'x')])).toEqual([end]);
+      }
+      await advanceBy(here, 12, deletion(ONE, 'notes', 'n11'), note(ONE, 'n10', { text: 'on no shelf' }));
+      expect(await other.lastOf([lineOf(ONE, 'x')])).toEqual([{ number: 9, value: '09' }]);
+    });
+
+    it('are found in a build, between its commits', async () => {
+      const build = await harness.here.create(LOG);
+      expect(await build.lastOf([lineOf(ONE, 'x')])).toEqual([{ number: 0, value: undefined }]);
+      await advanceBy(build, 1, note(ONE, 'a', on('x', 1, '1')), note(ONE, 'b', on('x', 2, '2')));
+      expect(await build.lastOf([lineOf(ONE, 'x')])).toEqual([{ number: 2, value: '2' }]);
+      const query = { index: 'on_shelf', equal: ['x'], descending: true, limit: 1 };
+      expect(await build.find(ONE, 'notes', query)).toEqual([on('x', 2, '2')]);
+      const asked = { index: 'on_shelf', equal: ['x'] };
+      expect(await build.countsBefore(ONE, 'notes', asked, ['2'], 2)).toEqual([1]);
     });
   });
 };

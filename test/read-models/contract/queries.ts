@@ -89,6 +89,8 @@ export const describeQueries = (harness: Harness): void => {
       await expect(set.find(ONE, 'nowhere', { limit: 1 })).rejects.toThrow(/nowhere/);
       await expect(set.scan('nowhere', 1)).rejects.toThrow(/nowhere/);
       await expect(set.load([put(ONE, 'nowhere', 'a', {})])).rejects.toThrow(/nowhere/);
+      const line = { tenantId: ONE, collection: 'nowhere', index: 'on_shelf', equal: ['s'] };
+      await expect(set.lastOf([line])).rejects.toThrow(/nowhere/);
     });
   });
 

@@ -1,5 +1,6 @@
 import { describeAdvance } from './advance';
 import { describeNumbers } from './numbers';
+import { describeParking } from './parking';
 import { describeQueries } from './queries';
 import { describeRanges } from './ranges';
 import { describeRemoval } from './removal';
@@ -14,6 +15,7 @@ export const describeReadModels = (name: string, newStorage: NewStorage): void =
     const harness = harnessOf(newStorage);
     describeSwitching(harness);
     describeAdvance(harness);
+    describeParking(harness);
     describeQueries(harness);
     describeRanges(harness);
     describeNumbers(harness);

@@ -1,5 +1,5 @@
 import type { ReadModels, ReadModelSet } from '../../../src/read-models/read-models';
-import { LOG, advanceBy, at, delay, type Harness } from './storage';
+import { LOG, ONE, advanceBy, at, commitOf, delay, progressAt, type Harness } from './storage';
 
 /** Sets that nobody needs any more. The time that they stay is shortened here. */
 export const describeRemoval = (harness: Harness): void => {
@@ -9,7 +9,9 @@ export const describeRemoval = (harness: Harness): void => {
     (await readModels.list()).map(({ id }) => id).toSorted();
   const expectRemoved = async (set: ReadModelSet): Promise<void> => {
     await expect(set.control()).rejects.toMatchObject({ code: 'read_model_set_removed' });
-    expect(await set.advance(async () => ({ to: at(9), writes: [], parked: 0 }))).toBe('superseded');
+    const before = new Map([[ONE, progressAt(1)]]);
+    expect(await set.advance(before, async () => [await commitOf(set, ONE, 9)], at(9))).toBe('superseded');
+    expect(await set.advance(new Map(), async () => [], at(9))).toBe('superseded');
     expect(await set.renew()).toBe(false);
   };
 

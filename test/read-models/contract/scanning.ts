@@ -1,5 +1,10 @@
-import { PARKED, type ReadModelSet, type Scanned } from '../../../src/read-models/read-models';
-import { ONE, TWO, advanceBy, deletion, note, put, type Harness } from './storage';
+import {
+  PROGRESS,
+  PROGRESS_KEY,
+  type ReadModelSet,
+  type Scanned,
+} from '../../../src/read-models/read-models';
+import { ONE, TWO, advanceBy, deletion, note, progressAt, put, type Harness } from './storage';
 
 const pagesOf = async (set: ReadModelSet, limit: number): Promise<readonly Scanned[]> => {
   const rows = [];
@@ -57,9 +62,14 @@ export const describeScanning = ({ filled }: Harness): void => {
       expect(rest.map((row) => row.key)).toEqual(['c']);
     });
 
-    it('shows the parked tenants', async () => {
-      const set = await filled(put(TWO, PARKED, 'tenant', { reason: 'r' }), note(ONE, 'a', {}));
-      expect(await set.scan(PARKED, 9)).toEqual([{ tenantId: TWO, key: 'tenant', text: '{"reason":"r"}' }]);
+    it('shows the progress of every tenant, and nothing else of its kind', async () => {
+      const set = await filled(note(TWO, 'a', {}), note(ONE, 'a', {}));
+      const rows = await set.scan(PROGRESS.name, 9);
+      expect(rows.map(({ text, ...row }) => ({ ...row, document: JSON.parse(text) as unknown }))).toEqual(
+        [ONE, TWO].map((tenantId) => ({ tenantId, key: PROGRESS_KEY, document: progressAt(1) })),
+      );
+      expect(await set.scan(PROGRESS.name, 9, rows[0])).toHaveLength(1);
+      expect(await set.get(ONE, PROGRESS.name, PROGRESS_KEY)).toEqual(progressAt(1));
     });
   });
 };

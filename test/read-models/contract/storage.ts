@@ -1,16 +1,19 @@
 import type { Collection, Document } from '../../../projections/projector';
 import type { Head } from '../../../src/event-log/event-log';
 import {
-  PARKED,
-  STREAMS,
+  PROGRESS,
+  type ParkedTenant,
+  type Progress,
+  type ProgressBefore,
   type ReadModels,
   type ReadModelSet,
+  type TenantCommit,
   type Write,
 } from '../../../src/read-models/read-models';
 
 export interface OpenOptions {
   readonly version: string;
-  /** Those of the projectors. Every set has the common ones besides. */
+  /** Those of the projectors. Every set has the progress of its tenants besides. */
   readonly collections: readonly Collection[];
   /** How long a set stays that was superseded, or that its builder has not renewed. */
   readonly graceMs?: number;
@@ -46,38 +49,97 @@ export const at = (position: number): Head => ({
   eventId: `00000000-0000-4000-8000-${String(position).padStart(12, '0')}`,
 });
 
-export const put = (tenantId: string, collection: string, key: string, document: Document): Write => ({
+/** A document to be written, whether there was one before or not. */
+export type Put = Omit<Write, 'isNew'>;
+
+export const put = (tenantId: string, collection: string, key: string, document: Document): Put => ({
   tenantId,
   collection,
   key,
   document,
 });
-export const note = (tenantId: string, key: string, document: Document): Write =>
+export const note = (tenantId: string, key: string, document: Document): Put =>
   put(tenantId, 'notes', key, document);
-export const deletion = (tenantId: string, collection: string, key: string): Write => ({
+export const deletion = (tenantId: string, collection: string, key: string): Put => ({
   tenantId,
   collection,
   key,
   document: undefined,
 });
 
-/** Commits these documents, with or without moving the position. */
+/** Of a tenant whose last event is at this position. */
+export const progressAt = (position: number): Progress => ({
+  tenant: position,
+  activity: -1,
+  position: at(position).position,
+});
+
+export const markOf = (tenantId: string, position: number): ParkedTenant => ({
+  tenant_id: tenantId,
+  event_id: at(position).eventId,
+  event_type: 'TenantUpdated',
+  position: at(position).position,
+  recorded_at: '2026-01-01T00:00:00.000Z',
+  cause: 'bad_event',
+  reason: 'a "reason" with \0 and 😀',
+  since: '2026-01-02T00:00:00.000Z',
+  program: '1.0.0',
+});
+
+export const beforeIn = async (
+  set: ReadModelSet,
+  ...tenantIds: readonly string[]
+): Promise<ProgressBefore> => {
+  const found = await set.progress(tenantIds);
+  return new Map(tenantIds.map((tenantId, i) => [tenantId, found[i]]));
+};
+
+/** The first write of a document that is not there says so. */
+const asWrites = async (set: ReadModelSet, puts: readonly Put[]): Promise<readonly Write[]> => {
+  const loaded = await set.load(puts);
+  const isSame = (one: Put, other: Put) => one.collection === other.collection && one.key === other.key;
+  return puts.map((one, i) => {
+    const isFirst = puts.findIndex((other) => isSame(one, other)) === i;
+    return { ...one, isNew: isFirst && loaded[i] === undefined };
+  });
+};
+
+/** Commits these documents of a tenant, as what its event at this position changes. */
+export const commitOf = async (
+  set: ReadModelSet,
+  tenantId: string,
+  position: number,
+  puts: readonly Put[] = [],
+): Promise<TenantCommit> => ({
+  tenantId,
+  writes: await asWrites(
+    set,
+    puts.filter((one) => one.tenantId === tenantId),
+  ),
+  progress: progressAt(position),
+  head: at(position),
+});
+
+/** Commits these documents of all their tenants together, and moves the position. */
 export const advanceBy = async (
   set: ReadModelSet,
-  position: number | undefined,
-  ...writes: readonly Write[]
+  position: number,
+  ...puts: readonly Put[]
 ): Promise<void> => {
-  const to = position === undefined ? {} : { to: at(position) };
-  expect(await set.advance(async ({ parked }) => ({ ...to, writes, parked }))).toBe('done');
+  const before = await beforeIn(set, ...new Set(puts.map(({ tenantId }) => tenantId)));
+  const work = (tenantIds: readonly string[]) =>
+    Promise.all(tenantIds.map((tenantId) => commitOf(set, tenantId, position, puts)));
+  const outcomes = await set.advance(before, work, at(position));
+  expect(outcomes).toEqual(new Map([...before.keys()].map((tenantId) => [tenantId, 'done'])));
 };
 
 /** Everything that a set shows. */
 export const contentsOf = async (set: ReadModelSet) => {
   const documents = [];
-  for (const collection of [...COLLECTIONS.map(({ name }) => name), PARKED, STREAMS])
+  for (const collection of [...COLLECTIONS.map(({ name }) => name), PROGRESS.name])
     for (const { text, ...row } of await set.scan(collection, 10_000))
       documents.push({ collection, ...row, document: JSON.parse(text) as unknown });
-  return { control: await set.control(), documents };
+  return { control: await set.control(), furthest: await set.furthest(), documents };
 };
 
 export const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -92,17 +154,19 @@ export interface Harness {
   /** The same storage, opened by another one. */
   again(options?: Partial<OpenOptions>): Promise<ReadModels>;
   /** A finished set with these documents at position 1, live. */
-  filled(...writes: readonly Write[]): Promise<ReadModelSet>;
+  filled(...puts: readonly Put[]): Promise<ReadModelSet>;
   /** The same for all tests of a `describe`, which only read it. */
-  filledOnce(...writes: readonly Write[]): () => ReadModelSet;
+  filledOnce(...puts: readonly Put[]): () => ReadModelSet;
   /** A set at this position that is not live. */
   built(position: number, readModels?: ReadModels): Promise<ReadModelSet>;
+  /** The live set, as another process has it. */
+  there(): Promise<ReadModelSet>;
   closeAll(): Promise<void>;
 }
 
-const fill = async (readModels: ReadModels, writes: readonly Write[]): Promise<ReadModelSet> => {
+const fill = async (readModels: ReadModels, puts: readonly Put[]): Promise<ReadModelSet> => {
   const set = await readModels.create(LOG);
-  await advanceBy(set, 1, ...writes);
+  await advanceBy(set, 1, ...puts);
   await set.finish();
   expect(await readModels.succeed(set, undefined)).toBe(true);
   return set;
@@ -134,13 +198,13 @@ export const harnessOf = (newStorage: NewStorage): Harness => {
       return here;
     },
     again,
-    filled: (...writes) => fill(here, writes),
-    filledOnce: (...writes) => {
+    filled: (...puts) => fill(here, puts),
+    filledOnce: (...puts) => {
       let [shared, readModels, set]: [Storage?, ReadModels?, ReadModelSet?] = [];
       beforeAll(async () => {
         shared = await newStorage(true);
         readModels = await shared.open({ version: 'one', collections: COLLECTIONS });
-        set = await fill(readModels, writes);
+        set = await fill(readModels, puts);
       });
       afterAll(async () => {
         await readModels?.close();
@@ -153,6 +217,11 @@ export const harnessOf = (newStorage: NewStorage): Harness => {
       await advanceBy(set, position, put(ONE, 'counts', 'n', { count: position }));
       await set.finish();
       return set;
+    },
+    there: async () => {
+      const live = await (await again()).live();
+      if (live === undefined) throw new Error('There is no live set.');
+      return live.set;
     },
     closeAll,
   };

@@ -215,11 +215,13 @@ describeInBrowser('the log explorer', () => {
     expect(page.url()).toBe(before);
   });
 
-  it('counts the rows of an entity, and says why not those of an operation', async () => {
+  it('counts the rows of an entity or an operation, and says why not those of both', async () => {
     await page.goto(`${service.url}/portal/logs?entity_id=many-1`);
     await chart().waitFor();
     await page.getByText('1 row', { exact: true }).waitFor();
     await page.goto(`${service.url}/portal/logs?operation=use`);
+    await chart().waitFor();
+    await page.goto(`${service.url}/portal/logs?operation=use&entity_id=many-1`);
     await page.getByText('No chart:').waitFor();
     expect(await chart().count()).toBe(0);
   });

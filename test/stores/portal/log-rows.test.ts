@@ -99,12 +99,12 @@ describeInBrowser('the rows of the log', () => {
 
   it('can be far from the newest: the portal goes on by itself, and says how far it is', async () => {
     let pages = 0;
-    await page.route(/\/portal\/api\/logs\?operation=use/, (route) => {
+    await page.route(/\/portal\/api\/logs\?entity_type=card&operation=use/, (route) => {
       pages += 1;
       const json = { pagination: { next: `page ${pages}` }, data: pages === 30 ? [rowOf('far')] : [] };
       return route.fulfill({ json: pages === 30 ? { ...json, pagination: {} } : json });
     });
-    await open('?operation=use');
+    await open('?entity_type=card&operation=use');
     await page.getByText(/Loading … [1-9][0-9,]*,000 rows looked at/).waitFor();
     await rows().filter({ hasText: 'far' }).waitFor();
   });

@@ -233,6 +233,27 @@ describeInBrowser('the pages of the portal', () => {
     });
   });
 
+  it('say that a change appears in a moment if reads do not show it yet, and look again', async () => {
+    const { id } = await by.newApplication(await by.tenantId(), 'private', 'token:read');
+    const pending = page.getByRole('status').filter({ hasText: 'Saved; it appears in a moment.' });
+    await page.route(`**/portal/api/applications/${id}`, async (route) => {
+      const response = await route.fetch();
+      if (route.request().method() === 'PUT')
+        return route.fulfill({ response, headers: { ...response.headers(), 'svc-read-pending': 'true' } });
+      if (!(await pending.isVisible())) return route.fulfill({ response });
+      return route.fulfill({ response, json: { ...(await response.json()), name: 'As before' } });
+    });
+    await open(`applications?id=${id}`);
+    await button('Edit …').click();
+    await dialog().getByLabel('Name').fill('Saved');
+    await dialog().getByRole('button', { name: 'Save' }).click();
+    await pending.waitFor();
+    await page.getByRole('heading', { name: 'As before' }).waitFor();
+    await page.getByRole('heading', { name: 'Saved' }).waitFor();
+    expect(await pending.count()).toBe(0);
+    await page.unrouteAll({ behavior: 'wait' });
+  });
+
   it('merge an Application, and do not mind a key that was added', async () => {
     const { id } = await by.newApplication(await by.tenantId(), 'private', 'token:read');
     const url = `${service.url}/applications/${id}`;

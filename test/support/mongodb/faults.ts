@@ -6,8 +6,8 @@ export type FaultAction =
   | { readonly type: 'drop'; readonly when: 'before' | 'after' }
   /** Delivers nothing, and keeps the connection open. */
   | { readonly type: 'hang'; readonly when: 'before' | 'after' }
-  /** Delivers the command this much later. */
-  | { readonly type: 'slow'; readonly ms: number }
+  /** Delivers the command this much later, or the reply to it. */
+  | { readonly type: 'slow'; readonly ms: number; readonly when?: 'before' | 'after' }
   /** Delivers the command, and replies before the server that it took too long. */
   | { readonly type: 'timeout' }
   /** Replies with this error instead of the server, which does not get the command. */

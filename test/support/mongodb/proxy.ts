@@ -75,7 +75,7 @@ export const startProxy = async (target: {
       if (action?.type === 'drop' && action.when === 'before') return cut();
       if (action?.type === 'hang' && action.when === 'before') return;
       if (action?.type === 'timeout') client.write(replyTo(message, errorOf({ code: MAX_TIME_EXPIRED })));
-      if (action?.type !== 'slow') return void server.write(message.bytes);
+      if (action?.type !== 'slow' || action.when === 'after') return void server.write(message.bytes);
       setTimeout(() => server.write(message.bytes), action.ms);
     };
 
@@ -87,6 +87,12 @@ export const startProxy = async (target: {
       pending.set(message.requestId, { end, action });
       if (first === undefined) deliver(message, action);
       else void first().then(() => deliver(message, action), cut);
+    };
+
+    const takeBack = (reply: Message): void => {
+      const { action } = pending.get(reply.responseTo) ?? {};
+      if (action?.type !== 'slow' || action.when !== 'after') return giveBack(reply);
+      setTimeout(() => giveBack(reply), action.ms);
     };
 
     const giveBack = (reply: Message): void => {
@@ -102,7 +108,7 @@ export const startProxy = async (target: {
 
     const [commands, replies] = [messageReader(), messageReader()];
     client.on('data', (bytes) => commands(bytes).forEach(forward));
-    server.on('data', (bytes) => replies(bytes).forEach(giveBack));
+    server.on('data', (bytes) => replies(bytes).forEach(takeBack));
   };
 
   const listener = createServer(serve).listen(0, '127.0.0.1');

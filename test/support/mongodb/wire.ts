@@ -15,16 +15,19 @@ const CHECKSUM_PRESENT = 1;
 
 const documentAt = (bytes: Buffer, at: number): Buffer => bytes.subarray(at, at + bytes.readInt32LE(at));
 
-/** The documents of a bulk write follow the command, in a section of their own. */
-const sequence = (bytes: Buffer): readonly [name: string, documents: readonly Document[]] => {
+/** The documents of a bulk write follow the command, in a section of their own. They are parsed when they are looked at. */
+const addSequence = (body: Document, bytes: Buffer): void => {
   const nameEnd = bytes.indexOf(0);
-  const documents: Document[] = [];
-  for (let at = nameEnd + 1; at < bytes.length;) {
-    const document = documentAt(bytes, at);
-    documents.push(BSON.deserialize(document));
-    at += document.length;
-  }
-  return [bytes.toString('utf8', 0, nameEnd), documents];
+  const documents = (): readonly Document[] => {
+    const found: Document[] = [];
+    for (let at = nameEnd + 1; at < bytes.length;) {
+      const document = documentAt(bytes, at);
+      found.push(BSON.deserialize(document));
+      at += document.length;
+    }
+    return found;
+  };
+  Object.defineProperty(body, bytes.toString('utf8', 0, nameEnd), { get: documents, enumerable: true });
 };
 
 const bodyOf = (bytes: Buffer): Document => {
@@ -34,13 +37,23 @@ const bodyOf = (bytes: Buffer): Document => {
   for (let at = HEADER + 4; at < end;) {
     const section = documentAt(bytes, at + 1);
     if (bytes[at] === 0) Object.assign(body, BSON.deserialize(section));
-    else {
-      const [name, documents] = sequence(section.subarray(4));
-      body[name] = documents;
-    }
+    else addSequence(body, section.subarray(4));
     at += 1 + section.length;
   }
   return body;
+};
+
+/** Its body is parsed when it is looked at: most replies are only passed on. */
+const messageOf = (bytes: Buffer): Message => {
+  let body: Document | undefined;
+  return {
+    bytes,
+    requestId: bytes.readInt32LE(4),
+    responseTo: bytes.readInt32LE(8),
+    get body() {
+      return (body ??= bodyOf(bytes));
+    },
+  };
 };
 
 /** Splits a stream of bytes into messages. */
@@ -56,12 +69,7 @@ export const messageReader = (): ((bytes: Buffer) => readonly Message[]) => {
     const found: Message[] = [];
     while (all.length >= HEADER && all.length >= all.readInt32LE(0)) {
       const one = all.subarray(0, all.readInt32LE(0));
-      found.push({
-        bytes: one,
-        requestId: one.readInt32LE(4),
-        responseTo: one.readInt32LE(8),
-        body: bodyOf(one),
-      });
+      found.push(messageOf(one));
       all = all.subarray(one.length);
     }
     [rest, size] = [all.length === 0 ? [] : [all], all.length];

@@ -1,0 +1,126 @@
+import { threadMs } from '../async/clock';
+import type { LedgerLog } from '../event-log/streams';
+import { codeOf } from '../fault';
+import { liveFollower, type Step } from '../projecting/follow-log';
+import { showGroup, type LiveProjection, type Wanted } from '../projecting/show-tenants';
+import type { ParkedTenant } from '../read-models/read-models';
+import { TIMES } from '../times';
+
+interface SlicesOptions {
+  readonly onParked: (tenant: ParkedTenant) => void;
+  readonly onError: (error: unknown) => void;
+  /** Makes a set where there is none before the log was followed to its end once: one that was there is damaged. */
+  readonly buildFirst: () => Promise<unknown>;
+}
+
+/** Runs one piece of work after the other, and some of it again and again. */
+const slicesInTurn = (slice: () => Promise<number | void>) => {
+  let timer: NodeJS.Timeout | undefined;
+  let isStopped = false;
+  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const done = last.then(work);
+    last = done.catch(() => undefined);
+    return done;
+  };
+  const nextIn = (ms: number): void => {
+    clearTimeout(timer);
+    if (!isStopped)
+      timer = setTimeout(() => void inTurn(async () => nextIn((await slice()) ?? TIMES.retryMs)), ms);
+  };
+  const stop = async (): Promise<void> => {
+    isStopped = true;
+    clearTimeout(timer);
+    await last;
+  };
+  return { inTurn, nextIn, stop };
+};
+
+/** Another process that is just projecting is left alone for a moment. */
+const othersProjecting = () => {
+  let seenAt = -Infinity;
+  return {
+    note: ({ outcome, events, applied = 0 }: Step): void => {
+      if (outcome === 'busy' || applied < events) seenAt = threadMs();
+    },
+    pauseMs: (): number => Math.max(0, seenAt + TIMES.othersMs - threadMs()),
+  };
+};
+
+/** Projects tenants, and returns those that are shown up to where they are wanted. */
+const shownNow = async (
+  live: LiveProjection,
+  wanted: Wanted,
+  onParked: SlicesOptions['onParked'],
+  isCommitted: boolean,
+): Promise<ReadonlySet<string>> => {
+  const projection = await live.current();
+  if (projection === undefined) return new Set();
+  const shown = await showGroup(projection, wanted, onParked, { isCommitted });
+  if (shown !== 'superseded')
+    return new Set([...wanted.keys()].filter((tenantId) => shown.get(tenantId)?.outcome === 'shown'));
+  live.left(projection);
+  return new Set();
+};
+
+/**
+ * Projects in the thread that appends. After a group of appends come its tenants: with the rest of the log, where that
+ * is all there is, in one commit, and before it otherwise. Then the log is followed in slices, and once a second.
+ */
+export const projectingSlices = (log: LedgerLog, live: LiveProjection, options: SlicesOptions) => {
+  const { onParked, onError, buildFirst } = options;
+  let appendedAt = -Infinity;
+  const { note, pauseMs } = othersProjecting();
+  let isAtEnd = false;
+  let mayBuild = true;
+  /** Whether others wait for this thread. */
+  const isAwaited = (): boolean => threadMs() - appendedAt < TIMES.renewMs;
+  const follow = liveFollower(log, live, { sliceMs: () => (isAwaited() ? TIMES.sliceMs : undefined) });
+
+  /** Nobody waits for it. */
+  const beginToBuild = (): void => {
+    mayBuild = false;
+    buildFirst().catch((error: unknown) => {
+      mayBuild = true;
+      onError(error);
+    });
+  };
+  const step = async (isFresh: boolean): Promise<Step | undefined> => {
+    const done = await follow({ isFresh });
+    done?.parked.forEach(onParked);
+    isAtEnd = done?.isEnd === true;
+    if (done === undefined && mayBuild) beginToBuild();
+    mayBuild &&= !isAtEnd;
+    return done;
+  };
+  const failed = (error: unknown): void => {
+    isAtEnd = false;
+    if (codeOf(error) !== 'read_models_busy') onError(error);
+  };
+  const slice = async (): Promise<number> => {
+    const began = threadMs();
+    do {
+      const done = await step(true);
+      if (done === undefined || isAtEnd) return TIMES.renewMs;
+      note(done);
+      if (done.outcome === 'busy') break;
+    } while (threadMs() - began < TIMES.sliceMs);
+    return pauseMs();
+  };
+  const { inTurn, nextIn, stop } = slicesInTurn(() => slice().catch(failed));
+  const shownOf = async (wanted: Wanted): Promise<ReadonlySet<string>> => {
+    const outcome = isAtEnd ? (await step(false))?.outcome : undefined;
+    return outcome === 'busy' ? new Set() : shownNow(live, wanted, onParked, outcome === 'done');
+  };
+  const afterAppends = (wanted: Wanted): Promise<ReadonlySet<string>> => {
+    appendedAt = threadMs();
+    return inTurn(async () => {
+      const shown = await shownOf(wanted).catch(failed);
+      nextIn(isAtEnd ? TIMES.renewMs : pauseMs());
+      return shown ?? new Set<string>();
+    });
+  };
+
+  nextIn(0);
+  return { afterAppends, stop };
+};

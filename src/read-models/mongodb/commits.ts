@@ -1,0 +1,236 @@
+import type { ClientSession } from 'mongodb';
+import { monotonicMs, pause } from '../../async/clock';
+import type { Head } from '../../event-log/event-log';
+import { fault } from '../../fault';
+import { TIMES } from '../../times';
+import {
+  isSameProgress,
+  PROGRESS,
+  PROGRESS_KEY,
+  type Advanced,
+  type Progress,
+  type ReadModelSet,
+} from '../read-models';
+import { awaitSwitch } from './gates';
+import { controlsIn, FIRST_GATE, GATES, gatesIn, idOf, IS_OPEN, isOpen, type StoredGate } from './layout';
+import { documentsIn, findControl, progressIn, type OpenSet } from './set-reader';
+import { endDeadTransactions, isConflict, transact } from './transactions';
+import {
+  commitsOf,
+  controlChange,
+  documentChanges,
+  isTooEarly,
+  progressChanges,
+  type Member,
+} from './writes';
+
+const idsOf = (members: readonly Member[]) => members.map(({ tenantId }) => tenantId);
+
+/** In a transaction, whether tenants of which nothing is written are as before. */
+const areAsBefore = async (set: OpenSet, members: readonly Member[], options: object): Promise<boolean> => {
+  if (members.length === 0) return true;
+  const ids = idsOf(members).map((tenantId) => idOf(tenantId, PROGRESS_KEY));
+  const asked = documentsIn(set, PROGRESS.name).find({ _id: { $in: ids } }, options);
+  const found = new Map((await asked.toArray()).map(({ _id, doc }) => [_id.tenant, doc]));
+  return members.every(({ tenantId, before }) =>
+    isSameProgress(before, found.get(tenantId) as Progress | undefined),
+  );
+};
+
+/**
+ * Writes the progress first, on condition that it is as before, and a gate that is open: so whoever is too late writes
+ * nothing else. Undefined: it is to be undone.
+ */
+const writing = (set: OpenSet, members: readonly Member[], to: Head | undefined, gate: StoredGate['_id']) => {
+  const { connection, id, isBuild } = set;
+  const unwritten = members.filter(({ commit }) => commit === undefined);
+  const [progress, documents] = [progressChanges(members, to, gate), documentChanges(set, members)];
+  const renewal = isBuild ? { $currentDate: { renewed_at: true as const } } : undefined;
+  const change = controlChange(members, to) ?? renewal;
+  return async (session?: ClientSession): Promise<true | undefined> => {
+    const options = session === undefined ? {} : { session };
+    if (!(await areAsBefore(set, unwritten, options))) return undefined;
+    const written = await gatesIn(connection, id).bulkWrite(progress, options);
+    if (written.matchedCount + written.upsertedCount < progress.length) return undefined;
+    if (change !== undefined) {
+      const update = { ...change, ...renewal };
+      const found = await controlsIn(connection).findOneAndUpdate({ _id: id, ...IS_OPEN }, update, options);
+      if (found === null || members.some((member) => isTooEarly(member, found.to))) return undefined;
+    }
+    for (const [name, changes] of documents)
+      await documentsIn(set, name).bulkWrite(changes, { ...options, ordered: false });
+    return true;
+  };
+};
+
+/** Tenants that another transaction holds. Each is a group of its own for a while, so that it keeps nobody waiting. */
+const heldTenants = (set: OpenSet) => {
+  const since = new Map<string, number>();
+  return {
+    has: ({ tenantId }: Member): boolean => since.has(tenantId),
+    forget: ({ tenantId }: Member): boolean => since.delete(tenantId),
+    /** Whoever meets the same conflict for too long ends the transaction that it is with. */
+    note: async (tenantId = ''): Promise<void> => {
+      const now = monotonicMs();
+      for (const [other, first] of since) if (now - first > 2 * TIMES.conflictMs) since.delete(other);
+      const first = since.get(tenantId) ?? now;
+      since.set(tenantId, first);
+      if (now - first > TIMES.conflictMs) await endDeadTransactions(set.connection);
+    },
+  };
+};
+
+/** Why a group was not written. */
+const lookAt = async (set: OpenSet, members: readonly Member[]) => {
+  const closed = { _id: { $in: [...GATES] }, closed_by: { $exists: true } };
+  const [control, gate, progress] = await Promise.all([
+    findControl(set.connection, set.id),
+    gatesIn(set.connection, set.id).findOne(closed),
+    progressIn(set)(idsOf(members)),
+  ]);
+  const isOvertaken = (member: Member, i: number): boolean =>
+    !isSameProgress(member.before, progress[i]) || isTooEarly(member, control?.to);
+  const overtaken = members.filter(isOvertaken);
+  const unmoved = members.filter((member) => !overtaken.includes(member));
+  return { isOpen: isOpen(control), closedBy: gate?.closed_by, overtaken, unmoved };
+};
+
+/** After an error, the progress tells. */
+const isCommitted = async (set: OpenSet, members: readonly Member[]): Promise<boolean> => {
+  const commits = commitsOf(members);
+  const found = await progressIn(set)(commits.map(({ tenantId }) => tenantId)).catch(() => []);
+  return commits.length > 0 && commits.every(({ progress }, i) => isSameProgress(progress, found[i]));
+};
+
+/**
+ * In a transaction. Documents were loaded outside: they are as of the progress that was read before them, or that progress
+ * has moved by now. False: nothing was written.
+ */
+const isWritten = async (
+  set: OpenSet,
+  members: readonly Member[],
+  to: Head | undefined,
+): Promise<boolean> => {
+  const { connection, reading, usedGates } = set;
+  const free = GATES.filter((one) => !usedGates.has(one));
+  const gate = free[Math.floor(Math.random() * free.length)] ?? FIRST_GATE;
+  usedGates.add(gate);
+  try {
+    return (await transact(connection, writing(set, members, to, gate), reading)) === true;
+  } catch (error) {
+    if (isConflict(error)) return false;
+    if (await isCommitted(set, members)) return true;
+    throw error;
+  } finally {
+    usedGates.delete(gate);
+  }
+};
+
+/** An advance of a set that any number of processes write to, and what has become of its tenants. */
+interface Advance {
+  readonly set: OpenSet;
+  readonly held: ReturnType<typeof heldTenants>;
+  readonly outcomes: Map<string, 'done' | 'overtaken'>;
+}
+
+const settle = (
+  { held, outcomes }: Advance,
+  members: readonly Member[],
+  outcome: 'done' | 'overtaken',
+): true => {
+  for (const { tenantId } of members) outcomes.set(tenantId, outcome);
+  if (outcome === 'done') members.forEach(held.forget);
+  return true;
+};
+
+/** False: the set is superseded. */
+const commit = async (
+  advance: Advance,
+  members: readonly Member[],
+  to: Head | undefined,
+  conflicts = 0,
+): Promise<boolean> => {
+  const { set } = advance;
+  const isToWrite = commitsOf(members).length > 0 || to !== undefined;
+  if (isToWrite && (await isWritten(set, members, to))) return settle(advance, members, 'done');
+  const seen = await lookAt(set, members);
+  if (!seen.isOpen) return false;
+  if (seen.overtaken.length > 0) {
+    settle(advance, seen.overtaken, 'overtaken');
+    return seen.unmoved.length === 0 || commit(advance, seen.unmoved, undefined);
+  }
+  if (!isToWrite) return settle(advance, members, 'done');
+  if (seen.closedBy === undefined) return afterConflict(advance, members, to, conflicts + 1);
+  await awaitSwitch(set.connection, set.id, seen.closedBy);
+  return commit(advance, members, to, conflicts);
+};
+
+/** The position moves with the last part, if no tenant was overtaken. */
+const commitInTurn = async (
+  advance: Advance,
+  parts: readonly (readonly Member[])[],
+  to: Head | undefined,
+): Promise<boolean> => {
+  for (const part of parts) {
+    const isWhole = part === parts.at(-1) && ![...advance.outcomes.values()].includes('overtaken');
+    if (!(await commit(advance, part, isWhole ? to : undefined))) return false;
+  }
+  return true;
+};
+
+/** So often a conflict may have been about the gate. */
+const GATE_CONFLICTS = 2;
+/** So often the position alone is tried. */
+const MAX_CONFLICTS = 10;
+
+/** A conflict does not say where: perhaps another process has drawn the same gate. Then the group is tried in halves. */
+const afterConflict = async (
+  advance: Advance,
+  members: readonly Member[],
+  to: Head | undefined,
+  conflicts: number,
+): Promise<boolean> => {
+  const { set, held } = advance;
+  if (conflicts <= GATE_CONFLICTS) return commit(advance, members, to, conflicts);
+  const middle = Math.ceil(members.length / 2);
+  if (members.length > 1) return commitInTurn(advance, [members.slice(0, middle), members.slice(middle)], to);
+  await held.note(members[0]?.tenantId);
+  if (members.length === 1) return settle(advance, members, 'overtaken');
+  if (conflicts > MAX_CONFLICTS)
+    throw fault('read_models_unavailable', `Another process holds ${set.id} in ${set.connection.place}.`);
+  await pause(TIMES.busyRetryMs);
+  return commit(advance, members, to, conflicts);
+};
+
+/** Nobody else writes to a build. What was written is not undone, so one that fails must start over. */
+const advanceBuild = async (
+  set: OpenSet,
+  members: readonly Member[],
+  to: Head | undefined,
+): Promise<Advanced> => {
+  const seen = await lookAt(set, members);
+  if (!seen.isOpen || set.isHalfWritten) return 'superseded';
+  const write = writing(set, seen.unmoved, seen.overtaken.length === 0 ? to : undefined, FIRST_GATE);
+  set.isHalfWritten = true;
+  set.isHalfWritten = (await write()) !== true;
+  if (set.isHalfWritten) return 'superseded';
+  return new Map(members.map((one) => [one.tenantId, seen.overtaken.includes(one) ? 'overtaken' : 'done']));
+};
+
+export const advancing = (set: OpenSet): ReadModelSet['advance'] => {
+  const held = heldTenants(set);
+  const advanceShared = async (members: readonly Member[], to: Head | undefined): Promise<Advanced> => {
+    const advance: Advance = { set, held, outcomes: new Map() };
+    const alone = members.filter(held.has).map((member) => [member]);
+    const others = members.filter((member) => !held.has(member));
+    const parts = alone.length > 0 && others.length === 0 ? alone : [...alone, others];
+    return (await commitInTurn(advance, parts, to)) ? advance.outcomes : 'superseded';
+  };
+  return async (before, work, to) => {
+    const commits = new Map((await work([...before.keys()])).map((one) => [one.tenantId, one]));
+    const members = Array.from(before, ([tenantId, progress]): Member => {
+      return { tenantId, before: progress, commit: commits.get(tenantId) };
+    });
+    return set.connection.run(set.isBuild ? advanceBuild(set, members, to) : advanceShared(members, to));
+  };
+};
