@@ -73,7 +73,7 @@ const followWhileHeld = async (dependencies: LeasedFollowing, signal: AbortSigna
     if (step === undefined || step.outcome === 'superseded') continue;
     if (step.outcome === 'at_end') await tail.more(TIMES.renewMs, signal);
     // Where all is shown that is old enough, only the position is left to move, and nobody waits for that.
-    const isAhead = step.outcome === 'done' && step.applied === 0;
+    const isAhead = step.outcome === 'done' && step.applied === 0 && step.events < MAX_TENANT_EVENTS;
     if (step.outcome !== 'done' || step.isEnd || isAhead)
       await pause(isAhead ? TIMES.restMs : TIMES.restMs / 2, signal);
   }
