@@ -237,8 +237,11 @@ describeInBrowser('the pages of the portal', () => {
     const { id } = await by.newApplication(await by.tenantId(), 'private', 'token:read');
     const pending = page.getByRole('status').filter({ hasText: 'Saved; it appears in a moment.' });
     await page.route(`**/portal/api/applications/${id}`, async (route) => {
-      const response = await route.fetch();
-      if (route.request().method() === 'PUT')
+      const request = route.request();
+      // Fetched by Playwright, a request has lost what a browser says about where it comes from.
+      const headers = { ...(await request.allHeaders()), 'sec-fetch-site': 'same-origin' };
+      const response = await route.fetch({ headers });
+      if (request.method() === 'PUT')
         return route.fulfill({ response, headers: { ...response.headers(), 'svc-read-pending': 'true' } });
       if (!(await pending.isVisible())) return route.fulfill({ response });
       return route.fulfill({ response, json: { ...(await response.json()), name: 'As before' } });
