@@ -1,17 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Document, ComposedProjector } from '../../projections/projector';
 import { yieldToEventLoop } from '../async/clock';
+import type { Position } from '../event-log/event-log';
 import {
   isSameProgress,
   PROGRESS,
   rowsOf,
   type DocumentKey,
   type Progress,
-  type ReadModelSet,
   type Scanned,
 } from '../read-models/read-models';
 import { retryDue } from './parked-tenants';
-import type { TenantProjection } from './project-tenants';
+import type { ProgressOf, TenantProjection } from './project-tenants';
+import { MAX_GROUP_TENANTS, showGroup } from './show-tenants';
 
 /** A document that differs between the live set and a replay of the log. */
 export interface Difference extends DocumentKey {
@@ -56,40 +57,84 @@ const comparable = (collection: string, document: Document | undefined): Documen
   return { ...document, parked: { ...parked, since: '', program: '', reason: '' } };
 };
 
-/** A document, and the progress of its tenant before and after it was read. */
-const readAt = async ({ tenantId, collection, key }: DocumentKey, set: ReadModelSet) => {
-  for (;;) {
-    const [before] = await set.progress([tenantId]);
-    const document = await set.get(tenantId, collection, key);
-    const [progress] = await set.progress([tenantId]);
-    if (isSameProgress(before, progress)) return { progress, document };
+/** Documents of a set, and the progress of their tenants, without those that moved while they were read. */
+const readAll = async (keys: readonly DocumentKey[], { set }: TenantProjection) => {
+  const tenantIds = [...new Set(keys.map(({ tenantId }) => tenantId))];
+  const before = await set.progress(tenantIds);
+  const documents = await set.load(keys);
+  const after = await set.progress(tenantIds);
+  const unmoved = tenantIds.flatMap((tenantId, i) =>
+    isSameProgress(before[i], after[i]) ? [[tenantId, after[i]] as const] : [],
+  );
+  return { documents, progress: new Map(unmoved) };
+};
+
+/** The two sets that are compared. */
+interface Sides {
+  readonly live: TenantProjection;
+  readonly replayed: TenantProjection;
+}
+
+type Positions = ReadonlyMap<string, Position>;
+
+/** Projects tenants to where they are wanted. Returns those that it has moved, which were at these positions. */
+const advanceTo = async (projection: TenantProjection, wanted: Positions, from: Positions) => {
+  const moved: string[] = [];
+  for (let all = [...wanted]; all.length > 0; all = all.slice(MAX_GROUP_TENANTS)) {
+    const shown = await showGroup(projection, new Map(all.slice(0, MAX_GROUP_TENANTS)), () => undefined);
+    if (shown === 'superseded') return moved;
+    for (const [tenantId, { outcome, position }] of shown)
+      if (outcome === 'overtaken' || position > (from.get(tenantId) ?? '')) moved.push(tenantId);
   }
+  return moved;
+};
+
+const positionsOf = (progress: ProgressOf): Positions =>
+  new Map(Array.from(progress, ([tenantId, at]) => [tenantId, at?.position ?? '']));
+
+/** The tenants of these that are further there than here. */
+const furtherIn = (there: Positions, here: Positions): Positions =>
+  new Map([...there].filter(([tenantId, position]) => position > (here.get(tenantId) ?? '')));
+
+/** Projects each tenant where it is behind to where the other set is. The rest gets no further. */
+const catchUp = async ({ live, replayed }: Sides, shown: ProgressOf): Promise<ReadonlySet<string>> => {
+  const actual = positionsOf(shown);
+  const correct = positionsOf(await replayed.progress([...shown.keys()]));
+  return new Set([
+    ...(await advanceTo(replayed, furtherIn(actual, correct), correct)),
+    ...(await advanceTo(live, furtherIn(correct, actual), actual)),
+  ]);
 };
 
 /**
- * Compares a document again where both sets are equally far: it may have changed since it was scanned. The one that is
- * behind is projected to where the other one is, for this tenant only. If the document still differs, it is wrong.
+ * Compares documents again, each where both sets are equally far: it may have changed since it was scanned. What differs
+ * there, or where a set gets no further, is wrong.
  */
-const differenceAt = async (
-  key: DocumentKey,
-  live: TenantProjection,
-  replayed: TenantProjection,
-): Promise<Difference | undefined> => {
-  for (;;) {
-    const [actual, correct] = [await readAt(key, live.set), await readAt(key, replayed.set)];
-    const [one, other] = [actual.progress?.position ?? '', correct.progress?.position ?? ''];
-    if (cannotCompare(actual.progress, correct.progress)) return undefined;
-    const [found, expected] = [actual, correct].map(({ document }) => comparable(key.collection, document));
-    if (isDeepStrictEqual(found, expected)) return undefined;
-    const isReplayBehind = other <= one;
-    const [behind, from, upTo] = isReplayBehind ? [replayed, other, one] : [live, one, other];
-    // What parks it in the replay may have been set aside meanwhile.
-    if (isReplayBehind) await retryDue(replayed);
-    await behind.project(key.tenantId, upTo);
-    const [now] = await behind.set.progress([key.tenantId]);
-    if ((now?.position ?? '') === from)
-      return { ...key, kind: kindOf(found, expected), live: found, replayed: expected };
+const differencesAmong = async (
+  suspects: readonly DocumentKey[],
+  sides: Sides,
+): Promise<readonly Difference[]> => {
+  const found: Difference[] = [];
+  for (let left = suspects; left.length > 0;) {
+    const actual = await readAll(left, sides.live);
+    // What parks a tenant in the replay may have been set aside meanwhile.
+    await retryDue(sides.replayed);
+    const moved = await catchUp(sides, actual.progress);
+    const correct = await readAll(left, sides.replayed);
+    left = left.filter((key, i) => {
+      const { tenantId, collection } = key;
+      if (!actual.progress.has(tenantId)) return true;
+      const [one, other] = [actual.progress.get(tenantId), correct.progress.get(tenantId)];
+      if (cannotCompare(one, other)) return false;
+      const shown = comparable(collection, actual.documents[i]);
+      const expected = comparable(collection, correct.documents[i]);
+      if (isDeepStrictEqual(shown, expected)) return false;
+      if (moved.has(tenantId) && one?.position !== other?.position) return true;
+      found.push({ ...key, kind: kindOf(shown, expected), live: shown, replayed: expected });
+      return false;
+    });
   }
+  return found;
 };
 
 /** By UTF-8 bytes, as `scan` orders them. */
@@ -127,22 +172,25 @@ export const compare = async (
 ): Promise<Comparison> => {
   const { tenantId: only, onDifference, onDocuments = () => undefined, abort } = options;
   let [documents, differences] = [0, 0];
+  let suspects: DocumentKey[] = [];
+  const judge = async (): Promise<void> => {
+    for (const difference of await differencesAmong(suspects, { live, replayed })) {
+      differences += 1;
+      onDifference(difference);
+    }
+    suspects = [];
+    onDocuments(documents);
+    await yieldToEventLoop();
+    abort?.throwIfAborted();
+  };
   for (const collection of [...collections.map(({ name }) => name), PROGRESS.name]) {
     const rows = merged(rowsOf(live.set, collection, only), rowsOf(replayed.set, collection, only));
     for await (const { tenantId, key, isLive, isSuspect } of rows) {
       documents += Number(isLive);
-      const suspect = { tenantId, collection, key };
-      const difference = isSuspect ? await differenceAt(suspect, live, replayed) : undefined;
-      if (difference !== undefined) {
-        differences += 1;
-        onDifference(difference);
-      }
-      if (documents % PART !== 0) continue;
-      onDocuments(documents);
-      await yieldToEventLoop();
-      abort?.throwIfAborted();
+      if (isSuspect) suspects.push({ tenantId, collection, key });
+      if (suspects.length === PART || documents % PART === 0) await judge();
     }
+    await judge();
   }
-  onDocuments(documents);
   return { documents, differences };
 };

@@ -230,15 +230,5 @@ export const tenantProjection = (
     }
   };
 
-  /** Applies the events of one tenant up to a position, or until it is parked. */
-  const project = async (tenantId: string, upTo: Position): Promise<void> => {
-    for (;;) {
-      const before = (await progress([tenantId])).get(tenantId);
-      if (before?.parked !== undefined || (before?.position ?? '') >= upTo) return;
-      const { events } = await read(tenantId, before, upTo);
-      if (events.length === 0 || (await commit([{ tenantId, before, events }])) === 'superseded') return;
-    }
-  };
-
-  return { set, progress, read, commit, project, renewSetAside };
+  return { set, progress, read, commit, renewSetAside };
 };

@@ -51,7 +51,7 @@ export interface ShownTenant {
 }
 
 /** More than one event of each tenant of a group fit into its commit. */
-const MAX_GROUP_TENANTS = 64;
+export const MAX_GROUP_TENANTS = 64;
 
 const outcomeOf = (progress: Progress | undefined, wanted: Position): ShownTenant => {
   const { position = '', parked } = progress ?? {};

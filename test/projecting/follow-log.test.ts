@@ -8,6 +8,7 @@ import {
   parkedIn,
   programOf,
   projectionOf,
+  projectTenant,
   replayHarness,
   someTenants,
   streams,
@@ -30,7 +31,7 @@ describe('following the log', () => {
       const slow: ReadModelSet = {
         ...set,
         advance: async (...asked) => {
-          if (!isOvertaken) await projectionOf(set, log).project(tenantId, first);
+          if (!isOvertaken) await projectTenant(projectionOf(set, log), tenantId, first);
           isOvertaken = true;
           return set.advance(...asked);
         },
@@ -72,7 +73,7 @@ describe('following the log', () => {
     const { log, set, history } = harness;
     const [tenantId = ''] = await someTenants(harness, 1);
     const shown = history.at(-1)?.position ?? '';
-    await projectionOf(set, log).project(tenantId, shown);
+    await projectTenant(projectionOf(set, log), tenantId, shown);
     const last = await harness.record(tenantId, updated('c'));
     const follower = followerOf(set, log);
     const [first] = history;

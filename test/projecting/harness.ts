@@ -8,6 +8,7 @@ import { streamNames } from '../../src/event-log/streams';
 import { logFollower, readingInPieces, type FollowOptions } from '../../src/projecting/follow-log';
 import { parkedTenants, retryDue, type Retrying } from '../../src/projecting/parked-tenants';
 import { tenantProjection, type TenantProjection } from '../../src/projecting/project-tenants';
+import { showGroup } from '../../src/projecting/show-tenants';
 import type { DocumentKey, ParkedTenant, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { openForWriting } from '../../src/sqlite/database';
@@ -161,6 +162,10 @@ export const projectionOf = (
   log: EventLog,
   { now, ...program }: Program = programOf(),
 ): TenantProjection => tenantProjection({ log, streams, ...program }, set, { now: () => now });
+
+/** Commits the events of a tenant up to a position, or the first of them. */
+export const projectTenant = (projection: TenantProjection, tenantId: string, upTo: string) =>
+  showGroup(projection, new Map([[tenantId, upTo]]), () => undefined);
 
 /** Follows a log into a set. */
 export const followerOf = (set: ReadModelSet, log: EventLog, program?: Program, options?: FollowOptions) =>

@@ -10,6 +10,7 @@ import {
   passing,
   programOf,
   projectionOf,
+  projectTenant,
   replayHarness,
   someTenants,
   streams,
@@ -240,7 +241,7 @@ describe('a rebuild', () => {
     [
       'shown of a tenant',
       ({ set, log, projector }, tenantId, position) =>
-        projectionOf(set, log, programOf(projector)).project(tenantId, position),
+        projectTenant(projectionOf(set, log, programOf(projector)), tenantId, position),
     ],
   ])('is, too, if the log was set back to before what was %s, which a start notices', async (_, show) => {
     jest.replaceProperty(TIMES, 'logDoubtMs', 0);

@@ -13,6 +13,7 @@ import {
   documentsOf,
   headOf,
   projectionOf,
+  projectTenant,
   replayHarness,
   streams,
   turn,
@@ -107,7 +108,7 @@ describe('showing tenants', () => {
     const { show, groups } = showingIn(harness, async (set, ...asked) => {
       // Another process is first two times.
       const next = asked[0].has(contested) ? positions.shift() : undefined;
-      if (next !== undefined) await projectionOf(set, harness.log).project(contested, next);
+      if (next !== undefined) await projectTenant(projectionOf(set, harness.log), contested, next);
       else if (asked[0].has(contested)) {
         held.resolve();
         await go.promise;
