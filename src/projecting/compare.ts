@@ -185,10 +185,11 @@ export const compare = async (
   };
   for (const collection of [...collections.map(({ name }) => name), PROGRESS.name]) {
     const rows = merged(rowsOf(live.set, collection, only), rowsOf(replayed.set, collection, only));
+    let scanned = 0;
     for await (const { tenantId, key, isLive, isSuspect } of rows) {
       documents += Number(isLive);
       if (isSuspect) suspects.push({ tenantId, collection, key });
-      if (suspects.length === PART || documents % PART === 0) await judge();
+      if ((scanned += 1) % PART === 0) await judge();
     }
     await judge();
   }
