@@ -1,9 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import {
+  fieldsOfIndex,
+  numberingOf,
   type Change,
   type Collection,
   type ComposedProjector,
   type Document,
+  type LineEnd,
+  type LineReference,
+  type Reference,
+  type TenantLine,
   type Value,
 } from '../../projections/projector';
 import type { StreamKind } from '../domain/events';
@@ -12,17 +18,87 @@ import { decode, type Decoded, type Owner, type SetAside } from '../event-log/co
 import type { Head, LoggedEvent, Position } from '../event-log/event-log';
 import { gapBefore, type Streams } from '../event-log/streams';
 import { messageOf } from '../fault';
-import type { ParkedTenant, Progress, ReadModelSet, TenantCommit, Write } from '../read-models/read-models';
-import {
-  knownTenants,
-  NO_END,
-  numberingsIn,
-  touching,
-  type EndSlot,
-  type KnownTenant,
-  type Slot,
-  type Touched,
-} from './known-tenants';
+import type {
+  DocumentKey,
+  ParkedTenant,
+  Progress,
+  ReadModelSet,
+  TenantCommit,
+  Write,
+} from '../read-models/read-models';
+
+/** A document that events touch: loaded together with the others, then changed in memory. */
+export interface Slot extends DocumentKey {
+  /** As it is stored. */
+  stored: Document | undefined;
+  document: Document | undefined;
+}
+
+/** How the rows of an index are numbered. */
+type Numbering = ReturnType<typeof numberingOf>;
+
+/** By collection and index. */
+type Numberings = ReadonlyMap<string, ReadonlyMap<string, Numbering>>;
+
+const numberingsIn = (collections: readonly Collection[]): Numberings =>
+  new Map(
+    collections.map((collection) => {
+      const numbering = (index: string): readonly [string, Numbering] => {
+        const equal = fieldsOfIndex(collection, index).slice(0, -1);
+        return [index, numberingOf(collection, { index, equal })];
+      };
+      return [collection.name, new Map(Object.keys(collection.numbered ?? {}).map(numbering))];
+    }),
+  );
+
+/** The end of a line, likewise. */
+export interface EndSlot extends TenantLine {
+  readonly numbering: Numbering;
+  end: LineEnd;
+}
+
+/** What is known of a tenant: some of its documents and ends of its lines, as of its progress. */
+export interface KnownTenant {
+  readonly progress: Progress | undefined;
+  readonly slots: Map<string, Slot>;
+  readonly ends: Map<string, EndSlot>;
+}
+
+const NO_END: LineEnd = { number: 0, value: undefined };
+
+const lineKey = ({ collection, index, equal }: LineReference): string =>
+  `${collection} ${index} ${equal.length > 1 ? JSON.stringify(equal) : equal.join()}`;
+
+/** What the events of one commit touch of a tenant: what is not known is to be loaded. */
+const touching = (known: KnownTenant, tenantId: string, numberings: Numberings) => {
+  const [slots, ends] = [new Map<string, Slot>(), new Map<string, EndSlot>()];
+  return {
+    /** To be loaded. */
+    slots,
+    ends,
+    slotOf: ({ collection, key }: Reference): Slot => {
+      const name = `${collection} ${key}`;
+      const found = known.slots.get(name) ?? slots.get(name);
+      if (found !== undefined) return found;
+      const slot = { tenantId, collection, key, stored: undefined, document: undefined };
+      slots.set(name, slot);
+      return slot;
+    },
+    endOf: (line: LineReference): EndSlot => {
+      const name = lineKey(line);
+      const found = known.ends.get(name) ?? ends.get(name);
+      if (found !== undefined) return found;
+      const { collection, index, equal } = line;
+      const numbering = numberings.get(collection)?.get(index);
+      if (numbering === undefined) throw new Error(`The index ${index} of ${collection} has no lines.`);
+      const slot = { tenantId, collection, index, equal, numbering, end: NO_END };
+      ends.set(name, slot);
+      return slot;
+    },
+  };
+};
+
+export type Touched = ReturnType<typeof touching>;
 
 /** How events become changes of documents. */
 export interface Applying {
@@ -230,13 +306,13 @@ const afterWaiting = (
 export const eventApplier = (
   set: Pick<ReadModelSet, 'load' | 'lastOf'>,
   collections: readonly Collection[],
-  known: ReturnType<typeof knownTenants>,
+  takeKnown: (tenantId: string, progress: Progress | undefined) => KnownTenant,
 ) => {
   const numberings = numberingsIn(collections);
 
   const prepared = (applying: Applying, tenant: TenantEvents) => {
     const { tenantId, before, events } = tenant;
-    const taken = known.take(tenantId, before);
+    const taken = takeKnown(tenantId, before);
     const touched = touching(taken, tenantId, numberings);
     const entries = events.flatMap((event) => {
       const kind = applying.streams.parse(event.stream)?.kind;

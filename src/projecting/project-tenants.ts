@@ -1,4 +1,4 @@
-import type { ComposedProjector } from '../../projections/projector';
+import type { Collection, ComposedProjector } from '../../projections/projector';
 import { isoNow } from '../async/clock';
 import { readSetAside } from '../event-log/codec';
 import type { Batch, Head, LoggedEvent, Position } from '../event-log/event-log';
@@ -12,8 +12,15 @@ import {
   type ReadModels,
   type ReadModelSet,
 } from '../read-models/read-models';
-import { eventApplier, START, type Applied, type Applying, type TenantEvents } from './apply-events';
-import { knownTenants } from './known-tenants';
+import {
+  eventApplier,
+  START,
+  type Applied,
+  type Applying,
+  type KnownTenant,
+  type TenantEvents,
+  type Touched,
+} from './apply-events';
 
 export interface ReplayDependencies extends LedgerLog {
   readonly readModels: ReadModels;
@@ -122,6 +129,45 @@ const tenantReading = (dependencies: LedgerLog, inMemory: ProjectionOptions['inM
   return { read, proven };
 };
 
+/** The tenants that were used last are kept, each with so many documents and ends at most. */
+const MAX_TENANTS = 512;
+const MAX_KEPT = 256;
+
+/** What one process knows of the tenants of a set, as long as it is so. */
+const knownTenants = (collections: readonly Collection[]) => {
+  const ofRows = new Set(collections.flatMap(({ name, numbered }) => (numbered === undefined ? [] : name)));
+  /** Least recently used first. */
+  const tenants = new Map<string, KnownTenant>();
+  return {
+    find: (tenantId: string): KnownTenant | undefined => tenants.get(tenantId),
+    forget: (tenantId: string): boolean => tenants.delete(tenantId),
+    /** Takes a tenant out, to change it. */
+    take: (tenantId: string, progress: Progress | undefined): KnownTenant => {
+      const found = tenants.get(tenantId);
+      tenants.delete(tenantId);
+      if (found !== undefined && isSameProgress(found.progress, progress)) return found;
+      return { progress, slots: new Map(), ends: new Map() };
+    },
+    /** A row is written once, and a line of one row seldom goes on: neither is needed again soon. */
+    keep: (tenantId: string, known: KnownTenant, touched?: Pick<Touched, 'slots' | 'ends'>): void => {
+      const { slots, ends } = known;
+      touched?.slots.forEach((slot, name) => {
+        if (!ofRows.has(slot.collection)) slots.set(name, slot);
+      });
+      touched?.ends.forEach((slot, name) => {
+        if (slot.end.number > 1) ends.set(name, slot);
+      });
+      if (slots.size > MAX_KEPT) slots.clear();
+      if (ends.size > MAX_KEPT) ends.clear();
+      tenants.delete(tenantId);
+      tenants.set(tenantId, known);
+      if (tenants.size <= MAX_TENANTS) return;
+      const [oldest = ''] = tenants.keys();
+      tenants.delete(oldest);
+    },
+  };
+};
+
 /** A group of tenants on its way into a set. */
 interface Group {
   readonly tenants: readonly TenantEvents[];
@@ -194,7 +240,7 @@ export const tenantProjection = (
   const { streams, projector, program } = dependencies;
   const known = knownTenants(projector.collections);
   const { read, proven } = tenantReading(dependencies, inMemory);
-  const advance = groupCommitting(set, eventApplier(set, projector.collections, known), known);
+  const advance = groupCommitting(set, eventApplier(set, projector.collections, known.take), known);
   let applying: Applying | undefined;
 
   /** Reads anew what the operator has set aside. */
