@@ -157,19 +157,36 @@ const writing = (set: OpenSet, members: readonly Member[], to: Head | undefined,
   };
 };
 
-/** Tenants that another transaction holds. Each is a group of its own for a while, so that it keeps nobody waiting. */
+/** Tenants that another transaction holds, and since when that is known. */
 const heldTenants = (set: OpenSet) => {
   const since = new Map<string, number>();
+  /** A transaction that is aborted at once. A conflict of a group does not say where it is. */
+  const isHeld = async ({ before, commit }: Member): Promise<boolean> => {
+    if (commit === undefined) return false;
+    const write = async (session: ClientSession): Promise<undefined> => {
+      await gatesIn(set.connection, set.id).bulkWrite([progressChange(before, commit)], { session });
+    };
+    try {
+      await transact(set.connection, write);
+      return false;
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      return true;
+    }
+  };
   return {
     has: ({ tenantId }: Member): boolean => since.has(tenantId),
     forget: ({ tenantId }: Member): boolean => since.delete(tenantId),
-    /** Whoever meets the same conflict for too long ends the transaction that it is with. */
-    note: async (tenantId = ''): Promise<void> => {
+    /** Those that are held. Whoever meets the same one for too long ends the transaction that holds it. */
+    among: async (members: readonly Member[]): Promise<readonly Member[]> => {
+      const areHeld = await Promise.all(members.map(isHeld));
       const now = monotonicMs();
       for (const [other, first] of since) if (now - first > 2 * TIMES.conflictMs) since.delete(other);
-      const first = since.get(tenantId) ?? now;
-      since.set(tenantId, first);
-      if (now - first > TIMES.conflictMs) await endDeadTransactions(set.connection);
+      const held = members.filter((_, i) => areHeld[i]);
+      for (const { tenantId } of held) since.set(tenantId, since.get(tenantId) ?? now);
+      const isOld = ({ tenantId }: Member) => now - (since.get(tenantId) ?? now) > TIMES.conflictMs;
+      if (held.some(isOld)) await endDeadTransactions(set.connection);
+      return held;
     },
   };
 };
@@ -237,7 +254,21 @@ const settle = (
   return true;
 };
 
-/** False: the set is superseded. */
+/** Those that no other transaction holds. */
+const withoutHeld = async (
+  advance: Advance,
+  members: readonly Member[],
+  suspects = members,
+): Promise<readonly Member[]> => {
+  const held = await advance.held.among(suspects);
+  settle(advance, held, 'overtaken');
+  return members.filter((member) => !held.includes(member));
+};
+
+/** So often a conflict may be about the gate or the position, or be over when it is looked for. */
+const MAX_CONFLICTS = 10;
+
+/** Without those that others commit or hold, the position stays. False: the set is superseded. */
 const commit = async (
   advance: Advance,
   members: readonly Member[],
@@ -254,46 +285,17 @@ const commit = async (
     return seen.unmoved.length === 0 || commit(advance, seen.unmoved, undefined);
   }
   if (!isToWrite) return settle(advance, members, 'done');
-  if (seen.closedBy === undefined) return afterConflict(advance, members, to, conflicts + 1);
-  await awaitSwitch(set.connection, set.id, seen.closedBy);
-  return commit(advance, members, to, conflicts);
-};
-
-/** The position moves with the last part, if no tenant was overtaken. */
-const commitInTurn = async (
-  advance: Advance,
-  parts: readonly (readonly Member[])[],
-  to: Head | undefined,
-): Promise<boolean> => {
-  for (const part of parts) {
-    const isWhole = part === parts.at(-1) && ![...advance.outcomes.values()].includes('overtaken');
-    if (!(await commit(advance, part, isWhole ? to : undefined))) return false;
+  if (seen.closedBy !== undefined) {
+    await awaitSwitch(set.connection, set.id, seen.closedBy);
+    return commit(advance, members, to, conflicts);
   }
-  return true;
-};
-
-/** So often a conflict may have been about the gate. */
-const GATE_CONFLICTS = 2;
-/** So often the position alone is tried. */
-const MAX_CONFLICTS = 10;
-
-/** A conflict does not say where: perhaps another process has drawn the same gate. Then the group is tried in halves. */
-const afterConflict = async (
-  advance: Advance,
-  members: readonly Member[],
-  to: Head | undefined,
-  conflicts: number,
-): Promise<boolean> => {
-  const { set, held } = advance;
-  if (conflicts <= GATE_CONFLICTS) return commit(advance, members, to, conflicts);
-  const middle = Math.ceil(members.length / 2);
-  if (members.length > 1) return commitInTurn(advance, [members.slice(0, middle), members.slice(middle)], to);
-  await held.note(members[0]?.tenantId);
-  if (members.length === 1) return settle(advance, members, 'overtaken');
-  if (conflicts > MAX_CONFLICTS)
+  if (conflicts === MAX_CONFLICTS)
     throw fault('read_models_unavailable', `Another process holds ${set.id} in ${set.connection.place}.`);
-  await pause(TIMES.busyRetryMs);
-  return commit(advance, members, to, conflicts);
+  // At first, it may have been about the gate.
+  const free = conflicts === 0 ? members : await withoutHeld(advance, members);
+  if (free.length < members.length) return free.length === 0 || commit(advance, free, undefined);
+  if (conflicts > 0) await pause(TIMES.busyRetryMs);
+  return commit(advance, members, to, conflicts + 1);
 };
 
 /** Nobody else writes to a build. What was written is not undone, so one that fails must start over. */
@@ -315,10 +317,10 @@ export const advancing = (set: OpenSet): ReadModelSet['advance'] => {
   const held = heldTenants(set);
   const advanceShared = async (members: readonly Member[], to: Head | undefined): Promise<Advanced> => {
     const advance: Advance = { set, held, outcomes: new Map() };
-    const alone = members.filter(held.has).map((member) => [member]);
-    const others = members.filter((member) => !held.has(member));
-    const parts = alone.length > 0 && others.length === 0 ? alone : [...alone, others];
-    return (await commitInTurn(advance, parts, to)) ? advance.outcomes : 'superseded';
+    const free = await withoutHeld(advance, members, members.filter(held.has));
+    if (free.length === 0 && members.length > 0) return advance.outcomes;
+    const isWhole = free.length === members.length;
+    return (await commit(advance, free, isWhole ? to : undefined)) ? advance.outcomes : 'superseded';
   };
   return async (before, work, to) => {
     const commits = new Map((await work([...before.keys()])).map((one) => [one.tenantId, one]));
