@@ -72,7 +72,7 @@ export const createDemo = async (app: App, tenantId: string, operator: string) =
   const management = { applicationId, name: 'Management', type: 'management', permissions } as const;
   await decided(createTenant({ name: DEMO_NAME, ownerId: operator, includedMonthlyActiveTokens: 50 }));
   await decided(createApplication({ ...management, key: input }));
-  const facts = factsUpTo(now, { type: 'application', id: applicationId, name: management.name });
+  const facts = factsUpTo(now, { type: 'application', id: applicationId });
   const changedAt = new Date(now - CHANGED_DAYS * DAY_MS).toISOString();
   const earlier = facts.filter(({ metadata }) => String(metadata['at']) < changedAt);
   await past.log.append(past.streams.activity(tenantId), earlier, 'no_stream');

@@ -280,6 +280,17 @@ describe('the usage', () => {
       expect(await usageByMonth(reader, TENANT, '2026-04')).toEqual([months[2]]);
     });
 
+    it('keeps one plan of a month, however often it changes', async () => {
+      const changes = Array.from({ length: 9 }, (_, n) => plan(`2026-04-0${n + 1}T00:00:00Z`, n));
+      const reader = await projected([usage, logs], loggedOf([created, ...changes]));
+      expect(await reader.get(TENANT, 'usage_plan', 'plan')).toEqual({
+        changes: [
+          { month: '2026-03', included_monthly_active_tokens: 5 },
+          { month: '2026-04', included_monthly_active_tokens: 8 },
+        ],
+      });
+    });
+
     it('goes back over the turn of years, and no further than there are years', async () => {
       const reader = await projected(
         [usage, logs],
