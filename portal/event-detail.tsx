@@ -5,7 +5,7 @@ import { learnNames, nameOf } from './names.js';
 import { Alert, CopyButton, Facts, TableHead, Time } from './parts.js';
 import { addressOf, withParameters } from './place.js';
 import { happenedAt, valueText, whatHappened } from './what-happened.js';
-import type { Change, LedgerEvent } from './wire.js';
+import type { Change, LedgerEvent, Source } from './wire.js';
 
 const Changes = ({ changes }: { readonly changes: readonly Change[] }) => (
   <section>
@@ -40,7 +40,13 @@ const linked = (id: string | undefined, text: string, filter: Readonly<Record<st
     </>
   );
 
-const named = (type = '', id = ''): string => `${type} ${nameOf(type, id)}`;
+const sources: Readonly<Record<Source, string>> = {
+  decision: 'decided by this service',
+  access: 'what a key was used for',
+  fact: 'reported by another service',
+};
+
+const named = (type = '', id = '', name = nameOf(type, id)): string => `${type} ${name}`;
 
 const factsOf = (event: LedgerEvent) => {
   const { log, actor, key_id, trace_id, metadata } = event;
@@ -53,7 +59,11 @@ const factsOf = (event: LedgerEvent) => {
       name: 'Entity',
       value: linked(log?.entity_id, named(entity_type, entity_id), { entity_type, entity_id }),
     },
-    { name: 'Actor', value: linked(actor?.id, named(actor?.type, actor?.id), { actor_id: actor?.id ?? '' }) },
+    { name: 'Source', value: log && sources[log.source] },
+    {
+      name: 'Actor',
+      value: linked(actor?.id, named(actor?.type, actor?.id, actor?.name), { actor_id: actor?.id ?? '' }),
+    },
     {
       name: 'Key',
       value: linked(key_id, nameOf('key', key_id ?? ''), { entity_type: 'key', entity_id: key_id ?? '' }),

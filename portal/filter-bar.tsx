@@ -3,7 +3,7 @@ import { call } from './api.js';
 import { filterNames, filters, range, RANGES, type Filters } from './filters.js';
 import { useLoaded } from './loaded.js';
 import { rows } from './log-rows.js';
-import { applicationNames, nameOf, OPERATOR } from './names.js';
+import { applicationNames, nameOf, OPERATOR, sourceNames } from './names.js';
 import { go, timeStyle, withParameters } from './place.js';
 import { dayOf, inputText, momentFrom, zoneOf } from './time.js';
 import type { EntityType, LogPage } from './wire.js';
@@ -159,6 +159,7 @@ export const FilterBar = () => {
       />
       <Choice label="Operation" name="operation" all="All" options={operations()} />
       <Choice label="Actor" name="actor_id" all="Anybody" options={actors()} />
+      <Choice label="Source" name="source" all="All" options={Object.entries(sourceNames)} />
       <RangeChoice />
       <IdInput />
       {Object.keys(filters.value).length === 0 ? null : (

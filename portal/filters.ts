@@ -9,6 +9,7 @@ export const filterNames = [
   'operation',
   'actor_id',
   'trace_id',
+  'source',
   'start_date',
   'end_date',
 ] as const;
@@ -51,8 +52,9 @@ export const queryOf = (chosen: Filters, more: Readonly<Record<string, string>> 
   new URLSearchParams({ ...chosen, ...more }).toString();
 
 /** Rows are numbered for each filter, and for an entity and a type: only of these there are totals and counts. */
-export const isNumbered = ({ entity_type, entity_id, operation, actor_id, trace_id }: Filters): boolean => {
+export const isNumbered = (chosen: Filters): boolean => {
+  const { entity_type, entity_id, operation, actor_id, trace_id, source } = chosen;
   const given = (values: readonly unknown[]) => values.filter((value) => value !== undefined).length;
-  const alone = given([operation, actor_id, trace_id]);
+  const alone = given([operation, actor_id, trace_id, source]);
   return alone === 0 || (alone === 1 && given([entity_type, entity_id]) === 0);
 };

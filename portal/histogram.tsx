@@ -173,8 +173,8 @@ export const Histogram = () => {
   if (!isNumbered(chosen))
     return (
       <p class="quiet">
-        No chart: the service counts the rows of an operation, an actor or a trace, but not together with
-        another filter than dates.
+        No chart: the service counts the rows of an operation, an actor, a source or a trace, but not together
+        with another filter than dates.
       </p>
     );
   if (chart === undefined || !isKnown) return null;

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { filters } from './filters.js';
 import { memo } from './memo.js';
-import { nameOf } from './names.js';
+import { actorOf, nameOf, sourceNames } from './names.js';
 import { isLoading, loadOlder, lookedAt, MAX_ROWS, next, problem, rows, type Row } from './log-rows.js';
 import { counted, TableHead, Time } from './parts.js';
 import { go, parameter, withParameters } from './place.js';
@@ -20,7 +20,7 @@ interface RowProps {
 
 /** The whole row opens; the keyboard stops at it once. */
 const LogRow = memo(({ row, isOpen }: RowProps) => {
-  const { id, created_at, operation, entity_type, entity_id, actor_id, actor_type = '' } = row.log;
+  const { id, created_at, operation, entity_type, entity_id, actor_id, source } = row.log;
   const happened = row.event === undefined ? undefined : happenedAt(row.event);
   return (
     <tr
@@ -41,8 +41,9 @@ const LogRow = memo(({ row, isOpen }: RowProps) => {
         {entity_type} <span class="quiet">{nameOf(entity_type, entity_id)}</span>
       </td>
       <td class="actor" dir="auto" title={actor_id}>
-        {actor_id === undefined ? <span class="quiet">not known</span> : nameOf(actor_type, actor_id)}
+        {actor_id === undefined ? <span class="quiet">not known</span> : actorOf(row.log)}
       </td>
+      <td class="source quiet">{sourceNames[source]}</td>
       <td class="message">
         <a class="open-row" dir="auto" href={withParameters({ event: id })}>
           {whatHappened(row)}
@@ -121,7 +122,7 @@ export const LogTable = ({ opened }: { readonly opened: string | undefined }) =>
   <>
     {rows.value.length === 0 ? null : (
       <table class="log">
-        <TableHead titles={['Recorded', 'Operation', 'Entity', 'Actor', 'What happened']} />
+        <TableHead titles={['Recorded', 'Operation', 'Entity', 'Actor', 'Source', 'What happened']} />
         <tbody>
           {rows.value.map((row) => (
             <LogRow key={row.log.id} row={row} isOpen={row.log.id === opened} />

@@ -1,7 +1,7 @@
 import { effect, signal } from '@preact/signals';
 import { loadApplications } from './all-applications.js';
 import { call, holds, session, tenantName } from './api.js';
-import type { LedgerEvent, LogPage } from './wire.js';
+import type { LedgerEvent, Log, LogPage, Source } from './wire.js';
 
 /** The names of Applications and keys by id, so that people need not read UUIDs. */
 const names = signal<ReadonlyMap<string, string>>(new Map());
@@ -80,6 +80,17 @@ export const nameOf = (type: string, id: string): string => {
   const name = type === 'tenant' ? tenantName.value : names.value.get(id);
   if (name === undefined && id !== '' && (type === 'application' || type === 'key')) ask(type, id);
   return name ?? shortId(id);
+};
+
+/** What the actor of a row was called then, or is called now. */
+export const actorOf = ({ actor_id = '', actor_type = '', actor_name }: Log): string =>
+  actor_name ?? nameOf(actor_type, actor_id);
+
+/** Who says so. */
+export const sourceNames: Readonly<Record<Source, string>> = {
+  decision: 'decided',
+  access: 'key use',
+  fact: 'reported',
 };
 
 export const forgetNames = (): void => {

@@ -9,7 +9,12 @@ export interface Log {
   readonly operation: string;
   readonly message: string;
   readonly created_at: string;
+  readonly source: Source;
+  /** What the actor was called then. */
+  readonly actor_name?: string;
 }
+
+export type Source = 'decision' | 'access' | 'fact';
 
 export interface LogPage {
   readonly pagination: { readonly total_items?: number; readonly next?: string };
@@ -27,7 +32,7 @@ export interface LedgerEvent {
   readonly type: string;
   readonly position: string;
   readonly recorded_at: string;
-  readonly actor?: { readonly type: string; readonly id: string };
+  readonly actor?: { readonly type: string; readonly id: string; readonly name?: string };
   readonly trace_id?: string;
   readonly key_id?: string;
   /** Which of these there are depends on the type. */

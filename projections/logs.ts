@@ -3,9 +3,12 @@ import {
   displayName,
   knownEntityTypes,
   setAsideLine,
+  sourceOf,
   type AuditLine,
+  type Source,
 } from '../src/domain/audit-wording';
-import { eventSchemas, streamKindOf, type Recorded, type StreamKind } from '../src/domain/events';
+import { eventSchemas, streamKindOf, type EntityFactData, type Recorded } from '../src/domain/events';
+import { canonicalTime, MAX_NAME_LENGTH } from '../src/domain/texts';
 import { keyCollections, keyUsed } from './key-days';
 import {
   changeTogether,
@@ -16,9 +19,6 @@ import {
   type Reader,
 } from './projector';
 
-/** Who says so: this service decided it, it is what a key did, or another service has reported it. */
-type Source = 'decision' | 'access' | 'fact';
-
 interface RowContent {
   readonly id: string;
   readonly position: string;
@@ -28,8 +28,11 @@ interface RowContent {
   readonly message: string;
   readonly actor_id?: string | undefined;
   readonly actor_type?: string | undefined;
+  readonly actor_name?: string | undefined;
   readonly trace_id?: string | undefined;
   readonly source: Source;
+  /** When a fact says that it happened, in the canonical form. */
+  readonly occurred_at?: string | undefined;
 }
 
 /**
@@ -64,12 +67,9 @@ type RowNumbers = Readonly<Record<Exclude<RowNumber, OptionalNumber>, number>> &
 export type LogRow = RowContent & RowNumbers & { readonly created_at: string };
 
 /** What a row shows. */
-export type ShownRow = Pick<
-  LogRow,
-  'id' | 'actor_id' | 'actor_type' | 'entity_type' | 'entity_id' | 'operation' | 'message' | 'created_at'
->;
+export type ShownRow = Omit<RowContent, 'position'> & Pick<LogRow, 'created_at'>;
 
-/** The eight fields of the specification and the event's id. Undefined fields are omitted from the JSON. */
+/** The eight fields of the specification, and ours. Undefined fields are omitted from the JSON. */
 export const logView = (tenantId: string, row: ShownRow) => ({
   id: row.id,
   tenant_id: tenantId,
@@ -80,6 +80,9 @@ export const logView = (tenantId: string, row: ShownRow) => ({
   operation: row.operation,
   message: row.message,
   created_at: row.created_at,
+  source: row.source,
+  actor_name: row.actor_name,
+  occurred_at: row.occurred_at,
 });
 
 /** The first MAX_TYPES entity types that occurred besides `knownEntityTypes`. */
@@ -100,11 +103,6 @@ const laterOf = (a: string, b: string): string => (a > b ? a : b);
 const withType = (now: Document | undefined, entityType: string): Document | undefined => {
   const { values } = (now as EntityTypes | undefined) ?? { values: [] };
   return values.length < MAX_TYPES ? { values: [...values, entityType] } : now;
-};
-
-const sourceOf = (type: string, kind: StreamKind): Source => {
-  if (kind === 'tenant') return 'decision';
-  return type === 'KeyUsed' ? 'access' : 'fact';
 };
 
 const contentOf = ({ entityType, entityId, operation, message }: AuditLine) => ({
@@ -154,23 +152,28 @@ const rowAdded = (content: RowContent, recordedAt: string): Change => {
   return changeTogether(touches, next, lines);
 };
 
-const logged = (event: Recorded): readonly Change[] => {
+/** What the row of an event says, apart from its time and its numbers. */
+export const rowContentOf = (event: Recorded): RowContent => {
   const { id, position, type, actor, traceId } = event;
-  const content: RowContent = {
+  const { occurredAt } = event.data as Partial<EntityFactData>;
+  return {
     id,
     position,
     ...contentOf(auditLine(event)),
     actor_id: actor?.id,
     actor_type: actor?.type,
+    actor_name: actor?.name?.slice(0, MAX_NAME_LENGTH).toWellFormed(),
     trace_id: traceId === undefined || traceId.length > MAX_TRACE_ID_LENGTH ? undefined : traceId,
     source: sourceOf(type, streamKindOf(type)),
+    occurred_at: occurredAt === undefined ? undefined : canonicalTime(occurredAt),
   };
-  return [rowAdded(content, event.recordedAt)];
 };
+
+const logged = (event: Recorded): readonly Change[] => [rowAdded(rowContentOf(event), event.recordedAt)];
 
 export const logs: Projector = {
   name: 'logs',
-  version: 3,
+  version: 4,
   streams: ['tenant', 'activity'],
   collections: [
     {

@@ -1,4 +1,10 @@
-import { factOperations, type EntityFactType, type FactOperation, type Recorded } from '../src/domain/events';
+import {
+  factOperations,
+  type EntityFactType,
+  type FactOperation,
+  type Recorded,
+  type TenantEvent,
+} from '../src/domain/events';
 import { canonicalTime } from '../src/domain/texts';
 import {
   change,
@@ -29,11 +35,13 @@ interface TypeDocument {
 }
 
 interface MonthDocument {
+  readonly month: string;
   readonly active: number;
 }
 
+/** What the plan includes from the month of a change on. What was decided last is last. */
 interface PlanDocument {
-  readonly included_monthly_active_tokens: number;
+  readonly changes: readonly Pick<UsageMonth, 'month' | 'included_monthly_active_tokens'>[];
 }
 
 /** Reactors and Proxies are not tokens. */
@@ -43,6 +51,9 @@ const PLAN = 'plan';
 const MAX_TYPES = 1_000;
 
 type TokenFact = Extract<Recorded, { readonly type: EntityFactType }>;
+type PlanEvent = Extract<TenantEvent, { readonly type: 'TenantCreated' | 'TenantPlanChanged' }>;
+
+export const monthOf = (time: string): string => time.slice(0, 7);
 
 const ownTime = (event: TokenFact): string => canonicalTime(event.data.occurredAt ?? event.at);
 
@@ -65,7 +76,7 @@ const tokenFact =
   (type: string, operation: FactOperation) =>
   (event: TokenFact): readonly Change[] => {
     const time = ownTime(event);
-    const month = time.slice(0, 7);
+    const month = monthOf(time);
     const token = `${type}:${event.data.entityId}`;
     const touches = [
       { collection: 'log_rows', key: event.id },
@@ -91,7 +102,7 @@ const tokenFact =
           after as Document | undefined,
           isCounted ? {} : tokenMonth,
           { ...known, count, ...created },
-          isCounted ? { active: active + 1 } : monthNow,
+          isCounted ? { month, active: active + 1 } : monthNow,
         ];
       }),
     ];
@@ -103,13 +114,23 @@ const tokenFacts = Object.fromEntries(
   ),
 ) as Reducers;
 
-const plan = (included_monthly_active_tokens: number): readonly Change[] => [
-  change<PlanDocument>('usage_plan', PLAN, () => ({ included_monthly_active_tokens })),
-];
+/** Several changes in a month are one, and what a wrong clock had put into a later month ends with the next change. */
+const plan = ({ at, data }: Recorded<PlanEvent>): readonly Change[] => {
+  const { includedMonthlyActiveTokens: included_monthly_active_tokens } = data;
+  const month = monthOf(at);
+  return [
+    change<PlanDocument>('usage_plan', PLAN, (now) => ({
+      changes: [
+        ...(now?.changes ?? []).filter((earlier) => earlier.month < month),
+        { month, included_monthly_active_tokens },
+      ],
+    })),
+  ];
+};
 
 export const usage: Projector = {
   name: 'usage',
-  version: 2,
+  version: 3,
   streams: ['tenant', 'activity'],
   collections: [
     { name: 'usage_tokens', indexes: {} },
@@ -119,8 +140,8 @@ export const usage: Projector = {
   ],
   on: {
     ...tokenFacts,
-    TenantCreated: (event) => plan(event.data.includedMonthlyActiveTokens),
-    TenantPlanChanged: (event) => plan(event.data.includedMonthlyActiveTokens),
+    TenantCreated: plan,
+    TenantPlanChanged: plan,
   },
 };
 
@@ -132,20 +153,65 @@ export interface UsageReport {
     readonly included_monthly_active_tokens: number;
     readonly monthly_active_tokens: number;
   };
+  readonly months?: readonly UsageMonth[];
 }
 
-/** `at` determines the current month. */
-export const reportUsage = async (reader: Reader, tenantId: string, at: string): Promise<UsageReport> => {
-  const [types, month, tenantPlan] = (await Promise.all([
-    reader.find(tenantId, 'usage_types', { limit: MAX_TYPES }),
-    reader.get(tenantId, 'usage_months', at.slice(0, 7)),
+/** The tokens that were active in a month, and what the plan included at its end. */
+export interface UsageMonth {
+  readonly month: string;
+  readonly included_monthly_active_tokens: number;
+  readonly monthly_active_tokens: number;
+}
+
+/** So many months up to the last one, oldest first. */
+const monthsUpTo = (last: string, count: number): readonly string[] => {
+  const end = Number(last.slice(0, 4)) * 12 + Number(last.slice(5));
+  return Array.from({ length: Math.min(count, end) }, (_, i) => {
+    const at = end - Math.min(count, end) + i;
+    return `${String(Math.floor(at / 12)).padStart(4, '0')}-${String((at % 12) + 1).padStart(2, '0')}`;
+  });
+};
+
+/** Each of so many months up to the last one, oldest first. */
+export const usageByMonth = async (
+  reader: Reader,
+  tenantId: string,
+  last: string,
+  count = 1,
+): Promise<readonly UsageMonth[]> => {
+  const months = monthsUpTo(last, count);
+  const [found, tenantPlan] = (await Promise.all([
+    reader.find(tenantId, 'usage_months', { from: months[0] ?? last, upTo: last, limit: count }),
     reader.get(tenantId, 'usage_plan', PLAN),
-  ])) as unknown as readonly [readonly TypeDocument[], MonthDocument | undefined, PlanDocument | undefined];
+  ])) as unknown as readonly [readonly MonthDocument[], PlanDocument | undefined];
+  const active = new Map(found.map((document) => [document.month, document.active]));
+  const includedIn = (month: string) => tenantPlan?.changes.findLast((planned) => planned.month <= month);
+  return months.map((month) => ({
+    month,
+    included_monthly_active_tokens: includedIn(month)?.included_monthly_active_tokens ?? 0,
+    monthly_active_tokens: active.get(month) ?? 0,
+  }));
+};
+
+/** Types as they are now; months up to this one. Without a number, only the last one is meant, and they are not listed. */
+export const reportUsage = async (
+  reader: Reader,
+  tenantId: string,
+  month: string,
+  months?: number,
+): Promise<UsageReport> => {
+  const [types, byMonth] = await Promise.all([
+    reader.find(tenantId, 'usage_types', { limit: MAX_TYPES }),
+    usageByMonth(reader, tenantId, month, months),
+  ]);
+  const metrics = (types as unknown as readonly TypeDocument[]).map(({ type, ...rest }) => [type, rest]);
+  const last = byMonth.at(-1);
   return {
     token_report: {
-      metrics_by_type: Object.fromEntries(types.map(({ type, ...metrics }) => [type, metrics])),
-      included_monthly_active_tokens: tenantPlan?.included_monthly_active_tokens ?? 0,
-      monthly_active_tokens: month?.active ?? 0,
+      metrics_by_type: Object.fromEntries(metrics),
+      included_monthly_active_tokens: last?.included_monthly_active_tokens ?? 0,
+      monthly_active_tokens: last?.monthly_active_tokens ?? 0,
     },
+    ...(months === undefined ? {} : { months: byMonth }),
   };
 };

@@ -53,7 +53,8 @@ type Tally = {
 
 /** What one key did on one day. */
 interface KeyDay {
-  readonly key: KeyOfTenant;
+  /** With the last name of its Application. */
+  key: KeyOfTenant;
   readonly date: string;
   /** What no event says yet. */
   tally: Tally | undefined;
@@ -143,7 +144,7 @@ const eventMaker = () => {
     if (day.unsettled !== undefined || tally === undefined) return day.unsettled?.event;
     made += 1;
     const id = uuidOfText(`KeyUsed ${idOf(key, date)} ${instance} ${made}`);
-    const actor = { type: 'application', id: key.applicationId } as const;
+    const actor = { type: 'application', id: key.applicationId, name: key.applicationName } as const;
     const client = address === undefined ? undefined : { address };
     const use = useOf(day, tally);
     const metadata = { actor, keyId: key.keyId, at: use.lastAt, client };
@@ -236,6 +237,7 @@ export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
       const day = known ?? days.begin(key, at.slice(0, 10));
       if (day === undefined) return warn('Not all that keys do is counted.', tooMany);
       addTo((day.tally ??= emptyTally(at)), at, act);
+      if (key.applicationName !== undefined) day.key = key;
       if (isNewRefusal(day, at, act) || known === undefined) due.add(day);
       if (recordsClients) day.address = address;
       const isAccepted = !('reason' in act) || act.reason === 'permission_missing';

@@ -26,6 +26,7 @@ const common = {
       entity: { type: 'object', properties: { type: text, id: text }, additionalProperties: false },
       operation: text,
       trace: text,
+      source: text,
       key: text,
       since: text,
       until: text,

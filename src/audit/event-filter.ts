@@ -1,4 +1,4 @@
-import { auditLine } from '../domain/audit-wording';
+import { auditLine, sourceOf, type Source } from '../domain/audit-wording';
 import { decode } from '../event-log/codec';
 import {
   upTo,
@@ -20,6 +20,7 @@ export interface EventFilter {
   readonly entity?: { readonly type?: string | undefined; readonly id?: string | undefined } | undefined;
   readonly operation?: string | undefined;
   readonly trace?: string | undefined;
+  readonly source?: Source | undefined;
   /** Selects what was caused with this key, and what is about it. */
   readonly key?: string | undefined;
   /** The earliest time of recording. */
@@ -58,7 +59,7 @@ const conditionsOf = (
   streams: Streams,
   onUnreadable: () => void,
 ): readonly Condition[] => {
-  const { event: id, types, actor, trace, key, since, until, entity, operation } = filter;
+  const { event: id, types, actor, trace, source, key, since, until, entity, operation } = filter;
   const conditions: Condition[] = [];
   if (id !== undefined) conditions.push((event) => event.id === id);
   if (types !== undefined) {
@@ -70,6 +71,11 @@ const conditionsOf = (
   if (actor !== undefined)
     conditions.push(({ metadata }) => member(member(metadata, 'actor'), 'id') === actor);
   if (trace !== undefined) conditions.push(({ metadata }) => member(metadata, 'traceId') === trace);
+  if (source !== undefined)
+    conditions.push(({ type, stream }) => {
+      const owner = streams.parse(stream);
+      return owner !== undefined && sourceOf(type, owner.kind) === source;
+    });
   if (key !== undefined)
     conditions.push(
       ({ data, metadata }) => member(metadata, 'keyId') === key || member(data, 'keyId') === key,

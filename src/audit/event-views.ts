@@ -1,5 +1,4 @@
-import { logView } from '../../projections/logs';
-import { auditLine } from '../domain/audit-wording';
+import { logView, rowContentOf } from '../../projections/logs';
 import type { FieldChange, Recorded } from '../domain/events';
 import { shortDigest } from '../domain/texts';
 import { decode } from '../event-log/codec';
@@ -54,19 +53,8 @@ const withoutOsUser = (actor: unknown): unknown => {
 };
 
 /** Where a clock went back, the row in `/logs` has the time of the row before it instead. */
-const rowOf = (event: Recorded) => {
-  const { id, tenantId, actor, recordedAt } = event;
-  const { entityType, entityId, operation, message } = auditLine(event);
-  return logView(tenantId, {
-    id,
-    ...(actor === undefined ? {} : { actor_id: actor.id, actor_type: actor.type }),
-    entity_type: entityType,
-    entity_id: entityId,
-    operation,
-    message,
-    created_at: recordedAt,
-  });
-};
+const rowOf = (event: Recorded) =>
+  logView(event.tenantId, { ...rowContentOf(event), created_at: event.recordedAt });
 
 /** What the decision changed, as recorded with an event that can be read. Facts have nothing. */
 export const changesIn = ({ metadata }: LoggedEvent): readonly FieldChange[] =>

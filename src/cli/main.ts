@@ -18,6 +18,7 @@ import { projectionsCommands } from './projections-commands';
 import { serveCommand } from './serve-command';
 import { statusCommand } from './status-command';
 import { tenantCommands } from './tenant-commands';
+import { usageCommand } from './usage-command';
 
 /** New files and folders are readable by their owner only. */
 const PRIVATE = 0o077;
@@ -32,6 +33,7 @@ const commands: readonly MakeCommand[] = [
   applicationCommands,
   keyCommands,
   auditCommand,
+  usageCommand,
   ingestCommand,
   demoCommand,
   projectionsCommands,

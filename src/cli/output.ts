@@ -20,6 +20,14 @@ const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 export const visible = (text: string): string =>
   text.replace(CONTROL, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
+const MAX_NAME_LENGTH = 28;
+
+/** Keeps a row with a name on one line. The full name is in `--json`. */
+export const shortened = (name: string): string => {
+  const shown = visible(name);
+  return shown.length <= MAX_NAME_LENGTH ? shown : `${shown.slice(0, MAX_NAME_LENGTH - 1)}…`;
+};
+
 /** A string unchanged, anything else as JSON. */
 export const valueText = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : JSON.stringify(value);

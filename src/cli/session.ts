@@ -64,13 +64,14 @@ const sessionOf = (io: Io, app: App, configuration: Configuration, worker?: Work
   /** Answers a question about the current state of the tenant, read from its stream. */
   ask: <T>(tenantId: string, answer: (tenant: Tenant) => T): Promise<T> =>
     app.ledger.ask(tenantId, monotonicMs() + timesOf(io).waitMs, answer),
-  /** Waits until the read models have caught up with the log, or for a while; then says how far they are. */
-  upToDate: async (): Promise<void> => {
+  /** Waits until the read models have caught up with the log. False: not in time, and it has said how far they are. */
+  upToDate: async (): Promise<boolean> => {
     const head = (await app.log.head())?.position ?? '';
     const isUpToDate = await withProgress(io, 'Projecting:', (line) =>
       app.catchUp(head, timesOf(io).tellMs, (done) => line.show(`${done} of ${head}`)),
     );
     if (!isUpToDate) notice(io, await howFar(app, head));
+    return isUpToDate;
   },
 });
 

@@ -7,7 +7,7 @@ import type { ActorOptions, JsonOption, YesOption } from './arguments';
 import { confirmedIrreversible } from './confirmation';
 import type { Io } from './io';
 import { allTenants, knownTenant } from './lookups';
-import { counted, printMany, printOne, visible } from './output';
+import { counted, printMany, printOne, shortened } from './output';
 import { sessionCommand } from './session';
 
 const viewOf = (tenant: TenantDocument) => ({
@@ -23,14 +23,9 @@ const viewOf = (tenant: TenantDocument) => ({
   deleted_at: tenant.deleted_at ?? null,
 });
 
-/** Keeps a row on one line. The full name is in `--json` and `tenant show`. */
-const MAX_NAME_LENGTH = 28;
-const shortened = (name: string): string =>
-  name.length <= MAX_NAME_LENGTH ? name : `${name.slice(0, MAX_NAME_LENGTH - 1)}…`;
-
 const rowOf = ({ tenant_id, name, status, created_at }: ReturnType<typeof viewOf>) => ({
   tenant_id,
-  name: shortened(visible(name)),
+  name: shortened(name),
   status,
   created_at,
 });

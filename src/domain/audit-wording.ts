@@ -5,6 +5,7 @@ import {
   type EventType,
   type FieldChange,
   type Recorded,
+  type StreamKind,
   type TenantEvent,
 } from './events';
 import { keyUsedMessage } from './key-use';
@@ -17,6 +18,16 @@ export interface AuditLine {
   readonly operation: string;
   readonly message: string;
 }
+
+/** Who says so: this service decided it, it is what a key did, or another service has reported it. */
+export const sources = ['decision', 'access', 'fact'] as const;
+export type Source = (typeof sources)[number];
+
+/** What was appended to the log directly is a fact, too, unless it stands in the tenant's own stream. */
+export const sourceOf = (type: string, kind: StreamKind): Source => {
+  if (kind === 'tenant') return 'decision';
+  return type === 'KeyUsed' ? 'access' : 'fact';
+};
 
 const MAX_MESSAGE_LENGTH = 250;
 

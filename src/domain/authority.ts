@@ -45,10 +45,11 @@ export const keyStatusIn = (now: Tenant, digest: string, at: string): KeyStatus 
   const key = now.status === 'absent' ? undefined : now.keys.get(digest);
   if (now.status === 'absent' || key === undefined) return { status: 'unknown' };
   const { id: keyId, application_id: applicationId } = key;
-  const known = now.status === 'deleted' ? {} : { key: { keyId, applicationId } };
+  const application = now.applications.get(applicationId);
+  const applicationName = application?.name;
+  const known = now.status === 'deleted' ? {} : { key: { keyId, applicationId, applicationName } };
   if (key.revoked) return { status: 'revoked', ...known };
   if (isExpired(key.expires_at, at)) return { status: 'expired', ...known };
-  const application = now.applications.get(applicationId);
   if (application === undefined) return { status: 'application_deleted', ...known };
   const { expires_at: expiresAt } = key;
   return { status: now.status === 'deleted' ? 'tenant_deleted' : 'valid', keyId, application, expiresAt };

@@ -66,6 +66,8 @@ export type EventType = LedgerEvent['type'];
 export interface Actor {
   readonly type: 'application' | 'user';
   readonly id: string;
+  /** That of the Application when it was decided, or when its key was used. It may have another one now. */
+  readonly name?: string | undefined;
   /** The OS user who ran an operator command. */
   readonly osUser?: string;
 }

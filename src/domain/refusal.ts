@@ -3,6 +3,8 @@ import type { RefusalReason } from './key-use';
 export interface KnownKey {
   readonly keyId: string;
   readonly applicationId: string;
+  /** Undefined: it is deleted. */
+  readonly applicationName?: string | undefined;
 }
 
 /** What a known key was refused: something that it may not do, or everything because it is no longer valid. */

@@ -35,16 +35,16 @@ export interface RevokedKey extends Pick<KeyDocument, 'id' | 'application_id'> {
 
 export type Key = UnrevokedKey | RevokedKey;
 
-/** An Application as far as its rights are concerned. */
+/** An Application as far as its rights are concerned, and what it is called. */
 export interface KeyHolder {
   readonly id: string;
+  readonly name: string;
   readonly type: ApplicationType;
   readonly permissions: readonly string[];
 }
 
 /** What decisions, read models and responses have of an Application. */
 export interface ApplicationDocument extends KeyHolder, Modified {
-  readonly name: string;
   /** The revision of the last event that changed the Application or its keys: its ETag. */
   readonly revision: number;
 }

@@ -128,6 +128,11 @@ export const canonicalTime = (dateTime: string): string =>
     ? dateTime
     : new Date(dateTime).toISOString();
 
+/** A month of UTC as `2026-01`. */
+export const MONTH_PATTERN = '^[0-9]{4}-(0[1-9]|1[0-2])$';
+const MONTH = new RegExp(MONTH_PATTERN);
+export const isMonth = (text: string): boolean => MONTH.test(text);
+
 /** `2026-02-31` is not, although `Date` turns it into a day in March. */
 const isRealDate = (date: string): boolean => {
   const parsed = new Date(`${date}T00:00:00Z`);

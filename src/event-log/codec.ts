@@ -74,7 +74,7 @@ const metadataSchema = {
     traceId: text,
     actor: {
       type: 'object',
-      properties: { type: { enum: ['application', 'user'] }, id: uuid, osUser: text },
+      properties: { type: { enum: ['application', 'user'] }, id: uuid, name: text, osUser: text },
       required: ['type', 'id'],
     },
     client: { type: 'object', properties: { address: text, userAgent: text }, required: ['address'] },

@@ -113,6 +113,7 @@ const keyOf = ({ tenantId, keyId, application }: Identity) => ({
   tenantId,
   keyId,
   applicationId: application.id,
+  applicationName: application.name,
 });
 
 const writeOf = (

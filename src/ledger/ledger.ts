@@ -150,7 +150,7 @@ const planFor = (known: KnownTenant, command: Command, earlier: EarlierRequest |
   const { keyId, application } = holderOf(known, { digest: caller.digest, at }, earlier);
   if (permission !== undefined) mustHold(application, permission);
   if (earlier === undefined) {
-    const actor = { type: 'application', id: application.id } as const;
+    const actor = { type: 'application', id: application.id, name: application.name } as const;
     return planAppend(known, command, { requester: { kind: 'application', application }, actor, keyId });
   }
   if (earlier.hash === idempotency?.hash) return planRepeat(known.tenant, earlier.events);

@@ -87,6 +87,21 @@ describe('what a key did', () => {
     expect(uses()).toHaveLength(2);
   });
 
+  it('names the Application as it was called last', async () => {
+    const { record, appended, count, untilUses } = given();
+    count(READ, { ...KEY, applicationName: 'Before' });
+    await untilUses(1);
+    count(READ, { ...KEY, applicationName: 'After' });
+    count(REFUSED);
+    await untilUses(2);
+    const actor = { type: 'application', id: KEY.applicationId };
+    expect(appended.map(({ events }) => events[0]!.metadata['actor'])).toEqual([
+      { ...actor, name: 'Before' },
+      { ...actor, name: 'After' },
+    ]);
+    await record.close();
+  });
+
   it('is another event in each process', async () => {
     const both = [given(), given()];
     for (const { count } of both) count(READ);

@@ -97,6 +97,9 @@ describe('the events matching a filter', () => {
     ['from a time on, including it', { since: at(6) }, ['refused', 'unknown']],
     ['before a time', { until: at(2) }, ['created']],
     ['all conditions at once', { tenants: [ONE], trace: 'trace-1', since: at(4) }, ['token']],
+    ['what was decided', { source: 'decision' }, ['created', 'other', 'renamed']],
+    ['what keys did', { source: 'access' }, ['refused']],
+    ['what was reported, whatever it is', { source: 'fact' }, ['token', 'read', 'unknown']],
     ['nobody', { actor: OTHER }, []],
   ];
   it.each(cases)('%s', async (_, filter, expected) => {

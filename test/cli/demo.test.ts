@@ -90,7 +90,7 @@ describe('tenant-ledger demo', () => {
     const { changes, actor, key_id } = await get(`/events/${data[0].id}`);
     expect(changes).toEqual([{ field: 'settings.fingerprint_tokens', from: false, to: true }]);
     const { id, key_id: own } = await get('/applications/key');
-    expect([actor, key_id]).toEqual([{ type: 'application', id }, own]);
+    expect([actor, key_id]).toEqual([{ type: 'application', id, name: 'Management' }, own]);
     expect(await service.stop()).toBe(0);
   });
 });

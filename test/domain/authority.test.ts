@@ -81,7 +81,12 @@ describe('holding a permission', () => {
   const pairs = permissions.flatMap(({ type }) => applicationTypes.map((kind) => [type, kind] as const));
 
   it.each(pairs)('%s counts for a %s Application only if its type may hold it', (permission, type) => {
-    const holder = (held: readonly string[]): KeyHolder => ({ id: APPLICATION, type, permissions: held });
+    const holder = (held: readonly string[]): KeyHolder => ({
+      id: APPLICATION,
+      name: 'App',
+      type,
+      permissions: held,
+    });
     const assignable = isAssignable(permission, type);
     const more = { required_permission: permission, application_type: type, assignable };
     const all = permissions.map((row) => row.type);

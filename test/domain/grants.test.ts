@@ -27,7 +27,10 @@ const keyAdded = (keyId: string, applicationId: string, n: number, expiresAt?: s
 
 /** A decision requested by the Application SELF, which holds these permissions, with its key. */
 const by = (held: readonly string[]): DecisionContext => ({
-  requester: { kind: 'application', application: { id: SELF, type: 'management', permissions: held } },
+  requester: {
+    kind: 'application',
+    application: { id: SELF, name: 'Self', type: 'management', permissions: held },
+  },
   at: minute(30),
 });
 

@@ -108,6 +108,7 @@ describe('client libraries', () => {
         operation: 'read',
         message: 'Card read',
         createdAt: expect.any(Date),
+        source: 'fact',
       });
       expect(rows[49]!.actorId).toBeUndefined();
       const default_: BasisTheory.Log[] = [];

@@ -78,7 +78,7 @@ describe('every request', () => {
       const event = (await by.events()).at(-1)!;
       expect(event.metadata).toEqual({
         client: { address: '127.0.0.1', userAgent: 'node' },
-        actor: { type: 'application', id: json.modified_by },
+        actor: { type: 'application', id: json.modified_by, name: 'Management' },
         at: json.modified_at,
         version: 1,
         changes: [{ field: 'name', from: expect.any(String), to: CANARY }],

@@ -133,6 +133,8 @@ describe('raw events over HTTP', () => {
     ['?entity_type=Token&operation=read', ['TokenRead']],
     ['?operation=never', []],
     ['?start_date=2099-01-01', []],
+    ['?source=fact', ['TokenCreated', 'TokenRead']],
+    ['?source=decision&trace_id=trace-1', ['TenantUpdated']],
     ['?type=TokenCreated&limit=1', ['TokenCreated']],
   ];
   it('are not filtered by a type that does not exist', async () => {
@@ -224,7 +226,7 @@ describe('raw events over HTTP', () => {
     };
     const check = (file: string) => by.run<{ unaltered: boolean }>('audit', 'check', file);
 
-    it.each(['', '?operation=read', '?after=tenant:0&limit=3', '?follow=true&limit=3'])(
+    it.each(['', '?operation=read', '?source=fact', '?after=tenant:0&limit=3', '?follow=true&limit=3'])(
       'with %s are confirmed by audit check',
       async (query) => {
         expect(await check(saved((await get(query)).text))).toMatchObject({ unaltered: true });

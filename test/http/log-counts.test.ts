@@ -83,6 +83,7 @@ describe('GET /logs/counts', () => {
     expect(await total('&actor_id=unknown')).toBe(0);
     expect(await total(`&actor_id=${ACTOR}`)).toBe(1);
     expect(await total('&trace_id=trace-1')).toBe(1);
+    expect(await total('&source=fact')).toBe(3);
   });
 
   it('counts up to 120 intervals', async () => {
@@ -111,7 +112,8 @@ describe('GET /logs/counts', () => {
     ['interval=hour&start_date=2026-01-01&end_date=2026-01-02&actor_id=x&entity_id=x', 'actor_id'],
     ['trace_id=x&entity_type=token', 'trace_id'],
     ['operation=read&entity_type=token', 'operation'],
-    ['source=fact', 'source'],
+    ['source=fact&entity_type=token', 'source'],
+    ['source=facts', 'source'],
   ])('refuses %s', async (query, field) => {
     expectProblem(await count(query), { status: 400, code: 'validation_failed', fields: [field] });
   });
@@ -119,7 +121,7 @@ describe('GET /logs/counts', () => {
   it('names what can be counted by', async () => {
     const { json } = await count('interval=hour&operations=read');
     expect(json.errors.operations[0]).toContain(
-      'interval, entity_type, entity_id, start_date, end_date, actor_id, operation and trace_id',
+      'interval, entity_type, entity_id, start_date, end_date, actor_id, operation, trace_id and source',
     );
   });
 });

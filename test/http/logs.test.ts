@@ -18,7 +18,7 @@ describe('audit logs', () => {
   const newCustomer = (since?: string): Promise<Customer> => customerOf(() => service, by, since);
 
   describe('GET /logs', () => {
-    it('has a row for everything that was done, newest first, with exactly the specified fields', async () => {
+    it('has a row for everything that was done, newest first, with exactly the specified fields and its source', async () => {
       const { tenantId, applicationId, get, raw } = await newCustomer();
       const response = await get();
       expect(response.status).toBe(200);
@@ -47,6 +47,7 @@ describe('audit logs', () => {
             operation,
             message,
             created_at: recordedAt,
+            source: 'decision',
           };
         }),
       );
@@ -81,7 +82,7 @@ describe('audit logs', () => {
       const actor = { type: 'user', id: randomUUID() };
       const [nobody, somebody] = await report(
         fact('ActivityReported', 'In-1', { data }),
-        fact('CardUsed', 'c1', { metadata: { actor } }),
+        fact('CardUsed', 'c1', { data: { occurredAt: '2026-01-31T12:00:00+01:00' }, metadata: { actor } }),
       );
       const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
       expect((await get('?size=2')).json.data).toEqual([
@@ -95,6 +96,8 @@ describe('audit logs', () => {
           operation: 'use',
           message: 'Card used',
           created_at,
+          source: 'fact',
+          occurred_at: '2026-01-31T11:00:00.000Z',
         },
         {
           id: nobody,
@@ -104,6 +107,7 @@ describe('audit logs', () => {
           operation: 'sent',
           message: 'x'.repeat(250),
           created_at,
+          source: 'fact',
         },
       ]);
     });
@@ -205,6 +209,9 @@ describe('audit logs', () => {
       ['?actor_id=7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11', []],
       ['?operation=never', []],
       ['?trace_id=nowhere', []],
+      ['?source=fact', [6, 5, 4, 3, 2, 1, 0]],
+      ['?source=fact&end_date=2021-01-31T12:00:00Z', [1, 0]],
+      ['?source=access', []],
     ])('select by %s', async (query, places) => {
       const response = await customer.get(query);
       expectRows(response, places);
@@ -219,6 +226,8 @@ describe('audit logs', () => {
       ['?operation=read&entity_type=token&entity_id=a', [2]],
       ['?operation=read&entity_type=token&end_date=2021-01-31', []],
       ['?trace_id=nowhere&operation=read', []],
+      ['?source=fact&entity_id=b', [5, 3]],
+      ['?source=decision&operation=read', []],
     ])('select by %s, without totals', async (query, places) => {
       const response = await customer.get(query);
       expectRows(response, places);
@@ -237,7 +246,7 @@ describe('audit logs', () => {
       expect(json).toMatchObject({
         errors: {
           entity_typ: [
-            'is not a parameter here; those are entity_type, entity_id, start_date, end_date, actor_id, operation, trace_id, page, size and start',
+            'is not a parameter here; those are entity_type, entity_id, start_date, end_date, actor_id, operation, trace_id, source, page, size and start',
           ],
         },
       });
@@ -280,6 +289,8 @@ describe('audit logs', () => {
       ['?operation=read&entity_type=token&page=2', 'page'],
       ['?actor_id=a&operation=read&page=1', 'page'],
       ['?trace_id=a&entity_id=a&page=2', 'page'],
+      ['?source=fact&entity_type=token&page=1', 'page'],
+      ['?source=facts', 'source'],
       ['?entity_id[$ne]=1', 'entity_id[$ne]'],
       ['?entity_id%5B%24ne%5D=1', 'entity_id[$ne]'],
       ['?entity_type[]=token', 'entity_type[]'],

@@ -1,6 +1,7 @@
 import { beside, type Beside } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
 import { ask, type ApiResponse } from '../support/http';
+import { expectProblem } from '../support/problem';
 import { fact } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
 
@@ -55,6 +56,58 @@ describe('GET /tenants/self/reports/usage', () => {
         included_monthly_active_tokens: 0,
         monthly_active_tokens: 2,
       },
+    });
+  });
+
+  it('of a month has its active tokens, those of facts that came late, too', async () => {
+    const { key, report } = await newCustomer();
+    const read = (entityId: string, day: string) =>
+      fact('TokenRead', entityId, { data: { occurredAt: `${day}T12:00:00Z` } });
+    await report(
+      read('a', '2026-01-31'),
+      read('a', '2026-01-01'),
+      read('b', '2026-01-02'),
+      read('a', '2025-12-01'),
+    );
+    const reportOf = async (query: string) => (await ask(`${service.url}${PATH}?${query}`, { key })).json;
+    const ofMonth = (monthly_active_tokens: number) => ({
+      included_monthly_active_tokens: 0,
+      monthly_active_tokens,
+    });
+    expect(await reportOf('month=2026-01')).toEqual({
+      token_report: { metrics_by_type: { token: { count: 0 } }, ...ofMonth(2) },
+    });
+    await report(read('late', '2025-12-31'));
+    expect(await reportOf('month=2026-01&months=3')).toEqual({
+      token_report: { metrics_by_type: { token: { count: 0 } }, ...ofMonth(2) },
+      months: [
+        { month: '2025-11', ...ofMonth(0) },
+        { month: '2025-12', ...ofMonth(2) },
+        { month: '2026-01', ...ofMonth(2) },
+      ],
+    });
+    const { months, token_report } = await reportOf('months=12');
+    expect(months).toHaveLength(12);
+    expect(months.at(-1)).toEqual({
+      month: new Date().toISOString().slice(0, 7),
+      included_monthly_active_tokens: token_report.included_monthly_active_tokens,
+      monthly_active_tokens: token_report.monthly_active_tokens,
+    });
+  });
+
+  it.each([
+    ['month=2026-13', 'month'],
+    ['month=2026-1', 'month'],
+    ['month=2026-01-01', 'month'],
+    ['months=0', 'months'],
+    ['months=121', 'months'],
+    ['months=', 'months'],
+  ])('is not of %s', async (query, field) => {
+    const { key } = await newCustomer();
+    expectProblem(await ask(`${service.url}${PATH}?${query}`, { key }), {
+      status: 400,
+      code: 'validation_failed',
+      fields: [field],
     });
   });
 

@@ -384,9 +384,11 @@ describe('a row of the log', () => {
   const rowsOf = async (reader: Reader): Promise<readonly LogRow[]> =>
     (await findLogs(reader, TENANT, { filter: {}, page: 1, size: 100 })).rows;
 
-  it('has its number, position, wording and actor', async () => {
-    const actor = { type: 'application', id: USER };
-    const events = loggedOf([recorded('CardUsed', { metadata: { version: 1, actor, traceId: 'trace-1' } })]);
+  it('has its number, position, wording, source and actor, and the time that a fact names', async () => {
+    const actor = { type: 'application', id: USER, name: 'Shop' };
+    const data = { entityId: 'a', occurredAt: '2026-05-31T12:00:00.5+02:00' };
+    const metadata = { version: 1, actor, traceId: 'trace-1' };
+    const events = loggedOf([recorded('CardUsed', { data, metadata })]);
     expect(await rowsOf(await projected(logs, events))).toEqual([
       {
         id: events[0]!.id,
@@ -406,7 +408,9 @@ describe('a row of the log', () => {
         message: 'Card used',
         actor_id: USER,
         actor_type: 'application',
+        actor_name: 'Shop',
         trace_id: 'trace-1',
+        occurred_at: '2026-05-31T10:00:00.500Z',
         created_at: iso(START),
       },
     ]);
@@ -423,6 +427,13 @@ describe('a row of the log', () => {
     const event = recorded('TokenRead', { data, metadata: { at: '2021-01-01T00:00:00Z' } });
     const [row] = await rowsOf(await projected(logs, loggedOf([event])));
     expect(row!.created_at).toBe(iso(START));
+  });
+
+  it('has at most 200 characters of a name that was appended directly', async () => {
+    const named = (name: string) =>
+      recorded('CardUsed', { metadata: { actor: { type: 'user', id: USER, name } } });
+    const rows = await rowsOf(await projected(logs, loggedOf([named('x'.repeat(999))])));
+    expect(rows[0]!.actor_name).toBe('x'.repeat(200));
   });
 
   it('is the first copy: later events with the same id get none, in the same batch and in a later one', async () => {

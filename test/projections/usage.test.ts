@@ -2,16 +2,18 @@ import * as fc from 'fast-check';
 import { logs } from '../../projections/logs';
 import { projections } from '../../projections/projections';
 import type { Reader } from '../../projections/projector';
-import { reportUsage, usage } from '../../projections/usage';
+import { reportUsage, usage, usageByMonth } from '../../projections/usage';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import type { TenantCommit } from '../../src/read-models/read-models';
 import { runs, seed, seeded } from '../support/property';
-import { OTHER_TENANT, TENANT } from './given';
+import { OTHER_TENANT, TENANT, USER } from './given';
 import { batchSizes, clockSteps, iso, loggedOf, projected, type HistoryEvent } from './history';
 
 /** Half an hour before a month ends: jumps of an hour cross the boundary. */
 const START = Date.UTC(2026, 4, 31, 23, 30);
 const MONTHS = ['2026-04', '2026-05', '2026-06', '2026-07', '2027-05'];
+/** All from the first to the last of these. */
+const ALL_MONTHS = 14;
 
 const TOKEN_FACT = /^(Token|Card|Bank)(Created|Read|Used|Updated|Deleted)$/;
 
@@ -74,8 +76,7 @@ const naiveReport = (events: readonly LoggedEvent[], tenantId: string, month: st
   };
 };
 
-const reportFor = (reader: Reader, month: string, tenantId = TENANT) =>
-  reportUsage(reader, tenantId, `${month}-15T12:00:00.000Z`);
+const reportFor = (reader: Reader, month: string, tenantId = TENANT) => reportUsage(reader, tenantId, month);
 
 const entities = ['Token', 'Token', 'Card', 'Bank', 'Proxy', 'Reactor'];
 const operations = ['Created', 'Read', 'Used', 'Updated', 'Deleted'];
@@ -162,12 +163,21 @@ describe('the usage after any history', () => {
       fc.asyncProperty(fc.array(act, { maxLength: 40, size: 'max' }), batchSizes, async (acts, sizes) => {
         const events = happened(acts);
         const reader = await projected([usage, logs], events, { sizes });
-        for (const tenantId of [TENANT, OTHER_TENANT])
+        for (const tenantId of [TENANT, OTHER_TENANT]) {
           for (const month of MONTHS)
             expect({ month, ...(await reportFor(reader, month, tenantId)) }).toEqual({
               month,
               ...naiveReport(events, tenantId, month),
             });
+          const listed = await usageByMonth(reader, tenantId, MONTHS.at(-1)!, ALL_MONTHS);
+          expect(listed.map(({ month, monthly_active_tokens }) => [month, monthly_active_tokens])).toEqual(
+            listed.map(({ month }) => [
+              month,
+              naiveReport(events, tenantId, month).token_report.monthly_active_tokens,
+            ]),
+          );
+          expect([listed.length, listed[0]!.month]).toEqual([ALL_MONTHS, MONTHS[0]]);
+        }
       }),
       { seed, numRuns: runs(120) },
     );
@@ -233,6 +243,68 @@ describe('the usage', () => {
       }
     },
   );
+
+  describe('of a month', () => {
+    const settings = { fingerprintTokens: false, deduplicateTokens: false };
+    /** A plan that was decided at a time, by whatever clock. */
+    const plan = (at: string, includedMonthlyActiveTokens: number, isFirst = false): HistoryEvent => ({
+      tenantId: TENANT,
+      type: isFirst ? 'TenantCreated' : 'TenantPlanChanged',
+      data: isFirst
+        ? { name: 'A', ownerId: USER, settings, includedMonthlyActiveTokens }
+        : { includedMonthlyActiveTokens },
+      recordedMs: START,
+      metadata: { at },
+    });
+    const created = plan('2026-03-10T00:00:00Z', 5, true);
+    /** From February to July. */
+    it.each<[string, readonly HistoryEvent[], readonly number[]]>([
+      ['none before there is a plan', [created], [0, 5, 5, 5, 5, 5]],
+      ['it is that of its end', [created, plan('2026-04-30T23:59:59.999Z', 7)], [0, 5, 7, 7, 7, 7]],
+      ['it is that of its end in UTC', [created, plan('2026-05-01T00:59:59+01:00', 7)], [0, 5, 7, 7, 7, 7]],
+      ['it is not that of a moment later', [created, plan('2026-05-01T00:00:00Z', 7)], [0, 5, 5, 7, 7, 7]],
+      [
+        'it is the last of several',
+        [created, plan('2026-04-01T00:00:00Z', 7), plan('2026-04-02T00:00:00Z', 0)],
+        [0, 5, 0, 0, 0, 0],
+      ],
+      [
+        'what was decided last holds, although a clock was ahead before',
+        [created, plan('2026-07-01T00:00:00Z', 7), plan('2026-05-01T00:00:00Z', 9)],
+        [0, 5, 5, 9, 9, 9],
+      ],
+    ])('has what the plan included: %s', async (_, history, included) => {
+      const reader = await projected([usage, logs], loggedOf(history), { sizes: [1] });
+      const months = await usageByMonth(reader, TENANT, '2026-07', 6);
+      expect(months.map((month) => month.included_monthly_active_tokens)).toEqual(included);
+      expect(await usageByMonth(reader, TENANT, '2026-04')).toEqual([months[2]]);
+    });
+
+    it('keeps one plan of a month, however often it changes', async () => {
+      const changes = Array.from({ length: 9 }, (_, n) => plan(`2026-04-0${n + 1}T00:00:00Z`, n));
+      const reader = await projected([usage, logs], loggedOf([created, ...changes]));
+      expect(await reader.get(TENANT, 'usage_plan', 'plan')).toEqual({
+        changes: [
+          { month: '2026-03', included_monthly_active_tokens: 5 },
+          { month: '2026-04', included_monthly_active_tokens: 8 },
+        ],
+      });
+    });
+
+    it('goes back over the turn of years, and no further than there are years', async () => {
+      const reader = await projected(
+        [usage, logs],
+        loggedOf([fact('CardRead', 'a', '2024-12-31T23:00:00Z')]),
+      );
+      const months = async (last: string, count: number) =>
+        (await usageByMonth(reader, TENANT, last, count)).map(({ month }) => month);
+      expect(await months('2025-02', 4)).toEqual(['2024-11', '2024-12', '2025-01', '2025-02']);
+      expect(await months('0000-02', 9)).toEqual(['0000-01', '0000-02']);
+      expect(
+        (await usageByMonth(reader, TENANT, '2025-02', 4)).map((one) => one.monthly_active_tokens),
+      ).toEqual([0, 1, 0, 0]);
+    });
+  });
 
   it('dates a fact without its own time by its metadata, else by when it was recorded', async () => {
     const recorded = [

@@ -50,7 +50,7 @@ const valueBy = (schema: Schema): Value => {
     case 'null':
       return fc.constant(null);
     case 'integer':
-      return fc.integer({ min: Number(schema['minimum'] ?? 0), max: 1_000_000 });
+      return fc.integer({ min: Number(schema['minimum'] ?? 0), max: Number(schema['maximum'] ?? 1_000_000) });
     case 'boolean':
       return fc.boolean();
     case 'array':
@@ -95,7 +95,7 @@ const NOT_RIGHT: Readonly<Record<string, readonly string[]>> = {
 const NOT_RIGHT_IN_BODY = new Set(['permissions', 'expires_at']);
 
 /** With any other filter, pages can be walked only by cursor, and nothing is counted. */
-const ALONE = ['actor_id', 'operation', 'trace_id'];
+const ALONE = ['actor_id', 'operation', 'trace_id', 'source'];
 const FILTERS = [...ALONE, 'entity_type', 'entity_id'];
 
 const rightTogether = (path: string, given: Readonly<Record<string, unknown>>): typeof given => {

@@ -36,7 +36,8 @@ export const readingsOf = async (folder: string): Promise<Readings> => {
       return tenantId;
     },
     deleteTenant: (tenantId) => execute(tenantId, deleteTenant()),
-    usage: async (tenantId) => reportUsage((await app.live.look()).set, tenantId, new Date().toISOString()),
+    usage: async (tenantId) =>
+      reportUsage((await app.live.look()).set, tenantId, new Date().toISOString().slice(0, 7)),
     logs: async (tenantId) => {
       const question = { filter: {}, page: 1, size: ALL };
       const { rows, total } = await findLogs((await app.live.look()).set, tenantId, question);

@@ -30,10 +30,15 @@ export const eventSchema: Schema = record(
       POSITION,
     ),
     recorded_at: described(moment, 'When the log recorded it.'),
-    actor: described(anything, 'Who caused it: `type` and `id`.', {
-      type: 'application',
-      id: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
-    }),
+    actor: described(
+      anything,
+      'Who caused it: `type`, `id` and, of an Application, the `name` that it had then.',
+      {
+        type: 'application',
+        id: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+        name: 'Backend',
+      },
+    ),
     trace_id: described(anything, 'The trace id of the request that caused it.', 'trace-1'),
     key_id: described(anything, 'The key that the request was made with.', KEY_ID),
     data: described(anything, 'What the event says; digests of keys are cut.', {

@@ -65,6 +65,7 @@ const filterOf = (tenantId: string, values: Query): EventFilter => {
     actor: values.actor_id,
     operation: values.operation,
     trace: values.trace_id,
+    source: values.source,
     key: values.key_id,
     since: values.start_date,
     until: values.end_date,

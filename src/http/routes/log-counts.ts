@@ -54,7 +54,9 @@ const momentsOf = (
 const countedFilterOf = (values: Query): LogFilter => {
   const filter = logFilterOf(values);
   if (isNumbered(filter)) return filter;
-  const alone = (['actor_id', 'operation', 'trace_id'] as const).filter((name) => values[name] !== undefined);
+  const alone = (['actor_id', 'operation', 'trace_id', 'source'] as const).filter(
+    (name) => values[name] !== undefined,
+  );
   throw invalid(
     Object.fromEntries(
       alone.map((name) => [name, ['must be the only filter besides dates: nothing else is counted with it']]),

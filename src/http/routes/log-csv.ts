@@ -1,6 +1,7 @@
 import { findLogs, type LogFilter, type LogPage } from '../../../projections/log-pages';
 import { findLog, logView, type LogRow } from '../../../projections/logs';
 import { endReason } from '../../audit/event-stream';
+import { csvText } from '../../csv';
 import { fault } from '../../fault';
 import type { ApiDependencies } from '../context';
 import { queryCheck } from '../query-parameters';
@@ -8,20 +9,6 @@ import { route, type RouteRequest } from '../route';
 import { sampleOf, text } from '../schema';
 import { logFilterOf, logFilters, logSchema } from './logs';
 import { stillAllowed, streamBody } from './stream-body';
-
-/** A spreadsheet takes text that starts with one of these for a formula (CSV injection). */
-const FORMULA = /^[=+\-@\t\r]/;
-const QUOTED = /[",\r\n]/;
-
-const cell = (value: unknown): string => {
-  const plain = typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);
-  const safe = FORMULA.test(plain) ? `'${plain}` : plain;
-  return QUOTED.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-};
-
-/** Lines as in RFC 4180. Text that a spreadsheet would run gets an apostrophe in front. */
-const csvText = (rows: readonly (readonly unknown[])[]): string =>
-  rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('');
 
 /** The columns are the members of a row in JSON. */
 const COLUMNS = Object.keys(logView('', {} as LogRow));

@@ -1,6 +1,14 @@
 import { findLogs, isNumbered, type LogFilter } from '../../../projections/log-pages';
 import { findLog, listEntityTypes, logView, MAX_TYPES } from '../../../projections/logs';
-import { dateParameter, mustBeInOrder, queryCheck, textParameter, type ValuesOf } from '../query-parameters';
+import { sources } from '../../domain/audit-wording';
+import {
+  choiceParameter,
+  dateParameter,
+  mustBeInOrder,
+  queryCheck,
+  textParameter,
+  type ValuesOf,
+} from '../query-parameters';
 import { route } from '../route';
 import { described, listOf, moment, record, text, uuid } from '../schema';
 import { invalid } from '../validation';
@@ -25,8 +33,18 @@ export const logSchema = record(
       moment,
       'When the row was recorded; it never runs backwards in the log of a Tenant.',
     ),
+    source: described(
+      { type: 'string', enum: sources },
+      'Who says so. `decision`: this service decided it; `access`: what a key was used for and refused; `fact`: another service reported it.',
+    ),
+    actor_name: described(
+      text,
+      'What the Application that did it was called then; absent where that is not on record.',
+      'Backend',
+    ),
+    occurred_at: described(moment, 'When a fact says that it happened; absent where it does not say.'),
   },
-  ['actor_id', 'actor_type'],
+  ['actor_id', 'actor_type', 'actor_name', 'occurred_at'],
 );
 
 /** The filters of the log: of its pages, of CSV and of the events behind it. */
@@ -40,6 +58,11 @@ export const logFilters = {
   actor_id: textParameter('Only what this actor did.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
   operation: textParameter('Only this operation.', 'update'),
   trace_id: textParameter('Only what requests with this trace id caused.', 'trace-1'),
+  source: choiceParameter(
+    'Only what was decided here (`decision`), what keys did (`access`), or what other services reported (`fact`).',
+    sources,
+    'decision',
+  ),
 };
 
 export const logFilterOf = (values: ValuesOf<typeof logFilters>): LogFilter => {
@@ -52,6 +75,7 @@ export const logFilterOf = (values: ValuesOf<typeof logFilters>): LogFilter => {
     actorId: values.actor_id,
     operation: values.operation?.toLowerCase(),
     traceId: values.trace_id,
+    source: values.source,
   };
 };
 
@@ -65,7 +89,7 @@ export const listLogs = route<undefined, ReturnType<typeof query>>({
   query,
   response: {
     description:
-      'A page of the audit log, newest first. Each filter alone has totals, and so has `entity_type` with `entity_id`, also with dates. Where `actor_id`, `operation` or `trace_id` is combined with another one, there are no totals, and `page` is refused: pages follow each other by `start`.',
+      'A page of the audit log, newest first. Each filter alone has totals, and so has `entity_type` with `entity_id`, also with dates. Where `actor_id`, `operation`, `trace_id` or `source` is combined with another one, there are no totals, and `page` is refused: pages follow each other by `start`.',
     schema: record('LogPage', {
       pagination: described(paginationSchema, 'The position of this page.'),
       data: described(listOf(logSchema), 'The rows, newest first.'),
@@ -78,7 +102,7 @@ export const listLogs = route<undefined, ReturnType<typeof query>>({
     if (request.query.page !== undefined && !isNumbered(filter))
       throw invalid({
         page: [
-          'must be absent where actor_id, operation or trace_id is combined with another filter: use start',
+          'must be absent where actor_id, operation, trace_id or source is combined with another filter: use start',
         ],
       });
     const { page, size, place, shown } = paging(request);

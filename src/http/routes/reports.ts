@@ -1,6 +1,8 @@
-import { reportUsage } from '../../../projections/usage';
+import { monthOf, reportUsage } from '../../../projections/usage';
+import { isMonth, MONTH_PATTERN } from '../../domain/texts';
+import { queryCheck, textParameter, wholeNumberParameter } from '../query-parameters';
 import { route } from '../route';
-import { count, described, moment, record, type Schema } from '../schema';
+import { count, described, listOf, moment, record, type Schema } from '../schema';
 
 const metrics = record(
   'TokenTypeMetrics',
@@ -11,29 +13,68 @@ const metrics = record(
   ['last_created_at'],
 );
 
-const usageReport: Schema = record('TenantUsageReport', {
-  token_report: described(
-    record('TokenReport', {
-      metrics_by_type: {
-        type: 'object',
-        description: 'By token type: `token`, `card`, `bank`, each once it was seen.',
-        additionalProperties: metrics,
-      },
-      included_monthly_active_tokens: described(count, 'What the plan includes.', 0),
-      monthly_active_tokens: described(count, 'Tokens created, read or used in this month (UTC).', 3),
-    }),
-    'Token usage of the Tenant.',
-  ),
+const monthSchema = { type: 'string', pattern: MONTH_PATTERN };
+const inMonth = {
+  included_monthly_active_tokens: described(count, 'What the plan included at the end of the month.', 0),
+  monthly_active_tokens: described(count, 'Tokens created, read or used in the month (UTC).', 3),
+};
+
+const usageReport: Schema = record(
+  'TenantUsageReport',
+  {
+    token_report: described(
+      record('TokenReport', {
+        metrics_by_type: {
+          type: 'object',
+          description: 'By token type: `token`, `card`, `bank`, each once it was seen; always as it is now.',
+          additionalProperties: metrics,
+        },
+        ...inMonth,
+      }),
+      'Token usage of the Tenant, in the current month or in `month`.',
+    ),
+    months: described(
+      listOf(record('UsageMonth', { month: described(monthSchema, 'Which month.', '2026-01'), ...inMonth })),
+      'The months that were asked for, oldest first. Absent: none were.',
+    ),
+  },
+  ['months'],
+);
+
+const MAX_MONTHS = 120;
+const wholeNumber = wholeNumberParameter(
+  `Lists so many months up to \`month\`, oldest first; at most ${MAX_MONTHS}.`,
+  undefined,
+);
+
+const query = queryCheck({
+  month: {
+    ...textParameter('The month (UTC) that is reported. Default: the current one.', '2026-01'),
+    schema: monthSchema,
+    read: ([sent = '']: readonly string[]) => (isMonth(sent) ? sent : undefined),
+    rule: () => 'must be a month like 2026-01',
+  },
+  months: {
+    ...wholeNumber,
+    schema: { ...wholeNumber.schema, maximum: MAX_MONTHS },
+    example: 12,
+    read: (texts: readonly string[]) => {
+      const value = wholeNumber.read(texts);
+      return value !== undefined && value <= MAX_MONTHS ? value : undefined;
+    },
+    rule: () => `must be a whole number from 1 to ${MAX_MONTHS}`,
+  },
 });
 
-export const getTenantUsageReport = route({
+export const getTenantUsageReport = route<undefined, ReturnType<typeof query>>({
   method: 'get',
   path: '/tenants/self/reports/usage',
   summary: 'Get the Tenant usage report',
   permission: 'report:read',
-  response: { description: 'Tokens per type and active in this month.', schema: usageReport },
+  query,
+  response: { description: 'Tokens per type, and active in a month or in several.', schema: usageReport },
   reads: true,
-  handle: async ({ tenantId, at, read }) => ({
-    body: await read((reader) => reportUsage(reader, tenantId, at)),
+  handle: async ({ tenantId, at, read, query: { month = monthOf(at), months } }) => ({
+    body: await read((reader) => reportUsage(reader, tenantId, month, months)),
   }),
 });

@@ -152,6 +152,33 @@ describeInBrowser('the log explorer', () => {
     await page.getByText('key ‘ci’ of A private one revoked').waitFor();
   });
 
+  it('says who says so, by which rows can be chosen, and what the actor was called then', async () => {
+    const maker = await by.newOwner(tenantId);
+    const own = `${service.url}/applications/${maker.id}`;
+    const renamed = { name: 'Called otherwise', type: 'management', permissions: ['log:read'] };
+    expect((await ask(own, { method: 'PUT', key: maker.key, body: renamed })).status).toBe(200);
+    const claimed = { entityType: 'application', operation: 'update', message: 'Application updated' };
+    await reportFacts(service.folder, tenantId, [fact('ActivityReported', maker.id, { data: claimed })]);
+    await allProjected(service);
+    await page.goto(
+      `${service.url}/portal/logs?entity_type=application&entity_id=${maker.id}&operation=update`,
+    );
+    await waitForRows(2);
+    expect(await rows().locator('td.source').allInnerTexts()).toEqual(['reported', 'decided']);
+    expect(await rows().locator('td.actor').allInnerTexts()).toEqual(['not known', 'A management one']);
+    await rows().last().click();
+    const detail = page.getByRole('complementary', { name: 'Details of the event' });
+    await detail.getByText('decided by this service').waitFor();
+    await detail.getByText('application A management one').waitFor();
+    await page.goto(`${service.url}/portal/logs?entity_id=${maker.id}`);
+    await page.getByRole('combobox', { name: 'Source' }).selectOption('reported');
+    await waitForRows(1);
+    expect(new URL(page.url()).searchParams.get('source')).toBe('fact');
+    await page.goto(`${service.url}/portal/logs?source=decision`);
+    await chart().waitFor();
+    expect(new Set(await rows().locator('td.source').allInnerTexts())).toEqual(new Set(['decided']));
+  });
+
   it('opens a row beside the list, by keyboard, with the fields before and after', async () => {
     await page.goto(`${service.url}/portal/logs?entity_type=tenant`);
     await rows().nth(1).waitFor();
