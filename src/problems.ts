@@ -164,7 +164,10 @@ export const httpProblems = {
 } satisfies Record<string, Problem & { status: number }>;
 
 const commandProblems = {
-  tenant_not_found: { title: 'There is no such tenant.', meaning: 'See `tenant-ledger tenant list`.' },
+  tenant_not_found: {
+    title: 'There is no such tenant.',
+    meaning: 'See `tenant-ledger tenant list`. The exit code is 4.',
+  },
   already_exists: {
     title: 'There is one with this id already.',
     meaning: 'Choose another `--id`, or leave it out. The id of something deleted cannot be used again.',

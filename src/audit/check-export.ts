@@ -27,6 +27,7 @@ const common = {
       operation: text,
       trace: text,
       key: text,
+      client: text,
       since: text,
       until: text,
     },
