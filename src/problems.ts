@@ -257,7 +257,7 @@ const commandProblems = {
   output_failed: {
     title: 'The output could not be written.',
     meaning:
-      'stdout could not be written: the disk is full or the pipe is closed. Changes already made are kept.',
+      'stdout, or the file of `--output`, could not be written: the disk is full or the pipe is closed. Changes already made are kept.',
   },
 } satisfies Record<string, Problem>;
 

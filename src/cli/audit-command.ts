@@ -6,6 +6,7 @@ import { firstOf, type Position, parsedJson } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { fault, suggestionFor } from '../fault';
 import { bound, collected, option, uuid, wholeNumber, type JsonOption } from './arguments';
+import { followedFile, readCursor, type FollowedFiles } from './audit-file';
 import { FAILED } from './failure';
 import type { Io } from './io';
 import { counted, isOutputLost, notice, printJson, untilInterrupted, writeOut } from './output';
@@ -26,6 +27,8 @@ interface Options {
   readonly since?: string;
   readonly until?: string;
   readonly follow?: boolean;
+  readonly output?: string;
+  readonly cursorFile?: string;
   readonly limit?: number;
   readonly format?: 'ndjson' | 'pretty';
 }
@@ -163,9 +166,41 @@ const run = async (
   return { reached, events, unreadable };
 };
 
+/** Continues from the cursor, until it is interrupted. */
+const followIntoFile = async (
+  io: Io,
+  ledgerLog: LedgerLog,
+  options: Options,
+  files: FollowedFiles,
+): Promise<void> => {
+  const { exportLines } = require('../audit/export') as typeof import('../audit/export');
+  const log = await ledgerLog.log.identity();
+  const after = readCursor(files.cursorFile, log);
+  if (after !== undefined) await mustBeReached(ledgerLog, after);
+  const failed = new AbortController();
+  const signal = AbortSignal.any([untilInterrupted(io), failed.signal]);
+  const file = followedFile(files, log, (error) => failed.abort(error));
+  const conditions = { view: 'operator', filter: filterOf(options), after } as const;
+  const range = { after, follow: true, signal };
+  let unreadable = 0;
+  const exporting = { onUnreadable: () => (unreadable += 1) };
+  try {
+    for await (const { lines, last } of exportLines(ledgerLog, conditions, range, exporting))
+      file.add(lines.map((line) => `${line}\n`).join(''), last?.position);
+  } finally {
+    file.close();
+  }
+  failed.signal.throwIfAborted();
+  noticeUnreadable(io, unreadable);
+  notice(io, 'To continue, run the same command again.');
+};
+
 const audit = (io: Io, options: Options): Promise<void> =>
   withConfiguredLog(io, async (ledgerLog) => {
     await mustHaveTenants(ledgerLog, options);
+    const { output, cursorFile } = options;
+    if (output !== undefined && cursorFile !== undefined)
+      return followIntoFile(io, ledgerLog, options, { output, cursorFile });
     if (options.after !== undefined) await mustBeReached(ledgerLog, options.after);
     const signal = untilInterrupted(io);
     const head = options.follow === true ? undefined : await ledgerLog.log.head();
@@ -227,7 +262,8 @@ Events come from the event log itself, in its order, one per line: on a terminal
 was used for, reads included, from where, and refused is summed up per UTC day in KeyUsed. --client: in any spelling; an
 IPv6 address stands for its /64, which is what is recorded. --since and --until compare the time of recording.
 The last line of NDJSON is a trailer: the conditions, the number of events and the SHA-256 of the lines before it. A file
-can be checked with: head -n -1 FILE | sha256sum, and against the log with tenant-ledger audit check FILE.`;
+can be checked with: head -n -1 FILE | sha256sum, and against the log with tenant-ledger audit check FILE.
+--output with --cursor-file: every event is in the file at least once, whenever this is killed; drop copies by their id.`;
 
 export const auditCommand = (io: Io): Command =>
   new Command('audit')
@@ -251,13 +287,31 @@ export const auditCommand = (io: Io): Command =>
     .option('--since <time>', 'only events recorded from this time on', bound)
     .option('--until <time>', 'only events recorded before this time', bound)
     .addOption(new Option('--follow', 'keep printing new events until interrupted').conflicts('until'))
+    .addOption(
+      new Option('--output <file>', 'with --follow: append to this file instead of printing').conflicts([
+        'after',
+        'limit',
+        'event',
+        'format',
+      ]),
+    )
+    .option(
+      '--cursor-file <file>',
+      'with --output: continue from here, and note here up to where it is written',
+    )
     .option('--limit <n>', 'stop after this many events', oneOrMore)
     .addOption(new Option('--format <format>', 'output format').choices(['ndjson', 'pretty']))
     .addHelpText('after', HELP)
     .action((options: Options, command: Command) => {
-      const { since, until } = options;
+      const { since, until, follow, output, cursorFile } = options;
       if (since !== undefined && until !== undefined && since > until)
         command.error('error: --since must not be after --until');
+      const isIntoFile = output !== undefined || cursorFile !== undefined;
+      const isWhole = follow === true && output !== undefined && cursorFile !== undefined;
+      if (isIntoFile && !(isWhole && output !== cursorFile))
+        command.error(
+          'error: --output and --cursor-file name two files, and are used together with --follow',
+        );
       return audit(io, options);
     })
     .addCommand(checkCommand(io));
