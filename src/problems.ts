@@ -164,7 +164,10 @@ export const httpProblems = {
 } satisfies Record<string, Problem & { status: number }>;
 
 const commandProblems = {
-  tenant_not_found: { title: 'There is no such tenant.', meaning: 'See `tenant-ledger tenant list`.' },
+  tenant_not_found: {
+    title: 'There is no such tenant.',
+    meaning: 'See `tenant-ledger tenant list`. The exit code is 4.',
+  },
   already_exists: {
     title: 'There is one with this id already.',
     meaning: 'Choose another `--id`, or leave it out. The id of something deleted cannot be used again.',
@@ -254,7 +257,7 @@ const commandProblems = {
   output_failed: {
     title: 'The output could not be written.',
     meaning:
-      'stdout could not be written: the disk is full or the pipe is closed. Changes already made are kept.',
+      'stdout, or the file of `--output`, could not be written: the disk is full or the pipe is closed. Changes already made are kept.',
   },
 } satisfies Record<string, Problem>;
 

@@ -1,26 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import { beforeDeadline, monotonicMs } from '../async/clock';
+import type { Client } from '../domain/events';
 import type { KeyUse, RefusalReason } from '../domain/key-use';
-import type { KnownKey, RefusedAccess } from '../domain/refusal';
+import type { KnownKey } from '../domain/refusal';
 import { DAY_MS } from '../domain/texts';
 import { encode } from '../event-log/codec';
-import { type NewEvent, uuidOfText } from '../event-log/event-log';
+import { bytesOf, type NewEvent, uuidOfText } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import { TIMES } from '../times';
+import { clientCounter, type ClientCounter, type KeyAct, type KeyClients } from './key-clients';
 
 /** A key that is known, valid or not, and the tenant that it belongs to. */
 export interface KeyOfTenant extends KnownKey {
   readonly tenantId: string;
 }
 
-/** A request that a key was accepted for, one that it was refused, or the end of a response that gave events out. */
-export type KeyAct = { readonly operation: string } | RefusedAccess | { readonly eventsGivenOut: number };
-
 export interface KeyUseRecordDependencies {
   /** Appends to the tenant's activity stream, whoever else does. */
   readonly append: (tenantId: string, events: readonly NewEvent[]) => Promise<unknown>;
   readonly warn: (what: string, error: unknown) => void;
-  /** Whether events say where the last request came from. */
+  /** Whether events say where requests came from. */
   readonly recordsClients: boolean;
   /** How long what is due is collected, so that it becomes one append per tenant. */
   readonly collectMs: number;
@@ -36,11 +35,15 @@ export interface KeyUseRecordDependencies {
 const MAX_KEYS = 20_000;
 /** A single tenant must not crowd out the others. */
 const MAX_KEYS_OF_TENANT = 5_000;
+/** What is on record at once in an hour, besides the first use of a day and refusals. The rest is in the sums. */
+const MAX_AT_ONCE_OF_KEY = 20;
+const MAX_AT_ONCE_OF_TENANT = 200;
 
 const tooMany = new Error(`More than ${MAX_KEYS} keys were used, or ${MAX_KEYS_OF_TENANT} of one tenant.`);
 
 /** Of one append: few enough not to keep others waiting. */
 const MAX_EVENTS = 100;
+const MAX_BYTES = 262_144;
 const APPENDS_AT_ONCE = 10;
 
 type Tally = {
@@ -51,6 +54,11 @@ type Tally = {
   missingPermissions: string[];
 };
 
+interface HourCount {
+  hour: string;
+  count: number;
+}
+
 /** What one key did on one day. */
 interface KeyDay {
   /** With the last name of its Application. */
@@ -60,13 +68,16 @@ interface KeyDay {
   tally: Tally | undefined;
   /** What an event says that is not known to be written. It is appended again as it is: it has the same id then. */
   unsettled: { readonly event: NewEvent; readonly use: KeyUse } | undefined;
-  address: string | undefined;
+  readonly clients: KeyClients;
+  readonly atOnce: HourCount;
   usedAt: string | undefined;
   /** The hour in which each kind of refusal was last reported at once. */
   readonly reportedIn: Partial<Record<RefusalReason, string>>;
 }
 
 const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+const hourOf = (ms: number): string => new Date(ms).toISOString().slice(0, 13);
 
 const idOf = ({ tenantId, keyId }: Pick<KeyOfTenant, 'tenantId' | 'keyId'>, date: string): string =>
   `${tenantId} ${keyId} ${date}`;
@@ -99,6 +110,11 @@ const useOf = ({ key: { applicationId, keyId }, date }: KeyDay, tally: Tally): K
   ...tally,
 });
 
+const unwrittenOf = (day: KeyDay): readonly KeyUse[] => [
+  ...(day.unsettled === undefined ? [] : [day.unsettled.use]),
+  ...(day.tally === undefined ? [] : [useOf(day, day.tally)]),
+];
+
 /** Whether it is the first refusal for this reason in an hour: that is reported at once. */
 const isNewRefusal = ({ reportedIn }: KeyDay, at: string, act: KeyAct): boolean => {
   if (!('reason' in act)) return false;
@@ -108,46 +124,70 @@ const isNewRefusal = ({ reportedIn }: KeyDay, at: string, act: KeyAct): boolean 
   return true;
 };
 
+const noneAtOnce = (): HourCount => ({ hour: '', count: 0 });
+const isBelow = (count: HourCount, hour: string, max: number): boolean =>
+  count.hour !== hour || count.count < max;
+const addOne = (count: HourCount, hour: string): void => {
+  count.count = count.hour === hour ? count.count + 1 : 1;
+  count.hour = hour;
+};
+
 /** What is kept in memory, within its bounds. */
-const boundedDays = () => {
+const boundedDays = (counter: ClientCounter) => {
   const days = new Map<string, KeyDay>();
-  const perTenant = new Map<string, number>();
+  const perTenant = new Map<string, { days: number; readonly atOnce: HourCount }>();
   const find = (key: Pick<KeyOfTenant, 'tenantId' | 'keyId'>, date: string) => days.get(idOf(key, date));
   return {
     all: (): Iterable<KeyDay> => days.values(),
     find,
     /** Undefined: there is no room for it. */
     begin: (key: KeyOfTenant, date: string): KeyDay | undefined => {
-      const ofTenant = perTenant.get(key.tenantId) ?? 0;
-      if (days.size >= MAX_KEYS || ofTenant >= MAX_KEYS_OF_TENANT) return undefined;
-      const unused = { tally: undefined, unsettled: undefined, address: undefined, usedAt: undefined };
-      const day: KeyDay = { key, date, ...unused, reportedIn: {} };
+      const ofTenant = perTenant.get(key.tenantId) ?? { days: 0, atOnce: noneAtOnce() };
+      if (days.size >= MAX_KEYS || ofTenant.days >= MAX_KEYS_OF_TENANT) return undefined;
+      const unused = { tally: undefined, unsettled: undefined, usedAt: undefined };
+      const day: KeyDay = {
+        key,
+        date,
+        ...unused,
+        clients: counter.begin(),
+        atOnce: noneAtOnce(),
+        reportedIn: {},
+      };
       days.set(idOf(key, date), day);
-      perTenant.set(key.tenantId, ofTenant + 1);
+      ofTenant.days += 1;
+      perTenant.set(key.tenantId, ofTenant);
       return day;
     },
-    forget: ({ key, date }: KeyDay): void => {
-      if (!days.delete(idOf(key, date))) return;
-      const left = (perTenant.get(key.tenantId) ?? 1) - 1;
-      if (left === 0) perTenant.delete(key.tenantId);
-      else perTenant.set(key.tenantId, left);
+    /** False: so much of the key, or of its tenant, is on record at once in this hour that the rest is in the sums. */
+    mayBeAtOnce: ({ key, atOnce }: KeyDay, hour: string): boolean => {
+      const { atOnce: ofTenant } = perTenant.get(key.tenantId) ?? { atOnce: noneAtOnce() };
+      if (!isBelow(atOnce, hour, MAX_AT_ONCE_OF_KEY) || !isBelow(ofTenant, hour, MAX_AT_ONCE_OF_TENANT))
+        return false;
+      for (const count of [atOnce, ofTenant]) addOne(count, hour);
+      return true;
+    },
+    forget: ({ key, date, clients }: KeyDay): void => {
+      const ofTenant = perTenant.get(key.tenantId);
+      if (!days.delete(idOf(key, date)) || ofTenant === undefined) return;
+      counter.forget(clients);
+      ofTenant.days -= 1;
+      if (ofTenant.days === 0) perTenant.delete(key.tenantId);
     },
   };
 };
 
 /** Makes the event about a key and day that is to be appended, if there is anything to say. */
-const eventMaker = () => {
+const eventMaker = (counter: ClientCounter) => {
   const instance = randomUUID();
   let made = 0;
   return (day: KeyDay): NewEvent | undefined => {
-    const { key, date, tally, address } = day;
+    const { key, date, tally, clients } = day;
     if (day.unsettled !== undefined || tally === undefined) return day.unsettled?.event;
     made += 1;
     const id = uuidOfText(`KeyUsed ${idOf(key, date)} ${instance} ${made}`);
     const actor = { type: 'application', id: key.applicationId, name: key.applicationName } as const;
-    const client = address === undefined ? undefined : { address };
     const use = useOf(day, tally);
-    const metadata = { actor, keyId: key.keyId, at: use.lastAt, client };
+    const metadata = { actor, keyId: key.keyId, at: use.lastAt, ...counter.take(clients) };
     const event = encode({ type: 'KeyUsed', data: use }, metadata, id);
     day.unsettled = { event, use };
     day.tally = undefined;
@@ -158,22 +198,39 @@ const eventMaker = () => {
 /** Appends what is due, one append per tenant unless it has very many keys. What fails stays due. */
 const appender = (
   { append, warn }: KeyUseRecordDependencies,
+  counter: ClientCounter,
   due: Set<KeyDay>,
   onWritten: (day: KeyDay) => void,
 ) => {
-  const eventOf = eventMaker();
+  const eventOf = eventMaker(counter);
+
+  /** The events about the first of these, as many as one append takes. */
+  const partOf = (left: readonly KeyDay[]) => {
+    const [part, events]: [KeyDay[], NewEvent[]] = [[], []];
+    for (let bytes = 0; part.length < Math.min(left.length, MAX_EVENTS) && bytes < MAX_BYTES;) {
+      const day = left[part.length] as KeyDay;
+      // What was counted since an append of it failed may be due as well.
+      if (day.unsettled !== undefined && day.tally !== undefined) due.add(day);
+      const event = eventOf(day);
+      part.push(day);
+      if (event === undefined) continue;
+      events.push(event);
+      bytes += bytesOf(event);
+    }
+    return { part, events };
+  };
 
   /** False: the log cannot take any more now. */
   const write = async (tenantId: string, ofTenant: readonly KeyDay[]): Promise<boolean> => {
-    for (let from = 0; from < ofTenant.length; from += MAX_EVENTS)
+    for (let from = 0; from < ofTenant.length;)
       try {
-        const part = ofTenant.slice(from, from + MAX_EVENTS);
-        const events = part.flatMap((day) => eventOf(day) ?? []);
+        const { part, events } = partOf(ofTenant.slice(from));
         if (events.length > 0) await append(tenantId, events);
         for (const day of part) {
           day.unsettled = undefined;
           onWritten(day);
         }
+        from += part.length;
       } catch (error) {
         warn('What keys did could not be recorded, and is tried again.', error);
         for (const day of ofTenant.slice(from)) due.add(day);
@@ -200,16 +257,17 @@ const isTurnOf = (tenantId: string, ms: number): boolean =>
   ms % DAY_MS >= Number.parseInt(tenantId.slice(0, 8), 16) % TIMES.keyUsesSpreadMs;
 
 /**
- * Records what keys did as `KeyUsed` events: at the first use of a key on a UTC day, at a refusal, after the day and at a
- * stop. Nothing waits for it. What could not be appended is tried again; what was not appended when a process is killed is
- * lost.
+ * Records what keys did as `KeyUsed` events: at the first use of a key on a UTC day and from an address, at a refusal, at
+ * the beginning of a stream, after the day and at a stop. Nothing waits for it. What could not be appended is tried again;
+ * what was not appended when a process is killed is lost.
  */
 export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
-  const { warn, recordsClients, collectMs, closeMs = TIMES.lastMs, now = Date.now } = dependencies;
-  const days = boundedDays();
+  const { warn, collectMs, closeMs = TIMES.lastMs, now = Date.now } = dependencies;
+  const counter = clientCounter(dependencies.recordsClients, () => hourOf(now()));
+  const days = boundedDays(counter);
   const due = new Set<KeyDay>();
   const isOver = ({ date }: KeyDay): boolean => date < dateOf(now());
-  const writeDue = appender(dependencies, due, (day) => {
+  const writeDue = appender(dependencies, counter, due, (day) => {
     if (day.tally === undefined && isOver(day)) days.forget(day);
   });
   let writing: Promise<void> | undefined;
@@ -232,14 +290,15 @@ export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
 
   return {
     /** Never throws or waits. `at` is ISO 8601. */
-    count: (key: KeyOfTenant, at: string, act: KeyAct, address: string): void => {
+    count: (key: KeyOfTenant, at: string, act: KeyAct, client: Client): void => {
       const known = days.find(key, at.slice(0, 10));
       const day = known ?? days.begin(key, at.slice(0, 10));
       if (day === undefined) return warn('Not all that keys do is counted.', tooMany);
       addTo((day.tally ??= emptyTally(at)), at, act);
       if (key.applicationName !== undefined) day.key = key;
+      const isNews = counter.add(day.clients, at, act, client);
       if (isNewRefusal(day, at, act) || known === undefined) due.add(day);
-      if (recordsClients) day.address = address;
+      if (isNews && !due.has(day) && days.mayBeAtOnce(day, hourOf(now()))) due.add(day);
       const isAccepted = !('reason' in act) || act.reason === 'permission_missing';
       if (isAccepted && at > (day.usedAt ?? '')) day.usedAt = at;
     },
@@ -248,10 +307,7 @@ export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
       lastDaysOf(tenantId, keyId).find(({ usedAt }) => usedAt !== undefined)?.usedAt,
     /** What this process has counted about a key and no event in the log says yet. */
     unwritten: (tenantId: string, keyId: string): readonly KeyUse[] =>
-      lastDaysOf(tenantId, keyId).flatMap((day) => [
-        ...(day.unsettled === undefined ? [] : [day.unsettled.use]),
-        ...(day.tally === undefined ? [] : [useOf(day, day.tally)]),
-      ]),
+      lastDaysOf(tenantId, keyId).flatMap(unwrittenOf),
     close: async (): Promise<void> => {
       clearInterval(timer);
       const late = () => new Error(`It took longer than ${closeMs} ms.`);

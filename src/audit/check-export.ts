@@ -28,6 +28,7 @@ const common = {
       trace: text,
       source: text,
       key: text,
+      client: text,
       since: text,
       until: text,
     },

@@ -10,6 +10,7 @@ import {
 } from '../event-log/event-log';
 import { isJsonObject } from '../event-log/event-log';
 import type { LedgerLog, Streams } from '../event-log/streams';
+import { countedAddress } from '../limits/client-address';
 
 /** Selects events that meet every condition. A condition with several values needs one of them. */
 export interface EventFilter {
@@ -23,6 +24,8 @@ export interface EventFilter {
   readonly source?: Source | undefined;
   /** Selects what was caused with this key, and what is about it. */
   readonly key?: string | undefined;
+  /** Selects what came from this address, as `clientFrom` spells it. */
+  readonly client?: string | undefined;
   /** The earliest time of recording. */
   readonly since?: string | undefined;
   /** The time before which it was recorded. */
@@ -32,6 +35,28 @@ export interface EventFilter {
 type Condition = (event: LoggedEvent) => boolean;
 
 const member = (value: unknown, name: string): unknown => (isJsonObject(value) ? value[name] : undefined);
+
+/** An address as it is recorded, however it is spelt here: of IPv6, its network. Undefined: it is none. */
+export const clientFrom = (text: string): string | undefined =>
+  countedAddress(text.includes(':') ? text.replace(/\/64$/, '') : text);
+
+const isFrom = (client: unknown, address: string): boolean => {
+  const recorded = member(client, 'address');
+  return recorded === address || (typeof recorded === 'string' && clientFrom(recorded) === address);
+};
+
+const byClient =
+  (address: string): Condition =>
+  ({ metadata }) => {
+    const clients = member(metadata, 'clients');
+    return (
+      isFrom(member(metadata, 'client'), address) ||
+      (Array.isArray(clients) && clients.some((client) => isFrom(client, address)))
+    );
+  };
+
+const isText = (value: unknown, wanted: string): boolean =>
+  typeof value === 'string' && value.toLowerCase() === wanted;
 
 /** Events that cannot be read have no entity and no operation. */
 const byAuditLine = (
@@ -59,7 +84,7 @@ const conditionsOf = (
   streams: Streams,
   onUnreadable: () => void,
 ): readonly Condition[] => {
-  const { event: id, types, actor, trace, source, key, since, until, entity, operation } = filter;
+  const { event: id, types, actor, trace, source, key, client, since, until, entity, operation } = filter;
   const conditions: Condition[] = [];
   if (id !== undefined) conditions.push((event) => event.id === id);
   if (types !== undefined) {
@@ -78,8 +103,9 @@ const conditionsOf = (
     });
   if (key !== undefined)
     conditions.push(
-      ({ data, metadata }) => member(metadata, 'keyId') === key || member(data, 'keyId') === key,
+      ({ data, metadata }) => isText(member(metadata, 'keyId'), key) || isText(member(data, 'keyId'), key),
     );
+  if (client !== undefined) conditions.push(byClient(client));
   if (entity !== undefined || operation !== undefined)
     conditions.push(byAuditLine(filter, streams, onUnreadable));
   return conditions;

@@ -1,11 +1,12 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import type { EventFilter } from '../audit/event-filter';
+import { clientFrom, type EventFilter } from '../audit/event-filter';
 import { eventSchemas, operatorEventSchemas } from '../domain/events';
 import { looksLikeKey, masked } from '../domain/texts';
-import { type Position, parsedJson } from '../event-log/event-log';
+import { firstOf, type Position, parsedJson } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { fault, suggestionFor } from '../fault';
 import { bound, collected, option, uuid, wholeNumber, type JsonOption } from './arguments';
+import { followedFile, readCursor, type FollowedFiles } from './audit-file';
 import { FAILED } from './failure';
 import type { Io } from './io';
 import { counted, isOutputLost, notice, printJson, untilInterrupted, writeOut } from './output';
@@ -21,17 +22,20 @@ interface Options {
   readonly operation?: string;
   readonly trace?: string;
   readonly key?: string;
+  readonly client?: string;
   readonly after?: Position;
   readonly since?: string;
   readonly until?: string;
   readonly follow?: boolean;
+  readonly output?: string;
+  readonly cursorFile?: string;
   readonly limit?: number;
   readonly format?: 'ndjson' | 'pretty';
 }
 
 const filterOf = (options: Options): EventFilter => {
-  const { event, tenant, type, actor, entity, operation, trace, key, since, until } = options;
-  return { event, tenants: tenant, types: type, actor, entity, operation, trace, key, since, until };
+  const { event, tenant, type, actor, entity, operation, trace, key, client, since, until } = options;
+  return { event, tenants: tenant, types: type, actor, entity, operation, trace, key, client, since, until };
 };
 
 const entity = (text: string): Options['entity'] => {
@@ -52,6 +56,12 @@ const oneOrMore = (text: string): number => {
   const value = wholeNumber(text);
   if (value === 0) throw new InvalidArgumentError('It must be 1 or more.');
   return value;
+};
+
+const address = (text: string): string => {
+  const client = clientFrom(text);
+  if (client !== undefined) return client;
+  throw new InvalidArgumentError('It must be an IP address, for example 192.0.2.1 or 2001:db8::1.');
 };
 
 const position = (text: string): Position => {
@@ -98,13 +108,20 @@ const noticeUnreadable = (io: Io, count: number): void => {
     );
 };
 
-/** Otherwise a key that only read would look unused. */
-const noticeDailySums = (io: Io, { key, follow }: Options): void => {
-  if (key !== undefined && follow !== true)
+/** Otherwise a key that only read, or an address, would look unused. */
+const noticeDailySums = (io: Io, { key, client, follow }: Options): void => {
+  if ((key !== undefined || client !== undefined) && follow !== true)
     notice(
       io,
-      'Reads with this key are in KeyUsed: the first of each UTC day at once, the others after the day.',
+      'Reads are in KeyUsed: the first of each UTC day from an address, exports and streams at once, the others after the day.',
     );
+};
+
+/** A condition that no event can meet, such as a mistyped id, must not look like an empty answer. */
+const mustHaveTenants = async ({ log }: LedgerLog, { tenant = [] }: Options): Promise<void> => {
+  for (const id of tenant)
+    if ((await firstOf(log.readTenant(id, { max: 1 }))) === undefined)
+      throw fault('tenant_not_found', `There is no tenant ${id}.`);
 };
 
 /** Masked only if a condition contains a key: with a masked condition, a trailer describes another export. */
@@ -149,8 +166,41 @@ const run = async (
   return { reached, events, unreadable };
 };
 
+/** Continues from the cursor, until it is interrupted. */
+const followIntoFile = async (
+  io: Io,
+  ledgerLog: LedgerLog,
+  options: Options,
+  files: FollowedFiles,
+): Promise<void> => {
+  const { exportLines } = require('../audit/export') as typeof import('../audit/export');
+  const log = await ledgerLog.log.identity();
+  const after = readCursor(files.cursorFile, log);
+  if (after !== undefined) await mustBeReached(ledgerLog, after);
+  const failed = new AbortController();
+  const signal = AbortSignal.any([untilInterrupted(io), failed.signal]);
+  const file = followedFile(files, log, (error) => failed.abort(error));
+  const conditions = { view: 'operator', filter: filterOf(options), after } as const;
+  const range = { after, follow: true, signal };
+  let unreadable = 0;
+  const exporting = { onUnreadable: () => (unreadable += 1) };
+  try {
+    for await (const { lines, last } of exportLines(ledgerLog, conditions, range, exporting))
+      file.add(lines.map((line) => `${line}\n`).join(''), last?.position);
+  } finally {
+    file.close();
+  }
+  failed.signal.throwIfAborted();
+  noticeUnreadable(io, unreadable);
+  notice(io, 'To continue, run the same command again.');
+};
+
 const audit = (io: Io, options: Options): Promise<void> =>
   withConfiguredLog(io, async (ledgerLog) => {
+    await mustHaveTenants(ledgerLog, options);
+    const { output, cursorFile } = options;
+    if (output !== undefined && cursorFile !== undefined)
+      return followIntoFile(io, ledgerLog, options, { output, cursorFile });
     if (options.after !== undefined) await mustBeReached(ledgerLog, options.after);
     const signal = untilInterrupted(io);
     const head = options.follow === true ? undefined : await ledgerLog.log.head();
@@ -208,10 +258,12 @@ printed. Without the log, the digest in the trailer can be compared with: head -
 const HELP = `
 Events come from the event log itself, in its order, one per line: on a terminal readable, with what each decision changed
 (old → new), elsewhere NDJSON. Conditions combine with AND; --tenant and --type may be given several times.
---key: events caused with this key, or about it. Reads make no events of their own: what a key was used for, reads
-included, and refused is summed up per UTC day in KeyUsed. --since and --until compare the time of recording.
+--key: events caused with this key, or about it, and facts that name it. Reads make no events of their own: what a key
+was used for, reads included, from where, and refused is summed up per UTC day in KeyUsed. --client: in any spelling; an
+IPv6 address stands for its /64, which is what is recorded. --since and --until compare the time of recording.
 The last line of NDJSON is a trailer: the conditions, the number of events and the SHA-256 of the lines before it. A file
-can be checked with: head -n -1 FILE | sha256sum, and against the log with tenant-ledger audit check FILE.`;
+can be checked with: head -n -1 FILE | sha256sum, and against the log with tenant-ledger audit check FILE.
+--output with --cursor-file: every event is in the file at least once, whenever this is killed; drop copies by their id.`;
 
 export const auditCommand = (io: Io): Command =>
   new Command('audit')
@@ -228,19 +280,38 @@ export const auditCommand = (io: Io): Command =>
     .option('--operation <operation>', 'only events with this operation, for example update')
     .option('--trace <id>', 'only events of this trace')
     .option('--key <uuid>', 'only events by or about this key', uuid)
+    .option('--client <address>', 'only events of requests from this IP address', address)
     .addOption(
       new Option('--after <position>', 'begin after this position').argParser(position).conflicts('since'),
     )
     .option('--since <time>', 'only events recorded from this time on', bound)
     .option('--until <time>', 'only events recorded before this time', bound)
     .addOption(new Option('--follow', 'keep printing new events until interrupted').conflicts('until'))
+    .addOption(
+      new Option('--output <file>', 'with --follow: append to this file instead of printing').conflicts([
+        'after',
+        'limit',
+        'event',
+        'format',
+      ]),
+    )
+    .option(
+      '--cursor-file <file>',
+      'with --output: continue from here, and note here up to where it is written',
+    )
     .option('--limit <n>', 'stop after this many events', oneOrMore)
     .addOption(new Option('--format <format>', 'output format').choices(['ndjson', 'pretty']))
     .addHelpText('after', HELP)
     .action((options: Options, command: Command) => {
-      const { since, until } = options;
+      const { since, until, follow, output, cursorFile } = options;
       if (since !== undefined && until !== undefined && since > until)
         command.error('error: --since must not be after --until');
+      const isIntoFile = output !== undefined || cursorFile !== undefined;
+      const isWhole = follow === true && output !== undefined && cursorFile !== undefined;
+      if (isIntoFile && !(isWhole && output !== cursorFile))
+        command.error(
+          'error: --output and --cursor-file name two files, and are used together with --follow',
+        );
       return audit(io, options);
     })
     .addCommand(checkCommand(io));

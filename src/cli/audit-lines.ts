@@ -21,11 +21,20 @@ const actorText = (actor: Readonly<Record<string, unknown>>): string => {
   return `${shown(actor['type'])} ${shown(actor['id'])}${osUser}`;
 };
 
-const authorOf = ({ actor, key_id, trace_id }: RawEvent): string => {
+/** The last address, or all that an event sums up. */
+const placesOf = (metadata: unknown): string => {
+  const { client, clients = [client] } = isJsonObject(metadata) ? metadata : {};
+  const addresses = [clients]
+    .flat()
+    .flatMap((each) => (isJsonObject(each) ? shown(each['address'] ?? 'others') : []));
+  return addresses.length === 0 ? '' : `from ${addresses.join(', ')}`;
+};
+
+const authorOf = ({ actor, key_id, trace_id, metadata }: RawEvent): string => {
   const who = isJsonObject(actor) ? `by ${actorText(actor)}` : '';
   const key = key_id === undefined ? '' : `key ${shown(key_id)}`;
   const trace = trace_id === undefined ? '' : `trace ${shown(trace_id)}`;
-  return [who, key, trace].filter((text) => text !== '').join('  ');
+  return [who, key, trace, placesOf(metadata)].filter((text) => text !== '').join('  ');
 };
 
 const entityOf = (decoded: Decoded, raw: RawEvent): string => {

@@ -11,14 +11,16 @@ export const FAILED = 1;
 export const WRONG_USAGE = 2;
 /** The exit code if the event log was rolled back: starting again does not help, the operator must act. */
 export const LOG_SET_BACK = 3;
-/** The exit code if a rebuild differs from the live read models, which stay. */
+/** The exit code if a rebuild differs from the live read models, which stay; and of a tenant that there is not. */
 const REBUILD_DIFFERS = 4;
+const NO_TENANT = 4;
 
 /** Failures that scripts may want to tell from others, by their codes. */
 export const OWN_EXIT_CODES: ReadonlyMap<string | undefined, number> = new Map([
   ['wrong_usage', WRONG_USAGE],
   ['log_set_back', LOG_SET_BACK],
   ['rebuild_differs', REBUILD_DIFFERS],
+  ['tenant_not_found', NO_TENANT],
 ]);
 
 /** Reports failures of a command on stderr. */

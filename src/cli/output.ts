@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { isoNow } from '../async/clock';
 import { masked } from '../domain/texts';
 import type { JsonOption } from './arguments';
 import type { Io } from './io';
@@ -32,16 +33,21 @@ export const shortened = (name: string): string => {
 export const valueText = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : JSON.stringify(value);
 
-const textOf = (value: Row[string]): string => {
+/** Of what keys did today, a part is on record; the rest will be after the day. */
+const isIncomplete = (name: string, text: string): boolean =>
+  name === 'last_used_at' && text.slice(0, 10) === isoNow().slice(0, 10);
+
+const textOf = (name: string, value: Row[string]): string => {
   if (value === undefined || value === null) return '-';
-  return visible(Array.isArray(value) ? value.join(' ') : String(value));
+  const text = visible(Array.isArray(value) ? value.join(' ') : String(value));
+  return isIncomplete(name, text) ? `${text} (today, not complete)` : text;
 };
 
 /** Prints rows as an aligned table, or nothing if there are none. */
 export const printTable = ({ stdout }: Io, rows: readonly Row[]): void => {
   const names = Object.keys(rows[0] ?? {});
   if (names.length === 0) return;
-  const lines = [names, ...rows.map((row) => names.map((name) => textOf(row[name])))];
+  const lines = [names, ...rows.map((row) => names.map((name) => textOf(name, row[name])))];
   const widths = names.map((_, column) =>
     lines.reduce((width, line) => Math.max(width, line[column]?.length ?? 0), 0),
   );
@@ -57,7 +63,7 @@ export const printTable = ({ stdout }: Io, rows: readonly Row[]): void => {
 export const printRecord = ({ stdout }: Io, record: Row): void => {
   const width = Math.max(...Object.keys(record).map((name) => name.length)) + 2;
   for (const [name, value] of Object.entries(record))
-    stdout.write(`${`${name}:`.padEnd(width)}${textOf(value)}\n`);
+    stdout.write(`${`${name}:`.padEnd(width)}${textOf(name, value)}\n`);
 };
 
 export const printOne = (io: Io, record: Row, { json }: JsonOption): void =>

@@ -76,6 +76,15 @@ export interface Actor {
 export interface Client {
   readonly address: string;
   readonly userAgent?: string;
+  /** The id of the service that says so. Absent: the request itself came from there. */
+  readonly reportedBy?: string;
+}
+
+/** What a key did from one address, with the last user agent; without one, from all further addresses. Personal data, too. */
+export interface ClientUse extends Partial<Client> {
+  readonly requests: number;
+  readonly firstAt: string;
+  readonly lastAt: string;
 }
 
 /** A field that an event changes, named as the API names it. Null: there is no value. */

@@ -12,6 +12,7 @@ import {
   type ActivityEvent,
   type Actor,
   type Client,
+  type ClientUse,
   type EventType,
   type FieldChange,
   type Idempotency,
@@ -64,12 +65,14 @@ let ajv: ReturnType<typeof createAjv> | undefined;
 
 const uuid = { type: 'string', format: 'uuid' };
 const text = { type: 'string' };
+const moment = { type: 'string', format: 'date-time' };
+const client = { address: text, userAgent: text, reportedBy: text };
 
 const metadataSchema = {
   type: 'object',
   properties: {
     version: { type: 'integer', minimum: 1 },
-    at: { type: 'string', format: 'date-time' },
+    at: moment,
     keyId: uuid,
     traceId: text,
     actor: {
@@ -77,7 +80,15 @@ const metadataSchema = {
       properties: { type: { enum: ['application', 'user'] }, id: uuid, name: text, osUser: text },
       required: ['type', 'id'],
     },
-    client: { type: 'object', properties: { address: text, userAgent: text }, required: ['address'] },
+    client: { type: 'object', properties: client, required: ['address'] },
+    clients: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: { ...client, requests: { type: 'integer', minimum: 0 }, firstAt: moment, lastAt: moment },
+        required: ['requests', 'firstAt', 'lastAt'],
+      },
+    },
     idempotency: {
       type: 'object',
       properties: { key: text, scope: text, hash: text },
@@ -101,6 +112,8 @@ export interface Metadata {
   readonly keyId?: string | undefined;
   readonly traceId?: string | undefined;
   readonly client?: Client | undefined;
+  /** Where the requests came from that a `KeyUsed` sums up. */
+  readonly clients?: readonly ClientUse[] | undefined;
   readonly idempotency?: Idempotency | undefined;
   /** What a decision changed. */
   readonly changes?: readonly FieldChange[] | undefined;

@@ -1,10 +1,10 @@
 import cors from '@koa/cors';
 import { randomUUID } from 'node:crypto';
-import { isIPv4, isIPv6 } from 'node:net';
 import type { Logger } from 'pino';
 import { monotonicMs } from '../async/clock';
 import { isTraceId, masked } from '../domain/texts';
 import { codeOf, fault, messageOf, moreOf, type Fault } from '../fault';
+import { countedAddress } from '../limits/client-address';
 import type { LimitExceeded } from '../limits/rate-limits';
 import { httpProblems, isHttpProblemCode, type HttpProblemCode, type Problem } from '../problems';
 import type { ApiContext, ApiDependencies, ApiMiddleware, ApiSettings } from './context';
@@ -231,27 +231,9 @@ export const catchProblems =
 /** Stands in for the address of a peer that has already disconnected. */
 const GONE = 'gone';
 
-/** Requests of an IPv6 address are counted by its /64, which a single customer typically has. */
-const networkOf = (ipv6: string): string => {
-  const short = new URL(`http://[${ipv6}]`).hostname.slice(1, -1);
-  const zeros = 8 - short.split(':').filter(Boolean).length;
-  const groups = short
-    .replace('::', `:${'0:'.repeat(zeros)}`)
-    .split(':')
-    .filter(Boolean);
-  return `${groups.slice(0, 4).join(':')}::/64`;
-};
-
-/** The address as it is counted. An IPv4-mapped one is the IPv4 address; a zone names an interface of this machine. */
-const countedAs = (address: string): string | undefined => {
-  const bare = address.replace(/%.*$/, '').replace(/^::ffff:(?=[0-9.]+$)/i, '');
-  if (isIPv4(bare)) return bare;
-  return isIPv6(bare) ? networkOf(bare) : undefined;
-};
-
 /** The address that the outermost trusted proxy saw; without one, or if it wrote no address, that of the connection. */
 const clientAddress = (ctx: ApiContext): string =>
-  countedAs(ctx.ip) ?? countedAs(ctx.req.socket.remoteAddress ?? '') ?? GONE;
+  countedAddress(ctx.ip) ?? countedAddress(ctx.req.socket.remoteAddress ?? '') ?? GONE;
 
 const rateLimited = ({ policy, retryAfter }: LimitExceeded): Fault =>
   fault(

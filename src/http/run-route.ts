@@ -95,9 +95,13 @@ const MAX_USER_AGENT_LENGTH = 256;
 const clientOf = (ctx: ApiContext): Client => {
   const userAgent = headerOf(ctx, 'user-agent');
   const address = ctx.state.clientAddress;
-  return userAgent === undefined
-    ? { address }
-    : { address, userAgent: masked(userAgent.slice(0, MAX_USER_AGENT_LENGTH)) };
+  if (userAgent === undefined) return { address };
+  // Part of a text keeps all of it in memory.
+  const short =
+    userAgent.length > MAX_USER_AGENT_LENGTH
+      ? Buffer.from(userAgent.slice(0, MAX_USER_AGENT_LENGTH)).toString()
+      : userAgent;
+  return { address, userAgent: masked(short) };
 };
 
 const goneOf = ({ res }: ApiContext): AbortSignal => {
@@ -135,7 +139,7 @@ const requestOf = (
 ): RouteRequest<unknown> => {
   const { settings, keyUses } = dependencies;
   const { tenantId, keyId, application } = identity;
-  const { at, deadline, traceId, clientAddress } = ctx.state;
+  const { at, deadline, traceId } = ctx.state;
   const { querystring } = ctx;
   const { query = noParameters } = route;
   return {
@@ -157,7 +161,7 @@ const requestOf = (
       ctx.vary('Accept');
       return ctx.accepts(...types);
     },
-    gaveOut: (eventsGivenOut) => keyUses.count(keyOf(identity), isoNow(), { eventsGivenOut }, clientAddress),
+    gaveOut: (eventsGivenOut) => keyUses.count(keyOf(identity), isoNow(), { eventsGivenOut }, clientOf(ctx)),
     gone: () => goneOf(ctx),
   };
 };
@@ -218,21 +222,27 @@ const respond = async (
 };
 
 /** Records a refusal for the key that got it, if that is known. False: the error is none. */
-export const countRefusal = ({ state }: ApiContext, keyUses: KeyUseRecord, error: unknown): boolean => {
+export const countRefusal = (ctx: ApiContext, keyUses: KeyUseRecord, error: unknown): boolean => {
   const access = isRefusal(error) ? error.access : undefined;
   // The key became invalid while the request was handled, and is not known any more.
   if (access === undefined) return codeOf(error) === 'key_refused';
-  const { presented, identity, at, clientAddress } = state;
+  const { presented, identity, at } = ctx.state;
   const key = 'key' in access ? access.key : identity && keyOf(identity);
   if (presented !== undefined && key !== undefined)
-    keyUses.count({ ...key, tenantId: presented.tenantId }, at, access, clientAddress);
+    keyUses.count({ ...key, tenantId: presented.tenantId }, at, access, clientOf(ctx));
   return true;
 };
 
 /** Whatever came of the request, the key was used for it. */
-const countUse = ({ state }: ApiContext, operation: string, keyUses: KeyUseRecord): void => {
-  const { identity, at, clientAddress } = state;
-  if (identity !== undefined) keyUses.count(keyOf(identity), at, { operation }, clientAddress);
+const countUse = (
+  ctx: ApiContext,
+  { operationId: operation }: NamedRoute,
+  keyUses: KeyUseRecord,
+  response?: RouteResponse,
+): void => {
+  const { identity, at } = ctx.state;
+  const beginsStream = response?.body instanceof Readable && ctx.method !== 'HEAD';
+  if (identity !== undefined) keyUses.count(keyOf(identity), at, { operation, beginsStream }, clientOf(ctx));
 };
 
 export const runRoute = (route: NamedRoute, dependencies: ApiDependencies): ApiMiddleware => {
@@ -241,10 +251,11 @@ export const runRoute = (route: NamedRoute, dependencies: ApiDependencies): ApiM
   return async (ctx) => {
     ctx.state.route = route.path;
     try {
-      send(ctx, await respond(ctx, route, dependencies));
-      countUse(ctx, route.operationId, keyUses);
+      const response = await respond(ctx, route, dependencies);
+      send(ctx, response);
+      countUse(ctx, route, keyUses, response);
     } catch (error) {
-      if (!countRefusal(ctx, keyUses, error)) countUse(ctx, route.operationId, keyUses);
+      if (!countRefusal(ctx, keyUses, error)) countUse(ctx, route, keyUses);
       throw error;
     }
   };

@@ -1,13 +1,14 @@
 import * as fc from 'fast-check';
 import { randomUUID } from 'node:crypto';
+import type { KeyAct } from '../../src/access/key-clients';
 import {
   keyUseRecord,
-  type KeyAct,
   type KeyOfTenant,
   type KeyUseRecordDependencies,
 } from '../../src/access/key-use-record';
+import type { Client, ClientUse } from '../../src/domain/events';
 import type { KeyUse } from '../../src/domain/key-use';
-import type { NewEvent } from '../../src/event-log/event-log';
+import { bytesOf, MAX_APPEND_BYTES, type NewEvent } from '../../src/event-log/event-log';
 import { fault } from '../../src/fault';
 import { TIMES } from '../../src/times';
 import { until } from '../support/waiting';
@@ -15,7 +16,7 @@ import { until } from '../support/waiting';
 const MINUTE = 60_000;
 const DAY = '2026-01-31';
 const NEXT_DAY = Date.parse('2026-02-01T00:00:00.000Z');
-const ADDRESS = '192.0.2.1';
+const CLIENT = { address: '192.0.2.1' };
 
 const keyOf = (first: string, keyId: string = randomUUID()): KeyOfTenant => ({
   tenantId: `${first}${randomUUID().slice(8)}`,
@@ -44,7 +45,8 @@ const given = (more: Partial<KeyUseRecordDependencies> = {}) => {
     warnings,
     uses,
     setTime: (time: number) => (ms = time),
-    count: (act: KeyAct, key = KEY) => record.count(key, new Date(ms).toISOString(), act, ADDRESS),
+    count: (act: KeyAct, key = KEY, client: Client = CLIENT) =>
+      record.count(key, new Date(ms).toISOString(), act, client),
     untilUses: (number: number) => until(() => uses().length === number),
     /** Long enough for several rounds. */
     pass: () => new Promise((resolve) => setTimeout(resolve, 30)),
@@ -82,7 +84,7 @@ describe('what a key did', () => {
         lastAt: one,
       },
     ]);
-    expect(appended[1]!.events[0]!.metadata).toMatchObject({ at: one, client: { address: ADDRESS } });
+    expect(appended[1]!.events[0]!.metadata).toMatchObject({ at: one, client: CLIENT });
     await record.close();
     expect(uses()).toHaveLength(2);
   });
@@ -180,12 +182,142 @@ describe('what a key did', () => {
     setTime(Date.parse(`${DAY}T14:00:00.000Z`));
     count(REFUSED);
     // One that arrived earlier may be counted later.
-    record.count(KEY, `${DAY}T11:00:00.000Z`, READ, ADDRESS);
+    record.count(KEY, `${DAY}T11:00:00.000Z`, READ, CLIENT);
     const span = { firstAt: `${DAY}T11:00:00.000Z`, lastAt: `${DAY}T14:00:00.000Z` };
     expect(record.unwritten(KEY.tenantId, KEY.keyId)).toMatchObject([span]);
     expect(record.lastUse(KEY.tenantId, KEY.keyId)).toBe(`${DAY}T13:00:00.000Z`);
     expect(record.lastUse(KEY.tenantId, randomUUID())).toBeUndefined();
     await record.close();
+  });
+});
+
+describe('where a key was used from', () => {
+  const EXPORT: KeyAct = { operation: 'listEvents', beginsStream: true };
+  const at = (n: number): Client => ({ address: `198.51.100.${n}` });
+  const clientsOf = ({ metadata }: NewEvent) => metadata['clients'] as readonly ClientUse[];
+  const hour = (n: number) => Date.parse(`${DAY}T${n}:00:00.000Z`);
+  const some = (number: number) => Array.from({ length: number }, (_, n) => n);
+
+  it('is one entry per address with its last user agent, and what further ones did is added up', async () => {
+    const { record, appended, count, untilUses, setTime } = given();
+    count(READ, KEY, { ...at(0), userAgent: 'a/1' });
+    await untilUses(1);
+    for (const n of some(22)) count(READ, KEY, at(n));
+    setTime(hour(13));
+    count(REFUSED, KEY, { ...at(0), userAgent: 'b/1' });
+    count({ eventsGivenOut: 5 }, KEY, { ...at(0), userAgent: 'b/1' });
+    count(READ, KEY, at(30));
+    // Another service says so, which is not the same as a connection from there.
+    count(READ, KEY, { ...at(0), reportedBy: randomUUID() });
+    await record.close();
+    const noon = `${DAY}T12:00:00.000Z`;
+    const one = `${DAY}T13:00:00.000Z`;
+    const events = appended.flatMap((append) => append.events);
+    expect(clientsOf(events[0]!)).toEqual([
+      { ...at(0), userAgent: 'a/1', requests: 1, firstAt: noon, lastAt: noon },
+    ]);
+    expect(clientsOf(events[1]!)).toEqual([
+      { ...at(0), userAgent: 'b/1', requests: 2, firstAt: noon, lastAt: one },
+      ...some(19).map((n) => ({ ...at(n + 1), requests: 1, firstAt: noon, lastAt: noon })),
+      { requests: 4, firstAt: noon, lastAt: one },
+    ]);
+  });
+
+  it('is recorded at once at the first request from an address, and at the beginning of a stream', async () => {
+    const { record, count, untilUses, setTime, pass } = given();
+    count(READ, KEY, at(1));
+    await untilUses(1);
+    count(READ, KEY, at(2));
+    await untilUses(2);
+    count(EXPORT, KEY, at(2));
+    await untilUses(3);
+    for (const n of [1, 2]) count(READ, KEY, at(n));
+    count(EXPORT, KEY, at(2));
+    await pass();
+    await untilUses(3);
+    count({ operation: 'exportLogs', beginsStream: true }, KEY, at(2));
+    await untilUses(4);
+    count(EXPORT, KEY, at(1));
+    await untilUses(5);
+    setTime(hour(13));
+    count(EXPORT, KEY, at(1));
+    await untilUses(6);
+    await record.close();
+  });
+
+  it('is recorded at once at most 20 times per key and hour, and 200 times per tenant', async () => {
+    const { record, count, untilUses, setTime, pass, uses } = given();
+    const keys = some(12).map(() => ({ ...KEY, keyId: randomUUID() }));
+    for (const key of keys) count(READ, key);
+    await untilUses(12);
+    const [first, second] = keys as [KeyOfTenant, KeyOfTenant];
+    const begin = async (key: KeyOfTenant, times: number, expected: number) => {
+      const before = uses().length;
+      for (const n of some(times)) {
+        count({ operation: `export${n}`, beginsStream: true }, key);
+        await untilUses(before + Math.min(n + 1, expected));
+      }
+      await pass();
+      expect(uses()).toHaveLength(before + expected);
+    };
+    await begin(first, 22, 20);
+    await begin(second, 2, 2);
+    for (const key of keys.slice(2, 11)) await begin(key, 20, key === keys[10] ? 18 : 20);
+    await begin(keys[11]!, 1, 0);
+    // Those of another tenant, and refusals, do not count in it.
+    await begin(keyOf('00000000'), 1, 1);
+    count(REFUSED, keys[11]);
+    await untilUses(12 + 200 + 2);
+    setTime(hour(13));
+    await begin(first, 1, 1);
+    await record.close();
+  });
+
+  it('is not recorded where clients are not, but the beginning of a stream is', async () => {
+    const { record, appended, count, untilUses, pass } = given({ recordsClients: false });
+    count(READ, KEY, at(1));
+    await untilUses(1);
+    count(READ, KEY, at(2));
+    await pass();
+    await untilUses(1);
+    count(EXPORT, KEY, at(2));
+    await untilUses(2);
+    await record.close();
+    expect(JSON.stringify(appended)).not.toMatch(/198\.51|clients?"/);
+  });
+
+  it('is on record at once also if that of the first use could not be appended before', async () => {
+    let isAway = true;
+    const log: NewEvent[] = [];
+    const append = async (_: string, events: readonly NewEvent[]) => {
+      if (isAway) throw fault('log_unavailable', 'It is away.');
+      log.push(...events);
+    };
+    const { record, count, warnings } = given({ append });
+    count(READ);
+    await until(() => warnings.length > 0);
+    count(EXPORT);
+    isAway = false;
+    await until(() => log.length === 2);
+    expect(log[1]!.data).toMatchObject({ operations: { listEvents: 1 } });
+    await record.close();
+  });
+
+  it('takes as many appends as the log takes bytes, and memory for 50,000 addresses', async () => {
+    const { record, appended, count } = given({ collectMs: 3_600_000, closeMs: 60_000 });
+    const userAgent = '"'.repeat(256);
+    for (const _ of some(2_600)) {
+      const key = { ...KEY, keyId: randomUUID() };
+      for (const n of some(20)) count(READ, key, { ...at(n), userAgent });
+    }
+    await record.close();
+    const sizes = appended.map(({ events }) => events.reduce((sum, event) => sum + bytesOf(event), 0));
+    expect(Math.max(...sizes)).toBeLessThan(MAX_APPEND_BYTES / 2);
+    const events = appended.flatMap((append) => append.events);
+    expect(events).toHaveLength(2_600);
+    const entries = events.flatMap(clientsOf);
+    expect(entries.filter(({ address }) => address !== undefined)).toHaveLength(50_000);
+    expect(entries.reduce((sum, { requests }) => sum + requests, 0)).toBe(52_000);
   });
 });
 
@@ -285,11 +417,16 @@ it('memory is bounded: by 5,000 keys of a tenant and 20,000 in all, and a warnin
   expect(warnings).toHaveLength(4 + 5_001);
 });
 
-it('memory has room again for the keys of the next day', async () => {
-  const { record, count, setTime, untilUses, warnings } = given();
+it('memory has room again for the keys and addresses of the next day', async () => {
+  const { record, appended, count, setTime, untilUses, warnings } = given();
   for (const day of [1, 2]) {
-    for (let n = 0; n < 3_000; n += 1) count(READ, n === 0 ? KEY : { ...KEY, keyId: randomUUID() });
+    for (let n = 0; n < 3_000; n += 1) {
+      const key = n === 0 ? KEY : { ...KEY, keyId: randomUUID() };
+      for (let from = 0; from < 15; from += 1) count(READ, key, { address: `192.0.2.${from}` });
+    }
     await untilUses(day * 3_000);
+    const last = appended.at(-1)?.events.at(-1)?.metadata['clients'];
+    expect(last).toHaveLength(15);
     setTime(NEXT_DAY + (day - 1) * 24 * 60 * MINUTE);
     await until(() => record.lastUse(KEY.tenantId, KEY.keyId) === undefined);
   }

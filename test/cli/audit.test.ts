@@ -141,6 +141,9 @@ describe('tenant-ledger audit', () => {
     ['audit --after 0000000000000001 --since 2024-01-01', 2, 'cannot be used with option'],
     ['audit --limit 0', 2, 'It must be 1 or more'],
     ['audit check no-such-file', 1, '[file_unreadable]'],
+    [`audit --tenant ${NOBODY}`, 4, `There is no tenant ${NOBODY}. [tenant_not_found]`],
+    [`audit --follow --tenant ${NOBODY}`, 4, `There is no tenant ${NOBODY}. [tenant_not_found]`],
+    ['audit --client 192.0.2', 2, 'It must be an IP address'],
   ];
   it('refuses a position that the log has not reached', async () => {
     const { stdout } = await OPERATOR.run('audit --limit 1');
@@ -156,6 +159,58 @@ describe('tenant-ledger audit', () => {
     const finished = await OPERATOR.run(line);
     expect({ code: finished.code, stdout: finished.stdout }).toEqual({ code, stdout: '' });
     expect(finished.stderr).toContain(text);
+  });
+});
+
+describe('what tenant-ledger audit finds', () => {
+  const operator = operatorAt(freshFolder());
+  const keyId = randomUUID();
+  const types = async (line: string) => eventsIn((await operator.run(line)).stdout).map(({ type }) => type);
+
+  beforeAll(async () => {
+    const { tenant_id = '' } = await operator.json('tenant create --name Acme');
+    const { log, streams } = await openLogIn(operator.folder);
+    const fact = (type: string, metadata: Readonly<Record<string, unknown>>) => ({
+      id: randomUUID(),
+      type,
+      data: { entityId: 'tok_1' },
+      metadata: { version: 1, ...metadata },
+    });
+    const moments = { firstAt: '2026-01-31T00:00:00Z', lastAt: '2026-01-31T00:00:00Z' };
+    const facts = [
+      fact('TokenCreated', { keyId, client: { address: '192.0.2.1' } }),
+      fact('TokenUsed', { keyId: keyId.toUpperCase(), client: { address: '2001:db8:0:1::/64' } }),
+      fact('TokenRead', {
+        clients: [
+          { address: '192.0.2.1', requests: 1, ...moments },
+          { requests: 1, ...moments },
+        ],
+      }),
+      fact('TokenDeleted', { keyId: NOBODY, client: { address: '192.0.2.11' } }),
+    ];
+    await log.append(streams.activity(tenant_id), facts, 'no_stream');
+    await log.close();
+  });
+
+  it('of a key: facts that name it, however it is spelt', async () => {
+    expect(await types(`audit --key ${keyId}`)).toEqual(['TokenCreated', 'TokenUsed']);
+    expect(await types(`audit --key ${keyId.toUpperCase()}`)).toEqual(['TokenCreated', 'TokenUsed']);
+  });
+
+  it.each(['192.0.2.1', '::ffff:192.0.2.1', '::FFFF:C000:201', '0:0:0:0:0:ffff:192.0.2.1%eth0'])(
+    'of the address %s: events of its requests and sums, and no other address that begins with it',
+    async (address) => {
+      expect(await types(`audit --client ${address}`)).toEqual(['TokenCreated', 'TokenRead']);
+    },
+  );
+
+  it('of an IPv6 address: what came from its network; and it is checked like every export', async () => {
+    const { stdout, stderr } = await operator.run('audit --client 2001:DB8::1:0:0:0:1');
+    expect(eventsIn(stdout).map(({ type }) => type)).toEqual(['TokenUsed']);
+    expect(stderr).toContain('Reads are in KeyUsed');
+    const file = join(freshFolder(), 'export.ndjson');
+    writeFileSync(file, stdout);
+    expect((await operator.run('audit check', file)).code).toBe(0);
   });
 });
 

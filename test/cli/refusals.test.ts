@@ -86,12 +86,13 @@ const refused: readonly Refused[] = [
 ];
 
 describe('a command that the state of a tenant does not allow', () => {
-  it('exits with 1 and one line with the code on stderr, and writes nothing', async () => {
+  it('exits with 1, or 4 if there is no such tenant, and one line with the code on stderr, and writes nothing', async () => {
     const before = await eventsIn(operator.folder);
     const ended = await operator.runAll(refused.map(({ line }) => `${line()} --json`));
     for (const [at, { line, code, says }] of refused.entries()) {
       const { code: exit, stdout, stderr = '' } = ended[at] ?? {};
-      expect({ line: line(), exit, stdout }).toEqual({ line: line(), exit: 1, stdout: '' });
+      const expected = code === 'tenant_not_found' ? 4 : 1;
+      expect({ line: line(), exit, stdout }).toEqual({ line: line(), exit: expected, stdout: '' });
       const { error } = JSON.parse(stderr) as { error: { code: string; message: string } };
       expect({ line: line(), error }).toEqual({ line: line(), error: { code, message: expect.any(String) } });
       for (const text of says()) expect(error.message).toContain(text);

@@ -98,7 +98,9 @@ describe('what a key did', () => {
     expect(await lastUseOf(reading)).toBe(usedAt);
     const show = `key show ${reading.keyId} --tenant ${tenantId}`;
     expect(await operator.json(show)).toMatchObject({ key_id: reading.keyId, uses: [expected] });
-    expect((await operator.run(show)).stdout).toContain('permission_missing 1');
+    const shown = (await operator.run(show)).stdout;
+    expect(shown).toContain('permission_missing 1');
+    expect(shown.match(/Z \(today, not complete\)/g)).toHaveLength(2);
   });
 
   it('is found by audit --key and in /logs', async () => {
