@@ -158,6 +158,7 @@ export const problemOf = (code: HttpProblemCode, publicUrl: string) => {
 /** These do not resolve by themselves, only through an operator or another request. */
 const PERMANENT: ReadonlySet<HttpProblemCode> = new Set([
   'tenant_unreadable',
+  'services_unreadable',
   'application_type_fixed',
   'quota_exceeded',
 ]);
