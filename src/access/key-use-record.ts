@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeDeadline, monotonicMs } from '../async/clock';
+import type { Client } from '../domain/events';
 import type { KeyUse, RefusalReason } from '../domain/key-use';
 import type { KnownKey, RefusedAccess } from '../domain/refusal';
 import { DAY_MS } from '../domain/texts';
@@ -59,7 +60,7 @@ interface KeyDay {
   tally: Tally | undefined;
   /** What an event says that is not known to be written. It is appended again as it is: it has the same id then. */
   unsettled: { readonly event: NewEvent; readonly use: KeyUse } | undefined;
-  address: string | undefined;
+  client: Client | undefined;
   usedAt: string | undefined;
   /** The hour in which each kind of refusal was last reported at once. */
   readonly reportedIn: Partial<Record<RefusalReason, string>>;
@@ -119,7 +120,7 @@ const boundedDays = () => {
     begin: (key: KeyOfTenant, date: string): KeyDay | undefined => {
       const ofTenant = perTenant.get(key.tenantId) ?? 0;
       if (days.size >= MAX_KEYS || ofTenant >= MAX_KEYS_OF_TENANT) return undefined;
-      const unused = { tally: undefined, unsettled: undefined, address: undefined, usedAt: undefined };
+      const unused = { tally: undefined, unsettled: undefined, client: undefined, usedAt: undefined };
       const day: KeyDay = { key, date, ...unused, reportedIn: {} };
       days.set(idOf(key, date), day);
       perTenant.set(key.tenantId, ofTenant + 1);
@@ -139,12 +140,11 @@ const eventMaker = () => {
   const instance = randomUUID();
   let made = 0;
   return (day: KeyDay): NewEvent | undefined => {
-    const { key, date, tally, address } = day;
+    const { key, date, tally, client } = day;
     if (day.unsettled !== undefined || tally === undefined) return day.unsettled?.event;
     made += 1;
     const id = uuidOfText(`KeyUsed ${idOf(key, date)} ${instance} ${made}`);
     const actor = { type: 'application', id: key.applicationId } as const;
-    const client = address === undefined ? undefined : { address };
     const use = useOf(day, tally);
     const metadata = { actor, keyId: key.keyId, at: use.lastAt, client };
     const event = encode({ type: 'KeyUsed', data: use }, metadata, id);
@@ -231,13 +231,13 @@ export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
 
   return {
     /** Never throws or waits. `at` is ISO 8601. */
-    count: (key: KeyOfTenant, at: string, act: KeyAct, address: string): void => {
+    count: (key: KeyOfTenant, at: string, act: KeyAct, address?: string, reportedBy?: string): void => {
       const known = days.find(key, at.slice(0, 10));
       const day = known ?? days.begin(key, at.slice(0, 10));
       if (day === undefined) return warn('Not all that keys do is counted.', tooMany);
       addTo((day.tally ??= emptyTally(at)), at, act);
       if (isNewRefusal(day, at, act) || known === undefined) due.add(day);
-      if (recordsClients) day.address = address;
+      if (recordsClients && address !== undefined) day.client = { address, reportedBy };
       const isAccepted = !('reason' in act) || act.reason === 'permission_missing';
       if (isAccepted && at > (day.usedAt ?? '')) day.usedAt = at;
     },

@@ -93,6 +93,8 @@ export interface Actor {
 export interface Client {
   readonly address: string;
   readonly userAgent?: string;
+  /** The id of the service that says so. Undefined: it is what this service saw itself. */
+  readonly reportedBy?: string | undefined;
 }
 
 /** A field that an event changes, named as the API names it. Null: there is no value. */
@@ -150,13 +152,14 @@ export interface EntityFactData {
   readonly entityId: string;
   /** When it happened, by the reporter's clock. Defaults to when it was recorded. */
   readonly occurredAt?: string;
+  /** Its text in the audit log. */
+  readonly message?: string;
   readonly [more: string]: unknown;
 }
 
 export interface ActivityData extends EntityFactData {
   readonly entityType: string;
   readonly operation: string;
-  readonly message?: string;
 }
 
 /** Stored in the stream `activity-<tenantId>`. No decision depends on facts. */

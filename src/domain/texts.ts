@@ -51,7 +51,7 @@ export const KEY_ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmno
 const CHECKSUM_LENGTH = 6;
 
 /** The checksum that follows the rest of a key. */
-export const checksumOf = (rest: string): string => {
+const checksumOf = (rest: string): string => {
   let text = '';
   for (let value = crc32(rest); text.length < CHECKSUM_LENGTH; value = Math.floor(value / 62))
     text = `${KEY_ALPHABET[value % 62]}${text}`;
