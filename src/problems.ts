@@ -158,7 +158,7 @@ export const httpProblems = {
     status: 503,
     title: 'It is not known whether the change was made.',
     meaning:
-      'The event log did not answer in time, or its disk failed in the middle of the write: the change may have been made. Repeat the request with the same idempotency key, or read the Tenant and look.',
+      'The event log did not answer in time, or its disk failed in the middle of the write: the change may have been made. Repeat the request with the same idempotency key, or read the Tenant and look. Facts are sent again as they are: an id counts once.',
   },
   read_models_unavailable: {
     status: 503,

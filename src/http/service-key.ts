@@ -20,6 +20,8 @@ export const identifyService = async (
   dependencies: Pick<ApiDependencies, 'settings' | 'services'>,
   isRead: boolean,
 ): Promise<ServiceIdentity | undefined> => {
+  // The limits have just found it, for reading.
+  if (isRead && ctx.state.service !== undefined) return ctx.state.service;
   const presented = presentedOf(ctx, dependencies);
   if (presented === undefined) return undefined;
   return (ctx.state.service = await dependencies.services.identify(presented, isRead));
@@ -31,7 +33,9 @@ export const isKnownService = async (
   dependencies: Pick<ApiDependencies, 'settings' | 'services'>,
 ): Promise<boolean> => {
   const presented = presentedOf(ctx, dependencies);
-  return presented !== undefined && (await dependencies.services.find(presented)) !== undefined;
+  const found = presented && (await dependencies.services.find(presented));
+  if (found !== undefined) ctx.state.service = found;
+  return found !== undefined;
 };
 
 export const tenantOnly = () =>

@@ -45,7 +45,7 @@ describe('docs/deployment/nginx-auth.conf', () => {
        http { access_log off; ${paths.join(' ')} server { listen 127.0.0.1:${port}; ${locations} } }`,
       );
       const program = createServer(({ headers }, response) =>
-        response.end(`${headers['svc-tenant-id']} ${headers['svc-api-key']}`),
+        response.end(`${String(headers['svc-tenant-id'])} ${String(headers['svc-api-key'])}`),
       ).listen(Number(behind), '127.0.0.1');
       const nginx = spawn('nginx', ['-c', file, '-p', folder], { stdio: 'ignore' });
       const url = `http://127.0.0.1:${port}`;

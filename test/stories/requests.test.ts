@@ -64,7 +64,8 @@ describe('requests generated from the declared routes', () => {
   it(
     seeded(`succeed if they are valid, ${CASES / 2} times`),
     async () => {
-      const right = anyRoute(rightRequest).filter(({ path }) => !path.includes('/:'));
+      // Nobody has a key with a digest that was made up.
+      const right = anyRoute(rightRequest).filter(({ path }) => !/\/:|\/keys\/find/.test(path));
       const property = fc.asyncProperty(right, async (request) => {
         const { status, text } = await sent(request, caller.key);
         expect({ text, isGood: [200, 201, 204, 304].includes(status) }).toMatchObject({ isGood: true });
