@@ -47,6 +47,18 @@ export const httpProblems = {
       '`missing_permissions` names what the key lacks. An Application can grant what it holds itself, and get keys of Applications that hold no more than it does; one that holds every permission that its type may hold can grant any. Use the key of such an Application, or ask the operator.',
     members: ['missing_permissions'],
   },
+  service_only: {
+    status: 403,
+    title: 'Only a service that may do this can.',
+    meaning:
+      'This is for the programs of the operator, with keys of their own (`svc_…`). The operator makes a service with `tenant-ledger service create --name NAME --may facts,verify`; the detail says what this one must be allowed to.',
+  },
+  tenant_only: {
+    status: 403,
+    title: 'This needs the key of an Application.',
+    meaning:
+      'The key is that of a service, which reports facts (`POST /facts`) and has keys verified (`/keys/verify`). Everything else is about one tenant: use a key of one of its Applications (`key_…`).',
+  },
   not_found: {
     status: 404,
     title: 'There is nothing at this path.',
@@ -146,7 +158,7 @@ export const httpProblems = {
     status: 503,
     title: 'It is not known whether the change was made.',
     meaning:
-      'The event log did not answer in time, or its disk failed in the middle of the write: the change may have been made. Repeat the request with the same idempotency key, or read the Tenant and look.',
+      'The event log did not answer in time, or its disk failed in the middle of the write: the change may have been made. Repeat the request with the same idempotency key, or read the Tenant and look. Facts are sent again as they are: an id counts once.',
   },
   read_models_unavailable: {
     status: 503,
@@ -154,6 +166,18 @@ export const httpProblems = {
     meaning:
       'They cannot be read or, after a start, have not caught up with the event log yet; then `progress` says how far they are. Repeat the request after `Retry-After` seconds. Writes are not affected.',
     members: ['progress'],
+  },
+  service_busy: {
+    status: 503,
+    title: 'The service has too many requests under way.',
+    meaning:
+      'Nothing was changed. An instance takes four requests with facts of a service at a time. Send fewer at once, with more facts in each, and repeat this one after `Retry-After` seconds.',
+  },
+  services_unreadable: {
+    status: 503,
+    title: 'The services of the operator cannot be read.',
+    meaning:
+      "The stream `operator` of the event log holds an event about services that this program cannot read, or lacks events, so no service's key can be judged: one may have been revoked. Waiting does not help. The operator finds the reason in the service's log; it may take a newer program or a backup of the log. Keys of Applications are not affected.",
   },
   tenant_unreadable: {
     status: 503,
@@ -167,6 +191,10 @@ const commandProblems = {
   tenant_not_found: {
     title: 'There is no such tenant.',
     meaning: 'See `tenant-ledger tenant list`. The exit code is 4.',
+  },
+  service_not_found: {
+    title: 'There is no such service.',
+    meaning: 'It never existed, or is revoked. See `tenant-ledger service list`.',
   },
   already_exists: {
     title: 'There is one with this id already.',

@@ -65,6 +65,7 @@ const ALLOWED: ReadonlySet<string> = new Set<string>([
   'src/http/api.ts routes',
   'src/ingest/lines.ts MAX_LINE_BYTES',
   'src/ledger/api-key.ts makeKey',
+  'src/ledger/api-key.ts makeServiceKey',
   'src/mongodb/connection.ts addressOf',
 ]);
 

@@ -29,7 +29,7 @@ export interface KeyClients {
 
 const unused = (): KeyClient => ({ use: undefined, begunIn: {} });
 
-const addTo = (of: KeyClient, at: string, act: KeyAct, client: Partial<Client>): void => {
+const addTo = (of: KeyClient, at: string, act: KeyAct, client: Partial<Client> = {}): void => {
   const { requests = 0, firstAt = at, lastAt = at } = of.use ?? {};
   of.use = {
     ...client,
@@ -67,22 +67,23 @@ export const clientCounter = (recordsClients: boolean, hourNow: () => string) =>
   return {
     begin: (): KeyClients => ({ byAddress: new Map(), others: unused(), last: undefined }),
     /** Whether the day has not seen this address, or not the beginning of such a stream from there in this hour. */
-    add: (clients: KeyClients, at: string, act: KeyAct, client: Client): boolean => {
+    add: (clients: KeyClients, at: string, act: KeyAct, client: Client | undefined): boolean => {
       if (!recordsClients) return isNewStream(clients.others, act, hourNow);
-      const { of, isNew } = entryOf(clients, client);
-      addTo(of, at, act, of === clients.others ? {} : client);
-      clients.last = client;
+      const { others } = clients;
+      // A service that verifies a key need not say where that came from.
+      const { of, isNew } = client === undefined ? { of: others, isNew: false } : entryOf(clients, client);
+      addTo(of, at, act, of === others ? {} : client);
+      clients.last = client ?? clients.last;
       return isNewStream(of, act, hourNow) || isNew;
     },
     /** What is in no event yet, as the metadata of one says it, which from now on does. */
     take: ({ byAddress, others, last }: KeyClients) => {
-      if (last === undefined) return {};
       const clients = [...byAddress.values(), others].flatMap((of) => {
         const { use } = of;
         of.use = undefined;
         return use ?? [];
       });
-      return { client: last, clients };
+      return clients.length === 0 ? {} : { client: last, clients };
     },
     forget: ({ byAddress }: KeyClients): void => void (addresses -= byAddress.size),
   };

@@ -290,7 +290,7 @@ export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
 
   return {
     /** Never throws or waits. `at` is ISO 8601. */
-    count: (key: KeyOfTenant, at: string, act: KeyAct, client: Client): void => {
+    count: (key: KeyOfTenant, at: string, act: KeyAct, client?: Client): void => {
       const known = days.find(key, at.slice(0, 10));
       const day = known ?? days.begin(key, at.slice(0, 10));
       if (day === undefined) return warn('Not all that keys do is counted.', tooMany);

@@ -5,6 +5,7 @@ import type { Streams } from '../event-log/streams';
 import { fault, type Fault } from '../fault';
 import { cachedFolds } from '../ledger/folds';
 import { ledger, type Ledger } from '../ledger/ledger';
+import { knownServices, type KnownServices } from '../ledger/services';
 import { knownLiveSet, type KnownLiveSet } from '../projecting/live-set';
 import type { ReplayDependencies } from '../projecting/project-tenants';
 import { mustHoldEventsOf } from '../projecting/rebuild';
@@ -26,6 +27,7 @@ export interface App {
   /** Where the log is stored, without secrets. */
   readonly store: string;
   readonly ledger: Ledger;
+  readonly services: KnownServices;
   readonly streams: Streams;
   /** What this process knows of the read models that answer queries. */
   readonly live: KnownLiveSet;
@@ -81,6 +83,7 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
       watch,
       store: storeOf(configuration),
       ledger: ledger({ log: appending, folds, streams }),
+      services: knownServices({ log: appending, streams }, times.readsWithoutLogMs),
       streams,
       live: knownLiveSet(readModels),
       show: worker?.show ?? show,

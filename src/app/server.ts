@@ -12,6 +12,7 @@ import { api } from '../http/api';
 import { headerNames, type ApiDependencies } from '../http/context';
 import { operations } from '../http/operations';
 import { openListener, type Answering, type Listener } from '../http/server';
+import { reportingFacts } from '../ingest/report-facts';
 import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { portalFiles } from '../portal/files';
@@ -113,13 +114,16 @@ const apiDependencies = async (server: Running, app: App): Promise<ApiDependenci
   server.keyUses = keyUses;
   server.limits = limits;
   const settings = settingsOf(configuration);
+  const readModels = readModelsOf(server, app);
   return {
     settings,
     portal: configuration.PORTAL
       ? portal({ secret, files: portalFiles(), settings, ledger, keyUses })
       : undefined,
     ledger,
-    readModels: readModelsOf(server, app),
+    services: app.services,
+    reportFacts: reportingFacts({ log, streams, ledger, readModels }),
+    readModels,
     events: eventSource(app, stopping.signal),
     keyUses,
     limits,

@@ -1,10 +1,8 @@
 import type { Command } from 'commander';
 import { createReadStream } from 'node:fs';
-import { hasLog } from '../../projections/logs';
 import { codeOf, fault, messageOf } from '../fault';
-import type { Finished, Ingested, IngestOptions, ShownActivity } from '../ingest/ingest';
+import type { Finished, Ingested, IngestOptions } from '../ingest/ingest';
 import { retrying } from '../ingest/retry';
-import type { ReadModelSet } from '../read-models/read-models';
 import { wholeNumber, type JsonOption } from './arguments';
 import type { Io } from './io';
 import { notice, printJson, printOne } from './output';
@@ -19,16 +17,6 @@ const progressIn = (line: ProgressLine) => {
   };
 };
 
-/** Reads the revision first, so that `has` sees at least the events up to it. */
-const shownActivity = async (set: ReadModelSet, tenantId: string): Promise<ShownActivity> => {
-  const [progress] = await set.progress([tenantId]);
-  return {
-    revision: progress?.activity ?? -1,
-    isParked: progress?.parked !== undefined,
-    has: (eventId) => hasLog(set, tenantId, eventId),
-  };
-};
-
 /** Ingests reported facts, as NDJSON, in the session of a command. */
 const ingestIn = async (
   { io, app, worker, upToDate }: OperatorSession,
@@ -38,6 +26,7 @@ const ingestIn = async (
   waitSeconds: number,
 ): Promise<Finished> => {
   const { ingest } = require('../ingest/ingest') as typeof import('../ingest/ingest');
+  const { shownActivity } = require('../ingest/tenant-facts') as typeof import('../ingest/tenant-facts');
   const { log, ledger, streams, live, replay } = app;
   const withRetry = retrying(waitSeconds * 1_000, (error) =>
     notice(io, `${messageOf(error)} Waiting up to ${waitSeconds} s for it.`),
@@ -113,7 +102,7 @@ export const ingestCommand = (io: Io): Command =>
       'after',
       `
 A line: {"id": UUID, "tenant_id": UUID, "type": "TokenCreated", "data": {"entityId": "tok_1", "occurredAt": TIME}}
-Optional members: version, actor {type, id}, trace_id. Types and data: docs/events.md.
+Optional members: version, actor {type, id}, trace_id, key_id. Types and data: docs/events.md.
 Valid lines are accepted even if others are refused; then the exit code is 1. The same file may be ingested again: an
 id counts once, and is reported as already there. The totals are printed even if it has to stop half way.`,
     );

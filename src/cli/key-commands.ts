@@ -98,7 +98,7 @@ const detailsOf = async ({ app }: OperatorSession, tenantId: string, key: Key) =
 
 const find = (io: Io): Command =>
   sessionCommand(io, 'find', async (session, _: undefined, options: TenantOptions) => {
-    const { tenant, key, application } = await mustFind(session, await readKey(io, 'find'));
+    const { tenant, key, application } = await mustFind(session, await readKey(io, 'key find'));
     const { id, application_id, revoked } = key;
     const { name, created_at, expires_at } = await detailsOf(session, tenant.id, key);
     const ends = { expires_at, revoked_at: revoked ? '' : undefined };
@@ -126,7 +126,7 @@ const find = (io: Io): Command =>
       'find the owner of the key on stdin, for example in the report of a scanner; it is not printed',
     )
     // Without a description, the help does not show it.
-    .argument('[key]', undefined, notTheKey('find'))
+    .argument('[key]', undefined, notTheKey('key find'))
     .usage('[options] < FILE');
 
 /** Takes the key's id and tenant from the arguments, or both from the key on stdin. */
@@ -137,7 +137,7 @@ const keyToRevoke = async (
 ): Promise<{ readonly tenantId: string; readonly keyId: string }> => {
   if (keyId !== undefined && tenant !== undefined) return { tenantId: tenant, keyId };
   if (keyId !== undefined) throw fault('wrong_usage', 'A key that is named by its id needs --tenant.');
-  const given = await mustFind(session, await readKey(session.io, 'revoke'));
+  const given = await mustFind(session, await readKey(session.io, 'key revoke'));
   return { tenantId: given.tenant.id, keyId: given.key.id };
 };
 
@@ -157,7 +157,7 @@ const revoke = (io: Io): Command =>
     .argument(
       '[key-id]',
       'the id of the key; left out: the key is read from stdin',
-      notTheKey('revoke', uuid),
+      notTheKey('key revoke', uuid),
     )
     .option('--tenant <uuid>', 'the tenant; needed with the id of a key', uuid)
     .addOption(option.actor());

@@ -12,18 +12,27 @@ export interface GivenKey {
   readonly digest: string;
 }
 
-type KeyCommand = 'find' | 'revoke';
+type KeyCommand = 'key find' | 'key revoke' | 'service key revoke';
 
 const onStdin = (command: KeyCommand): string =>
-  `Pass the key on stdin, for example: tenant-ledger key ${command} < FILE`;
+  `Pass the key on stdin, for example: tenant-ledger ${command} < FILE`;
 
-const EMPTY: Readonly<Record<KeyCommand, string>> = {
-  find: `stdin is empty. ${onStdin('find')}.`,
-  revoke: `stdin is empty. ${onStdin('revoke')}. Or name the key by its id: tenant-ledger key revoke KEY_ID --tenant TENANT_ID.`,
+const BY_ID: Readonly<Record<KeyCommand, string>> = {
+  'key find': '',
+  'key revoke': ' Or name the key by its id: tenant-ledger key revoke KEY_ID --tenant TENANT_ID.',
+  'service key revoke': ' Or name the key by its id: tenant-ledger service key revoke KEY_ID.',
 };
 
-const INCOMPLETE =
-  'What came on stdin contains no complete key: a key begins with key_, has 59 characters and ends with a checksum.';
+const incomplete = (form: string, other: string): string =>
+  `What came on stdin contains no complete key: a key ${form} and ends with a checksum. ${other}`;
+
+const INCOMPLETE = {
+  tenant: incomplete('begins with key_, has 59 characters', 'That of a service is for: service key revoke.'),
+  service: incomplete(
+    'of a service begins with svc_, has 37 characters',
+    'That of an Application is for: key revoke.',
+  ),
+};
 
 const NOT_AS_ARGUMENT = 'not as an argument, which ends up in the shell history.';
 
@@ -35,26 +44,38 @@ const noArgument = (): never => {
 export const notTheKey =
   (command: KeyCommand, accept: (text: string) => string = noArgument) =>
   (text: string): string => {
-    if (!text.startsWith('key_')) return accept(text);
+    if (!/^(?:key|svc)_/.test(text)) return accept(text);
     throw new InvalidArgumentError(`${onStdin(command)}, ${NOT_AS_ARGUMENT}`);
   };
 
 /**
  * Reads a key from stdin, never from the arguments, which end up in the shell history and are visible to every user of
- * the machine. There may be text around it. The key itself does not leave this function.
+ * the machine. There may be text around it. The key itself does not leave this file.
  */
-export const readKey = async (io: Io, command: KeyCommand): Promise<GivenKey> => {
+const keyOnStdin = async (io: Io, command: KeyCommand, kind: 'tenant' | 'service'): Promise<string> => {
   if (io.stdin.isTTY === true) notice(io, 'Paste the key and press Enter, then Ctrl-D:');
   let text = '';
   for await (const chunk of io.stdin) {
     text += String(chunk);
     if (text.length > MAX_BYTES) break;
   }
-  if (text.trim() === '') throw fault('wrong_usage', EMPTY[command]);
-  const [key = '', ...others] = keysIn(text);
+  if (text.trim() === '') throw fault('wrong_usage', `stdin is empty. ${onStdin(command)}.${BY_ID[command]}`);
+  const [key = '', ...others] = keysIn(text, kind);
   if (others.length > 0)
     throw fault('wrong_usage', `There are ${others.length + 1} keys on stdin. Pass one at a time.`);
+  return key;
+};
+
+export const readKey = async (io: Io, command: 'key find' | 'key revoke'): Promise<GivenKey> => {
+  const key = await keyOnStdin(io, command, 'tenant');
   const tenantId = tenantOfKey(key);
-  if (tenantId === undefined) throw fault('wrong_usage', INCOMPLETE);
+  if (tenantId === undefined) throw fault('wrong_usage', INCOMPLETE.tenant);
   return { tenantId, digest: digestOf(key) };
+};
+
+/** The digest of the key of a service. */
+export const readServiceKey = async (io: Io, command: 'service key revoke'): Promise<string> => {
+  const key = await keyOnStdin(io, command, 'service');
+  if (key === '') throw fault('wrong_usage', INCOMPLETE.service);
+  return digestOf(key);
 };

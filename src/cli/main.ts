@@ -16,6 +16,7 @@ import { keyCommands } from './key-commands';
 import { logCommands } from './log-commands';
 import { projectionsCommands } from './projections-commands';
 import { serveCommand } from './serve-command';
+import { serviceCommands } from './service-commands';
 import { statusCommand } from './status-command';
 import { tenantCommands } from './tenant-commands';
 import { usageCommand } from './usage-command';
@@ -32,6 +33,7 @@ const commands: readonly MakeCommand[] = [
   tenantCommands,
   applicationCommands,
   keyCommands,
+  serviceCommands,
   auditCommand,
   usageCommand,
   ingestCommand,

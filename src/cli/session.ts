@@ -1,11 +1,12 @@
 import { Command } from 'commander';
 import { randomUUID } from 'node:crypto';
 import type { App, AppOptions } from '../app/app';
-import { operatorRequest } from '../app/operator';
+import { operatorActor, operatorRequest } from '../app/operator';
 import type { WorkerReport, WorkerThread } from '../app/worker-thread';
 import { monotonicMs } from '../async/clock';
 import { errorOf } from '../async/thread';
 import { readConfiguration, settings, type Configuration } from '../configuration';
+import type { DecideServices, Services } from '../domain/services';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
 import { streamNames, type LedgerLog } from '../event-log/streams';
@@ -61,6 +62,12 @@ const sessionOf = (io: Io, app: App, configuration: Configuration, worker?: Work
     );
     return tenant;
   },
+  /** Decides about services and writes as the operator. No read model shows them. */
+  writeServices: async (decide: DecideServices, actor?: string): Promise<void> => {
+    await app.services.execute(decide, operatorActor(actor ?? configuration.OPERATOR_ID));
+    if (actor === undefined) askForOperator(io, configuration);
+  },
+  services: (): Promise<Services> => app.services.all(monotonicMs() + timesOf(io).waitMs),
   /** Answers a question about the current state of the tenant, read from its stream. */
   ask: <T>(tenantId: string, answer: (tenant: Tenant) => T): Promise<T> =>
     app.ledger.ask(tenantId, monotonicMs() + timesOf(io).waitMs, answer),

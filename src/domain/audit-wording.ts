@@ -1,6 +1,7 @@
 import {
   entityFactTypes,
   factPartsOf,
+  type EntityFactData,
   type EntityFactType,
   type EventType,
   type FieldChange,
@@ -46,9 +47,9 @@ const operationOf = { Created: 'create', Read: 'read', Used: 'use', Updated: 'up
 
 const entityFact = (type: EntityFactType) => {
   const { entity, operation } = factPartsOf(type);
-  const [entityType, message] = [entity.toLowerCase(), `${entity} ${operation.toLowerCase()}`];
-  return ({ data }: { readonly data: { readonly entityId: string } }): AuditLine =>
-    line(entityType, data.entityId, operationOf[operation], message);
+  const [entityType, usual] = [entity.toLowerCase(), `${entity} ${operation.toLowerCase()}`];
+  return ({ data: { entityId, message = usual } }: { readonly data: EntityFactData }): AuditLine =>
+    line(entityType, entityId, operationOf[operation], message);
 };
 
 const entityFacts = Object.fromEntries(

@@ -45,9 +45,8 @@ export type TenantEvent = {
 /** A tenant has one stream of decisions about it, and one of what other services report about it. */
 export type StreamKind = 'tenant' | 'activity';
 
-/** What the operator does besides deciding about tenants: the stream `operator`. */
-export interface OperatorEvent {
-  /** The event is skipped; or it is applied although events before it are missing. */
+/** An event is skipped; or it is applied although events before it are missing. */
+interface ParkedEventReleased {
   readonly type: 'EventSetAside' | 'GapAccepted';
   readonly data: {
     readonly eventId: string;
@@ -55,6 +54,26 @@ export interface OperatorEvent {
     readonly reason: string;
   };
 }
+
+/** What a service may do: report facts, and ask whether keys are valid. */
+export const serviceRights = ['facts', 'verify'] as const;
+export type ServiceRight = (typeof serviceRights)[number];
+
+/** What happened to the programs of the operator that serve all tenants, and to their keys, by type. */
+interface ServiceEvents {
+  ServiceAdded: { serviceId: string; name: string; may: readonly ServiceRight[] };
+  /** The digest is the SHA-256 of the key in hex. */
+  ServiceKeyAdded: { serviceId: string; keyId: string; digest: string; expiresAt?: string | undefined };
+  ServiceKeyRevoked: { serviceId: string; keyId: string };
+  ServiceRevoked: { serviceId: string };
+}
+
+export type ServiceEvent = {
+  [T in keyof ServiceEvents]: { readonly type: T; readonly data: Readonly<ServiceEvents[T]> };
+}[keyof ServiceEvents];
+
+/** What the operator does besides deciding about tenants: the stream `operator`. */
+export type OperatorEvent = ParkedEventReleased | ServiceEvent;
 
 /** The stream `activity-<tenantId>`. */
 export type ActivityEvent = FactEvent | KeyUseEvent;
@@ -77,7 +96,7 @@ export interface Client {
   readonly address: string;
   readonly userAgent?: string;
   /** The id of the service that says so. Absent: the request itself came from there. */
-  readonly reportedBy?: string;
+  readonly reportedBy?: string | undefined;
 }
 
 /** What a key did from one address, with the last user agent; without one, from all further addresses. Personal data, too. */
@@ -142,13 +161,14 @@ export interface EntityFactData {
   readonly entityId: string;
   /** When it happened, by the reporter's clock. Defaults to when it was recorded. */
   readonly occurredAt?: string;
+  /** Its text in the audit log. */
+  readonly message?: string;
   readonly [more: string]: unknown;
 }
 
 export interface ActivityData extends EntityFactData {
   readonly entityType: string;
   readonly operation: string;
-  readonly message?: string;
 }
 
 /** Stored in the stream `activity-<tenantId>`. No decision depends on facts. */
@@ -256,12 +276,23 @@ const parkedEvent = data({ eventId: uuid, eventTenantId: uuid, reason: { type: '
 export const operatorEventSchemas: Readonly<Record<OperatorEvent['type'], Schema>> = {
   EventSetAside: parkedEvent,
   GapAccepted: parkedEvent,
+  ServiceAdded: data({
+    serviceId: uuid,
+    name,
+    may: { type: 'array', items: { enum: serviceRights }, minItems: 1, uniqueItems: true },
+  }),
+  ServiceKeyAdded: data({ serviceId: uuid, keyId: uuid, digest, expiresAt: moment }, ['expiresAt']),
+  ServiceKeyRevoked: data({ serviceId: uuid, keyId: uuid }),
+  ServiceRevoked: data({ serviceId: uuid }),
 };
 
 export const isEventType = (text: string): text is EventType => Object.hasOwn(eventSchemas, text);
 
 export const isOperatorEventType = (text: string): text is OperatorEvent['type'] =>
   Object.hasOwn(operatorEventSchemas, text);
+
+/** Also of a type that only a newer program knows: it may end a service or a key. */
+export const isAboutServices = (type: string): boolean => type.startsWith('Service');
 
 /** The kind of stream that a type belongs in; in any other stream it is a bad event. */
 export const streamKindOf = (type: EventType): StreamKind =>

@@ -27,7 +27,11 @@ export type RefusalCode =
   | 'application_type_fixed'
   | 'quota_exceeded'
   | 'permission_not_held'
-  | 'key_not_found';
+  | 'key_not_found'
+  | 'service_not_found'
+  | 'service_only'
+  | 'tenant_only';
+
 export interface Refusal extends Error {
   readonly name: 'Refusal';
   readonly code: RefusalCode;

@@ -45,18 +45,20 @@ export const isTraceId = (text: string): boolean => TRACE_ID.test(text) && !look
 
 /**
  * The format of an API key: `key_`, the tenant's id (22 characters), 27 random characters (160 bits) and a checksum of 6
- * (CRC-32 of everything before it), each in base62 of fixed width.
+ * (CRC-32 of everything before it), each in base62 of fixed width. That of a service: `svc_`, 27 and 6.
  */
 export const KEY_ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const CHECKSUM_LENGTH = 6;
 
 /** The checksum that follows the rest of a key. */
-export const checksumOf = (rest: string): string => {
+const checksumOf = (rest: string): string => {
   let text = '';
   for (let value = crc32(rest); text.length < CHECKSUM_LENGTH; value = Math.floor(value / 62))
     text = `${KEY_ALPHABET[value % 62]}${text}`;
   return text;
 };
+
+export const withChecksum = (rest: string): string => `${rest}${checksumOf(rest)}`;
 
 /** Tells a key from a typo. */
 export const hasChecksum = (key: string): boolean => key.endsWith(checksumOf(key.slice(0, -CHECKSUM_LENGTH)));
@@ -68,15 +70,17 @@ export const shortDigest = (digest: string): string => digest.slice(0, 8);
  * Detects what might be an API key. Clients send keys in the wrong places, whole, truncated or mistyped; such text must
  * not be stored, logged or sent back.
  */
-const WHOLE_KEY = /key_(?=([0-9A-Za-z]{55}))/g;
+const WHOLE_KEY = /(?:key_(?=([0-9A-Za-z]{55}))|svc_(?=([0-9A-Za-z]{33})))/g;
 /** A truncated or mistyped key at the start of a word. */
-const DAMAGED_KEY = /(?<![\p{L}\p{N}_])key_[0-9A-Za-z]{40}/u;
+const DAMAGED_KEY = /(?<![\p{L}\p{N}_])(?:key_[0-9A-Za-z]{40}|svc_[0-9A-Za-z]{30})/u;
 
-/** Certainly a key or part of one: refused as a name, idempotency key or trace id. */
+/** Certainly a key or part of one: refused as a name, idempotency key, trace id or text of a fact. */
 export const looksLikeKey = (text: string): boolean =>
-  text.includes('key_') &&
+  (text.includes('key_') || text.includes('svc_')) &&
   (DAMAGED_KEY.test(text) ||
-    [...text.matchAll(WHOLE_KEY)].some(([start, rest]) => hasChecksum(start + rest)));
+    [...text.matchAll(WHOLE_KEY)].some(([start, ofTenant, ofService]) =>
+      hasChecksum(`${start}${ofTenant ?? ofService}`),
+    ));
 
 /**
  * What is masked: the start of a key, and every long word of digits, small and capital letters. The group in front leaves
@@ -84,7 +88,7 @@ export const looksLikeKey = (text: string): boolean =>
  * no part of the word behind it.
  */
 const MASKED =
-  /("trace_id":"[\w.:-]*"|\\(?:u[0-9a-f]{4}|.))|[Kk]ey_[0-9A-Za-z]{16,}|(?<=^|\W|\\.|\\u[0-9a-f]{4})(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])\w{40,}/g;
+  /("trace_id":"[\w.:-]*"|\\(?:u[0-9a-f]{4}|.))|(?:[Kk]ey|[Ss]vc)_[0-9A-Za-z]{16,}|(?<=^|\W|\\.|\\u[0-9a-f]{4})(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])\w{40,}/g;
 
 /** Whatever is masked contains such a word, and most texts do not. */
 const LONG_WORD = /\w{20}/;
@@ -92,7 +96,10 @@ const LONG_WORD = /\w{20}/;
 /** Masks everything that might be a key, erring on the side of too much. */
 export const masked = (text: string): string =>
   LONG_WORD.test(text)
-    ? text.replaceAll(MASKED, (run, kept?: string) => (kept === undefined ? 'key_***' : run))
+    ? text.replaceAll(MASKED, (run, kept?: string) => {
+        if (kept !== undefined) return run;
+        return /^svc_/i.test(run) ? 'svc_***' : 'key_***';
+      })
     : text;
 
 export const DAY_MS = 86_400_000;

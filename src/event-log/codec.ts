@@ -117,6 +117,8 @@ export interface Metadata {
   readonly idempotency?: Idempotency | undefined;
   /** What a decision changed. */
   readonly changes?: readonly FieldChange[] | undefined;
+  /** The service that reported a fact over HTTP. */
+  readonly service?: { readonly id: string; readonly name: string } | undefined;
 }
 
 type StoredMetadata = Partial<Metadata> & { readonly version?: number };
@@ -139,7 +141,10 @@ const faultBy = (schema: object, value: unknown): string | undefined => {
  * events would block the thread for 40 ms.
  */
 export const compileEventSchemas = async (): Promise<void> => {
-  for (const schema of new Set([metadataSchema, ...Object.values(eventSchemas)])) {
+  for (const schema of new Set([
+    metadataSchema,
+    ...Object.values({ ...eventSchemas, ...operatorEventSchemas }),
+  ])) {
     faultBy(schema, {});
     await yieldToEventLoop();
   }
@@ -237,7 +242,7 @@ export const decode = (
   }
 };
 
-/** Undefined if it cannot be read: then it has no effect. */
+/** Undefined if it cannot be read: then nothing is set aside, and no service is known. */
 export const operatorEventOf = ({ type, data, metadata }: LoggedEvent): OperatorEvent | undefined => {
   if (!isOperatorEventType(type) || Buffer.isBuffer(data)) return undefined;
   const { version = 1 } = (metadata ?? {}) as StoredMetadata;
@@ -260,7 +265,8 @@ export const readSetAside = async ({ log, streams }: LedgerLog): Promise<SetAsid
   for await (const batch of log.readStream(streams.operator()))
     for (const logged of batch) {
       const event = operatorEventOf(logged);
-      if (event !== undefined) entries.add(`${event.type} ${event.data.eventTenantId} ${event.data.eventId}`);
+      if (event !== undefined && 'eventId' in event.data)
+        entries.add(`${event.type} ${event.data.eventTenantId} ${event.data.eventId}`);
     }
   const has = (type: OperatorEvent['type']) => (tenantId: string, eventId: string) =>
     entries.size > 0 && entries.has(`${type} ${tenantId} ${eventId}`);

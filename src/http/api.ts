@@ -10,6 +10,7 @@ import type { NamedRoute, Route } from './route';
 import {
   createApplicationKey,
   deleteApplicationKey,
+  findApplicationKey,
   getApplicationKey,
   listApplicationKeys,
   listApplicationKeyUses,
@@ -24,6 +25,7 @@ import {
   updateApplication,
 } from './routes/applications';
 import { getEvent, listEvents } from './routes/events';
+import { reportFacts } from './routes/facts';
 import { listLimits } from './routes/limits';
 import { countLogs } from './routes/log-counts';
 import { exportLogs } from './routes/log-csv';
@@ -31,6 +33,7 @@ import { listLogEntityTypes, listLogs } from './routes/logs';
 import { listPermissions } from './routes/permissions';
 import { getTenantUsageReport } from './routes/reports';
 import { deleteTenant, getTenant, updateTenant } from './routes/tenants';
+import { checkKey, verifyKey } from './routes/verify-key';
 import { runRoute } from './run-route';
 
 /** The routes by their tag in the OpenAPI document. Their names are the operation ids. */
@@ -53,8 +56,10 @@ const routesByTag: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
     getApplicationKey,
     deleteApplicationKey,
     listApplicationKeyUses,
+    findApplicationKey,
   },
   Limits: { listLimits },
+  Services: { reportFacts, verifyKey, checkKey },
 };
 
 export const routes: readonly NamedRoute[] = Object.entries(routesByTag).flatMap(([tag, named]) =>

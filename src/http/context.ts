@@ -2,9 +2,12 @@ import type { Middleware, ParameterizedContext } from 'koa';
 import type { Logger } from 'pino';
 import type { KeyUseRecord } from '../access/key-use-record';
 import type { EventSource } from '../audit/event-source';
+import type { ServiceIdentity } from '../domain/services';
 import type { Position } from '../event-log/event-log';
 import type { Identity, PresentedKey } from '../ledger/api-key';
 import type { Ledger } from '../ledger/ledger';
+import type { KnownServices } from '../ledger/services';
+import type { ReportFacts } from '../ingest/report-facts';
 import type { RateLimits } from '../limits/rate-limits';
 import type { HttpProblemCode } from '../problems';
 import type { KnownLiveSet } from '../projecting/live-set';
@@ -12,6 +15,8 @@ import type { KnownLiveSet } from '../projecting/live-set';
 export interface ApiDependencies {
   readonly settings: ApiSettings;
   readonly ledger: Ledger;
+  readonly services: KnownServices;
+  readonly reportFacts: ReportFacts;
   readonly readModels: Pick<KnownLiveSet, 'query'> & {
     /** Shows a tenant up to a position. False: not in time, or it is parked, or that failed. It never rejects. */
     readonly show: (tenantId: string, position: Position, withinMs: number) => Promise<boolean>;
@@ -64,6 +69,8 @@ export interface ApiState {
   presented?: PresentedKey;
   /** The caller, if the key was accepted. */
   identity?: Identity;
+  /** The caller, if it is a service. */
+  service?: ServiceIdentity;
   /** The declared path of the route, for the log. */
   route?: string;
   /** The tenant is parked in the read models, so what they show of it ends here. */
@@ -88,6 +95,10 @@ export const headerNames = (prefix: string) => ({
   readPending: `${prefix}-READ-PENDING`,
   replayed: `${prefix}-IDEMPOTENT-REPLAYED`,
   completeUntil: `${prefix}-COMPLETE-UNTIL`,
+  verifyKey: `${prefix}-VERIFY-KEY`,
+  tenantId: `${prefix}-TENANT-ID`,
+  applicationId: `${prefix}-APPLICATION-ID`,
+  keyId: `${prefix}-KEY-ID`,
 });
 
 export type HeaderNames = Readonly<ReturnType<typeof headerNames>>;

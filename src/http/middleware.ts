@@ -9,6 +9,7 @@ import type { LimitExceeded } from '../limits/rate-limits';
 import { httpProblems, isHttpProblemCode, type HttpProblemCode, type Problem } from '../problems';
 import type { ApiContext, ApiDependencies, ApiMiddleware, ApiSettings } from './context';
 import { etagOf, setRequestTime } from './request';
+import { isKnownService } from './service-key';
 
 /** The middleware, which `api.ts` lists in order. */
 
@@ -60,7 +61,7 @@ const levelOf = (ctx: ApiContext): 'info' | 'warn' | 'error' => {
 
 /** Never has a key or a body. Members that are undefined are omitted. */
 const lineOf = (ctx: ApiContext) => {
-  const { traceId, arrivedMs, clientAddress, route, identity, reason, error } = ctx.state;
+  const { traceId, arrivedMs, clientAddress, route, identity, service, reason, error } = ctx.state;
   return {
     trace_id: traceId,
     method: ctx.method,
@@ -69,7 +70,8 @@ const lineOf = (ctx: ApiContext) => {
     ms: monotonicMs() - arrivedMs,
     client_address: clientAddress,
     application_id: identity?.application.id ?? null,
-    key_id: identity?.keyId ?? null,
+    service_id: service?.id,
+    key_id: identity?.keyId ?? service?.keyId ?? null,
     reason,
     aborted: ctx.res.writableFinished ? undefined : true,
     err: error,
@@ -158,6 +160,7 @@ export const problemOf = (code: HttpProblemCode, publicUrl: string) => {
 /** These do not resolve by themselves, only through an operator or another request. */
 const PERMANENT: ReadonlySet<HttpProblemCode> = new Set([
   'tenant_unreadable',
+  'services_unreadable',
   'application_type_fixed',
   'quota_exceeded',
 ]);
@@ -256,11 +259,13 @@ const logBlock = (ctx: ApiContext, { policy }: LimitExceeded, logger: Logger): v
 
 /** Counts every request that the parser accepted, so that even refused ones get the rate limit headers. */
 export const limitRequests =
-  ({ limits, logger }: ApiDependencies): ApiMiddleware =>
+  (dependencies: ApiDependencies): ApiMiddleware =>
   async (ctx, next) => {
+    const { limits, logger } = dependencies;
     ctx.state.clientAddress = clientAddress(ctx);
     const { path, clientAddress: address } = ctx.state;
-    const { fields, refused } = await limits.count(ctx.method, path, address);
+    const ofService = () => isKnownService(ctx, dependencies);
+    const { fields, refused } = await limits.count(ctx.method, path, address, ofService);
     if (fields !== undefined) ctx.set(fields);
     if (refused === undefined) return next();
     if (refused.blockStarted) logBlock(ctx, refused, logger);

@@ -105,47 +105,80 @@ const mustBeJson = (ctx: ApiContext): void => {
 };
 
 const MAX_BODY_BYTES = 65_536;
+const MAX_LINES_BYTES = 1_048_576;
 
-const tooLarge = () => fault('body_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes.`);
+const tooLarge = (most: number) => fault('body_too_large', `The body is larger than ${most} bytes.`);
 
-const faultOf = (error: ParserError): Error => {
-  if (error.status === 413) return tooLarge();
+const faultOf = (error: ParserError, most: number): Error => {
+  if (error.status === 413) return tooLarge(most);
   if (error.status === 415) return unsupported();
   if (error.message.includes('forbidden prototype')) return invalid({ body: ['must not contain __proto__'] });
   if (error instanceof SyntaxError || error.status === 400) return invalid({ body: ['must be valid JSON'] });
   return invalid({ body: ['cannot be read'] });
 };
 
-const parse = bodyParser({
+const LINES = 'application/x-ndjson';
+
+const parser = (most: number, options: bodyParser.Options): ApiMiddleware =>
+  bodyParser({
+    ...options,
+    onerror: (error, ctx) => {
+      // Drain what an aborted decompression left unread: it would block the connection.
+      ctx.req.unpipe();
+      ctx.req.resume();
+      setRequestTime(ctx);
+      throw faultOf(error, most);
+    },
+  }) as ApiMiddleware;
+
+const parse = parser(MAX_BODY_BYTES, {
   enableTypes: ['json'],
   jsonLimit: `${MAX_BODY_BYTES}b`,
   strict: false,
-  onerror: (error, ctx) => {
-    // Drain what an aborted decompression left unread: it would block the connection.
-    ctx.req.unpipe();
-    ctx.req.resume();
-    setRequestTime(ctx);
-    throw faultOf(error);
-  },
-}) as unknown as ApiMiddleware;
+});
+
+/** Without an encoding, the body is the bytes as they were sent. */
+const readBytes = parser(MAX_LINES_BYTES, {
+  enableTypes: ['text'],
+  extendTypes: { text: [LINES] },
+  textLimit: `${MAX_LINES_BYTES}b`,
+  encoding: false,
+} as bodyParser.Options);
 
 /** Regardless of Content-Type: some client libraries set it without sending a body. */
 const hasNoBody = ({ req: { headers } }: ApiContext): boolean =>
   headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 
+/** Before reading any of it. The parser would not check: it overflows on lengths above 2^31. */
+const prepareToRead = ({ req: { headers } }: ApiContext, most: number): void => {
+  if (Number(headers['content-length'] ?? 0) > most) throw tooLarge(most);
+  // Content codings are case-insensitive, but the parser only knows them in lower case.
+  const coding = headers['content-encoding'];
+  if (coding !== undefined) headers['content-encoding'] = coding.toLowerCase();
+};
+
 /** Reads and parses the JSON body; `__proto__` anywhere in it is refused by the parser. */
 export const readJsonBody = async (ctx: ApiContext, isOptional = false): Promise<void> => {
   if (isOptional && hasNoBody(ctx)) return;
   mustBeJson(ctx);
-  const { headers } = ctx.req;
-  // Before reading any of it. The parser would not: it overflows on lengths above 2^31.
-  if (Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw tooLarge();
-  // Content codings are case-insensitive, but the parser only knows them in lower case.
-  const coding = headers['content-encoding'];
-  if (coding !== undefined) headers['content-encoding'] = coding.toLowerCase();
+  prepareToRead(ctx, MAX_BODY_BYTES);
   await parse(ctx, async () => undefined);
   setRequestTime(ctx);
   const rawBody = rawBodyOf(ctx);
   if (rawBody.trim() === '' && !isOptional) throw invalid({ body: ['is required'] });
   if (rawBody.includes(REPLACEMENT)) throw invalid({ body: ['must be valid UTF-8'] });
+};
+
+/** The same, or lines as the bytes that were sent. */
+export const readLinesBody = async (ctx: ApiContext): Promise<void> => {
+  const type = ctx.request.is([LINES, 'application/json']);
+  if (type === false)
+    throw fault(
+      'unsupported_media_type',
+      `Send lines as ${LINES}, or one fact or an array as application/json, in UTF-8.`,
+    );
+  if (type !== LINES) return readJsonBody(ctx);
+  prepareToRead(ctx, MAX_LINES_BYTES);
+  await readBytes(ctx, async () => undefined);
+  setRequestTime(ctx);
 };

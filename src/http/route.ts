@@ -1,8 +1,11 @@
 import type { Caller } from '../domain/authority';
+import type { ServiceRight } from '../domain/events';
+import type { ServiceIdentity } from '../domain/services';
 import type { KeyHolder } from '../domain/tenant';
+import type { Position } from '../event-log/event-log';
 import type { Executed, TenantRequest } from '../ledger/ledger';
 import type { TenantReader } from '../projecting/live-set';
-import type { ApiDependencies } from './context';
+import type { ApiDependencies, HeaderNames } from './context';
 import type { QueryCheck } from './query-parameters';
 import type { Schema } from './schema';
 import type { BodyCheck } from './validation';
@@ -16,10 +19,22 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly params?: Readonly<Record<string, Schema>>;
   /** Omitted: any valid API key is accepted. */
   readonly permission?: string;
+  /** It is for services that may do this, with keys of their own. */
+  readonly service?: ServiceRight;
+  /** A POST that changes nothing. */
+  readonly isRead?: true;
+  /** The header that the request has besides those of all. */
+  readonly header?: {
+    readonly name: keyof HeaderNames;
+    readonly description: string;
+    readonly example: string;
+  };
   /** Omitted: there are none. Others are refused. */
   readonly query?: QueryCheck<Query>;
   /** Omitted: a body is ignored. */
   readonly body?: BodyCheck<Body>;
+  /** The body may also be lines, as this sample, which are passed on as they were sent. */
+  readonly lines?: string;
   /** The response on success. Checked by the tests, not at run time. */
   readonly response: SuccessResponse;
   /** A write that does not support `If-Match`: there is nothing yet that could have changed. */
@@ -53,6 +68,10 @@ export type SuccessResponse = { readonly description: string } & (
     }
   | { readonly status: 204 }
   | {
+      /** It has no body, but these headers, unless it is a 401 or a 403. */
+      readonly headers: readonly (keyof HeaderNames)[];
+    }
+  | {
       /** The media types that it is available in. */
       readonly media: Readonly<Record<string, { readonly schema: Schema; readonly example: string }>>;
       /** The schema of each line, if the lines are JSON. */
@@ -62,6 +81,29 @@ export type SuccessResponse = { readonly description: string } & (
 
 export const route = <Body = undefined, Query = unknown>(declaration: Route<Body, Query>): Route =>
   declaration as unknown as Route;
+
+export type HandleService<Body = unknown, Query = unknown> = (
+  request: ServiceRequest<Body, Query>,
+  dependencies: ApiDependencies,
+) => Promise<RouteResponse>;
+
+/** Declares a route for services. */
+export const serviceRoute = <Body = undefined, Query = unknown>(
+  declaration: Omit<Route<Body, Query>, 'handle' | 'permission'> & {
+    readonly service: ServiceRight;
+    readonly handle: HandleService<Body, Query>;
+  },
+): Route => declaration as unknown as Route;
+
+/** A request of a service that has passed all checks before its handler. */
+export interface ServiceRequest<Body, Query = unknown> extends Pick<
+  RouteRequest<Body, Query>,
+  'at' | 'deadline' | 'query' | 'body' | 'header'
+> {
+  readonly service: ServiceIdentity;
+}
+
+export const changesSomething = ({ method, isRead }: Route): boolean => method !== 'get' && isRead !== true;
 
 /** A request that has passed all checks before its handler. */
 export interface RouteRequest<Body, Query = unknown> extends TenantRequest {
@@ -94,6 +136,11 @@ export interface RouteResponse extends Partial<Pick<Executed, 'position' | 'isSh
   readonly type?: string;
   /** The entity tag of the body, without quotes: the revision of the last event that changed what it shows. */
   readonly etag?: string | undefined;
+  /** Default: that of the declaration. */
+  readonly status?: 401 | 403;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Up to where these tenants are to be shown. */
+  readonly toShow?: ReadonlyMap<string, Position>;
 }
 
 export const statusOf = (response: SuccessResponse): number => ('status' in response ? response.status : 200);

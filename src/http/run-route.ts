@@ -2,41 +2,63 @@ import { Readable } from 'node:stream';
 import type { KeyUseRecord } from '../access/key-use-record';
 import { isoNow, monotonicMs } from '../async/clock';
 import { holds, keyRefused, mustHold } from '../domain/authority';
-import type { Client } from '../domain/events';
+import type { Client, ServiceRight } from '../domain/events';
 import { isRefusal } from '../domain/refusal';
+import type { ServiceIdentity } from '../domain/services';
 import { masked } from '../domain/texts';
+import type { Position } from '../event-log/event-log';
 import { codeOf, fault } from '../fault';
 import { digestOf, tenantOfKey, type Identity, type PresentedKey } from '../ledger/api-key';
 import { TIMES } from '../times';
 import type { ApiContext, ApiDependencies, ApiMiddleware } from './context';
 import { queryCheck } from './query-parameters';
-import { conditionOf, idempotencyOf, isUnchanged, readJsonBody, sentIdempotency, headerOf } from './request';
 import {
+  conditionOf,
+  headerOf,
+  idempotencyOf,
+  isUnchanged,
+  readJsonBody,
+  readLinesBody,
+  sentIdempotency,
+} from './request';
+import {
+  changesSomething,
   mayBeUnchanged,
   statusOf,
+  type HandleService,
   type NamedRoute,
   type Route,
   type RouteRequest,
   type RouteResponse,
+  type ServiceRequest,
 } from './route';
+import { identifyService, MAX_UNDER_WAY, placesOf, serviceOnly, tenantOnly } from './service-key';
 
 /** What happens to a request once its route is found, in the order in which it is read here. */
 
 // 1. The key
 
-const presentedKeyOf = (ctx: ApiContext, isWrite: boolean, { settings }: ApiDependencies): PresentedKey => {
+const presentedKeyOf = async (
+  ctx: ApiContext,
+  isWrite: boolean,
+  dependencies: ApiDependencies,
+): Promise<PresentedKey> => {
+  const { settings } = dependencies;
   const { at, deadline } = ctx.state;
-  const { [settings.headers.apiKey.toLowerCase()]: key } = ctx.req.headers;
-  if (typeof key !== 'string') throw keyRefused('missing');
+  const key = headerOf(ctx, settings.headers.apiKey);
+  if (key === undefined) throw keyRefused('missing');
   const tenantId = tenantOfKey(key);
-  if (tenantId === undefined) throw keyRefused('malformed');
+  if (tenantId === undefined) {
+    if ((await identifyService(ctx, dependencies, true)) !== undefined) throw tenantOnly();
+    throw keyRefused('malformed');
+  }
   const request = isWrite ? sentIdempotency(ctx, settings.headers) : undefined;
   return { tenantId, digest: digestOf(key), at, deadline, isWrite, request };
 };
 
 /** A key may start a write however long ago it was valid: `execute` checks it at the revision of the append. */
 const identify = async (ctx: ApiContext, isWrite: boolean, dependencies: ApiDependencies) => {
-  const presented = presentedKeyOf(ctx, isWrite, dependencies);
+  const presented = await presentedKeyOf(ctx, isWrite, dependencies);
   ctx.state.presented = presented;
   const identity = await dependencies.ledger.identify(presented, isWrite ? Infinity : TIMES.keyAgeMs);
   ctx.state.identity = identity;
@@ -151,7 +173,7 @@ const requestOf = (
     deadline,
     traceId,
     permission: route.permission,
-    ...(route.method === 'get' ? {} : writeOf(ctx, route, settings)),
+    ...(changesSomething(route) ? writeOf(ctx, route, settings) : {}),
     params: ctx['params'] as RouteRequest<unknown>['params'],
     query: querystring === '' ? query.defaults : query(querystring),
     body: route.body?.(ctx.request.body),
@@ -174,13 +196,14 @@ const requestOf = (
  */
 const awaitShown = async (
   ctx: ApiContext,
-  { position, isShown }: RouteResponse,
-  tenantId: string,
+  toShow: Iterable<readonly [string, Position]>,
   { readModels, settings }: ApiDependencies,
 ): Promise<void> => {
-  if (position === undefined || isShown === true) return;
   const remainingMs = Math.max(0, ctx.state.deadline - TIMES.answerMs - monotonicMs());
-  if (await readModels.show(tenantId, position, remainingMs)) return;
+  const shown = Array.from(toShow, ([tenantId, position]) =>
+    readModels.show(tenantId, position, remainingMs),
+  );
+  if ((await Promise.all(shown)).every(Boolean)) return;
   ctx.state.isReadPending = true;
   ctx.set(settings.headers.readPending, 'true');
 };
@@ -190,13 +213,15 @@ const awaitShown = async (
 const sending = (route: Route, { headers }: ApiDependencies['settings']) => {
   const status = statusOf(route.response);
   const caching = 'showsKey' in route.response ? 'no-store' : 'private, no-cache';
-  return (ctx: ApiContext, { body, type, etag, isRepeat }: RouteResponse): void => {
-    ctx.set('Cache-Control', caching);
+  return (ctx: ApiContext, response: RouteResponse): void => {
+    const { body, type, etag, isRepeat } = response;
+    ctx.set({ 'Cache-Control': caching, ...response.headers });
     if (isRepeat === true) ctx.set(headers.replayed, 'true');
     if (etag !== undefined) ctx.etag = etag;
     const { 'if-none-match': ifNoneMatch } = ctx.req.headers;
     const unchanged = ifNoneMatch !== undefined && mayBeUnchanged(route) && isUnchanged(ifNoneMatch, etag);
-    ctx.status = unchanged ? 304 : status;
+    if ('headers' in route.response) ctx.body = null;
+    ctx.status = unchanged ? 304 : (response.status ?? status);
     if (body === undefined || unchanged) return;
     ctx.type = type ?? 'json';
     ctx.body = type === undefined ? JSON.stringify(body) : body;
@@ -205,19 +230,53 @@ const sending = (route: Route, { headers }: ApiDependencies['settings']) => {
   };
 };
 
+type Responding = (ctx: ApiContext) => Promise<RouteResponse>;
+
+/** The same for a service. An idempotency key is ignored. */
+const toService = (route: Route, right: ServiceRight, dependencies: ApiDependencies): Responding => {
+  const handle = route.handle as unknown as HandleService;
+  const { query = noParameters } = route;
+  const inPlace = placesOf(route.lines === undefined ? Infinity : MAX_UNDER_WAY);
+
+  const answer = async (ctx: ApiContext, service: ServiceIdentity): Promise<RouteResponse> => {
+    if (route.lines !== undefined) await readLinesBody(ctx);
+    else if (route.body !== undefined) await readJsonBody(ctx);
+    const { querystring, state } = ctx;
+    const request: ServiceRequest<unknown> = {
+      service,
+      at: state.at,
+      deadline: state.deadline,
+      query: querystring === '' ? query.defaults : query(querystring),
+      body: route.body?.(ctx.request.body),
+      header: (name) => headerOf(ctx, name),
+    };
+    const response = await handle(request, dependencies);
+    if (response.toShow !== undefined) await awaitShown(ctx, response.toShow, dependencies);
+    return response;
+  };
+
+  return async (ctx) => {
+    const service = await identifyService(ctx, dependencies, !changesSomething(route));
+    if (service === undefined) await identify(ctx, false, dependencies);
+    if (service === undefined || !service.may.includes(right)) throw serviceOnly(right);
+    return inPlace(service.id, () => answer(ctx, service));
+  };
+};
+
 const respond = async (
   ctx: ApiContext,
   route: Route,
   dependencies: ApiDependencies,
 ): Promise<RouteResponse> => {
-  const { presented, identity } = await identify(ctx, route.method !== 'get', dependencies);
+  const { presented, identity } = await identify(ctx, changesSomething(route), dependencies);
   if (route.permission !== undefined)
     await requirePermission(route.permission, identity.application, presented, dependencies);
   if (route.body !== undefined) await readJsonBody(ctx, route.body.isOptional);
   const { tenantId } = identity;
   const request = requestOf(ctx, route, identity, presented.digest, dependencies);
   const response = await route.handle(request, dependencies);
-  await awaitShown(ctx, response, tenantId, dependencies);
+  const { position, isShown } = response;
+  if (position !== undefined && isShown !== true) await awaitShown(ctx, [[tenantId, position]], dependencies);
   return ctx.state.completeUntil === undefined ? response : { ...response, etag: undefined };
 };
 
@@ -248,10 +307,15 @@ const countUse = (
 export const runRoute = (route: NamedRoute, dependencies: ApiDependencies): ApiMiddleware => {
   const { keyUses } = dependencies;
   const send = sending(route, dependencies.settings);
+  const { service } = route;
+  const answer: Responding =
+    service === undefined
+      ? (ctx) => respond(ctx, route, dependencies)
+      : toService(route, service, dependencies);
   return async (ctx) => {
     ctx.state.route = route.path;
     try {
-      const response = await respond(ctx, route, dependencies);
+      const response = await answer(ctx);
       send(ctx, response);
       countUse(ctx, route, keyUses, response);
     } catch (error) {

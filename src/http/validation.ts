@@ -60,6 +60,9 @@ const withArticle = (type: string): string => {
   return type === 'object' ? 'a JSON object' : `a ${type}`;
 };
 
+/** Of more values than these, the nearest is named. */
+const FEW = 5;
+
 /** Those that may be set: others are only tolerated. */
 const settableOf = ({ properties }: Schema): readonly string[] =>
   Object.entries(properties as Readonly<Record<string, Schema>>)
@@ -76,8 +79,11 @@ const textOf = (error: ErrorObject): string => {
     }
     case 'maxItems':
       return 'must be empty: access rules are not supported';
-    case 'enum':
-      return `must be ${(error.params['allowedValues'] as string[]).map((value) => `"${value}"`).join(' or ')}`;
+    case 'enum': {
+      const known = error.params['allowedValues'] as string[];
+      if (known.length > FEW) return `is not known: ${suggestionFor(String(error.data), known)}`;
+      return `must be ${known.map((value) => `"${value}"`).join(' or ')}`;
+    }
     case 'validName':
       return nameFault(error.data as string) ?? 'is not a name';
     case 'format':

@@ -1,6 +1,14 @@
-import { currentVersion, isFactType, type Actor, type FactEvent, type FactType } from '../domain/events';
-import { isTraceId, uuidFrom } from '../domain/texts';
-import { encode, namesAnother } from '../event-log/codec';
+import { distance } from 'fastest-levenshtein';
+import {
+  currentVersion,
+  eventSchemas,
+  isFactType,
+  type Actor,
+  type FactEvent,
+  type FactType,
+} from '../domain/events';
+import { DAY_MS, isTraceId, looksLikeKey, masked, uuidFrom } from '../domain/texts';
+import { encode, namesAnother, type Metadata } from '../event-log/codec';
 import { bytesOf, type NewEvent, isJsonObject, parsedJson } from '../event-log/event-log';
 import { codeOf, moreOf } from '../fault';
 
@@ -11,13 +19,45 @@ interface WireFact {
   readonly type: FactType;
   readonly actor?: Actor;
   readonly trace_id?: string;
+  /** The key of the tenant that it was done with. */
+  readonly key_id?: string;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** A fact and its size as stored, or why it is refused. */
+/** A fact and its size as stored, or why it is refused, and its id if it has one. */
 type ReadFact =
   | { readonly tenantId: string; readonly event: NewEvent; readonly bytes: number }
-  | { readonly fault: string };
+  | { readonly fault: string; readonly id?: string | undefined };
+
+/** When a fact was received, and from whom if that was over HTTP. */
+export type Receipt = Pick<Metadata, 'at' | 'service'>;
+
+const MAX_REASON_LENGTH = 200;
+
+/** It may quote what was sent. */
+export const reasonText = (text: string): string => masked(text).slice(0, MAX_REASON_LENGTH).toWellFormed();
+
+const MEMBERS = ['id', 'tenant_id', 'type', 'version', 'actor', 'trace_id', 'key_id', 'data'];
+
+/** How many letters of a name may be wrong for it to be taken for another: short names are all alike. */
+const wrongLetters = (name: string): number => Math.min(2, Math.max(0, name.length - 3));
+
+const isMisspelt = (name: string, known: string): boolean => {
+  const [sent, right] = [name, known].map((one) => one.toLowerCase().replaceAll('_', ''));
+  if (sent === undefined || right === undefined || Math.abs(sent.length - right.length) > 2) return false;
+  return sent === right || distance(sent, right) <= wrongLetters(right);
+};
+
+/** Unknown members are kept, or ignored, so one that only looks unknown must not be lost silently. */
+const misspeltIn = (value: object, known: readonly string[]): string | undefined => {
+  for (const name of Object.keys(value)) {
+    const right = known.includes(name) ? undefined : known.find((one) => isMisspelt(name, one));
+    if (right !== undefined) return `"${name}" is not a known member: did you mean "${right}"?`;
+  }
+  return undefined;
+};
+
+const knownIn = (type: FactType): readonly string[] => Object.keys(eventSchemas[type]['properties'] ?? {});
 
 const isActor = (value: unknown): boolean =>
   isJsonObject(value) &&
@@ -27,7 +67,9 @@ const isActor = (value: unknown): boolean =>
 /** The first problem of a line, in the order in which one would fix them. */
 const faultOf = (line: unknown): string | undefined => {
   if (!isJsonObject(line)) return 'it must be one JSON object';
-  const { id, tenant_id: tenantId, type, version, actor, trace_id: traceId, data } = line;
+  const misspelt = misspeltIn(line, MEMBERS);
+  if (misspelt !== undefined) return misspelt;
+  const { id, tenant_id: tenantId, type, version, actor, trace_id: traceId, key_id: keyId, data } = line;
   if (uuidFrom(id) === undefined) return '"id" must be a UUID';
   if (uuidFrom(tenantId) === undefined) return '"tenant_id" must be a UUID';
   if (typeof type !== 'string' || !isFactType(type))
@@ -38,47 +80,91 @@ const faultOf = (line: unknown): string | undefined => {
     return '"actor" must be {"type": "application" or "user", "id": a UUID}';
   if (traceId !== undefined && !(typeof traceId === 'string' && isTraceId(traceId)))
     return '"trace_id" must be 1 to 128 of A-Z a-z 0-9 . _ : - and not an API key';
-  return isJsonObject(data) ? undefined : '"data" must be an object';
+  if (keyId !== undefined && uuidFrom(keyId) === undefined) return '"key_id" must be a UUID';
+  return isJsonObject(data) ? misspeltIn(data, knownIn(type)) : '"data" must be an object';
 };
 
-/** A number that the line may have had otherwise: parsing rounds large ones, and `1e400` would be stored as null. */
-const hasRoundedNumber = (value: unknown): boolean => {
-  if (typeof value === 'number')
-    return !Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value));
-  return typeof value === 'object' && value !== null && Object.values(value).some(hasRoundedNumber);
+const EARLIEST = Date.parse('2000-01-01T00:00:00Z');
+
+/** Only this service says what happened to these. */
+const DECIDED_HERE = new Set(['tenant', 'application', 'key', 'event']);
+
+/** What cannot be true, although it fits its schema. */
+const untrueIn = ({ data: { occurredAt, entityType }, type }: WireFact, at: string): string | undefined => {
+  const time = typeof occurredAt === 'string' ? Date.parse(occurredAt) : EARLIEST;
+  if (time < EARLIEST || time > Date.parse(at) + DAY_MS)
+    return '"occurredAt" must be in 2000 or later, and at most a day ahead';
+  if (type === 'ActivityReported' && DECIDED_HERE.has(String(entityType).toLowerCase()))
+    return `"entityType" must not be "${String(entityType)}": only this service says what happened to it`;
+  return undefined;
+};
+
+const textFault = (text: string): string | undefined => {
+  if (!text.isWellFormed()) return '"data" has half of a character (a lone surrogate)';
+  return looksLikeKey(text) ? '"data" must not contain an API key' : undefined;
+};
+
+/** Parsing rounds large numbers, and `1e400` would be stored as null. */
+const isRounded = (value: number): boolean =>
+  !Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value));
+
+/** Why data cannot be stored as it is. */
+const unstorableIn = (value: unknown): string | undefined => {
+  if (typeof value === 'string') return textFault(value);
+  if (typeof value === 'number' && isRounded(value))
+    return '"data" has a number beyond 9007199254740991, which would be rounded: send it as text';
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const [name, member] of Object.entries(value)) {
+    if (name === '__proto__') return '"data" must not contain __proto__';
+    const fault = textFault(name) ?? unstorableIn(member);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
 };
 
 /** Its size as stored, which may be larger than its line, but fits into an append. Or why it cannot be stored as it is. */
 const sizeOf = (event: NewEvent): number | string => {
   try {
-    if (hasRoundedNumber(event.data))
-      return '"data" has a number beyond 9007199254740991, which would be rounded: send it as text';
-    return bytesOf(event);
+    return unstorableIn(event.data) ?? bytesOf(event);
   } catch {
     return '"data" is nested too deep';
   }
 };
 
 /** The event, or why its data is invalid. */
-const eventOf = ({ id, type, actor, trace_id: traceId, data }: WireFact, at: string): NewEvent | string => {
+const eventOf = (fact: WireFact, { at, service }: Receipt): NewEvent | string => {
+  const { id, type, actor, trace_id: traceId, key_id: keyId, data } = fact;
   const author = actor === undefined ? undefined : { type: actor.type, id: actor.id.toLowerCase() };
+  const metadata = { at, actor: author, keyId: keyId?.toLowerCase(), traceId, service };
   try {
-    return encode({ type, data } as unknown as FactEvent, { at, actor: author, traceId }, id.toLowerCase());
+    return encode({ type, data } as unknown as FactEvent, metadata, id.toLowerCase());
   } catch (error) {
     if (codeOf(error) !== 'event_invalid') throw error;
     return String(moreOf(error)['reason']);
   }
 };
 
-export const readFact = (text: string, at: string): ReadFact => {
-  const line = parsedJson(text);
-  const fault = line === undefined ? 'it is not JSON' : faultOf(line);
-  if (fault !== undefined) return { fault };
-  const fact = line as WireFact;
-  const event = eventOf(fact, at);
-  if (typeof event === 'string') return { fault: `"data" does not fit ${fact.type}: ${event}` };
-  if (namesAnother(fact.data, fact.tenant_id)) return { fault: '"data" names another tenant' };
+/** The fact that a value is, or the first reason why it is none. */
+const factOf = (value: unknown, receipt: Receipt): Exclude<ReadFact, { fault: string }> | string => {
+  const fault = faultOf(value);
+  if (fault !== undefined) return fault;
+  const fact = value as WireFact;
+  const event = eventOf(fact, receipt);
+  if (typeof event === 'string') return `"data" does not fit ${fact.type}: ${event}`;
+  const untrue = untrueIn(fact, receipt.at);
+  if (untrue !== undefined) return untrue;
+  if (namesAnother(fact.data, fact.tenant_id)) return '"data" names another tenant';
   const bytes = sizeOf(event);
-  if (typeof bytes === 'string') return { fault: bytes };
-  return { tenantId: fact.tenant_id.toLowerCase(), event, bytes };
+  return typeof bytes === 'string' ? bytes : { tenantId: fact.tenant_id.toLowerCase(), event, bytes };
+};
+
+export const checkFact = (value: unknown, receipt: Receipt): ReadFact => {
+  const fact = factOf(value, receipt);
+  if (typeof fact !== 'string') return fact;
+  return { fault: reasonText(fact), id: isJsonObject(value) ? uuidFrom(value['id']) : undefined };
+};
+
+export const readFact = (text: string, receipt: Receipt): ReadFact => {
+  const value = parsedJson(text);
+  return value === undefined ? { fault: 'it is not JSON' } : checkFact(value, receipt);
 };

@@ -9,6 +9,7 @@ import type { Show } from '../projecting/show-tenants';
 import { TIMES } from '../times';
 import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';
+import { tenantRefusal, type ShownActivity } from './tenant-facts';
 
 /** What `ingest` needs to append reported facts, as NDJSON, to the activity streams of their tenants. */
 interface IngestDependencies extends LedgerLog {
@@ -16,15 +17,6 @@ interface IngestDependencies extends LedgerLog {
   readonly show: Show;
   /** What the read models show of the activity stream of a tenant. */
   readonly shown: (tenantId: string) => Promise<ShownActivity>;
-}
-
-export interface ShownActivity {
-  /** The last revision that they contain, or -1. */
-  readonly revision: number;
-  /** They show no more of this tenant for now. */
-  readonly isParked: boolean;
-  /** Whether they contain this event. Sees at least everything up to that revision. */
-  readonly has: (eventId: string) => Promise<boolean>;
 }
 
 export interface IngestOptions {
@@ -92,7 +84,7 @@ function* batchesOf(run: Run, lines: readonly Line[]): Generator<readonly ValidF
   let [batch, size]: [ValidFact[], number] = [[], 0];
   for (const { number: line, ...given } of lines) {
     if ('text' in given && given.text.trim() === '') continue;
-    const fact = 'fault' in given ? given : readFact(given.text, at);
+    const fact = 'fault' in given ? given : readFact(given.text, { at });
     if ('fault' in fact) {
       run.refusals.push({ line, reason: fact.fault });
       continue;
@@ -110,9 +102,7 @@ function* batchesOf(run: Run, lines: readonly Line[]): Generator<readonly ValidF
 /** Why a tenant cannot take facts. Not cached: it may be deleted while a long file is read. */
 const tenantFault = async ({ ledger, withRetry }: Run, tenantId: string): Promise<string | undefined> => {
   const ask = () => ledger.ask(tenantId, monotonicMs() + TIMES.backgroundMs, (tenant) => tenant.status);
-  const status = await withRetry(ask);
-  if (status === 'active') return undefined;
-  return status === 'absent' ? `tenant ${tenantId} is unknown` : `tenant ${tenantId} is deleted`;
+  return tenantRefusal(await withRetry(ask), tenantId)?.reason;
 };
 
 /** The facts of one tenant that the read models did not show when they showed everything up to a revision. */

@@ -3,7 +3,8 @@ import { threadMs } from '../async/clock';
 import type { NewKey } from '../domain/application-keys';
 import { keyStatusIn, requireValid, type ValidKey } from '../domain/authority';
 import type { Idempotency } from '../domain/events';
-import { KEY_ALPHABET, checksumOf, hasChecksum } from '../domain/texts';
+import type { NewServiceKey } from '../domain/services';
+import { KEY_ALPHABET, hasChecksum, withChecksum } from '../domain/texts';
 import type { LedgerLog } from '../event-log/streams';
 import { earlierRequest, type EarlierRequest, type Fold } from './fold';
 import type { Folds, KnownTenant } from './folds';
@@ -41,12 +42,18 @@ const fromBase62 = (text: string): bigint => {
   return value;
 };
 
+const randomText = (): string => Array.from({ length: 27 }, () => KEY_ALPHABET[randomInt(62)]).join('');
+
 export const makeKey = (tenantId: string): string => {
   const tenant = toBase62(BigInt(`0x${tenantId.replaceAll('-', '')}`), 22);
-  const random = Array.from({ length: 27 }, () => KEY_ALPHABET[randomInt(62)]).join('');
-  const body = `key_${tenant}${random}`;
-  return `${body}${checksumOf(body)}`;
+  return withChecksum(`key_${tenant}${randomText()}`);
 };
+
+export const makeServiceKey = (): string => withChecksum(`svc_${randomText()}`);
+
+/** Whether it has the form of a service's key. */
+export const isServiceKey = (key: string): boolean =>
+  key.length === 37 && /^svc_[0-9A-Za-z]{33}$/.test(key) && hasChecksum(key);
 
 const KEY = /^key_([0-9A-Za-z]{22})[0-9A-Za-z]{33}$/;
 
@@ -60,11 +67,14 @@ export const tenantOfKey = (key: string): string | undefined => {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 };
 
-const KEY_IN_TEXT = /key_[0-9A-Za-z]{55}(?![0-9A-Za-z])/g;
+const IN_TEXT = {
+  tenant: /key_[0-9A-Za-z]{55}(?![0-9A-Za-z])/g,
+  service: /svc_[0-9A-Za-z]{33}(?![0-9A-Za-z])/g,
+};
 
-/** The complete keys in a text, such as the report of a scanner; each once. */
-export const keysIn = (text: string): readonly string[] => [
-  ...new Set(Array.from(text.matchAll(KEY_IN_TEXT), ([key]) => key).filter(hasChecksum)),
+/** The complete keys of a kind in a text, such as the report of a scanner; each once. */
+export const keysIn = (text: string, kind: keyof typeof IN_TEXT): readonly string[] => [
+  ...new Set(Array.from(text.matchAll(IN_TEXT[kind]), ([key]) => key).filter(hasChecksum)),
 ];
 
 export const digestOf = (key: string): string => hash('sha256', key);
@@ -76,6 +86,14 @@ export const newKey = (
 ): { readonly key: string; readonly input: NewKey } => {
   const key = makeKey(tenantId);
   return { key, input: { keyId: randomUUID(), digest: digestOf(key), ...more } };
+};
+
+/** The same for a service. */
+export const newServiceKey = (
+  expiresAt?: string,
+): { readonly key: string; readonly input: NewServiceKey } => {
+  const key = makeServiceKey();
+  return { key, input: { keyId: randomUUID(), digest: digestOf(key), expiresAt } };
 };
 
 /** An API key as a request presents it, before anything else is known about the caller. */

@@ -61,6 +61,8 @@ export interface Folds {
   forReading(tenantId: string, since: number, deadline: number): Promise<KnownTenant>;
   /** Applies events that this process appended by a call at this time, unless they have been read meanwhile. */
   advance(tenantId: string, known: KnownTenant, appended: readonly Caused[], at: number): void;
+  /** As of when the tenant is in memory, on the clock of this thread. Undefined: it is not. */
+  lookedAt(tenantId: string): number | undefined;
   /** The tenants whose streams could not be read at the last attempt, with the reason. */
   unreadable(): readonly UnreadableTenant[];
 }
@@ -78,7 +80,7 @@ const MAX_BYTES = 128 * 1_048_576;
 const COLD_AT_ONCE = 2;
 
 export const loadTimeout = () =>
-  logFault('log_unavailable', 'The history of this tenant is still being read.');
+  logFault('log_unavailable', 'The history of this tenant is still being read.', { isLoading: true });
 
 interface Cached {
   readonly known: KnownTenant;
@@ -249,6 +251,7 @@ export const cachedFolds = (
       for (const event of appended) if (event.revision > known.revision) take(known, event);
       keep(cache, tenantId, known, { at, token: undefined });
     },
+    lookedAt: (tenantId) => tenants.get(tenantId)?.at,
     unreadable: () => [...unreadableTenants.values()],
   };
 };

@@ -17,6 +17,7 @@ import { logFault, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { codeOf, fault, type FaultCode } from '../fault';
 import { TIMES } from '../times';
+import { tenantExistence } from './absent-tenants';
 import { holderOf, identifying, type Identify } from './api-key';
 import { earlierRequest, requestKey, type EarlierRequest, type UnreadableTenant } from './fold';
 import type { Folds, KnownTenant } from './folds';
@@ -76,6 +77,10 @@ export interface Ledger {
   execute(command: Command): Promise<Executed>;
   /** Answers a question about the tenant at the head of its stream. The tenant itself never leaves the ledger. */
   ask<T>(tenantId: string, deadline: number, answer: (tenant: Tenant) => T): Promise<T>;
+  /** Whether there is such a tenant, deleted or not, as it was at most 500 ms ago. */
+  exists(tenantId: string, deadline: number): Promise<boolean>;
+  /** The time, ISO 8601, that answers about a tenant in memory are as of. */
+  asOf(tenantId: string): string;
   /** The tenants whose streams could not be read at the last attempt, with the reason. */
   unreadable(): readonly UnreadableTenant[];
 }
@@ -227,7 +232,7 @@ type StreamQueue = <T>(stream: string, deadline: number, work: () => Promise<T>)
 
 const tooMany = () => logFault('log_unavailable', 'Too many writes are queued for this tenant.');
 
-const streamQueue = (): StreamQueue => {
+export const streamQueue = (): StreamQueue => {
   const tails = new Map<string, Promise<unknown>>();
   return async (stream, deadline, work) => {
     const before = tails.get(stream);
@@ -273,6 +278,11 @@ export const ledger = (dependencies: LedgerDependencies): Ledger => {
     },
     ask: async (tenantId, deadline, answer) =>
       answer((await folds.asOf(tenantId, threadMs(), deadline)).tenant),
+    exists: tenantExistence(dependencies, folds),
+    asOf: (tenantId) => {
+      const now = threadMs();
+      return new Date(Date.now() - Math.ceil(now - (folds.lookedAt(tenantId) ?? now))).toISOString();
+    },
     unreadable: () => folds.unreadable(),
   };
 };

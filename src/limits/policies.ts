@@ -11,19 +11,34 @@ export interface Policy {
   readonly blockSeconds: number;
   /** The name of a policy that does not count where this one applies. */
   readonly replaces?: string;
+  /** It applies to requests with the valid key of a service only. */
+  readonly ofServices?: true;
 }
 
 const ALL = ['*'];
 const PORTAL = ['/portal', '/portal/*'];
 const TEN_SECONDS = { windowSeconds: 10, blockSeconds: 10 };
 
-/** The table "Rate limits" of the specification. The token paths are included although other services serve them. */
+/**
+ * The table "Rate limits" of the specification, and one of our own for services. The token paths are included although
+ * other services serve them.
+ */
 export const specifiedPolicies: readonly Policy[] = [
   { name: 'global', methods: ALL, paths: ALL, limit: 1_000, ...TEN_SECONDS },
   { name: 'portal', methods: ALL, paths: PORTAL, limit: 600, ...TEN_SECONDS, replaces: 'global' },
   { name: 'tokens-search', methods: ['POST'], paths: ['/tokens/search'], limit: 50, ...TEN_SECONDS },
   { name: 'tokens-read', methods: ['GET'], paths: ['/tokens'], limit: 100, ...TEN_SECONDS },
   { name: 'tokens-create', methods: ['POST'], paths: ['/tokens', '/tokenize'], limit: 200, ...TEN_SECONDS },
+  {
+    name: 'services',
+    methods: ['GET', 'POST'],
+    paths: ['/facts', '/keys/verify'],
+    limit: 20_000,
+    ...TEN_SECONDS,
+    blockSeconds: 0,
+    replaces: 'global',
+    ofServices: true,
+  },
 ];
 
 const MAX_REQUESTS = 1_000_000_000;

@@ -106,6 +106,18 @@ const consume = (limiter: RateLimiterAbstract, address: string): Promise<[RateLi
     },
   );
 
+/** Those that apply to a request, without those that others replace. Whose it is, is asked only if that matters. */
+const countingOf = async <R extends { readonly policy: Policy }>(
+  covering: readonly R[],
+  isOfService: () => Promise<boolean>,
+): Promise<readonly R[]> => {
+  const isForServices = ({ policy }: R): boolean => policy.ofServices === true;
+  const mustAsk = covering.some(isForServices);
+  const applying =
+    mustAsk && !(await isOfService()) ? covering.filter((rule) => !isForServices(rule)) : covering;
+  return applying.filter((rule) => !applying.some(({ policy }) => policy.replaces === rule.policy.name));
+};
+
 export const rateLimits = (
   policies: readonly Policy[],
   { shared, sharedWithinMs, shownAloneMs, report }: RateLimitsOptions,
@@ -135,10 +147,14 @@ export const rateLimits = (
   return {
     policies,
     /** A request that one policy refuses is not counted by the next: requests during a block must not start another. */
-    count: async (method: string, path: string, address: string): Promise<Counted> => {
-      const applying = rules.filter(({ policy }) => appliesTo(policy, method, path));
-      const isReplaced = ({ name }: Policy) => applying.some(({ policy }) => policy.replaces === name);
-      const counting = applying.filter(({ policy }) => !isReplaced(policy));
+    count: async (
+      method: string,
+      path: string,
+      address: string,
+      isOfService = async () => false,
+    ): Promise<Counted> => {
+      const covering = rules.filter(({ policy }) => appliesTo(policy, method, path));
+      const counting = await countingOf(covering, isOfService);
       if (counting.length === 0) return {};
       const states: string[] = [];
       let refused: LimitExceeded | undefined;
@@ -147,7 +163,8 @@ export const rateLimits = (
         const retryAfter = secondsOf(result);
         states.push(`"${policy.name}";r=${isRefused ? 0 : result.remainingPoints};t=${retryAfter}`);
         if (!isRefused) continue;
-        refused = { policy, retryAfter, blockStarted: result.consumedPoints === policy.limit + 1 };
+        const blockStarted = policy.blockSeconds > 0 && result.consumedPoints === policy.limit + 1;
+        refused = { policy, retryAfter, blockStarted };
         break;
       }
       if (refused?.blockStarted === true) totals.blocks_started += 1;

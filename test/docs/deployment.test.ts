@@ -5,11 +5,10 @@ import { parseAllDocuments } from 'yaml';
 import { settingNames } from '../../src/configuration';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
+import { has } from '../support/programs';
 
 const FOLDER = join(__dirname, '..', '..', '..', 'docs', 'deployment');
 const textOf = (name: string): string => readFileSync(join(FOLDER, name), 'utf8');
-
-const has = (command: string, ...args: string[]): boolean => spawnSync(command, args).status === 0;
 
 describe('the examples in docs/deployment', () => {
   it('name only settings that exist', () => {
@@ -20,6 +19,18 @@ describe('the examples in docs/deployment', () => {
     for (const name of names) expect([...settingNames, 'NODE_ENV', 'NODE_OPTIONS']).toContain(name);
     for (const file of ['nginx.conf', 'Caddyfile', 'envoy.yaml'])
       expect(textOf(file)).toContain('TRUSTED_PROXIES=1');
+  });
+
+  it('let facts and questions about keys through from private networks only', () => {
+    for (const [file, rule] of [
+      [
+        'nginx.conf',
+        /location ~ \^\/\(facts\|keys\/verify\)\/\?\$ \{[^}]*deny all;\s+client_max_body_size 1m;/,
+      ],
+      ['Caddyfile', /@outside \{\s+path \/facts .*\s+not remote_ip [^}]*\}[^}]*respond @outside 403/],
+      ['envoy.yaml', /'\/\(facts\|keys\/verify\)\/\?' \} \}\s+direct_response: \{ status: 403 \}/],
+    ] as const)
+      expect(textOf(file)).toMatch(rule);
   });
 
   it('envoy.yaml is YAML', () => {

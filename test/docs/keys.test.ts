@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as zlib from 'node:zlib';
-import { makeKey } from '../../src/ledger/api-key';
+import { makeKey, makeServiceKey } from '../../src/ledger/api-key';
 
 const page = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'keys.md'), 'utf8');
 const blockAfter = (start: string): string => {
@@ -21,12 +21,21 @@ const isKey = (text: string): boolean => {
 
 describe('docs/keys.md, for secret scanners', () => {
   const pattern = new RegExp(blockAfter('<!-- key-pattern -->\n\n```'), 'g');
-  const keys = Array.from({ length: 500 }, () => makeKey(randomUUID()));
+  const keys = Array.from({ length: 500 }, (_, n) =>
+    n % 2 === 0 ? makeKey(randomUUID()) : makeServiceKey(),
+  );
 
   it('finds every key in a text, and nothing else', () => {
     const text = keys.map((key, n) => `KEY_${n}="${key}"; url=https://x/?key=${key}\n`).join('');
     expect(text.match(pattern)).toEqual(keys.flatMap((key) => [key, key]));
-    for (const none of [`x${keys[0]}`, `${keys[0]}x`, 'key_', `key_${'a'.repeat(54)}`, randomUUID()])
+    for (const none of [
+      `x${keys[0]}`,
+      `${keys[0]}x`,
+      'key_',
+      `key_${'a'.repeat(54)}`,
+      `svc_${'a'.repeat(34)}`,
+      randomUUID(),
+    ])
       expect(none.match(pattern)).toBeNull();
   });
 
@@ -45,13 +54,13 @@ describe('docs/keys.md, for secret scanners', () => {
     let printed: string;
     try {
       printed = execFileSync('python3', ['-c', run], {
-        input: [keys[0], looksLike, 'x'].join('\n'),
+        input: [keys[0], looksLike, keys[1]].join('\n'),
       }).toString();
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
       console.log('docs/keys.md: there is no python3 here, so its example was not run');
       return;
     }
-    expect(printed.trim()).toBe('[True, False, False]');
+    expect(printed.trim()).toBe('[True, False, True]');
   });
 });

@@ -23,7 +23,7 @@ describe('the frozen samples', () => {
     const sample = sampleOf(type);
     const read = operatorEventOf({ ...loggedSample(sample), stream: streams.operator() });
     expect(read).toEqual({ type, data: sample.data });
-    const { reason: _, ...incomplete } = sample.data;
+    const { reason: _reason, serviceId: _id, ...incomplete } = sample.data;
     expect(operatorEventOf({ ...loggedSample(sample), data: incomplete })).toBeUndefined();
     expect(operatorEventOf({ ...loggedSample(sample), metadata: { version: 2 } })).toBeUndefined();
   });

@@ -9,7 +9,7 @@ import {
   parseBound,
   parseMoment,
 } from '../../src/domain/texts';
-import { makeKey } from '../../src/ledger/api-key';
+import { makeKey, makeServiceKey } from '../../src/ledger/api-key';
 import { anyCharacter } from '../support/any-character';
 import { seed, seeded } from '../support/property';
 
@@ -49,7 +49,8 @@ describe('a name', () => {
   it('is at most 200 UTF-16 units long', () => expect(MAX_NAME_LENGTH).toBe(200));
 });
 
-const key = fc.uuid().map(makeKey);
+const tenantKey = fc.uuid().map(makeKey);
+const key = fc.oneof(tenantKey, fc.nat().map(makeServiceKey));
 const around = fc.stringMatching(/^[ /?&="{}.,:-]{0,10}$/);
 
 describe('text that is refused as a key', () => {
@@ -65,7 +66,7 @@ describe('text that is refused as a key', () => {
   });
 
   it(seeded('includes a key that was truncated or mistyped, at the start of a word'), () => {
-    const part = fc.stringMatching(/^key_[0-9a-zA-Z]{40,60}$/);
+    const part = fc.stringMatching(/^(key_[0-9a-zA-Z]{40,60}|svc_[0-9a-zA-Z]{30,40})$/);
     fc.assert(
       fc.property(part, fc.constantFrom('', ' ', '-', '/', '(', 'My '), (text, before) => {
         expect(looksLikeKey(`${before}${text}`)).toBe(true);
@@ -93,6 +94,8 @@ describe('text that is refused as a key', () => {
     'turkey_0123456789abcdefghijABCDEFGHIJ0123456789abcdefghij',
     'key_refused',
     'key_0123456789abcdefghijABCDEFGHIJ012345678',
+    'svc_0123456789abcdefghijABCDEFGHI',
+    'my_svc_0123456789abcdefghijABCDEFGHIJ',
     'KEY_0123456789abcdefghijABCDEFGHIJ0123456789',
     'aB3'.repeat(20),
   ])('does not include %s', (text) => {
@@ -105,7 +108,7 @@ describe('text that might be a key', () => {
   it(seeded('includes every key, at any place'), () => {
     fc.assert(
       fc.property(key, around, around, (text, before, after) => {
-        expect(masked(`${before}${text}${after}`)).toBe(`${before}key_***${after}`);
+        expect(masked(`${before}${text}${after}`)).toBe(`${before}${text.slice(0, 4)}***${after}`);
       }),
       { seed },
     );
@@ -113,14 +116,19 @@ describe('text that might be a key', () => {
 
   it(seeded('includes every key with one character changed, and every part that would do harm'), () => {
     fc.assert(
-      fc.property(key, fc.nat(58), fc.constantFrom('x', 'X', '7', '-', '.', '%5F'), (text, at, other) => {
-        const changed = `${text.slice(0, at)}${other}${text.slice(at + 1)}`;
-        // Each half of a key is too short to guess the rest from, and may look like anything.
-        for (const part of text.match(/.{41}/g) ?? [])
-          if (at < 12 || at > 46) expect(masked(`/${changed}/`)).not.toContain(part);
-        expect(masked(text.slice(4))).toBe('key_***');
-        expect(masked(text.slice(0, 50))).toBe('key_***');
-      }),
+      fc.property(
+        tenantKey,
+        fc.nat(58),
+        fc.constantFrom('x', 'X', '7', '-', '.', '%5F'),
+        (text, at, other) => {
+          const changed = `${text.slice(0, at)}${other}${text.slice(at + 1)}`;
+          // Each half of a key is too short to guess the rest from, and may look like anything.
+          for (const part of text.match(/.{41}/g) ?? [])
+            if (at < 12 || at > 46) expect(masked(`/${changed}/`)).not.toContain(part);
+          expect(masked(text.slice(4))).toBe('key_***');
+          expect(masked(text.slice(0, 50))).toBe('key_***');
+        },
+      ),
       { seed },
     );
   });
@@ -134,10 +142,11 @@ describe('text that might be a key', () => {
 
   it(seeded('includes the shortest part that would do harm, at any place in a longer text'), () => {
     const text = fc.stringMatching(/^([a-z]{0,19}[ ."-]{1,2}){0,5}$/);
-    const part = fc.stringMatching(/^key_[0-9a-zA-Z]{16}$/);
+    const part = fc.stringMatching(/^(key|svc)_[0-9a-zA-Z]{16}$/);
     fc.assert(
       fc.property(text, part, text, (before, shortest, after) => {
-        expect(masked(`${before}${shortest} ${after}`)).toBe(`${before}key_*** ${after}`);
+        const hidden = `${shortest.slice(0, 4)}***`;
+        expect(masked(`${before}${shortest} ${after}`)).toBe(`${before}${hidden} ${after}`);
         expect(masked(`${before}${after}`)).toBe(`${before}${after}`);
       }),
       { seed },

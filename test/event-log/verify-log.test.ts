@@ -1,7 +1,6 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { createHash, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type { OperatorEvent } from '../../src/domain/events';
 import { encode } from '../../src/event-log/codec';
 import { eventsDigest } from '../../src/event-log/events-digest';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
@@ -158,7 +157,7 @@ describe('verification of a log', () => {
     const after = (await eventsOf(log.readStream(stream, 5)))[0]!.id;
     const before = await verify(ledgerLog);
     expect([before.found, before.setAside]).toEqual([4, 0]);
-    const aside = (type: OperatorEvent['type'], eventId: string, eventTenantId = tenantId) =>
+    const aside = (type: 'EventSetAside' | 'GapAccepted', eventId: string, eventTenantId = tenantId) =>
       encode(
         { type, data: { eventId, eventTenantId, reason: 'Known.' } },
         { at: '2026-01-01T00:00:00.000Z' },

@@ -53,6 +53,7 @@ describe('the OpenAPI document', () => {
     expect(operations.map(([name]) => name).toSorted()).toEqual(declared.toSorted());
     const ids = operations.map(([, { operationId }]) => operationId as unknown as string);
     expect(ids.toSorted()).toEqual([
+      'checkKey',
       'countLogs',
       'createApplication',
       'createApplicationKey',
@@ -60,6 +61,7 @@ describe('the OpenAPI document', () => {
       'deleteApplicationKey',
       'deleteTenant',
       'exportLogs',
+      'findApplicationKey',
       'getApplication',
       'getApplicationKey',
       'getEvent',
@@ -75,8 +77,10 @@ describe('the OpenAPI document', () => {
       'listLogs',
       'listPermissions',
       'regenerateApplicationKey',
+      'reportFacts',
       'updateApplication',
       'updateTenant',
+      'verifyKey',
     ]);
   });
 
@@ -104,6 +108,8 @@ describe('the OpenAPI document', () => {
     'ApplicationUpdate',
     'ApplicationKeyCreation',
     'KeyRegeneration',
+    'KeyDigest',
+    'KeyToVerify',
   ]);
 
   it('describes every member, and declares counts as 64-bit', () => {

@@ -67,13 +67,15 @@ describe('the members of a body', () => {
     });
   });
 
-  it.each(routes.map(({ method, path }) => [method.toUpperCase(), path]))(
+  const ofTenants = routes.filter(({ service: right }) => right === undefined);
+  it.each(ofTenants.map(({ method, path }) => [method.toUpperCase(), path]))(
     'are refused in the query of %s %s if it does not have them',
     async (method, path) => {
       const target = path
         .replace(/:(?:application_)?id/, ':id')
         .replace(':key_id', String(application['id']));
-      const body = requests.find(([m, p]) => m === method && p === target.replace('/keys/', '/'))?.[2];
+      const found = requests.find(([m, p]) => m === method && p === target.replace('/keys/', '/'))?.[2];
+      const body = path === '/keys/find' ? { digest: 'a'.repeat(64) } : found;
       const answer = await send(method, `${target}?unknown=1`, body);
       expectProblem(answer, { status: 400, code: 'validation_failed', fields: ['unknown'] });
     },

@@ -2,7 +2,7 @@ import { readPolicies, specifiedPolicies } from '../../src/limits/policies';
 import { rateLimits } from '../../src/limits/rate-limits';
 
 describe('the policies', () => {
-  it('are those of the specification', () => {
+  it('are those of the specification, and one for services', () => {
     const ten = { windowSeconds: 10, blockSeconds: 10 };
     expect(readPolicies('')).toEqual([
       { name: 'global', methods: ['*'], paths: ['*'], limit: 1_000, ...ten },
@@ -17,6 +17,16 @@ describe('the policies', () => {
       { name: 'tokens-search', methods: ['POST'], paths: ['/tokens/search'], limit: 50, ...ten },
       { name: 'tokens-read', methods: ['GET'], paths: ['/tokens'], limit: 100, ...ten },
       { name: 'tokens-create', methods: ['POST'], paths: ['/tokens', '/tokenize'], limit: 200, ...ten },
+      {
+        name: 'services',
+        methods: ['GET', 'POST'],
+        paths: ['/facts', '/keys/verify'],
+        limit: 20_000,
+        windowSeconds: 10,
+        blockSeconds: 0,
+        replaces: 'global',
+        ofServices: true,
+      },
     ]);
   });
 
@@ -35,6 +45,7 @@ describe('the policies', () => {
       ['portal', 8, 2, 3],
       ['tokens-read', 100, 10, 10],
       ['tokens-create', 200, 10, 10],
+      ['services', 20_000, 10, 0],
     ]);
   });
 
@@ -68,9 +79,18 @@ describe('the policies', () => {
     ['POST', '/portal/a/b', 'portal'],
     ['GET', '/portals', 'global'],
     ['GET', '*', 'global'],
-  ])('%s %s: %s', async (method, path, names) => {
+    ['POST', '/facts', 'global'],
+    ['POST', '/facts', 'services', true],
+    ['GET', '/keys/verify', 'services', true],
+    ['GET', '/logs', 'global', true],
+  ])('%s %s: %s', async (method, path, names, isService = false) => {
     const alone = { shared: undefined, sharedWithinMs: 0, shownAloneMs: 10_000, report: () => undefined };
-    const { fields } = await rateLimits(specifiedPolicies, alone).count(method, path, '192.0.2.1');
+    const { fields } = await rateLimits(specifiedPolicies, alone).count(
+      method,
+      path,
+      '192.0.2.1',
+      async () => isService,
+    );
     const counted = Array.from(fields?.RateLimit.matchAll(/"([^"]+)"/g) ?? [], ([, name]) => name);
     expect(counted.join(' ')).toBe(names);
   });

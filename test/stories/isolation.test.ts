@@ -8,7 +8,7 @@ import { crowdAt, type Crowd } from '../support/crowd';
 import { customerOf, type Customer } from '../support/customers';
 import type { ApiResponse, AskOptions } from '../support/http';
 import { isolatedTenants, type IsolatedCaller, type IsolatedTenant } from '../support/isolated-tenants';
-import { fewAtOnce } from '../support/operator';
+import { fewAtOnce, operatorAt } from '../support/operator';
 import { seed, seeded } from '../support/property';
 import { fact } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
@@ -44,6 +44,10 @@ const needed: Readonly<Record<string, string | undefined>> = {
   'GET /applications/:application_id/keys/:key_id': 'application:read',
   'GET /applications/:application_id/keys/:key_id/uses': 'application:read',
   'DELETE /applications/:application_id/keys/:key_id': 'application:update',
+  'POST /keys/find': 'application:read',
+  'POST /facts': 'a service',
+  'POST /keys/verify': 'a service',
+  'GET /keys/verify': 'a service',
 };
 
 const mayHold = (type: string, permission: string): boolean => {
@@ -67,6 +71,7 @@ const endpoints = routes.flatMap(({ method, path }): readonly Endpoint[] => {
 /** The status of a request that passes every check but the last. */
 const passedWith = ({ method, path, target }: Endpoint): number => {
   if (target === 'other' || path === '/events/:id') return 404;
+  if (path === '/keys/find') return 400;
   if (path === '/applications' && method === 'POST') return 400;
   return method === 'GET' ? 200 : 412;
 };
@@ -251,7 +256,8 @@ describe('isolation', () => {
         if (response.status !== expected) wrong.push(`${name}: ${response.status}, not ${expected}`);
         if (expected === 401 && JSON.stringify(essence(response)) !== JSON.stringify(reference))
           wrong.push(`${name}: ${response.text} is another 401`);
-        if (expected === 403)
+        if (expected === 403 && permission === 'a service') expect(response.json.code).toBe('service_only');
+        else if (expected === 403)
           expect(response.json).toMatchObject({
             required_permission: permission,
             application_type: caller.type,
@@ -265,6 +271,19 @@ describe('isolation', () => {
       `isolation matrix: ${cases.length} of ${everything.length} requests, ${JSON.stringify(Object.fromEntries(seen))}`,
     );
   }, 120_000);
+
+  it('holds for services, which no endpoint of a tenant answers', async () => {
+    const add = 'service create --name Gateway --may facts,verify';
+    const { key = '' } = await operatorAt(service.folder).json(add);
+    for (const { method, path } of endpoints.filter(
+      ({ path: one }) => !/^\/(facts|keys\/verify)$/.test(one),
+    )) {
+      const place = path.replace(/:(application_)?id/, victim.applicationId).replace(':key_id', victimKeyId);
+      const sent = [victim.applicationId, victimKeyId];
+      const { status, json } = await call(place, { ...asking(method), key }, ...sent);
+      expect({ method, path, status, code: json?.code }).toMatchObject({ status: 403, code: 'tenant_only' });
+    }
+  });
 
   /** Values of the same shape that belong to nobody. */
   const nobodys: Readonly<Record<keyof typeof artefacts, (real: string, n: number) => string>> = {

@@ -138,7 +138,7 @@ const operationAt = (document: Document, method: string, path: string): Operatio
 /** A failure here, though described for clients: a declared path exists and has its methods, and 500 is a bug. */
 const isNeverGiven = (status: number, path: string, isDeclared: boolean): boolean =>
   status === 500 ||
-  (isDeclared && (status === 404 || status === 405) && !/^\/(events|applications)\//.test(path));
+  (isDeclared && (status === 404 || status === 405) && !/^\/(events|applications|keys)\//.test(path));
 
 const headerFaults = (
   { headers }: Seen,
@@ -250,6 +250,9 @@ const problemFaults = ({ status, headers, text }: Seen): readonly string[] => {
   ];
 };
 
+const withoutBody = (answer: Described | undefined): Described | undefined =>
+  answer && { headers: answer.headers };
+
 export const faultsIn = (seen: Seen, { url, method = 'GET', path = '*' }: AskedFor): readonly string[] => {
   const origin = originOf(url);
   const prefix = addresses.has(origin) ? addresses.get(origin) : 'SVC';
@@ -259,7 +262,12 @@ export const faultsIn = (seen: Seen, { url, method = 'GET', path = '*' }: AskedF
   const operation = operationAt(document, method === 'HEAD' ? 'get' : method, path);
   const answer = (): Described | undefined => {
     if (isNeverGiven(status, path, operation !== undefined)) return undefined;
-    if (status >= 400) return document.components.responses.Problem;
+    // Proxies that ask about a key want no body.
+    if (status >= 400)
+      return (
+        (seen.text === '' ? withoutBody(operation?.responses[status]) : undefined) ??
+        document.components.responses.Problem
+      );
     if (method === 'OPTIONS' && status === 204) return OPTIONS(headers.traceId);
     return PAGES.test(pathOf(path)) ? PAGE(headers.traceId) : operation?.responses[status];
   };

@@ -3,7 +3,7 @@ import { MAX_NAME_LENGTH } from '../../domain/texts';
 import { httpProblems } from '../../problems';
 import type { HeaderNames } from '../context';
 import { PROBLEM_TYPE, problemOf } from '../middleware';
-import { count, described, listOf, moment, record, text, type Schema } from '../schema';
+import { count, described, listOf, moment, record, text, uuid, type Schema } from '../schema';
 
 /** What operations refer to: the headers of responses, the response to a failed request, and schemas with a title. */
 
@@ -29,6 +29,10 @@ const headersBy = (names: HeaderNames): Schema => ({
     'What was recorded from this moment on may be missing in this response.',
     moment,
   ),
+  'WWW-Authenticate': sometimes('401: how to authenticate.'),
+  [names.tenantId]: sometimes('The Tenant of the key.', uuid),
+  [names.applicationId]: sometimes('The Application of the key.', uuid),
+  [names.keyId]: sometimes('The id of the key.', uuid),
 });
 
 const commonMembers = {
@@ -137,9 +141,8 @@ export const openApiComponents = (names: HeaderNames) => {
   const problem: Schema = {
     description: 'A problem (RFC 9457). `code` says which one; the page `/problems/{code}` says what to do.',
     headers: {
-      ...headers(names.completeUntil),
+      ...headers(names.completeUntil, 'WWW-Authenticate'),
       'Retry-After': sometimes('Seconds to wait before the next attempt, if it may succeed.'),
-      'WWW-Authenticate': sometimes('401: how to authenticate.'),
       Allow: sometimes('405: the methods of this path.'),
       ETag: sometimes('412: the current entity tag.'),
     },
@@ -149,6 +152,7 @@ export const openApiComponents = (names: HeaderNames) => {
   return {
     published: schemas.published,
     headers,
+    problem,
     /** Called last, when the schemas of all operations are known. */
     all: (): Schema => ({
       securitySchemes: {
@@ -156,7 +160,7 @@ export const openApiComponents = (names: HeaderNames) => {
           type: 'apiKey',
           in: 'header',
           name: names.apiKey,
-          description: 'The key of an Application.',
+          description: 'The key of an Application, or of a service where that is said.',
         },
       },
       headers: headersBy(names),

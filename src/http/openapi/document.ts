@@ -1,5 +1,5 @@
 import type { HeaderNames, ApiSettings } from '../context';
-import { mayBeUnchanged, statusOf, type NamedRoute, type Route } from '../route';
+import { changesSomething, mayBeUnchanged, statusOf, type NamedRoute, type Route } from '../route';
 import { sampleOf, text, type Schema } from '../schema';
 import { openApiComponents, type Components } from './components';
 
@@ -20,6 +20,7 @@ const TAGS = {
   Applications: 'The Applications of the Tenant, and their keys.',
   Reports: 'What the Tenant uses.',
   Limits: 'Rate limits per client address.',
+  Services: 'For programs of the operator that serve all tenants, with keys of their own.',
 };
 
 /** A viewer shows an example in the schema, but does not send it: one of the parameter itself it would fill in. */
@@ -52,7 +53,7 @@ const requestHeaders = (names: HeaderNames): Readonly<Record<string, Schema>> =>
 });
 
 const headerParameters = (route: Route, names: HeaderNames): readonly Schema[] => {
-  const isWrite = route.method !== 'get';
+  const isWrite = changesSomething(route) && route.service === undefined;
   const taken = [
     names.traceId,
     ...(mayBeUnchanged(route) ? ['If-None-Match'] : []),
@@ -60,7 +61,8 @@ const headerParameters = (route: Route, names: HeaderNames): readonly Schema[] =
     ...(isWrite ? [names.idempotencyKey, 'Idempotency-Key'] : []),
   ];
   const headers = requestHeaders(names);
-  return taken.map((name) => parameter('header', name, headers[name] ?? {}));
+  const own = route.header && parameter('header', names[route.header.name], route.header);
+  return [...taken.map((name) => parameter('header', name, headers[name] ?? {})), ...(own ? [own] : [])];
 };
 
 /** In the syntax of the router. */
@@ -92,12 +94,26 @@ const contentOf = ({ response }: Route, { published }: Components): { readonly c
   return { content: { 'application/json': { schema: published(schema), example: shown } } };
 };
 
+/** As the proxies want it that ask before they forward. */
+const refusedWithoutBody = (names: readonly string[], { problem, headers }: Components): Schema => {
+  const body = 'It has a body only if it is the key of the service that is refused.';
+  const refused = { content: problem['content'], headers: headers('WWW-Authenticate', ...names) };
+  return {
+    401: { ...refused, description: `The key is not valid. ${body}` },
+    403: { ...refused, description: `The key is valid, but lacks the permission. ${body}` },
+  };
+};
+
 const responsesOf = (route: Route, names: HeaderNames, components: Components): Schema => {
-  const { response, method, reads } = route;
+  const { response, service, reads } = route;
+  const isWrite = changesSomething(route);
+  const own = 'headers' in response ? response.headers.map((name) => names[name]) : undefined;
   const headers = components.headers(
     ...('etag' in response ? ['ETag'] : []),
-    ...(method === 'get' ? [] : [names.readPending, names.replayed]),
+    ...(isWrite ? [names.readPending] : []),
+    ...(isWrite && service === undefined ? [names.replayed] : []),
     ...(reads === true ? [names.completeUntil] : []),
+    ...(own ?? []),
   );
   const { description } = response;
   return {
@@ -105,22 +121,30 @@ const responsesOf = (route: Route, names: HeaderNames, components: Components): 
     ...(mayBeUnchanged(route)
       ? { 304: { description: 'Not modified since `If-None-Match`.', headers } }
       : {}),
+    ...(own === undefined ? {} : refusedWithoutBody(own, components)),
     default: { $ref: '#/components/responses/Problem' },
   };
 };
 
-const bodyOf = ({ body }: Route, { published }: Components): { readonly requestBody?: Schema } => {
+const bodyOf = ({ body, lines }: Route, { published }: Components): { readonly requestBody?: Schema } => {
   if (body === undefined) return {};
-  const content = { 'application/json': { schema: published(body.schema), example: body.example } };
+  const content = {
+    'application/json': { schema: published(body.schema), example: body.example },
+    ...(lines === undefined ? {} : { 'application/x-ndjson': { schema: text, example: lines } }),
+  };
   return { requestBody: { required: !body.isOptional, content } };
+};
+
+const whoMay = ({ service, permission }: Route): string => {
+  if (service !== undefined) return `Needs the key of a service that may \`${service}\`.`;
+  return permission === undefined ? 'Any valid API key.' : `Needs the permission \`${permission}\`.`;
 };
 
 const operationOf = (route: NamedRoute, names: HeaderNames, components: Components): Schema => ({
   operationId: route.operationId,
   summary: route.summary,
   tags: [route.tag],
-  description:
-    route.permission === undefined ? 'Any valid API key.' : `Needs the permission \`${route.permission}\`.`,
+  description: whoMay(route),
   parameters: [...pathParameters(route), ...queryParameters(route), ...headerParameters(route, names)],
   ...bodyOf(route, components),
   responses: responsesOf(route, names, components),

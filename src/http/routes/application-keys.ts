@@ -1,5 +1,6 @@
 import { findKeyDays } from '../../../projections/key-days';
 import { addKey, MAX_GRACE_SECONDS, regenerateKey, revokeKey } from '../../domain/application-keys';
+import { keyRefused, keyStatusIn } from '../../domain/authority';
 import type { Caused } from '../../domain/events';
 import { applicationTypes } from '../../domain/permissions';
 import { keyAsAdded } from '../../domain/tenant';
@@ -203,5 +204,53 @@ export const regenerateApplicationKey = route({
     const executed = await changeApplication(request, dependencies, decide);
     const added = executed.events.at(-1) as Caused<'KeyAdded'>;
     return changedApplication(request, executed, keyIfNew(key, added));
+  },
+});
+
+/** From the tenant's stream, which knows revoked keys too. */
+export const findApplicationKey = route<{ readonly digest: string }>({
+  method: 'post',
+  path: '/keys/find',
+  summary: 'Find a key by its digest',
+  permission: 'application:read',
+  isRead: true,
+  body: bodyCheck(
+    {
+      title: 'KeyDigest',
+      type: 'object',
+      properties: {
+        digest: described(
+          { type: 'string', pattern: '^[0-9a-fA-F]{64}$' },
+          'The SHA-256 of the key, in hex.',
+          '2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae',
+        ),
+      },
+      required: ['digest'],
+    },
+    {},
+    { digest: '2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae' },
+  ),
+  response: {
+    description: 'The key, whatever its state.',
+    schema: record('FoundKey', {
+      application_id: described(uuid, 'The Application that it belongs to, or did.'),
+      key_id: described(uuid, 'The id of the key.'),
+      state: described(
+        { type: 'string', enum: ['active', 'revoked', 'expired', 'application_deleted'] },
+        'Only an active key is accepted.',
+      ),
+    }),
+  },
+  handle: async ({ tenantId, at, deadline, body }, { ledger }) => {
+    const digest = body.digest.toLowerCase();
+    const found = await ledger.ask(tenantId, deadline, (tenant) => {
+      if (tenant.status !== 'active') throw keyRefused('tenant_deleted');
+      const key = tenant.keys.get(digest);
+      const { status } = keyStatusIn(tenant, digest, at);
+      return key && { application_id: key.application_id, key_id: key.id, status };
+    });
+    if (found === undefined) throw fault('key_not_found', 'This Tenant has no key with this digest.');
+    const { status, ...key } = found;
+    return { body: { ...key, state: status === 'valid' ? 'active' : status } };
   },
 });

@@ -1,0 +1,139 @@
+import { beforeDeadline, isoNow, monotonicMs, threadMs } from '../async/clock';
+import { singleFlight } from '../async/concurrency';
+import { keyRefused } from '../domain/authority';
+import { isAboutServices, type Actor, type ServiceEvent } from '../domain/events';
+import {
+  evolveServices,
+  noServices,
+  serviceWithKey,
+  type DecideServices,
+  type ServiceIdentity,
+  type Services,
+} from '../domain/services';
+import { encode, operatorEventOf } from '../event-log/codec';
+import { logFault, type LoggedEvent } from '../event-log/event-log';
+import { gapBefore, type LedgerLog } from '../event-log/streams';
+import { codeOf, fault, messageOf } from '../fault';
+import { TIMES } from '../times';
+import type { PresentedKey } from './api-key';
+
+type PresentedServiceKey = Pick<PresentedKey, 'digest' | 'at' | 'deadline'>;
+
+/** The services of the operator, folded from the stream `operator`. */
+export interface KnownServices {
+  /** All of them as of this call. `services_unreadable` if an event about them cannot be read. */
+  all(deadline: number): Promise<Services>;
+  /**
+   * The service with this key as it was at most 500 ms ago, or `key_refused` as of this call. For a read, while the log
+   * does not answer, as it was when last looked up.
+   */
+  identify(key: PresentedServiceKey, isRead: boolean): Promise<ServiceIdentity>;
+  /** The same for the limits: undefined instead of a refusal or a fault, and never a look for this key alone. */
+  find(key: PresentedServiceKey): Promise<ServiceIdentity | undefined>;
+  /** Decides, and appends at the revision of the decision. */
+  execute(decide: DecideServices, actor: Actor): Promise<void>;
+}
+
+const unreadable = (reason: string) =>
+  fault('services_unreadable', `The services of the operator cannot be read. ${reason}`);
+
+const late = () => logFault('log_unavailable', 'The services of the operator are still being read.');
+
+/** While the log does not answer, a request waits this long for it: it must also wait for the key that it verifies. */
+const WAIT_MS = TIMES.noAnswerMs / 2;
+
+interface ServiceFold {
+  readonly now: Services;
+  revision: number;
+  /** It has everything that was in the stream at this time. */
+  at: number;
+  /** Since when the stream is being read. */
+  askedAt?: number | undefined;
+}
+
+const take = (fold: ServiceFold, logged: LoggedEvent): void => {
+  const gap = gapBefore(logged, fold.revision);
+  if (gap !== undefined) throw unreadable(gap);
+  if (isAboutServices(logged.type)) {
+    const event = operatorEventOf(logged);
+    if (event === undefined) throw unreadable(`The event ${logged.id} of type ${logged.type} is not known.`);
+    const { at = logged.recordedAt } = (logged.metadata ?? {}) as { readonly at?: string };
+    try {
+      evolveServices(fold.now, { ...(event as ServiceEvent), at });
+    } catch (error) {
+      throw unreadable(`The event ${logged.id} is impossible. ${messageOf(error)}`);
+    }
+  }
+  fold.revision = logged.revision;
+};
+
+const readToHead = async (fold: ServiceFold, { log, streams }: LedgerLog, at: number): Promise<void> => {
+  fold.askedAt = at;
+  try {
+    for await (const batch of log.readStream(streams.operator(), fold.revision))
+      for (const logged of batch) take(fold, logged);
+    fold.at = at;
+  } catch (error) {
+    throw codeOf(error) === 'history_missing' ? unreadable(messageOf(error)) : error;
+  } finally {
+    fold.askedAt = undefined;
+  }
+};
+
+/** The state for reading: while the log does not answer, what was known last, unless that is too long ago. */
+const forReading = async (fold: ServiceFold, looking: Promise<void>, withoutLogMs: number): Promise<void> => {
+  const now = threadMs();
+  if (now - fold.at > withoutLogMs) return looking;
+  const waitMs = WAIT_MS - (now - (fold.askedAt ?? now));
+  return beforeDeadline(looking, monotonicMs() + waitMs, late).catch((error: unknown) => {
+    if (codeOf(error) !== 'log_unavailable') throw error;
+  });
+};
+
+export const knownServices = (ledgerLog: LedgerLog, withoutLogMs: number): KnownServices => {
+  const { log, streams } = ledgerLog;
+  const fold: ServiceFold = { now: noServices(), revision: -1, at: -Infinity };
+  /** All requests share a read. */
+  const reads = singleFlight((at) => readToHead(fold, ledgerLog, at));
+
+  const current = async (since: number, deadline: number, isRead = false): Promise<Services> => {
+    if (fold.at >= since) return fold.now;
+    const looking = beforeDeadline(reads.since(since), deadline, late);
+    await (isRead ? forReading(fold, looking, withoutLogMs) : looking);
+    return fold.now;
+  };
+  const recent = (deadline: number, isRead: boolean) =>
+    current(threadMs() - TIMES.keyAgeMs, deadline, isRead);
+
+  return {
+    all: (deadline) => current(threadMs(), deadline),
+    identify: async ({ digest, at, deadline }, isRead) => {
+      const known = serviceWithKey(await recent(deadline, isRead), digest, at);
+      if (typeof known !== 'string') return known;
+      const found = serviceWithKey(await current(threadMs(), deadline), digest, at);
+      if (typeof found === 'string') throw keyRefused(found);
+      return found;
+    },
+    find: async ({ digest, at, deadline }) => {
+      const known = await recent(deadline, true).then(
+        (now) => serviceWithKey(now, digest, at),
+        () => undefined,
+      );
+      return typeof known === 'string' ? undefined : known;
+    },
+    execute: async (decide, actor) => {
+      for (;;) {
+        const now = await current(threadMs(), monotonicMs() + TIMES.waitMs);
+        const { revision } = fold;
+        const at = isoNow();
+        const events = decide(now, at).map((event) => encode(event, { actor, at }));
+        try {
+          await log.append(streams.operator(), events, revision < 0 ? 'no_stream' : revision, TIMES.waitMs);
+          return;
+        } catch (error) {
+          if (codeOf(error) !== 'stream_changed') throw error;
+        }
+      }
+    },
+  };
+};
