@@ -126,7 +126,8 @@ const MAX_AGE_SECONDS = 600;
  * credentials to allow.
  */
 export const crossOrigin = ({ corsOrigins, headers }: ApiSettings): ApiMiddleware => {
-  const { apiKey, traceId, idempotencyKey, readPending, replayed, completeUntil } = headers;
+  const { apiKey, traceId, idempotencyKey, verifyKey, readPending, replayed, completeUntil } = headers;
+  const verified = [headers.tenantId, headers.applicationId, headers.keyId];
   const allow = cors({
     origin: (ctx) => {
       const origin = ctx.get('Origin');
@@ -134,8 +135,8 @@ export const crossOrigin = ({ corsOrigins, headers }: ApiSettings): ApiMiddlewar
       return corsOrigins.includes(origin) ? origin : '';
     },
     allowMethods: 'GET, HEAD, POST, PUT, DELETE',
-    exposeHeaders: [traceId, readPending, replayed, completeUntil, EXPOSED].join(', '),
-    allowHeaders: [apiKey, traceId, idempotencyKey, ALLOWED].join(', '),
+    exposeHeaders: [traceId, readPending, replayed, completeUntil, ...verified, EXPOSED].join(', '),
+    allowHeaders: [apiKey, traceId, idempotencyKey, verifyKey, ALLOWED].join(', '),
     maxAge: MAX_AGE_SECONDS,
   });
   return async (ctx, next) => {

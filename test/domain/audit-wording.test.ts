@@ -71,8 +71,11 @@ describe('the audit line', () => {
       (type.startsWith('Key') ? data['keyId'] : undefined) ??
       data['applicationId'] ??
       TENANT;
+    const { message: own, ...rest } = data;
     const [entityType, operation, message] = lineFor(type);
-    expect(auditLine(event)).toEqual({ entityType, entityId, operation, message });
+    const expected = { entityType, entityId, operation, message };
+    expect(auditLine({ ...event, data: rest } as unknown as Recorded)).toEqual(expected);
+    expect(auditLine(event)).toEqual({ ...expected, message: own ?? message });
   });
 
   it('of an ApplicationUpdated says so if nothing changed', () => {

@@ -11,7 +11,7 @@ describe('a client that is generated from the description', () => {
     const client: OpenAPIClient = await api.init();
     const reads = api
       .getOperations()
-      .filter(({ method, path }) => /^get$/.test(method) && !/\{|\/key$/.test(path));
+      .filter(({ method, path }) => /^get$/.test(method) && !/\{|\/key$|\/verify$/.test(path));
     expect(reads.length).toBeGreaterThan(8);
     for (const { operationId = '' } of reads)
       expect([operationId, (await client[operationId]!()).status]).toEqual([operationId, 200]);
