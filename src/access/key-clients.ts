@@ -1,37 +1,33 @@
 import type { Client, ClientUse } from '../domain/events';
 import type { RefusedAccess } from '../domain/refusal';
 
+interface Use {
+  readonly operation: string;
+  /** Its response is an export, or a stream that is followed. */
+  readonly beginsStream?: boolean;
+}
+
+export type BegunStream = Use & { readonly beginsStream: true };
+
 /** A request that a key was accepted for, one that it was refused, or the end of a response that gave events out. */
-export type KeyAct =
-  | { readonly operation: string; readonly beginsStream?: boolean }
-  | RefusedAccess
-  | { readonly eventsGivenOut: number };
+export type KeyAct = Use | RefusedAccess | { readonly eventsGivenOut: number };
 
 /** The addresses of all keys, at up to a kilobyte each. What comes from further ones is added up. */
 const MAX_ADDRESSES = 50_000;
 const MAX_ADDRESSES_OF_DAY = 20;
 
-/** What came from one address on the day of a key. */
-interface KeyClient {
-  /** What no event says yet. */
-  use: ClientUse | undefined;
-  /** The hour in which the beginning of a stream was last put on record, by its operation. */
-  readonly begunIn: Record<string, string>;
-}
-
 /** Where a key was used from on a day. */
 export interface KeyClients {
-  readonly byAddress: Map<string, KeyClient>;
-  /** All that have no entry of their own, which are all if clients are not recorded. */
-  readonly others: KeyClient;
+  /** What no event says yet, by address. */
+  readonly uses: Map<string, ClientUse | undefined>;
+  /** The same of all further addresses. */
+  others: ClientUse | undefined;
   last: Client | undefined;
 }
 
-const unused = (): KeyClient => ({ use: undefined, begunIn: {} });
-
-const addTo = (of: KeyClient, at: string, act: KeyAct, client: Partial<Client> = {}): void => {
-  const { requests = 0, firstAt = at, lastAt = at } = of.use ?? {};
-  of.use = {
+const added = (use: ClientUse | undefined, at: string, act: KeyAct, client: Partial<Client>): ClientUse => {
+  const { requests = 0, firstAt = at, lastAt = at } = use ?? {};
+  return {
     ...client,
     requests: requests + ('eventsGivenOut' in act ? 0 : 1),
     firstAt: at < firstAt ? at : firstAt,
@@ -39,54 +35,55 @@ const addTo = (of: KeyClient, at: string, act: KeyAct, client: Partial<Client> =
   };
 };
 
-/** Whether it is the first beginning of a stream by this operation from there in an hour. */
-const isNewStream = ({ begunIn }: KeyClient, act: KeyAct, hourNow: () => string): boolean => {
-  if (!('operation' in act) || act.beginsStream !== true) return false;
-  const hour = hourNow();
-  if (begunIn[act.operation] === hour) return false;
-  begunIn[act.operation] = hour;
-  return true;
-};
-
 /** Counts what came from where, within bounds. */
-export const clientCounter = (recordsClients: boolean, hourNow: () => string) => {
+export const clientCounter = () => {
   let addresses = 0;
-
-  const entryOf = ({ byAddress, others }: KeyClients, { address, reportedBy = '' }: Client) => {
-    const name = `${address} ${reportedBy}`;
-    const known = byAddress.get(name);
-    if (known !== undefined) return { of: known, isNew: false };
-    if (byAddress.size >= MAX_ADDRESSES_OF_DAY || addresses >= MAX_ADDRESSES)
-      return { of: others, isNew: false };
-    const of = unused();
-    byAddress.set(name, of);
-    addresses += 1;
-    return { of, isNew: true };
-  };
-
   return {
-    begin: (): KeyClients => ({ byAddress: new Map(), others: unused(), last: undefined }),
-    /** Whether the day has not seen this address, or not the beginning of such a stream from there in this hour. */
+    begin: (): KeyClients => ({ uses: new Map(), others: undefined, last: undefined }),
+    /** Whether it is the first from this address on the day. */
     add: (clients: KeyClients, at: string, act: KeyAct, client: Client | undefined): boolean => {
-      if (!recordsClients) return isNewStream(clients.others, act, hourNow);
-      const { others } = clients;
+      const { uses } = clients;
       // A service that verifies a key need not say where that came from.
-      const { of, isNew } = client === undefined ? { of: others, isNew: false } : entryOf(clients, client);
-      addTo(of, at, act, of === others ? {} : client);
-      clients.last = client ?? clients.last;
-      return isNewStream(of, act, hourNow) || isNew;
+      if (client === undefined) {
+        clients.others = added(clients.others, at, act, {});
+        return false;
+      }
+      const name = `${client.address} ${client.reportedBy ?? ''}`;
+      const isNew = !uses.has(name);
+      clients.last = client;
+      if (isNew && (uses.size >= MAX_ADDRESSES_OF_DAY || addresses >= MAX_ADDRESSES)) {
+        clients.others = added(clients.others, at, act, {});
+        return false;
+      }
+      if (isNew) addresses += 1;
+      uses.set(name, added(uses.get(name), at, act, client));
+      return isNew;
     },
     /** What is in no event yet, as the metadata of one says it, which from now on does. */
-    take: ({ byAddress, others, last }: KeyClients) => {
-      const clients = [...byAddress.values(), others].flatMap((of) => {
-        const { use } = of;
-        of.use = undefined;
-        return use ?? [];
-      });
-      return clients.length === 0 ? {} : { client: last, clients };
+    take: (clients: KeyClients) => {
+      const { uses, others, last } = clients;
+      const all = [...uses.values(), others].flatMap((use) => use ?? []);
+      for (const name of uses.keys()) uses.set(name, undefined);
+      clients.others = undefined;
+      return all.length === 0 ? {} : { client: last, clients: all };
     },
-    forget: ({ byAddress }: KeyClients): void => void (addresses -= byAddress.size),
+    forget: ({ uses }: KeyClients): void => void (addresses -= uses.size),
   };
 };
 
 export type ClientCounter = ReturnType<typeof clientCounter>;
+
+/** Each name at most so often in an hour. */
+export type HourlyLimit = readonly [name: string, max: number];
+
+/** Whether all limits still allow something in this hour; then it counts. */
+export const hourlyLimits = (now: () => number) => {
+  let [hour, counts] = [NaN, new Map<string, number>()];
+  return (...limits: readonly HourlyLimit[]): boolean => {
+    const current = Math.floor(now() / 3_600_000);
+    if (current !== hour) [hour, counts] = [current, new Map()];
+    if (limits.some(([name, max]) => (counts.get(name) ?? 0) >= max)) return false;
+    for (const [name] of limits) counts.set(name, (counts.get(name) ?? 0) + 1);
+    return true;
+  };
+};

@@ -8,7 +8,15 @@ import { encode } from '../event-log/codec';
 import { bytesOf, type NewEvent, uuidOfText } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import { TIMES } from '../times';
-import { clientCounter, type ClientCounter, type KeyAct, type KeyClients } from './key-clients';
+import {
+  clientCounter,
+  hourlyLimits,
+  type ClientCounter,
+  type KeyAct,
+  type BegunStream,
+  type HourlyLimit,
+  type KeyClients,
+} from './key-clients';
 
 /** A key that is known, valid or not, and the tenant that it belongs to. */
 export interface KeyOfTenant extends KnownKey {
@@ -35,7 +43,7 @@ export interface KeyUseRecordDependencies {
 const MAX_KEYS = 20_000;
 /** A single tenant must not crowd out the others. */
 const MAX_KEYS_OF_TENANT = 5_000;
-/** What is on record at once in an hour, besides the first use of a day and refusals. The rest is in the sums. */
+/** What is on record at once, besides the first use of a day and refusals. The rest is in the sums. */
 const MAX_AT_ONCE_OF_KEY = 20;
 const MAX_AT_ONCE_OF_TENANT = 200;
 
@@ -54,11 +62,6 @@ type Tally = {
   missingPermissions: string[];
 };
 
-interface HourCount {
-  hour: string;
-  count: number;
-}
-
 /** What one key did on one day. */
 interface KeyDay {
   /** With the last name of its Application. */
@@ -69,15 +72,12 @@ interface KeyDay {
   /** What an event says that is not known to be written. It is appended again as it is: it has the same id then. */
   unsettled: { readonly event: NewEvent; readonly use: KeyUse } | undefined;
   readonly clients: KeyClients;
-  readonly atOnce: HourCount;
   usedAt: string | undefined;
   /** The hour in which each kind of refusal was last reported at once. */
   readonly reportedIn: Partial<Record<RefusalReason, string>>;
 }
 
 const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
-
-const hourOf = (ms: number): string => new Date(ms).toISOString().slice(0, 13);
 
 const idOf = ({ tenantId, keyId }: Pick<KeyOfTenant, 'tenantId' | 'keyId'>, date: string): string =>
   `${tenantId} ${keyId} ${date}`;
@@ -124,54 +124,43 @@ const isNewRefusal = ({ reportedIn }: KeyDay, at: string, act: KeyAct): boolean 
   return true;
 };
 
-const noneAtOnce = (): HourCount => ({ hour: '', count: 0 });
-const isBelow = (count: HourCount, hour: string, max: number): boolean =>
-  count.hour !== hour || count.count < max;
-const addOne = (count: HourCount, hour: string): void => {
-  count.count = count.hour === hour ? count.count + 1 : 1;
-  count.hour = hour;
-};
+const isStream = (act: KeyAct): act is BegunStream => 'operation' in act && act.beginsStream === true;
+
+/** In an hour: the beginning of a stream once per operation and address. */
+const limitsOf = (
+  { tenantId, keyId }: KeyOfTenant,
+  act: KeyAct,
+  client: Client | undefined,
+): readonly HourlyLimit[] => [
+  [keyId, MAX_AT_ONCE_OF_KEY],
+  [tenantId, MAX_AT_ONCE_OF_TENANT],
+  ...(isStream(act) ? [[`${keyId} ${act.operation} ${client?.address}`, 1] as const] : []),
+];
 
 /** What is kept in memory, within its bounds. */
 const boundedDays = (counter: ClientCounter) => {
   const days = new Map<string, KeyDay>();
-  const perTenant = new Map<string, { days: number; readonly atOnce: HourCount }>();
+  const perTenant = new Map<string, number>();
   const find = (key: Pick<KeyOfTenant, 'tenantId' | 'keyId'>, date: string) => days.get(idOf(key, date));
   return {
     all: (): Iterable<KeyDay> => days.values(),
     find,
     /** Undefined: there is no room for it. */
     begin: (key: KeyOfTenant, date: string): KeyDay | undefined => {
-      const ofTenant = perTenant.get(key.tenantId) ?? { days: 0, atOnce: noneAtOnce() };
-      if (days.size >= MAX_KEYS || ofTenant.days >= MAX_KEYS_OF_TENANT) return undefined;
-      const unused = { tally: undefined, unsettled: undefined, usedAt: undefined };
-      const day: KeyDay = {
-        key,
-        date,
-        ...unused,
-        clients: counter.begin(),
-        atOnce: noneAtOnce(),
-        reportedIn: {},
-      };
+      const ofTenant = perTenant.get(key.tenantId) ?? 0;
+      if (days.size >= MAX_KEYS || ofTenant >= MAX_KEYS_OF_TENANT) return undefined;
+      const unused = { tally: undefined, unsettled: undefined, usedAt: undefined, clients: counter.begin() };
+      const day: KeyDay = { key, date, ...unused, reportedIn: {} };
       days.set(idOf(key, date), day);
-      ofTenant.days += 1;
-      perTenant.set(key.tenantId, ofTenant);
+      perTenant.set(key.tenantId, ofTenant + 1);
       return day;
     },
-    /** False: so much of the key, or of its tenant, is on record at once in this hour that the rest is in the sums. */
-    mayBeAtOnce: ({ key, atOnce }: KeyDay, hour: string): boolean => {
-      const { atOnce: ofTenant } = perTenant.get(key.tenantId) ?? { atOnce: noneAtOnce() };
-      if (!isBelow(atOnce, hour, MAX_AT_ONCE_OF_KEY) || !isBelow(ofTenant, hour, MAX_AT_ONCE_OF_TENANT))
-        return false;
-      for (const count of [atOnce, ofTenant]) addOne(count, hour);
-      return true;
-    },
     forget: ({ key, date, clients }: KeyDay): void => {
-      const ofTenant = perTenant.get(key.tenantId);
-      if (!days.delete(idOf(key, date)) || ofTenant === undefined) return;
+      if (!days.delete(idOf(key, date))) return;
       counter.forget(clients);
-      ofTenant.days -= 1;
-      if (ofTenant.days === 0) perTenant.delete(key.tenantId);
+      const left = (perTenant.get(key.tenantId) ?? 1) - 1;
+      if (left === 0) perTenant.delete(key.tenantId);
+      else perTenant.set(key.tenantId, left);
     },
   };
 };
@@ -262,8 +251,9 @@ const isTurnOf = (tenantId: string, ms: number): boolean =>
  * what was not appended when a process is killed is lost.
  */
 export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
-  const { warn, collectMs, closeMs = TIMES.lastMs, now = Date.now } = dependencies;
-  const counter = clientCounter(dependencies.recordsClients, () => hourOf(now()));
+  const { warn, recordsClients, collectMs, closeMs = TIMES.lastMs, now = Date.now } = dependencies;
+  const counter = clientCounter();
+  const isWithin = hourlyLimits(now);
   const days = boundedDays(counter);
   const due = new Set<KeyDay>();
   const isOver = ({ date }: KeyDay): boolean => date < dateOf(now());
@@ -296,9 +286,10 @@ export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
       if (day === undefined) return warn('Not all that keys do is counted.', tooMany);
       addTo((day.tally ??= emptyTally(at)), at, act);
       if (key.applicationName !== undefined) day.key = key;
-      const isNews = counter.add(day.clients, at, act, client);
+      const isNewPlace = recordsClients && counter.add(day.clients, at, act, client);
       if (isNewRefusal(day, at, act) || known === undefined) due.add(day);
-      if (isNews && !due.has(day) && days.mayBeAtOnce(day, hourOf(now()))) due.add(day);
+      const isNews = isNewPlace || isStream(act);
+      if (isNews && !due.has(day) && isWithin(...limitsOf(key, act, client))) due.add(day);
       const isAccepted = !('reason' in act) || act.reason === 'permission_missing';
       if (isAccepted && at > (day.usedAt ?? '')) day.usedAt = at;
     },
