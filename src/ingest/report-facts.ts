@@ -57,12 +57,12 @@ interface ReportingDependencies extends LedgerLog {
 }
 
 const MAX_FACTS = 1_000;
-/** As many as `ingest` appends at a time. */
-const MAX_BATCH = 500;
+/** So many are looked up and appended at a time: what a late request has done so far is not done again. */
+const MAX_BATCH = 250;
 /** Lines are split off this much at a time. */
 const CHUNK_BYTES = 65_536;
 /** Lookups between two looks at the clock. */
-const LOOKUPS = 16;
+const LOOKUPS = 50;
 
 interface ValidFact {
   readonly line: number;
@@ -190,11 +190,13 @@ const reportTenant = async (run: Run, tenantId: string, facts: readonly ValidFac
     if (refusal !== undefined) return refuse(run, facts, refusal);
     await run.inTurn(streams.activity(tenantId), deadline - TIMES.answerMs, async () => {
       const shown = await readModels.query(tenantId, (reader) => shownActivity(reader, tenantId));
-      undecided = await notShown(run, facts, shown.value);
-      run.alreadyThere += facts.length - undecided.length;
-      for (let batch = nextBatch(undecided); batch.length > 0; batch = nextBatch(undecided)) {
-        await appendBatch(run, tenantId, batch, shown.value.revision);
-        undecided = undecided.slice(batch.length);
+      for (let batch = nextBatch(facts); batch.length > 0; batch = nextBatch(undecided)) {
+        const rest = undecided.slice(batch.length);
+        const fresh = await notShown(run, batch, shown.value);
+        run.alreadyThere += batch.length - fresh.length;
+        undecided = [...fresh, ...rest];
+        if (fresh.length > 0) await appendBatch(run, tenantId, fresh, shown.value.revision);
+        undecided = rest;
       }
     });
   } catch (error) {
@@ -204,7 +206,7 @@ const reportTenant = async (run: Run, tenantId: string, facts: readonly ValidFac
   }
 };
 
-/** What is wrong with a tenant, or with a store. Everything else is a bug. */
+/** What is wrong with a tenant, or with a store, and certainly left nothing in the log. */
 const TROUBLES: ReadonlySet<string | undefined> = new Set([
   'tenant_unreadable',
   'history_missing',
@@ -213,13 +215,12 @@ const TROUBLES: ReadonlySet<string | undefined> = new Set([
   'read_models_unavailable',
 ]);
 
-/** Fails as a whole only for a bug, if the outcome of an append is unknown, or if a store left nothing decided. */
+/** Fails as a whole only if the outcome of an append is unknown, for a bug, or if a store left nothing decided. */
 const mustBeTold = ({ troubles, refused, accepted, alreadyThere }: Run): void => {
   const isDecided = accepted + alreadyThere > 0 || refused.some(({ retry }) => !retry);
-  const unknown = troubles.find((error) => codeOf(error) === 'outcome_unknown');
-  const bug = troubles.find((error) => !TROUBLES.has(codeOf(error)));
+  const graver = troubles.find((error) => !TROUBLES.has(codeOf(error)));
   const ofStore = isDecided ? undefined : troubles.find((error) => !isOfTenant(error));
-  const told = unknown ?? bug ?? ofStore;
+  const told = graver ?? ofStore;
   if (told !== undefined) throw told;
 };
 

@@ -147,13 +147,8 @@ describe('verified keys', () => {
     await verify({ key, permission: 'token:delete' });
     const uses = async () =>
       (await ask(`${service.url}/applications/${id}/keys/${keyId}/uses`, { key: owner.key })).json;
-    expect(await uses()).toMatchObject([
-      {
-        operations: { verifyKey: 2 },
-        refusals: { permission_missing: 1 },
-        missing_permissions: ['token:delete'],
-      },
-    ]);
+    const isCounted = /"operations":{"verifyKey":2},"refusals":{"permission_missing":1},.*"token:delete"/;
+    await until(async () => isCounted.test(JSON.stringify(await uses())));
     const clients = async () =>
       (await by.events()).filter(({ type, stream }) => type === 'KeyUsed' && stream.endsWith(tenantId));
     await until(async () => JSON.stringify(await clients()).includes('"address":"2001:db8:0:0::/64"'));
