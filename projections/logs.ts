@@ -206,9 +206,8 @@ export const findLog = async (
 ): Promise<LogRow | undefined> =>
   (await reader.get(tenantId, ROWS, eventId)) as unknown as LogRow | undefined;
 
-/** Whether this event has a row. */
-export const hasLog = async (reader: Reader, tenantId: string, eventId: string): Promise<boolean> =>
-  (await findLog(reader, tenantId, eventId)) !== undefined;
+/** The row of an event as a document. */
+export const logKey = (tenantId: string, eventId: string) => ({ tenantId, collection: ROWS, key: eventId });
 
 /** Where in the log an event with a row is. */
 export const findLogPosition = async (

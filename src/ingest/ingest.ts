@@ -125,10 +125,10 @@ const unshownOf = async (run: Run, tenantId: string, facts: readonly ValidFact[]
     run.refusals.push(...facts.map(({ line }) => ({ line, reason })));
     return { tenantId, events: [], shown: -1 };
   }
-  const { revision: shown, has } = await run.withRetry(() => run.shown(tenantId));
+  const { revision: shown, among } = await run.withRetry(() => run.shown(tenantId));
   const asked = facts.filter((fact) => isNewInInput(run, fact));
-  const there = await run.withRetry(() => settleAll(asked.map(({ event }) => has(event.id))));
-  const events = asked.filter((_, at) => there[at] === false).map(({ event }) => event);
+  const there = await run.withRetry(() => among(asked.map(({ event }) => event.id)));
+  const events = asked.flatMap(({ event }) => (there.has(event.id) ? [] : event));
   run.totals.alreadyThere += facts.length - events.length;
   return { tenantId, events, shown };
 };

@@ -1,4 +1,4 @@
-import { monotonicMs } from '../async/clock';
+import { beforeDeadline, monotonicMs } from '../async/clock';
 import { settleAll } from '../async/concurrency';
 import { fairSlices, slicedLog, type Slice } from '../audit/fair-slices';
 import type { ServiceIdentity } from '../domain/services';
@@ -62,7 +62,7 @@ const MAX_BATCH = 250;
 /** Lines are split off this much at a time. */
 const CHUNK_BYTES = 65_536;
 /** Lookups between two looks at the clock. */
-const LOOKUPS = 50;
+const LOOKUPS = 100;
 
 interface ValidFact {
   readonly line: number;
@@ -92,6 +92,11 @@ const mustHaveTime = (deadline: number): number => {
   if (left <= 0) throw logFault('log_unavailable', 'No time was left to write.');
   return left;
 };
+
+const inTime = <T>({ deadline }: Pick<FactsRequest, 'deadline'>, answer: Promise<T>): Promise<T> =>
+  beforeDeadline(answer, deadline - TIMES.answerMs, () =>
+    fault('read_models_unavailable', 'The read models did not answer in time.'),
+  );
 
 async function* chunksOf(body: Buffer): AsyncGenerator<Buffer> {
   for (let from = 0; from < body.length; from += CHUNK_BYTES) yield body.subarray(from, from + CHUNK_BYTES);
@@ -145,14 +150,14 @@ const refuse = (
     refused.push({ line, id: event.id, code, reason: reasonText(reason), retry });
 };
 
-const notShown = async (run: Run, facts: readonly ValidFact[], { has, revision }: ShownActivity) => {
+const notShown = async (run: Run, facts: readonly ValidFact[], { among, revision }: ShownActivity) => {
   if (revision < 0) return facts;
   const found: ValidFact[] = [];
   for (let from = 0; from < facts.length; from += LOOKUPS) {
     await run.pace();
     const asked = facts.slice(from, from + LOOKUPS);
-    const there = await settleAll(asked.map(({ event }) => has(event.id)));
-    found.push(...asked.filter((_, at) => there[at] === false));
+    const there = await inTime(run, among(asked.map(({ event }) => event.id)));
+    found.push(...asked.filter(({ event }) => !there.has(event.id)));
   }
   return found;
 };
@@ -189,7 +194,10 @@ const reportTenant = async (run: Run, tenantId: string, facts: readonly ValidFac
     const refusal = tenantRefusal(status, tenantId);
     if (refusal !== undefined) return refuse(run, facts, refusal);
     await run.inTurn(streams.activity(tenantId), deadline - TIMES.answerMs, async () => {
-      const shown = await readModels.query(tenantId, (reader) => shownActivity(reader, tenantId));
+      const shown = await inTime(
+        run,
+        readModels.query(tenantId, (reader) => shownActivity(reader, tenantId)),
+      );
       for (let batch = nextBatch(facts); batch.length > 0; batch = nextBatch(undecided)) {
         const rest = undecided.slice(batch.length);
         const fresh = await notShown(run, batch, shown.value);

@@ -1,4 +1,4 @@
-import { hasLog } from '../../projections/logs';
+import { logKey } from '../../projections/logs';
 import type { Tenant } from '../domain/tenant';
 import type { TenantReader } from '../projecting/live-set';
 
@@ -9,17 +9,20 @@ export interface ShownActivity {
   readonly revision: number;
   /** They show no more of this tenant for now. */
   readonly isParked: boolean;
-  /** Whether they contain this event. Sees at least everything up to that revision. */
-  readonly has: (eventId: string) => Promise<boolean>;
+  /** Which of these events they contain. Sees at least everything up to that revision. */
+  readonly among: (eventIds: readonly string[]) => Promise<ReadonlySet<string>>;
 }
 
-/** Reads the revision first, so that `has` sees at least the events up to it. */
+/** Reads the revision first, so that `among` sees at least the events up to it. */
 export const shownActivity = async (reader: TenantReader, tenantId: string): Promise<ShownActivity> => {
   const [progress] = await reader.progress([tenantId]);
   return {
     revision: progress?.activity ?? -1,
     isParked: progress?.parked !== undefined,
-    has: (eventId) => hasLog(reader, tenantId, eventId),
+    among: async (eventIds) => {
+      const rows = await reader.load(eventIds.map((eventId) => logKey(tenantId, eventId)));
+      return new Set(eventIds.filter((_, i) => rows[i] !== undefined));
+    },
   };
 };
 

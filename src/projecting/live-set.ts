@@ -11,7 +11,7 @@ export interface Found<T> {
 }
 
 /** What queries read. */
-export type TenantReader = Reader & Pick<ReadModelSet, 'progress'>;
+export type TenantReader = Reader & Pick<ReadModelSet, 'load' | 'progress'>;
 
 /** What one process knows about the live set. */
 export interface KnownLiveSet {

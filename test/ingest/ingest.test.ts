@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { hasLog } from '../../projections/logs';
 import { pause } from '../../src/async/clock';
 import type { EventLog } from '../../src/event-log/event-log';
 import { ingest, type Ingested } from '../../src/ingest/ingest';
-import type { ShownActivity } from '../../src/ingest/tenant-facts';
+import { shownActivity, type ShownActivity } from '../../src/ingest/tenant-facts';
 import type { Show } from '../../src/projecting/show-tenants';
-import { lastRevision } from '../projecting/harness';
 import { eventsOf } from '../support/events';
 import { aFact, countedUsage, manyFacts, textOf, type Fact } from '../support/facts';
 import { freshFolder } from '../support/folders';
@@ -21,8 +19,8 @@ interface IngestOptions {
   readonly dryRun?: boolean;
   /** The read models show none of the events. */
   readonly areBehind?: boolean;
-  /** Whether the read models show an event. */
-  readonly has?: ShownActivity['has'];
+  /** Which events the read models show. */
+  readonly among?: ShownActivity['among'];
   readonly isParked?: boolean;
   /** The log may be changed between two reads. */
   readonly log?: EventLog;
@@ -46,7 +44,7 @@ describe('ingest', () => {
     {
       dryRun = false,
       areBehind = false,
-      has,
+      among,
       isParked = false,
       log = here.app.log,
       show = here.app.show,
@@ -61,12 +59,8 @@ describe('ingest', () => {
     const shown = async (tenantId: string): Promise<ShownActivity> => {
       const { set: reader } = await live.look();
       return areBehind
-        ? { revision: -1, isParked: false, has: async () => false }
-        : {
-            revision: await lastRevision(reader, tenantId, 'activity'),
-            isParked,
-            has: has ?? ((id) => hasLog(reader, tenantId, id)),
-          };
+        ? { revision: -1, isParked: false, among: async () => new Set<string>() }
+        : { ...(await shownActivity(reader, tenantId)), isParked, ...(among && { among }) };
     };
     const dependencies = { log, ledger, streams, show, shown };
     const {
@@ -105,8 +99,8 @@ describe('ingest', () => {
   });
 
   it('reports what it refused even if it fails', async () => {
-    const has = () => Promise.reject(new Error('It is away.'));
-    const taking = take(['nonsense', aFact(tenant)], { has });
+    const among = () => Promise.reject(new Error('It is away.'));
+    const taking = take(['nonsense', aFact(tenant)], { among });
     await expect(taking).rejects.toMatchObject({ errors: [[1, 'it is not JSON']] });
   });
 
