@@ -4,13 +4,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { App } from '../../src/app/app';
 import { condition } from '../../src/async/clock';
+import { addService } from '../../src/domain/services';
+import { newServiceKey } from '../../src/ledger/api-key';
+import { knownServices } from '../../src/ledger/services';
 import { freePort } from '../support/free-port';
+import { OWNER } from '../support/given';
 import { mongodbUrl } from '../support/mongodb/databases';
 import { openAppIn, storesOf } from '../support/profile';
 import { randomFrom } from '../support/random';
 
 /**
- * Clients write while the server is killed again and again. Every acknowledged write must be in the log exactly once,
+ * Clients write, and services report facts, while the server is killed again and again. Every acknowledged write must be in the log exactly once,
  * every other at most once, and once each client has repeated its unanswered requests, all of them exactly once.
  */
 export interface Campaign {
@@ -51,41 +55,69 @@ export interface Outcome {
   readonly rebuilt: readonly unknown[];
 }
 
+/** A request that writes something, and by which names that is found in the log. */
 interface Write {
-  readonly name: string;
-  readonly idempotencyKey: string;
+  readonly names: readonly string[];
+  /** True: acknowledged. False: no response, or one that leaves the outcome open. Any other response is a failure. */
+  readonly send: () => Promise<boolean>;
 }
 
-const asked = async (url: string, key: string, { name, idempotencyKey }: Write) => {
-  const response = await fetch(`${url}/tenants/self`, {
-    method: 'PUT',
-    headers: {
-      'SVC-API-KEY': key,
-      'SVC-IDEMPOTENCY-KEY': idempotencyKey,
-      'Content-Type': 'application/json',
-    },
-    body: JSON.stringify({ name }),
-    signal: AbortSignal.timeout(10_000),
-  });
-  return { status: response.status, body: await response.text() };
+interface Sent extends Required<Pick<RequestInit, 'method' | 'body'>> {
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const sending = async (url: string, sent: Sent, isDone: (body: unknown) => boolean): Promise<boolean> => {
+  const asked = async () => {
+    const response = await fetch(url, { ...sent, signal: AbortSignal.timeout(10_000) });
+    return { status: response.status, body: await response.text() };
+  };
+  const answer = await asked().catch(() => undefined);
+  if (answer === undefined || answer.status === 503 || answer.status === 409) return false;
+  if (answer.status === 200 && isDone(JSON.parse(answer.body))) return true;
+  throw new Error(`${sent.method} was answered with ${answer.status}: ${answer.body}`);
 };
 
-/** True: acknowledged. False: no response, or one that leaves the outcome open. Any other response is a failure. */
-const put = async (url: string, key: string, write: Write): Promise<boolean> => {
-  const answer = await asked(url, key, write).catch(() => undefined);
-  if (answer === undefined || answer.status === 503 || answer.status === 409) return false;
-  if (answer.status === 200 && (JSON.parse(answer.body) as { name: string }).name === write.name) return true;
-  throw new Error(`PUT of ${write.name} was answered with ${answer.status}: ${answer.body}`);
+const changeOf = (url: string, key: string, name: string): Write => {
+  const idempotency = { 'SVC-IDEMPOTENCY-KEY': randomUUID(), 'Content-Type': 'application/json' };
+  const headers = { 'SVC-API-KEY': key, ...idempotency };
+  const sent = { method: 'PUT', headers, body: JSON.stringify({ name }) };
+  const isDone = (body: unknown): boolean => (body as { readonly name: string }).name === name;
+  return { names: [name], send: () => sending(`${url}/tenants/self`, sent, isDone) };
 };
+
+const FACTS = 20;
+
+/** Two senders report the same facts at once. */
+const factsOf = (url: string, key: string, tenant_id: string): Write => {
+  const ids = Array.from({ length: FACTS }, () => randomUUID());
+  const lines = ids.map((id) => ({ id, tenant_id, type: 'TokenUsed', data: { entityId: id } }));
+  const headers = { 'SVC-API-KEY': key, 'Content-Type': 'application/x-ndjson' };
+  const body = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+  const isDone = (answer: unknown): boolean => {
+    const { accepted, already_there } = answer as Record<string, number>;
+    return Number(accepted) + Number(already_there) === FACTS;
+  };
+  const send = () => sending(`${url}/facts`, { method: 'POST', headers, body }, isDone);
+  return { names: ids, send: async () => (await Promise.all([send(), send()])).some(Boolean) };
+};
+
+/** The key of a service that reports facts. */
+const newReporter = (folder: string, log: Log): Promise<string> =>
+  withApp(folder, log, async (app) => {
+    const { key, input } = newServiceKey();
+    const add = addService({ id: randomUUID(), name: 'Gateway', may: ['facts'] }, input);
+    await knownServices({ log: app.log, streams: app.streams }, 0).execute(add, { type: 'user', id: OWNER });
+    return key;
+  });
 
 /** How often each name was written, according to the log itself. */
 const writtenNames = async (folder: string, log: Log): Promise<ReadonlyMap<string, number>> =>
   withApp(folder, log, async (app) => {
     const counts = new Map<string, number>();
     for await (const batch of app.log.readAll())
-      for (const { type, data } of batch) {
-        const { name } = data as { name: string };
-        if (type === 'TenantUpdated') counts.set(name, (counts.get(name) ?? 0) + 1);
+      for (const { id, type, data } of batch) {
+        const name = type === 'TokenUsed' ? id : (data as { readonly name: string }).name;
+        if (type === 'TenantUpdated' || type === 'TokenUsed') counts.set(name, (counts.get(name) ?? 0) + 1);
       }
     return counts;
   });
@@ -144,30 +176,37 @@ export const crashCampaign = async (
 
   let victim = await timedStart();
   const { key } = victim;
+  const own = await fetch(`${url}/tenants/self`, { headers: { 'SVC-API-KEY': key } });
+  const { id: tenantId } = (await own.json()) as { readonly id: string };
+  const reporter = await newReporter(folder, log);
   const acknowledged = new Set<string>();
   const unanswered = new Map<string, Write>();
   let ending = false;
-  let number = 0;
+  let [number, answered] = [0, 0];
   let up = Promise.resolve();
   const acknowledgement = condition();
 
-  const client = async (id: number): Promise<void> => {
+  const client = async (next: () => Write): Promise<void> => {
     while (!ending) {
       await up;
-      const write = { name: `client ${id} write ${(number += 1)}`, idempotencyKey: randomUUID() };
-      if (await put(url, key, write)) acknowledged.add(write.name);
-      else unanswered.set(write.name, write);
+      const write = next();
+      const isAcknowledged = await write.send();
+      if (!isAcknowledged) for (const name of write.names) unanswered.set(name, write);
+      else for (const name of write.names) acknowledged.add(name);
+      if (isAcknowledged) answered += 1;
       acknowledgement.notify();
     }
   };
+  const nextChange = (id: number) => () => changeOf(url, key, `client ${id} write ${(number += 1)}`);
+  const nextFacts = () => factsOf(url, reporter, tenantId);
 
   const acknowledgedReach = async (count: number): Promise<void> => {
-    while (acknowledged.size < count) await acknowledgement.wait();
+    while (answered < count) await acknowledgement.wait();
   };
   const killing = async (): Promise<void> => {
     const end = performance.now() + seconds * 1_000;
     for (let kill = 0; kill < kills && performance.now() < end; kill += 1) {
-      const moment = acknowledged.size + 1 + Math.floor(random() * clients * 4);
+      const moment = answered + 1 + Math.floor(random() * clients * 4);
       await acknowledgedReach(moment);
       let isUp = (): void => undefined;
       up = new Promise((resolve) => (isUp = resolve));
@@ -177,17 +216,18 @@ export const crashCampaign = async (
     }
     ending = true;
   };
-  await Promise.all([killing(), ...Array.from({ length: clients }, (_, id) => client(id))]);
+  const writers = Array.from({ length: clients }, (_, id) => client(nextChange(id)));
+  await Promise.all([killing(), ...writers, client(nextFacts), client(nextFacts)]);
   await victim.kill();
 
   const before = await writtenNames(folder, log);
   victim = await timedStart();
   const end = performance.now() + seconds * 1_000;
-  const open = [...unanswered.values()];
+  const open = [...new Set(unanswered.values())];
   const repeating = async (): Promise<void> => {
     for (let write = open.shift(); write !== undefined; write = open.shift())
-      while (!(await put(url, key, write)))
-        if (performance.now() > end) throw new Error(`${write.name} was not answered. Seed: ${seed}`);
+      while (!(await write.send()))
+        if (performance.now() > end) throw new Error(`${write.names[0]} was not answered. Seed: ${seed}`);
   };
   await Promise.all(Array.from({ length: clients }, repeating));
   await victim.kill();
