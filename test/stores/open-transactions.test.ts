@@ -1,5 +1,6 @@
 import { appendToEnd, type NewEvent } from '../../src/event-log/event-log';
 import { pause } from '../../src/async/clock';
+import { startReporter } from '../support/accounted-facts';
 import { rowsOf, startWriters, type Acknowledged } from '../support/accounted-writers';
 import { isCampaign, saysHowFar } from '../support/campaign';
 import { closeAfterwards } from '../support/closing';
@@ -77,6 +78,7 @@ describeMongodb('three instances that write while facts are appended directly', 
       const burst = await instances.newTenant();
       const before = await rowsOf(instances, burst.key, '&entity_type=token');
       const writers = await startWriters(instances, WRITERS, REST_MS);
+      const reporter = await startReporter(instances, 10 * REST_MS);
       await until(() => areShownAtOnce(writers.acknowledged), SHOWN_MS);
       const appending = appendFacts(instances, burst);
       await pause(1_000);
@@ -86,6 +88,7 @@ describeMongodb('three instances that write while facts are appended directly', 
       const shown = async () => (await rowsOf(instances, burst.key, '&entity_type=token')) >= before + FACTS;
       await until(shown, SHOWN_MS);
       const writes = await writers.stop();
+      const reported = await reporter.stop();
       expect(await rowsOf(instances, burst.key, '&entity_type=token')).toBe(before + FACTS);
       const verified = await instances.run('projections', 'verify');
       expect([verified.code, verified.stderr]).toEqual([0, expect.anything()]);
@@ -97,6 +100,7 @@ describeMongodb('three instances that write while facts are appended directly', 
       console.table({
         'facts, all of them there once': FACTS,
         'acknowledged writes, all of them there once': writes,
+        'facts reported over HTTP by two senders each, all of them there once': reported,
         'of these while two were stopped': meanwhile.length,
         'READ-PENDING, of tenants in the open transactions': ofHeld.length,
         'READ-PENDING, of other tenants, from the two': pending.length - ofHeld.length - ofOthers.length,

@@ -10,7 +10,10 @@ import { OWNER } from './given';
 const operator = { type: 'user', id: OWNER } as const;
 
 /** A service, made beside a running server. */
-export const newService = async ({ log, streams }: Beside, ...may: readonly ServiceRight[]) => {
+export const newService = async (
+  { log, streams }: Pick<Beside, 'log' | 'streams'>,
+  ...may: readonly ServiceRight[]
+) => {
   const services = knownServices({ log, streams }, 0);
   const { key, input } = newServiceKey();
   const id = randomUUID();
