@@ -10,6 +10,7 @@ import { addKeys, fillStream } from '../support/ledgers';
 import { reported } from '../support/reported';
 import { fact, reportFacts, type Fact } from '../support/reported-facts';
 import { allProjected, serviceProcess, type ServiceProcess } from '../support/service';
+import { newService } from '../support/services';
 import { until } from '../support/waiting';
 
 /** `npm run campaign -- event-loop` sets more. Writing that many to an event store takes too long. */
@@ -31,6 +32,9 @@ const PIPELINED = 20;
 const EXPORTS = 4;
 const FOLLOWED = 20;
 const CONNECTIONS = 20;
+/** In one request. */
+const FACTS = 1_000;
+const FACTS_BYTES = 1_048_576;
 /** As long as others may wait longer than when it is quiet. */
 const MAX_HELD_MS = 20;
 /** A round in which the host or other programs took more of the processor away says nothing about how long others wait. */
@@ -276,6 +280,28 @@ describe('the thread that serves HTTP', () => {
       return requests;
     };
 
+  /** Reports as many facts at once as a service may, over and over. */
+  const reporting = async (): Promise<Attack> => {
+    const [reporter, { tenantId: tenant_id }] = [await newService(by, 'facts'), await by.newTenant()];
+    const note = 'x'.repeat(FACTS_BYTES / FACTS - 250);
+    const fill = (): object => ({
+      id: randomUUID(),
+      tenant_id,
+      type: 'TokenUsed',
+      data: { entityId: 't', note },
+    });
+    return async (end) => {
+      let requests = 0;
+      for (; performance.now() < end || requests < 1; requests += 1) {
+        const body = Array.from({ length: FACTS }, () => `${JSON.stringify(fill())}\n`).join('');
+        const headers = { 'SVC-API-KEY': reporter.key, 'Content-Type': 'application/x-ndjson' };
+        const { status } = await fetch(`${service.url}/facts`, { method: 'POST', headers, body });
+        expect([200, 503]).toContain(status);
+      }
+      return requests;
+    };
+  };
+
   /** A tenant that every read model has parked at its first fact, so that its other facts can only be found in the log. */
   const parkedTenant = async (count: number): Promise<string> => {
     const { tenantId } = await by.newTenant();
@@ -346,6 +372,7 @@ describe('the thread that serves HTTP', () => {
         return askingAtOnce(await parkedKey, () => `/events/${randomUUID()}`, [404, 503]);
       },
     ],
+    ['a service that reports 1 MiB of facts without pause', 1, reporting],
     [
       `writes to tenants with ${REMEMBERED} remembered requests`,
       1,
