@@ -46,7 +46,7 @@ interface Puts {
 }
 
 /** Changes a tenant again and again, until the returned function is called. */
-const startPuts = ({ url }: Server, key: string): (() => Promise<Puts>) => {
+export const startPuts = ({ url }: Server, key: string): (() => Promise<Puts>) => {
   const headers = { 'SVC-API-KEY': key, 'Content-Type': 'application/json' };
   const request = async (body?: string): Promise<Response> =>
     fetch(`${url}/tenants/self`, body === undefined ? { headers } : { method: 'PUT', headers, body });

@@ -41,6 +41,10 @@ export const benchmarks: Readonly<Record<string, NamedProgram>> = {
     meaning: 'Facts ingested until all are shown, and what others notice.',
     files: ['bench/ingest'],
   },
+  facts: {
+    meaning: 'Facts taken over HTTP until all are shown, and what others notice.',
+    files: ['bench/facts-over-http'],
+  },
   idle: {
     meaning: 'What a server costs that nobody uses.',
     files: ['bench/idle'],
