@@ -1,5 +1,9 @@
 import type { Binary, Document } from 'mongodb';
+import { pause } from '../../../src/async/clock';
 import type { Faults } from './faults';
+
+/** What a process has sent before it was stopped may arrive a little later. */
+const ARRIVES_MS = 200;
 
 const NOTHING = { type: 'slow', ms: 0 } as const;
 
@@ -24,6 +28,7 @@ export const stopInTransaction = (faults: Faults, stop: () => void, resumed?: Pr
   return new Promise<(text: string) => boolean>((resolve) => {
     const first = async (): Promise<void> => {
       stop();
+      await pause(ARRIVES_MS);
       forget();
       const texts = [...sent.values()].flat().map((command) => JSON.stringify(command));
       resolve((text) => texts.some((one) => one.includes(text)));
