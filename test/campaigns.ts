@@ -60,7 +60,7 @@ export const campaigns: Readonly<Record<string, NamedProgram>> = {
   },
   copy: {
     meaning: 'Copies 20,000 events to an event store and back, and kills each copy three times.',
-    files: ['test/event-log/copy-adapters.test'],
+    files: ['test/stores/copy-adapters.test'],
     env: { EVENTS: '20000', KILLS: '3' },
   },
   audit: {

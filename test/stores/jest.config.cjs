@@ -8,7 +8,7 @@ const stores = { ...project, roots: ['<rootDir>/dist/test/stores'] };
 
 /** They compare times, so nothing else may run beside them. */
 const MEASURED =
-  '/(clustered-neighbours|documented-times|event-loop|instances|large-tenants|limits-under-load|revoked-keys|start|status-away|stores-away|portal/first-page)\\.test\\.js$';
+  '/(clustered-neighbours|documented-times|event-loop|instances|large-tenants|limits-under-load|open-transactions|revoked-keys|start|status-away|stores-away|portal/first-page)\\.test\\.js$';
 
 /** In which `clustered` runs once more: the API, and what asks the stores more than one question. */
 const CLUSTERED = [
