@@ -1,5 +1,6 @@
 import type { Binary, Document } from 'mongodb';
 import { pause } from '../../../src/async/clock';
+import { TIMES } from '../../../src/times';
 import type { Faults } from './faults';
 
 /** What a process has sent before it was stopped may arrive a little later. */
@@ -25,6 +26,8 @@ export const stopInTransaction = (faults: Faults, stop: () => void, resumed?: Pr
     return false;
   };
   const forget = faults.add({ when, times: Infinity, action: NOTHING });
+  /** Of a transaction that was begun before, nothing is known. */
+  const known = pause(TIMES.transactionMs);
   return new Promise<(text: string) => boolean>((resolve) => {
     const first = async (): Promise<void> => {
       stop();
@@ -35,6 +38,8 @@ export const stopInTransaction = (faults: Faults, stop: () => void, resumed?: Pr
       await resumed;
     };
     const action = resumed === undefined ? ({ type: 'hang', when: 'before' } as const) : NOTHING;
-    faults.add({ command: 'commitTransaction', when: () => sent.size > 0, first, action });
+    void known.then(() =>
+      faults.add({ command: 'commitTransaction', when: () => sent.size > 0, first, action }),
+    );
   });
 };
