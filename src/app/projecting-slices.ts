@@ -80,10 +80,9 @@ export const projectingSlices = (log: LedgerLog, live: LiveProjection, options: 
   /** Nobody waits for it. */
   const beginToBuild = (): void => {
     mayBuild = false;
-    buildFirst().catch((error: unknown) => {
-      mayBuild = true;
-      onError(error);
-    });
+    void buildFirst()
+      .catch(onError)
+      .finally(() => (mayBuild = true));
   };
   const step = async (isFresh: boolean): Promise<Step | undefined> => {
     const done = await follow({ isFresh });

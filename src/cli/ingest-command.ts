@@ -26,15 +26,14 @@ const ingestIn = async (
   waitSeconds: number,
 ): Promise<Finished> => {
   const { ingest } = require('../ingest/ingest') as typeof import('../ingest/ingest');
-  const { shownActivity } = require('../ingest/tenant-facts') as typeof import('../ingest/tenant-facts');
   const { log, ledger, streams, live, replay } = app;
   const withRetry = retrying(waitSeconds * 1_000, (error) =>
     notice(io, `${messageOf(error)} Waiting up to ${waitSeconds} s for it.`),
   );
   await withRetry(upToDate);
   if (!options.dryRun && (await replay.readModels.live()) !== undefined) await worker?.project('show only');
-  const shown = async (tenantId: string) => shownActivity((await live.look()).set, tenantId);
-  const dependencies = { log, ledger, streams, show: app.show, shown };
+  const reader = async () => (await live.look()).set;
+  const dependencies = { log, ledger, streams, show: app.show, reader };
   return withProgress(io, 'Ingesting:', (line) =>
     ingest(input, dependencies, { ...options, onProgress: progressIn(line), withRetry }),
   );

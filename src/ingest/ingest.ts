@@ -5,18 +5,20 @@ import { MAX_APPEND_BYTES, type NewEvent, type Position } from '../event-log/eve
 import type { LedgerLog } from '../event-log/streams';
 import { boundedCache, type BoundedCache } from '../ledger/folds';
 import type { Ledger } from '../ledger/ledger';
+import { findParked } from '../projecting/parked-tenants';
 import type { Show } from '../projecting/show-tenants';
+import type { ReadModelSet } from '../read-models/read-models';
 import { TIMES } from '../times';
 import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';
-import { tenantRefusal, type ShownActivity } from './tenant-facts';
+import { shownFacts, tenantRefusal, type TenantFact } from './tenant-facts';
 
 /** What `ingest` needs to append reported facts, as NDJSON, to the activity streams of their tenants. */
 interface IngestDependencies extends LedgerLog {
   readonly ledger: Ledger;
   readonly show: Show;
-  /** What the read models show of the activity stream of a tenant. */
-  readonly shown: (tenantId: string) => Promise<ShownActivity>;
+  /** The live read models. */
+  readonly reader: () => Promise<Pick<ReadModelSet, 'load' | 'progress'>>;
 }
 
 export interface IngestOptions {
@@ -48,10 +50,8 @@ const MAX_BATCH = 500;
 /** How many facts may be appended ahead of the read models. Their ids are in memory. */
 const MAX_AHEAD = 20_000;
 
-interface ValidFact {
+interface ValidFact extends TenantFact {
   readonly line: number;
-  readonly tenantId: string;
-  readonly event: NewEvent;
   readonly bytes: number;
 }
 
@@ -119,25 +119,29 @@ const isNewInInput = ({ recent }: Run, { tenantId, event }: ValidFact): boolean 
   return !isKnown;
 };
 
-const unshownOf = async (run: Run, tenantId: string, facts: readonly ValidFact[]): Promise<Unshown> => {
-  const reason = await tenantFault(run, tenantId);
-  if (reason !== undefined) {
-    run.refusals.push(...facts.map(({ line }) => ({ line, reason })));
-    return { tenantId, events: [], shown: -1 };
-  }
-  const { revision: shown, among } = await run.withRetry(() => run.shown(tenantId));
-  const asked = facts.filter((fact) => isNewInInput(run, fact));
-  const there = await run.withRetry(() => among(asked.map(({ event }) => event.id)));
-  const events = asked.flatMap(({ event }) => (there.has(event.id) ? [] : event));
-  run.totals.alreadyThere += facts.length - events.length;
-  return { tenantId, events, shown };
+/** Of the facts of a batch, those that are new in the input and whose tenants can take facts. */
+const acceptable = async (run: Run, batch: readonly ValidFact[]): Promise<readonly ValidFact[]> => {
+  const tenants = new Set(batch.map(({ tenantId }) => tenantId));
+  const judged = Array.from(tenants, async (tenantId) => [tenantId, await tenantFault(run, tenantId)] as const);
+  const reasons = new Map(await settleAll(judged));
+  return batch.filter((fact) => {
+    const reason = reasons.get(fact.tenantId);
+    if (reason !== undefined) run.refusals.push({ line: fact.line, reason });
+    const isNew = reason === undefined && isNewInInput(run, fact);
+    if (reason === undefined && !isNew) run.totals.alreadyThere += 1;
+    return isNew;
+  });
 };
 
 /** What of a batch is to be appended. */
-const checkBatch = (run: Run, batch: readonly ValidFact[]): Promise<readonly Unshown[]> => {
-  const factsOf = (id: string) => batch.filter(({ tenantId }) => tenantId === id);
-  const tenants = new Set(batch.map(({ tenantId }) => tenantId));
-  return settleAll(Array.from(tenants, (tenantId) => unshownOf(run, tenantId, factsOf(tenantId))));
+const checkBatch = async (run: Run, batch: readonly ValidFact[]): Promise<readonly Unshown[]> => {
+  const asked = await acceptable(run, batch);
+  const { revisions, there } = await run.withRetry(async () => shownFacts(await run.reader(), asked));
+  run.totals.alreadyThere += there.size;
+  return Array.from(revisions, ([tenantId, shown]) => {
+    const own = asked.filter((fact) => fact.tenantId === tenantId && !there.has(fact));
+    return { tenantId, events: own.map(({ event }) => event), shown };
+  });
 };
 
 /** Shows what was appended while the next batches are. */
@@ -172,8 +176,8 @@ const areShown = async (run: Run): Promise<boolean> => {
   const end = monotonicMs() + TIMES.paceMs;
   for (const [tenantId, position] of run.late)
     while (!(await run.show(tenantId, position, TIMES.paceMs))) {
-      const { isParked } = await run.withRetry(() => run.shown(tenantId));
-      if (isParked) break;
+      const parked = await run.withRetry(async () => findParked(await run.reader(), tenantId));
+      if (parked !== undefined) break;
       if (monotonicMs() >= end) return false;
       await pause(TIMES.retryMs);
     }

@@ -7,7 +7,6 @@ import {
   logFault,
   MAX_APPEND_BYTES,
   type EventLog,
-  type NewEvent,
   type Position,
 } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
@@ -17,7 +16,7 @@ import type { KnownLiveSet } from '../projecting/live-set';
 import { TIMES } from '../times';
 import { checkFact, readFact, reasonText } from './fact-line';
 import { linesOf } from './lines';
-import { shownActivity, tenantRefusal, type ShownActivity } from './tenant-facts';
+import { shownFacts, tenantRefusal, type TenantFact } from './tenant-facts';
 
 /** Facts that a service reports over HTTP: what `ingest` takes, within the time of a request. */
 
@@ -57,16 +56,13 @@ interface ReportingDependencies extends LedgerLog {
 }
 
 const MAX_FACTS = 1_000;
-/** So many are looked up and appended at a time: what a late request has done so far is not done again. */
-const MAX_BATCH = 250;
+/** So many are appended at a time, since what others write waits for them. */
+const MAX_BATCH = 32;
 /** Lines are split off this much at a time. */
 const CHUNK_BYTES = 65_536;
-/** Lookups between two looks at the clock. */
-const LOOKUPS = 100;
 
-interface ValidFact {
+interface ValidFact extends TenantFact {
   readonly line: number;
-  readonly event: NewEvent;
   readonly bytes: number;
 }
 
@@ -78,8 +74,7 @@ interface Run extends ReportingDependencies, FactsRequest {
   readonly appendOnce: ReturnType<typeof onceAppender>;
   /** By stream, up to where an append has shown it. */
   readonly shownBy: ReadonlyMap<string, Position>;
-  readonly tenants: Map<string, ValidFact[]>;
-  readonly ids: Set<string>;
+  readonly valid: ValidFact[];
   readonly refused: RefusedFact[];
   readonly toShow: Map<string, Position>;
   readonly troubles: Error[];
@@ -122,6 +117,7 @@ async function* checkedFacts({ facts, at, service, pace }: Run) {
 
 /** Before anything is appended: a request with too many facts is refused as a whole. */
 const checkFacts = async (run: Run): Promise<void> => {
+  const ids = new Set<string>();
   let count = 0;
   for await (const fact of checkedFacts(run)) {
     count += 1;
@@ -132,12 +128,10 @@ const checkFacts = async (run: Run): Promise<void> => {
       run.refused.push({ line, id, code: 'invalid', reason, retry: false });
       continue;
     }
-    const ofTenant = run.tenants.get(fact.tenantId) ?? [];
-    run.tenants.set(fact.tenantId, ofTenant);
     const id = `${fact.tenantId} ${fact.event.id}`;
-    if (run.ids.has(id)) run.alreadyThere += 1;
-    else ofTenant.push(fact);
-    run.ids.add(id);
+    if (ids.has(id)) run.alreadyThere += 1;
+    else run.valid.push(fact);
+    ids.add(id);
   }
 };
 
@@ -150,23 +144,36 @@ const refuse = (
     refused.push({ line, id: event.id, code, reason: reasonText(reason), retry });
 };
 
-const notShown = async (run: Run, facts: readonly ValidFact[], { among, revision }: ShownActivity) => {
-  if (revision < 0) return facts;
-  const found: ValidFact[] = [];
-  for (let from = 0; from < facts.length; from += LOOKUPS) {
-    await run.pace();
-    const asked = facts.slice(from, from + LOOKUPS);
-    const there = await inTime(run, among(asked.map(({ event }) => event.id)));
-    found.push(...asked.filter(({ event }) => !there.has(event.id)));
-  }
-  return found;
-};
-
 /** So many facts that they fit into an append. */
 const nextBatch = (facts: readonly ValidFact[]): readonly ValidFact[] => {
   let bytes = 0;
   const end = facts.findIndex((fact) => (bytes += fact.bytes) > MAX_APPEND_BYTES);
   return facts.slice(0, end < 0 ? MAX_BATCH : Math.min(MAX_BATCH, end));
+};
+
+const byTenant = (facts: readonly ValidFact[]): ReadonlyMap<string, ValidFact[]> => {
+  const tenants = new Map<string, ValidFact[]>();
+  for (const fact of facts) {
+    const own = tenants.get(fact.tenantId);
+    if (own === undefined) tenants.set(fact.tenantId, [fact]);
+    else own.push(fact);
+  }
+  return tenants;
+};
+
+/** Tenants whose facts together are at most a batch, or one tenant. */
+const groupsOf = (facts: readonly ValidFact[]): readonly ReadonlyMap<string, ValidFact[]>[] => {
+  const groups: Map<string, ValidFact[]>[] = [];
+  let room = 0;
+  for (const [tenantId, own] of byTenant(facts)) {
+    if (own.length > room) {
+      groups.push(new Map());
+      room = MAX_BATCH;
+    }
+    groups.at(-1)?.set(tenantId, own);
+    room -= own.length;
+  }
+  return groups;
 };
 
 const appendBatch = async (run: Run, tenantId: string, batch: readonly ValidFact[], shown: number) => {
@@ -182,9 +189,22 @@ const appendBatch = async (run: Run, tenantId: string, batch: readonly ValidFact
   else if (position !== '') run.toShow.set(tenantId, position);
 };
 
+const refuseForNow = (run: Run, facts: readonly ValidFact[], error: Error): void => {
+  run.troubles.push(error);
+  for (const fact of facts) {
+    const reason = `tenant ${fact.tenantId} cannot take facts now: send them again`;
+    refuse(run, [fact], { code: 'tenant_unavailable', reason, retry: true });
+  }
+};
+
 /** A trouble refuses what was not decided before it. */
-const reportTenant = async (run: Run, tenantId: string, facts: readonly ValidFact[]): Promise<void> => {
-  const { ledger, deadline, streams, readModels } = run;
+const reportTenant = async (
+  run: Run,
+  tenantId: string,
+  facts: readonly ValidFact[],
+  shown: number,
+): Promise<void> => {
+  const { ledger, deadline, streams } = run;
   let undecided = facts;
   try {
     await run.pace();
@@ -194,23 +214,28 @@ const reportTenant = async (run: Run, tenantId: string, facts: readonly ValidFac
     const refusal = tenantRefusal(status, tenantId);
     if (refusal !== undefined) return refuse(run, facts, refusal);
     await run.inTurn(streams.activity(tenantId), deadline - TIMES.answerMs, async () => {
-      const shown = await inTime(
-        run,
-        readModels.query(tenantId, (reader) => shownActivity(reader, tenantId)),
-      );
       for (let batch = nextBatch(facts); batch.length > 0; batch = nextBatch(undecided)) {
-        const rest = undecided.slice(batch.length);
-        const fresh = await notShown(run, batch, shown.value);
-        run.alreadyThere += batch.length - fresh.length;
-        undecided = [...fresh, ...rest];
-        if (fresh.length > 0) await appendBatch(run, tenantId, fresh, shown.value.revision);
-        undecided = rest;
+        await run.pace();
+        await appendBatch(run, tenantId, batch, shown);
+        undecided = undecided.slice(batch.length);
       }
     });
   } catch (error) {
-    run.troubles.push(error as Error);
-    const reason = `tenant ${tenantId} cannot take facts now: send them again`;
-    refuse(run, undecided, { code: 'tenant_unavailable', reason, retry: true });
+    refuseForNow(run, undecided, error as Error);
+  }
+};
+
+/** Asks once for all tenants, so that little is left of a request that is sent again after it was late. */
+const reportAll = async (run: Run): Promise<void> => {
+  const { valid: facts, pace, readModels } = run;
+  const asking = readModels.query(facts[0]?.tenantId ?? '', (reader) => shownFacts(reader, facts, pace));
+  const { revisions, there } = (await inTime(run, asking)).value;
+  run.alreadyThere += there.size;
+  for (const group of groupsOf(facts.filter((fact) => !there.has(fact)))) {
+    const reports = Array.from(group, ([tenantId, own]) =>
+      reportTenant(run, tenantId, own, revisions.get(tenantId) ?? -1),
+    );
+    await settleAll(reports);
   }
 };
 
@@ -270,8 +295,7 @@ export const reportingFacts = (dependencies: ReportingDependencies): ReportFacts
       inTurn,
       appendOnce: onceAppender(log, (action) => action()),
       shownBy,
-      tenants: new Map(),
-      ids: new Set(),
+      valid: [],
       refused: [],
       toShow: new Map(),
       troubles: [],
@@ -279,7 +303,8 @@ export const reportingFacts = (dependencies: ReportingDependencies): ReportFacts
       alreadyThere: 0,
     };
     await checkFacts(run);
-    await settleAll([...run.tenants].map(([tenantId, facts]) => reportTenant(run, tenantId, facts)));
+    if (run.valid.length > 0)
+      await reportAll(run).catch((error: unknown) => refuseForNow(run, run.valid, error as Error));
     mustBeTold(run);
     const { accepted, alreadyThere, toShow } = run;
     return { accepted, alreadyThere, toShow, refused: run.refused.toSorted((a, b) => a.line - b.line) };

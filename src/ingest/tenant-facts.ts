@@ -1,29 +1,43 @@
 import { logKey } from '../../projections/logs';
 import type { Tenant } from '../domain/tenant';
-import type { TenantReader } from '../projecting/live-set';
+import type { NewEvent } from '../event-log/event-log';
+import type { ReadModelSet } from '../read-models/read-models';
 
 /** What facts of a tenant are checked against, however they arrive. */
 
-export interface ShownActivity {
-  /** The last revision of its activity stream that the read models contain, or -1. */
-  readonly revision: number;
-  /** They show no more of this tenant for now. */
-  readonly isParked: boolean;
-  /** Which of these events they contain. Sees at least everything up to that revision. */
-  readonly among: (eventIds: readonly string[]) => Promise<ReadonlySet<string>>;
+export interface TenantFact {
+  readonly tenantId: string;
+  readonly event: NewEvent;
 }
 
-/** Reads the revision first, so that `among` sees at least the events up to it. */
-export const shownActivity = async (reader: TenantReader, tenantId: string): Promise<ShownActivity> => {
-  const [progress] = await reader.progress([tenantId]);
-  return {
-    revision: progress?.activity ?? -1,
-    isParked: progress?.parked !== undefined,
-    among: async (eventIds) => {
-      const rows = await reader.load(eventIds.map((eventId) => logKey(tenantId, eventId)));
-      return new Set(eventIds.filter((_, i) => rows[i] !== undefined));
-    },
-  };
+export interface ShownFacts<F> {
+  /** By tenant, the last revision of its activity stream that the read models contain, or -1. */
+  readonly revisions: ReadonlyMap<string, number>;
+  /** Those of the facts that they contain: at least all up to that revision. */
+  readonly there: ReadonlySet<F>;
+}
+
+/** So many are looked up at a time. */
+const LOOKUPS = 100;
+
+/** Reads the revisions first, so that the look-ups see at least the events up to them. */
+export const shownFacts = async <F extends TenantFact>(
+  reader: Pick<ReadModelSet, 'load' | 'progress'>,
+  facts: readonly F[],
+  between: () => Promise<unknown> = async () => undefined,
+): Promise<ShownFacts<F>> => {
+  const tenantIds = [...new Set(facts.map(({ tenantId }) => tenantId))];
+  const progress = await reader.progress(tenantIds);
+  const revisions = new Map(tenantIds.map((tenantId, i) => [tenantId, progress[i]?.activity ?? -1]));
+  const asked = facts.filter(({ tenantId }) => revisions.get(tenantId) !== -1);
+  const there = new Set<F>();
+  for (let from = 0; from < asked.length; from += LOOKUPS) {
+    await between();
+    const some = asked.slice(from, from + LOOKUPS);
+    const rows = await reader.load(some.map(({ tenantId, event }) => logKey(tenantId, event.id)));
+    for (const [i, fact] of some.entries()) if (rows[i] !== undefined) there.add(fact);
+  }
+  return { revisions, there };
 };
 
 /** Why a tenant cannot take facts. */

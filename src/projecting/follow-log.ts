@@ -156,7 +156,7 @@ export const logFollower = (
   const { size, took } = sizing(options);
   let known: { readonly to?: Head | undefined } | undefined;
 
-  const step: LogFollower['step'] = async ({ upTo, isFresh = true } = {}) => {
+  const stepOn: LogFollower['step'] = async ({ upTo, isFresh = true } = {}) => {
     known ??= await controlUnlessLeft(projection.set);
     if (known === undefined) return { outcome: 'superseded', ...NOTHING };
     const { to } = known;
@@ -181,6 +181,13 @@ export const logFollower = (
     const isEnd = restsAt === undefined && read.length < asked && events.length === wanted.length;
     return { outcome: 'done', events: passed.length, applied, to: known.to?.position, isEnd, parked };
   };
+
+  /** After a failure it looks anew: the set may be gone, or found to be damaged. */
+  const step: LogFollower['step'] = (which) =>
+    stepOn(which).catch((error: unknown) => {
+      known = undefined;
+      throw error;
+    });
 
   const toEnd: LogFollower['toEnd'] = async (upTo) => {
     for (;;) {

@@ -46,9 +46,9 @@ export interface TenantRead {
 
 export type ProgressOf = ReadonlyMap<string, Progress | undefined>;
 
-/** The most events of one tenant in a commit, and of all tenants. */
+/** The most events in a commit of the log's follower, and in one of tenants that somebody waits for. */
 export const MAX_TENANT_EVENTS = 512;
-export const MAX_GROUP_EVENTS = 1_024;
+export const MAX_GROUP_EVENTS = 256;
 const MAX_GROUP_BYTES = 1_048_576;
 
 /** An event would park its tenant, so what the operator has set aside by now must be known. */

@@ -6,7 +6,6 @@ import { TIMES } from '../times';
 import type { TenantEvents } from './apply-events';
 import {
   MAX_GROUP_EVENTS,
-  MAX_TENANT_EVENTS,
   controlUnlessLeft,
   tenantProjection,
   type ReplayDependencies,
@@ -75,7 +74,7 @@ export const showGroup = async (
   onParked: (tenant: ParkedTenant) => void,
   { maxEvents = MAX_GROUP_EVENTS, isCommitted = false, isAtEase = false }: GroupOptions = {},
 ): Promise<'superseded' | ReadonlyMap<string, ShownTenant>> => {
-  const max = Math.min(MAX_TENANT_EVENTS, Math.ceil(maxEvents / wanted.size));
+  const max = Math.ceil(maxEvents / wanted.size);
   const progress = await progressOf([...wanted.keys()]);
   const shown = new Map<string, ShownTenant>();
   for (const [tenantId, position] of wanted) shown.set(tenantId, outcomeOf(progress.get(tenantId), position));

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { pause } from '../../src/async/clock';
 import type { EventLog } from '../../src/event-log/event-log';
 import { ingest, type Ingested } from '../../src/ingest/ingest';
-import { shownActivity, type ShownActivity } from '../../src/ingest/tenant-facts';
+import type { ParkedTenant, ReadModelSet } from '../../src/read-models/read-models';
 import type { Show } from '../../src/projecting/show-tenants';
 import { eventsOf } from '../support/events';
 import { aFact, countedUsage, manyFacts, textOf, type Fact } from '../support/facts';
@@ -19,13 +19,24 @@ interface IngestOptions {
   readonly dryRun?: boolean;
   /** The read models show none of the events. */
   readonly areBehind?: boolean;
-  /** Which events the read models show. */
-  readonly among?: ShownActivity['among'];
+  readonly areAway?: boolean;
   readonly isParked?: boolean;
   /** The log may be changed between two reads. */
   readonly log?: EventLog;
   readonly show?: Show;
 }
+
+const parked: ParkedTenant = {
+  tenant_id: 't',
+  event_id: 'e',
+  event_type: 'TokenCreated',
+  position: '1',
+  recorded_at: '2026-01-05T09:00:00.000Z',
+  cause: 'bad_event',
+  reason: 'It is unreadable.',
+  since: '2026-01-05T09:00:00.000Z',
+  program: '1',
+};
 
 describe('ingest', () => {
   const folder = freshFolder();
@@ -44,7 +55,7 @@ describe('ingest', () => {
     {
       dryRun = false,
       areBehind = false,
-      among,
+      areAway = false,
       isParked = false,
       log = here.app.log,
       show = here.app.show,
@@ -56,13 +67,19 @@ describe('ingest', () => {
       if (Symbol.asyncIterator in input) yield* input;
       else yield textOf(input);
     };
-    const shown = async (tenantId: string): Promise<ShownActivity> => {
-      const { set: reader } = await live.look();
-      return areBehind
-        ? { revision: -1, isParked: false, among: async () => new Set<string>() }
-        : { ...(await shownActivity(reader, tenantId)), isParked, ...(among && { among }) };
+    const reader = async (): Promise<Pick<ReadModelSet, 'load' | 'progress'>> => {
+      const { set } = await live.look();
+      return {
+        load: set.load,
+        progress: async (tenantIds) => {
+          if (areAway) throw new Error('They are away.');
+          if (areBehind) return tenantIds.map(() => undefined);
+          const progress = await set.progress(tenantIds);
+          return progress.map((of) => (of && isParked ? { ...of, parked } : of));
+        },
+      };
     };
-    const dependencies = { log, ledger, streams, show, shown };
+    const dependencies = { log, ledger, streams, show, reader };
     const {
       shown: isShown,
       failure,
@@ -99,8 +116,7 @@ describe('ingest', () => {
   });
 
   it('reports what it refused even if it fails', async () => {
-    const among = () => Promise.reject(new Error('It is away.'));
-    const taking = take(['nonsense', aFact(tenant)], { among });
+    const taking = take(['nonsense', aFact(tenant)], { areAway: true });
     await expect(taking).rejects.toMatchObject({ errors: [[1, 'it is not JSON']] });
   });
 

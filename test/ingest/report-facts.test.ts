@@ -92,6 +92,29 @@ describe('reported facts', () => {
     looks.mockRestore();
   });
 
+  it('are appended a few at a time, and cost no look at their tenants when they are sent again', async () => {
+    const { log, streams, ledger, live } = here.app;
+    const asks = jest.spyOn(ledger, 'ask');
+    let [under, most] = [0, 0];
+    const append: EventLog['append'] = async (stream, events, ...more) => {
+      most = Math.max(most, (under += events.length));
+      try {
+        return await log.append(stream, events, ...more);
+      } finally {
+        under -= events.length;
+      }
+    };
+    const report = reportingFacts({ log: { ...log, append }, streams, ledger, readModels: live });
+    const facts = tenants.flatMap((tenantId) => Array.from({ length: 50 }, () => aFact(tenantId)));
+    expect(await report(request(facts))).toMatchObject({ accepted: 100, refused: [] });
+    expect([most, asks.mock.calls.length]).toEqual([32, 2]);
+    await here.app.catchUp((await log.head())?.position ?? '', 10_000);
+    asks.mockClear();
+    expect(await report(request(facts))).toMatchObject({ accepted: 0, alreadyThere: 100 });
+    expect(asks).not.toHaveBeenCalled();
+    asks.mockRestore();
+  });
+
   it('give way to everything else every few milliseconds', async () => {
     const facts = Array.from({ length: 1_000 }, () => aFact(tenants[0] ?? ''));
     let [ticks, isOver] = [0, false];

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { pause } from '../../src/async/clock';
 import { appendToEnd } from '../../src/event-log/event-log';
 import { fault } from '../../src/fault';
-import { MAX_TENANT_EVENTS } from '../../src/projecting/project-tenants';
+import { MAX_GROUP_EVENTS } from '../../src/projecting/project-tenants';
 import { rebuild } from '../../src/projecting/rebuild';
 import { liveProjection, showing, type Show } from '../../src/projecting/show-tenants';
 import type { Advanced, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
@@ -130,7 +130,7 @@ describe('showing tenants', () => {
     const harness = await replayHarness();
     const tenantId = randomUUID();
     await harness.record(tenantId, created());
-    const many = Array.from({ length: 4 * MAX_TENANT_EVENTS }, () => updated('a'));
+    const many = Array.from({ length: 4 * MAX_GROUP_EVENTS }, () => updated('a'));
     const last = await harness.record(tenantId, ...many);
     const { show, groups } = showingIn(harness);
     const [[other, position] = ['', '']] = await newTenants(harness, 1);
@@ -138,7 +138,7 @@ describe('showing tenants', () => {
     expect(await Promise.all(together)).toEqual([false, true]);
     expect(groups).toHaveLength(4);
     expect(await harness.set.get(tenantId, 'heads', headOf(tenantId).key)).toMatchObject({
-      count: 4 * MAX_TENANT_EVENTS,
+      count: 3.5 * MAX_GROUP_EVENTS,
     });
     const more = await harness.record(tenantId, ...many);
     const paced = showingIn(harness, undefined, true);

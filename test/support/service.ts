@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { pause } from '../../src/async/clock';
 import type { Times } from '../../src/times';
 import { run, type Running } from './command-line';
 import { hasHeaderPrefix, isNotTheApi } from './described';
@@ -155,6 +156,9 @@ const readyService = (env: Environment, { stdout, stderr }: Outputs): Omit<Servi
   return { url, operationsUrl: operations, folder: env['DATA_DIR'] ?? '', key, stdout, stderr };
 };
 
+/** A start that takes longer hangs, and says why in its log. */
+const READY_MS = 75_000;
+
 /** The service of a process that was started, once it is ready. */
 const whenReady = async (child: ChildProcess, env: Environment): Promise<ServiceProcess> => {
   let stdout = '';
@@ -177,7 +181,12 @@ const whenReady = async (child: ChildProcess, env: Environment): Promise<Service
     throw new Error(`The server ended with ${code} before it was ready: ${stderr}`);
   });
   early.catch(() => undefined);
-  await Promise.race([ready, early]);
+  const started = new AbortController();
+  const late = pause(READY_MS, started.signal).then(() => {
+    throw new Error(`The server was not ready within ${READY_MS} ms: ${stderr}`);
+  });
+  late.catch(() => undefined);
+  await Promise.race([ready, early, late]).finally(() => started.abort());
   const end = (signal: NodeJS.Signals): Promise<number | null> => {
     child.kill(signal);
     return closed;
