@@ -122,7 +122,10 @@ const isNewInInput = ({ recent }: Run, { tenantId, event }: ValidFact): boolean 
 /** Of the facts of a batch, those that are new in the input and whose tenants can take facts. */
 const acceptable = async (run: Run, batch: readonly ValidFact[]): Promise<readonly ValidFact[]> => {
   const tenants = new Set(batch.map(({ tenantId }) => tenantId));
-  const judged = Array.from(tenants, async (tenantId) => [tenantId, await tenantFault(run, tenantId)] as const);
+  const judged = Array.from(
+    tenants,
+    async (tenantId) => [tenantId, await tenantFault(run, tenantId)] as const,
+  );
   const reasons = new Map(await settleAll(judged));
   return batch.filter((fact) => {
     const reason = reasons.get(fact.tenantId);

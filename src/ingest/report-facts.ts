@@ -3,12 +3,7 @@ import { settleAll } from '../async/concurrency';
 import { fairSlices, slicedLog, type Slice } from '../audit/fair-slices';
 import type { ServiceIdentity } from '../domain/services';
 import { onceAppender } from '../event-log/append-once';
-import {
-  logFault,
-  MAX_APPEND_BYTES,
-  type EventLog,
-  type Position,
-} from '../event-log/event-log';
+import { logFault, MAX_APPEND_BYTES, type EventLog, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { codeOf, fault, moreOf } from '../fault';
 import { streamQueue, type Ledger } from '../ledger/ledger';
