@@ -2,7 +2,7 @@ import { seed, seeded } from '../support/property';
 import { MISTAKES, type Mistake } from './tenant-progress-model';
 import { simulate } from './tenant-progress-processes';
 
-const RUNS = 1_000;
+const RUNS = 500;
 
 /** Each of these was found within 1,200 runs. */
 const RUNS_UNTIL_NOTICED = 3_000;

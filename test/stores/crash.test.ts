@@ -3,7 +3,7 @@ import { freshFolder } from '../support/folders';
 import { describeMongodb } from '../support/mongodb/databases';
 import { clustered, EMBEDDED } from '../support/profile';
 import { serviceProcess } from '../support/service';
-import { crashCampaign } from './crash';
+import { crashCampaign } from '../stories/crash';
 
 const expectNothingLost = async (stores: Readonly<Record<string, string>>): Promise<void> => {
   const campaign = { kills: 1, clients: 16, seconds: 15 };
