@@ -34,7 +34,7 @@ export const campaigns: Readonly<Record<string, NamedProgram>> = {
   },
   isolation: {
     meaning: "Makes ten thousand requests that use another tenant's ids, keys and cursors.",
-    files: ['test/stories/isolation.test'],
+    files: ['test/stores/isolation.test'],
     env: { CASES: '10000' },
   },
   requests: {

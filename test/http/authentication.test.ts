@@ -181,7 +181,7 @@ describe('authentication', () => {
   });
 
   describe('403', () => {
-    /** Who may call what is the matrix of `stories/isolation`. */
+    /** Who may call what is the matrix of `stores/isolation`. */
     it('names the permission, and is sent after the route was found and before the body is looked at', async () => {
       const { key } = await by.newApplication(tenantId, 'public', 'token:create');
       const missing = await call('/tenants/self', { key });

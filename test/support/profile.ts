@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { openApp, type App } from '../../src/app/app';
 import { readConfiguration } from '../../src/configuration';
 import type { EventLog } from '../../src/event-log/event-log';
-import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';
 import { mongodbUrl } from './mongodb/databases';
@@ -42,8 +41,13 @@ export const openLogIn = async (
 ): Promise<{ readonly log: EventLog; readonly streams: Streams }> => {
   const { EVENTSTORE_URL, STREAM_PREFIX } = storesOf(folder);
   const streams = streamNames(STREAM_PREFIX);
-  const log = await (EVENTSTORE_URL === undefined
-    ? sqliteEventLog(folder, streams)
-    : eventStoreDbEventLog(EVENTSTORE_URL, streams, { waitMs: 5_000, onError: () => undefined }));
+  if (EVENTSTORE_URL === undefined) return { log: await sqliteEventLog(folder, streams), streams };
+  // Its driver takes long to load, and few tests need it.
+  const { eventStoreDbEventLog } =
+    require('../../src/event-log/eventstoredb/eventstoredb-event-log') as typeof import('../../src/event-log/eventstoredb/eventstoredb-event-log');
+  const log = await eventStoreDbEventLog(EVENTSTORE_URL, streams, {
+    waitMs: 5_000,
+    onError: () => undefined,
+  });
   return { log, streams };
 };

@@ -2,7 +2,7 @@ import Sequencer from '@jest/test-sequencer';
 
 /** They start servers and other processes, or wait. */
 const LONG =
-  /\/dist\/test\/((stories|cli|http)\/|start\.|docs\/(readme|investigations)|event-log\/(eventstoredb|sqlite)|read-models\/mongodb|stores\/(memory|package|portal\/(pages|explorer)))/;
+  /\/dist\/test\/((stories|cli|http)\/|start\.|docs\/(readme|investigations)|event-log\/sqlite|stores\/(crash|eventstoredb|mongodb|memory|package|portal\/(pages|explorer)))/;
 
 type Tests = Parameters<Sequencer['sort']>[0];
 

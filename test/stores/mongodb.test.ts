@@ -17,9 +17,19 @@ import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 import { findMongod } from '../support/mongodb/mongod';
 import { firstSet, openAt } from '../support/mongodb/sets';
 import { refusedWith, until } from '../support/waiting';
-import { describeReadModels } from './contract/read-models';
-import { advanceBy, at, beforeIn, COLLECTIONS, commitOf, LOG, note, ONE, TWO } from './contract/storage';
-import { add, countIn } from './mongodb-counts';
+import { describeReadModels } from '../read-models/contract/read-models';
+import {
+  advanceBy,
+  at,
+  beforeIn,
+  COLLECTIONS,
+  commitOf,
+  LOG,
+  note,
+  ONE,
+  TWO,
+} from '../read-models/contract/storage';
+import { add, countIn } from '../read-models/mongodb-counts';
 
 /** Single tests share one database, since making one takes longer than most of them. */
 describeMongodb('the port of read-model sets', () => {

@@ -4,8 +4,8 @@ import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstor
 import { streamNames, type Streams } from '../../src/event-log/streams';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { anEvent } from '../support/events';
-import { eventLogContract } from './contract/contract';
-import type { OpenedLog } from './contract/given-log';
+import { eventLogContract } from '../event-log/contract/contract';
+import type { OpenedLog } from '../event-log/contract/given-log';
 
 /** A real server if one is named, else the stand-in. The same suite either way, each log with its own prefix. */
 const REAL = process.env['TEST_EVENTSTORE_URL'];
