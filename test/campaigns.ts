@@ -37,6 +37,11 @@ export const campaigns: Readonly<Record<string, NamedProgram>> = {
     files: ['test/stores/isolation.test'],
     env: { CASES: '10000' },
   },
+  tampering: {
+    meaning: 'Changes copies of a log in every way, and checks them against what an auditor has kept.',
+    files: ['test/stores/tampering.test'],
+    env: { ROUNDS: '20' },
+  },
   requests: {
     meaning: 'Generates ten thousand valid, invalid and corrupted requests from the declared routes.',
     files: ['test/stories/requests.test'],

@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto';
+import type { StreamKind } from '../domain/events';
+import { canonicalJson } from './canonical-json';
+
+/**
+ * What a leaf of a tenant's evidence is made from. Permanent: a later form has a `v` of its own, in the metadata of the
+ * events that use it.
+ */
+const VERSION = 1;
+
+/** An event as it is stored. What is not JSON is a Buffer. */
+export interface StatedEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly revision: number;
+  readonly recordedAt: string;
+  readonly data: unknown;
+  readonly metadata: unknown;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is Members =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !Buffer.isBuffer(value);
+
+const jsonOf = (value: unknown): unknown =>
+  Buffer.isBuffer(value) ? { base64: value.toString('base64') } : (value ?? {});
+
+/** The digest of a key would tell whether a key that somebody found is this one; the digest of the digest does so, too, but opens nothing. */
+export const publicData = (type: string, data: unknown): unknown => {
+  if (type !== 'KeyAdded' || !isObject(data) || typeof data['digest'] !== 'string') return jsonOf(data);
+  const { digest, ...others } = data;
+  return {
+    ...others,
+    digest_sha256: createHash('sha256')
+      .update(digest as string)
+      .digest('hex'),
+  };
+};
+
+/** Addresses of clients and names of operators on their machines can be forgotten without breaking a proof. */
+const provenMetadata = (metadata: unknown): unknown => {
+  if (!isObject(metadata)) return jsonOf(metadata);
+  const { client: _client, clients: _clients, ...others } = metadata;
+  if (!isObject(others['actor'])) return others;
+  const { osUser: _osUser, ...actor } = others['actor'];
+  return { ...others, actor };
+};
+
+/** The statement of an event, which everybody can make from a line of `/events` or of an export. */
+export const statementOf = (tenantId: string, kind: StreamKind, event: StatedEvent): string => {
+  const { id, type, revision, recordedAt, data, metadata } = event;
+  return canonicalJson({
+    v: VERSION,
+    tenant_id: tenantId,
+    stream_kind: kind,
+    id,
+    type,
+    revision,
+    recorded_at: recordedAt,
+    data: publicData(type, data),
+    metadata: provenMetadata(metadata),
+  });
+};
