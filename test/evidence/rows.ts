@@ -1,0 +1,46 @@
+import {
+  appended,
+  consistencyRanges,
+  inclusionRanges,
+  rootOf,
+  rootsOf,
+  rowOf,
+  type Frontier,
+  type Hash,
+  type Node,
+} from '../../src/evidence/tree';
+
+/** A log as it is stored: what each row completes, and the root of each size. */
+export interface Rows {
+  readonly completed: readonly (readonly Hash[])[];
+  readonly roots: readonly Hash[];
+}
+
+export const rowsOf = (leaves: readonly Hash[]): Rows => {
+  let frontier: Frontier = [];
+  const completed: (readonly Hash[])[] = [];
+  const roots = [rootOf(frontier)];
+  for (const [size, leaf] of leaves.entries()) {
+    const row = appended(frontier, size, leaf);
+    frontier = row.frontier;
+    completed.push(row.completed);
+    roots.push(rootOf(frontier));
+  }
+  return { completed, roots };
+};
+
+/** Finds nodes where they are stored: in the row that completes each of them. */
+const hashesIn =
+  ({ completed }: Rows) =>
+  async (nodes: readonly Node[]): Promise<readonly Hash[]> =>
+    nodes.map((node) => {
+      const hash = completed[rowOf(node) - 1]?.[node.level];
+      if (hash === undefined) throw new Error(`No row has node ${node.index} of level ${node.level}.`);
+      return hash;
+    });
+
+export const inclusionIn = (rows: Rows, index: number, size: number): Promise<readonly Hash[]> =>
+  rootsOf(inclusionRanges(index, size), hashesIn(rows));
+
+export const consistencyIn = (rows: Rows, older: number, size: number): Promise<readonly Hash[]> =>
+  rootsOf(consistencyRanges(older, size), hashesIn(rows));
