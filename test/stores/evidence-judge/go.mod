@@ -1,0 +1,5 @@
+module tenant-ledger/evidence-judge
+
+go 1.23.0
+
+require golang.org/x/mod v0.24.0
