@@ -32,9 +32,7 @@ export const publicData = (type: string, data: unknown): unknown => {
   const { digest, ...others } = data;
   return {
     ...others,
-    digest_sha256: createHash('sha256')
-      .update(digest as string)
-      .digest('hex'),
+    digest_sha256: createHash('sha256').update(digest).digest('hex'),
   };
 };
 

@@ -83,6 +83,22 @@ describe('canonical JSON', () => {
     const text = '{"10":2,"9":1,"__proto__":{"x":1},"constructor":null}';
     expect(canonicalJson({ ...(JSON.parse(text) as object), gone: undefined })).toBe(text);
   });
+
+  it.each(['[]', '{"a":1}'])('goes deeper than what can be stored: %s', (innermost) => {
+    const deepest = (isPossible: (value: unknown) => unknown): number => {
+      let depth = 0;
+      try {
+        for (let value = JSON.parse(innermost) as unknown; depth < 20_000; depth += 50) {
+          for (let more = 0; more < 50; more += 1) value = innermost === '[]' ? [value] : { a: value };
+          isPossible(value);
+        }
+      } catch {
+        // The stack is too small.
+      }
+      return depth;
+    };
+    expect(deepest(canonicalJson)).toBeGreaterThan(deepest(JSON.stringify));
+  });
 });
 
 const EVENT: StatedEvent = {
