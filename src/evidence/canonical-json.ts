@@ -1,22 +1,48 @@
+/** A list or an object of which a part is written. */
+interface Opened {
+  readonly members: Readonly<Record<string | number, unknown>>;
+  /** Undefined: it is a list. */
+  readonly names: readonly string[] | undefined;
+  readonly length: number;
+  at: number;
+}
+
+const opened = (value: object): Opened => {
+  const members = value as Opened['members'];
+  if (Array.isArray(value)) return { members, names: undefined, length: value.length, at: 0 };
+  const names = Object.keys(members).filter((name) => members[name] !== undefined);
+  // oxlint-disable-next-line unicorn/no-array-sort -- the array is its own
+  return { members, names: names.sort(), length: names.length, at: 0 };
+};
+
 /**
  * A JSON value in the one form of RFC 8785: members sorted by their UTF-16 code units, no spaces, numbers as in
- * ECMAScript. Plain loops, so that it goes deeper than JSON.stringify, and so than what can be stored.
+ * ECMAScript. However deep it is: whatever stands in the log has a leaf.
  */
-export const canonicalJson = (value: unknown): string => {
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+export const canonicalJson = (root: unknown): string => {
   let text = '';
-  if (Array.isArray(value)) {
-    for (let at = 0; at < value.length; at += 1) text += (at === 0 ? '' : ',') + canonicalJson(value[at]);
-    return `[${text}]`;
+  const open: Opened[] = [];
+  const write = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) {
+      text += JSON.stringify(value);
+      return;
+    }
+    text += Array.isArray(value) ? '[' : '{';
+    open.push(opened(value));
+  };
+  write(root);
+  for (let last = open.at(-1); last !== undefined; last = open.at(-1)) {
+    const { members, names, length, at } = last;
+    if (at === length) {
+      text += names === undefined ? ']' : '}';
+      open.pop();
+      continue;
+    }
+    if (at > 0) text += ',';
+    last.at += 1;
+    const name = names?.[at] ?? at;
+    if (names !== undefined) text += `${JSON.stringify(name)}:`;
+    write(members[name]);
   }
-  const members = value as Readonly<Record<string, unknown>>;
-  // oxlint-disable-next-line unicorn/no-array-sort -- the array is its own
-  const names = Object.keys(members).sort();
-  for (let at = 0; at < names.length; at += 1) {
-    const name = names[at] as string;
-    const member = members[name];
-    if (member !== undefined)
-      text += `${text === '' ? '' : ','}${JSON.stringify(name)}:${canonicalJson(member)}`;
-  }
-  return `{${text}}`;
+  return text;
 };

@@ -24,7 +24,7 @@ const isObject = (value: unknown): value is Members =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !Buffer.isBuffer(value);
 
 const jsonOf = (value: unknown): unknown =>
-  Buffer.isBuffer(value) ? { base64: value.toString('base64') } : (value ?? {});
+  Buffer.isBuffer(value) ? { base64: value.toString('base64') } : (value ?? null);
 
 /** The digest of a key would tell whether a key that somebody found is this one; the digest of the digest does so, too, but opens nothing. */
 export const publicData = (type: string, data: unknown): unknown => {
@@ -38,7 +38,7 @@ export const publicData = (type: string, data: unknown): unknown => {
 
 /** Addresses of clients and names of operators on their machines can be forgotten without breaking a proof. */
 const provenMetadata = (metadata: unknown): unknown => {
-  if (!isObject(metadata)) return jsonOf(metadata);
+  if (!isObject(metadata)) return jsonOf(metadata ?? {});
   const { client: _client, clients: _clients, ...others } = metadata;
   if (!isObject(others['actor'])) return others;
   const { osUser: _osUser, ...actor } = others['actor'];
