@@ -1,23 +1,22 @@
 import { logView, rowContentOf } from '../../projections/logs';
 import type { FieldChange, Recorded } from '../domain/events';
-import { shortDigest } from '../domain/texts';
 import { decode } from '../event-log/codec';
 import { type LoggedEvent, isJsonObject } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
+import { publicData } from '../evidence/statement';
 import { tenantPosition } from './event-places';
 
 /** Events as the operator sees them, and as their tenant does. */
 
-const withShortDigest = (data: Readonly<Record<string, unknown>>): unknown => {
-  const { digest } = data;
-  return typeof digest === 'string' ? { ...data, digest: shortDigest(digest) } : data;
-};
-
 /** Bytes that are not JSON are shown in base64. */
-const shown = (value: unknown): unknown => {
-  if (Buffer.isBuffer(value)) return { base64: value.toString('base64') };
-  return isJsonObject(value) ? withShortDigest(value) : (value ?? null);
-};
+const shown = (value: unknown): unknown =>
+  Buffer.isBuffer(value) ? { base64: value.toString('base64') } : (value ?? null);
+
+/** Never with the digest of a key. Keys of services are added in the operator's own stream. */
+const shownData = ({ type, data }: LoggedEvent, isOfTenant: boolean): unknown =>
+  isJsonObject(data)
+    ? publicData(type === 'ServiceKeyAdded' && !isOfTenant ? 'KeyAdded' : type, data)
+    : shown(data);
 
 /**
  * An event with everything that is stored, in the names of the API. Absent members are undefined, and so omitted from the
@@ -26,11 +25,12 @@ const shown = (value: unknown): unknown => {
 export const rawEvent = (event: LoggedEvent, streams: Streams) => {
   const metadata = isJsonObject(event.metadata) ? event.metadata : {};
   const { version, actor, traceId, keyId } = metadata;
+  const tenantId = streams.parse(event.stream)?.tenantId;
   return {
     id: event.id,
     type: event.type,
     version: typeof version === 'number' ? version : 1,
-    tenant_id: streams.parse(event.stream)?.tenantId, // none in the operator's own stream
+    tenant_id: tenantId, // none in the operator's own stream
     stream: event.stream,
     revision: event.revision,
     position: event.position,
@@ -38,7 +38,7 @@ export const rawEvent = (event: LoggedEvent, streams: Streams) => {
     actor,
     trace_id: traceId,
     key_id: keyId,
-    data: shown(event.data),
+    data: shownData(event, tenantId !== undefined),
     metadata: shown(event.metadata ?? {}),
   };
 };

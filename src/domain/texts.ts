@@ -63,9 +63,6 @@ export const withChecksum = (rest: string): string => `${rest}${checksumOf(rest)
 /** Tells a key from a typo. */
 export const hasChecksum = (key: string): boolean => key.endsWith(checksumOf(key.slice(0, -CHECKSUM_LENGTH)));
 
-/** Enough of a key's digest to recognise the key, and too little to check guesses at it. */
-export const shortDigest = (digest: string): string => digest.slice(0, 8);
-
 /**
  * Detects what might be an API key. Clients send keys in the wrong places, whole, truncated or mistyped; such text must
  * not be stored, logged or sent back.

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import type { RawEvent } from '../../src/audit/event-views';
 import { makeKey } from '../../src/ledger/api-key';
 import { fillBusyLog } from '../support/busy-log';
 import { freshFolder } from '../support/folders';
-import { operatorAt } from '../support/operator';
+import { eventsIn as storedIn, operatorAt } from '../support/operator';
 import { openLogIn } from '../support/profile';
 import { spawnProgram } from '../support/service';
 
@@ -35,10 +35,12 @@ describe('tenant-ledger audit', () => {
     await OPERATOR.json(`key revoke ${key} --tenant ${tenant}`);
   });
 
-  it('prints every event as stored, with key digests truncated, and a trailer', async () => {
+  it('prints every event as stored, with digests of digests of keys, and a trailer', async () => {
     const { code, stdout, stderr } = await OPERATOR.run('audit');
     expect([code, stderr]).toEqual([0, '']);
     const events = eventsIn(stdout);
+    const { digest } = (await storedIn(OPERATOR.folder))[3]!.data as { readonly digest: string };
+    const digestOfDigest = createHash('sha256').update(digest).digest('hex');
     expect(events.map(({ type }) => type)).toEqual([
       'TenantCreated',
       'TenantCreated',
@@ -57,7 +59,7 @@ describe('tenant-ledger audit', () => {
       position: expect.stringMatching(/^[0-9]{16,20}$/),
       recorded_at: expect.stringMatching(/Z$/),
       actor: expect.objectContaining({ type: 'user' }),
-      data: { keyId: key, applicationId: application, digest: expect.stringMatching(/^[0-9a-f]{8}$/) },
+      data: { keyId: key, applicationId: application, digest_sha256: digestOfDigest },
       metadata: expect.objectContaining({ version: 1 }),
     });
     expect(trailerIn(stdout)).toEqual({

@@ -25,6 +25,8 @@ describe('service commands', () => {
     expect(await json('service list')).toContainEqual(expect.objectContaining({ service_id: id }));
     const audit = await run('audit');
     expect(audit.stdout).toContain('"ServiceKeyAdded"');
+    expect(audit.stdout).toContain('"digest_sha256"');
+    expect(audit.stdout).not.toContain('"digest"');
     for (const text of [JSON.stringify(shown), audit.stdout, JSON.stringify(await eventsIn(folder))])
       expect(text).not.toContain(key);
   });

@@ -41,7 +41,7 @@ export const eventSchema: Schema = record(
     ),
     trace_id: described(anything, 'The trace id of the request that caused it.', 'trace-1'),
     key_id: described(anything, 'The key that the request was made with.', KEY_ID),
-    data: described(anything, 'What the event says; digests of keys are cut.', {
+    data: described(anything, 'What the event says. Of the digest of a key, the SHA-256 is shown: `digest_sha256`.', {
       name: 'Acme',
       settings: { fingerprintTokens: false, deduplicateTokens: true },
     }),
