@@ -269,6 +269,11 @@ const commandProblems = {
     title: 'A file cannot be read.',
     meaning: 'Check its name and permissions.',
   },
+  evidence_contradicted: {
+    title: 'The evidence does not fit.',
+    meaning:
+      'The message says which file contradicts which: a checkpoint, a proof or an export was altered, was signed by another key, or the history was. Keep all files and compare with what others have kept. The exit code is 4.',
+  },
   backup_unusable: {
     title: 'The backup cannot be used.',
     meaning:

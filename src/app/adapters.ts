@@ -126,16 +126,24 @@ export const openStores = (
     return { log, streams, readModels: closeLater(readModels), mongo };
   });
 
-/** What only a server needs: a secret that seals the sessions of the portal, and counters that instances share. */
-export const openServing = async (
+/** The secret of the service, from which its keys are made: configured, or made once and kept with the data. */
+export const secretOf = async (
   { SECRET, DATA_DIR }: Configuration,
   mongo: MongoConnection | undefined,
+): Promise<string> => {
+  if (SECRET !== '') return SECRET;
+  return mongo === undefined ? dataFolder.storedSecret(DATA_DIR) : mongo.run(sharedSecret(mongo.db));
+};
+
+/** What only a server needs: a secret that seals the sessions of the portal, and counters that instances share. */
+export const openServing = async (
+  configuration: Configuration,
+  mongo: MongoConnection | undefined,
 ): Promise<{ readonly secret: string; readonly sharedLimiter: SharedLimiter | undefined }> => {
-  if (mongo === undefined)
-    return { secret: SECRET || dataFolder.storedSecret(DATA_DIR), sharedLimiter: undefined };
+  const secret = await secretOf(configuration, mongo);
+  if (mongo === undefined) return { secret, sharedLimiter: undefined };
   const { mongoLimiter } = require('../limits/rate-limits') as typeof import('../limits/rate-limits');
-  const { db, run } = mongo;
-  return { secret: SECRET || (await run(sharedSecret(db))), sharedLimiter: await run(mongoLimiter(db)) };
+  return { secret, sharedLimiter: await mongo.run(mongoLimiter(mongo.db)) };
 };
 
 /**

@@ -12,7 +12,7 @@ import { mustHoldEventsOf } from '../projecting/rebuild';
 import type { Show } from '../projecting/show-tenants';
 import type { LiveSet } from '../read-models/read-models';
 import { TIMES, type Times } from '../times';
-import { openServing, openStores, projector, type Report, type StoreUse } from './adapters';
+import { openServing, openStores, projector, secretOf, type Report, type StoreUse } from './adapters';
 import { catchingUp, type CatchingUp } from './catch-up';
 import { mustBeUsable, mustHaveRoom, mustHoldData } from './data-folder';
 import { readModelStoreOf, storeOf } from './log-address';
@@ -36,6 +36,8 @@ export interface App {
   readonly catchUp: CatchingUp['catchUp'];
   /** What projecting, rebuilding and verifying need. */
   readonly replay: ReplayDependencies;
+  /** The secret of the service, also for a command. */
+  secret(): Promise<string>;
   /** Opens what only a server needs. */
   openServing(): ReturnType<typeof openServing>;
   close(): Promise<void>;
@@ -89,6 +91,7 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
       show: worker?.show ?? show,
       catchUp,
       replay,
+      secret: () => secretOf(configuration, mongo),
       openServing: () => openServing(configuration, mongo),
     };
   });

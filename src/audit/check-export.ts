@@ -93,7 +93,7 @@ const rangeOf = async (ledgerLog: LedgerLog, { filter, after, up_to }: Trailer):
 };
 
 /** Lines as bytes, since decoding could hide a difference. */
-async function* linesOf(file: string): AsyncGenerator<Buffer, undefined> {
+export async function* linesOf(file: string): AsyncGenerator<Buffer, undefined> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
     rest = Buffer.concat([rest, chunk]);

@@ -14,6 +14,8 @@ export const LOG_SET_BACK = 3;
 /** The exit code if a rebuild differs from the live read models, which stay; and of a tenant that there is not. */
 const REBUILD_DIFFERS = 4;
 const NO_TENANT = 4;
+/** The exit code if something contradicts what was signed. */
+export const CONTRADICTED = 4;
 
 /** Failures that scripts may want to tell from others, by their codes. */
 export const OWN_EXIT_CODES: ReadonlyMap<string | undefined, number> = new Map([
@@ -21,6 +23,7 @@ export const OWN_EXIT_CODES: ReadonlyMap<string | undefined, number> = new Map([
   ['log_set_back', LOG_SET_BACK],
   ['rebuild_differs', REBUILD_DIFFERS],
   ['tenant_not_found', NO_TENANT],
+  ['evidence_contradicted', CONTRADICTED],
 ]);
 
 /** Reports failures of a command on stderr. */

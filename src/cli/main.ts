@@ -8,6 +8,7 @@ import { backupCommands } from './backup-commands';
 import { configCommand } from './config-command';
 import { demoCommand } from './demo-command';
 import { doctorCommand } from './doctor-command';
+import { evidenceCommands } from './evidence-commands';
 import { explainCommand } from './explain-command';
 import { FAILED, failureReport, OWN_EXIT_CODES, WRONG_USAGE, type FailureReport } from './failure';
 import { ingestCommand } from './ingest-command';
@@ -35,6 +36,7 @@ const commands: readonly MakeCommand[] = [
   keyCommands,
   serviceCommands,
   auditCommand,
+  evidenceCommands,
   usageCommand,
   ingestCommand,
   demoCommand,
