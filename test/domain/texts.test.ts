@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import {randomUUID, createHash } from 'node:crypto';
+import { randomUUID, createHash } from 'node:crypto';
 import {
   isWellFormed,
   looksLikeKey,
