@@ -31,11 +31,19 @@ export const uuidFrom = (value: unknown): string | undefined => {
 };
 
 /** Whether no text in it, names of members included, has half of a character. */
-export const isWellFormed = (value: unknown): boolean => {
-  if (typeof value === 'string') return value.isWellFormed();
-  if (typeof value !== 'object' || value === null) return true;
-  const members = value as Readonly<Record<string, unknown>>;
-  return Object.keys(members).every((name) => name.isWellFormed() && isWellFormed(members[name]));
+export const isWellFormed = (root: unknown): boolean => {
+  // No recursion: whoever writes into the log may nest values as deep as they like.
+  const todo = [root];
+  while (todo.length > 0) {
+    const value = todo.pop();
+    if (typeof value === 'string' && !value.isWellFormed()) return false;
+    if (typeof value !== 'object' || value === null) continue;
+    for (const [name, member] of Object.entries(value)) {
+      if (!name.isWellFormed()) return false;
+      todo.push(member);
+    }
+  }
+  return true;
 };
 
 const TRACE_ID = /^[A-Za-z0-9._:-]{1,128}$/;

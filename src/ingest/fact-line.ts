@@ -108,28 +108,26 @@ const textFault = (text: string): string | undefined => {
 const isRounded = (value: number): boolean =>
   !Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value));
 
+/** Readers in other languages go hardly deeper than twice as far. */
+const MAX_LEVELS = 500;
+
 /** Why data cannot be stored as it is. */
-const unstorableIn = (value: unknown): string | undefined => {
+const unstorableIn = (value: unknown, level = 0): string | undefined => {
   if (typeof value === 'string') return textFault(value);
   if (typeof value === 'number' && isRounded(value))
     return '"data" has a number beyond 9007199254740991, which would be rounded: send it as text';
   if (typeof value !== 'object' || value === null) return undefined;
+  if (level === MAX_LEVELS) return `"data" is nested deeper than ${MAX_LEVELS} levels`;
   for (const [name, member] of Object.entries(value)) {
     if (name === '__proto__') return '"data" must not contain __proto__';
-    const fault = textFault(name) ?? unstorableIn(member);
+    const fault = textFault(name) ?? unstorableIn(member, level + 1);
     if (fault !== undefined) return fault;
   }
   return undefined;
 };
 
 /** Its size as stored, which may be larger than its line, but fits into an append. Or why it cannot be stored as it is. */
-const sizeOf = (event: NewEvent): number | string => {
-  try {
-    return unstorableIn(event.data) ?? bytesOf(event);
-  } catch {
-    return '"data" is nested too deep';
-  }
-};
+const sizeOf = (event: NewEvent): number | string => unstorableIn(event.data) ?? bytesOf(event);
 
 /** The event, or why its data is invalid. */
 const eventOf = (fact: WireFact, { at, service }: Receipt): NewEvent | string => {

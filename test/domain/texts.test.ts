@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { randomUUID, createHash } from 'node:crypto';
 import {
+  isWellFormed,
   looksLikeKey,
   masked,
   MAX_NAME_LENGTH,
@@ -52,6 +53,18 @@ describe('a name', () => {
 const tenantKey = fc.uuid().map(makeKey);
 const key = fc.oneof(tenantKey, fc.nat().map(makeServiceKey));
 const around = fc.stringMatching(/^[ /?&="{}.,:-]{0,10}$/);
+
+describe('well-formed text', () => {
+  it('is looked for however deep it is', () => {
+    const inside = (text: string): unknown => {
+      let value: unknown = text;
+      for (let level = 0; level < 100_000; level += 1) value = level % 2 === 0 ? [value] : { a: value };
+      return value;
+    };
+    expect([isWellFormed(inside('a')), isWellFormed(inside('\ud800'))]).toEqual([true, false]);
+    expect(isWellFormed({ '\ud800': 1 })).toBe(false);
+  });
+});
 
 describe('text that is refused as a key', () => {
   const anything = fc.string({ unit: anyCharacter, maxLength: 40 });

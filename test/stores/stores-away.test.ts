@@ -141,7 +141,9 @@ describe('a server whose stores fail', () => {
       expect(await by.count()).toBe(before);
       const other = await call({ key: service.key, method: 'PUT', body: { name: 'Fine' } });
       expect([other.status, other.headers.get('svc-read-pending')]).toEqual([200, null]);
-      const { status, json } = await ask(`${service.operationsUrl}/readyz`);
+      const health = () => ask(`${service.operationsUrl}/readyz`);
+      await until(async () => (await health()).json.read_models.parked.length > 0);
+      const { status, json } = await health();
       expect(status).toBe(200);
       const parked = { tenant_id: tenantId, event_id: poison.id };
       expect(json.read_models.parked).toMatchObject([{ ...parked, event_type: 'SomethingElse' }]);
