@@ -272,6 +272,18 @@ export const allThere = <T>(rows: readonly T[], query: Query, what: () => string
   throw fault('read_models_unavailable', why);
 };
 
+/** The documents with these numbers, in their order. None may be missing. */
+export const inOrderOf = (
+  numbers: readonly number[],
+  found: readonly Document[],
+  field: string,
+  what: () => string,
+): readonly Document[] => {
+  const byNumber = new Map(found.map((document) => [document[field], document] as const));
+  const rows = numbers.map((number) => byNumber.get(number)).filter((row) => row !== undefined);
+  return allThere(rows, { limit: numbers.length, areAllThere: true }, what);
+};
+
 const PAGE = 500;
 
 /** The documents of a collection, of one tenant or all, ordered by tenant and key; read page by page. */

@@ -3,6 +3,7 @@ import type { Collection, Document, Query } from '../../projections/projector';
 import { lineText, storingIn, type Stored } from '../../src/read-models/mongodb/layout';
 import {
   endsOf,
+  findAt,
   findIn,
   indexesFor,
   numbersIn,
@@ -108,6 +109,7 @@ describeMongodb('every query to MongoDB', () => {
       scanFrom(LIMIT, { tenantId: TENANT }),
       scanFrom(LIMIT, { tenantId: TENANT, key: 'k0009' }),
       numbersIn(ROWS, TENANT, { index: 'by_type', equal: ['token'] }, [5, 6, 7]),
+      findAt(ROWS, TENANT, { index: 'by_number', equal: [] }, [5, 6, 7]),
     ];
     for (const query of asked) {
       const { queryPlanner, executionStats } = await ask(query);

@@ -78,7 +78,7 @@ const byIndex = (collection: Collection, tenantId: string, index: string, query:
   return filter;
 };
 
-const PROJECTION = { _id: 0, doc: 1, text: 1 };
+const PROJECTION: Readonly<Record<string, 0 | 1>> = { _id: 0, doc: 1, text: 1 };
 
 export const findIn = (collection: Collection, tenantId: string, query: Query): MongoQuery => {
   const { index, equal = [], descending = false, limit } = query;
@@ -103,18 +103,24 @@ export const scanFrom = (limit: number, after: ScanStart = { tenantId: '\0' }): 
   return { filter: { _id: start }, options: { sort: { _id: 1 }, limit, hint: { _id: 1 } } };
 };
 
-/** Of the documents of a line that have these numbers: the number, and the field that never decreases. */
-export const numbersIn = (
+/** The documents of a line that have these numbers. */
+export const findAt = (
   collection: Collection,
   tenantId: string,
   line: Line,
   numbers: readonly number[],
+  projection = PROJECTION,
 ): MongoQuery => {
-  const { number, monotonicField } = numberingOf(collection, line);
-  const projection = { _id: 0, ...keysOf([number, monotonicField].map(fieldOf)) };
+  const { number } = numberingOf(collection, line);
   const filter = { ...byLine(collection, tenantId, line.index, { ...line, limit: 0 }), [fieldOf(number)]: { $in: numbers } }; // prettier-ignore
   const hint = keysOf(indexKeyOf(collection, line.index));
   return { filter, options: { limit: numbers.length, projection, hint } };
+};
+
+/** The same: only the number, and the field that never decreases. */
+export const numbersIn = (...scope: readonly [Collection, string, Line, readonly number[]]): MongoQuery => {
+  const { number, monotonicField } = numberingOf(scope[0], scope[2]);
+  return findAt(...scope, { _id: 0, ...keysOf([number, monotonicField].map(fieldOf)) });
 };
 
 /** Finds the ends of lines of one index, one seek each: the server skips from one line to the next (DISTINCT_SCAN). */

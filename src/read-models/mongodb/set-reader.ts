@@ -15,6 +15,7 @@ import type { MongoConnection } from '../../mongodb/connection';
 import { TIMES } from '../../times';
 import {
   allThere,
+  inOrderOf,
   PROGRESS,
   PROGRESS_KEY,
   type DocumentKey,
@@ -33,7 +34,7 @@ import {
   type Stored,
   type StoredControl,
 } from './layout';
-import { endsOf, findIn, numbersIn, parkedAfter, scanFrom, type MongoQuery } from './queries';
+import { endsOf, findAt, findIn, numbersIn, parkedAfter, scanFrom, type MongoQuery } from './queries';
 
 /** A set, and where it is stored. */
 export interface OpenSet {
@@ -119,6 +120,16 @@ const find =
     const rows = await fetch(set, collection, asked);
     const what = (): string => `${collection} of tenant ${tenantId} in ${set.connection.place}`;
     return allThere(rows, query, what).map(documentOf);
+  };
+
+const documentsAt =
+  (set: OpenSet): ReadModelSet['at'] =>
+  async (tenantId, collection, line, numbers) => {
+    const declared = declaredIn(set, collection);
+    const { number } = numberingOf(declared, line);
+    const found = await fetch(set, collection, findAt(declared, tenantId, line, numbers));
+    const what = (): string => `${collection} of tenant ${tenantId} in ${set.connection.place}`;
+    return inOrderOf(numbers, found.map(documentOf), number, what);
   };
 
 /** One aggregation for each index. */
@@ -212,6 +223,7 @@ export const setReader = (set: OpenSet): SetReader => ({
     return found === undefined ? undefined : documentOf(found);
   },
   find: find(set),
+  at: documentsAt(set),
   countsBefore: countsBefore(set),
   lastOf: lastOf(set),
   scan: async (collection, limit, after) => {

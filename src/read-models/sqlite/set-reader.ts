@@ -12,6 +12,7 @@ import type { Database } from '../../sqlite/database';
 import type { Head } from '../../event-log/event-log';
 import {
   allThere,
+  inOrderOf,
   PROGRESS,
   PROGRESS_KEY,
   type Control,
@@ -167,13 +168,26 @@ const find =
     return allThere(parsed((row as { found: string }).found) as Document[], query, what);
   };
 
+/** As one text, too. */
+const at =
+  ({ db, preparedByIndex, collectionOf, numberOf }: Connection): InThisThread<ReadModelSet['at']> =>
+  (tenantId, name, { index, equal }, numbers) => {
+    const collection = collectionOf(name);
+    const { number } = numberingOf(collection, { index, equal });
+    const statement = preparedByIndex(inLine(collection, index, DOCUMENTS, AMONG));
+    const values = [numberOf(tenantId) ?? null, ...equal.map(storedField), JSON.stringify(numbers)];
+    const what = (): string => `${name} of tenant ${tenantId} in ${db.location()}`;
+    const { found } = statement.get(...values) as { found: string };
+    return inOrderOf(numbers, parsed(found) as Document[], number, what);
+  };
+
 /** Binary searches by number. */
 const countsBefore =
   (connection: Connection): InThisThread<ReadModelSet['countsBefore']> =>
   (tenantId, name, line, values, count) => {
     const collection = connection.collectionOf(name);
     const { monotonicField } = numberingOf(collection, line);
-    const statement = connection.preparedByIndex(fieldIn(collection, line.index, monotonicField));
+    const statement = connection.preparedByIndex(inLine(collection, line.index, valueOf(monotonicField)));
     const ofLine = [connection.numberOf(tenantId) ?? null, ...line.equal.map(storedField)];
     return values.map((value) => {
       let [low, high] = [0, count];
@@ -209,6 +223,7 @@ export const setReader = (db: Database, collections: ReadonlyMap<string, Collect
     control: () => control(connection),
     get: get(connection),
     find: find(connection),
+    at: at(connection),
     countsBefore: countsBefore(connection),
     lastOf: lastOf(connection),
     load: load(connection),
@@ -332,22 +347,26 @@ const tableBy = (collection: Collection, index: string | undefined): string =>
 /** The same statement for a set whose indexes do not exist yet. */
 const withoutIndex = (sql: string): string => sql.replace(/ INDEXED BY \w+/, '');
 
+const DOCUMENTS = "concat('[', group_concat(document), ']') AS found";
+const AMONG = 'IN (SELECT value FROM json_each(?))';
+const valueOf = (field: string): string => `document ->> '$.${name(field)}' AS value`;
+
 /** A query as SQL, with the values after the tenant's number. */
 const findIn = (collection: Collection, query: Query) => {
   const { tests, values, order } = selected(collection, query);
   const direction = query.descending === true ? ' DESC' : '';
   const ordered = order.map((column) => `${column}${direction}`).join(', ');
   return {
-    sql: `SELECT concat('[', group_concat(document), ']') AS found FROM (SELECT document
+    sql: `SELECT ${DOCUMENTS} FROM (SELECT document
       FROM ${tableBy(collection, query.index)} WHERE tenant = ?${tests} ORDER BY ${ordered} LIMIT ?)`,
     values: [...values, query.limit],
   };
 };
 
-/** A field of the document with certain values in all fields of an index, as SQL. */
-const fieldIn = (collection: Collection, index: string, field: string): string => {
-  const tests = columnsOf(collection, index).map((column) => ` AND ${column} = ?`);
-  return `SELECT document ->> '$.${name(field)}' AS value FROM ${tableBy(collection, index)} WHERE tenant = ?${tests.join('')} AND ${isIn(collection, index)}`;
+/** What a line's document with a number says, or those with some numbers, as SQL. */
+const inLine = (collection: Collection, index: string, wanted: string, isNumber = '= ?'): string => {
+  const tests = columnsOf(collection, index).map((column) => ` AND ${column} `);
+  return `SELECT ${wanted} FROM ${tableBy(collection, index)} WHERE tenant = ?${tests.join('= ?')}${isNumber} AND ${isIn(collection, index)}`;
 };
 
 /** The end of a line, as SQL. */

@@ -1,4 +1,4 @@
-import type { Line } from '../../../projections/projector';
+import type { Document, Line } from '../../../projections/projector';
 import { LOG, ONE, TWO, advanceBy, deletion, note, type Harness } from './storage';
 
 /** Numbered documents: the last of a line, and how many of them come before a value. */
@@ -39,11 +39,15 @@ export const describeNumbers = (harness: Harness): void => {
       ['a collection without numbers', {}, 'counts'],
       ['an undeclared collection', {}, 'nowhere'],
     ];
-    it.each(wrong)('refuses %s, as does asking for its end', async (_, change, collection = 'notes') => {
-      const asked = { ...line, ...change };
-      await expect(one().countsBefore(ONE, collection, asked, ['1'], 1)).rejects.toThrow();
-      await expect(one().lastOf([{ tenantId: ONE, collection, ...asked }])).rejects.toThrow();
-    });
+    it.each(wrong)(
+      'refuses %s, as does asking for its end and for numbers',
+      async (_, change, collection = 'notes') => {
+        const asked = { ...line, ...change };
+        await expect(one().countsBefore(ONE, collection, asked, ['1'], 1)).rejects.toThrow();
+        await expect(one().lastOf([{ tenantId: ONE, collection, ...asked }])).rejects.toThrow();
+        await expect(one().at(ONE, collection, asked, [1])).rejects.toThrow();
+      },
+    );
 
     it('finds each of many values in a long line', async () => {
       const momentOf = (place: number): string => String(Math.floor(place / 3)).padStart(4, '0');
@@ -54,6 +58,58 @@ export const describeNumbers = (harness: Harness): void => {
       const asked = [0, 1, 2, 31, 32, 33, 250, 499, 500, 501, 900].map((n) => String(n).padStart(4, '0'));
       const among = (value: string) => places.filter((place) => momentOf(place) < value).length;
       expect(await set.countsBefore(ONE, 'notes', line, asked, 1_500)).toEqual(asked.map(among));
+    });
+  });
+
+  describe('the documents with certain numbers', () => {
+    const line = { index: 'on_shelf', equal: ['x'] };
+    const on = (shelf: string | number, count: number) =>
+      Array.from({ length: count }, (_, i) => ({ shelf, place: i + 1, moment: String(i), odd: { $set: i } }));
+    const notes = (tenantId: string, of: readonly Document[]) =>
+      of.map((document) =>
+        note(tenantId, `${String(document['shelf'])} ${String(document['place'])}`, document),
+      );
+    const shelved = filledOnce(
+      ...notes(ONE, on('x', 5)),
+      ...notes(ONE, on('y', 2)),
+      ...notes(ONE, on(10, 1)),
+      ...notes(TWO, on('x', 2)),
+    );
+
+    it('are found in the order in which they were asked for', async () => {
+      const set = shelved();
+      const onX = on('x', 5);
+      for (const numbers of [[1], [5, 1, 3], [2, 2], [4, 3, 2, 1], []])
+        expect(await set.at(ONE, 'notes', line, numbers)).toEqual(numbers.map((n) => onX[n - 1]));
+      expect(await set.at(ONE, 'notes', { ...line, equal: ['y'] }, [2])).toEqual([on('y', 2)[1]]);
+      expect(await set.at(ONE, 'notes', { ...line, equal: [10] }, [1])).toEqual(on(10, 1));
+      expect(await set.at('nobody', 'notes', line, [])).toEqual([]);
+    });
+
+    it.each<[string, string, string, readonly number[]]>([
+      ['a number', ONE, 'x', [1, 6]],
+      ['all numbers', ONE, 'x', [0]],
+      ['one that another line has', ONE, 'y', [3]],
+      ['a line', ONE, 'z', [1]],
+      ['one that another tenant has', TWO, 'x', [3]],
+      ['a tenant', 'nobody', 'x', [1]],
+    ])('reject if %s is missing', async (_, tenantId, shelf, numbers) => {
+      await expect(
+        shelved().at(tenantId, 'notes', { ...line, equal: [shelf] }, numbers),
+      ).rejects.toMatchObject({
+        code: 'read_models_unavailable',
+        message: expect.stringMatching(/^Documents of notes.* are missing\. Rebuild /),
+      });
+    });
+
+    it('are found in a build, and by any process after a commit', async () => {
+      const build = await harness.here.create(LOG);
+      await advanceBy(build, 1, ...notes(ONE, on('x', 2)));
+      expect(await build.at(ONE, 'notes', line, [2, 1])).toEqual(on('x', 2).toReversed());
+      const here = await filled(...notes(ONE, on('x', 2)));
+      const other = await there();
+      await advanceBy(here, 2, ...notes(ONE, on('x', 3).slice(2)));
+      expect(await other.at(ONE, 'notes', line, [3, 1])).toEqual([on('x', 3)[2], on('x', 3)[0]]);
     });
   });
 
