@@ -9,11 +9,13 @@ import {
 } from '../src/domain/audit-wording';
 import { eventSchemas, streamKindOf, type EntityFactData, type Recorded } from '../src/domain/events';
 import { canonicalTime, MAX_NAME_LENGTH } from '../src/domain/texts';
+import { appended, type Hash } from '../src/evidence/tree';
 import { keyCollections, keyUsed } from './key-days';
 import {
   changeTogether,
   type Change,
   type Document,
+  type Leaf,
   type LineReference,
   type Projector,
   type Reader,
@@ -64,7 +66,12 @@ type RowNumbers = Readonly<Record<Exclude<RowNumber, OptionalNumber>, number>> &
   Readonly<Partial<Record<OptionalNumber, number | undefined>>>;
 
 /** A row of the audit log of a tenant. Its time is never before that of the row before it. */
-export type LogRow = RowContent & RowNumbers & { readonly created_at: string };
+export type LogRow = RowContent &
+  RowNumbers & {
+    readonly created_at: string;
+    /** The hashes that it completes in the tree of all rows, as text: first its leaf. */
+    readonly evidence: string;
+  };
 
 /** What a row shows. */
 export type ShownRow = Omit<RowContent, 'position'> & Pick<LogRow, 'created_at'>;
@@ -90,13 +97,49 @@ interface EntityTypes {
   readonly values: readonly string[];
 }
 
-const ROWS = 'log_rows';
-const TYPES_KEY = 'tenant';
+/** The tree of all rows. */
+interface StoredFrontier {
+  readonly size: number;
+  readonly hashes: string;
+}
+
+export const ROWS = 'log_rows';
+const FRONTIER = 'log_frontier';
+const TYPES = 'log_entity_types';
+/** The key of what a tenant has only one of. */
+const ONLY = 'tenant';
 const isKnown: ReadonlySet<string> = new Set(knownEntityTypes);
 /** Entity types listed besides `knownEntityTypes`. */
 export const MAX_TYPES = 1_000;
 /** The longest that can be queried. */
 const MAX_TRACE_ID_LENGTH = 128;
+
+const HASH_BYTES = 32;
+
+const textOf = (hashes: readonly Hash[]): string => Buffer.concat(hashes).toString('base64');
+
+/** The hashes that are stored as one text. */
+export const hashesIn = (text: string): readonly Hash[] => {
+  const bytes = Buffer.from(text, 'base64');
+  return Array.from({ length: bytes.length / HASH_BYTES }, (_, i) =>
+    bytes.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES),
+  );
+};
+
+const frontierFrom = (stored: Document | undefined) => {
+  const { size, hashes } = (stored as StoredFrontier | undefined) ?? { size: 0, hashes: '' };
+  return { size, frontier: hashesIn(hashes) };
+};
+
+/** The frontier after a row with this number, and the row's evidence. */
+const grown = (now: Document | undefined, number: number, leaf: Hash) => {
+  const { size, frontier } = frontierFrom(now);
+  if (size !== number - 1)
+    throw new Error(`The evidence has ${size} rows, and the log has ${number - 1}: one of them is damaged.`);
+  const after = appended(frontier, size, leaf);
+  const stored: StoredFrontier = { size: number, hashes: textOf(after.frontier) };
+  return { evidence: textOf(after.completed), frontier: stored as unknown as Document };
+};
 
 const laterOf = (a: string, b: string): string => (a > b ? a : b);
 
@@ -124,18 +167,23 @@ const linesOf = (content: RowContent): readonly (LineReference & { readonly inde
 };
 
 /** Adds a row at the end of its lines. A second copy of an event adds none. */
-const rowAdded = (content: RowContent, recordedAt: string): Change => {
+const rowAdded = (content: RowContent, recordedAt: string, leaf: Leaf): Change => {
   const lines = linesOf(content);
   const isListed = isKnown.has(content.entity_type);
-  const touches = [{ collection: ROWS, key: content.id }];
-  if (!isListed) touches.push({ collection: 'log_entity_types', key: TYPES_KEY });
-  const next: Change['apply'] = ([row, types], ends) => {
-    if (row !== undefined) return [row, types];
+  const touches = [
+    { collection: ROWS, key: content.id },
+    { collection: FRONTIER, key: ONLY },
+  ];
+  if (!isListed) touches.push({ collection: TYPES, key: ONLY });
+  const next: Change['apply'] = ([row, now, types], ends) => {
+    if (row !== undefined) return [row, now, types];
     const endOf = (wanted: RowIndex) => ends[lines.findIndex(({ index }) => index === wanted)];
     const numberIn = (index: RowIndex): number => (endOf(index)?.number ?? 0) + 1;
+    const number = numberIn('by_number');
+    const { evidence, frontier } = grown(now, number, leaf());
     // The spread comes last: so many members after a spread take thirty times as long.
     const newRow: LogRow = {
-      number: numberIn('by_number'),
+      number,
       type_number: numberIn('by_type'),
       entity_number: numberIn('by_entity'),
       typed_entity_number: numberIn('by_typed_entity'),
@@ -144,10 +192,12 @@ const rowAdded = (content: RowContent, recordedAt: string): Change => {
       trace_number: content.trace_id === undefined ? undefined : numberIn('by_trace'),
       source_number: numberIn('by_source'),
       created_at: laterOf(recordedAt, String(endOf('by_number')?.value ?? '')),
+      evidence,
       ...content,
     };
     const isNewType = !isListed && endOf('by_type')?.number === 0;
-    return [newRow as unknown as Document, isNewType ? withType(types, content.entity_type) : types];
+    const after = isNewType ? withType(types, content.entity_type) : types;
+    return [newRow as unknown as Document, frontier, after];
   };
   return changeTogether(touches, next, lines);
 };
@@ -169,11 +219,13 @@ export const rowContentOf = (event: Recorded): RowContent => {
   };
 };
 
-const logged = (event: Recorded): readonly Change[] => [rowAdded(rowContentOf(event), event.recordedAt)];
+const logged = (event: Recorded, leaf: Leaf): readonly Change[] => [
+  rowAdded(rowContentOf(event), event.recordedAt, leaf),
+];
 
 export const logs: Projector = {
   name: 'logs',
-  version: 4,
+  version: 5,
   streams: ['tenant', 'activity'],
   collections: [
     {
@@ -186,15 +238,20 @@ export const logs: Projector = {
         rowIndexes.map((index) => [index, index === 'by_number' ? 'created_at' : 'number']),
       ),
     },
-    { name: 'log_entity_types', indexes: {} },
+    { name: FRONTIER, indexes: {} },
+    { name: TYPES, indexes: {} },
     ...keyCollections,
   ],
-  onSetAside: ({ id, position, recordedAt, type, kind }) => [
-    rowAdded({ id, position, ...contentOf(setAsideLine(id)), source: sourceOf(type, kind) }, recordedAt),
+  onSetAside: ({ id, position, recordedAt, type, kind, leaf }) => [
+    rowAdded(
+      { id, position, ...contentOf(setAsideLine(id)), source: sourceOf(type, kind) },
+      recordedAt,
+      leaf,
+    ),
   ],
   on: {
     ...Object.fromEntries(Object.keys(eventSchemas).map((type) => [type, logged])),
-    KeyUsed: (event) => [keyUsed(event), ...logged(event)],
+    KeyUsed: (event, leaf) => [keyUsed(event), ...logged(event, leaf)],
   },
 };
 
@@ -216,6 +273,10 @@ export const findLogPosition = async (
   eventId: string,
 ): Promise<string | undefined> => (await findLog(reader, tenantId, eventId))?.position;
 
+/** The tree of a tenant's rows that are shown. */
+export const findFrontier = async (reader: Pick<Reader, 'get'>, tenantId: string) =>
+  frontierFrom(await reader.get(tenantId, FRONTIER, ONLY));
+
 export interface EntityType {
   readonly display_name: string;
   readonly value: string;
@@ -223,7 +284,7 @@ export interface EntityType {
 
 /** `knownEntityTypes`, and the first MAX_TYPES others that occurred in the tenant's log, by display name. */
 export const listEntityTypes = async (reader: Reader, tenantId: string): Promise<readonly EntityType[]> => {
-  const found = (await reader.get(tenantId, 'log_entity_types', TYPES_KEY)) as EntityTypes | undefined;
+  const found = (await reader.get(tenantId, TYPES, ONLY)) as EntityTypes | undefined;
   return [...knownEntityTypes, ...(found?.values ?? [])]
     .map((value) => ({ display_name: displayName(value), value }))
     .toSorted((a, b) => (a.display_name < b.display_name ? -1 : 1));

@@ -1,4 +1,5 @@
 import type { EventType, Recorded, StreamKind } from '../src/domain/events';
+import type { Hash } from '../src/evidence/tree';
 
 /**
  * What is derived from the log, independent of how it runs and where it is stored. A projector maps event types to
@@ -16,12 +17,16 @@ export interface Projector {
   readonly onSetAside?: (event: SetAsideEvent) => readonly Change[];
 }
 
+/** The leaf of an event as it is stored. It is computed when it is called. */
+export type Leaf = () => Hash;
+
 export interface SetAsideEvent {
   readonly id: string;
   readonly position: string;
   readonly recordedAt: string;
   readonly type: string;
   readonly kind: StreamKind;
+  readonly leaf: Leaf;
 }
 
 export interface Collection {
@@ -84,7 +89,10 @@ export interface Change {
 
 /** Event types without an entry change nothing. */
 export type Reducers = {
-  readonly [T in EventType]?: (event: Extract<Recorded, { readonly type: T }>) => readonly Change[];
+  readonly [T in EventType]?: (
+    event: Extract<Recorded, { readonly type: T }>,
+    leaf: Leaf,
+  ) => readonly Change[];
 };
 
 /** Changes one document, which may be missing. Returning undefined deletes it. */
@@ -126,6 +134,13 @@ export interface Reader {
     values: readonly Value[],
     count: number,
   ): Promise<readonly number[]>;
+  /** The documents of a line with these numbers, in their order. If one is missing, the read model is damaged, and it rejects. */
+  at(
+    tenantId: string,
+    collection: string,
+    line: Line,
+    numbers: readonly number[],
+  ): Promise<readonly Document[]>;
   /** The ends of many lines, of any tenants, in their order. Takes about one lookup for each. */
   lastOf(lines: readonly TenantLine[]): Promise<readonly LineEnd[]>;
 }
@@ -173,14 +188,14 @@ export interface ComposedProjector {
   readonly version: string;
   readonly collections: readonly Collection[];
   /** The changes of all projectors for an event, in their order. */
-  readonly changesOf: (event: Recorded) => readonly Change[];
+  readonly changesOf: (event: Recorded, leaf: Leaf) => readonly Change[];
   readonly onSetAside: (event: SetAsideEvent) => readonly Change[];
 }
 
 /** Raise it when stores keep sets in another way. */
 const LAYOUT = 2;
 
-type AnyReducer = (event: Recorded) => readonly Change[];
+type AnyReducer = ComposedProjector['changesOf'];
 
 const versionOf = (projectors: readonly Projector[]): string =>
   [LAYOUT, ...projectors.map(({ name, version }) => `${name}${version}`)].join('-');
@@ -193,7 +208,7 @@ export const compose = (projectors: readonly Projector[]): ComposedProjector => 
   return {
     version: versionOf(projectors),
     collections: projectors.flatMap(({ collections }) => collections),
-    changesOf: (event) => (reducers.get(event.type) ?? []).flatMap((reducer) => reducer(event)),
+    changesOf: (event, leaf) => (reducers.get(event.type) ?? []).flatMap((reducer) => reducer(event, leaf)),
     onSetAside: (event) => projectors.flatMap(({ onSetAside }) => onSetAside?.(event) ?? []),
   };
 };

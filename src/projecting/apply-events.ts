@@ -17,6 +17,8 @@ import { isWellFormed } from '../domain/texts';
 import { decode, type Decoded, type Owner, type SetAside } from '../event-log/codec';
 import type { Head, LoggedEvent, Position } from '../event-log/event-log';
 import { gapBefore, type Streams } from '../event-log/streams';
+import { statementOf } from '../evidence/statement';
+import { leafHash } from '../evidence/tree';
 import { messageOf } from '../fault';
 import type {
   DocumentKey,
@@ -165,10 +167,11 @@ const changesOf = (
   { tenantId, kind }: Exclude<Owner, undefined>,
 ): readonly Change[] => {
   const { id, position, recordedAt } = logged;
+  const leaf = () => leafHash(statementOf(tenantId, kind, logged));
   if (setAside.event(tenantId, id))
-    return projector.onSetAside({ id, position, recordedAt, kind, type: logged.type.toWellFormed() });
+    return projector.onSetAside({ id, position, recordedAt, kind, leaf, type: logged.type.toWellFormed() });
   if (decoded.status === 'bad') throw new Error(decoded.reason);
-  return projector.changesOf(decoded.event);
+  return projector.changesOf(decoded.event, leaf);
 };
 
 /** Undefined: it is not an event of a tenant. */

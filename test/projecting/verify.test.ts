@@ -1,5 +1,7 @@
 import * as fc from 'fast-check';
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { projections } from '../../projections/projections';
 import { change, type Projector } from '../../projections/projector';
 import type { Difference } from '../../src/projecting/compare';
 import { setAside } from '../../src/projecting/parked-tenants';
@@ -10,7 +12,9 @@ import {
   type ReadModels,
   type ReadModelSet,
 } from '../../src/read-models/read-models';
+import { openForWriting } from '../../src/sqlite/database';
 import { closeAll } from '../support/closing';
+import { eventsOf } from '../support/events';
 import { seed, seeded } from '../support/property';
 import {
   created,
@@ -189,6 +193,23 @@ describe('verify', () => {
     expect(await verified(harness, other)).toMatchObject({ differences: 0, parked: [] });
     harness.edit(headOf(tenantId), { count: 99, sum: 0 });
     expect((await verified(harness)).found.map(nameOf)).toEqual([nameOf(headOf(tenantId))]);
+  });
+
+  it('finds an event that was altered in the log, although no other read model shows what it was', async () => {
+    const harness = await replayHarness(projections);
+    const [tenantId = '', other = ''] = await someTenants(harness);
+    await harness.catchUp();
+    expect(await verified(harness)).toMatchObject({ differences: 0 });
+    const [, altered] = await eventsOf(harness.log.readStream(streams.tenant(tenantId)));
+    const db = openForWriting(join(harness.log.folder, 'events.db'), 'FULL');
+    const sql = `UPDATE events SET data = replace(data, '"a"', '"x"') WHERE id = ?`;
+    expect(db.prepare(sql).run(altered!.id).changes).toBe(1);
+    db.close();
+    expect((await verified(harness)).found.map(nameOf)).toEqual([
+      `${tenantId} log_rows ${altered!.id}`,
+      `${tenantId} log_frontier tenant`,
+    ]);
+    expect(await verified(harness, other)).toMatchObject({ differences: 0 });
   });
 
   it('reports events that are missing from the log as gaps, not as differences', async () => {

@@ -24,13 +24,14 @@ describe('composed projectors', () => {
   it('make the changes of all for an event, in order', () => {
     const { changesOf, onSetAside } = compose([one('b'), one('a')]);
     const event = { type: 'TenantDeleted', id: 'x' } as Recorded;
-    const aside = onSetAside({ id: 'x', position: '1', recordedAt: '', type: 'Unknown', kind: 'tenant' });
-    for (const changes of [changesOf(event), aside])
+    const leaf = () => Buffer.alloc(32);
+    const bad = { id: 'x', position: '1', recordedAt: '', type: 'Unknown', kind: 'tenant', leaf } as const;
+    for (const changes of [changesOf(event, leaf), onSetAside(bad)])
       expect(changes.flatMap(({ touches }) => touches.map(({ collection }) => collection))).toEqual([
         'b_rows',
         'a_rows',
       ]);
-    expect(changesOf({ ...event, type: 'TenantCreated' } as Recorded)).toEqual([]);
+    expect(changesOf({ ...event, type: 'TenantCreated' } as Recorded, leaf)).toEqual([]);
   });
 
   it('have collections of different names', () => {

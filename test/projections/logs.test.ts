@@ -289,6 +289,7 @@ describe('the logs of any history', () => {
               source_number: numberAmong(naive, i, 'source'),
               ...(row.actor_id === undefined ? {} : { actor_type: 'user' }),
               message: expect.stringMatching(/^.{5}/),
+              evidence: expect.any(String),
             })),
           );
           const values = (await listEntityTypes(reader, tenantId)).map((type) => type.value);
@@ -406,6 +407,7 @@ describe('a row of the log', () => {
         entity_id: 'a',
         operation: 'use',
         message: 'Card used',
+        evidence: expect.any(String),
         actor_id: USER,
         actor_type: 'application',
         actor_name: 'Shop',
@@ -486,6 +488,7 @@ describe('a row of the log', () => {
       entity_id: aside!.id,
       operation: 'set_aside',
       message: 'Event set aside',
+      evidence: expect.any(String),
       source,
       created_at: iso(START + 5),
     });
