@@ -7,6 +7,7 @@ import { eventSource } from '../audit/event-source';
 import { readOrigins, type Configuration, programVersion } from '../configuration';
 import { compileEventSchemas } from '../event-log/codec';
 import { appendToEnd, type Position } from '../event-log/event-log';
+import { evidenceKey } from '../evidence/note';
 import { codeOf, fault, moreOf, type Fault } from '../fault';
 import { api } from '../http/api';
 import { headerNames, type ApiDependencies } from '../http/context';
@@ -125,6 +126,7 @@ const apiDependencies = async (server: Running, app: App): Promise<ApiDependenci
     reportFacts: reportingFacts({ log, streams, ledger, readModels }),
     readModels,
     events: eventSource(app, stopping.signal),
+    evidence: evidenceKey(secret),
     keyUses,
     limits,
     logger,

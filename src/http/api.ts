@@ -25,6 +25,7 @@ import {
   updateApplication,
 } from './routes/applications';
 import { getEvent, listEvents } from './routes/events';
+import { getCheckpoint, getConsistencyProof, getEventProof, getEvidenceKey } from './routes/evidence';
 import { reportFacts } from './routes/facts';
 import { listLimits } from './routes/limits';
 import { countLogs } from './routes/log-counts';
@@ -41,6 +42,7 @@ const routesByTag: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
   Permissions: { listPermissions },
   Logs: { listLogs, exportLogs, listLogEntityTypes, countLogs },
   Events: { listEvents, getEvent },
+  Evidence: { getCheckpoint, getEventProof, getConsistencyProof, getEvidenceKey },
   Tenants: { getTenant, updateTenant, deleteTenant },
   Reports: { getTenantUsageReport },
   Applications: {

@@ -4,6 +4,7 @@ import type { KeyUseRecord } from '../access/key-use-record';
 import type { EventSource } from '../audit/event-source';
 import type { ServiceIdentity } from '../domain/services';
 import type { Position } from '../event-log/event-log';
+import type { EvidenceKey } from '../evidence/note';
 import type { Identity, PresentedKey } from '../ledger/api-key';
 import type { Ledger } from '../ledger/ledger';
 import type { KnownServices } from '../ledger/services';
@@ -22,6 +23,8 @@ export interface ApiDependencies {
     readonly show: (tenantId: string, position: Position, withinMs: number) => Promise<boolean>;
   };
   readonly events: EventSource;
+  /** Signs checkpoints. */
+  readonly evidence: EvidenceKey;
   readonly keyUses: KeyUseRecord;
   readonly limits: RateLimits;
   readonly logger: Logger;

@@ -64,7 +64,11 @@ describe('the OpenAPI document', () => {
       'findApplicationKey',
       'getApplication',
       'getApplicationKey',
+      'getCheckpoint',
+      'getConsistencyProof',
       'getEvent',
+      'getEventProof',
+      'getEvidenceKey',
       'getOwnApplication',
       'getTenant',
       'getTenantUsageReport',
@@ -191,7 +195,7 @@ describe('the OpenAPI document', () => {
       .filter(([, { responses = {} }]) => Object.keys(responses['200']?.['content'] ?? {}).length > 1)
       .map(([name]) => name);
     expect(several).toEqual(['get /events']);
-    expect(JSON.stringify(document).length).toBeLessThan(100_000);
+    expect(JSON.stringify(document).length).toBeLessThan(105_000);
   });
 
   it('uses no custom keywords', () => {

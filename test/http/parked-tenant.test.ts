@@ -27,9 +27,12 @@ describe('a tenant that is parked', () => {
     ({ key } = owner);
     const bad = { type: 'TokenExploded', data: { entityId: 'a' }, recordedAt: COMPLETE_UNTIL };
     const [event = ''] = await reportFacts(service.folder, tenantId, [bad]);
+    const { id: shown = '' } =
+      (await by.events()).findLast(({ stream }) => stream.includes(`tenant-${tenantId}`)) ?? {};
     ids = {
       '/applications/:application_id/keys': owner.id,
       '/applications/:id': owner.id,
+      '/events/:id/proof': shown,
       '/events/:id': event,
       ':key_id': owner.keyId,
     };

@@ -28,6 +28,10 @@ const needed: Readonly<Record<string, string | undefined>> = {
   'GET /logs/entity-types': 'log:read',
   'GET /events': 'log:read',
   'GET /events/:id': 'log:read',
+  'GET /events/:id/proof': 'log:read',
+  'GET /tenants/self/evidence': 'log:read',
+  'GET /tenants/self/evidence/consistency': 'log:read',
+  'GET /tenants/self/evidence/key': 'log:read',
   'GET /tenants/self': 'tenant:read',
   'PUT /tenants/self': 'tenant:update',
   'DELETE /tenants/self': 'tenant:delete',
@@ -70,7 +74,7 @@ const endpoints = routes.flatMap(({ method, path }): readonly Endpoint[] => {
 
 /** The status of a request that passes every check but the last. */
 const passedWith = ({ method, path, target }: Endpoint): number => {
-  if (target === 'other' || path === '/events/:id') return 404;
+  if (target === 'other' || path.startsWith('/events/:id')) return 404;
   if (path === '/keys/find') return 400;
   if (path === '/applications' && method === 'POST') return 400;
   return method === 'GET' ? 200 : 412;
@@ -323,6 +327,7 @@ describe('isolation', () => {
         '/tenants/self',
         '/permissions',
         '/tenants/self/reports/usage',
+        '/tenants/self/evidence/consistency?from=0',
         '/applications',
         '/applications?size=1',
       ].map((path) => (thing: string): readonly [string, AskOptions] => [
@@ -336,6 +341,7 @@ describe('isolation', () => {
         { method, ...(method === 'PUT' ? { body: { name: 'B' } } : {}) },
       ]),
     ),
+    (thing) => [`/events/${encodeURIComponent(thing)}/proof`, {}],
     ...['keys', 'regenerate'].map((what) => (thing: string): readonly [string, AskOptions] => [
       `/applications/${encodeURIComponent(thing)}/${what}`,
       { method: 'POST' },

@@ -128,7 +128,7 @@ const pathOf = (path: string): string => (path.length > 2 && path.endsWith('/') 
 
 const operationAt = (document: Document, method: string, path: string): Operation | undefined => {
   const template = pathOf(path)
-    .replace(/^\/events\/[^/]+$/, '/events/{id}')
+    .replace(/^\/events\/[^/]+/, '/events/{id}')
     .replace(/^\/applications\/(?!key$)[^/]+/, '/applications/{id}')
     .replace(/^\/applications\/\{id\}\/keys/, '/applications/{application_id}/keys')
     .replace(/^(\/applications\/\{application_id\}\/keys)\/[^/]+/, '$1/{key_id}');

@@ -86,6 +86,7 @@ const NOT_RIGHT: Readonly<Record<string, readonly string[]>> = {
   '/logs/csv': ['end_date'],
   '/events': ['after', 'end_date', 'follow', 'entity_type', 'entity_id'],
   '/tenants/self': ['as_of'],
+  '/tenants/self/evidence/consistency': ['from'],
   '/applications': ['start', 'as_of'],
 };
 

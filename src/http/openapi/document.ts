@@ -16,6 +16,7 @@ const TAGS = {
   Permissions: 'What an Application may be allowed to do.',
   Logs: 'The audit log of the Tenant that owns the key.',
   Events: 'The events behind the audit log, as they are stored.',
+  Evidence: 'Signed checkpoints of the log, and proofs of what is in it.',
   Tenants: 'The Tenant that owns the key.',
   Applications: 'The Applications of the Tenant, and their keys.',
   Reports: 'What the Tenant uses.',
