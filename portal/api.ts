@@ -87,12 +87,15 @@ const tellPending = (): void => {
   pendingTimer = setTimeout(() => (isPending.value = false), PENDING_MS);
 };
 
+const bodyOf = (response: Response): Promise<unknown> =>
+  response.headers.get('Content-Type')?.startsWith('text/plain') === true ? response.text() : response.json();
+
 const requestOnce = async <T>(path: string, options: Options): Promise<Result<T>> => {
   try {
     const response = await send(path, options);
     if (response.ok) {
       if (isReadPending(response)) tellPending();
-      const value = response.status === 204 ? undefined : await response.json();
+      const value = response.status === 204 ? undefined : await bodyOf(response);
       return { ok: true, value: value as T, etag: response.headers.get('ETag') ?? undefined };
     }
     const problem = await problemIn(response);

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, holds, textOf } from './api.js';
+import { useLoaded } from './loaded.js';
 import { takesFocus } from './log-table.js';
 import { learnNames, nameOf } from './names.js';
 import { Alert, CopyButton, Facts, TableHead, Time } from './parts.js';
@@ -48,7 +49,26 @@ const sources: Readonly<Record<Source, string>> = {
 
 const named = (type = '', id = '', name = nameOf(type, id)): string => `${type} ${name}`;
 
-const factsOf = (event: LedgerEvent) => {
+const saved = (name: string, text: string, title: string) => (
+  <a href={`data:text/plain;charset=utf-8,${encodeURIComponent(text)}`} download={name}>
+    {title}
+  </a>
+);
+
+/** Which row it is, and the proof with its checkpoint to take along: this page has not checked them. */
+const provenRow = (id: string, proof: string) => {
+  const checkpoint = proof.slice(proof.indexOf('\n\n') + 2);
+  const row = Number(/^index ([0-9]+)$/m.exec(proof)?.[1]) + 1;
+  const size = Number(checkpoint.split('\n')[1]);
+  return (
+    <>
+      Row {row.toLocaleString('en')} of {size.toLocaleString('en')}, proven by this{' '}
+      {saved(`${id}.tlog-proof`, proof, 'proof')} and {saved('checkpoint.txt', checkpoint, 'checkpoint')}
+    </>
+  );
+};
+
+const factsOf = (event: LedgerEvent, proof: string | undefined) => {
   const { log, actor, key_id, trace_id, metadata } = event;
   const { entity_type = '', entity_id = '' } = log ?? {};
   const { address, userAgent } = metadata.client ?? {};
@@ -71,15 +91,18 @@ const factsOf = (event: LedgerEvent) => {
     { name: 'Request', value: linked(trace_id, trace_id ?? '', { trace_id: trace_id ?? '' }) },
     { name: 'Client', value: address && [address, userAgent].filter(Boolean).join(', ') },
     { name: 'Event', value: `${event.type}, ${event.position}` },
+    { name: 'Evidence', value: proof && provenRow(event.id, proof) },
   ];
 };
 
 const Event = ({ event }: { readonly event: LedgerEvent }) => {
   const { changes = [] } = event;
+  // Of an event that is not shown yet there is none.
+  const [proof] = useLoaded<string>(`/events/${event.id}/proof`);
   const raw = JSON.stringify(event, undefined, 2);
   return (
     <>
-      <Facts facts={factsOf(event)} />
+      <Facts facts={factsOf(event, proof?.ok === true ? proof.value : undefined)} />
       {changes.length === 0 ? null : <Changes changes={changes} />}
       {holds('tenant:read') ? (
         <p>

@@ -6,9 +6,10 @@ import { Alert } from './parts.js';
 const FILES = [
   ['events.ndjson', 'Export NDJSON', 'All events of this filter, with a trailer that can be checked'],
   ['logs.csv', 'Export CSV', 'All rows of this filter'],
+  ['checkpoint.txt', 'Checkpoint', 'The state of the whole log, signed: keep it to notice later changes'],
 ] as const;
 
-/** Links that download exactly what the filters select, however much that is. */
+/** Links that download exactly what the filters select, however much that is, and a checkpoint of the whole log. */
 export const ExportLinks = () => {
   const [refusal, setRefusal] = useState<string>();
   const follow = async (event: MouseEvent, link: string): Promise<void> => {
@@ -18,9 +19,9 @@ export const ExportLinks = () => {
     if (found === undefined) location.assign(link);
   };
   return (
-    <div class="buttons" role="group" aria-label="Export the current filter">
+    <div class="buttons" role="group" aria-label="Export">
       {FILES.map(([file, text, title]) => {
-        const link = downloadLink(file, queryOf(filters.value));
+        const link = downloadLink(file, file === 'checkpoint.txt' ? '' : queryOf(filters.value));
         return (
           <a
             key={file}

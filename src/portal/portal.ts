@@ -23,7 +23,13 @@ export interface PortalDependencies {
 }
 
 const API = '/portal/api';
-const DOWNLOAD = /^\/portal\/download\/([^/]*)\/(events\.ndjson|logs\.csv)$/;
+const DOWNLOAD = /^\/portal\/download\/([^/]*)\/(events\.ndjson|logs\.csv|checkpoint\.txt)$/;
+/** Where the API has what is downloaded. */
+const SOURCES = {
+  'events.ndjson': ['/events', 'application/x-ndjson'],
+  'logs.csv': ['/logs/csv', 'text/csv'],
+  'checkpoint.txt': ['/tenants/self/evidence', 'text/plain'],
+} as const;
 
 /** Only a script of the portal can send it: a form or a link cannot, and another site would need our consent. */
 const PORTAL_HEADER = 'portal-request';
@@ -112,8 +118,7 @@ export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
   /** A browser saves an attachment, so a refusal must not be one. */
   const download = async (ctx: ApiContext, next: Next, [, named, file]: RegExpExecArray): Promise<void> => {
     mustBeOwnPage(ctx);
-    const [path, type] =
-      file === 'logs.csv' ? ['/logs/csv', 'text/csv'] : ['/events', 'application/x-ndjson'];
+    const [path, type] = SOURCES[file as keyof typeof SOURCES];
     forward(ctx, `${path}${ctx.search}`, named);
     ctx.req.headers.accept = type;
     ctx.set('Content-Disposition', `attachment; filename="${file}"`);

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { revokeKey } from '../../../src/domain/application-keys';
+import { openCheckpoint, readProof } from '../../../src/evidence/note';
 import { beside, type Beside } from '../../support/beside';
 import {
   accessibilityFaults,
@@ -287,23 +288,36 @@ describeInBrowser('the log explorer', () => {
     expect(await rows().count()).toBe(before + 1);
   });
 
+  const save = async (link: Locator): Promise<string> => {
+    const [download] = await Promise.all([page.waitForEvent('download'), link.click()]);
+    return readFileSync(await download.path(), 'utf8');
+  };
+
+  it('says which row an event is, and saves its proof and a checkpoint', async () => {
+    await page.goto(`${service.url}/portal/logs?trace_id=rename-1`);
+    await rows().first().click();
+    const detail = page.getByRole('complementary', { name: 'Details of the event' });
+    const told = await detail.getByText(/^Row [0-9,]+ of [0-9,]+, proven/).innerText();
+    const { text: key } = await ask(`${service.url}/tenants/self/evidence/key`, { key: service.key });
+    const link = (name: string) => page.getByRole('link', { name, exact: true });
+    const { index, checkpoint } = readProof(await save(link('proof')));
+    const { size } = openCheckpoint(checkpoint, key);
+    expect(told.replaceAll(',', '')).toContain(`Row ${index + 1} of ${size} proven`);
+    expect(await save(link('checkpoint'))).toBe(checkpoint);
+    expect(openCheckpoint(await save(link('Checkpoint')), key).size).toBeGreaterThanOrEqual(size);
+    expect(await accessibilityFaults(page)).toEqual([]);
+  });
+
   it('exports exactly the filter', async () => {
     await page.goto(`${service.url}/portal/logs?entity_type=tenant`);
     await waitForRows(3);
-    const save = async (name: string): Promise<string> => {
-      const [download] = await Promise.all([
-        page.waitForEvent('download'),
-        page.getByRole('link', { name: `Export ${name}` }).click(),
-      ]);
-      return readFileSync(await download.path(), 'utf8');
-    };
-    const ndjson = (await save('NDJSON')).trim().split('\n');
+    const ndjson = (await save(page.getByRole('link', { name: 'Export NDJSON' }))).trim().split('\n');
     expect(ndjson).toHaveLength(4);
     expect(JSON.parse(ndjson.at(-1) ?? '').trailer).toMatchObject({
       events: 3,
       filter: { entity: { type: 'tenant' } },
     });
-    expect((await save('CSV')).trim().split('\r\n')).toHaveLength(4);
+    expect((await save(page.getByRole('link', { name: 'Export CSV' }))).trim().split('\r\n')).toHaveLength(4);
   });
 
   it('says why an export is refused, and saves nothing', async () => {
