@@ -146,7 +146,7 @@ export const settings = {
   }),
   SECRET: setting({
     meaning:
-      'The secret that seals the sessions of the portal: at least 32 characters, the same on all instances. Empty: generated once and kept in MongoDB (`MONGODB_URL`) or else in `DATA_DIR`.',
+      'The secret that seals the sessions of the portal and signs checkpoints: at least 32 characters, the same on all instances and for commands. Empty: generated once and kept in MongoDB (`MONGODB_URL`) or else in `DATA_DIR`.',
     fallback: '',
     example: 'a-long-random-text-of-32-or-more-characters',
     secret: true,

@@ -96,7 +96,9 @@ const growingTree = (kept: readonly KeptCheckpoint[]) => {
     },
     result: () => {
       const [next] = waiting;
-      const missing = next && { what: `the export has ${rows} of the ${next.size} rows of ${next.file}` };
+      const missing = next && {
+        what: `the export has ${rows} of the ${next.size} rows of ${next.file}: it was cut off, or made before that`,
+      };
       return { rows, proven, found: [contradiction, missing] };
     },
   };

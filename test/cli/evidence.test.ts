@@ -247,7 +247,7 @@ describe('tenant-ledger evidence', () => {
     });
 
     it('finds a line that continues no stream, beyond the checkpoint', async () => {
-      const extra = (lines().at(-2) ?? '').replace(/"id":"./, '"id":"0');
+      const extra = (lines().at(-2) ?? '').replace(/"id":"./, '"id":"x');
       const all = resealed(lines().toSpliced(-1, 0, extra));
       expect(await verified(all)).toMatchObject({
         code: 4,
