@@ -40,7 +40,7 @@ export const campaigns: Readonly<Record<string, NamedProgram>> = {
   tampering: {
     meaning: 'Changes copies of a log in every way, and checks them against what an auditor has kept.',
     files: ['test/stores/tampering.test'],
-    env: { ROUNDS: '20' },
+    env: { ROUNDS: '100' },
   },
   requests: {
     meaning: 'Generates ten thousand valid, invalid and corrupted requests from the declared routes.',

@@ -2,9 +2,11 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { startStandIn } from '../support/event-store/stand-in';
 import { manyFacts, randomOf, textOf } from '../support/facts';
 import { freshFolder } from '../support/folders';
-import { EMBEDDED } from '../support/profile';
+import { describeMongodb } from '../support/mongodb/databases';
+import { clustered, EMBEDDED } from '../support/profile';
 import { seed, seeded } from '../support/property';
 import { command, type Finished } from '../support/service';
 
@@ -147,6 +149,35 @@ describe('a log that somebody has changed', () => {
     const { code, stdout } = await verify(await exported(same), keptFile());
     expect([code, JSON.parse(stdout)]).toMatchObject([0, { proven: EVENTS + 1, not_yet_proven: 3 }]);
     expect(await judged(same)).toEqual([0, 0]);
+  });
+
+  describe('or that was moved', () => {
+    const checkpointIn = async (folder: string, stores: Readonly<Record<string, string>> = {}) => {
+      const output = join(freshFolder(), 'moved');
+      const at = { ...env, ...stores, DATA_DIR: folder };
+      const { code, stderr } = await command(['evidence', 'checkpoints', '--output', output], at);
+      expect([code, stderr]).toEqual([0, '']);
+      return readFileSync(join(output, readdirSync(output)[0]!), 'utf8');
+    };
+
+    it('has the same checkpoint in a copy, and after a backup was restored', async () => {
+      const [copy, backup, restored] = [freshFolder(), join(freshFolder(), 'backup'), freshFolder()];
+      await ok(original, 'log', 'copy', '--from', 'configured', '--to', copy);
+      await ok(original, 'backup', 'create', backup);
+      await ok(restored, 'backup', 'restore', backup);
+      const before = readFileSync(keptFile(), 'utf8');
+      expect([await checkpointIn(copy), await checkpointIn(restored)]).toEqual([before, before]);
+    });
+
+    describeMongodb('to an event store and MongoDB', () => {
+      it('has the same checkpoint there', async () => {
+        const store = await startStandIn();
+        await ok(original, 'log', 'copy', '--from', 'configured', '--to', store.url);
+        const there = await checkpointIn(freshFolder(), clustered(store.url, undefined, ''));
+        expect(there).toBe(readFileSync(keptFile(), 'utf8'));
+        await store.stop();
+      });
+    });
   });
 
   it.each(Object.entries(ways))(seeded('contradicts the checkpoint that was kept: %s'), async (_, change) => {
