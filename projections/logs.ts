@@ -114,31 +114,29 @@ export const MAX_TYPES = 1_000;
 /** The longest that can be queried. */
 const MAX_TRACE_ID_LENGTH = 128;
 
-const HASH_BYTES = 32;
+/** The characters of a hash as text. Hashes are stored one after the other. */
+const HASH_LENGTH = 43;
 
-const textOf = (hashes: readonly Hash[]): string => Buffer.concat(hashes).toString('base64');
+const textOf = (hashes: readonly Hash[]): string => hashes.map((hash) => hash.toString('base64url')).join('');
 
-/** The hashes that are stored as one text. */
-export const hashesIn = (text: string): readonly Hash[] => {
-  const bytes = Buffer.from(text, 'base64');
-  return Array.from({ length: bytes.length / HASH_BYTES }, (_, i) =>
-    bytes.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES),
+export const hashesIn = (text: string): readonly Hash[] =>
+  Array.from({ length: text.length / HASH_LENGTH }, (_, i) =>
+    Buffer.from(text.slice(i * HASH_LENGTH, (i + 1) * HASH_LENGTH), 'base64url'),
   );
-};
 
-const frontierFrom = (stored: Document | undefined) => {
-  const { size, hashes } = (stored as StoredFrontier | undefined) ?? { size: 0, hashes: '' };
-  return { size, frontier: hashesIn(hashes) };
-};
+const EMPTY: StoredFrontier = { size: 0, hashes: '' };
 
 /** The frontier after a row with this number, and the row's evidence. */
-const grown = (now: Document | undefined, number: number, leaf: Hash) => {
-  const { size, frontier } = frontierFrom(now);
+const grown = (now: StoredFrontier = EMPTY, number: number, leaf: Hash) => {
+  const { size, hashes } = now;
   if (size !== number - 1)
     throw new Error(`The evidence has ${size} rows, and the log has ${number - 1}: one of them is damaged.`);
-  const after = appended(frontier, size, leaf);
-  const stored: StoredFrontier = { size: number, hashes: textOf(after.frontier) };
-  return { evidence: textOf(after.completed), frontier: stored as unknown as Document };
+  // Most hashes stay as they are: only those are read that the row joins, one for each 1 at the end of the size.
+  const joined = /1*$/.exec(size.toString(2))?.[0].length ?? 0;
+  const kept = hashes.slice(0, hashes.length - joined * HASH_LENGTH);
+  const { frontier, completed } = appended(hashesIn(hashes.slice(kept.length)), size, leaf);
+  const after: StoredFrontier = { size: number, hashes: kept + textOf(frontier) };
+  return { evidence: textOf(completed), frontier: after as unknown as Document };
 };
 
 const laterOf = (a: string, b: string): string => (a > b ? a : b);
@@ -180,7 +178,7 @@ const rowAdded = (content: RowContent, recordedAt: string, leaf: Leaf): Change =
     const endOf = (wanted: RowIndex) => ends[lines.findIndex(({ index }) => index === wanted)];
     const numberIn = (index: RowIndex): number => (endOf(index)?.number ?? 0) + 1;
     const number = numberIn('by_number');
-    const { evidence, frontier } = grown(now, number, leaf());
+    const { evidence, frontier } = grown(now as StoredFrontier | undefined, number, leaf());
     // The spread comes last: so many members after a spread take thirty times as long.
     const newRow: LogRow = {
       number,
@@ -274,8 +272,11 @@ export const findLogPosition = async (
 ): Promise<string | undefined> => (await findLog(reader, tenantId, eventId))?.position;
 
 /** The tree of a tenant's rows that are shown. */
-export const findFrontier = async (reader: Pick<Reader, 'get'>, tenantId: string) =>
-  frontierFrom(await reader.get(tenantId, FRONTIER, ONLY));
+export const findFrontier = async (reader: Pick<Reader, 'get'>, tenantId: string) => {
+  const found = (await reader.get(tenantId, FRONTIER, ONLY)) as StoredFrontier | undefined;
+  const { size, hashes } = found ?? EMPTY;
+  return { size, frontier: hashesIn(hashes) };
+};
 
 export interface EntityType {
   readonly display_name: string;

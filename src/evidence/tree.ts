@@ -17,7 +17,7 @@ export const leafHash = (statement: string | Buffer): Hash =>
   createHash('sha256').update(LEAF).update(statement).digest();
 
 export const nodeHash = (left: Hash, right: Hash): Hash =>
-  createHash('sha256').update(NODE).update(left).update(right).digest();
+  hash('sha256', Buffer.concat([NODE, left, right]), 'buffer');
 
 /** The roots of the largest complete subtrees of a tree, from left to right: one for each 1 in the binary form of its size. */
 export type Frontier = readonly Hash[];
