@@ -16,7 +16,7 @@ export const EMPTY_ROOT: Hash = hash('sha256', '', 'buffer');
 export const leafHash = (statement: string | Buffer): Hash =>
   createHash('sha256').update(LEAF).update(statement).digest();
 
-export const nodeHash = (left: Hash, right: Hash): Hash =>
+const nodeHash = (left: Hash, right: Hash): Hash =>
   hash('sha256', Buffer.concat([NODE, left, right]), 'buffer');
 
 /** The roots of the largest complete subtrees of a tree, from left to right: one for each 1 in the binary form of its size. */
@@ -60,7 +60,7 @@ const splitOf = (size: number): number => {
 };
 
 /** The complete subtrees of a range of a proof, the larger ones first. */
-export const nodesOf = ([from, to]: Range): readonly Node[] => {
+const nodesOf = ([from, to]: Range): readonly Node[] => {
   const nodes: Node[] = [];
   for (let start = from; start < to;) {
     let [level, width] = [0, 1];

@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import {
   appended,
   consistencyRanges,
+  EMPTY_ROOT,
   inclusionRanges,
   rootOf,
   rootsOf,
@@ -44,3 +46,14 @@ export const inclusionIn = (rows: Rows, index: number, size: number): Promise<re
 
 export const consistencyIn = (rows: Rows, older: number, size: number): Promise<readonly Hash[]> =>
   rootsOf(consistencyRanges(older, size), hashesIn(rows));
+
+/** The largest power of two below a size. */
+export const splitOf = (size: number): number => 2 ** Math.ceil(Math.log2(size) - 1);
+
+/** RFC 6962, section 2.1, word for word and without any care for time. */
+export const naiveRoot = (leaves: readonly Hash[]): Hash => {
+  if (leaves.length <= 1) return leaves[0] ?? EMPTY_ROOT;
+  const split = splitOf(leaves.length);
+  const [left, right] = [naiveRoot(leaves.slice(0, split)), naiveRoot(leaves.slice(split))];
+  return createHash('sha256').update(Buffer.of(1)).update(left).update(right).digest();
+};

@@ -5,14 +5,8 @@ import type { Document, Reader } from '../../projections/projector';
 import { projections } from '../../projections/projections';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import { statementOf } from '../../src/evidence/statement';
-import {
-  EMPTY_ROOT,
-  isConsistent,
-  leafHash,
-  nodeHash,
-  rootByInclusion,
-  type Hash,
-} from '../../src/evidence/tree';
+import { EMPTY_ROOT, isConsistent, leafHash, rootByInclusion, type Hash } from '../../src/evidence/tree';
+import { naiveRoot } from '../evidence/rows';
 import { created, parkedIn, replayHarness, updated } from '../projecting/harness';
 import { OTHER_TENANT, TENANT } from './given';
 import { loggedOf, projected, type HistoryEvent } from './history';
@@ -33,13 +27,6 @@ const facts = (count: number): readonly HistoryEvent[] => Array.from({ length: c
 const leafOf = (event: LoggedEvent): Hash => {
   const kind = event.stream.startsWith('tenant-') ? 'tenant' : 'activity';
   return leafHash(statementOf(event.stream.slice(kind.length + 1), kind, event));
-};
-
-/** Written as RFC 6962 defines it. */
-const naiveRoot = (leaves: readonly Hash[]): Hash => {
-  if (leaves.length <= 1) return leaves[0] ?? EMPTY_ROOT;
-  const half = 2 ** Math.floor(Math.log2(leaves.length - 1));
-  return nodeHash(naiveRoot(leaves.slice(0, half)), naiveRoot(leaves.slice(half)));
 };
 
 /** The rows of these events, in their order, are proven to be in the tree with this root. */

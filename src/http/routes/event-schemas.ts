@@ -41,10 +41,14 @@ export const eventSchema: Schema = record(
     ),
     trace_id: described(anything, 'The trace id of the request that caused it.', 'trace-1'),
     key_id: described(anything, 'The key that the request was made with.', KEY_ID),
-    data: described(anything, 'What the event says. Of the digest of a key, the SHA-256 is shown: `digest_sha256`.', {
-      name: 'Acme',
-      settings: { fingerprintTokens: false, deduplicateTokens: true },
-    }),
+    data: described(
+      anything,
+      'What the event says. Of the digest of a key, the SHA-256 is shown: `digest_sha256`.',
+      {
+        name: 'Acme',
+        settings: { fingerprintTokens: false, deduplicateTokens: true },
+      },
+    ),
     metadata: described(anything, 'Everything that is stored with it.', {
       version: 1,
       at: '2026-01-31T12:00:00.000Z',
