@@ -1,10 +1,4 @@
-import {
-  isConsistent,
-  leafHash,
-  rootByInclusion,
-  rowOf,
-  type Hash,
-} from '../../src/evidence/tree';
+import { isConsistent, leafHash, rootByInclusion, rowOf, type Hash } from '../../src/evidence/tree';
 import { seeded, seed } from '../support/property';
 import { randomFrom } from '../support/random';
 import { consistencyIn, inclusionIn, naiveRoot, rowsOf, splitOf } from './rows';

@@ -14,7 +14,7 @@ const MEASURED =
 const CLUSTERED = [
   'dist/test/stores/round-trips\\.test\\.js$',
   'dist/test/projections/(applications|log-pages|logs|usage)\\.test\\.js$',
-  'dist/test/http/(tenants|reports|idempotency|logs|applications|events|facts|verify-key)\\.test\\.js$',
+  'dist/test/http/(tenants|reports|idempotency|logs|applications|events|evidence|facts|verify-key)\\.test\\.js$',
   'dist/test/audit/(check-export|event-stream|find-event)\\.test\\.js$',
   'dist/test/cli/audit\\.test\\.js$',
   'dist/test/docs/investigations\\.test\\.js$',
