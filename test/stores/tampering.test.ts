@@ -27,7 +27,7 @@ const logOf = (folder: string, tenantId: string) => {
   const all = (): readonly Place[] =>
     db
       .prepare('SELECT position, stream, revision FROM events WHERE stream LIKE ? ORDER BY position')
-      .all(`%-${tenantId}`) as unknown as readonly Place[];
+      .all(`%-${tenantId}`);
   /** In two steps, since no two events may have the same number meanwhile. */
   const move = (
     by: number,
