@@ -63,6 +63,17 @@ const parkedFinding = ({ read_models, unreadable }: LedgerStatus): Finding => {
   );
 };
 
+/** It is derived from the secret: another secret, another key. */
+const evidenceFinding = ({ SECRET, MONGODB_URL, DATA_DIR }: Configuration): Finding => {
+  const made = MONGODB_URL === '' ? `${DATA_DIR}/secret` : 'MongoDB';
+  return ok(
+    'key of evidence',
+    SECRET !== ''
+      ? 'It is derived from SECRET.'
+      : `It is derived from the secret that the service made for itself, in ${made}: if that is lost, checkpoints are signed by another key. Keep a copy, or set SECRET.`,
+  );
+};
+
 const storeFindings = async (configuration: Configuration): Promise<readonly Finding[]> => {
   const app = await openApp(configuration, () => undefined, { use: 'look' });
   try {
@@ -72,6 +83,7 @@ const storeFindings = async (configuration: Configuration): Promise<readonly Fin
       ...(configuration.EVENTSTORE_URL === '' ? [roomFinding(configuration)] : []),
       readModelsFinding(status),
       parkedFinding(status),
+      evidenceFinding(configuration),
     ];
   } finally {
     await app.close();

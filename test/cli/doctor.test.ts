@@ -55,7 +55,9 @@ describe('tenant-ledger doctor', () => {
       'room',
       'read models',
       'parked tenants',
+      'key of evidence',
     ]);
+    expect(findings.at(-1)?.finding).toContain(join(service.folder, 'secret'));
     const { stdout } = await operatorAt(service.folder, EMBEDDED).run('doctor');
     expect(stdout.trim().split('\n')).toHaveLength(findings.length);
   });
