@@ -86,12 +86,15 @@ export const moveTo = (step: 1 | -1): void => {
 const End = () => {
   const ref = useRef<HTMLParagraphElement>(null);
   useEffect(() => {
+    // After a failure it must come into view again.
+    let mayLoad = problem.value === undefined;
     const observer = new IntersectionObserver((entries) => {
-      if (entries.some(({ isIntersecting }) => isIntersecting)) void loadOlder();
+      if (mayLoad && entries.some(({ isIntersecting }) => isIntersecting)) void loadOlder();
+      mayLoad = true;
     });
-    if (ref.current !== null && rows.value.length > 0) observer.observe(ref.current);
+    if (ref.current !== null && rows.value.length > 0 && !isLoading.value) observer.observe(ref.current);
     return () => observer.disconnect();
-  }, [rows.value.length]);
+  }, [rows.value.length, isLoading.value]);
   const last = rows.value.at(-1)?.log;
   if (last !== undefined && rows.value.length >= MAX_ROWS && next.value !== undefined) {
     const end = new Date(Date.parse(last.created_at) + 1).toISOString();
