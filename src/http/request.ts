@@ -35,12 +35,21 @@ const tagsOf = (header: string): readonly string[] | undefined => {
   return tags.length > 0 && tags.every((tag) => TAG.test(tag)) ? tags : undefined;
 };
 
+/** What a client sends that has read no `ETag`. */
+const NO_TAG = /^(?:null|None|undefined)$/;
+
 /** `If-Match` compares strongly: a weak tag never matches. */
 const matches = (header: string): ((tag: string) => boolean) => {
   if (header.trim() === '*') return () => true;
   const tags = tagsOf(header);
   if (tags === undefined)
-    throw invalid({ 'If-Match': ['must be "*" or a list of quoted entity tags, for example "3"'] });
+    throw invalid({
+      'If-Match': [
+        NO_TAG.test(header)
+          ? `must be an entity tag, not the text ${header}: the response that was read had no ETag, as while the Tenant is parked`
+          : 'must be "*" or a list of quoted entity tags, for example "3"',
+      ],
+    });
   return (tag) => tags.includes(etagOf(tag));
 };
 
