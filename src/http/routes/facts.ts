@@ -1,4 +1,4 @@
-import { factRefusals } from '../../ingest/report-facts';
+import { factRefusals } from '../../ingest/record-facts';
 import { serviceRoute } from '../route';
 import { count, described, listOf, record, text, uuid, type Schema } from '../schema';
 import { invalid, type BodyCheck } from '../validation';
