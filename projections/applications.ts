@@ -87,9 +87,5 @@ export const applications: Projector = {
   },
 };
 
-export const findApplication = async (
-  reader: Reader,
-  tenantId: string,
-  applicationId: string,
-): Promise<StoredApplication | undefined> =>
+export const findApplication = async (reader: Reader, tenantId: string, applicationId: string) =>
   (await reader.get(tenantId, 'applications', applicationId)) as StoredApplication | undefined;

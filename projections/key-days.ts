@@ -100,11 +100,7 @@ export const findKeyDays = async (
   return unwritten.reduce(daysWith, found?.days ?? []).filter(({ date }) => date > before);
 };
 
-export const findLastUse = async (
-  reader: Reader,
-  tenantId: string,
-  keyId: string,
-): Promise<string | undefined> =>
+export const findLastUse = async (reader: Reader, tenantId: string, keyId: string) =>
   ((await reader.get(tenantId, LAST_USES, keyId)) as unknown as LastUse | undefined)?.last_used_at;
 
 export const findLastUses = async (

@@ -126,9 +126,7 @@ const EMPTY: StoredFrontier = { size: 0, hashes: '' };
 const grown = (now: StoredFrontier = EMPTY, number: number, leaf: Hash) => {
   const { size, hashes } = now;
   if (size !== number - 1)
-    throw new Error(
-      `The evidence has ${size} rows and the log ${number - 1}: rebuild the damaged read models.`,
-    );
+    throw new Error(`The evidence has ${size} rows, the log ${number - 1}: rebuild the damaged read models.`);
   // Most hashes stay as they are: only those are read that the row joins, one for each 1 at the end of the size.
   const joined = /1*$/.exec(size.toString(2))?.[0].length ?? 0;
   const kept = hashes.slice(0, hashes.length - joined * HASH_LENGTH);
@@ -250,11 +248,7 @@ export const logs: Projector = {
   },
 };
 
-export const findLog = async (
-  reader: Pick<Reader, 'get'>,
-  tenantId: string,
-  eventId: string,
-): Promise<LogRow | undefined> =>
+export const findLog = async (reader: Pick<Reader, 'get'>, tenantId: string, eventId: string) =>
   (await reader.get(tenantId, ROWS, eventId)) as unknown as LogRow | undefined;
 
 export const logKey = (tenantId: string, eventId: string) => ({ tenantId, collection: ROWS, key: eventId });

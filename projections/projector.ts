@@ -48,9 +48,7 @@ export const numberingOf = (
   const [number, ...more] = fieldsOfIndex(collection, index).slice(equal.length);
   const monotonicField = numbered[index];
   if (monotonicField === undefined || number === undefined || more.length > 0)
-    throw new Error(
-      `In the collection ${name}, ${index} does not number documents by ${equal.length} values.`,
-    );
+    throw new Error(`In ${name}, ${index} does not number documents by ${equal.length} values.`);
   return { number, monotonicField };
 };
 

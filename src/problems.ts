@@ -56,11 +56,7 @@ export const httpProblems = {
     meaning:
       'The key is that of a service, which reports facts (`POST /facts`) and has keys verified (`/keys/verify`). Everything else is about one tenant: use a key of one of its Applications (`key_…`).',
   },
-  not_found: {
-    status: 404,
-    title: 'There is nothing at this path.',
-    meaning: 'Check the path and its spelling; paths are case-sensitive.',
-  },
+  not_found: { status: 404, title: 'There is nothing at this path.', meaning: 'Paths are case-sensitive.' },
   event_not_found: {
     status: 404,
     title: 'There is no such event.',
@@ -106,11 +102,7 @@ export const httpProblems = {
     meaning:
       '`If-Match` does not match the current `ETag`, or `If-None-Match` does. This response carries it. Read the resource again, look at what changed, and repeat the request with the new `ETag`.',
   },
-  body_too_large: {
-    status: 413,
-    title: 'The body is too large.',
-    meaning: 'Send a smaller body; the detail names the limit.',
-  },
+  body_too_large: { status: 413, title: 'The body is too large.', meaning: 'The detail names the limit.' },
   unsupported_media_type: {
     status: 415,
     title: 'The body is not JSON.',
@@ -185,10 +177,7 @@ export const httpProblems = {
 } satisfies Record<string, Problem & { status: number }>;
 
 const commandProblems = {
-  tenant_not_found: {
-    title: 'There is no such tenant.',
-    meaning: 'See `tenant-ledger tenant list`. The exit code is 4.',
-  },
+  tenant_not_found: { title: 'There is no such tenant.', meaning: 'See `tenant list`. The exit code is 4.' },
   service_not_found: {
     title: 'There is no such service.',
     meaning: 'It never existed, or is revoked. See `tenant-ledger service list`.',
@@ -197,10 +186,7 @@ const commandProblems = {
     title: 'There is one with this id already.',
     meaning: 'Choose another `--id`, or leave it out. The id of something deleted cannot be used again.',
   },
-  tenant_deleted: {
-    title: 'The tenant is deleted.',
-    meaning: 'A deleted tenant cannot be changed. Its history stays.',
-  },
+  tenant_deleted: { title: 'The tenant is deleted.', meaning: 'It cannot be changed. Its history stays.' },
   not_parked: {
     title: 'No tenant is parked at this event.',
     meaning: 'Only an event that parks a tenant can be set aside. `tenant-ledger status` lists these events.',

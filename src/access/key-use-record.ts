@@ -121,11 +121,7 @@ const isNewRefusal = ({ reportedIn }: KeyDay, at: string, act: KeyAct): boolean 
 const isStream = (act: KeyAct): act is BegunStream => 'operation' in act && act.beginsStream === true;
 
 /** In an hour: the beginning of a stream once per operation and address. */
-const limitsOf = (
-  { tenantId, keyId }: KeyOfTenant,
-  act: KeyAct,
-  client: Client | undefined,
-): readonly HourlyLimit[] => [
+const limitsOf = ({ tenantId, keyId }: KeyOfTenant, act: KeyAct, client?: Client): readonly HourlyLimit[] => [
   [keyId, MAX_AT_ONCE_OF_KEY],
   [tenantId, MAX_AT_ONCE_OF_TENANT],
   ...(isStream(act) ? [[`${keyId} ${act.operation} ${client?.address}`, 1] as const] : []),

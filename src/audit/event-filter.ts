@@ -99,8 +99,8 @@ const conditionsOf = (
       return owner !== undefined && sourceOf(type, owner.kind) === source;
     });
   if (key !== undefined)
-    conditions.push(
-      ({ data, metadata }) => isText(member(metadata, 'keyId'), key) || isText(member(data, 'keyId'), key),
+    conditions.push(({ data, metadata }) =>
+      [metadata, data].some((from) => isText(member(from, 'keyId'), key)),
     );
   if (client !== undefined) conditions.push(byClient(client));
   if (entity !== undefined || operation !== undefined)

@@ -21,7 +21,7 @@ const timeParser =
     const parsed = parse(text);
     if (parsed === undefined)
       throw new InvalidArgumentError(
-        'It must be a time like 2031-01-31T12:00:00Z, or a date like 2031-01-31.',
+        'It must be a time like 2031-01-31T12:00:00Z or a date like 2031-01-31.',
       );
     return parsed;
   };

@@ -137,7 +137,7 @@ const revokeKey = (io: Io): Command =>
     .description('revoke the key of a service, named by its id or given on stdin, within a second')
     .argument(
       '[key-id]',
-      'the id of the key; left out: the key is read from stdin',
+      'left out: the key itself is read from stdin',
       notTheKey('service key revoke', uuid),
     )
     .addOption(option.actor());

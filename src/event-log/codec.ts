@@ -186,17 +186,12 @@ const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): 
     : undefined;
 };
 
+const CAUSES = ['actor', 'keyId', 'traceId', 'idempotency', 'changes'] as const;
+
 const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
   const { recordedAt } = logged;
-  const {
-    version = 1,
-    at = recordedAt,
-    actor,
-    keyId,
-    traceId,
-    idempotency,
-    changes,
-  } = metadataOf(logged) as StoredMetadata;
+  const metadata = metadataOf(logged) as StoredMetadata;
+  const { version = 1, at = recordedAt } = metadata;
   const type = logged.type as EventType;
   const event: Record<string, unknown> = {
     type,
@@ -208,11 +203,7 @@ const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
     at: canonicalTime(at),
     recordedAt,
   };
-  if (actor !== undefined) event['actor'] = actor;
-  if (keyId !== undefined) event['keyId'] = keyId;
-  if (traceId !== undefined) event['traceId'] = traceId;
-  if (idempotency !== undefined) event['idempotency'] = idempotency;
-  if (changes !== undefined) event['changes'] = changes;
+  for (const name of CAUSES) if (metadata[name] !== undefined) event[name] = metadata[name];
   return event as unknown as Recorded;
 };
 

@@ -211,15 +211,12 @@ export const mustBeAppendable = (
   if (size > MAX_APPEND_BYTES)
     throw logFault(
       'event_too_large',
-      `One append can hold at most ${MAX_APPEND_BYTES} bytes; this one has ${size}.`,
+      `An append has at most ${MAX_APPEND_BYTES} bytes; this one has ${size}.`,
     );
 };
 
 /** The events at or before a position; stops reading after it. Undefined: all events. */
-export async function* upTo(
-  batches: AsyncIterable<Batch>,
-  last: Position | undefined,
-): AsyncGenerator<Batch> {
+export async function* upTo(batches: AsyncIterable<Batch>, last?: Position): AsyncGenerator<Batch> {
   for await (const batch of batches) {
     const due = last === undefined ? batch : batch.filter(({ position }) => position <= last);
     if (due.length > 0) yield due;
@@ -235,11 +232,7 @@ export const firstOf = async (batches: AsyncIterable<Batch>): Promise<LoggedEven
 const FIRST_SHARE = 0.6;
 
 /** Conclusive answers to the second attempt: the first wrote nothing, or its stream or log is gone. */
-const CERTAIN: ReadonlySet<string | undefined> = new Set([
-  'stream_changed',
-  'history_missing',
-  'log_set_back',
-]);
+const CERTAIN = new Set<string | undefined>(['stream_changed', 'history_missing', 'log_set_back']);
 
 /** Repeats an attempt that ends with `no_answer`: appends are idempotent, so the second answer tells what became of the first. */
 export const appendUntilCertain = async (
@@ -256,10 +249,7 @@ export const appendUntilCertain = async (
     return await attempt(Math.max(1, end - monotonicMs()));
   } catch (error) {
     if (CERTAIN.has(codeOf(error))) throw error;
-    throw logFault(
-      'outcome_unknown',
-      `The event log did not confirm whether the append succeeded. ${messageOf(error)}`,
-    );
+    throw logFault('outcome_unknown', `The event log did not confirm the append. ${messageOf(error)}`);
   }
 };
 

@@ -76,9 +76,7 @@ const verifierOf = (text: string): Verifier => {
   const bytes = Buffer.from(key, 'base64');
   const isKnown = bytes.length === 1 + SEED_BYTES && bytes[0] === ED25519;
   if (!isKnown || keyIdOf(name, bytes.subarray(1)).toString('hex') !== id)
-    throw wrong(
-      'The key is no verifier key of Ed25519: NAME+ID+KEY, as tenant-ledger evidence key prints it.',
-    );
+    throw wrong('The key is no NAME+ID+KEY of Ed25519, as tenant-ledger evidence key prints it.');
   const der = Buffer.concat([PUBLIC, bytes.subarray(1)]);
   return {
     name,

@@ -1,5 +1,5 @@
 import { suggestionFor } from '../fault';
-import { flag, listOf, text, uuid, type Schema } from './schema';
+import { flag, listOf, text, uuid, type Schema, oneOf } from './schema';
 import { formats, invalid, MAX_ERRORS, readDate } from './validation';
 
 /** A query parameter: how it is described and read, in one place. */
@@ -60,7 +60,7 @@ export const choiceParameter = <T extends string>(
   example: T,
 ): Parameter<T | undefined> => ({
   description,
-  schema: { type: 'string', enum: values },
+  schema: oneOf(values),
   example,
   fallback: undefined,
   read: (texts) => texts.find(isOneOf(values)),
@@ -79,7 +79,7 @@ export const choicesParameter = <T extends string>(
   example: T,
 ): Parameter<readonly T[] | undefined> => ({
   ...choiceParameter(description, values, example),
-  schema: listOf({ type: 'string', enum: values }),
+  schema: listOf(oneOf(values)),
   example: [example],
   fallback: undefined,
   isList: true,

@@ -180,7 +180,7 @@ export const readLinesBody = async (ctx: ApiContext): Promise<void> => {
   if (type === false)
     throw fault(
       'unsupported_media_type',
-      `Send lines as ${LINES}, or one fact or an array as application/json, in UTF-8.`,
+      `Send ${LINES}, or one fact or an array as application/json, in UTF-8.`,
     );
   if (type !== LINES) return readJsonBody(ctx);
   prepareToRead(ctx, MAX_LINES_BYTES);

@@ -83,10 +83,7 @@ export const requirePermission = async (
 /** A set may be removed a minute after it was left. */
 const mustStillBeThere = (lookedMs: number): void => {
   if (monotonicMs() - lookedMs <= TIMES.readWithinMs) return;
-  throw fault(
-    'read_models_unavailable',
-    'The request took too long, and what it has read may be incomplete.',
-  );
+  throw fault('read_models_unavailable', 'The request took too long: what it has read may be incomplete.');
 };
 
 /** If the tenant is parked, the response only includes what was recorded before, and a header says so. */

@@ -10,6 +10,7 @@ export const flag: Schema = { type: 'string', enum: ['true', 'false'] };
 /** Every date in a response: ISO 8601 in UTC, to the millisecond, which the tests check. */
 export const moment: Schema = { type: 'string', format: 'date-time' };
 
+export const oneOf = (values: readonly string[]): Schema => ({ type: 'string', enum: values });
 export const listOf = (items: Schema): Schema => ({ type: 'array', items });
 
 /** Adds a description, and possibly examples. */

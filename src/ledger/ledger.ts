@@ -15,7 +15,7 @@ import {
 import { encode } from '../event-log/codec';
 import { logFault, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
-import { codeOf, fault, type FaultCode } from '../fault';
+import { codeOf, fault } from '../fault';
 import { TIMES } from '../times';
 import { tenantExistence } from './absent-tenants';
 import { holderOf, identifying, type Identify } from './api-key';
@@ -185,10 +185,7 @@ const append = async (
   return { tenant, events, position, ...(isShown && { isShown }) };
 };
 
-const REFUSED: ReadonlySet<string | undefined> = new Set<FaultCode>([
-  'precondition_failed',
-  'idempotency_key_reused',
-]);
+const REFUSED = new Set<string | undefined>(['precondition_failed', 'idempotency_key_reused']);
 
 const isRefused = (error: unknown): boolean => isRefusal(error) || REFUSED.has(codeOf(error));
 

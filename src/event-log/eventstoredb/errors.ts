@@ -69,7 +69,7 @@ export const appendFault = (stream: string, error: unknown): Fault => {
     case 'maximum-append-size-exceeded':
       return logFault(
         'event_too_large',
-        `The event store accepts at most ${maxAppendSize} bytes in one append.`,
+        `The event store takes at most ${maxAppendSize} bytes in an append.`,
       );
     case 'access-denied':
       return denied();

@@ -75,9 +75,7 @@ const verified = (db: Database, where: string, onProgress: OnProgress): BackedUp
   const { integrity_check: check } = db.prepare('PRAGMA integrity_check(1)').get() as Record<string, string>;
   if (check !== 'ok') throw unusable(`The file in ${where} is damaged: ${check}`);
   if (contents.digest === stored) return contents;
-  throw unusable(
-    `The events in ${where} are not those that were backed up: something was changed, removed or added.`,
-  );
+  throw unusable(`The events in ${where} are not those that were backed up.`);
 };
 
 /** Throws unless the log has the last event of the backup that is to be replaced, which otherwise may be the better one. */

@@ -98,11 +98,7 @@ interface Changes {
  * event loop between pages, so that a long read does not block HTTP. Closing the log ends a follower, but fails a bounded
  * read, whose result would be incomplete.
  */
-const pages = async function* (
-  { token, closing }: Changes,
-  next: () => Page,
-  { follow = false, signal }: ReadFrom,
-): AsyncGenerator<Batch> {
+const pages = async function* ({ token, closing }: Changes, next: () => Page, { follow, signal }: ReadFrom) {
   const ending = follow ? AbortSignal.any(signal === undefined ? [closing] : [closing, signal]) : signal;
   const isEnded = (): boolean => ending?.aborted === true;
   while (!isEnded()) {

@@ -59,7 +59,7 @@ const READY = 'ready';
 const replaced = (path: string) =>
   logFault(
     'log_set_back',
-    `The file ${path} was replaced or removed while it was open. Restart the service on the right one.`,
+    `The file ${path} was replaced or removed while it was open. Restart the service.`,
   );
 
 interface Appender {

@@ -20,7 +20,7 @@ import { digestOf } from '../../ledger/api-key';
 import type { Executed } from '../../ledger/ledger';
 import type { ApiDependencies } from '../context';
 import type { RouteRequest, RouteResponse } from '../route';
-import { described, listOf, moment, record, text, uuid } from '../schema';
+import { described, listOf, moment, record, text, uuid, oneOf } from '../schema';
 
 const KEY = 'The key itself, once: only the response to the request that created it has it.';
 
@@ -47,11 +47,7 @@ export const applicationSchema = record(
     id: described(uuid, 'The id of the Application.'),
     tenant_id: described(uuid, 'The Tenant that it belongs to.'),
     name: described(text, 'Its name.', 'Shop'),
-    type: described(
-      { type: 'string', enum: applicationTypes },
-      'What kind of permissions it may hold.',
-      'private',
-    ),
+    type: described(oneOf(applicationTypes), 'What kind of permissions it may hold.', 'private'),
     permissions: described(listOf(text), 'What it may do.', ['token:create', 'token:read']),
     key: described(text, KEY),
     key_id: described(uuid, 'The key of the request; only in the response to `GET /applications/key`.'),
@@ -106,10 +102,7 @@ export interface WireKey {
 
 export const keyProperties = {
   name: described({ type: ['string', 'null'], validName: true }, 'What the key is called.'),
-  expires_at: described(
-    { type: ['string', 'null'], format: 'date-time' },
-    'When the key expires. Default: never.',
-  ),
+  expires_at: described({ ...moment, type: ['string', 'null'] }, 'When the key expires. Default: never.'),
 };
 
 export const keyInputOf = ({ name, expires_at: expires }: WireKey): Pick<NewKey, 'name' | 'expiresAt'> => ({

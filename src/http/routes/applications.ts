@@ -17,7 +17,7 @@ import { newKey } from '../../ledger/api-key';
 import type { ApiDependencies } from '../context';
 import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
 import { route, type RouteResponse, type RouteRequest } from '../route';
-import { listOf, described, record, type Schema } from '../schema';
+import { listOf, described, record, type Schema, oneOf } from '../schema';
 import { bodyCheck } from '../validation';
 import {
   applicationIdOf,
@@ -186,15 +186,9 @@ const creationBody = bodyCheck<WireApplication>(
     type: 'object',
     properties: {
       name: described({ type: 'string', validName: true }, 'Its name.'),
-      type: described(
-        { type: 'string', enum: applicationTypes },
-        'What kind of permissions it may hold; it cannot be changed.',
-      ),
+      type: described(oneOf(applicationTypes), 'What kind of permissions it may hold; cannot be changed.'),
       permissions: described(permissionsProperty, 'What it may do. Default: nothing.'),
-      create_key: described(
-        { type: ['boolean', 'null'] },
-        'Whether a first key is created with it. Default: true.',
-      ),
+      create_key: described({ type: ['boolean', 'null'] }, 'Whether it gets a first key. Default: true.'),
       expires_at: keyProperties.expires_at,
       rules: rulesProperty,
     },

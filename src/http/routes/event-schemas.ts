@@ -1,6 +1,17 @@
 import { hash } from 'node:crypto';
 import { endReasons, type StreamForm } from '../../audit/event-stream';
-import { count, described, listOf, moment, record, sampleOf, text, uuid, type Schema } from '../schema';
+import {
+  count,
+  described,
+  listOf,
+  moment,
+  record,
+  sampleOf,
+  text,
+  uuid,
+  type Schema,
+  oneOf,
+} from '../schema';
 import { logSchema } from './logs';
 
 const anything: Schema = {};
@@ -48,7 +59,7 @@ export const eventSchema: Schema = record(
         settings: { fingerprintTokens: false, deduplicateTokens: true },
       },
     ),
-    metadata: described(anything, 'Everything that is stored with it.', {
+    metadata: described(anything, 'All that is stored with it.', {
       version: 1,
       at: '2026-01-31T12:00:00.000Z',
     }),
@@ -65,7 +76,7 @@ const trailer = record(
   'EventTrailer',
   {
     log: described(uuid, 'The identity of the log.'),
-    view: described({ type: 'string', enum: ['tenant'] }, 'Positions are those that the Tenant sees.'),
+    view: described(oneOf(['tenant']), 'Positions are those that the Tenant sees.'),
     filter: described({ type: 'object' }, 'The filters of the request, and the Tenant.', {
       tenants: ['11111111-2222-4333-8444-555555555555'],
     }),
@@ -79,7 +90,7 @@ const trailer = record(
     events: described(count, 'The number of events before it. If it is the limit, there may be more.', 1),
     sha256: described(
       { type: 'string', pattern: '^[0-9a-f]{64}$' },
-      'The SHA-256 of all lines before it, with their line feeds.',
+      'Of all lines before it, each with its end.',
     ),
   },
   ['after', 'limit', 'up_to'],

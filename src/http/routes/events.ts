@@ -33,10 +33,7 @@ const query = queryCheck({
   type: nameParameter('Only events of this type.', Object.keys(eventSchemas), 'TenantUpdated'),
   ...logFilters,
   key_id: textParameter('Only events by or about this key.', '33333333-2222-4333-8444-555555555555'),
-  after: textParameter(
-    'Begin after this `position`; so does the header `Last-Event-ID`, which takes precedence.',
-    '',
-  ),
+  after: textParameter('Begin after this `position`; the header `Last-Event-ID` takes precedence.', ''),
   limit: wholeNumberParameter('The maximum number of events. Default: all.', undefined),
   follow: flagParameter('`true`: stay open and send new events as they come.'),
 });

@@ -1,6 +1,6 @@
 import { factRefusals } from '../../ingest/record-facts';
 import { serviceRoute } from '../route';
-import { count, described, listOf, record, text, uuid, type Schema } from '../schema';
+import { count, described, listOf, record, text, uuid, type Schema, oneOf } from '../schema';
 import { invalid, type BodyCheck } from '../validation';
 
 const sample = {
@@ -14,7 +14,7 @@ const actor: Schema = {
   title: 'FactActor',
   type: 'object',
   properties: {
-    type: described({ type: 'string', enum: ['application', 'user'] }, 'What did it.'),
+    type: described(oneOf(['application', 'user']), 'What did it.'),
     id: described(uuid, 'Its id.'),
   },
   required: ['type', 'id'],
@@ -28,7 +28,7 @@ const factSchema: Schema = {
     tenant_id: described(uuid, 'The tenant that it is about.'),
     type: described(
       text,
-      'For example `TokenCreated`, or `ActivityReported` for anything else.',
+      'For example `TokenCreated`; `ActivityReported` for anything else.',
       'TokenCreated',
     ),
     version: described({ type: 'integer', format: 'int64' }, 'The version of the data. Default: 1.'),
@@ -70,7 +70,7 @@ const refusedFact = record(
   {
     line: described(count, 'The number of its line, or its place in the array, from 1.', 3),
     id: described(uuid, 'Its id, if it has one.'),
-    code: described({ type: 'string', enum: factRefusals }, 'Why, for programs.'),
+    code: described(oneOf(factRefusals), 'Why, for programs.'),
     reason: described(text, 'Why, in at most 200 characters.', '"data" must be an object'),
     retry: described({ type: 'boolean' }, 'Whether it may be accepted if it is sent again as it is.', false),
   },

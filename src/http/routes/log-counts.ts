@@ -40,9 +40,7 @@ const momentsOf = (
   const intervals = Math.ceil((Date.parse(end) - from) / ms);
   if (intervals > MAX_INTERVALS)
     throw invalid({
-      interval: [
-        `must be longer: there are ${intervals} between these dates, and at most ${MAX_INTERVALS} are counted`,
-      ],
+      interval: [`must be longer: these dates are ${intervals} apart, of at most ${MAX_INTERVALS}`],
     });
   const inside = Array.from({ length: Math.max(0, intervals - 1) }, (_, i) =>
     new Date(from + (i + 1) * ms).toISOString(),
@@ -69,10 +67,7 @@ const countsSchema: Schema = record('LogCounts', {
   data: described(
     listOf(
       record('LogCount', {
-        start_date: described(
-          moment,
-          'When the interval starts. It ends with the next one, or with `end_date`.',
-        ),
+        start_date: described(moment, 'When the interval starts; it ends with the next one or `end_date`.'),
         count: described(count, 'How many rows it has.', 3),
       }),
     ),

@@ -8,7 +8,7 @@ import { TIMES } from '../../times';
 import type { ApiDependencies } from '../context';
 import { nameParameter, queryCheck } from '../query-parameters';
 import { serviceRoute, type ServiceRequest } from '../route';
-import { described, listOf, moment, record, text, uuid } from '../schema';
+import { described, listOf, moment, record, text, uuid, oneOf } from '../schema';
 import { bodyCheck, invalid } from '../validation';
 
 const reasons = [
@@ -69,19 +69,15 @@ const verifiedSchema = record(
   'VerifiedKey',
   {
     valid: described({ type: 'boolean' }, 'Whether a request with the key would be accepted.', true),
-    reason: described({ type: 'string', enum: reasons }, 'Why not.'),
+    reason: described(oneOf(reasons), 'Why not.'),
     tenant_id: described(uuid, 'The Tenant of the key.', '11111111-2222-4333-8444-555555555555'),
     application_id: described(uuid, 'Its Application.', '22222222-2222-4333-8444-555555555555'),
-    application_type: described({ type: 'string', enum: applicationTypes }, 'The type of that.', 'private'),
+    application_type: described(oneOf(applicationTypes), 'The type of that.', 'private'),
     key_id: described(uuid, 'The id of the key.', 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff'),
     permissions: described(listOf(text), 'What it may, as far as the type may hold it.', ['token:read']),
     expires_at: described(moment, 'When it expires, if it does.'),
     allowed: described({ type: 'boolean' }, 'Whether it has the permission that was asked for.', true),
-    as_of: described(
-      moment,
-      'All this was so then. Keep it for at most a second.',
-      '2026-01-31T12:00:00.000Z',
-    ),
+    as_of: described(moment, 'When this was so. Keep it for at most a second.', '2026-01-31T12:00:00.000Z'),
   },
   [
     'reason',
@@ -124,16 +120,8 @@ const question = bodyCheck<WireQuestion>(
     type: 'object',
     properties: {
       key: described(text, 'The key that a client has sent.'),
-      permission: described(
-        { type: 'string', enum: permissionNames },
-        'What the client wants to do.',
-        'token:read',
-      ),
-      client_address: described(
-        text,
-        "The client's IP address, for the record of what keys did.",
-        '192.0.2.1',
-      ),
+      permission: described(oneOf(permissionNames), 'What the client wants to do.', 'token:read'),
+      client_address: described(text, "The client's IP address, for the record.", '192.0.2.1'),
     },
     required: ['key'],
   },
@@ -178,10 +166,7 @@ export const checkKey = serviceRoute<undefined, ReturnType<typeof query>>({
   service: 'verify',
   header: { name: 'verifyKey', description: 'The key that a client has sent.', example: 'key_…' },
   query,
-  response: {
-    description: 'The key is valid, and has the permission.',
-    headers: ['tenantId', 'applicationId', 'keyId'],
-  },
+  response: { description: 'The key is valid and may.', headers: ['tenantId', 'applicationId', 'keyId'] },
   handle: async (request, dependencies) => {
     const { headers: names } = dependencies.settings;
     const key = request.header(names.verifyKey) ?? '';
