@@ -65,22 +65,18 @@ export interface LineReference extends Line {
   readonly collection: string;
 }
 
+type Found = readonly (Document | undefined)[];
+
 export interface Change {
   readonly touches: readonly Reference[];
   /** Lines whose ends it needs, as they are before it. A row that it adds to their collection is the next one of each. */
   readonly lines?: readonly LineReference[];
-  readonly apply: (
-    documents: readonly (Document | undefined)[],
-    ends: readonly LineEnd[],
-  ) => readonly (Document | undefined)[];
+  readonly apply: (documents: Found, ends: readonly LineEnd[]) => Found;
 }
 
 /** Event types without an entry change nothing. */
 export type Reducers = {
-  readonly [T in EventType]?: (
-    event: Extract<Recorded, { readonly type: T }>,
-    leaf: Leaf,
-  ) => readonly Change[];
+  readonly [T in EventType]?: (event: Extract<Recorded, { type: T }>, leaf: Leaf) => readonly Change[];
 };
 
 /** Changes one document, which may be missing. Returning undefined deletes it. */

@@ -76,14 +76,10 @@ const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 const idOf = ({ tenantId, keyId }: Pick<KeyOfTenant, 'tenantId' | 'keyId'>, date: string): string =>
   `${tenantId} ${keyId} ${date}`;
 
-const emptyTally = (at: string): Tally => ({
-  operations: {},
-  refusals: {},
-  missingPermissions: [],
-  eventsGivenOut: 0,
-  firstAt: at,
-  lastAt: at,
-});
+const emptyTally = (at: string): Tally => {
+  const nothing = { operations: {}, refusals: {}, missingPermissions: [], eventsGivenOut: 0 };
+  return { ...nothing, firstAt: at, lastAt: at };
+};
 
 const addTo = (tally: Tally, at: string, act: KeyAct): void => {
   if (at < tally.firstAt) tally.firstAt = at;
@@ -97,12 +93,9 @@ const addTo = (tally: Tally, at: string, act: KeyAct): void => {
   }
 };
 
-const useOf = ({ key: { applicationId, keyId }, date }: KeyDay, tally: Tally): KeyUse => ({
-  applicationId,
-  keyId,
-  date,
-  ...tally,
-});
+const useOf = ({ key: { applicationId, keyId }, date }: KeyDay, tally: Tally): KeyUse => {
+  return { applicationId, keyId, date, ...tally };
+};
 
 const unwrittenOf = (day: KeyDay): readonly KeyUse[] => [
   ...(day.unsettled === undefined ? [] : [day.unsettled.use]),

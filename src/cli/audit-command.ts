@@ -13,21 +13,14 @@ import { counted, isOutputLost, notice, printJson, untilInterrupted, writeOut } 
 import { withProgress, type ProgressLine } from './progress';
 import { withConfiguredLog } from './session';
 
-interface Options {
-  readonly event?: string;
+type TextOption =
+  'event' | 'actor' | 'operation' | 'trace' | 'key' | 'client' | 'after' | 'since' | 'until' | 'output';
+
+interface Options extends Readonly<Partial<Record<TextOption, string>>> {
   readonly tenant?: readonly string[];
   readonly type?: readonly string[];
-  readonly actor?: string;
   readonly entity?: { readonly type: string; readonly id: string };
-  readonly operation?: string;
-  readonly trace?: string;
-  readonly key?: string;
-  readonly client?: string;
-  readonly after?: Position;
-  readonly since?: string;
-  readonly until?: string;
   readonly follow?: boolean;
-  readonly output?: string;
   readonly cursorFile?: string;
   readonly limit?: number;
   readonly format?: 'ndjson' | 'pretty';
@@ -52,6 +45,9 @@ const eventTypes = (text: string, before?: readonly string[]): readonly string[]
   throw new InvalidArgumentError(`There is no such event type: ${suggestionFor(text, knownTypes)}`);
 };
 
+const tenants = (text: string, before?: readonly string[]): readonly string[] =>
+  collected(uuid(text), before);
+
 const oneOrMore = (text: string): number => {
   const value = wholeNumber(text);
   if (value === 0) throw new InvalidArgumentError('It must be 1 or more.');
@@ -73,16 +69,11 @@ const position = (text: string): Position => {
 /** Positions are compared as text: one of another kind of log means nothing, and one beyond the end skips new events. */
 const mustBeReached = async ({ log }: LedgerLog, given: Position): Promise<void> => {
   const head = (await log.head())?.position ?? '';
+  const digits = `: its positions have ${head.length} digits, like ${head}`;
   if (head !== '' && head.length !== given.length)
-    throw fault(
-      'wrong_usage',
-      `${given} is not a position of this log: its positions have ${head.length} digits, like ${head}.`,
-    );
-  if (given > head)
-    throw fault(
-      'wrong_usage',
-      `${given} is not a position of this log yet: ${head === '' ? 'it is empty' : `it ends at ${head}`}.`,
-    );
+    throw fault('wrong_usage', `${given} is not a position of this log${digits}.`);
+  const end = head === '' ? 'it is empty' : `it ends at ${head}`;
+  if (given > head) throw fault('wrong_usage', `${given} is not a position of this log yet: ${end}.`);
 };
 
 /** Readable lines are the default on a terminal. */
@@ -98,20 +89,20 @@ const noticeEnd = (io: Io, { follow }: Options, upTo: Position | undefined): voi
 };
 
 const noticeUnreadable = (io: Io, count: number): void => {
+  const remedy = 'To see everything, leave out --entity and --operation.';
   if (count > 0)
     notice(
       io,
-      `${counted(count, 'event')} could not be read, so there was no entity or operation to compare. To see everything, leave out --entity and --operation.`,
+      `${counted(count, 'event')} had no entity or operation to compare, being unreadable. ${remedy}`,
     );
 };
 
+const DAILY_SUMS =
+  'Reads are in KeyUsed: the first of each UTC day from an address, exports and streams at once, the others after the day.';
+
 /** Otherwise a key that only read, or an address, would look unused. */
 const noticeDailySums = (io: Io, { key, client, follow }: Options): void => {
-  if ((key !== undefined || client !== undefined) && follow !== true)
-    notice(
-      io,
-      'Reads are in KeyUsed: the first of each UTC day from an address, exports and streams at once, the others after the day.',
-    );
+  if ((key !== undefined || client !== undefined) && follow !== true) notice(io, DAILY_SUMS);
 };
 
 /** A condition that no event can meet, such as a mistyped id, must not look like an empty answer. */
@@ -139,12 +130,8 @@ const run = async (
   const { event, after, limit, follow = false } = options;
   const total = upTo === undefined ? 0 : await log.distance(after, upTo);
   let [done, events, unreadable, reached] = [0, 0, 0, after];
-  const conditions = {
-    view: 'operator',
-    filter: filterOf(options),
-    after,
-    limit: event === undefined ? limit : 1,
-  } as const;
+  const most = event === undefined ? limit : 1;
+  const conditions = { view: 'operator', filter: filterOf(options), after, limit: most } as const;
   const exporting = {
     prettyLine: isPretty(io, options) ? prettyLine(streams, supportsColor(io)) : undefined,
     onUnreadable: () => (unreadable += 1),
@@ -239,16 +226,12 @@ printed. Without the log, the digest in the trailer can be compared with: head -
         );
         if (difference !== undefined) io.exitCode = FAILED;
         if (json) return printJson(io, { file, unaltered: difference === undefined, difference, trailer });
-        const { filter, after, limit, up_to } = trailer;
+        const { filter, after, limit, up_to, events } = trailer;
+        const what = JSON.stringify({ filter, after, limit, up_to });
         if (difference === undefined)
-          io.stdout.write(
-            `${file} is unaltered: ${counted(trailer.events, 'event')} with ${JSON.stringify({ filter, after, limit, up_to })}\n`,
-          );
-        else
-          notice(
-            io,
-            `${file} differs from the log in line ${difference.line}: the log has ${expectedText(difference.expected)} there.`,
-          );
+          return void io.stdout.write(`${file} is unaltered: ${counted(events, 'event')} with ${what}\n`);
+        const expected = expectedText(difference.expected);
+        notice(io, `${file} differs from the log in line ${difference.line}: the log has ${expected} there.`);
       }),
     );
 
@@ -265,11 +248,7 @@ can be checked with: head -n -1 FILE | sha256sum, and against the log with tenan
 export const auditCommand = (io: Io): Command =>
   new Command('audit')
     .description('print raw events from the event log, of all tenants or of some')
-    .addOption(
-      new Option('--tenant <uuid>', 'only events of this tenant').argParser(
-        (text, before?: readonly string[]) => collected(uuid(text), before),
-      ),
-    )
+    .option('--tenant <uuid>', 'only events of this tenant', tenants)
     .option('--event <uuid>', 'only the event with this id', uuid)
     .option('--type <type>', 'only events of this type', eventTypes)
     .option('--actor <uuid>', 'only events caused by this Application or user', uuid)

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { createReadStream } from 'node:fs';
-import { codeOf, fault, messageOf } from '../fault';
+import { fault, messageOf } from '../fault';
 import type { Finished, Ingested, IngestOptions } from '../ingest/ingest';
 import { retrying } from '../ingest/retry';
 import { wholeNumber, type JsonOption } from './arguments';
@@ -48,18 +48,11 @@ interface Options extends JsonOption {
   readonly wait: number;
 }
 
-const reasons: Readonly<Record<string, string>> = {
-  ENOENT: 'does not exist',
-  EISDIR: 'is a folder',
-  EACCES: 'may not be read by this user',
-};
-
 async function* contentOf(file: string): AsyncGenerator<Buffer> {
   try {
     yield* createReadStream(file, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>;
   } catch (error) {
-    const why = reasons[codeOf(error) ?? ''] ?? `cannot be read (${messageOf(error)})`;
-    throw fault('file_unreadable', `The file ${file} ${why}.`);
+    throw fault('file_unreadable', `The file ${file} cannot be read: ${messageOf(error)}.`);
   }
 }
 

@@ -63,7 +63,7 @@ export const createApplication =
 
 /** Anything left out stays unchanged. */
 export interface ApplicationUpdate {
-  readonly name?: string;
+  readonly name?: string | undefined;
   readonly permissions?: readonly string[] | undefined;
   /** Cannot be changed: if given, it must be the current type. */
   readonly type?: ApplicationType | undefined;

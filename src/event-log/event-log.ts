@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { monotonicMs } from '../async/clock';
 import type { StreamKind } from '../domain/events';
-import { codeOf, fault, messageOf, moreOf, type Fault } from '../fault';
+import { codeOf, fault, messageOf, moreOf, type Fault, type FaultCode } from '../fault';
 
 /**
  * The event log: append-only, the single source of truth. Every adapter keeps every promise on this page, and
@@ -173,24 +173,13 @@ export const UNFINISHED_COPY = 0;
 
 /** Every adapter checks this when it opens a log: the target of a copy must be unfinished, any other log complete. */
 export const mustHaveFormat = (format: number, store: string, isCopy: boolean): void => {
+  const refused = (code: FaultCode, why: string) =>
+    fault(code, `The event log in ${store} ${why}`, { isFinal: true });
   if (format === (isCopy ? UNFINISHED_COPY : LOG_FORMAT)) return;
-  if (isCopy)
-    throw fault(
-      'copy_refused',
-      `There is an event log in ${store} that is not an unfinished copy. Copy into a new one.`,
-      { isFinal: true },
-    );
-  if (format === UNFINISHED_COPY)
-    throw fault(
-      'log_incomplete',
-      `The event log in ${store} is a copy that was not completed. Run the same \`tenant-ledger log copy\` again.`,
-      { isFinal: true },
-    );
-  throw fault(
-    'log_of_newer_program',
-    `The event log in ${store} has format ${format}, and this program knows only format ${LOG_FORMAT}.`,
-    { isFinal: true },
-  );
+  if (isCopy) throw refused('copy_refused', 'is not an unfinished copy. Copy into a new one.');
+  if (format !== UNFINISHED_COPY)
+    throw refused('log_of_newer_program', `has format ${format}, and this program knows only ${LOG_FORMAT}.`);
+  throw refused('log_incomplete', 'is an unfinished copy. Run the same `tenant-ledger log copy` again.');
 };
 
 export const isRecordedTime = (text: unknown): boolean => {

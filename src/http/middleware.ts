@@ -6,7 +6,7 @@ import { isTraceId, masked } from '../domain/texts';
 import { codeOf, fault, messageOf, moreOf, type Fault } from '../fault';
 import { countedAddress } from '../limits/client-address';
 import type { LimitExceeded } from '../limits/rate-limits';
-import { httpProblems, isHttpProblemCode, type HttpProblemCode, type Problem } from '../problems';
+import { httpProblems, isHttpProblemCode, type HttpProblemCode } from '../problems';
 import type { ApiContext, ApiDependencies, ApiMiddleware, ApiSettings } from './context';
 import { etagOf, setRequestTime } from './request';
 import { isKnownService } from './service-key';
@@ -168,7 +168,7 @@ const headersOf = (code: HttpProblemCode, error: unknown): Record<string, string
 };
 
 const ownMembers = (code: HttpProblemCode, error: unknown): Readonly<Record<string, unknown>> => {
-  const { members = [] }: Problem = httpProblems[code];
+  const { members } = httpProblems[code];
   return Object.fromEntries(members.map((name) => [name, moreOf(error)[name]]));
 };
 

@@ -10,7 +10,7 @@ import type { Position } from '../event-log/event-log';
 import { codeOf, fault } from '../fault';
 import { digestOf, tenantOfKey, type Identity, type PresentedKey } from '../ledger/api-key';
 import { TIMES } from '../times';
-import type { ApiContext, ApiDependencies, ApiMiddleware } from './context';
+import type { ApiContext, ApiDependencies, ApiMiddleware, ApiSettings } from './context';
 import { queryCheck } from './query-parameters';
 import {
   conditionOf,
@@ -86,13 +86,11 @@ const mustStillBeThere = (lookedMs: number): void => {
   throw fault('read_models_unavailable', 'The request took too long: what it has read may be incomplete.');
 };
 
+type Read = RouteRequest<unknown>['read'];
+
 /** If the tenant is parked, the response only includes what was recorded before, and a header says so. */
 const readerOf =
-  (
-    ctx: ApiContext,
-    tenantId: string,
-    { readModels, settings }: ApiDependencies,
-  ): RouteRequest<unknown>['read'] =>
+  (ctx: ApiContext, tenantId: string, { readModels, settings }: ApiDependencies): Read =>
   async (query) => {
     const beganMs = monotonicMs();
     const { value, parked } = await readModels.query(tenantId, query);
@@ -112,11 +110,9 @@ const clientOf = (ctx: ApiContext): Client => {
   const userAgent = headerOf(ctx, 'user-agent');
   const address = ctx.state.clientAddress;
   if (userAgent === undefined) return { address };
+  if (userAgent.length <= MAX_USER_AGENT_LENGTH) return { address, userAgent: masked(userAgent) };
   // Part of a text keeps all of it in memory.
-  const short =
-    userAgent.length > MAX_USER_AGENT_LENGTH
-      ? Buffer.from(userAgent.slice(0, MAX_USER_AGENT_LENGTH)).toString()
-      : userAgent;
+  const short = Buffer.from(userAgent.slice(0, MAX_USER_AGENT_LENGTH)).toString();
   return { address, userAgent: masked(short) };
 };
 
@@ -136,11 +132,7 @@ const keyOf = ({ tenantId, keyId, application }: Identity) => ({
   applicationName: application.name,
 });
 
-const writeOf = (
-  ctx: ApiContext,
-  route: Route,
-  { headers, recordsClients }: ApiDependencies['settings'],
-) => ({
+const writeOf = (ctx: ApiContext, route: Route, { headers, recordsClients }: ApiSettings) => ({
   client: recordsClients ? clientOf(ctx) : undefined,
   idempotency: idempotencyOf(ctx, headers),
   isMet: route.isUnconditional === true ? undefined : conditionOf(ctx),
@@ -201,7 +193,7 @@ const awaitShown = async (
 
 // 5. The response
 
-const sending = (route: Route, { headers }: ApiDependencies['settings']) => {
+const sending = (route: Route, { headers }: ApiSettings) => {
   const status = statusOf(route.response);
   const caching = 'showsKey' in route.response ? 'no-store' : 'private, no-cache';
   return (ctx: ApiContext, response: RouteResponse): void => {

@@ -86,7 +86,7 @@ const checkFacts = async (request: FactsRequest, tally: Tally, pace: () => Promi
 const OF_TENANT = ['tenant_unreadable', 'history_missing'];
 
 /** After these, certainly nothing is left in the log. */
-const TROUBLES = [...OF_TENANT, 'log_unavailable', 'log_set_back', 'read_models_unavailable'];
+const TROUBLES = new Set([...OF_TENANT, 'log_unavailable', 'log_set_back', 'read_models_unavailable']);
 
 const isOfTenant = (error: unknown): boolean =>
   OF_TENANT.includes(codeOf(error) ?? '') || moreOf(error)['isLoading'] === true;
@@ -94,7 +94,7 @@ const isOfTenant = (error: unknown): boolean =>
 /** Fails as a whole only if the outcome of an append is unknown, for a bug, or if a store left nothing decided. */
 const mustBeTold = (troubles: readonly Error[], { refused, accepted, alreadyThere }: Tally): void => {
   const isDecided = accepted + alreadyThere > 0 || refused.some(({ retry }) => !retry);
-  const graver = troubles.find((error) => !TROUBLES.includes(codeOf(error) ?? ''));
+  const graver = troubles.find((error) => !TROUBLES.has(codeOf(error) ?? ''));
   const ofStore = isDecided ? undefined : troubles.find((error) => !isOfTenant(error));
   const told = graver ?? ofStore;
   if (told !== undefined) throw told;

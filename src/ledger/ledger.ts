@@ -125,14 +125,12 @@ const planAppend = (known: KnownTenant, command: Command, { requester, actor, ke
 
 /** Makes the original response again from its events. */
 const planRepeat = (now: Tenant, events: EarlierRequest['events']): Plan => {
-  const isShown = (tenant: Tenant, event: Caused): boolean =>
-    tenant.status === 'active' &&
-    (event.type === 'TenantUpdated' ||
-      (event.type === 'ApplicationUpdated' && tenant.applications.has(event.data.applicationId)));
-  const tenant = events.reduce<Tenant>(
-    (before, event) => (isShown(before, event) ? evolve(before, event) : before),
-    copyFor(events, now),
-  );
+  const isShown = (before: Tenant, { type, data }: Caused): boolean =>
+    before.status === 'active' &&
+    (type === 'TenantUpdated' ||
+      (type === 'ApplicationUpdated' && before.applications.has(data.applicationId)));
+  let tenant = copyFor(events, now);
+  for (const event of events) if (isShown(tenant, event)) tenant = evolve(tenant, event);
   const position = events.at(-1)?.position ?? '';
   return { kind: 'repeat', response: { tenant, events, position, isRepeat: true } };
 };

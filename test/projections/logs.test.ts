@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { randomUUID } from 'node:crypto';
 import { countLogs, findLogs, isNumbered, type LogFilter, type LogPage } from '../../projections/log-pages';
-import { findLog, findLogPosition, listEntityTypes, logs, type LogRow } from '../../projections/logs';
+import { findLog, listEntityTypes, logs, type LogRow } from '../../projections/logs';
 import type { Reader } from '../../projections/projector';
 import type { StreamKind } from '../../src/domain/events';
 import type { LoggedEvent } from '../../src/event-log/event-log';
@@ -493,7 +493,7 @@ describe('a row of the log', () => {
       created_at: iso(START + 5),
     });
     expect(last).toMatchObject({ number: 3, type_number: 2 });
-    expect(await findLogPosition(reader, TENANT, aside!.id)).toBe(positionOf(1));
+    expect((await findLog(reader, TENANT, aside!.id))?.position).toBe(positionOf(1));
     expect((await listEntityTypes(reader, TENANT)).map(({ value }) => value)).toContain('event');
   });
 

@@ -164,7 +164,7 @@ export const appending = ({ path, prefix }: AppenderFile, inOwnThread = true): A
 };
 
 /** Conclusive answers of the appending thread. Anything else is a problem with the file. */
-const CONCLUSIVE: ReadonlySet<string | undefined> = new Set(['stream_changed', 'no_answer', 'log_set_back']);
+const CONCLUSIVE = new Set<string | undefined>(['stream_changed', 'no_answer', 'log_set_back']);
 
 const serialised = (event: NewEvent) => ({
   id: event.id.toLowerCase(),

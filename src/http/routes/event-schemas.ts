@@ -43,21 +43,14 @@ export const eventSchema: Schema = record(
     actor: described(
       anything,
       'Who caused it: `type`, `id` and, of an Application, the `name` that it had then.',
-      {
-        type: 'application',
-        id: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
-        name: 'Backend',
-      },
+      { type: 'application', id: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee', name: 'Backend' },
     ),
     trace_id: described(anything, 'The trace id of the request that caused it.', 'trace-1'),
     key_id: described(anything, 'The key that the request was made with.', KEY_ID),
     data: described(
       anything,
       'What the event says. Of the digest of a key, the SHA-256 is shown: `digest_sha256`.',
-      {
-        name: 'Acme',
-        settings: { fingerprintTokens: false, deduplicateTokens: true },
-      },
+      { name: 'Acme', settings: { fingerprintTokens: false, deduplicateTokens: true } },
     ),
     metadata: described(anything, 'All that is stored with it.', {
       version: 1,

@@ -92,13 +92,9 @@ export const reportFacts = serviceRoute<Buffer | readonly unknown[]>({
       refused: described(listOf(refusedFact), 'In the order of their lines.'),
     }),
   },
-  handle: async ({ service, at, deadline, body }, dependencies) => {
-    const { accepted, alreadyThere, refused, toShow } = await dependencies.reportFacts({
-      service,
-      at,
-      deadline,
-      facts: body,
-    });
+  handle: async ({ service, at, deadline, body: facts }, dependencies) => {
+    const reported = await dependencies.reportFacts({ service, at, deadline, facts });
+    const { accepted, alreadyThere, refused, toShow } = reported;
     return { body: { accepted, already_there: alreadyThere, refused }, toShow };
   },
 });

@@ -65,6 +65,8 @@ export const logFilterOf = (values: ValuesOf<typeof logFilters>): LogFilter => {
   };
 };
 
+const UNNUMBERED = 'actor_id, operation, trace_id or source';
+
 const query = queryCheck({ ...logFilters, ...pageParameters('Logs') });
 
 export const listLogs = route<undefined, ReturnType<typeof query>>({
@@ -87,9 +89,7 @@ export const listLogs = route<undefined, ReturnType<typeof query>>({
     const filter = logFilterOf(request.query);
     if (request.query.page !== undefined && !isNumbered(filter))
       throw invalid({
-        page: [
-          'must be absent where actor_id, operation, trace_id or source is combined with another filter: use start',
-        ],
+        page: [`must be absent where ${UNNUMBERED} is combined with another filter: use start`],
       });
     const { page, size, place, shown } = paging(request);
     const { rows, total, last } = await read(async (reader) => {

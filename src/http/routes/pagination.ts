@@ -12,11 +12,7 @@ export const pageParameters = (things: string) => ({
     ...wholeNumberParameter('The page, from 1, the default; with `start` it counts from there.', undefined),
     example: 1,
   },
-  size: wholeNumberParameter(
-    `${things} per page; more than ${MAX_PAGE_SIZE} is ${MAX_PAGE_SIZE}.`,
-    DEFAULT_PAGE_SIZE,
-    MAX_PAGE_SIZE,
-  ),
+  size: wholeNumberParameter(`${things} per page; more than 100 is 100.`, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
   start: textParameter('A cursor: `after` or `next` of an earlier response.', ''),
 });
 
