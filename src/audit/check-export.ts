@@ -125,7 +125,7 @@ export const checkExport = async (
   if (trailer.log !== identity)
     throw unusable(
       file,
-      `was exported from the log ${trailer.log}. Check it against that; this is ${identity}.`,
+      `was exported from the log ${trailer.log}; this is ${identity}. Check it against that one.`,
     );
   const inFile = linesOf(file);
   try {

@@ -91,10 +91,7 @@ const noticeEnd = (io: Io, { follow }: Options, upTo: Position | undefined): voi
 const noticeUnreadable = (io: Io, count: number): void => {
   const remedy = 'To see everything, leave out --entity and --operation.';
   if (count > 0)
-    notice(
-      io,
-      `${counted(count, 'event')} had no entity or operation to compare, being unreadable. ${remedy}`,
-    );
+    notice(io, `${counted(count, 'event')} could not be read, and so not be compared. ${remedy}`);
 };
 
 const DAILY_SUMS =
@@ -132,10 +129,8 @@ const run = async (
   let [done, events, unreadable, reached] = [0, 0, 0, after];
   const most = event === undefined ? limit : 1;
   const conditions = { view: 'operator', filter: filterOf(options), after, limit: most } as const;
-  const exporting = {
-    prettyLine: isPretty(io, options) ? prettyLine(streams, supportsColor(io)) : undefined,
-    onUnreadable: () => (unreadable += 1),
-  };
+  const pretty = isPretty(io, options) ? prettyLine(streams, supportsColor(io)) : undefined;
+  const exporting = { prettyLine: pretty, onUnreadable: () => (unreadable += 1) };
   const range = { after, upTo, follow, signal };
   for await (const { lines, read, last, isTrailer } of exportLines(ledgerLog, conditions, range, exporting)) {
     const text = lines.map((each) => `${each}\n`).join('');
@@ -245,6 +240,8 @@ The last line of NDJSON is a trailer: the conditions, the number of events and t
 can be checked with: head -n -1 FILE | sha256sum, and against the log with tenant-ledger audit check FILE.
 --output with --cursor-file: every event is in the file at least once, whenever this is killed; drop copies by their id.`;
 
+const NOT_INTO_FILE = ['after', 'limit', 'event', 'format'];
+
 export const auditCommand = (io: Io): Command =>
   new Command('audit')
     .description('print raw events from the event log, of all tenants or of some')
@@ -261,14 +258,7 @@ export const auditCommand = (io: Io): Command =>
     .option('--since <time>', 'only events recorded from this time on', bound)
     .option('--until <time>', 'only events recorded before this time', bound)
     .addOption(new Option('--follow', 'keep printing new events until interrupted').conflicts('until'))
-    .addOption(
-      new Option('--output <file>', 'with --follow: append to this file instead of printing').conflicts([
-        'after',
-        'limit',
-        'event',
-        'format',
-      ]),
-    )
+    .addOption(new Option('--output <file>', 'with --follow: append to this file').conflicts(NOT_INTO_FILE))
     .option('--cursor-file <file>', 'with --output: continue from here, and note here how far it is written')
     .option('--limit <n>', 'stop after this many events', oneOrMore)
     .addOption(new Option('--format <format>', 'output format').choices(['ndjson', 'pretty']))

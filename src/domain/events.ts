@@ -222,10 +222,9 @@ const word: Schema = { type: 'string', pattern: '^[A-Za-z][A-Za-z0-9_-]{0,63}$' 
 
 /** One object shared by all of them, so it is compiled once. */
 const entityFact = fact();
-const entityFacts = Object.fromEntries(
-  entityFactTypes.map((type) => [type, entityFact]),
-) as unknown as Readonly<Record<EntityFactType, Schema>>;
+const entityFacts: object = Object.fromEntries(entityFactTypes.map((type) => [type, entityFact]));
 
+const refusals = Object.fromEntries(refusalReasons.map((reason) => [reason, wholeNumber]));
 const ofKey = { keyId: uuid, applicationId: uuid };
 
 /** The JSON Schema of the data of each event type, in its current version. */
@@ -240,17 +239,13 @@ export const eventSchemas: Readonly<Record<EventType, Schema>> = {
   KeyAdded: data({ ...ofKey, digest, expiresAt: moment, name }, ['expiresAt', 'name']),
   KeyExpirySet: data({ ...ofKey, expiresAt: moment }),
   KeyRevoked: data(ofKey),
-  ...entityFacts,
+  ...(entityFacts as Readonly<Record<EntityFactType, Schema>>),
   ActivityReported: fact({ entityType: word, operation: word }),
   KeyUsed: data({
     ...ofKey,
     date: { type: 'string', format: 'date' },
     operations: { type: 'object', additionalProperties: wholeNumber },
-    refusals: {
-      type: 'object',
-      properties: Object.fromEntries(refusalReasons.map((reason) => [reason, wholeNumber])),
-      additionalProperties: false,
-    },
+    refusals: { type: 'object', properties: refusals, additionalProperties: false },
     missingPermissions: permissions,
     eventsGivenOut: wholeNumber,
     firstAt: moment,

@@ -64,11 +64,7 @@ const client = { address: text, userAgent: text, reportedBy: text };
 const actor = { type: { enum: ['application', 'user'] }, id: uuid, name: text, osUser: text };
 const use = { ...client, requests: wholeNumber, firstAt: moment, lastAt: moment };
 
-const object = (properties: object, ...required: readonly string[]) => ({
-  type: 'object',
-  properties,
-  required,
-});
+const object = (properties: object, ...required: string[]) => ({ type: 'object', properties, required });
 const listOf = (items: object) => ({ type: 'array', items });
 
 const metadataSchema = object({

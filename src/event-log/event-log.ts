@@ -198,10 +198,7 @@ export const mustBeAppendable = (
       throw new TypeError(`${recordedAt} is not a time as a log writes it.`);
   const size = serialised.reduce((sum, event) => sum + serialisedBytes(event), 0);
   if (size > MAX_APPEND_BYTES)
-    throw logFault(
-      'event_too_large',
-      `An append has at most ${MAX_APPEND_BYTES} bytes; this one has ${size}.`,
-    );
+    throw logFault('event_too_large', `An append has at most ${MAX_APPEND_BYTES} bytes; this has ${size}.`);
 };
 
 /** The events at or before a position; stops reading after it. Undefined: all events. */

@@ -38,11 +38,7 @@ import { identifyService, MAX_UNDER_WAY, placesOf, serviceOnly, tenantOnly } fro
 
 // 1. The key
 
-const presentedKeyOf = async (
-  ctx: ApiContext,
-  isWrite: boolean,
-  dependencies: ApiDependencies,
-): Promise<PresentedKey> => {
+const presentedKeyOf = async (ctx: ApiContext, isWrite: boolean, dependencies: ApiDependencies) => {
   const { settings } = dependencies;
   const { at, deadline } = ctx.state;
   const key = headerOf(ctx, settings.headers.apiKey);
@@ -183,9 +179,7 @@ const awaitShown = async (
   { readModels, settings }: ApiDependencies,
 ): Promise<void> => {
   const remainingMs = Math.max(0, ctx.state.deadline - TIMES.answerMs - monotonicMs());
-  const shown = Array.from(toShow, ([tenantId, position]) =>
-    readModels.show(tenantId, position, remainingMs),
-  );
+  const shown = Array.from(toShow, (upTo) => readModels.show(...upTo, remainingMs));
   if ((await Promise.all(shown)).every(Boolean)) return;
   ctx.state.isReadPending = true;
   ctx.set(settings.headers.readPending, 'true');
@@ -246,11 +240,7 @@ const toService = (route: Route, right: ServiceRight, dependencies: ApiDependenc
   };
 };
 
-const respond = async (
-  ctx: ApiContext,
-  route: Route,
-  dependencies: ApiDependencies,
-): Promise<RouteResponse> => {
+const respond = async (ctx: ApiContext, route: Route, dependencies: ApiDependencies) => {
   const { presented, identity } = await identify(ctx, changesSomething(route), dependencies);
   if (route.permission !== undefined)
     await requirePermission(route.permission, identity.application, presented, dependencies);
@@ -291,10 +281,8 @@ export const runRoute = (route: NamedRoute, dependencies: ApiDependencies): ApiM
   const { keyUses } = dependencies;
   const send = sending(route, dependencies.settings);
   const { service } = route;
-  const answer: Responding =
-    service === undefined
-      ? (ctx) => respond(ctx, route, dependencies)
-      : toService(route, service, dependencies);
+  const toKey: Responding = (ctx) => respond(ctx, route, dependencies);
+  const answer = service === undefined ? toKey : toService(route, service, dependencies);
   return async (ctx) => {
     ctx.state.route = route.path;
     try {

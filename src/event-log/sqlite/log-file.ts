@@ -137,15 +137,10 @@ const writeEmptyLog = (path: string, prefix: string, format: number): void =>
  */
 export type Opening = 'read' | 'write' | 'create' | 'copy';
 
-const ownCodes: ReadonlySet<string | undefined> = new Set([
-  'copy_refused',
-  'log_incomplete',
-  'log_of_another_prefix',
-  'log_of_newer_program',
-]);
+const OWN_CODE = /^(?:copy_refused|log_incomplete|log_of_another_prefix|log_of_newer_program)$/;
 
 export const notOpened = (path: string, error: unknown): unknown =>
-  ownCodes.has(codeOf(error))
+  OWN_CODE.test(codeOf(error) ?? '')
     ? error
     : logFault('log_unavailable', `The event log ${path} cannot be opened: ${messageOf(error)}`);
 

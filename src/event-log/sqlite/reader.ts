@@ -16,7 +16,7 @@ import {
 } from '../event-log';
 
 /** The events of a tenant are read on the HTTP thread, which no page may block for long. */
-const TENANT_BATCH_EVENTS = 64;
+const PAGE_EVENTS = 64;
 
 interface Page {
   readonly batch: Batch;
@@ -150,7 +150,7 @@ export const eventReader = (db: Database, changes: Changes) => {
   const ofStream = rows('stream = ? AND revision > ? ORDER BY revision');
   const ofAll = rows('position > ? ORDER BY position');
   const nextPositions = `SELECT position FROM (SELECT position FROM events WHERE stream = ? AND revision > ?
-    ORDER BY revision LIMIT ${TENANT_BATCH_EVENTS})`;
+    ORDER BY revision LIMIT ${PAGE_EVENTS})`;
   const ofTwoStreams = rows(`position IN (${nextPositions} UNION ALL ${nextPositions}) ORDER BY position`);
   const revisionAt = revisionFinder(db);
 
@@ -158,7 +158,7 @@ export const eventReader = (db: Database, changes: Changes) => {
     stream: (stream: string, after: number): AsyncIterable<Batch> => {
       let from = after;
       const next = (): Page => {
-        const page = takeBatch(ofStream.iterate(stream, from), TENANT_BATCH_EVENTS);
+        const page = takeBatch(ofStream.iterate(stream, from), PAGE_EVENTS);
         from = page.batch.at(-1)?.revision ?? from;
         return page;
       };
@@ -189,10 +189,7 @@ export const eventReader = (db: Database, changes: Changes) => {
         }),
       );
       const next = (): Page => {
-        const page = takeBatch(
-          ofTwoStreams.iterate(...[...reached].flat()),
-          Math.min(max, TENANT_BATCH_EVENTS),
-        );
+        const page = takeBatch(ofTwoStreams.iterate(...[...reached].flat()), Math.min(max, PAGE_EVENTS));
         for (const event of page.batch) reached.set(event.stream, event.revision);
         return page;
       };

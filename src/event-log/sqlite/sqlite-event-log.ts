@@ -57,10 +57,7 @@ export interface AppenderFile {
 const READY = 'ready';
 
 const replaced = (path: string) =>
-  logFault(
-    'log_set_back',
-    `The file ${path} was replaced or removed while it was open. Restart the service.`,
-  );
+  logFault('log_set_back', `The file ${path} was replaced or removed while it was open. Restart.`);
 
 interface Appender {
   readonly db: Database;

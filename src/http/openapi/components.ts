@@ -10,6 +10,8 @@ import { count, described, listOf, moment, record, text, uuid, type Schema, oneO
 const always = (description: string): Schema => ({ description, schema: text, required: true });
 const sometimes = (description: string, schema = text): Schema => ({ description, schema, required: false });
 
+const KEY = 'The key of an Application, or of a service where that is said.';
+
 const TRUE: Schema = { const: 'true' };
 
 const headersBy = (names: HeaderNames): Schema => ({
@@ -62,11 +64,7 @@ const ownMembers = {
 
 const problemSchema = record('Problem', { ...commonMembers, ...ownMembers }, Object.keys(ownMembers));
 
-const problemExample = {
-  ...problemOf('precondition_failed', ''),
-  instance: '/tenants/self',
-  trace_id: 'a-1',
-};
+const problemExample = { ...problemOf('precondition_failed', ''), instance: '/tenants/self', trace_id: 'a1' };
 
 /** Our own keyword `validName`, expressed in standard JSON Schema. */
 const publishedName = ({ description }: Schema): Schema => ({
@@ -108,13 +106,10 @@ const namedSchemas = () => {
 export const openApiComponents = (names: HeaderNames) => {
   const schemas = namedSchemas();
 
-  const headers = (...own: readonly string[]): Schema =>
-    Object.fromEntries(
-      [names.traceId, 'Cache-Control', 'RateLimit-Policy', 'RateLimit', ...own].map((name) => [
-        name,
-        { $ref: `#/components/headers/${name}` },
-      ]),
-    );
+  const headers = (...own: readonly string[]): Schema => {
+    const all = [names.traceId, 'Cache-Control', 'RateLimit-Policy', 'RateLimit', ...own];
+    return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+  };
 
   const problem: Schema = {
     description: 'A problem (RFC 9457). `code` says which one; the page `/problems/{code}` says what to do.',
@@ -133,14 +128,7 @@ export const openApiComponents = (names: HeaderNames) => {
     problem,
     /** Called last, when the schemas of all operations are known. */
     all: (): Schema => ({
-      securitySchemes: {
-        apiKey: {
-          type: 'apiKey',
-          in: 'header',
-          name: names.apiKey,
-          description: 'The key of an Application, or of a service where that is said.',
-        },
-      },
+      securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: names.apiKey, description: KEY } },
       headers: headersBy(names),
       responses: { Problem: problem },
       schemas: schemas.all(),

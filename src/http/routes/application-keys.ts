@@ -200,6 +200,8 @@ export const regenerateApplicationKey = route({
   },
 });
 
+const KEY_STATES = ['active', 'revoked', 'expired', 'application_deleted'];
+
 /** From the tenant's stream, which knows revoked keys too. */
 export const findApplicationKey = route<{ readonly digest: string }>({
   method: 'post',
@@ -228,10 +230,7 @@ export const findApplicationKey = route<{ readonly digest: string }>({
     schema: record('FoundKey', {
       application_id: described(uuid, 'The Application that it belongs to, or did.'),
       key_id: described(uuid, 'The id of the key.'),
-      state: described(
-        oneOf(['active', 'revoked', 'expired', 'application_deleted']),
-        'Only an active key is accepted.',
-      ),
+      state: described(oneOf(KEY_STATES), 'Only an active key is accepted.'),
     }),
   },
   handle: async ({ tenantId, at, deadline, body }, { ledger }) => {

@@ -35,7 +35,7 @@ export const keySchema = record(
     expires_at: described(moment, 'When it expires; absent: never.'),
     last_used_at: described(
       moment,
-      'When it was last used: exactly if this instance served it, otherwise to the day; absent: never, or in the response to a write.',
+      'When it was last used: exactly if here, else to the day; absent: never.',
     ),
   },
   ['key', 'name', 'created_by', 'expires_at', 'last_used_at'],
@@ -72,18 +72,26 @@ export const applicationView = (
   { id, name, type, permissions, created_by, created_at, modified_by, modified_at }: ApplicationDocument,
   keys: readonly ReturnType<typeof keyView>[],
   key?: string,
-) => {
-  const dates = { created_by, created_at, modified_by, modified_at };
-  return { id, tenant_id, name, type, permissions, key, keys, ...dates };
-};
+) => ({
+  id,
+  tenant_id,
+  name,
+  type,
+  permissions,
+  key,
+  keys,
+  created_by,
+  created_at,
+  modified_by,
+  modified_at,
+});
 
 export const applicationNow = (tenantId: string, application: Application, at: string, key?: string) => {
   const keys = liveKeysOf(application, at).map((live) => keyView(live));
   return applicationView(tenantId, application, keys, key);
 };
 
-const applicationNotFound = () =>
-  fault('application_not_found', 'This Tenant has no Application with this id.');
+const applicationNotFound = () => fault('application_not_found', 'This Tenant has no such Application.');
 
 /** The id in the path. Anything but a UUID is not found. */
 export const applicationIdOf = ({ params }: RouteRequest<unknown>): string => {

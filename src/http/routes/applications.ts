@@ -48,17 +48,13 @@ const liveApplicationViews = async (
   dependencies: ApiDependencies,
   applications: readonly StoredApplication[],
 ) => {
-  const views: ReturnType<typeof applicationView>[] = [];
+  const viewOf = async (application: StoredApplication) => {
+    const keys = await liveKeyViews(reader, request, dependencies, application.id);
+    return applicationView(request.tenantId, application, keys);
+  };
+  const views: Awaited<ReturnType<typeof viewOf>>[] = [];
   for (let from = 0; from < applications.length; from += BATCH_SIZE) {
-    const batch = applications.slice(from, from + BATCH_SIZE);
-    views.push(
-      ...(await Promise.all(
-        batch.map(async (application) => {
-          const keys = await liveKeyViews(reader, request, dependencies, application.id);
-          return applicationView(request.tenantId, application, keys);
-        }),
-      )),
-    );
+    views.push(...(await Promise.all(applications.slice(from, from + BATCH_SIZE).map(viewOf))));
     await yieldToEventLoop();
   }
   return views;

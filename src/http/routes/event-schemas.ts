@@ -52,10 +52,7 @@ export const eventSchema: Schema = record(
       'What the event says. Of the digest of a key, the SHA-256 is shown: `digest_sha256`.',
       { name: 'Acme', settings: { fingerprintTokens: false, deduplicateTokens: true } },
     ),
-    metadata: described(anything, 'All that is stored with it.', {
-      version: 1,
-      at: '2026-01-31T12:00:00.000Z',
-    }),
+    metadata: described(anything, 'All that is stored.', { version: 1, at: '2026-01-31T12:00:00.000Z' }),
     log: described(logSchema, 'Its row as `/logs` shows it. Absent: the event cannot be read.'),
     changes: described(
       listOf(change),
@@ -81,10 +78,7 @@ const trailer = record(
       { tenant: 4 },
     ),
     events: described(count, 'The number of events before it. If it is the limit, there may be more.', 1),
-    sha256: described(
-      { type: 'string', pattern: '^[0-9a-f]{64}$' },
-      'Of all lines before it, each with its end.',
-    ),
+    sha256: described({ type: 'string', pattern: '^[0-9a-f]{64}$' }, 'Of the lines before it.'),
   },
   ['after', 'limit', 'up_to'],
 );

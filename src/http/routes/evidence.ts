@@ -26,10 +26,9 @@ const origin = originOf('11111111-2222-4333-8444-555555555555');
 const exampleNote = signedCheckpoint({ origin, size: 1, root: leafHash('{}') }, exampleKey);
 
 const plain = (body: string): RouteResponse => ({ type: 'text/plain; charset=utf-8', body });
-const isPlain = (description: string, example: string): SuccessResponse => ({
-  description,
-  media: { 'text/plain': { schema: text, example } },
-});
+const isPlain = (description: string, example: string): SuccessResponse => {
+  return { description, media: { 'text/plain': { schema: text, example } } };
+};
 
 /** Signed when it is asked for: nothing is stored. */
 const noteOf = (

@@ -26,11 +26,7 @@ const factSchema: Schema = {
   properties: {
     id: described(uuid, 'Counts once per tenant: a fact that is sent again is already there.'),
     tenant_id: described(uuid, 'The tenant that it is about.'),
-    type: described(
-      text,
-      'For example `TokenCreated`; `ActivityReported` for anything else.',
-      'TokenCreated',
-    ),
+    type: described(text, '`TokenCreated` and the like, or `ActivityReported`.', 'TokenCreated'),
     version: described({ type: 'integer', format: 'int64' }, 'The version of the data. Default: 1.'),
     actor: described(actor, 'Who did it.'),
     trace_id: described(text, 'Its trace, 1 to 128 of A-Z a-z 0-9 . _ : -'),
@@ -59,11 +55,8 @@ const factsOf = (sent: unknown): Buffer | readonly unknown[] => {
   return [sent];
 };
 
-const factsBody: BodyCheck<Buffer | readonly unknown[]> = Object.assign(factsOf, {
-  schema,
-  example: [sample],
-  isOptional: false,
-});
+const body = { schema, example: [sample], isOptional: false };
+const factsBody: BodyCheck<Buffer | readonly unknown[]> = Object.assign(factsOf, body);
 
 const refusedFact = record(
   'RefusedFact',

@@ -13,11 +13,7 @@ const DEFAULT_INTERVAL: Interval = 'day';
 const DEFAULT_INTERVALS = 30;
 
 const query = queryCheck({
-  interval: choiceParameter(
-    `How long each interval is. Default: ${DEFAULT_INTERVAL}.`,
-    INTERVAL_NAMES,
-    'hour',
-  ),
+  interval: choiceParameter(`How long each is. Default: ${DEFAULT_INTERVAL}.`, INTERVAL_NAMES, 'hour'),
   ...logFilters,
   start_date: dateParameter(
     `Where the first interval starts. Default: ${DEFAULT_INTERVALS} intervals before the end, at a whole one of UTC.`,
@@ -42,9 +38,7 @@ const momentsOf = (
   const from = Date.parse(start);
   const intervals = Math.ceil((Date.parse(end) - from) / ms);
   if (intervals > MAX_INTERVALS)
-    throw invalid({
-      interval: [`must be longer: these dates are ${intervals} apart, of at most ${MAX_INTERVALS}`],
-    });
+    throw invalid({ interval: [`must be longer: there are ${intervals}, and at most ${MAX_INTERVALS}`] });
   const inside = Array.from({ length: Math.max(0, intervals - 1) }, (_, i) =>
     new Date(from + (i + 1) * ms).toISOString(),
   );

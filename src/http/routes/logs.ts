@@ -88,9 +88,7 @@ export const listLogs = route<undefined, ReturnType<typeof query>>({
     const { tenantId, read } = request;
     const filter = logFilterOf(request.query);
     if (request.query.page !== undefined && !isNumbered(filter))
-      throw invalid({
-        page: [`must be absent where ${UNNUMBERED} is combined with another filter: use start`],
-      });
+      throw invalid({ page: [`must be absent where ${UNNUMBERED} has other filters beside it: use start`] });
     const { page, size, place, shown } = paging(request);
     const { rows, total, last } = await read(async (reader) => {
       const olderThan = place === undefined ? undefined : await findLog(reader, tenantId, place);

@@ -11,11 +11,7 @@ const query = queryCheck({
 const permission = record('Permission', {
   type: described(text, 'The name that endpoints refer to: resource and action.', 'tenant:read'),
   description: described(text, 'What it allows.', 'Read Tenants'),
-  application_types: described(
-    listOf(oneOf(applicationTypes)),
-    'The types of Applications that may hold it.',
-    ['management'],
-  ),
+  application_types: described(listOf(oneOf(applicationTypes)), 'What may hold it.', ['management']),
 });
 
 export const listPermissions = route({
