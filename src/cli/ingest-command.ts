@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { createReadStream } from 'node:fs';
-import { fault, messageOf } from '../fault';
+import { codeOf, fault, messageOf } from '../fault';
 import type { Finished, Ingested, IngestOptions } from '../ingest/ingest';
 import { retrying } from '../ingest/retry';
 import { wholeNumber, type JsonOption } from './arguments';
@@ -48,11 +48,14 @@ interface Options extends JsonOption {
   readonly wait: number;
 }
 
+const REASONS: Readonly<Record<string, string>> = { ENOENT: 'does not exist', EISDIR: 'is a folder' };
+
 async function* contentOf(file: string): AsyncGenerator<Buffer> {
   try {
     yield* createReadStream(file, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>;
   } catch (error) {
-    throw fault('file_unreadable', `The file ${file} cannot be read: ${messageOf(error)}.`);
+    const why = REASONS[codeOf(error) ?? ''] ?? `cannot be read (${messageOf(error)})`;
+    throw fault('file_unreadable', `The file ${file} ${why}.`);
   }
 }
 

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { monotonicMs } from '../async/clock';
 import type { StreamKind } from '../domain/events';
-import { codeOf, fault, messageOf, moreOf, type Fault, type FaultCode } from '../fault';
+import { codeOf, fault, messageOf, moreOf, type Fault } from '../fault';
 
 /**
  * The event log: append-only, the single source of truth. Every adapter keeps every promise on this page, and
@@ -173,13 +173,13 @@ export const UNFINISHED_COPY = 0;
 
 /** Every adapter checks this when it opens a log: the target of a copy must be unfinished, any other log complete. */
 export const mustHaveFormat = (format: number, store: string, isCopy: boolean): void => {
-  const refused = (code: FaultCode, why: string) =>
-    fault(code, `The event log in ${store} ${why}`, { isFinal: true });
   if (format === (isCopy ? UNFINISHED_COPY : LOG_FORMAT)) return;
-  if (isCopy) throw refused('copy_refused', 'is not an unfinished copy. Copy into a new one.');
-  if (format !== UNFINISHED_COPY)
-    throw refused('log_of_newer_program', `has format ${format}, and this program knows only ${LOG_FORMAT}.`);
-  throw refused('log_incomplete', 'is an unfinished copy. Run the same `tenant-ledger log copy` again.');
+  const [log, more] = [`The event log in ${store}`, { isFinal: true }];
+  if (isCopy) throw fault('copy_refused', `${log} is not an unfinished copy. Copy into a new one.`, more);
+  const unknown = `has format ${format}, and this program knows only format ${LOG_FORMAT}.`;
+  if (format !== UNFINISHED_COPY) throw fault('log_of_newer_program', `${log} ${unknown}`, more);
+  const remedy = 'Run the same `tenant-ledger log copy` again.';
+  throw fault('log_incomplete', `${log} is a copy that was not completed. ${remedy}`, more);
 };
 
 export const isRecordedTime = (text: unknown): boolean => {
