@@ -20,18 +20,15 @@ export interface Tail {
 
 interface TailOptions {
   readonly maxBytes?: number;
-  /** Called with failures that are retried. */
   readonly onError: (error: unknown) => void;
 }
 
 const MAX_BYTES = 4_194_304;
 
-/** What an event costs besides its content. */
 const EVENT_BYTES = 512;
 
 const sizeOf = ({ bytes = 0 }: LoggedEvent): number => bytes + EVENT_BYTES;
 
-/** The number of the first event after a position. */
 const placeAfter = (events: Batch, position: Position): number => {
   let [low, high] = [0, events.length];
   while (low < high) {
@@ -42,7 +39,6 @@ const placeAfter = (events: Batch, position: Position): number => {
   return low;
 };
 
-/** The events in the order of the log, and those of each tenant. The oldest ones go first. */
 const newestEvents = ({ parse }: LedgerLog['streams'], maxBytes: number) => {
   let events: LoggedEvent[] = [];
   const arrived = new Map<Position, number>();

@@ -20,7 +20,6 @@ const TENANT_BATCH_EVENTS = 64;
 
 interface Page {
   readonly batch: Batch;
-  /** A limit was reached, so there may be more. */
   readonly full: boolean;
 }
 
@@ -77,7 +76,6 @@ const takeBatch = (rows: Iterable<unknown>, maxEvents = BATCH_EVENTS): Page => {
   return { batch, full: false };
 };
 
-/** Turns errors of the driver into faults. */
 export const readOrFault = <T>(next: () => T): T => {
   try {
     return next();
@@ -119,10 +117,7 @@ const pages = async function* (
   }
 };
 
-/**
- * Finds the last revision of a stream at or before a row by binary search, since both grow together. A damaged log may
- * lack revisions, which the reader of its events notices.
- */
+/** By binary search, since revisions and positions grow together. A damaged log may lack revisions. */
 const revisionFinder = (db: Database) => {
   const fromRevision = db.prepare(
     'SELECT revision, position FROM events WHERE stream = ? AND revision >= ? ORDER BY revision LIMIT 1',
