@@ -71,7 +71,6 @@ const rebuildSet = (io: Io): Command =>
 /** Beyond this, differences are only counted in the JSON report. */
 const MAX_LISTED_DIFFERENCES = 10_000;
 
-/** With a parked tenant, the read models are incomplete. */
 const isSound = ({ differences, parked, gaps }: Verified): boolean =>
   differences === 0 && parked.length === 0 && gaps.length === 0;
 
@@ -156,7 +155,6 @@ const prune = (io: Io): Command =>
     .description('remove read models that are no longer used, after confirmation')
     .addOption(option.yes());
 
-/** Retries one parked tenant, or all, in the live set. */
 const retryParked = async (app: App, tenantId?: string): Promise<void> => {
   const { tenantProjection } =
     require('../projecting/project-tenants') as typeof import('../projecting/project-tenants');

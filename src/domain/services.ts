@@ -3,7 +3,6 @@ import type { ServiceEvent, ServiceRight } from './events';
 import { invalidValue, refusal } from './refusal';
 import { mustBeName } from './texts';
 
-/** A program of the operator that serves all tenants, such as a token service or a gateway. */
 export interface Service {
   readonly id: string;
   readonly name: string;
@@ -116,7 +115,6 @@ export const serviceKeyStatus = (
   return isExpired(expiresAt, at) ? 'expired' : 'active';
 };
 
-/** Who calls with the key of a service. */
 export interface ServiceIdentity extends Pick<Service, 'id' | 'name' | 'may'> {
   readonly keyId: string;
 }

@@ -31,7 +31,6 @@ const whatIsWrong = (found: Continuity, known: Head | undefined): string => {
     : `The event log was rolled back: it ends before the event ${known.eventId} at ${known.position}, or has another one there, as after a restore from an older backup.`;
 };
 
-/** Why a process ends, or does not start. */
 const logSetBack = (what: string): Fault =>
   logFault(
     'log_set_back',
@@ -54,9 +53,7 @@ export interface LogWatch {
   readonly log: EventLog;
   /** Tells that an event is in the log: whatever is appended later comes after it. */
   saw(event: Head): void;
-  /** Tells that the log is certain to be rolled back. */
   lose(reason: Fault): void;
-  /** Whether the last append failed because the log was out of reach or looked rolled back. */
   isAway(): boolean;
   /** Throws if the log looks rolled back, or if the last append failed a moment ago. */
   mustBeWritable(): void;

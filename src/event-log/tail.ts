@@ -20,18 +20,15 @@ export interface Tail {
 
 interface TailOptions {
   readonly maxBytes?: number;
-  /** Called with failures that are retried. */
   readonly onError: (error: unknown) => void;
 }
 
 const MAX_BYTES = 4_194_304;
 
-/** What an event costs besides its content. */
 const EVENT_BYTES = 512;
 
 const sizeOf = ({ bytes = 0 }: LoggedEvent): number => bytes + EVENT_BYTES;
 
-/** The events in the order of the log, and those of each tenant. The oldest ones go first. */
 const newestEvents = ({ parse }: LedgerLog['streams'], maxBytes: number) => {
   let events: LoggedEvent[] = [];
   const arrived = new Map<Position, number>();

@@ -15,15 +15,12 @@ interface Finding {
 
 export interface VerifiedLog {
   readonly identity: string;
-  /** In our own streams. */
   readonly events: number;
   readonly streams: number;
-  /** Events in other streams. */
   readonly foreign: number;
   readonly lastPosition: Position | undefined;
   readonly digest: string;
   readonly found: number;
-  /** At most MAX_LISTED. */
   readonly findings: readonly Finding[];
   /** What the operator has set aside, which is known and harmless. */
   readonly setAside: number;
@@ -71,7 +68,6 @@ const checking = (streams: Streams, { event: isSetAside, gapBefore: isAccepted }
   };
 };
 
-/** Reads a log up to its current head and lists what is wrong, so it ends even while the log is being written to. */
 export const verifyLog = async (
   ledgerLog: LedgerLog,
   onProgress: (done: number, total: number) => void,

@@ -27,7 +27,6 @@ export interface FactsRequest {
 
 export const factRefusals = ['invalid', 'unknown_tenant', 'deleted_tenant', 'tenant_unavailable'] as const;
 
-/** Named as in the response. */
 interface RefusedFact {
   readonly line: number;
   readonly id?: string | undefined;
@@ -53,7 +52,6 @@ interface ReportingDependencies extends LedgerLog {
 const MAX_FACTS = 1_000;
 /** So many are appended at a time, since what others write waits for them. */
 const MAX_BATCH = 32;
-/** Lines are split off this much at a time. */
 const CHUNK_BYTES = 65_536;
 
 interface ValidFact extends TenantFact {
@@ -92,7 +90,6 @@ async function* chunksOf(body: Buffer): AsyncGenerator<Buffer> {
   for (let from = 0; from < body.length; from += CHUNK_BYTES) yield body.subarray(from, from + CHUNK_BYTES);
 }
 
-/** Each fact with its line, checked by itself. */
 async function* checkedFacts({ facts, at, service, pace }: Run) {
   const receipt = { at, service: { id: service.id, name: service.name } };
   if (!Buffer.isBuffer(facts)) {
@@ -254,7 +251,6 @@ const isOfTenant = (error: unknown): boolean =>
   codeOf(error) === 'history_missing' ||
   moreOf(error)['isLoading'] === true;
 
-/** The log as one request uses it: it reads in slices, and appends in the time that is left. */
 const logOf = ({ log, streams }: LedgerLog, deadline: number, next: () => Promise<Slice>) => {
   const shownBy = new Map<string, Position>();
   const append: EventLog['append'] = async (stream, events, expected) => {

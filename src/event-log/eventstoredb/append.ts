@@ -16,10 +16,7 @@ export interface AppendRequest {
   readonly expected: Expected;
 }
 
-/**
- * Without a deadline: the protocol expresses it as wall-clock time, and clocks differ. A caller that times out repeats
- * the append to learn its outcome.
- */
+/** Without a deadline, which the protocol expresses as wall-clock time. Whoever times out repeats the append. */
 const optionsOf = ({ stream, expected }: AppendRequest): BatchAppendReq.Options => {
   const options = new BatchAppendReq.Options().setStreamIdentifier(
     new StreamIdentifier().setStreamName(Uint8Array.from(Buffer.from(stream))),

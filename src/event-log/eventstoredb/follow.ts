@@ -20,7 +20,6 @@ interface Following {
   readonly continuity: (known?: Head) => Promise<Continuity>;
   /** How long the log may look rolled back. */
   readonly doubtMs: number | undefined;
-  /** Aborted when the log is closed. */
   readonly closing: AbortSignal;
   readonly onError: (what: string, error: unknown) => void;
 }
@@ -86,7 +85,6 @@ const subscribeOnce = async function* (
   }
 };
 
-/** Runs until the signal is aborted or the log is closed. */
 export const follow = async function* (
   dependencies: Following,
   after: Position,

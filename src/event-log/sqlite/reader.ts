@@ -21,7 +21,6 @@ const TENANT_BATCH_EVENTS = 64;
 
 interface Page {
   readonly batch: Batch;
-  /** A limit was reached, so there may be more. */
   readonly full: boolean;
 }
 
@@ -78,7 +77,6 @@ const takeBatch = (rows: Iterable<unknown>, maxEvents = BATCH_EVENTS): Page => {
   return { batch, full: false };
 };
 
-/** Turns errors of the driver into faults. */
 export const readOrFault = <T>(next: () => T): T => {
   try {
     return next();
