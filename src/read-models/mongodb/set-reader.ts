@@ -1,5 +1,7 @@
 import type { ClientSession } from 'mongodb';
 import {
+  PROGRESS,
+  PROGRESS_KEY,
   numberingOf,
   type Collection,
   type Document,
@@ -13,15 +15,7 @@ import { settleAll } from '../../async/concurrency';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { TIMES } from '../../times';
-import {
-  allThere,
-  inOrderOf,
-  PROGRESS,
-  PROGRESS_KEY,
-  type DocumentKey,
-  type Progress,
-  type ReadModelSet,
-} from '../read-models';
+import { allThere, inOrderOf, type DocumentKey, type Progress, type ReadModelSet } from '../read-models';
 import {
   collectionName,
   controlsIn,

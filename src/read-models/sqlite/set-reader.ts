@@ -1,4 +1,6 @@
 import {
+  PROGRESS,
+  PROGRESS_KEY,
   fieldsOfIndex,
   numberingOf,
   type Collection,
@@ -13,8 +15,6 @@ import type { Head } from '../../event-log/event-log';
 import {
   allThere,
   inOrderOf,
-  PROGRESS,
-  PROGRESS_KEY,
   type Control,
   type ParkedTenant,
   type Progress,
@@ -311,10 +311,11 @@ export const writesTo = (collection: Collection) => {
   const [table, fields] = [tableOf(collection.name), fieldsOf(collection)];
   const columns = ['document', ...fields.map(columnOf)];
   const changes = columns.map((column) => `${column} = excluded.${column}`);
+  const insert = `INSERT INTO ${table} VALUES (?, ?${', ?'.repeat(columns.length)})`;
   return {
     fields,
-    upsert: `INSERT INTO ${table} VALUES (?, ?${', ?'.repeat(columns.length)})
-      ON CONFLICT (tenant, key) DO UPDATE SET ${changes.join(', ')}`,
+    insert,
+    upsert: `${insert} ON CONFLICT (tenant, key) DO UPDATE SET ${changes.join(', ')}`,
     remove: `DELETE FROM ${table} WHERE tenant = ? AND key = ?`,
   };
 };
