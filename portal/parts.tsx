@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { signal } from '@preact/signals';
 import { textOf, type Result } from './api.js';
 import { timeStyle } from './place.js';
-import { timeText, utcText } from './time.js';
+import { relativeText, timeText, type Precision } from './time.js';
 
 /** Small pieces that several pages use. */
 
@@ -37,9 +37,22 @@ export const TableHead = ({ titles }: { readonly titles: readonly string[] }) =>
 export const clock = signal(Date.now());
 setInterval(() => (clock.value = Date.now()), 10_000);
 
-export const Time = ({ at }: { readonly at: string }) => (
-  <time dateTime={at} title={utcText(at)}>
-    {timeText(at, timeStyle.value, clock.value)}
+interface TimeProps {
+  readonly at: string;
+  readonly precision?: Precision;
+}
+
+/** A moment in the zone of the viewer, or in UTC; the rest is in its title. */
+export const Time = ({ at, precision }: TimeProps) => (
+  <time dateTime={at} title={`${timeText(at, 'utc', 'exact')} UTC, ${relativeText(at, clock.value)}`}>
+    {timeText(at, timeStyle.value, precision)}
+  </time>
+);
+
+/** How long ago, or until then, where that says more than the moment. */
+export const Ago = ({ at }: { readonly at: string }) => (
+  <time dateTime={at} title={timeText(at, timeStyle.value, 'exact')}>
+    {relativeText(at, clock.value)}
   </time>
 );
 

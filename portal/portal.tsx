@@ -4,10 +4,10 @@ import { holds, isPending, outage, session, signOut, tenantName } from './api.js
 import { ApplicationsPage } from './applications-page.js';
 import { LogsPage } from './logs-page.js';
 import { Alert } from './parts.js';
-import { addressOf, follow, go, place, timeStyle, withParameters } from './place.js';
+import { addressOf, follow, place, timeStyle } from './place.js';
 import { SignIn } from './sign-in.js';
 import { TenantPage } from './tenant-page.js';
-import { timeStyles } from './time.js';
+import { timeStyles, zoneOf } from './time.js';
 import { UsagePage } from './usage-page.js';
 
 interface Page {
@@ -63,16 +63,14 @@ const shownPage = (): Page | undefined => {
 const TimeChoice = () => (
   <select
     aria-label="Times"
+    title={zoneOf(timeStyle.value)}
     value={timeStyle.value}
     onChange={({ currentTarget: { value } }) =>
-      go(withParameters({ time: value === 'relative' ? undefined : value }), { replace: true })
+      (timeStyle.value = timeStyles.find((style) => style === value) ?? 'local')
     }
   >
-    {timeStyles.map((style) => (
-      <option key={style} value={style}>
-        {style === 'utc' ? 'UTC' : `${style} times`}
-      </option>
-    ))}
+    <option value="local">Local time</option>
+    <option value="utc">UTC</option>
   </select>
 );
 

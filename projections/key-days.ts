@@ -3,7 +3,6 @@ import type { KeyUse, KeyUseEvent } from '../src/domain/key-use';
 import { DAY_MS } from '../src/domain/texts';
 import { changeTogether, type Change, type Reader } from './projector';
 
-/** What a key was used for and refused on one UTC day. */
 export interface KeyDayView {
   readonly date: string;
   readonly operations: Readonly<Record<string, number>>;
@@ -108,7 +107,6 @@ export const findLastUse = async (
 ): Promise<string | undefined> =>
   ((await reader.get(tenantId, LAST_USES, keyId)) as unknown as LastUse | undefined)?.last_used_at;
 
-/** When the keys of an Application were last used, by key, according to the log. */
 export const findLastUses = async (
   reader: Reader,
   tenantId: string,

@@ -34,7 +34,6 @@ export interface LogQuery {
   readonly size: number;
 }
 
-/** The fields of rows that a filter gives values for. */
 const givenBy = (filter: RowFilter): Readonly<Partial<LogRow>> => {
   const { entityType, entityId, actorId, operation, traceId, source } = filter;
   const fields = {
@@ -65,10 +64,7 @@ const lineOf = (filter: RowFilter): RowLine => {
   throw new Error('Every row is in the line by_number.');
 };
 
-/**
- * Whether the rows of a filter, apart from its dates, are a line. If not, there are no totals, and each page starts after
- * the last row of the one before.
- */
+/** If not, there are no totals, and each page starts after the last row of the one before. */
 export const isNumbered = (filter: RowFilter): boolean => lineOf(filter).isExact;
 
 /** The rows of a tenant in a line that has so many. */
@@ -168,14 +164,12 @@ const pageByLooking = async (
   }
 };
 
-/** A page of the log, newest first by position in the log. */
 export const findLogs = async (reader: Reader, tenantId: string, query: LogQuery): Promise<LogPage> => {
   const { rows, all } = await rowsOf(reader, tenantId, query.filter);
   const span = await spanOf(rows, all, query);
   return rows.isExact ? pageByNumber(rows, span, query) : pageByLooking(rows, span, query);
 };
 
-/** How many rows of a numbered filter there are from each moment to the next one. */
 export const countLogs = async (
   reader: Reader,
   tenantId: string,

@@ -75,7 +75,6 @@ export type LogRow = RowContent &
     readonly evidence: string;
   };
 
-/** What a row shows. */
 export type ShownRow = Omit<RowContent, 'position'> & Pick<LogRow, 'created_at'>;
 
 /** The eight fields of the specification, and ours. Undefined fields are omitted from the JSON. */
@@ -94,12 +93,10 @@ export const logView = (tenantId: string, row: ShownRow) => ({
   occurred_at: row.occurred_at,
 });
 
-/** The first MAX_TYPES entity types that occurred besides `knownEntityTypes`. */
 interface EntityTypes {
   readonly values: readonly string[];
 }
 
-/** The tree of all rows. */
 interface StoredFrontier {
   readonly size: number;
   readonly hashes: string;
@@ -108,7 +105,6 @@ interface StoredFrontier {
 export const ROWS = 'log_rows';
 const FRONTIER = 'log_frontier';
 const TYPES = 'log_entity_types';
-/** The key of what a tenant has only one of. */
 const ONLY = 'tenant';
 const isKnown: ReadonlySet<string> = new Set(knownEntityTypes);
 /** Entity types listed besides `knownEntityTypes`. */
@@ -157,7 +153,6 @@ const contentOf = ({ entityType, entityId, operation, message }: AuditLine) => (
   message,
 });
 
-/** The lines that a row belongs to. */
 const linesOf = (content: RowContent): readonly (LineReference & { readonly index: RowIndex })[] => {
   const lines = [];
   for (const index of rowIndexes) {
@@ -228,7 +223,6 @@ const logged = (event: Recorded, leaf: Leaf): readonly Change[] => [
 export const logs: Projector = {
   name: 'logs',
   version: 5,
-  streams: ['tenant', 'activity'],
   collections: [
     {
       name: ROWS,
@@ -257,7 +251,6 @@ export const logs: Projector = {
   },
 };
 
-/** The row of an event. Undefined: the event is not applied yet, or does not exist. */
 export const findLog = async (
   reader: Pick<Reader, 'get'>,
   tenantId: string,
@@ -265,17 +258,14 @@ export const findLog = async (
 ): Promise<LogRow | undefined> =>
   (await reader.get(tenantId, ROWS, eventId)) as unknown as LogRow | undefined;
 
-/** The row of an event as a document. */
 export const logKey = (tenantId: string, eventId: string) => ({ tenantId, collection: ROWS, key: eventId });
 
-/** Where in the log an event with a row is. */
 export const findLogPosition = async (
   reader: Pick<Reader, 'get'>,
   tenantId: string,
   eventId: string,
 ): Promise<string | undefined> => (await findLog(reader, tenantId, eventId))?.position;
 
-/** The tree of a tenant's rows that are shown. */
 export const findFrontier = async (reader: Pick<Reader, 'get'>, tenantId: string) => {
   const { size, hashes } =
     ((await carriedIn(reader, tenantId, FRONTIER)) as StoredFrontier | undefined) ?? EMPTY;

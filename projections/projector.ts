@@ -1,16 +1,11 @@
 import type { EventType, Recorded, StreamKind } from '../src/domain/events';
 import type { Hash } from '../src/evidence/tree';
 
-/**
- * What is derived from the log, independent of how it runs and where it is stored. A projector maps event types to
- * changes of documents; the engine does the reading and writing. Everything here is pure.
- */
+/** What is derived from the log: event types and their changes of documents. The engine reads and writes; this is pure. */
 export interface Projector {
   readonly name: string;
   /** Raise it whenever the same events would produce other documents: a new version is built next to the old one. */
   readonly version: number;
-  /** The tenant's streams that it follows. A bad event in another stream does not affect it. */
-  readonly streams: readonly StreamKind[];
   readonly collections: readonly Collection[];
   readonly on: Reducers;
   /** The changes for an event that the operator has set aside, which may be unreadable. Omitted: none. */
@@ -31,15 +26,9 @@ export interface SetAsideEvent {
 
 export interface Collection {
   readonly name: string;
-  /**
-   * The fields of each index, in order. A document without the first field is not in the index. Finding documents by key
-   * needs no index.
-   */
+  /** Documents without the first field are not in the index. Finding documents by key needs none. */
   readonly indexes: Readonly<Record<string, readonly string[]>>;
-  /**
-   * Indexes whose last field numbers the documents that are equal in the others, from 1 without gaps. Each has a field
-   * whose values never decrease in the order of these numbers.
-   */
+  /** Indexes whose last field numbers equal documents from 1 without gaps, each with a field that never decreases in that order. */
   readonly numbered?: Readonly<Record<string, string>>;
   /**
    * It has one document for each tenant, which nearly every event changes. That is kept in the progress of the tenant, so
@@ -100,7 +89,6 @@ export interface LineReference extends Line {
   readonly collection: string;
 }
 
-/** A change declares the documents and lines that it needs, so that the engine can fetch them all at once. */
 export interface Change {
   readonly touches: readonly Reference[];
   /** Lines whose ends it needs, as they are before it. A row that it adds to their collection is the next one of each. */
@@ -147,10 +135,7 @@ export const amend = <D extends object>(collection: string, key: string, next: (
 export interface Reader {
   get(tenantId: string, collection: string, key: string): Promise<Document | undefined>;
   find(tenantId: string, collection: string, query: Query): Promise<readonly Document[]>;
-  /**
-   * How many documents of a line that has so many have less than each of these values in its field that never decreases.
-   * Takes a search by number, without keeping other requests waiting.
-   */
+  /** How many documents of a line with so many have less than each value, by searching their numbers. */
   countsBefore(
     tenantId: string,
     collection: string,

@@ -2,7 +2,6 @@ import type { TenantSettings } from '../src/domain/events';
 import type { Tenant } from '../src/domain/tenant';
 import { amend, change, type Projector, type Reader } from './projector';
 
-/** One document per tenant: the response of `GET /tenants/self`, its ETag and its plan. */
 export interface TenantDocument {
   readonly id: string;
   readonly owner_id: string;
@@ -42,7 +41,6 @@ export const documentOfTenant = (tenant: Exclude<Tenant, { status: 'absent' }>):
 export const tenants: Projector = {
   name: 'tenants',
   version: 1,
-  streams: ['tenant'],
   collections: [{ name: 'tenants', indexes: {} }],
   on: {
     TenantCreated: (event) => [

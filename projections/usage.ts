@@ -131,7 +131,6 @@ const plan = ({ at, data }: Recorded<PlanEvent>): readonly Change[] => {
 export const usage: Projector = {
   name: 'usage',
   version: 3,
-  streams: ['tenant', 'activity'],
   collections: [
     { name: 'usage_tokens', indexes: {} },
     { name: 'usage_types', indexes: {} },
@@ -172,7 +171,6 @@ const monthsUpTo = (last: string, count: number): readonly string[] => {
   });
 };
 
-/** Each of so many months up to the last one, oldest first. */
 export const usageByMonth = async (
   reader: Reader,
   tenantId: string,

@@ -2,17 +2,12 @@ import { uuidFrom } from './domain/texts';
 import { fault } from './fault';
 import { readPolicies } from './limits/policies';
 
-/**
- * Every setting of the program. Validation, `tenant-ledger config`, `--help` and docs/configuration.md are generated
- * from this table.
- */
+/** Validation, `tenant-ledger config`, `--help` and docs/configuration.md are made from this table. */
 interface Setting<T> {
   readonly meaning: string;
   readonly fallback: string;
   readonly example: string;
-  /** Never shown. */
   readonly secret?: boolean;
-  /** Returns undefined if the text is not valid. */
   readonly read: (text: string) => T | undefined;
 }
 

@@ -17,10 +17,7 @@ type InternalCode =
 
 export type FaultCode = ProblemCode | InternalCode;
 
-/**
- * A fault is an expected failure with a stable `code`, for example `log_unavailable`. Callers recognize it by that code
- * only, so it may cross threads and packages.
- */
+/** An expected failure. Callers recognize it by its stable code only, so it may cross threads and packages. */
 export interface Fault extends Error {
   readonly code: string;
   readonly more: Readonly<Record<string, unknown>>;
@@ -35,9 +32,20 @@ const isError = (value: unknown): value is Error => value instanceof Error || is
 export const codeOf = (error: unknown): string | undefined =>
   isError(error) && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 
-/** The details of an error besides its message. */
 export const moreOf = (error: unknown): Readonly<Record<string, unknown>> =>
   (error as Partial<Fault> | undefined)?.more ?? {};
+
+const AWAY: ReadonlySet<string | undefined> = new Set<ProblemCode>([
+  'log_unavailable',
+  'outcome_unknown',
+  'read_models_unavailable',
+]);
+
+/** Whether a store did not answer, or not so. Waiting may help, unless the fault is final. */
+export const isAway = (error: unknown): boolean => AWAY.has(codeOf(error));
+
+/** Whether waiting cannot help. */
+export const isFinal = (error: unknown): boolean => moreOf(error)['isFinal'] === true;
 
 export const messageOf = (error: unknown): string => (isError(error) ? error.message : String(error));
 
@@ -52,7 +60,6 @@ const nearestTo = (text: string, known: readonly string[]): string | undefined =
     .toSorted((a, b) => differences(a) - differences(b))[0];
 };
 
-/** For error messages: the nearest name, or all of them. */
 export const suggestionFor = (text: string, known: readonly string[]): string => {
   const nearest = nearestTo(text, known);
   if (nearest !== undefined) return `did you mean ${nearest}?`;

@@ -24,10 +24,8 @@ export interface KeyOfTenant extends KnownKey {
 }
 
 export interface KeyUseRecordDependencies {
-  /** Appends to the tenant's activity stream, whoever else does. */
   readonly append: (tenantId: string, events: readonly NewEvent[]) => Promise<unknown>;
   readonly warn: (what: string, error: unknown) => void;
-  /** Whether events say where requests came from. */
   readonly recordsClients: boolean;
   /** How long what is due is collected, so that it becomes one append per tenant. */
   readonly collectMs: number;
@@ -36,10 +34,7 @@ export interface KeyUseRecordDependencies {
   readonly now?: () => number;
 }
 
-/**
- * The most that is kept in memory, at about two kilobytes each: the keys that were used today, and those of yesterday
- * until they are written. Further ones are not counted.
- */
+/** Kept in memory at about two kilobytes each: the keys used today, and those of yesterday until written. */
 const MAX_KEYS = 20_000;
 /** A single tenant must not crowd out the others. */
 const MAX_KEYS_OF_TENANT = 5_000;
@@ -62,7 +57,6 @@ type Tally = {
   missingPermissions: string[];
 };
 
-/** What one key did on one day. */
 interface KeyDay {
   /** With the last name of its Application. */
   key: KeyOfTenant;
@@ -137,7 +131,6 @@ const limitsOf = (
   ...(isStream(act) ? [[`${keyId} ${act.operation} ${client?.address}`, 1] as const] : []),
 ];
 
-/** What is kept in memory, within its bounds. */
 const boundedDays = (counter: ClientCounter) => {
   const days = new Map<string, KeyDay>();
   const perTenant = new Map<string, number>();
@@ -195,7 +188,8 @@ const appender = (
 
   /** The events about the first of these, as many as one append takes. */
   const partOf = (left: readonly KeyDay[]) => {
-    const [part, events]: [KeyDay[], NewEvent[]] = [[], []];
+    const part: KeyDay[] = [];
+    const events: NewEvent[] = [];
     for (let bytes = 0; part.length < Math.min(left.length, MAX_EVENTS) && bytes < MAX_BYTES;) {
       const day = left[part.length] as KeyDay;
       // What was counted since an append of it failed may be due as well.
@@ -274,7 +268,6 @@ export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
       await writeDue();
     }
   };
-  /** Newest first. */
   const lastDaysOf = (tenantId: string, keyId: string): readonly KeyDay[] =>
     [now(), now() - DAY_MS].flatMap((ms) => days.find({ tenantId, keyId }, dateOf(ms)) ?? []);
 

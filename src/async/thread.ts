@@ -16,7 +16,6 @@ export interface Thread {
    * or with `no_answer` (possibly done) if the time is up or the thread died.
    */
   call<T>(request: unknown, withinMs: number): Promise<T>;
-  /** Ends the thread after it has finished its requests. */
   close(): Promise<void>;
 }
 
@@ -29,7 +28,6 @@ interface QueuedRequest {
 
 type Message = readonly QueuedRequest[] | 'close';
 
-/** An error as it crosses threads. An expected one has a code, a bug a stack. */
 export interface Failure {
   readonly code?: string;
   readonly message: string;
@@ -38,7 +36,8 @@ export interface Failure {
 }
 
 export const failureOf = (error: unknown): Failure => {
-  const [code, message] = [codeOf(error), messageOf(error)];
+  const code = codeOf(error);
+  const message = messageOf(error);
   if (code === undefined) return { message, stack: error instanceof Error ? error.stack : undefined };
   const more = 'more' in (error as Error) ? (error as Fault).more : {};
   return { code, message, more };
@@ -64,7 +63,6 @@ const MAX_GROUP = 256;
 /** More are sent in parts, so that the thread works while this one goes on. */
 const SENT_TOGETHER = 16;
 
-/** Calls waiting for an answer, by id. */
 const pendingCalls = () => {
   const pending = new Map<number, (answer: Answer) => void>();
   let nextId = 1;
@@ -152,7 +150,6 @@ export const startThread = (file: string, data: unknown, options: ThreadOptions 
 
 export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
-/** What answers requests. */
 export interface ThreadBody {
   /** The answer to each request, in order. Those that come in the same turn of the event loop are sent together. */
   answer(requests: readonly unknown[]): readonly Promise<unknown>[];
@@ -166,7 +163,6 @@ const expired = ({ id }: QueuedRequest): Answer => ({
   failure: { code: 'expired', message: 'The deadline passed before the request could start.' },
 });
 
-/** Answers each request of a group, or tries it again. */
 const answerGroup = async (
   body: ThreadBody,
   group: readonly QueuedRequest[],
@@ -210,11 +206,13 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
   let underWay = 0;
   let isClosing = false;
   let retrying: NodeJS.Timeout | undefined;
-  let [answers, reports]: [Answer[], unknown[]] = [[], []];
+  let answers: Answer[] = [];
+  let reports: unknown[] = [];
 
   const send = (): void => {
     if (answers.length + reports.length > 0) port.postMessage({ answers, reports } satisfies Turn);
-    [answers, reports] = [[], []];
+    answers = [];
+    reports = [];
   };
   const sendSoon = (): void => {
     if (answers.length + reports.length === 1) queueMicrotask(send);

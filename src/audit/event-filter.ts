@@ -22,11 +22,8 @@ export interface EventFilter {
   readonly operation?: string | undefined;
   readonly trace?: string | undefined;
   readonly source?: Source | undefined;
-  /** Selects what was caused with this key, and what is about it. */
   readonly key?: string | undefined;
-  /** Selects what came from this address, as `clientFrom` spells it. */
   readonly client?: string | undefined;
-  /** The earliest time of recording. */
   readonly since?: string | undefined;
   /** The time before which it was recorded. */
   readonly until?: string | undefined;
@@ -64,7 +61,8 @@ const byAuditLine = (
   streams: Streams,
   onUnreadable: () => void,
 ): Condition => {
-  const [type, id] = [entity?.type?.toLowerCase(), entity?.id];
+  const type = entity?.type?.toLowerCase();
+  const id = entity?.id;
   return (event) => {
     const decoded = decode(event, streams);
     if (decoded.status === 'bad') onUnreadable();
@@ -112,9 +110,7 @@ const conditionsOf = (
 };
 
 export interface EventRange extends ReadFrom {
-  /** The last position to read, inclusive. */
   readonly upTo?: Position | undefined;
-  /** The maximum number of events. */
   readonly limit?: number | undefined;
 }
 
@@ -138,7 +134,6 @@ async function* readRange(log: EventLog, { tenants }: EventFilter, from: ReadFro
   yield* log.readAll({ after: head > after ? head : after, follow, signal });
 }
 
-/** A predicate for events of our own streams that match the filter. */
 const matcher = (
   filter: EventFilter,
   streams: Streams,

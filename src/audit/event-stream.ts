@@ -44,13 +44,11 @@ export interface StreamRequest {
   readonly tenantId: string;
   readonly filter: EventFilter;
   readonly after: Place | undefined;
-  /** The maximum number of events, if there is one. */
   readonly limit: number | undefined;
   readonly follow: boolean;
   readonly form: StreamForm;
 }
 
-/** Who reads a stream. */
 export interface StreamClient {
   /** Why the caller may no longer read, if so. */
   readonly mayRead: () => Promise<EndReason | undefined>;
@@ -65,7 +63,6 @@ const UNAVAILABLE = /^(?:log_unavailable|read_models_unavailable|log_set_back)$/
 const isUnavailable = (error: unknown): error is { readonly code: EndReason } =>
   UNAVAILABLE.test(codeOf(error) ?? '');
 
-/** Why a stream must end now, if so. Calls `mayRead` at most twice a second. */
 export const endReason = (mayRead: StreamClient['mayRead'], stopping: AbortSignal) => {
   let checkedAt = threadMs();
   return async (): Promise<EndReason | undefined> => {
@@ -93,10 +90,7 @@ async function* linesOf(
   yield* exportLines(ledgerLog, conditions, { ...range, upTo, follow }, { batches, onUnreadable });
 }
 
-/**
- * What a stream of events sends: the events of a tenant, signs of life, and at the end a trailer, or why it ends early.
- * The log is read only as fast as the texts are taken.
- */
+/** The events of a tenant, signs of life, and a trailer or why it ends early. Reads only as fast as the texts are taken. */
 export async function* eventStream(
   request: StreamRequest,
   source: EventSource,
@@ -105,7 +99,9 @@ export async function* eventStream(
   const { form, after } = request;
   const positionOf = (place: Place): string => tenantPosition(place, source.ledgerLog.streams);
   const whyEnd = endReason(mayRead, source.stopping);
-  let [position, given, wroteAt] = [after && positionOf(after), 0, threadMs()];
+  let position = after && positionOf(after);
+  let given = 0;
+  let wroteAt = threadMs();
   const end = (reason: EndReason): string => form.last('end', JSON.stringify({ end: { reason, position } }));
   try {
     for await (const { lines, events, last, isTrailer } of linesOf(request, source, gone)) {

@@ -11,7 +11,6 @@ import {
 import { revisionsUpTo, type Revisions } from './event-places';
 import { rawEvent, tenantEvent } from './event-views';
 
-/** What an export was asked for. Undefined members are omitted from the JSON. */
 export interface Conditions {
   /** Whose events and positions the lines show: those of the log, or those of one tenant (`event-views.ts`). */
   readonly view: 'operator' | 'tenant';
@@ -22,19 +21,14 @@ export interface Conditions {
 
 /** The last line of an export: together with the log it determines every byte of the lines before it. */
 export interface Trailer extends Conditions {
-  /** The identity of the log. */
   readonly log: string;
-  /**
-   * The last position to read, inclusive: the end of the log when the export started or, if the limit ended it, the last
-   * event. A tenant sees it as revisions. It is absent if the log was empty.
-   */
+  /** The last position to read, inclusive; a tenant sees it as revisions. It is absent if the log was empty. */
   readonly up_to?: Position | Revisions | undefined;
   readonly events: number;
   /** The digest of all lines before it, with their line feeds. */
   readonly sha256: string;
 }
 
-/** Counts and hashes the lines of an export as they are written. */
 const trailerOf = ({ view, filter, after, limit }: Conditions, ledgerLog: LedgerLog) => {
   const hash = createHash('sha256');
   let events = 0;
@@ -46,7 +40,8 @@ const trailerOf = ({ view, filter, after, limit }: Conditions, ledgerLog: Ledger
     line: async (upTo: Position | undefined): Promise<string> => {
       const tenantId = filter.tenants?.[0] ?? '';
       const up_to = view === 'tenant' ? await revisionsUpTo(ledgerLog, tenantId, upTo ?? '') : upTo;
-      const [log, sha256] = [await ledgerLog.log.identity(), hash.digest('hex')];
+      const log = await ledgerLog.log.identity();
+      const sha256 = hash.digest('hex');
       const trailer: Trailer = { log, view, filter, after, limit, up_to, events, sha256 };
       return JSON.stringify({ trailer });
     },
@@ -68,10 +63,7 @@ export interface ExportOptions extends FindOptions {
 const jsonLine = (view: Conditions['view'], streams: Streams) => (event: LoggedEvent) =>
   JSON.stringify(view === 'tenant' ? tenantEvent(event, streams) : rawEvent(event, streams));
 
-/**
- * The lines of an export in batches, the trailer last: the same conditions and range always give the same lines. Reads as
- * fast as they are taken. An aborted export has no trailer.
- */
+/** In batches, the trailer last: the same conditions and range always give the same lines. An aborted export has no trailer. */
 export async function* exportLines(
   ledgerLog: LedgerLog,
   conditions: Conditions,
@@ -83,7 +75,8 @@ export async function* exportLines(
   const lineOf = prettyLine ?? jsonLine(view, ledgerLog.streams);
   // Without an end, the log is empty, and what is appended meanwhile is not exported.
   const upTo = range.follow === true ? undefined : (range.upTo ?? '');
-  let [end, remaining] = [range.upTo, limit ?? Infinity];
+  let end = range.upTo;
+  let remaining = limit ?? Infinity;
   for await (const found of findEvents(ledgerLog, filter, { ...range, upTo, limit }, finding)) {
     const lines = found.events.map(lineOf);
     trailer.add(lines);

@@ -60,10 +60,7 @@ export const knownPlace = async (
   return { shown, position: await findLogPosition(reader, tenantId, eventId) };
 };
 
-/**
- * Finds an event of a tenant by its id. The read models know where each event is that was applied or skipped; only what
- * comes after those is searched.
- */
+/** The read models know where each event is that was applied or skipped; only what comes after those is searched. */
 export const findEvent = async (
   { ledgerLog, readHistory }: Pick<EventSource, 'ledgerLog' | 'readHistory'>,
   { shown, position }: KnownPlace,

@@ -41,7 +41,6 @@ export interface PastQuestion {
 
 export interface PastApplicationPage {
   readonly applications: readonly Application[];
-  /** The number of matches on all pages. */
   readonly total: number;
 }
 

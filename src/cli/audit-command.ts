@@ -70,10 +70,7 @@ const position = (text: string): Position => {
   return text;
 };
 
-/**
- * Positions are compared as text, so one from another kind of log would mean something else. With one beyond the end of
- * the log, new events would be skipped until the log has grown past it.
- */
+/** Positions are compared as text: one of another kind of log means nothing, and one beyond the end skips new events. */
 const mustBeReached = async ({ log }: LedgerLog, given: Position): Promise<void> => {
   const head = (await log.head())?.position ?? '';
   if (head !== '' && head.length !== given.length)
@@ -141,7 +138,10 @@ const run = async (
   const { log, streams } = ledgerLog;
   const { event, after, limit, follow = false } = options;
   const total = upTo === undefined ? 0 : await log.distance(after, upTo);
-  let [done, events, unreadable, reached] = [0, 0, 0, after];
+  let done = 0;
+  let events = 0;
+  let unreadable = 0;
+  let reached = after;
   const conditions = {
     view: 'operator',
     filter: filterOf(options),

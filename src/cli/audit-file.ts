@@ -52,7 +52,8 @@ const syncFolderOf = (file: string): void => {
 const endLastLine = (output: string): void => {
   const { size } = statSync(output, { throwIfNoEntry: false }) ?? { size: 0 };
   if (size === 0) return;
-  const [file, last] = [openSync(output, 'r'), Buffer.alloc(1)];
+  const file = openSync(output, 'r');
+  const last = Buffer.alloc(1);
   readSync(file, last, 0, 1, size - 1);
   closeSync(file);
   if (last.toString() !== '\n') appendFileSync(output, '\n');
@@ -72,26 +73,26 @@ const replace = (file: string, text: string): void => {
   syncFolderOf(file);
 };
 
-/**
- * Appends lines to the output, and then notes up to where: both are on the disk, in this order. So no line is missing
- * after a crash, and some may be there twice.
- */
+/** Appends lines, and then notes up to where, both synced: after a crash no line is missing, and some may be there twice. */
 export const followedFile = (
   { output, cursorFile }: FollowedFiles,
   log: string,
   onFailure: (error: Error) => void,
 ) => {
-  let [waiting, position]: [string, Position | undefined] = ['', undefined];
+  let waiting: string = '';
+  let position: Position | undefined = undefined;
   const write = (): void => {
     if (waiting !== '') append(output, waiting);
     if (position !== undefined) replace(cursorFile, `${JSON.stringify({ log, position })}\n`);
-    [waiting, position] = ['', undefined];
+    waiting = '';
+    position = undefined;
   };
   const tryToWrite = (): void => {
     try {
       write();
     } catch (error) {
-      [waiting, position] = ['', undefined];
+      waiting = '';
+      position = undefined;
       onFailure(fault('output_failed', `The output cannot be written: ${messageOf(error)}.`));
     }
   };

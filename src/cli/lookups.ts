@@ -7,7 +7,6 @@ import { fault } from '../fault';
 import { rowsOf } from '../read-models/read-models';
 import type { OperatorSession } from './session';
 
-/** The documents of a collection, of one tenant or all. */
 const documentsOf = async <T>(
   { app }: OperatorSession,
   collection: string,
@@ -22,7 +21,6 @@ const documentsOf = async <T>(
 export const allTenants = (session: OperatorSession): Promise<readonly TenantDocument[]> =>
   documentsOf(session, 'tenants');
 
-/** The tenant in the read models, deleted or not. */
 export const knownTenant = async ({ app }: OperatorSession, tenantId: string): Promise<TenantDocument> => {
   const tenant = await findTenant((await app.live.look()).set, tenantId);
   if (tenant === undefined) throw fault('tenant_not_found', `There is no tenant ${tenantId}.`);
@@ -34,7 +32,6 @@ export const applicationsOf = (
   tenantId: string,
 ): Promise<readonly StoredApplication[]> => documentsOf(session, 'applications', tenantId);
 
-/** The Application in the read models, deleted or not. */
 export const knownApplication = async (
   session: OperatorSession,
   tenantId: string,

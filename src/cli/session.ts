@@ -27,7 +27,7 @@ const warn =
   (what: string, error?: unknown): void =>
     notice(io, error === undefined || messageOf(error) === what ? what : `${what} ${messageOf(error)}`);
 
-const howFar = async ({ replay: { readModels } }: App, head: Position): Promise<string> => {
+const howFar = async ({ readModels }: App, head: Position): Promise<string> => {
   const live = await readModels.live();
   if (live === undefined) return 'This version of the program has no read models yet.';
   return `The log is not yet followed to its end: up to position ${live.control.to?.position ?? 0} of ${head}.`;
@@ -62,7 +62,6 @@ const sessionOf = (io: Io, app: App, configuration: Configuration, worker?: Work
     );
     return tenant;
   },
-  /** Decides about services and writes as the operator. No read model shows them. */
   writeServices: async (decide: DecideServices, actor?: string): Promise<void> => {
     await app.services.execute(decide, operatorActor(actor ?? configuration.OPERATOR_ID));
     if (actor === undefined) askForOperator(io, configuration);
@@ -116,15 +115,11 @@ export const sessionCommand = <Arguments extends readonly unknown[]>(
     }
   });
 
-/** A log, and how its address was given. */
 export interface AddressedLog extends LedgerLog {
   readonly address: string;
 }
 
-/**
- * Opens a log for some work and always closes it. `configured` keeps a password in the environment: arguments are visible
- * to every user of the machine.
- */
+/** `configured` keeps a password in the environment: arguments are visible to every user of the machine. */
 export const withLog = async <T>(
   io: Io,
   role: 'source' | 'target',

@@ -18,7 +18,6 @@ interface Options extends JsonOption {
   readonly month?: string;
 }
 
-/** Tenants whose usage is read at a time. */
 const AT_ONCE = 50;
 
 const COLUMNS = [

@@ -47,7 +47,8 @@ const operationOf = { Created: 'create', Read: 'read', Used: 'use', Updated: 'up
 
 const entityFact = (type: EntityFactType) => {
   const { entity, operation } = factPartsOf(type);
-  const [entityType, usual] = [entity.toLowerCase(), `${entity} ${operation.toLowerCase()}`];
+  const entityType = entity.toLowerCase();
+  const usual = `${entity} ${operation.toLowerCase()}`;
   return ({ data: { entityId, message = usual } }: { readonly data: EntityFactData }): AuditLine =>
     line(entityType, entityId, operationOf[operation], message);
 };
@@ -106,10 +107,7 @@ const isSame = (from: unknown, to: unknown): boolean =>
 const change = (field: string, from: unknown = null, to: unknown = null): readonly FieldChange[] =>
   isSame(from, to) ? [] : [{ field, from, to }];
 
-/**
- * What an event replaces or ends in the state right before it, never with digests of keys. Creations replace nothing:
- * their data says everything.
- */
+/** What an event replaces or ends, never with digests of keys. Creations replace nothing. */
 export const changesOf = (before: Tenant, event: TenantEvent): readonly FieldChange[] => {
   if (before.status !== 'active') return [];
   const { name, settings } = before;

@@ -3,7 +3,6 @@ import type { RefusalReason } from './key-use';
 export interface KnownKey {
   readonly keyId: string;
   readonly applicationId: string;
-  /** Undefined: it is deleted. */
   readonly applicationName?: string | undefined;
 }
 
@@ -12,10 +11,7 @@ export type RefusedAccess =
   | { readonly reason: 'permission_missing'; readonly permissions: readonly string[] }
   | { readonly reason: Exclude<RefusalReason, 'permission_missing'>; readonly key: KnownKey };
 
-/**
- * A refusal is an answer, not a failure: the state of the tenant does not allow the request. Its `code` is stable and
- * documented in docs/errors.md.
- */
+/** A refusal is an answer, not a failure: the state of the tenant does not allow the request. */
 export type RefusalCode =
   | 'validation_failed'
   | 'key_refused'

@@ -105,7 +105,6 @@ const metadataSchema = {
   },
 };
 
-/** Recorded with every event, besides its schema version. */
 export interface Metadata {
   readonly at: string;
   readonly actor?: Actor | undefined;
@@ -136,10 +135,7 @@ const faultBy = (schema: object, value: unknown): string | undefined => {
   return validate(value) ? undefined : ajv.errorsText(validate.errors, { dataVar: '' }).trim();
 };
 
-/**
- * Compiles the schemas of events one by one ahead of time. Otherwise the first requests to fold a tenant or to stream its
- * events would block the thread for 40 ms.
- */
+/** One by one ahead of time: otherwise the first requests would block the thread for 40 ms. */
 export const compileEventSchemas = async (): Promise<void> => {
   for (const schema of new Set([
     metadataSchema,
@@ -153,10 +149,7 @@ export const compileEventSchemas = async (): Promise<void> => {
 const schemaOf = (type: LedgerEvent['type'] | OperatorEvent['type']): object =>
   isEventType(type) ? eventSchemas[type] : operatorEventSchemas[type];
 
-/**
- * Encodes an event for appending. Invalid data must never be written, since it would park its tenant: it throws
- * `event_invalid`, with the reason in `more.reason`.
- */
+/** Throws `event_invalid`, with the reason in `more.reason`: invalid data would park its tenant. */
 export const encode = (
   { type, data }: LedgerEvent | OperatorEvent,
   metadata: Metadata,
@@ -168,7 +161,6 @@ export const encode = (
   return { id, type, data, metadata: { ...metadata, version: currentVersion(type) } };
 };
 
-/** Case-insensitive, as UUIDs are. */
 export const namesAnother = (
   { tenantId: named }: { readonly tenantId?: unknown },
   tenantId: string,
@@ -224,7 +216,6 @@ const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
   return event as unknown as Recorded;
 };
 
-/** The tenant and kind of an event's stream; undefined if the stream is not one of ours. */
 export type Owner = ReturnType<Streams['parse']>;
 
 export const decode = (
@@ -255,7 +246,6 @@ export const operatorEventOf = ({ type, data, metadata }: LoggedEvent): Operator
 export interface SetAside {
   /** Whether to skip this event. Its id may occur in other tenants, too. */
   readonly event: (tenantId: string, eventId: string) => boolean;
-  /** Whether to apply this event although events before it are missing. */
   readonly gapBefore: (tenantId: string, eventId: string) => boolean;
 }
 

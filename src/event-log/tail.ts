@@ -20,29 +20,15 @@ export interface Tail {
 
 interface TailOptions {
   readonly maxBytes?: number;
-  /** Called with failures that are retried. */
   readonly onError: (error: unknown) => void;
 }
 
 const MAX_BYTES = 4_194_304;
 
-/** What an event costs besides its content. */
 const EVENT_BYTES = 512;
 
 const sizeOf = ({ bytes = 0 }: LoggedEvent): number => bytes + EVENT_BYTES;
 
-/** The number of the first event after a position. */
-const placeAfter = (events: Batch, position: Position): number => {
-  let [low, high] = [0, events.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((events[middle] as LoggedEvent).position > position) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-};
-
-/** The events in the order of the log, and those of each tenant. The oldest ones go first. */
 const newestEvents = ({ parse }: LedgerLog['streams'], maxBytes: number) => {
   let events: LoggedEvent[] = [];
   const arrived = new Map<Position, number>();
@@ -80,7 +66,8 @@ const newestEvents = ({ parse }: LedgerLog['streams'], maxBytes: number) => {
         if (own === undefined) byTenant.set(tenantId, [event]);
         else own.push(event);
       }
-      let [count, left] = [0, bytes];
+      let count = 0;
+      let left = bytes;
       // An eighth at a time, so that this is seldom.
       while (bytes > maxBytes && left > (7 * maxBytes) / 8) left -= sizeOf(events[count++] as LoggedEvent);
       return count === 0 ? undefined : drop(count);
@@ -96,7 +83,8 @@ export const tailOf = ({ log, streams }: LedgerLog, options: TailOptions): Tail 
   const { signal } = closing;
   const { notify, wait } = condition();
   /** Everything after `start` up to `end` is in memory. */
-  let [start, end]: (Position | undefined)[] = [];
+  let start: Position | undefined;
+  let end: Position | undefined;
 
   const follow = async (): Promise<void> => {
     start ??= end = (await log.head())?.position ?? '';
@@ -113,7 +101,8 @@ export const tailOf = ({ log, streams }: LedgerLog, options: TailOptions): Tail 
   };
   const running = run();
 
-  const since = (events: Batch, position: Position): Batch => events.slice(placeAfter(events, position));
+  const since = (events: Batch, after: Position): Batch =>
+    events.slice(events.findLastIndex(({ position }) => position <= after) + 1);
   const goesBackTo = (position: Position): boolean => start !== undefined && position >= start;
 
   return {

@@ -15,15 +15,12 @@ interface Finding {
 
 export interface VerifiedLog {
   readonly identity: string;
-  /** In our own streams. */
   readonly events: number;
   readonly streams: number;
-  /** Events in other streams. */
   readonly foreign: number;
   readonly lastPosition: Position | undefined;
   readonly digest: string;
   readonly found: number;
-  /** At most MAX_LISTED. */
   readonly findings: readonly Finding[];
   /** What the operator has set aside, which is known and harmless. */
   readonly setAside: number;
@@ -42,7 +39,9 @@ const faultOf = (event: LoggedEvent, streams: Streams): string | undefined => {
 const checking = (streams: Streams, { event: isSetAside, gapBefore: isAccepted }: SetAside) => {
   const revisions = new Map<string, number>();
   const findings: Finding[] = [];
-  let [last, found, setAside] = ['', 0, 0];
+  let last = '';
+  let found = 0;
+  let setAside = 0;
 
   const report = (kind: FindingKind, event: LoggedEvent, detail: string | undefined): void => {
     if (detail === undefined) return;
@@ -69,7 +68,6 @@ const checking = (streams: Streams, { event: isSetAside, gapBefore: isAccepted }
   };
 };
 
-/** Reads a log up to its current head and lists what is wrong, so it ends even while the log is being written to. */
 export const verifyLog = async (
   ledgerLog: LedgerLog,
   onProgress: (done: number, total: number) => void,
@@ -79,7 +77,8 @@ export const verifyLog = async (
   const total = head === undefined ? 0 : await log.distance(undefined, head);
   const checked = checking(streams, await readSetAside(ledgerLog));
   const digest = eventsDigest();
-  let [events, foreign] = [0, 0];
+  let events = 0;
+  let foreign = 0;
   let lastPosition: Position | undefined;
 
   if (head !== undefined)

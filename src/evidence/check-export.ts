@@ -12,12 +12,10 @@ import { appended, leafHash, rootByInclusion, rootOf, type Frontier, type Hash }
 
 /** Checks what a service gave out against what it signed, without the service and its log. */
 
-/** A checkpoint, and the file that it is kept in. */
 export interface KeptCheckpoint extends Checkpoint {
   readonly file: string;
 }
 
-/** What contradicts a checkpoint, and where. */
 export interface Difference {
   readonly line?: number | undefined;
   readonly to_line?: number;
@@ -40,7 +38,6 @@ const isEvent = (value: unknown): value is RawEvent =>
   ['id', 'type', 'stream', 'recorded_at', 'position'].every((name) => typeof value[name] === 'string') &&
   Number.isSafeInteger(value['revision']);
 
-/** Almost always the same as of the line before. */
 let streams = streamNames();
 
 /** An event as `GET /events` or `audit` writes it. Undefined: it is not one of the log of this checkpoint. */
@@ -68,11 +65,11 @@ const exported = (line: RawEvent, { origin }: Checkpoint) => {
 const wrongText = (member: string): string =>
   `its member ${member} says something else than the proven ones${member === 'log' ? ', or is of another version of the program' : ''}`;
 
-/** The tree of the rows so far, compared with each checkpoint where it was made. */
 const growingTree = (kept: readonly KeptCheckpoint[]) => {
   const waiting = kept.filter(({ size }) => size > 0).toSorted((a, b) => a.size - b.size);
   let frontier: Frontier = [];
-  let [rows, proven] = [0, 0];
+  let rows = 0;
+  let proven = 0;
   /** The first line after the rows that are proven. */
   let begin: number | undefined;
   let contradiction: Difference | undefined;
@@ -109,10 +106,13 @@ const MAX_LINES_NAMED = 10;
 /** Checks the lines of an export against a checkpoint, and those that were kept before it. */
 export const checkingExport = (checkpoint: KeptCheckpoint, earlier: readonly KeptCheckpoint[]) => {
   const tree = growingTree([...earlier, checkpoint]);
-  const [ids, copies, lines] = [new Set<string>(), [] as number[], [] as Difference[]];
+  const ids = new Set<string>();
+  const copies: number[] = [];
+  const lines: Difference[] = [];
   const last = { tenant: -1, activity: -1 };
-  let [number, events, hash] = [0, 0, createHash('sha256')];
-  /** The first line after the rows that are proven which does not continue its stream. */
+  let number = 0;
+  let events = 0;
+  let hash = createHash('sha256');
   let misplaced: Difference | undefined;
 
   const differs = (what: string): void => {
@@ -122,7 +122,8 @@ export const checkingExport = (checkpoint: KeptCheckpoint, earlier: readonly Kep
     const event = exported(line, checkpoint);
     if (event === undefined) return;
     const { kind, leaf, wrongMember } = event;
-    const [isCopy, isNext] = [ids.has(line.id), line.revision === last[kind] + 1];
+    const isCopy = ids.has(line.id);
+    const isNext = line.revision === last[kind] + 1;
     const what = `it has revision ${line.revision} of the ${kind} stream, and ${last[kind] + 1} is next`;
     if (!isCopy && !isNext) misplaced ??= { line: number, what };
     if (!isCopy || isNext) last[kind] = line.revision;
@@ -135,7 +136,8 @@ export const checkingExport = (checkpoint: KeptCheckpoint, earlier: readonly Kep
     const given = isJsonObject(trailer) ? trailer : {};
     if (given['events'] !== events || given['sha256'] !== hash.digest('hex'))
       differs('it is not the trailer of the lines before it');
-    [events, hash] = [0, createHash('sha256')];
+    events = 0;
+    hash = createHash('sha256');
   };
 
   return {

@@ -12,7 +12,6 @@ import { EMPTY_ROOT, type Hash } from './tree';
 /** Checkpoints and proofs as texts: C2SP signed notes (tlog-checkpoint, Ed25519), and tlog-proof@v1. */
 
 export interface Checkpoint {
-  /** Which log it is of, and the name of the key that signs it. */
   readonly origin: string;
   readonly size: number;
   readonly root: Hash;
@@ -117,14 +116,12 @@ export const openCheckpoint = (note: string, key: string): Checkpoint => {
 
 const PROOF = 'c2sp.org/tlog-proof@v1';
 
-/** The proof that a row is in a log, which contains a checkpoint. The index is from 0. */
 export const proofText = (index: number, hashes: readonly Hash[], checkpoint: string): string =>
   [PROOF, `index ${index}`, ...hashes.map((hash) => hash.toString('base64')), '', checkpoint].join('\n');
 
 export interface Proof {
   readonly index: number;
   readonly hashes: readonly Hash[];
-  /** The signed note. */
   readonly checkpoint: string;
 }
 
@@ -142,6 +139,5 @@ export const readProof = (text: string): Proof => {
   };
 };
 
-/** The proof that a log begins with an older one, as a text. */
 export const consistencyText = (older: number, hashes: readonly Hash[], checkpoint: string): string =>
   [`old ${older}`, ...hashes.map((hash) => hash.toString('base64')), '', checkpoint].join('\n');

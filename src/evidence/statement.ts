@@ -2,10 +2,7 @@ import { createHash } from 'node:crypto';
 import type { StreamKind } from '../domain/events';
 import { canonicalJson } from './canonical-json';
 
-/**
- * What a leaf of a tenant's evidence is made from. Permanent: a later form has a `v` of its own, in the metadata of the
- * events that use it.
- */
+/** What leaves are made from is permanent: a later form has a `v` of its own, in the metadata of its events. */
 const VERSION = 1;
 
 /** An event as it is stored. What is not JSON is a Buffer. */
@@ -45,7 +42,6 @@ const provenMetadata = (metadata: unknown): unknown => {
   return { ...others, actor };
 };
 
-/** The statement of an event, which everybody can make from a line of `/events` or of an export. */
 export const statementOf = (tenantId: string, kind: StreamKind, event: StatedEvent): string => {
   const { id, type, revision, recordedAt, data, metadata } = event;
   return canonicalJson({

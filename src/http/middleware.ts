@@ -13,10 +13,7 @@ import { isKnownService } from './service-key';
 
 /** The middleware, which `api.ts` lists in order. */
 
-/**
- * On every response. Responses are data: browsers must not sniff their type, run, frame or share them.
- * Strict-Transport-Security is up to the proxy that terminates TLS in front of this service.
- */
+/** Browsers must not sniff, run, frame or share what are data. Strict-Transport-Security is up to the proxy with TLS. */
 export const securityHeaders: Readonly<Record<string, string>> = {
   'X-Content-Type-Options': 'nosniff',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
@@ -24,10 +21,7 @@ export const securityHeaders: Readonly<Record<string, string>> = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 
-/**
- * The path and query of the target. Koa would hand a target with a host, or with a fragment, to Node's `url.parse`, which
- * throws at some and prints others to stderr: they may contain a key.
- */
+/** Without a host or fragment, for which Koa calls `url.parse`: it throws at some, and prints others to stderr. */
 const targetOf = (sent: string): string =>
   sent.startsWith('/') && !sent.includes('#')
     ? sent
@@ -46,7 +40,6 @@ const traceIdOf = ({ req: { headers } }: ApiContext, name: string): string => {
   return (typeof traceparent === 'string' && TRACE_PARENT.exec(traceparent)?.[1]) || randomUUID();
 };
 
-/** The messages of access log lines. */
 export const REQUEST = 'request';
 export const REQUEST_FAILED = 'request failed';
 
@@ -78,10 +71,7 @@ const lineOf = (ctx: ApiContext) => {
   };
 };
 
-/**
- * Sets the times, the trace id and the headers that every response has. Once the response is sent or its connection lost,
- * logs the request and adds it to the metrics.
- */
+/** Times, trace id and headers; at the end, the log line and the metrics of the request. */
 export const startRequest = (dependencies: ApiDependencies): ApiMiddleware => {
   const { settings, logger, metrics } = dependencies;
   const { stopping } = dependencies.events;
@@ -121,10 +111,7 @@ const ALLOWED =
 /** How long a browser may cache a preflight response. */
 const MAX_AGE_SECONDS = 600;
 
-/**
- * Lets the calling page read the response if its origin is allowed. Keys are sent in a header, so there are no
- * credentials to allow.
- */
+/** Keys are sent in a header, so there are no credentials to allow. */
 export const crossOrigin = ({ corsOrigins, headers }: ApiSettings): ApiMiddleware => {
   const { apiKey, traceId, idempotencyKey, verifyKey, readPending, replayed, completeUntil } = headers;
   const verified = [headers.tenantId, headers.applicationId, headers.keyId];
@@ -180,7 +167,6 @@ const headersOf = (code: HttpProblemCode, error: unknown): Record<string, string
   };
 };
 
-/** The members that only this problem has, without internal ones like `reason` and `tag`. */
 const ownMembers = (code: HttpProblemCode, error: unknown): Readonly<Record<string, unknown>> => {
   const { members = [] }: Problem = httpProblems[code];
   return Object.fromEntries(members.map((name) => [name, moreOf(error)[name]]));
@@ -246,7 +232,6 @@ const rateLimited = ({ policy, retryAfter }: LimitExceeded): Fault =>
     { violated_policies: [policy.name], retryAfter, reason: `limit ${policy.name}` },
   );
 
-/** Logs the start of a block. Requests refused during it appear only in the access log. */
 const logBlock = (ctx: ApiContext, { policy }: LimitExceeded, logger: Logger): void =>
   logger.warn(
     {
@@ -274,7 +259,6 @@ export const limitRequests =
     throw rateLimited(refused);
   };
 
-/** Runs the middleware for this path and all paths below it. */
 export const below =
   (path: string, middleware: ApiMiddleware): ApiMiddleware =>
   (ctx, next) =>

@@ -20,7 +20,6 @@ export const setRequestTime = ({ state }: ApiContext): void => {
 export const headerOf = (ctx: ApiContext, name: string): string | undefined =>
   ctx.req.headers[name.toLowerCase()] as string | undefined; // a list only for `Set-Cookie`
 
-/** The body as it was sent. */
 const rawBodyOf = (ctx: ApiContext): string => (ctx.request.rawBody as string | undefined) ?? '';
 
 export const etagOf = (tag: string): string => `"${tag}"`;
@@ -36,12 +35,21 @@ const tagsOf = (header: string): readonly string[] | undefined => {
   return tags.length > 0 && tags.every((tag) => TAG.test(tag)) ? tags : undefined;
 };
 
+/** What a client sends that has read no `ETag`. */
+const NO_TAG = /^(?:null|None|undefined)$/;
+
 /** `If-Match` compares strongly: a weak tag never matches. */
 const matches = (header: string): ((tag: string) => boolean) => {
   if (header.trim() === '*') return () => true;
   const tags = tagsOf(header);
   if (tags === undefined)
-    throw invalid({ 'If-Match': ['must be "*" or a list of quoted entity tags, for example "3"'] });
+    throw invalid({
+      'If-Match': [
+        NO_TAG.test(header)
+          ? `must be an entity tag, not the text ${header}: the response that was read had no ETag, as while the Tenant is parked`
+          : 'must be "*" or a list of quoted entity tags, for example "3"',
+      ],
+    });
   return (tag) => tags.includes(etagOf(tag));
 };
 
@@ -63,7 +71,6 @@ export const conditionOf = (ctx: ApiContext): ((tag: string) => boolean) | undef
 const STANDARD = 'Idempotency-Key';
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
 
-/** From our header or the standard one, as sent. */
 export const sentIdempotency = (
   ctx: ApiContext,
   { idempotencyKey }: HeaderNames,
@@ -85,7 +92,6 @@ export const idempotencyOf = (ctx: ApiContext, headers: HeaderNames): Idempotenc
   return { ...sent, hash: hash('sha256', rawBodyOf(ctx)) };
 };
 
-/** What `koa-bodyparser` and the libraries below it throw. */
 interface ParserError extends Error {
   readonly status?: number;
 }
@@ -169,7 +175,6 @@ export const readJsonBody = async (ctx: ApiContext, isOptional = false): Promise
   if (rawBody.includes(REPLACEMENT)) throw invalid({ body: ['must be valid UTF-8'] });
 };
 
-/** The same, or lines as the bytes that were sent. */
 export const readLinesBody = async (ctx: ApiContext): Promise<void> => {
   const type = ctx.request.is([LINES, 'application/json']);
   if (type === false)

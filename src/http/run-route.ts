@@ -89,10 +89,7 @@ const mustStillBeThere = (lookedMs: number): void => {
   );
 };
 
-/**
- * The tenant may be parked in the read models at a bad event: then the response only includes what was recorded before,
- * and a header says so.
- */
+/** If the tenant is parked, the response only includes what was recorded before, and a header says so. */
 const readerOf =
   (
     ctx: ApiContext,
@@ -190,10 +187,7 @@ const requestOf = (
 
 // 4. A write is answered once it is shown
 
-/**
- * Whoever appends projects, so a write usually is shown already. If it is not by the deadline, it is durable
- * nonetheless, and a header says so.
- */
+/** A write usually is shown already. If not by the deadline, it is durable nonetheless, and a header says so. */
 const awaitShown = async (
   ctx: ApiContext,
   toShow: Iterable<readonly [string, Position]>,

@@ -3,7 +3,6 @@ import { parseBound, nameFault, uuidFrom } from '../domain/texts';
 import { fault, suggestionFor, type Fault } from '../fault';
 import type { Schema } from './schema';
 
-/** What is wrong with each field, by its name as sent. */
 type FieldErrors = Readonly<Record<string, readonly string[]>>;
 
 export const invalid = (errors: FieldErrors): Fault => {
@@ -29,10 +28,7 @@ export const formats = {
   },
 };
 
-/**
- * Names and dates follow the domain's own rules. The tests check that the schemas are valid, so skip that here.
- * Unoptimized code compiles faster and runs as fast.
- */
+/** The tests check that the schemas are valid. Unoptimized code compiles faster and runs as fast. */
 const ajv = new Ajv({
   allErrors: true,
   strictTypes: false,
@@ -99,7 +95,6 @@ const textOf = (error: ErrorObject): string => {
 export interface BodyCheck<Body> {
   (parsed: unknown): Body;
   readonly schema: Schema;
-  /** For the OpenAPI document. */
   readonly example: unknown;
   /** A missing body counts as an empty object. */
   readonly isOptional: boolean;
@@ -123,10 +118,7 @@ const strict = (schema: Schema, shownAs: Schema): Schema => {
   };
 };
 
-/**
- * Compiles a JSON Schema into a check whose errors name the fields as sent. `shownAs` is the schema of the same resource
- * in responses.
- */
+/** Errors name the fields as sent. `shownAs` is the schema of the same resource in responses. */
 export const bodyCheck = <Body>(
   declared: Schema,
   shownAs: Schema,

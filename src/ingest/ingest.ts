@@ -17,7 +17,6 @@ import { shownFacts, tenantRefusal, type TenantFact } from './tenant-facts';
 interface IngestDependencies extends LedgerLog {
   readonly ledger: Ledger;
   readonly show: Show;
-  /** The live read models. */
   readonly reader: () => Promise<Pick<ReadModelSet, 'load' | 'progress'>>;
 }
 
@@ -30,7 +29,6 @@ export interface IngestOptions {
 }
 
 export interface Ingested {
-  /** The number of new facts. */
   readonly accepted: number;
   /** The number of facts not appended, because their ids were already in the log or earlier in the input. */
   readonly alreadyThere: number;
@@ -40,7 +38,6 @@ export interface Ingested {
 export interface Finished extends Ingested {
   /** Whether the read models contain every accepted fact. */
   readonly shown: boolean;
-  /** Why the rest of the input was not ingested. */
   readonly failure?: Error;
 }
 
@@ -55,7 +52,6 @@ interface ValidFact extends TenantFact {
   readonly bytes: number;
 }
 
-/** One run over the input, with its results so far. */
 interface Run extends IngestDependencies, IngestOptions {
   readonly withRetry: Retry;
   readonly appendOnce: ReturnType<typeof onceAppender>;
@@ -81,7 +77,8 @@ const reportRefusals = (run: Run): void => {
 /** Valid facts in batches that fit into an append. */
 function* batchesOf(run: Run, lines: readonly Line[]): Generator<readonly ValidFact[]> {
   const at = isoNow();
-  let [batch, size]: [ValidFact[], number] = [[], 0];
+  let batch: ValidFact[] = [];
+  let size: number = 0;
   for (const { number: line, ...given } of lines) {
     if ('text' in given && given.text.trim() === '') continue;
     const fact = 'fault' in given ? given : readFact(given.text, { at });
@@ -91,7 +88,8 @@ function* batchesOf(run: Run, lines: readonly Line[]): Generator<readonly ValidF
     }
     if (batch.length === MAX_BATCH || size + fact.bytes > MAX_APPEND_BYTES) {
       yield batch;
-      [batch, size] = [[], 0];
+      batch = [];
+      size = 0;
     }
     batch.push({ line, ...fact });
     size += fact.bytes;
@@ -105,7 +103,6 @@ const tenantFault = async ({ ledger, withRetry }: Run, tenantId: string): Promis
   return tenantRefusal(await withRetry(ask), tenantId)?.reason;
 };
 
-/** The facts of one tenant that the read models did not show when they showed everything up to a revision. */
 interface Unshown {
   readonly tenantId: string;
   readonly events: readonly NewEvent[];
@@ -136,7 +133,6 @@ const acceptable = async (run: Run, batch: readonly ValidFact[]): Promise<readon
   });
 };
 
-/** What of a batch is to be appended. */
 const checkBatch = async (run: Run, batch: readonly ValidFact[]): Promise<readonly Unshown[]> => {
   const asked = await acceptable(run, batch);
   const { revisions, there } = await run.withRetry(async () => shownFacts(await run.reader(), asked));
@@ -173,7 +169,6 @@ const appendBatch = async (run: Run, unshown: readonly Unshown[]): Promise<void>
   await settleAll(unshown.map((facts) => appendTenant(run, facts)));
 };
 
-/** Whether the read models show everything that was appended, at last. */
 const areShown = async (run: Run): Promise<boolean> => {
   while (run.ahead > 0) await run.shownMore.wait();
   const end = monotonicMs() + TIMES.paceMs;

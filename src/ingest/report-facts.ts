@@ -5,7 +5,7 @@ import type { ServiceIdentity } from '../domain/services';
 import { onceAppender } from '../event-log/append-once';
 import { logFault, MAX_APPEND_BYTES, type EventLog, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
-import { codeOf, fault, moreOf } from '../fault';
+import { codeOf, fault, isAway, moreOf } from '../fault';
 import { streamQueue, type Ledger } from '../ledger/ledger';
 import type { KnownLiveSet } from '../projecting/live-set';
 import { TIMES } from '../times';
@@ -27,7 +27,6 @@ export interface FactsRequest {
 
 export const factRefusals = ['invalid', 'unknown_tenant', 'deleted_tenant', 'tenant_unavailable'] as const;
 
-/** Named as in the response. */
 interface RefusedFact {
   readonly line: number;
   readonly id?: string | undefined;
@@ -53,7 +52,6 @@ interface ReportingDependencies extends LedgerLog {
 const MAX_FACTS = 1_000;
 /** So many are appended at a time, since what others write waits for them. */
 const MAX_BATCH = 32;
-/** Lines are split off this much at a time. */
 const CHUNK_BYTES = 65_536;
 
 interface ValidFact extends TenantFact {
@@ -92,7 +90,6 @@ async function* chunksOf(body: Buffer): AsyncGenerator<Buffer> {
   for (let from = 0; from < body.length; from += CHUNK_BYTES) yield body.subarray(from, from + CHUNK_BYTES);
 }
 
-/** Each fact with its line, checked by itself. */
 async function* checkedFacts({ facts, at, service, pace }: Run) {
   const receipt = { at, service: { id: service.id, name: service.name } };
   if (!Buffer.isBuffer(facts)) {
@@ -235,18 +232,15 @@ const reportAll = async (run: Run): Promise<void> => {
 };
 
 /** What is wrong with a tenant, or with a store, and certainly left nothing in the log. */
-const TROUBLES: ReadonlySet<string | undefined> = new Set([
-  'tenant_unreadable',
-  'history_missing',
-  'log_unavailable',
-  'log_set_back',
-  'read_models_unavailable',
-]);
+const isTrouble = (error: unknown): boolean =>
+  isOfTenant(error) ||
+  codeOf(error) === 'log_set_back' ||
+  (isAway(error) && codeOf(error) !== 'outcome_unknown');
 
 /** Fails as a whole only if the outcome of an append is unknown, for a bug, or if a store left nothing decided. */
 const mustBeTold = ({ troubles, refused, accepted, alreadyThere }: Run): void => {
   const isDecided = accepted + alreadyThere > 0 || refused.some(({ retry }) => !retry);
-  const graver = troubles.find((error) => !TROUBLES.has(codeOf(error)));
+  const graver = troubles.find((error) => !isTrouble(error));
   const ofStore = isDecided ? undefined : troubles.find((error) => !isOfTenant(error));
   const told = graver ?? ofStore;
   if (told !== undefined) throw told;
@@ -257,7 +251,6 @@ const isOfTenant = (error: unknown): boolean =>
   codeOf(error) === 'history_missing' ||
   moreOf(error)['isLoading'] === true;
 
-/** The log as one request uses it: it reads in slices, and appends in the time that is left. */
 const logOf = ({ log, streams }: LedgerLog, deadline: number, next: () => Promise<Slice>) => {
   const shownBy = new Map<string, Position>();
   const append: EventLog['append'] = async (stream, events, expected) => {

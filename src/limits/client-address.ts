@@ -19,10 +19,7 @@ const networkOf = (short: string): string => {
   return `${groups.slice(0, 4).join(':')}::/64`;
 };
 
-/**
- * The address as it is counted and recorded, however it is spelt. An IPv4-mapped one is the IPv4 address; a zone names an
- * interface of this machine. Undefined: it is no IP address.
- */
+/** As it is counted and recorded, however it is spelt. Undefined: it is no IP address. */
 export const countedAddress = (address: string): string | undefined => {
   const bare = address.replace(/%.*$/, '');
   if (isIPv4(bare)) return bare;

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { freshFolder } from '../support/folders';
 import { freePort } from '../support/free-port';
 import { ask } from '../support/http';
+import { reportFacts } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
@@ -82,6 +83,17 @@ describe('docs/clients.md', () => {
     expect(new Set(ids).size).toBe(ids.length);
     expect(ids.length).toBeGreaterThanOrEqual(rows + 6);
     expect(await again.stop()).toBe(0);
+  });
+
+  it('has a client that changes nothing while its Tenant is parked', async () => {
+    const service = await startService();
+    const { id } = (await ask(`${service.url}/tenants/self`, { key: service.key })).json;
+    await reportFacts(service.folder, id, [{ type: 'TokenExploded', data: { entityId: 'a' } }]);
+    const read = () => ask(`${service.url}/tenants/self`, { key: service.key });
+    await until(async () => (await read()).headers.get('etag') === null);
+    const change = `await changeTenant(() => ({ name: 'Blind' })).catch(({ message }) => console.log(message));`;
+    expect(await started(change, service).ended).toEqual(['What the Tenant is now cannot be read: 200']);
+    expect((await read()).json.name).toBe('Demo tenant');
   });
 
   it('has a stream that waits as long as it is told before it connects again', async () => {

@@ -20,7 +20,7 @@ const isKey = (text: string): boolean => {
 };
 
 describe('docs/keys.md, for secret scanners', () => {
-  const pattern = new RegExp(blockAfter('<!-- key-pattern -->\n\n```'), 'g');
+  const pattern = new RegExp(blockAfter('<!-- key-pattern -->\n\n```text\n'), 'g');
   const keys = Array.from({ length: 500 }, (_, n) =>
     n % 2 === 0 ? makeKey(randomUUID()) : makeServiceKey(),
   );

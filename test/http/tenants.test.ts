@@ -178,6 +178,13 @@ describe('a Tenant over HTTP', () => {
       expect(await by.count()).toBe(before);
     });
 
+    it.each(['null', 'undefined', 'None'])('400 for %s, which says that nothing was read', async (header) => {
+      const response = await put({ name: 'B' }, { 'If-Match': header });
+      expect(response.json.errors).toEqual({
+        'If-Match': [expect.stringMatching(`not the text ${header}: .* had no ETag`)],
+      });
+    });
+
     it('on DELETE deletes only the revision that was read', async () => {
       expect((await call({ method: 'DELETE', headers: { 'If-Match': '"0"' } })).status).toBe(204);
     });

@@ -4,7 +4,6 @@ import { fault, type Fault } from '../../fault';
 import { TIMES } from '../../times';
 import { appendStream, internalsOf, type AppendStream } from './append-stream';
 
-/** The client of this process, replaced when it seems broken. */
 export interface Connection {
   client(): EventStoreDBClient;
   /** The same client with its append stream. */

@@ -1,4 +1,4 @@
-import { fault, messageOf, moreOf, type Fault } from '../../fault';
+import { fault, messageOf, type Fault } from '../../fault';
 import { logFault } from '../event-log';
 
 /** Maps the server's answers and its silence to faults of the port. The package's errors are distinguished by `type`. */
@@ -50,16 +50,12 @@ const denied = () =>
     { isFinal: true },
   );
 
-/** Retrying does not help. */
-export const isFinal = (error: unknown): boolean => moreOf(error)['isFinal'] === true;
-
 /** The events of the stream are gone, and retrying will not bring them back. */
 export const historyMissing = (stream: string, how: string): Fault =>
   logFault('history_missing', `Stream ${stream} ${how} in the event store.`, { isFinal: true });
 
 export const TOMBSTONED = 'was permanently deleted (tombstoned)';
 
-/** The fault for a failed append: a definite one, or `no_answer`. */
 export const appendFault = (stream: string, error: unknown): Fault => {
   const { type, actualVersion, maxAppendSize } = rawOf(error);
   switch (type) {

@@ -1,5 +1,5 @@
 import { whenReachable, type AwaitedStore, type WaitingForStore } from '../../async/reachable-store';
-import { messageOf, type Fault } from '../../fault';
+import { isFinal, messageOf, type Fault } from '../../fault';
 import { TIMES } from '../../times';
 import {
   appendUntilCertain,
@@ -16,7 +16,6 @@ import {
 import type { Streams } from '../streams';
 import { appending } from './append';
 import { connectTo, serversOf, type Connection } from './connection';
-import { isFinal } from './errors';
 import { follow } from './follow';
 import { ownStream } from './own-stream';
 import { serialised } from './record';
@@ -27,7 +26,6 @@ import { wholeLog, type WholeLog } from './whole-log';
 interface EventStoreOptions extends WaitingForStore {
   /** Thrown if there is no log, instead of creating one. */
   readonly missingFault?: Fault | undefined;
-  /** The log is the target of a copy, which must be unfinished. */
   readonly isCopy?: boolean;
   readonly doubtMs?: number;
 }
@@ -56,10 +54,7 @@ const readUpToHead = async function* (
   }
 };
 
-/**
- * Uses the end of the whole server, since our last event may have been scavenged. Reads it before the event, so that a
- * log that was rolled back cannot grow past the event in between.
- */
+/** Read before the event, so that a log that was rolled back cannot grow past the event in between. */
 const continuityIn = async (log: WholeLog, known: Head | undefined): Promise<Continuity> => {
   if (known === undefined) return 'whole';
   const end = await log.end();
@@ -77,7 +72,8 @@ const distanceIn =
   (log: WholeLog): EventLog['distance'] =>
   async (from, upTo) => {
     const after = from ?? log.start();
-    let [count, last] = [0, after];
+    let count = 0;
+    let last = after;
     if (after < upTo)
       for await (const batch of log.upTo(after, upTo)) {
         count += batch.length;
@@ -103,7 +99,6 @@ const appendThrough =
     return appended;
   };
 
-/** The event log on EventStoreDB or KurrentDB: our streams on a server that other programs may share. */
 export const eventStoreDbEventLog = async (
   url: string,
   streams: Streams,

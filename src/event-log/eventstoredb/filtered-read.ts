@@ -7,15 +7,11 @@ import { ReadReq } from '@eventstore/db-client/generated/streams_pb';
 import type { Position } from '../event-log';
 import { internalsOf } from './append-stream';
 
-/**
- * Reads $all backwards through a filter, which the protocol supports but the package does not. The server skips other
- * programs' events about thirty times faster than it would send them.
- */
+/** Backwards through a filter, which the package does not support: other events are skipped thirty times faster. */
 interface FilteredRead {
   readonly before: Position;
   readonly maxCount: number;
   readonly prefixes: readonly string[];
-  /** How many events the server scans at a time. */
   readonly window: number;
 }
 

@@ -20,7 +20,6 @@ interface Following {
   readonly continuity: (known?: Head) => Promise<Continuity>;
   /** How long the log may look rolled back. */
   readonly doubtMs: number | undefined;
-  /** Aborted when the log is closed. */
   readonly closing: AbortSignal;
   readonly onError: (what: string, error: unknown) => void;
 }
@@ -86,7 +85,6 @@ const subscribeOnce = async function* (
   }
 };
 
-/** Runs until the signal is aborted or the log is closed. */
 export const follow = async function* (
   dependencies: Following,
   after: Position,
@@ -111,7 +109,8 @@ export const follow = async function* (
 
   /** Returns whether it delivered anything, or at least lasted. */
   const attempt = async function* (): AsyncGenerator<Batch, boolean> {
-    const [client, startedAt] = [connection.client(), monotonicMs()];
+    const client = connection.client();
+    const startedAt = monotonicMs();
     let isUseful = false;
     try {
       for await (const batch of batches()) {

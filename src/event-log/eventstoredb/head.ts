@@ -9,15 +9,11 @@ import { commitPosition } from './record';
 import { batchesOf, READ_AHEAD, sourceOf } from './source';
 import { fromLeader, resuming } from './stream-reader';
 
-/** Finds our newest event in a log that other programs write to as well. */
 export interface NewestEvent {
   head(): Promise<Head | undefined>;
-  /** Sets the position before which there are none of our events. */
   begins(at: Position): void;
   start(): Position;
-  /** Called when an append of this process succeeded. */
   grew(head: Head): void;
-  /** The position of the server's last event, whoever wrote it. */
   end(): Promise<Position>;
 }
 
@@ -75,7 +71,6 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
   const isOurs = ({ stream }: LoggedEvent): boolean => streams.holds(stream);
   const filtered = filteredByPrefix(streams);
 
-  /** The last known head, and how far the log has been searched for it. */
   let known: Head | undefined;
   let searched: Position = '';
   let start: Position = '';
@@ -106,7 +101,8 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
     // An append that completes in the meantime may be beyond the page.
     const floor = searched;
     const events = await page(unfiltered, undefined, FIRST_PAGE);
-    const [first, last] = [events[0]?.position ?? '', events.at(-1)?.position ?? ''];
+    const first = events[0]?.position ?? '';
+    const last = events.at(-1)?.position ?? '';
     // A log that ends before what was searched is another log: it was restored from a backup.
     if (first < floor) {
       known = undefined;
@@ -124,7 +120,7 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
   const searches = singleFlight(search);
   return {
     head: () => searches.fresh().then(() => known),
-    begins: (at) => void ([start, searched] = [at, at]),
+    begins: (at) => void (start = searched = at),
     start: () => start,
     grew,
     end: async () => (await page(unfiltered, undefined, 1))[0]?.position ?? '',

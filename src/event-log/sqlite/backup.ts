@@ -8,21 +8,16 @@ import type { Position } from '../event-log';
 import { findLog, logPath, metaIn, placeFile, restoringOf } from './log-file';
 import { positionOf } from './reader';
 
-/**
- * A backup is a folder with a copy of the whole log, which also stores the digest of its events. A new one is made and
- * read again beside the old one, and then takes its place.
- */
+/** A folder with a copy of the whole log and the digest of its events. A new one is read again before it takes its place. */
 export interface BackedUp {
   readonly identity: string;
   readonly events: number;
   readonly lastPosition: Position | undefined;
-  /** When the last event was recorded. */
   readonly lastRecordedAt: string | undefined;
   /** SHA-256 over the events in order, each as a JSON array of `COLUMNS` and a line feed. */
   readonly digest: string;
 }
 
-/** Called with the number of events that have been read. */
 export type OnProgress = (events: number) => void;
 
 const COLUMNS = 'position, stream, revision, id, type, data, metadata, recorded_at';
@@ -73,7 +68,6 @@ const contentsOf = (db: Database, onProgress: OnProgress, upTo = Number.MAX_SAFE
   };
 };
 
-/** Throws unless the file is sound and its events are those of which it stores the digest. */
 const verified = (db: Database, where: string, onProgress: OnProgress): BackedUp => {
   const stored = metaIn(db, 'backup');
   if (stored === undefined) throw unusable(`The folder ${where} contains an event log that is not a backup.`);
@@ -103,7 +97,6 @@ const mustReplace = (folder: string, log: Database): void => {
     );
 };
 
-/** Copies the log into a new file, stores the digest of the log in it, and verifies it. */
 const copyInto = (path: string, log: Database, onProgress: OnProgress): BackedUp => {
   log.prepare('VACUUM INTO ?').run(path);
   closing(new DatabaseSync(path), (copy) => {

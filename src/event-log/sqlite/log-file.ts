@@ -57,7 +57,6 @@ export const findLog = (path: string): 'found' | 'absent' => {
 const logMissing = (path: string): Fault =>
   incomplete(`the folder has read models, but ${path} is missing`, 'Restore it from a backup.');
 
-/** What a log stores about itself. */
 export const metaIn = (db: Database, name: 'identity' | 'prefix' | 'format' | 'backup'): string | undefined =>
   (db.prepare('SELECT value FROM meta WHERE name = ?').get(name) as { value: string } | undefined)?.value;
 
@@ -141,10 +140,7 @@ const writeEmptyLog = (path: string, prefix: string, format: number): void => {
   }
 };
 
-/**
- * Creates a log where there is none. The file gets its name only when it is complete, so one without tables is never
- * just being created.
- */
+/** The file gets its name only when it is complete, so one without tables is never just being created. */
 const createLog = (path: string, prefix: string, format: number): void =>
   putFile(path, (temporary) => writeEmptyLog(temporary, prefix, format));
 

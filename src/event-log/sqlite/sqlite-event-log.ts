@@ -34,7 +34,6 @@ import {
 } from './log-file';
 import { eventReader, positionOf, readOrFault, rowIdOf } from './reader';
 
-/** An append as sent to the writing thread, already serialized. */
 export interface AppendRequest {
   readonly stream: string;
   readonly expected: Expected;
@@ -49,14 +48,13 @@ interface AppendedRow {
   readonly recordedAt?: number;
 }
 
-/** The file to append to, and the prefix of its streams. */
 export interface AppenderFile {
   readonly path: string;
   readonly prefix: string;
 }
 
-/** Opens the appender: so that a start finds out whether it can. */
-const READY = 'ready';
+/** What is asked of who appends. `open`: so that a start finds out whether it can. */
+export type AppenderRequest = { readonly type: 'open' } | ({ readonly type: 'append' } & AppendRequest);
 
 const replaced = (path: string) =>
   logFault(
@@ -71,7 +69,6 @@ interface Appender {
   close(): void;
 }
 
-/** Appends or refuses one request, in a transaction of the caller. */
 const appendIn = (db: Database) => {
   const last = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
   const stored = db.prepare(
@@ -141,9 +138,8 @@ export const openAppender = (path: string): Appender => {
   };
 };
 
-/** Answers requests to append, those that come together as one group. */
 export interface AppendingBody {
-  answer(requests: readonly unknown[]): readonly Outcome[];
+  answer(requests: readonly AppenderRequest[]): readonly Outcome[];
   isRetried(error: unknown): boolean;
   close(): void;
 }
@@ -158,9 +154,9 @@ export const appending = ({ path, prefix }: AppenderFile, inOwnThread = true): A
   if (inOwnThread) neverWait(appender.db);
   return {
     answer: (requests) => {
-      const appends = requests.filter((request) => request !== READY) as AppendRequest[];
+      const appends = requests.filter((request) => request.type === 'append');
       const outcomes = appends.length === 0 ? [] : [...appender.appendGroup(appends)];
-      return requests.map((request) => (request === READY ? { value: true } : (outcomes.shift() as Outcome)));
+      return requests.map(({ type }) => (type === 'open' ? { value: true } : (outcomes.shift() as Outcome)));
     },
     isRetried: (error) => inOwnThread && isBusy(error),
     close: appender.close,
@@ -192,7 +188,7 @@ const appendingHere = (file: AppenderFile): Thread => {
     call: async <T>(request: unknown): Promise<T> => {
       await yieldToEventLoop();
       if (isClosed) throw fault('expired', 'The log is closed.');
-      const [outcome] = (appender ??= appending(file, false)).answer([request]);
+      const [outcome] = (appender ??= appending(file, false)).answer([request as AppenderRequest]);
       if (outcome !== undefined && 'value' in outcome) return outcome.value as T;
       throw outcome?.error;
     },
@@ -203,9 +199,8 @@ const appendingHere = (file: AppenderFile): Thread => {
   };
 };
 
-/** One attempt. Rejects with `no_answer` if the outcome is unknown. */
 const attempting =
-  ({ call }: Thread, request: AppendRequest) =>
+  ({ call }: Thread, request: AppenderRequest) =>
   (withinMs: number): Promise<Appended> =>
     call<Appended>(request, withinMs).catch((error: unknown) => {
       const code = codeOf(error);
@@ -228,7 +223,6 @@ const changeTokenOf = (db: Database): (() => number | undefined) => {
   };
 };
 
-/** Everything but reading and appending events. */
 const logQueries = (db: Database, path: string) => {
   const isStillThere = stillThere(path);
   const last = db.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1');
@@ -255,7 +249,6 @@ const logQueries = (db: Database, path: string) => {
   } satisfies Partial<EventLog>;
 };
 
-/** The event log in one SQLite file, `events.db`, in a folder that several processes may share. */
 export const sqliteEventLog = async (
   folder: string,
   streams: Streams,
@@ -266,7 +259,8 @@ export const sqliteEventLog = async (
   const appender = appenderOf({ path, prefix });
   try {
     ensureLog(path, prefix, opening);
-    if (opening !== 'read') await appender.call(READY, TIMES.backgroundMs);
+    if (opening !== 'read')
+      await appender.call({ type: 'open' } satisfies AppenderRequest, TIMES.backgroundMs);
   } catch (error) {
     await appender.close();
     throw notOpened(path, error);
@@ -281,12 +275,12 @@ export const sqliteEventLog = async (
     ...logQueries(db, path),
     changeToken,
     append: async (stream, events, expected, withinMs = TIMES.appendMs) => {
-      const request = { stream, expected, events: events.map(serialised) };
+      const request = { type: 'append', stream, expected, events: events.map(serialised) } as const;
       mustBeAppendable(events, request.events);
       return appendUntilCertain(attempting(appender, request), withinMs);
     },
     readStream: (stream, after = -1) => read.stream(stream, after),
-    revisionAt: async (stream, position) => read.revisionAt(stream, position),
+    revisionAt: read.revisionAt,
     readTenant: (tenantId, from = {}) =>
       read.merged({ tenant: streams.tenant(tenantId), activity: streams.activity(tenantId) }, from),
     readAll: (from = {}) => read.all(from),

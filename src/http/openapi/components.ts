@@ -99,7 +99,6 @@ const publishedName = ({ description }: Schema): Schema => ({
   examples: ['Acme'],
 });
 
-/** Collects schemas with a title, which become named ones and are referenced. */
 const namedSchemas = () => {
   const named = new Map<string, Schema>();
 
@@ -128,7 +127,6 @@ const namedSchemas = () => {
 export const openApiComponents = (names: HeaderNames) => {
   const schemas = namedSchemas();
 
-  /** References to the headers of every response, and to these. */
   const headers = (...own: readonly string[]): Schema =>
     Object.fromEntries(
       [names.traceId, 'Cache-Control', 'RateLimit-Policy', 'RateLimit', ...own].map((name) => [
@@ -137,7 +135,6 @@ export const openApiComponents = (names: HeaderNames) => {
       ]),
     );
 
-  /** The response to every request that did not succeed. */
   const problem: Schema = {
     description: 'A problem (RFC 9457). `code` says which one; the page `/problems/{code}` says what to do.',
     headers: {

@@ -40,7 +40,6 @@ const tenantSchema = record(
   ['created_by', 'modified_by', 'modified_at'],
 );
 
-/** The Tenant as specified. Undefined members are omitted from the JSON. */
 const tenantView = (document: TenantDocument) => ({
   id: document.id,
   owner_id: document.owner_id,
@@ -102,7 +101,6 @@ const ownTenant = { of: 'Tenant', tag: (tenant: ActiveTenant) => String(tenant.r
 
 const query = queryCheck({ as_of: asOfParameter('The Tenant as it was') });
 
-/** Folds the tenant's own events, so the cost grows with their number. */
 const tenantAsOf = async (
   asOf: string,
   request: RouteRequest<unknown>,
