@@ -135,14 +135,6 @@ export const amend = <D extends object>(collection: string, key: string, next: (
 export interface Reader {
   get(tenantId: string, collection: string, key: string): Promise<Document | undefined>;
   find(tenantId: string, collection: string, query: Query): Promise<readonly Document[]>;
-  /** How many documents of a line with so many have less than each value, by searching their numbers. */
-  countsBefore(
-    tenantId: string,
-    collection: string,
-    line: Line,
-    values: readonly Value[],
-    count: number,
-  ): Promise<readonly number[]>;
   /** The documents of a line with these numbers, in their order. If one is missing, the read model is damaged, and it rejects. */
   at(
     tenantId: string,

@@ -284,7 +284,6 @@ export const setFile = (address: SetAddress): SetFile => {
     get: (...scope) => ask(() => reader().get(...scope)),
     find: (...scope) => ask(() => reader().find(...scope)),
     at: (...scope) => ask(() => reader().at(...scope)),
-    countsBefore: (...scope) => ask(() => reader().countsBefore(...scope)),
     scan: (...scope) => ask(() => reader().scan(...scope)),
     load: (keys) => ask(() => current().load(keys)),
     furthest: () => ask(() => mustLook().furthest),

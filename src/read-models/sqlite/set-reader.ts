@@ -174,31 +174,11 @@ const at =
   (tenantId, name, { index, equal }, numbers) => {
     const collection = collectionOf(name);
     const { number } = numberingOf(collection, { index, equal });
-    const statement = preparedByIndex(inLine(collection, index, DOCUMENTS, AMONG));
+    const statement = preparedByIndex(atIn(collection, index));
     const values = [numberOf(tenantId) ?? null, ...equal.map(storedField), JSON.stringify(numbers)];
     const what = (): string => `${name} of tenant ${tenantId} in ${db.location()}`;
     const { found } = statement.get(...values) as { found: string };
     return inOrderOf(numbers, parsed(found) as Document[], number, what);
-  };
-
-/** Binary searches by number. */
-const countsBefore =
-  (connection: Connection): InThisThread<ReadModelSet['countsBefore']> =>
-  (tenantId, name, line, values, count) => {
-    const collection = connection.collectionOf(name);
-    const { monotonicField } = numberingOf(collection, line);
-    const statement = connection.preparedByIndex(inLine(collection, line.index, valueOf(monotonicField)));
-    const ofLine = [connection.numberOf(tenantId) ?? null, ...line.equal.map(storedField)];
-    return values.map((value) => {
-      let [low, high] = [0, count];
-      while (low < high) {
-        const middle = Math.ceil((low + high) / 2);
-        const found = statement.get(...ofLine, middle)?.['value'];
-        if ((found as typeof value) < value) low = middle;
-        else high = middle - 1;
-      }
-      return low;
-    });
   };
 
 /** First the rest of the tenant where it begins, then all later tenants. */
@@ -224,7 +204,6 @@ export const setReader = (db: Database, collections: ReadonlyMap<string, Collect
     get: get(connection),
     find: find(connection),
     at: at(connection),
-    countsBefore: countsBefore(connection),
     lastOf: lastOf(connection),
     load: load(connection),
     progress: progress(connection),
@@ -349,8 +328,6 @@ const tableBy = (collection: Collection, index: string | undefined): string =>
 const withoutIndex = (sql: string): string => sql.replace(/ INDEXED BY \w+/, '');
 
 const DOCUMENTS = "concat('[', group_concat(document), ']') AS found";
-const AMONG = 'IN (SELECT value FROM json_each(?))';
-const valueOf = (field: string): string => `document ->> '$.${name(field)}' AS value`;
 
 /** A query as SQL, with the values after the tenant's number. */
 const findIn = (collection: Collection, query: Query) => {
@@ -364,10 +341,10 @@ const findIn = (collection: Collection, query: Query) => {
   };
 };
 
-/** What a line's document with a number says, or those with some numbers, as SQL. */
-const inLine = (collection: Collection, index: string, wanted: string, isNumber = '= ?'): string => {
+/** The documents of a line with some numbers, as SQL. */
+const atIn = (collection: Collection, index: string): string => {
   const tests = columnsOf(collection, index).map((column) => ` AND ${column} `);
-  return `SELECT ${wanted} FROM ${tableBy(collection, index)} WHERE tenant = ?${tests.join('= ?')}${isNumber} AND ${isIn(collection, index)}`;
+  return `SELECT ${DOCUMENTS} FROM ${tableBy(collection, index)} WHERE tenant = ?${tests.join('= ?')}IN (SELECT value FROM json_each(?)) AND ${isIn(collection, index)}`;
 };
 
 /** The end of a line, as SQL. */
