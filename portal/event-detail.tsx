@@ -5,8 +5,9 @@ import { takesFocus } from './log-table.js';
 import { learnNames, nameOf } from './names.js';
 import { Alert, CopyButton, Facts, TableHead, Time } from './parts.js';
 import { addressOf, withParameters } from './place.js';
-import { happenedAt, valueText, whatHappened } from './what-happened.js';
+import { happenedAt, whatHappened } from './what-happened.js';
 import type { Change, LedgerEvent, Source } from './wire.js';
+import { titleOf, valueText } from './words.js';
 
 const Changes = ({ changes }: { readonly changes: readonly Change[] }) => (
   <section>
@@ -16,12 +17,12 @@ const Changes = ({ changes }: { readonly changes: readonly Change[] }) => (
       <tbody>
         {changes.map(({ field, from, to }) => (
           <tr key={field}>
-            <th scope="row">{field}</th>
+            <th scope="row">{titleOf(field)}</th>
             <td dir="auto">
-              <del>{valueText(from)}</del>
+              <del>{valueText(from, field)}</del>
             </td>
             <td dir="auto">
-              <ins>{valueText(to)}</ins>
+              <ins>{valueText(to, field)}</ins>
             </td>
           </tr>
         ))}

@@ -178,7 +178,7 @@ export const Histogram = () => {
       </p>
     );
   if (chart === undefined || !isKnown) return null;
-  const textOf = (moment: string): string => timeText(moment, style === 'utc' ? 'utc' : 'local', 0);
+  const textOf = (moment: string): string => timeText(moment, style);
   const last = chart.bars.at(-1);
   const bars = chart.bars.map((bar) =>
     bar === last ? { ...bar, count: bar.count + Math.max(0, rowCount - chart.total) } : bar,

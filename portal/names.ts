@@ -1,72 +1,61 @@
 import { effect, signal } from '@preact/signals';
 import { loadApplications } from './all-applications.js';
-import { call, holds, session, tenantName } from './api.js';
-import type { LedgerEvent, Log, LogPage, Source } from './wire.js';
+import { holds, session, tenantName } from './api.js';
+import type { Application, LedgerEvent, Log, Source } from './wire.js';
 
 /** The names of Applications and keys by id, so that people need not read UUIDs. */
 const names = signal<ReadonlyMap<string, string>>(new Map());
+/** The Application of each key. */
+const owners = new Map<string, string>();
 /** The Applications that there are, for choosing one. */
 export const applicationNames = signal<readonly (readonly [string, string])[]>([]);
 let isAsked = false;
-const lookedUp = new Set<string>();
 
-const MAX_LOOK_UPS = 50;
 export const OPERATOR = '00000000-0000-0000-0000-000000000000';
 
-const add = (found: Iterable<readonly [string, string]>): void => {
-  names.value = new Map([...names.value, ...found]);
+type Name = readonly [id: string, name: string | undefined];
+
+const learn = (found: readonly Name[], isNewest: boolean): void => {
+  const fresh = found.flatMap(([id, name = '']) =>
+    name === '' || id === '' || (!isNewest && names.value.has(id)) ? [] : [[id, name] as const],
+  );
+  if (fresh.length > 0) names.value = new Map([...names.value, ...fresh]);
 };
 
 /** What an event says about names. An Application that was deleted still had one. */
-const namesIn = ({ type, data, changes = [] }: LedgerEvent): readonly (readonly [string, string])[] => {
+const namesIn = ({ type, data, actor, changes = [] }: LedgerEvent): readonly Name[] => {
   const { applicationId = '', keyId = '', name } = data;
-  if (type === 'KeyAdded') return name === undefined ? [] : [[keyId, name]];
-  if (type === 'ApplicationCreated' || type === 'ApplicationUpdated') return [[applicationId, name ?? '']];
+  if (keyId !== '') owners.set(keyId, applicationId);
+  const of = type === 'KeyAdded' ? keyId : /^Application(?:Created|Updated)$/.test(type) ? applicationId : '';
   const former = changes.find(({ field }) => field === 'name')?.from;
-  return type === 'ApplicationDeleted' && typeof former === 'string' ? [[applicationId, former]] : [];
+  const deleted = type === 'ApplicationDeleted' && typeof former === 'string' ? former : undefined;
+  return [
+    [of, name],
+    [applicationId, deleted],
+    [actor?.id ?? '', actor?.name],
+  ];
 };
 
 /** Names that are known already are newer. */
-export const learnNames = (events: readonly LedgerEvent[]): void => {
-  const found = events.flatMap(namesIn).filter(([id]) => !names.value.has(id));
-  if (found.length > 0) add(found);
+export const learnNames = (events: readonly LedgerEvent[]): void => learn(events.flatMap(namesIn), false);
+
+/** What they are called now. */
+export const learnApplications = (all: readonly Application[]): void => {
+  for (const { id, keys } of all) for (const key of keys) owners.set(key.id, id);
+  learn(
+    all.flatMap(({ id, name, keys }) => [[id, name], ...keys.map((key): Name => [key.id, key.name])]),
+    true,
+  );
 };
 
-const loadNames = async (): Promise<void> => {
+/** Asks for the Applications once: their names come with the rows, so hardly anything needs more. */
+export const askForApplications = async (): Promise<void> => {
+  if (isAsked || !holds('application:read')) return;
+  isAsked = true;
   const all = await loadApplications();
-  if (typeof all === 'string') return;
+  if (typeof all === 'string' || session.value.status !== 'signed_in') return;
+  learnApplications(all);
   applicationNames.value = all.map(({ id, name }) => [id, name]);
-  const keys = all.flatMap((application) => application.keys);
-  add([
-    ...applicationNames.value,
-    ...keys.flatMap(({ id, name = '' }) => (name === '' ? [] : [[id, name] as const])),
-  ]);
-};
-
-/** Of what is gone the log knows the name: that of an Application last, that of a key when it was added. */
-const lookUp = async (type: string, id: string): Promise<void> => {
-  const query = new URLSearchParams({ entity_type: type, entity_id: id, size: '1' }).toString();
-  let page = await call<LogPage>(`/logs?${query}`);
-  if (type === 'key' && page.ok && page.value.data.length > 0)
-    page = await call<LogPage>(`/logs?${query}&page=${page.value.pagination.total_items}`);
-  const row = page.ok ? page.value.data[0] : undefined;
-  const event = row === undefined ? undefined : await call<LedgerEvent>(`/events/${row.id}`);
-  if (event?.ok === true) learnNames([event.value]);
-};
-
-let asking: Promise<void> = Promise.resolve();
-
-/** Once, one after the other, and not for all of a long list. */
-const ask = (type: string, id: string): void => {
-  if (!isAsked && holds('application:read')) {
-    isAsked = true;
-    asking = loadNames();
-  }
-  if (lookedUp.has(id) || lookedUp.size >= MAX_LOOK_UPS || !holds('log:read')) return;
-  lookedUp.add(id);
-  asking = asking.then(async () => {
-    if (!names.value.has(id)) await lookUp(type, id);
-  });
 };
 
 const SHORT = 8;
@@ -74,12 +63,21 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-/;
 
 export const shortId = (id: string): string => (UUID.test(id) ? `${id.slice(0, SHORT)}…` : id);
 
-/** A name, or the beginning of the id. */
+/** A name if one is known. */
+export const knownName = (type: string, id: string): string | undefined => {
+  if (type === 'user') return id === OPERATOR ? 'operator' : undefined;
+  if (type === 'tenant') return tenantName.value;
+  const name = names.value.get(id);
+  if (name === undefined && (type === 'application' || type === 'key')) void askForApplications();
+  return name;
+};
+
+/** A name, `key of Worker 59`, or the beginning of the id. */
 export const nameOf = (type: string, id: string): string => {
-  if (type === 'user') return id === OPERATOR ? 'operator' : shortId(id);
-  const name = type === 'tenant' ? tenantName.value : names.value.get(id);
-  if (name === undefined && id !== '' && (type === 'application' || type === 'key')) ask(type, id);
-  return name ?? shortId(id);
+  const known = knownName(type, id);
+  const owner = known === undefined && type === 'key' ? owners.get(id) : undefined;
+  if (owner !== undefined && owner !== '') return `key of ${nameOf('application', owner)}`;
+  return known ?? shortId(id);
 };
 
 /** What the actor of a row was called then, or is called now. */
@@ -93,11 +91,11 @@ export const sourceNames: Readonly<Record<Source, string>> = {
   fact: 'reported',
 };
 
-export const forgetNames = (): void => {
-  [isAsked, names.value, applicationNames.value] = [false, new Map(), []];
-  lookedUp.clear();
-};
+/** What Applications are called has changed: they are asked for again. */
+export const forgetNames = (): void => void (isAsked = false);
 
 effect(() => {
-  if (session.value.status === 'signed_out') forgetNames();
+  if (session.value.status !== 'signed_out') return;
+  [isAsked, names.value, applicationNames.value] = [false, new Map(), []];
+  owners.clear();
 });

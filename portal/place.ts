@@ -1,5 +1,6 @@
-import { computed, signal } from '@preact/signals';
-import { timeStyles, type TimeStyle } from './time.js';
+import { signal } from '@preact/signals';
+import { remembered } from './remembered.js';
+import { timeStyles } from './time.js';
 
 /** Where the reader is: the page and everything about it is in the address, so that it can be shared. */
 const parsed = () => ({
@@ -18,11 +19,8 @@ const addressWith = (page: string, parameters: URLSearchParams): string => {
   return `/portal/${page}${query === '' ? '' : `?${query}`}`;
 };
 
-/** Another page, with times as they are written here. */
-export const addressOf = (page: string, parameters: Readonly<Record<string, string>> = {}): string => {
-  const time = parameter('time');
-  return addressWith(page, new URLSearchParams({ ...parameters, ...(time === undefined ? {} : { time }) }));
-};
+export const addressOf = (page: string, parameters: Readonly<Record<string, string>> = {}): string =>
+  addressWith(page, new URLSearchParams(parameters));
 
 export const go = (address: string, { replace = false } = {}): void => {
   if (replace) history.replaceState(null, '', address);
@@ -50,6 +48,5 @@ export const follow = (event: MouseEvent): void => {
   go(`${link.pathname}${link.search}`);
 };
 
-export const timeStyle = computed<TimeStyle>(
-  () => timeStyles.find((style) => style === parameter('time')) ?? 'relative',
-);
+/** How times are written on every page, and in which zone they are typed. */
+export const timeStyle = remembered('time', timeStyles);

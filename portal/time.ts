@@ -1,8 +1,7 @@
-export const timeStyles = ['relative', 'local', 'utc'] as const;
+export const timeStyles = ['local', 'utc'] as const;
 export type TimeStyle = (typeof timeStyles)[number];
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
-const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 86_400_000;
@@ -15,7 +14,8 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['second', 1_000],
 ];
 
-const relativeTo = (now: number, moment: string): string => {
+/** `2 days ago`, `in 3 hours`. */
+export const relativeText = (moment: string, now: number): string => {
   const ms = Date.parse(moment) - now;
   // Clocks differ a little: what was just recorded is not in the future.
   if (ms > 0 && ms < MINUTE_MS) return 'now';
@@ -23,19 +23,43 @@ const relativeTo = (now: number, moment: string): string => {
   return relative.format(Math.trunc(ms / size), unit);
 };
 
-export const utcText = (moment: string): string => moment.replace('T', ' ').replace('Z', ' UTC');
+const day = { day: 'numeric', month: 'short' } as const;
+const minute = { hour: '2-digit', minute: '2-digit' } as const;
+const second = { ...minute, second: '2-digit' } as const;
+
+/** How much of a moment is written. A month has a name, so that nobody takes it for a day. */
+const PARTS = {
+  month: { month: 'short', year: 'numeric' },
+  day,
+  year: { ...day, year: 'numeric' },
+  weekday: { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' },
+  hours: minute,
+  clock: { ...second, fractionalSecondDigits: 3 },
+  minute: { ...day, year: 'numeric', ...minute },
+  exact: { ...day, year: 'numeric', ...second, fractionalSecondDigits: 3 },
+} as const satisfies Record<string, Intl.DateTimeFormatOptions>;
+export type Precision = keyof typeof PARTS;
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+const formatOf = (precision: Precision, style: TimeStyle): Intl.DateTimeFormat => {
+  const key = `${precision} ${style}`;
+  const zone = style === 'utc' ? { timeZone: 'UTC' } : {};
+  const format = formats.get(key) ?? new Intl.DateTimeFormat('en-GB', { ...PARTS[precision], ...zone });
+  formats.set(key, format);
+  return format;
+};
 
 /** What is not a time, as an address may have, is left as it is. */
-export const timeText = (moment: string, style: TimeStyle, now: number): string => {
-  if (Number.isNaN(Date.parse(moment))) return moment;
-  switch (style) {
-    case 'relative':
-      return relativeTo(now, moment);
-    case 'local':
-      return local.format(new Date(moment));
-    case 'utc':
-      return utcText(moment.replace(/\.\d+/, ''));
-  }
+export const timeText = (moment: string, style: TimeStyle, precision: Precision = 'minute'): string => {
+  const date = new Date(moment);
+  return Number.isNaN(date.getTime()) ? moment : formatOf(precision, style).format(date);
+};
+
+/** The day alone: `24 Nov`, with its year if that is not the present one. */
+export const shortDay = (moment: string, style: TimeStyle): string => {
+  const isThisYear = dayOf(moment, style).slice(0, 4) === dayOf(new Date().toISOString(), style).slice(0, 4);
+  return timeText(moment, style, isThisYear ? 'day' : 'year');
 };
 
 /** The zone of what is read and typed. */

@@ -1,21 +1,19 @@
 import { nameOf } from './names.js';
+import { timeStyle } from './place.js';
+import { shortDay } from './time.js';
+import { valueText, wordsOf } from './words.js';
 import type { Row } from './log-rows.js';
 import type { Change, LedgerEvent } from './wire.js';
-
-export const valueText = (value: unknown): string => {
-  if (value === null || value === undefined) return 'none';
-  if (Array.isArray(value)) return value.length === 0 ? 'none' : value.join(', ');
-  return typeof value === 'string' ? value : JSON.stringify(value);
-};
 
 const without = (list: readonly unknown[], others: readonly unknown[]): readonly unknown[] =>
   list.filter((one) => !others.includes(one));
 
-/** `settings.deduplicate_tokens false → true`; of a list what came and went. */
+/** `deduplicate tokens no → yes`; of a list what came and went. */
 const changeText = ({ field, from, to }: Change): string => {
-  if (!Array.isArray(from) || !Array.isArray(to)) return `${field} ${valueText(from)} → ${valueText(to)}`;
+  if (!Array.isArray(from) || !Array.isArray(to))
+    return `${wordsOf(field)} ${valueText(from, field)} → ${valueText(to, field)}`;
   const gained = without(to, from).map((one) => `+${String(one)}`);
-  return `${field} ${[...gained, ...without(from, to).map((one) => `−${String(one)}`)].join(' ')}`;
+  return `${wordsOf(field)} ${[...gained, ...without(from, to).map((one) => `−${String(one)}`)].join(' ')}`;
 };
 
 /** What came of a key or an Application, with names instead of ids. */
@@ -25,7 +23,7 @@ const sentenceOf = ({ type, data, changes = [] }: LedgerEvent): string | undefin
   const key = `key ‘${name ?? nameOf('key', keyId)}’`;
   switch (type) {
     case 'KeyAdded':
-      return `${key} added to ${application}${expiresAt === undefined ? '' : `, until ${expiresAt}`}`;
+      return `${key} added to ${application}${expiresAt === undefined ? '' : `, expires ${shortDay(expiresAt, timeStyle.value)}`}`;
     case 'KeyRevoked':
       return `${key} of ${application} revoked`;
     case 'KeyExpirySet':

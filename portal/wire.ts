@@ -12,6 +12,8 @@ export interface Log {
   readonly source: Source;
   /** What the actor was called then. */
   readonly actor_name?: string;
+  /** When a fact says that it happened. */
+  readonly occurred_at?: string;
 }
 
 export type Source = 'decision' | 'access' | 'fact';
@@ -27,6 +29,11 @@ export interface Change {
   readonly to: unknown;
 }
 
+interface Client {
+  readonly address?: string;
+  readonly userAgent?: string;
+}
+
 export interface LedgerEvent {
   readonly id: string;
   readonly type: string;
@@ -39,14 +46,25 @@ export interface LedgerEvent {
   readonly data: {
     readonly applicationId?: string;
     readonly keyId?: string;
+    readonly entityId?: string;
     readonly name?: string;
+    readonly applicationType?: ApplicationType;
     readonly permissions?: readonly string[];
     readonly expiresAt?: string;
     readonly occurredAt?: string;
+    readonly message?: string;
+    readonly operations?: Readonly<Record<string, number>>;
+    readonly refusals?: Readonly<Record<string, number>>;
+    readonly missingPermissions?: readonly string[];
+    readonly eventsGivenOut?: number;
+    readonly date?: string;
   };
   readonly metadata: {
     readonly at?: string;
-    readonly client?: { readonly address?: string; readonly userAgent?: string };
+    readonly client?: Client;
+    readonly clients?: readonly (Client & { readonly requests?: number })[];
+    /** Who reported it. */
+    readonly service?: { readonly name?: string };
   };
   readonly log?: Log;
   readonly changes?: readonly Change[];

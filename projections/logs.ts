@@ -12,6 +12,7 @@ import { canonicalTime, MAX_NAME_LENGTH } from '../src/domain/texts';
 import { appended, type Hash } from '../src/evidence/tree';
 import { keyCollections, keyUsed } from './key-days';
 import {
+  carriedIn,
   changeTogether,
   type Change,
   type Document,
@@ -19,6 +20,7 @@ import {
   type LineReference,
   type Projector,
   type Reader,
+  type Reference,
 } from './projector';
 
 interface RowContent {
@@ -160,8 +162,8 @@ const linesOf = (content: RowContent): readonly (LineReference & { readonly inde
 const rowAdded = (content: RowContent, recordedAt: string, leaf: Leaf): Change => {
   const lines = linesOf(content);
   const isListed = isKnown.has(content.entity_type);
-  const touches = [
-    { collection: ROWS, key: content.id },
+  const touches: Reference[] = [
+    { collection: ROWS, key: content.id, isNew: true },
     { collection: FRONTIER, key: ONLY },
   ];
   if (!isListed) touches.push({ collection: TYPES, key: ONLY });
@@ -217,7 +219,6 @@ const byIndex = <T>(of: (index: RowIndex) => T): Readonly<Record<string, T>> =>
 export const logs: Projector = {
   name: 'logs',
   version: 5,
-  streams: ['tenant', 'activity'],
   collections: [
     {
       name: ROWS,
@@ -225,7 +226,7 @@ export const logs: Projector = {
       // The rows of a tenant are in the order of time; all others are in the order of these.
       numbered: byIndex((index) => (index === 'by_number' ? 'created_at' : 'number')),
     },
-    { name: FRONTIER, indexes: {} },
+    { name: FRONTIER, indexes: {}, isCarried: true },
     { name: TYPES, indexes: {} },
     ...keyCollections,
   ],
@@ -245,8 +246,8 @@ export const findLog = async (reader: Pick<Reader, 'get'>, tenantId: string, eve
 export const logKey = (tenantId: string, eventId: string) => ({ tenantId, collection: ROWS, key: eventId });
 
 export const findFrontier = async (reader: Pick<Reader, 'get'>, tenantId: string) => {
-  const found = (await reader.get(tenantId, FRONTIER, ONLY)) as StoredFrontier | undefined;
-  const { size, hashes } = found ?? EMPTY;
+  const { size, hashes } =
+    ((await carriedIn(reader, tenantId, FRONTIER)) as StoredFrontier | undefined) ?? EMPTY;
   return { size, frontier: hashesIn(hashes) };
 };
 

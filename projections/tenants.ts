@@ -44,7 +44,6 @@ const changed = (next: (tenant: TenantDocument) => TenantDocument) =>
 export const tenants: Projector = {
   name: 'tenants',
   version: 1,
-  streams: ['tenant'],
   collections: [{ name: 'tenants', indexes: {} }],
   on: {
     TenantCreated: (event) => [

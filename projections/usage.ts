@@ -123,7 +123,6 @@ const plan = ({ at, data }: Recorded<PlanEvent>): readonly Change[] => {
 export const usage: Projector = {
   name: 'usage',
   version: 3,
-  streams: ['tenant', 'activity'],
   collections: ['usage_tokens', 'usage_types', 'usage_months', 'usage_plan'].map((name) => ({
     name,
     indexes: {},

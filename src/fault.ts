@@ -5,6 +5,7 @@ import type { ProblemCode } from './problems';
 /** Codes that are not problems: each is caught, turned into a problem, or ends a stream. */
 type InternalCode =
   | 'commit_failed'
+  | 'document_exists'
   | 'event_invalid'
   | 'event_too_large'
   | 'expired'
@@ -33,6 +34,18 @@ export const codeOf = (error: unknown): string | undefined =>
 
 export const moreOf = (error: unknown): Readonly<Record<string, unknown>> =>
   (error as Partial<Fault> | undefined)?.more ?? {};
+
+const AWAY: ReadonlySet<string | undefined> = new Set<ProblemCode>([
+  'log_unavailable',
+  'outcome_unknown',
+  'read_models_unavailable',
+]);
+
+/** Whether a store did not answer, or not so. Waiting may help, unless the fault is final. */
+export const isAway = (error: unknown): boolean => AWAY.has(codeOf(error));
+
+/** Whether waiting cannot help. */
+export const isFinal = (error: unknown): boolean => moreOf(error)['isFinal'] === true;
 
 export const messageOf = (error: unknown): string => (isError(error) ? error.message : String(error));
 

@@ -31,7 +31,7 @@ export const httpProblems = {
   permission_missing: ofHttp(
     403,
     'The key lacks a permission.',
-    "`required_permission` names what is needed and `assignable` says whether an Application of this type may ever hold it. The operator can assign it with `tenant-ledger application set-permissions`; if it is not assignable, use another Application's key.",
+    "`required_permission` names what is needed, and `assignable` says whether an Application of this type may ever hold it. The operator assigns it with `tenant-ledger application set-permissions`; otherwise use another Application's key.",
     'required_permission',
     'application_type',
     'assignable',
@@ -44,20 +44,24 @@ export const httpProblems = {
   permission_not_held: ofHttp(
     403,
     'The key would grant a permission that it does not hold.',
-    '`missing_permissions` names what the key lacks. An Application can grant what it holds itself, and get keys of Applications that hold no more than it does; one that holds every permission that its type may hold can grant any. Use the key of such an Application, or ask the operator.',
+    '`missing_permissions` names what the key lacks. An Application can grant what it holds, and get keys of Applications that hold no more; one that holds everything its type may hold can grant anything. Or ask the operator.',
     'missing_permissions',
   ),
   service_only: ofHttp(
     403,
     'Only a service that may do this can.',
-    'This is for the programs of the operator, with keys of their own (`svc_…`). The operator makes a service with `tenant-ledger service create --name NAME --may facts,verify`; the detail says what this one must be allowed to.',
+    'This is for programs of the operator, with keys of their own (`svc_…`), made with `tenant-ledger service create --name NAME --may facts,verify`. The detail says what this one must be allowed to.',
   ),
   tenant_only: ofHttp(
     403,
     'This needs the key of an Application.',
     'The key is that of a service, which reports facts (`POST /facts`) and has keys verified (`/keys/verify`). Everything else is about one tenant: use a key of one of its Applications (`key_…`).',
   ),
-  not_found: ofHttp(404, 'There is nothing at this path.', 'Paths are case-sensitive.'),
+  not_found: ofHttp(
+    404,
+    'There is nothing at this path.',
+    'Check the path and its spelling; paths are case-sensitive.',
+  ),
   event_not_found: ofHttp(
     404,
     'There is no such event.',
@@ -98,7 +102,7 @@ export const httpProblems = {
     'The Tenant or the Application has changed.',
     '`If-Match` does not match the current `ETag`, or `If-None-Match` does. This response carries it. Read the resource again, look at what changed, and repeat the request with the new `ETag`.',
   ),
-  body_too_large: ofHttp(413, 'The body is too large.', 'The detail names the limit.'),
+  body_too_large: ofHttp(413, 'The body is too large.', 'Send a smaller body; the detail names the limit.'),
   unsupported_media_type: ofHttp(
     415,
     'The body is not JSON.',
@@ -128,17 +132,17 @@ export const httpProblems = {
   log_unavailable: ofHttp(
     503,
     'The event log is out of reach.',
-    'Nothing was changed. The log did not answer, or the long history of the Tenant is still being read, as after a start. A Tenant in memory is read for some time without the log, but not for ever, since keys may have been revoked in the meantime. Repeat the request after `Retry-After` seconds.',
+    'Nothing was changed. The log did not answer, its disk is full, or the long history of the Tenant is still being read. Repeat the request after `Retry-After` seconds; without that header the log is damaged, and only the operator can help.',
   ),
   log_set_back: ofHttp(
     503,
     'The event log was rolled back.',
-    'The event log lacks events that this service had read or written: it was restored from an older backup, its file was replaced, or a new leader shows an older state for a moment. Nothing was changed. If it stays so for 5 seconds, the service ends with exit code 3, and does not start. The operator must put the right log back or, to keep the older one, run `tenant-ledger projections rebuild`, and start every instance again.',
+    'Events that the service knew are missing: an older backup was restored, or a new leader is behind. After 5 seconds the service ends with exit code 3. Put the right log back, or run `tenant-ledger projections rebuild`.',
   ),
   outcome_unknown: ofHttp(
     503,
     'It is not known whether the change was made.',
-    'The event log did not answer in time, or its disk failed in the middle of the write: the change may have been made. Repeat the request with the same idempotency key, or read the Tenant and look. Facts are sent again as they are: an id counts once.',
+    'The log did not answer in time, or its disk failed during the write: the change may have been made. Repeat the request with the same idempotency key, or look. Send facts again as they are: an id counts once.',
   ),
   read_models_unavailable: ofHttp(
     503,
@@ -154,17 +158,20 @@ export const httpProblems = {
   services_unreadable: ofHttp(
     503,
     'The services of the operator cannot be read.',
-    "The stream `operator` of the event log holds an event about services that this program cannot read, or lacks events, so no service's key can be judged: one may have been revoked. Waiting does not help. The operator finds the reason in the service's log; it may take a newer program or a backup of the log. Keys of Applications are not affected.",
+    "The stream `operator` has an event about services that this program cannot read, or lacks events, so one may be revoked. Waiting does not help: the operator finds the reason in the service's log. Keys of Applications are not affected.",
   ),
   tenant_unreadable: ofHttp(
     503,
     'The history of this tenant cannot be read.',
-    "The event log holds an event of this tenant that this program cannot read, or some of the tenant's events are missing, so nothing can be decided. Waiting does not help. The operator finds the reason with `tenant-ledger status`; it may take a newer program or a backup of the log.",
+    'The log holds an event of this tenant that this program cannot read, or lacks some, so nothing can be decided. Waiting does not help: the operator finds the reason with `tenant-ledger status`, and needs a newer program or backup.',
   ),
 } satisfies Record<string, Problem & { status: number }>;
 
 const commandProblems = {
-  tenant_not_found: ofCommand('There is no such tenant.', 'See `tenant list`. The exit code is 4.'),
+  tenant_not_found: ofCommand(
+    'There is no such tenant.',
+    'See `tenant-ledger tenant list`. The exit code is 4.',
+  ),
   service_not_found: ofCommand(
     'There is no such service.',
     'It never existed, or is revoked. See `tenant-ledger service list`.',
@@ -173,7 +180,10 @@ const commandProblems = {
     'There is one with this id already.',
     'Choose another `--id`, or leave it out. The id of something deleted cannot be used again.',
   ),
-  tenant_deleted: ofCommand('The tenant is deleted.', 'It cannot be changed. Its history stays.'),
+  tenant_deleted: ofCommand(
+    'The tenant is deleted.',
+    'A deleted tenant cannot be changed. Its history stays.',
+  ),
   not_parked: ofCommand(
     'No tenant is parked at this event.',
     'Only an event that parks a tenant can be set aside. `tenant-ledger status` lists these events.',
@@ -184,19 +194,19 @@ const commandProblems = {
   ),
   rebuild_differs: ofCommand(
     'The rebuilt read models differ from the live ones.',
-    'Documents differ, or a tenant is parked that the live ones do not park. The live read models stay in use, and what was built is removed by the next rebuild. The command shows the first differences, `tenant-ledger projections verify` all of them. `--accept-differences` builds them again and switches to them. The exit code is 4.',
+    'Documents differ, or a tenant is parked that the live ones do not park. The live read models stay. The command shows the first differences, `tenant-ledger projections verify` all; `--accept-differences` switches all the same. The exit code is 4.',
   ),
   read_models_of_another_log: ofCommand(
     'The read models belong to another event log.',
-    '`EVENTSTORE_URL`, `MONGODB_URL`, `STREAM_PREFIX` or `DATA_DIR` is not what it was when they were built: correct it. Only if this is the right log, run `tenant-ledger projections rebuild`, which builds them from it, and start again.',
+    '`EVENTSTORE_URL`, `MONGODB_URL`, `STREAM_PREFIX` or `DATA_DIR` is not what it was when they were built: correct it. Only if this is the right log, run `tenant-ledger projections rebuild`, and start again.',
   ),
   log_of_another_prefix: ofCommand(
     'The event log has another stream prefix.',
-    'A log in a data folder belongs to the `STREAM_PREFIX` that it was created with: under another prefix its events would be taken for those of another program. The message names both prefixes. Correct `STREAM_PREFIX` or `DATA_DIR` (for `log` commands, the option that sets the prefix). Nothing was changed.',
+    'A log in a data folder belongs to the `STREAM_PREFIX` that it was created with. The message names both prefixes: correct `STREAM_PREFIX` or `DATA_DIR` (for `log` commands, the option that sets the prefix). Nothing was changed.',
   ),
   log_incomplete: ofCommand(
     'The event log is not complete.',
-    'There are only parts of an event log: `events.db` is missing or empty, or a restore or a `log copy` is in progress or was interrupted. The message says what to do: run the interrupted command again, or restore `events.db` from a backup, together with its `-wal` file if the backup has one. To start with an empty log instead, move the remains of the old one and the folder `read-models` out of `DATA_DIR`. Nothing was changed.',
+    '`events.db` is missing or empty, or a restore or a `log copy` is unfinished. Run the interrupted command again, or restore `events.db` from a backup. To begin with an empty log, move the remains and `read-models` away. Nothing was changed.',
   ),
   log_of_newer_program: ofCommand(
     'The event log has a format that this program does not know.',
@@ -204,11 +214,11 @@ const commandProblems = {
   ),
   log_not_found: ofCommand(
     'There is no event log at this place.',
-    'Commands create no log, so that a wrong path is noticed. Set `DATA_DIR`, or `EVENTSTORE_URL` and `STREAM_PREFIX`, as the service has them. The addresses that `log` commands take are the path of a data folder, `sqlite:PATH`, `esdb://HOST:PORT`, and `configured` for the log that the environment names.',
+    'Commands create no log, so that a wrong path is noticed. Set `DATA_DIR`, or `EVENTSTORE_URL` and `STREAM_PREFIX`, as the service has them. `log` commands take the path of a data folder, `sqlite:PATH`, `esdb://HOST:PORT` or `configured`.',
   ),
   copy_refused: ofCommand(
     'There is no complete copy of this log.',
-    'The message says why. The source is empty or still being written to, or the target cannot store an event unchanged: what was copied is safe, so run the same command again. The target is not a new log, or has other events than the source: start over with a new one.',
+    'The message says why. If the source is being written to, or the target cannot store an event unchanged, run the command again. If the target is no new log, or has other events, take a new one.',
   ),
   history_missing: ofCommand(
     'Events of a stream were removed from the event store.',
@@ -221,6 +231,10 @@ const commandProblems = {
   data_dir_unusable: ofCommand(
     'The data folder cannot be used.',
     '`DATA_DIR` must be a folder, or a path where one can be created, on a writable disk with free space.',
+  ),
+  port_unusable: ofCommand(
+    'A port cannot be used.',
+    'Another program listens there, or this user may not. The message names the setting, `PORT` or `OPS_PORT`: choose another port, or stop the other program.',
   ),
   not_confirmed: ofCommand(
     'This must be confirmed.',

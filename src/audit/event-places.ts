@@ -35,6 +35,6 @@ export const revisionsUpTo = async (
     const revision = await log.revisionAt(stream, position);
     return revision < 0 ? undefined : revision;
   };
-  const [tenant, activity] = [streams.tenant(tenantId), streams.activity(tenantId)];
-  return { tenant: await lastOf(tenant), activity: await lastOf(activity) };
+  const tenant = await lastOf(streams.tenant(tenantId));
+  return { tenant, activity: await lastOf(streams.activity(tenantId)) };
 };

@@ -174,7 +174,8 @@ export const UNFINISHED_COPY = 0;
 /** Every adapter checks this when it opens a log: the target of a copy must be unfinished, any other log complete. */
 export const mustHaveFormat = (format: number, store: string, isCopy: boolean): void => {
   if (format === (isCopy ? UNFINISHED_COPY : LOG_FORMAT)) return;
-  const [log, more] = [`The event log in ${store}`, { isFinal: true }];
+  const log = `The event log in ${store}`;
+  const more = { isFinal: true };
   if (isCopy) throw fault('copy_refused', `${log} is not an unfinished copy. Copy into a new one.`, more);
   const unknown = `has format ${format}, and this program knows only format ${LOG_FORMAT}.`;
   if (format !== UNFINISHED_COPY) throw fault('log_of_newer_program', `${log} ${unknown}`, more);
@@ -209,6 +210,29 @@ export async function* upTo(batches: AsyncIterable<Batch>, last?: Position): Asy
     if (due.length < batch.length) return;
   }
 }
+
+type Place = Pick<LoggedEvent, 'revision' | 'position'>;
+
+/**
+ * The last revision at or before a position, or -1, by binary search: both grow together. Events may be missing, which the
+ * reader of a stream notices.
+ */
+export const revisionBefore = async (
+  position: Position,
+  last: Place | undefined,
+  firstFrom: (revision: number) => Place | undefined | Promise<Place | undefined>,
+): Promise<number> => {
+  if (last === undefined || last.position <= position) return last?.revision ?? -1;
+  let low = -1;
+  let high = last.revision;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    const found = await firstFrom(middle);
+    if (found !== undefined && found.position <= position) low = found.revision;
+    else high = middle - 1;
+  }
+  return low;
+};
 
 export const firstOf = async (batches: AsyncIterable<Batch>): Promise<LoggedEvent | undefined> => {
   for await (const [event] of batches) return event;

@@ -4,7 +4,7 @@ import type { ServiceIdentity } from '../domain/services';
 import { onceAppender } from '../event-log/append-once';
 import { logFault, type EventLog, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
-import { codeOf, fault, moreOf } from '../fault';
+import { codeOf, fault, isAway, moreOf } from '../fault';
 import { boundedCache } from '../ledger/folds';
 import { streamQueue, type Ledger } from '../ledger/ledger';
 import type { KnownLiveSet } from '../projecting/live-set';
@@ -83,18 +83,21 @@ const checkFacts = async (request: FactsRequest, tally: Tally, pace: () => Promi
   return valid;
 };
 
-const OF_TENANT = ['tenant_unreadable', 'history_missing'];
-
-/** After these, certainly nothing is left in the log. */
-const TROUBLES = new Set([...OF_TENANT, 'log_unavailable', 'log_set_back', 'read_models_unavailable']);
-
 const isOfTenant = (error: unknown): boolean =>
-  OF_TENANT.includes(codeOf(error) ?? '') || moreOf(error)['isLoading'] === true;
+  codeOf(error) === 'tenant_unreadable' ||
+  codeOf(error) === 'history_missing' ||
+  moreOf(error)['isLoading'] === true;
+
+/** What is wrong with a tenant, or with a store, and certainly left nothing in the log. */
+const isTrouble = (error: unknown): boolean =>
+  isOfTenant(error) ||
+  codeOf(error) === 'log_set_back' ||
+  (isAway(error) && codeOf(error) !== 'outcome_unknown');
 
 /** Fails as a whole only if the outcome of an append is unknown, for a bug, or if a store left nothing decided. */
 const mustBeTold = (troubles: readonly Error[], { refused, accepted, alreadyThere }: Tally): void => {
   const isDecided = accepted + alreadyThere > 0 || refused.some(({ retry }) => !retry);
-  const graver = troubles.find((error) => !TROUBLES.has(codeOf(error) ?? ''));
+  const graver = troubles.find((error) => !isTrouble(error));
   const ofStore = isDecided ? undefined : troubles.find((error) => !isOfTenant(error));
   const told = graver ?? ofStore;
   if (told !== undefined) throw told;

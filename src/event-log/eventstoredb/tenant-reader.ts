@@ -35,7 +35,8 @@ const inBatches = async function* (events: AsyncIterable<LoggedEvent>): AsyncGen
     bytes += event.bytes ?? 0;
     if (batch.length < BATCH_EVENTS && bytes < BATCH_BYTES) continue;
     yield batch;
-    [batch, bytes] = [[], 0];
+    batch = [];
+    bytes = 0;
   }
   if (batch.length > 0) yield batch;
 };

@@ -139,10 +139,25 @@ export type Opening = 'read' | 'write' | 'create' | 'copy';
 
 const OWN_CODE = /^(?:copy_refused|log_incomplete|log_of_another_prefix|log_of_newer_program)$/;
 
+const FULL = 'Nothing was changed. The disk of the event log is full: the operator has to make room.';
+const DAMAGED = 'Nothing was changed. The event log is damaged: the operator has to restore a backup.';
+
+/** What the caller should know besides, by the text of SQLite. */
+const remedyOf = (why: string) => {
+  if (/disk is full/.test(why)) return { detail: FULL };
+  return /malformed|not a database/.test(why) ? { detail: DAMAGED, isFinal: true } : { detail: undefined };
+};
+
+/** Turns an error of the driver into a fault. */
+export const unavailable = (what: string, error: unknown): Fault => {
+  const why = messageOf(error);
+  const remedy = remedyOf(why);
+  const { detail = '' } = remedy;
+  return logFault('log_unavailable', `${what}: ${why}. ${detail}`.trim(), remedy);
+};
+
 export const notOpened = (path: string, error: unknown): unknown =>
-  OWN_CODE.test(codeOf(error) ?? '')
-    ? error
-    : logFault('log_unavailable', `The event log ${path} cannot be opened: ${messageOf(error)}`);
+  OWN_CODE.test(codeOf(error) ?? '') ? error : unavailable(`The event log ${path} cannot be opened`, error);
 
 /** Checks what exists before anything is written. */
 export const ensureLog = (path: string, prefix: string, opening: Opening): void => {
@@ -162,6 +177,6 @@ export const completeCopy = async (path: string): Promise<void> => {
       db.prepare(`UPDATE meta SET value = ? WHERE name = 'format'`).run(String(LOG_FORMAT)),
     );
   } catch (error) {
-    throw logFault('log_unavailable', `The event log ${path} cannot be written: ${messageOf(error)}`);
+    throw unavailable(`The event log ${path} cannot be written`, error);
   }
 };

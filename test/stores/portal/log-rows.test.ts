@@ -50,8 +50,8 @@ describeInBrowser('the rows of the log', () => {
     await page.getByText(`${json.pagination.total_items} rows`, { exact: true }).waitFor();
   });
 
-  it.each(['24h', '24h&time=utc'])('of an invalid date are refused by the service: %s', async (date) => {
-    await open(`?start_date=${date}`);
+  it('of an invalid date are refused by the service', async () => {
+    await open('?start_date=24h');
     await page.getByRole('alert').filter({ hasText: 'start_date' }).waitFor();
     await page.getByRole('link', { name: 'Clear' }).click();
     await rows().first().waitFor();

@@ -30,7 +30,7 @@ describeInBrowser('the pictures in the docs', () => {
     await open(`tenant?as_of=${new Date(Date.now() - 10 * DAY_MS).toISOString()}`, 'Then');
     await take('as-of');
     await page.emulateMedia({ colorScheme: 'dark' });
-    await open('logs?entity_type=tenant', 'fingerprint_tokens');
+    await open('logs?entity_type=tenant', 'fingerprint tokens');
     await page.locator('a.open-row').first().click();
     await page.getByText('Before and after').waitFor();
     await take('event');
