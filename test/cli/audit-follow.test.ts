@@ -37,7 +37,6 @@ describe('tenant-ledger audit --follow --output', () => {
     return id;
   };
 
-  /** The files of one follower, in a folder of their own. */
   const given = () => {
     const [output, cursorFile] = ['audit.ndjson', 'audit.cursor'].map((name) => join(freshFolder(), name));
     const files = { output: output as string, cursorFile: cursorFile as string };

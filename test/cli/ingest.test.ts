@@ -23,7 +23,6 @@ interface Done {
 
 const ROOT = join(__dirname, '..', '..', '..');
 
-/** Runs one command with this input on stdin. */
 const fed = (args: readonly string[], folder: string, input: string): Promise<Finished> =>
   command(args, { DATA_DIR: folder }, input);
 

@@ -95,7 +95,6 @@ describe('the OpenAPI document', () => {
   const operations = Object.entries(document['paths'] ?? {}).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => [`${method} ${path}`, operation] as const),
   );
-  /** Every object inside, with its path of member names. */
   const inside = (value: unknown, path = ''): readonly (readonly [string, Json])[] =>
     typeof value !== 'object' || value === null
       ? []

@@ -15,7 +15,6 @@ const HELLO = {
   cursor: { id: 0n, ns: 'ledger.$cmd.listCollections', firstBatch: [] },
 };
 
-/** A server that answers every command as it is told to; `undefined` for no response. */
 const serverThat = async (
   answer: (command: Command) => Command | undefined,
   port = 0,

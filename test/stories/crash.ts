@@ -25,7 +25,6 @@ export interface Campaign {
   readonly seed?: number;
 }
 
-/** A server that can be killed; `start` waits until it is ready. */
 export interface Victim {
   readonly key: string;
   kill(): Promise<void>;
@@ -55,7 +54,6 @@ export interface Outcome {
   readonly rebuilt: readonly unknown[];
 }
 
-/** A request that writes something, and by which names that is found in the log. */
 interface Write {
   readonly names: readonly string[];
   /** True: acknowledged. False: no response, or one that leaves the outcome open. Any other response is a failure. */
@@ -87,7 +85,6 @@ const changeOf = (url: string, key: string, name: string): Write => {
 
 const FACTS = 20;
 
-/** Two senders report the same facts at once. */
 const factsOf = (url: string, key: string, tenant_id: string): Write => {
   const ids = Array.from({ length: FACTS }, () => randomUUID());
   const lines = ids.map((id) => ({ id, tenant_id, type: 'TokenUsed', data: { entityId: id } }));
@@ -101,7 +98,6 @@ const factsOf = (url: string, key: string, tenant_id: string): Write => {
   return { names: ids, send: async () => (await Promise.all([send(), send()])).some(Boolean) };
 };
 
-/** The key of a service that reports facts. */
 const newReporter = (folder: string, log: Log): Promise<string> =>
   withApp(folder, log, async (app) => {
     const { key, input } = newServiceKey();
@@ -133,7 +129,6 @@ const withApp = async <T>(folder: string, log: Log, work: (app: App) => Promise<
   }
 };
 
-/** Every document of every collection. */
 const allDocuments = (folder: string, log: Log): Promise<readonly unknown[]> =>
   withApp(folder, log, async ({ live, projector }) => {
     const found: unknown[] = [];
