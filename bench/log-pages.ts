@@ -68,8 +68,8 @@ const fill = async ({ log, streams }: App): Promise<void> => {
   }
 };
 
-const project = ({ replay }: App): Promise<unknown> =>
-  rebuild(replay, { acceptDifferences: true, onStep: () => undefined, onDifference: () => undefined });
+const project = (app: App): Promise<unknown> =>
+  rebuild(app, { acceptDifferences: true, onStep: () => undefined, onDifference: () => undefined });
 
 const seconds = async (work: () => Promise<unknown>): Promise<number> => {
   const began = performance.now();

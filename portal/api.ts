@@ -5,7 +5,7 @@ import type { Application, Problem, Tenant } from './wire.js';
 const OWN = 'Portal-Request';
 let shown = 'none';
 const API = '/portal/api';
-const SESSION = '/portal/session';
+export const SESSION = '/portal/session';
 
 export type Session =
   | { readonly status: 'unknown' }
@@ -22,9 +22,12 @@ export const outage = signal<string | undefined>(undefined);
 /** A change was saved a moment ago that pages may not show yet. */
 export const isPending = signal(false);
 
-export type Result<T> =
-  | { readonly ok: true; readonly value: T; readonly etag: string | undefined }
-  | { readonly ok: false; readonly problem: Problem; readonly isTransient: boolean };
+export interface Failed {
+  readonly ok: false;
+  readonly problem: Problem;
+  readonly isTransient: boolean;
+}
+export type Result<T> = { readonly ok: true; readonly value: T; readonly etag: string | undefined } | Failed;
 
 interface Options {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -138,6 +141,33 @@ const request = async <T>(path: string, options: Options = {}): Promise<Result<T
 export const call = <T>(path: string, options: Options = {}): Promise<Result<T>> =>
   request(`${API}${path}`, options);
 
+const REST_MS = 2_000;
+
+/** Waits until the service answers again: the API, or what signs in and out. */
+export const answered = async (path = `${API}/applications/key`): Promise<void> => {
+  await pause(REST_MS);
+  await request(session.value.status === 'signed_in' ? path : SESSION);
+};
+
+/**
+ * Sends the writes of one form. What is sent again unchanged has the same idempotency key, until it has succeeded: it is done
+ * once, also if its answer was lost, or the browser has repeated it.
+ */
+export const writer = () => {
+  const keys = new Map<string, string>();
+  return async <T>(path: string, options: Options): Promise<Result<T>> => {
+    const write = JSON.stringify([options.method, path, options.body]);
+    const key = keys.get(write) ?? crypto.randomUUID();
+    keys.set(write, key);
+    const headers = { ...options.headers, 'Idempotency-Key': key };
+    const result = await call<T>(path, { ...options, headers });
+    if (result.ok) keys.clear();
+    return result;
+  };
+};
+
+export type Write = ReturnType<typeof writer>;
+
 /** A response that is read as it comes. Undefined: the service cannot be reached. */
 export const openStream = (path: string, abort: AbortSignal): Promise<Response | undefined> =>
   send(`${API}${path}`, { signal: abort }).catch(() => undefined);
@@ -169,28 +199,35 @@ export const isStillSignedIn = async (): Promise<boolean> => {
 tabs.addEventListener('message', () => void isStillSignedIn());
 
 /** Returns why it failed; undefined: it succeeded. */
-export const signIn = async (key: string): Promise<string | undefined> => {
+export const signIn = async (key: string): Promise<Failed | undefined> => {
   const done = await request(SESSION, { method: 'POST', body: { key } });
-  if (done.ok) {
-    tellTabs();
-    await resume();
-    return undefined;
-  }
-  return done.problem.code === 'key_refused'
-    ? 'This key is not accepted: it is malformed, unknown, expired or revoked, or its Tenant is deleted.'
-    : textOf(done.problem);
+  if (!done.ok) return done;
+  tellTabs();
+  await resume();
+  return undefined;
 };
 
 /** Returns why it failed: the cookie is still there. Undefined: it succeeded. */
-export const signOut = async (): Promise<string | undefined> => {
+export const signOut = async (): Promise<Failed | undefined> => {
   const done = await request(SESSION, { method: 'DELETE' });
-  if (!done.ok) return textOf(done.problem);
+  if (!done.ok) return done;
   tellTabs();
   beSignedOut();
   return undefined;
 };
 
 export const textOf = ({ title, detail }: Problem): string => detail ?? title;
+
+const UNKNOWN = new Set(['unreachable', 'outcome_unknown', 'idempotency_in_progress', 'unknown']);
+
+/** Why a write failed, and whether anything was saved all the same. `isOver`: the service answers again. */
+export const writeFailure = ({ problem }: Failed, isOver = false): string => {
+  const isUnknown = UNKNOWN.has(problem.code) || [500, 502, 504].includes(problem.status);
+  const why = isOver ? 'The service answers again.' : textOf(problem);
+  if (isUnknown)
+    return `${why} It is not known whether this was saved: send it again as it is, and it is done only once.`;
+  return isOver ? `${why} Nothing was saved: send it again.` : `Nothing was saved: ${why}`;
+};
 
 /** Whether this is the Application that the session acts for. */
 export const isOwn = ({ id }: Application): boolean =>

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { call, isOwn, session, textOf } from './api.js';
+import { isOwn, session, type Failed, type Write } from './api.js';
 import { ConflictTable, useEditing, type Fields } from './editing.js';
 import { useLoaded } from './loaded.js';
 import { forgetNames } from './names.js';
@@ -81,10 +81,10 @@ export const NewApplicationForm = ({ onDone }: { readonly onDone: (made: Applica
   const [type, setType] = useState<ApplicationType>('private');
   const [fields, setFields] = useState<Fields>({ name: '' });
   const change = (name: string, text: string): void => setFields({ ...fields, [name]: text });
-  const create = async (): Promise<string | undefined> => {
+  const create = async (_: FormData, write: Write): Promise<Failed | undefined> => {
     const body = { ...bodyOf(fields), type };
-    const made = await call<Application>('/applications', { method: 'POST', body });
-    if (!made.ok) return textOf(made.problem);
+    const made = await write<Application>('/applications', { method: 'POST', body });
+    if (!made.ok) return made;
     onDone(made.value);
     return undefined;
   };
@@ -120,7 +120,7 @@ interface EditProps {
 
 export const EditApplicationForm = ({ application, etag, onDone }: EditProps) => {
   const { id, type } = application;
-  const { draft, base, change, save, conflict, takeTheirs } = useEditing(application, etag, {
+  const { draft, base, isChanged, change, save, conflict, takeTheirs } = useEditing(application, etag, {
     path: `/applications/${id}`,
     log: `entity_type=application&entity_id=${id}`,
     fieldsOf,
@@ -136,11 +136,12 @@ export const EditApplicationForm = ({ application, etag, onDone }: EditProps) =>
       {conflict === undefined ? null : (
         <ConflictTable
           conflict={conflict}
+          draft={draft}
           labelOf={(name) => (name === 'name' ? 'Name' : name)}
           onTakeTheirs={takeTheirs}
         />
       )}
-      <Form onSend={save} button="Save" kind="primary">
+      <Form onSend={save} button="Save" kind="primary" isReady={isChanged} isChanged={isChanged}>
         <Name fields={draft} onChange={change} />
         <Permissions type={type} fields={draft} onChange={change} />
         {isOwn(application) && lost.length > 0 ? (

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { call, holds, isOwn, textOf } from './api.js';
+import { holds, isOwn, type Failed, type Write } from './api.js';
 import { EditApplicationForm } from './application-form.js';
 import { KeyList } from './key-list.js';
 import { useLoaded } from './loaded.js';
@@ -15,10 +15,10 @@ interface DialogProps {
 }
 
 const DeleteDialog = ({ application, etag, onClose }: DialogProps) => {
-  const remove = async (): Promise<string | undefined> => {
+  const remove = async (_: FormData, write: Write): Promise<Failed | undefined> => {
     const headers = { 'If-Match': etag };
-    const done = await call(`/applications/${application.id}`, { method: 'DELETE', headers });
-    if (!done.ok) return textOf(done.problem);
+    const done = await write(`/applications/${application.id}`, { method: 'DELETE', headers });
+    if (!done.ok) return done;
     forgetNames();
     go(addressOf('applications'));
     return undefined;

@@ -70,8 +70,12 @@ const Applications = () => {
           />
         </Dialog>
       ) : null}
-      {created?.key === undefined ? null : (
-        <NewKey text={created.key} onClose={() => go(addressOf('applications', { id: created.id }))} />
+      {created === undefined ? null : (
+        <NewKey
+          text={created.key}
+          onClose={() => go(addressOf('applications', { id: created.id }))}
+          onAgain={() => go(addressOf('applications', { id: created.id, open: 'key' }))}
+        />
       )}
     </main>
   );

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { loadApplications, MAX_APPLICATIONS } from './all-applications.js';
 import { holds } from './api.js';
+import { leave } from './leaving.js';
 import { useLoaded } from './loaded.js';
 import { shortId } from './names.js';
 import { Alert, TableHead, Waiting } from './parts.js';
@@ -20,7 +21,7 @@ const PRESETS: readonly (readonly [string, number])[] = [
 export const AsOfChoice = () => {
   const asOf = parameter('as_of');
   const choose = (moment: string | undefined): void =>
-    go(withParameters({ as_of: moment, start: undefined }));
+    leave(() => go(withParameters({ as_of: moment, start: undefined })));
   if (!holds('log:read')) return null;
   return (
     <div class="choices">
@@ -28,9 +29,11 @@ export const AsOfChoice = () => {
         As of
         <select
           value={asOf === undefined ? '' : 'at'}
-          onChange={({ currentTarget: { value } }) =>
-            choose(value === '' ? undefined : new Date(Date.now() - Number(value)).toISOString())
-          }
+          onChange={({ currentTarget }) => {
+            const { value } = currentTarget;
+            currentTarget.value = asOf === undefined ? '' : 'at';
+            choose(value === '' ? undefined : new Date(Date.now() - Number(value)).toISOString());
+          }}
         >
           <option value="">Now</option>
           {PRESETS.map(([text, ms]) => (

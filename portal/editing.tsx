@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { call, holds, textOf } from './api.js';
+import { call, holds, type Failed, type Write } from './api.js';
 import { nameOf } from './names.js';
 import { TableHead, Time } from './parts.js';
 import type { Log, LogPage } from './wire.js';
@@ -46,9 +46,9 @@ const lastChange = async (query: string): Promise<Log | undefined> => {
 };
 
 const NOT_SAVED =
-  'Not saved: somebody else has changed this meanwhile. Look at the changes, and save again to keep yours.';
+  'Nothing was saved: somebody else has changed this meanwhile. Look at what will be saved, and save again.';
 
-const NOT_SHOWN = 'Not saved: this was changed a moment ago, which cannot be seen yet. Save again.';
+const NOT_SHOWN = 'Nothing was saved: this was changed a moment ago, which cannot be seen yet. Save again.';
 
 /** Edits something that others may change at the same time. */
 export const useEditing = <T,>(value: T, etag: string, editable: Editable<T>) => {
@@ -61,22 +61,23 @@ export const useEditing = <T,>(value: T, etag: string, editable: Editable<T>) =>
     setDraft(fields);
     setConflict(undefined);
   };
-  const put = async (condition: string): Promise<string | undefined> => {
+  const done = (saved: T, newEtag: string | undefined): undefined => {
+    settle(fieldsOf(saved), newEtag ?? '');
+    onSaved(saved);
+  };
+  const put = async (write: Write, condition: string): Promise<Failed | string | undefined> => {
     const headers = { 'If-Match': condition };
-    const saved = await call<T>(path, { method: 'PUT', body: bodyOf(draft), headers });
-    if (saved.ok) {
-      settle(fieldsOf(saved.value), saved.etag ?? '');
-      onSaved(saved.value);
-      return undefined;
-    }
-    if (saved.problem.code !== 'precondition_failed') return textOf(saved.problem);
+    const saved = await write<T>(path, { method: 'PUT', body: bodyOf(draft), headers });
+    if (saved.ok) return done(saved.value, saved.etag);
+    if (saved.problem.code !== 'precondition_failed') return saved;
     const current = await call<T>(path);
-    if (!current.ok) return textOf(current.problem);
+    if (!current.ok) return current;
     const [theirs, currentEtag] = [fieldsOf(current.value), current.etag ?? ''];
     if (currentEtag === condition) return NOT_SHOWN;
     // Something else was changed, such as its keys.
-    if (isSame(base.fields, theirs)) return put(currentEtag);
+    if (isSame(base.fields, theirs)) return put(write, currentEtag);
     const versions = { before: base.fields, theirs, yours: draft };
+    if (isSame(merged(versions), theirs)) return done(current.value, currentEtag);
     settle(theirs, currentEtag);
     setDraft(merged(versions));
     setConflict({ ...versions, by: await lastChange(log) });
@@ -88,7 +89,7 @@ export const useEditing = <T,>(value: T, etag: string, editable: Editable<T>) =>
     base: base.fields,
     isChanged: !isSame(draft, base.fields),
     change: (name: string, text: string) => setDraft({ ...draft, [name]: text }),
-    save: () => put(base.etag),
+    save: (_: FormData, write: Write) => put(write, base.etag),
     conflict,
     takeTheirs: () => settle(base.fields, base.etag),
   };
@@ -96,16 +97,18 @@ export const useEditing = <T,>(value: T, etag: string, editable: Editable<T>) =>
 
 interface ConflictProps {
   readonly conflict: Conflict;
+  /** As the form is now. */
+  readonly draft: Fields;
   readonly labelOf: (name: string) => string;
   readonly onTakeTheirs: () => void;
 }
 
 /** What both sides have changed. */
-export const ConflictTable = ({ conflict, labelOf, onTakeTheirs }: ConflictProps) => {
+export const ConflictTable = ({ conflict, draft, labelOf, onTakeTheirs }: ConflictProps) => {
   const { before, theirs, yours, by } = conflict;
-  const sides = { Before: before, Theirs: theirs, Yours: yours };
-  const names = namesIn(before, theirs, yours).filter(
-    (name) => new Set([before, theirs, yours].map((fields) => fields[name] ?? '')).size > 1,
+  const sides = { Before: before, Theirs: theirs, Yours: yours, 'Will be saved': draft };
+  const names = namesIn(...Object.values(sides)).filter(
+    (name) => new Set(Object.values(sides).map((fields) => fields[name] ?? '')).size > 1,
   );
   const changed = (fields: Fields, name: string) => {
     const [text, was] = [fields[name] || 'none', before[name] || 'none'];

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
-import { call, holds, isOwn, session, textOf } from './api.js';
+import { holds, isOwn, session, type Failed, type Write } from './api.js';
 import { useLoaded } from './loaded.js';
 import { shortId } from './names.js';
 import { Agreement, Dialog, Form, NewKey, TableHead, Time, Waiting } from './parts.js';
-import { addressOf, timeStyle } from './place.js';
+import { addressOf, go, parameter, timeStyle, withParameters } from './place.js';
 import { momentFrom, zoneOf } from './time.js';
 import type { Application, Key, KeyDay } from './wire.js';
 
@@ -63,23 +63,24 @@ const LastUse = ({ item: { last_used_at: last } }: { readonly item: Key }) =>
 
 interface CreateProps {
   readonly application: Application;
-  readonly onCreated: (key: string) => void;
+  /** The key is absent if it was lost on the way. */
+  readonly onCreated: (key: string | undefined) => void;
 }
 
 const textIn = (form: FormData, name: string): string | undefined =>
   (form.get(name) as string | null) || undefined;
 
 const CreateForm = ({ application, onCreated }: CreateProps) => {
-  const create = async (form: FormData): Promise<string | undefined> => {
+  const create = async (form: FormData, write: Write): Promise<Failed | string | undefined> => {
     const expires = textIn(form, 'expires_at');
     const expires_at = momentFrom(expires ?? '', timeStyle.value);
     // Left out, it would mean never.
     if (expires !== undefined && expires_at === undefined)
-      return `“${expires}” is not a date and time with a year of four digits.`;
+      return `Nothing was saved: “${expires}” is not a date and time with a year of four digits.`;
     const body = { name: textIn(form, 'name'), expires_at };
-    const made = await call<Key>(`/applications/${application.id}/keys`, { method: 'POST', body });
-    if (!made.ok) return textOf(made.problem);
-    onCreated(made.value.key ?? '');
+    const made = await write<Key>(`/applications/${application.id}/keys`, { method: 'POST', body });
+    if (!made.ok) return made;
+    onCreated(made.value.key);
     return undefined;
   };
   return (
@@ -97,14 +98,14 @@ const CreateForm = ({ application, onCreated }: CreateProps) => {
 };
 
 const RegenerateForm = ({ application, onCreated }: CreateProps) => {
-  const regenerate = async (form: FormData): Promise<string | undefined> => {
+  const regenerate = async (form: FormData, write: Write): Promise<Failed | undefined> => {
     const hours = Number(textIn(form, 'hours') ?? 0);
-    const made = await call<Application>(`/applications/${application.id}/regenerate`, {
+    const made = await write<Application>(`/applications/${application.id}/regenerate`, {
       method: 'POST',
       body: { grace_seconds: Math.round(hours * 3_600) },
     });
-    if (!made.ok) return textOf(made.problem);
-    onCreated(made.value.key ?? '');
+    if (!made.ok) return made;
+    onCreated(made.value.key);
     return undefined;
   };
   return (
@@ -127,9 +128,9 @@ const RegenerateForm = ({ application, onCreated }: CreateProps) => {
 };
 
 const DeleteForm = ({ application, item, onDone }: KeyProps & { readonly onDone: () => void }) => {
-  const remove = async (): Promise<string | undefined> => {
-    const done = await call(`/applications/${application.id}/keys/${item.id}`, { method: 'DELETE' });
-    if (!done.ok) return textOf(done.problem);
+  const remove = async (_: FormData, write: Write): Promise<Failed | undefined> => {
+    const done = await write(`/applications/${application.id}/keys/${item.id}`, { method: 'DELETE' });
+    if (!done.ok) return done;
     onDone();
     return undefined;
   };
@@ -146,7 +147,7 @@ const DeleteForm = ({ application, item, onDone }: KeyProps & { readonly onDone:
 type Open =
   | { readonly kind: 'create' | 'regenerate' }
   | { readonly kind: 'uses' | 'delete'; readonly item: Key }
-  | { readonly kind: 'new'; readonly key: string };
+  | { readonly kind: 'new'; readonly key: string | undefined };
 
 const KeyTable = ({ keys, onOpen }: { readonly keys: readonly Key[]; onOpen: (open: Open) => void }) => (
   <table class="stacked">
@@ -195,27 +196,44 @@ const TITLES = {
 interface OpenDialogProps {
   readonly application: Application;
   readonly open: Open;
-  readonly onCreated: (key: string) => void;
-  readonly onClose: () => void;
+  readonly onOpen: (open: Open) => void;
+  readonly onClose: (deleted?: Key) => void;
 }
 
-const OpenDialog = ({ application, open, onCreated, onClose }: OpenDialogProps) => {
+const OpenDialog = ({ application, open, onOpen, onClose }: OpenDialogProps) => {
   const { kind } = open;
-  if (kind === 'new') return <NewKey key="new" text={open.key} onClose={onClose} />;
+  const onCreated = (key: string | undefined): void => onOpen({ kind: 'new', key });
+  if (kind === 'new')
+    return (
+      <NewKey
+        key="new"
+        text={open.key}
+        onClose={() => onClose()}
+        onAgain={() => onOpen({ kind: 'create' })}
+      />
+    );
   return (
-    <Dialog key={kind} title={TITLES[kind]} onClose={onClose}>
+    <Dialog key={kind} title={TITLES[kind]} onClose={() => onClose()}>
       {kind === 'create' ? <CreateForm application={application} onCreated={onCreated} /> : null}
       {kind === 'regenerate' ? <RegenerateForm application={application} onCreated={onCreated} /> : null}
       {kind === 'uses' ? <Uses application={application} item={open.item} /> : null}
-      {kind === 'delete' ? <DeleteForm application={application} item={open.item} onDone={onClose} /> : null}
+      {kind === 'delete' ? (
+        <DeleteForm application={application} item={open.item} onDone={() => onClose(open.item)} />
+      ) : null}
     </Dialog>
   );
 };
 
 export const KeyList = ({ application, onChanged }: { application: Application; onChanged: () => void }) => {
-  const [open, setOpen] = useState<Open>();
-  const close = (): void => {
+  const [open, setOpen] = useState<Open | undefined>(
+    parameter('open') === 'key' ? { kind: 'create' } : undefined,
+  );
+  const [gone, setGone] = useState<string>();
+  const keys = application.keys.filter(({ id }) => id !== gone);
+  const close = (deleted?: Key): void => {
     setOpen(undefined);
+    if (deleted !== undefined) setGone(deleted.id);
+    if (parameter('open') !== undefined) go(withParameters({ open: undefined }), { replace: true });
     onChanged();
   };
   return (
@@ -233,18 +251,13 @@ export const KeyList = ({ application, onChanged }: { application: Application; 
           </div>
         ) : null}
       </div>
-      {application.keys.length === 0 ? (
+      {keys.length === 0 ? (
         <p class="quiet">There is no valid key.</p>
       ) : (
-        <KeyTable keys={application.keys} onOpen={setOpen} />
+        <KeyTable keys={keys} onOpen={setOpen} />
       )}
       {open === undefined ? null : (
-        <OpenDialog
-          application={application}
-          open={open}
-          onCreated={(key) => setOpen({ kind: 'new', key })}
-          onClose={close}
-        />
+        <OpenDialog application={application} open={open} onOpen={setOpen} onClose={close} />
       )}
     </section>
   );

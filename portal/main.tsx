@@ -1,3 +1,4 @@
+import './leaving.js';
 import { render } from 'preact';
 import { resume } from './api.js';
 import { Portal } from './portal.js';

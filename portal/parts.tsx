@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { signal } from '@preact/signals';
-import { textOf, type Result } from './api.js';
+import { answered, textOf, writeFailure, writer, type Failed, type Result, type Write } from './api.js';
+import { isUnsaved, leave, useUnsaved } from './leaving.js';
 import { timeStyle } from './place.js';
 import { relativeText, timeText, type Precision } from './time.js';
 
@@ -121,22 +122,38 @@ interface DialogProps {
   readonly children: ComponentChildren;
 }
 
+/** After a dialog the focus is where it was, or, if that is gone, on the heading of what is left. */
+const restoreFocus = (opener: Element | null, around: Element | null | undefined): void => {
+  if (document.activeElement !== document.body) return;
+  if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
+  if (document.activeElement !== document.body) return;
+  const heading = (around?.isConnected === true ? around : document).querySelector<HTMLElement>('h1, h2');
+  heading?.setAttribute('tabindex', '-1');
+  heading?.focus();
+};
+
 export const Dialog = ({ title, onClose, isHeld = false, children }: DialogProps) => {
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => {
+    const [opener, around] = [document.activeElement, ref.current?.parentElement];
     ref.current?.showModal();
+    return () => void setTimeout(() => restoreFocus(opener, around));
   }, []);
+  const close = (): void => leave(() => ref.current?.close());
   return (
     <dialog
       ref={ref}
       aria-label={title}
-      onCancel={(event) => isHeld && event.preventDefault()}
+      onCancel={(event) => {
+        event.preventDefault();
+        if (!isHeld) close();
+      }}
       // A browser closes it all the same when Escape is pressed twice.
-      onClose={() => (isHeld ? ref.current?.showModal() : onClose())}
+      onClose={() => (isHeld || isUnsaved() ? ref.current?.showModal() : onClose())}
     >
       <div class="head">
         <h2>{title}</h2>
-        <button type="button" disabled={isHeld} onClick={() => ref.current?.close()}>
+        <button type="button" disabled={isHeld} onClick={close}>
           Close
         </button>
       </div>
@@ -147,26 +164,42 @@ export const Dialog = ({ title, onClose, isHeld = false, children }: DialogProps
 
 interface FormProps {
   /** Returns why it failed; undefined: it succeeded. */
-  readonly onSend: (form: FormData) => Promise<string | undefined>;
+  readonly onSend: (form: FormData, write: Write) => Promise<Failed | string | undefined>;
   readonly button: string;
   readonly kind: 'primary' | 'danger';
   readonly isReady?: boolean;
+  /** Whether it has something that should not be lost. By default what has been typed. */
+  readonly isChanged?: boolean | undefined;
+  /** What a failure means. `isOver`: the service answers again. */
+  readonly failureText?: (failed: Failed, isOver?: boolean) => string | undefined;
   readonly children: ComponentChildren;
 }
 
 /** Sends one request at a time: a double click must not create two of something. */
-export const Form = ({ onSend, button, kind, isReady = true, children }: FormProps) => {
+export const Form = (props: FormProps) => {
+  const { onSend, button, kind, isReady = true, failureText = writeFailure, children } = props;
+  const [write] = useState(writer);
   const [isBusy, setBusy] = useState(false);
-  const [failure, setFailure] = useState<string>();
+  const [isTyped, setTyped] = useState(false);
+  const [failure, setFailure] = useState<Failed | string>();
+  const [isOver, setOver] = useState(false);
+  useUnsaved(props.isChanged ?? (isTyped && kind === 'primary'));
+  const fail = (failed: Failed | string | undefined): void => {
+    setFailure(failed);
+    setOver(false);
+    if (typeof failed === 'object' && failed.isTransient) void answered().then(() => setOver(true));
+  };
   const send = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     setBusy(true);
-    setFailure(await onSend(new FormData(event.target as HTMLFormElement)));
+    const failed = await onSend(new FormData(event.target as HTMLFormElement), write);
+    fail(failed);
+    if (failed === undefined) setTyped(false);
     setBusy(false);
   };
   return (
-    <form onSubmit={(event) => void send(event)}>
-      <Alert text={failure} />
+    <form onSubmit={(event) => void send(event)} onInput={() => setTyped(true)}>
+      <Alert text={typeof failure === 'object' ? failureText(failure, isOver) : failure} />
       {children}
       <button type="submit" class={kind} disabled={isBusy || !isReady}>
         {button}
@@ -183,9 +216,28 @@ export const Agreement = ({ text }: { readonly text: string }) => (
   </label>
 );
 
-/** A key is shown once: it is stored nowhere. So the dialog stays until somebody has it. */
-export const NewKey = ({ text, onClose }: { readonly text: string; readonly onClose: () => void }) => {
+interface NewKeyProps {
+  /** Absent if the answer that had it was lost, and the request was repeated. */
+  readonly text: string | undefined;
+  readonly onClose: () => void;
+  readonly onAgain: () => void;
+}
+
+const LostKey = ({ onClose, onAgain }: NewKeyProps) => (
+  <Dialog title="The key was lost" onClose={onClose}>
+    <p>
+      It was created, but its key was lost: make a new one. A key is shown once, and the answer that had it
+      never arrived. The lost one works, but nobody has it; delete it.
+    </p>
+    <button type="button" class="primary" autofocus onClick={onAgain}>
+      Make a new one
+    </button>
+  </Dialog>
+);
+
+const ShownKey = ({ text = '', onClose }: NewKeyProps) => {
   const [isKept, setKept] = useState(false);
+  useUnsaved(!isKept);
   return (
     <Dialog title="The new key" onClose={onClose} isHeld={!isKept}>
       <p>Copy it now and keep it safe. It is not stored, and cannot be shown again.</p>
@@ -206,3 +258,7 @@ export const NewKey = ({ text, onClose }: { readonly text: string; readonly onCl
     </Dialog>
   );
 };
+
+/** A key is shown once: it is stored nowhere. So the dialog stays until somebody has it. */
+export const NewKey = (props: NewKeyProps) =>
+  props.text === undefined ? <LostKey {...props} /> : <ShownKey {...props} />;

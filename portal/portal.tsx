@@ -1,7 +1,8 @@
 import type { FunctionComponent } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { holds, isPending, outage, session, signOut, tenantName } from './api.js';
+import { answered, holds, isPending, outage, SESSION, session, signOut, tenantName, textOf } from './api.js';
 import { ApplicationsPage } from './applications-page.js';
+import { leave, Leaving } from './leaving.js';
 import { LogsPage } from './logs-page.js';
 import { Alert } from './parts.js';
 import { addressOf, follow, place, timeStyle } from './place.js';
@@ -97,6 +98,11 @@ const Header = ({
   readonly shown: Page | undefined;
 }) => {
   const [failure, setFailure] = useState<string>();
+  const endSession = async (): Promise<void> => {
+    const failed = await signOut();
+    setFailure(failed && `You are still signed in: ${textOf(failed.problem)}`);
+    if (failed?.isTransient === true) void answered(SESSION).then(() => setFailure(undefined));
+  };
   return (
     <header class="top">
       <a class="brand" href={addressOf('')} dir="auto">
@@ -120,11 +126,11 @@ const Header = ({
         <span class="quiet" dir="auto" title="The Application whose key you signed in with">
           {application}
         </span>
-        <button type="button" onClick={() => void signOut().then(setFailure)}>
+        <button type="button" onClick={() => leave(() => void endSession())}>
           Sign out
         </button>
       </div>
-      <Alert text={failure === undefined ? undefined : `You are still signed in: ${failure}`} />
+      <Alert text={failure} />
       <Outage />
       <Pending />
     </header>
@@ -149,6 +155,7 @@ export const Portal = () => {
     <div class="frame" onClick={follow}>
       <Header application={now.application.name} shown={shown} />
       <Content shown={shown} />
+      <Leaving />
     </div>
   );
 };

@@ -1,12 +1,24 @@
-import { signIn } from './api.js';
+import { signIn, textOf, type Failed } from './api.js';
 import { Alert, Form } from './parts.js';
+
+const refusal = ({ problem }: Failed, isOver?: boolean): string | undefined => {
+  if (problem.code === 'key_refused')
+    return 'This key is not accepted: it is malformed, unknown, expired or revoked, or its Tenant is deleted.';
+  return isOver === true ? undefined : textOf(problem);
+};
 
 export const SignIn = ({ reason }: { readonly reason: string | undefined }) => (
   <main class="narrow">
     <h1>Tenant Ledger</h1>
     <section class="card">
       <Alert text={reason} />
-      <Form onSend={(form) => signIn((form.get('key') as string).trim())} button="Sign in" kind="primary">
+      <Form
+        onSend={(form) => signIn((form.get('key') as string).trim())}
+        button="Sign in"
+        kind="primary"
+        isChanged={false}
+        failureText={refusal}
+      >
         <label>
           API key
           <input

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { AsOfChoice, TenantThen } from './as-of.js';
-import { call, endSession, holds, tenantName, textOf } from './api.js';
+import { endSession, holds, tenantName, type Failed, type Write } from './api.js';
 import { ConflictTable, useEditing, type Fields } from './editing.js';
 import { useLoaded } from './loaded.js';
 import { Dialog, Facts, Form, IdText, Time, Waiting } from './parts.js';
@@ -20,9 +20,9 @@ interface DeleteProps extends Omit<TenantProps, 'onSaved'> {
 
 const DeleteDialog = ({ tenant, etag, onClose }: DeleteProps) => {
   const [typed, setTyped] = useState('');
-  const remove = async (): Promise<string | undefined> => {
-    const done = await call('/tenants/self', { method: 'DELETE', headers: { 'If-Match': etag } });
-    if (!done.ok) return textOf(done.problem);
+  const remove = async (_: FormData, write: Write): Promise<Failed | undefined> => {
+    const done = await write('/tenants/self', { method: 'DELETE', headers: { 'If-Match': etag } });
+    if (!done.ok) return done;
     endSession('The Tenant was deleted, and with it the key that you had signed in with.');
     return undefined;
   };
@@ -53,7 +53,6 @@ const DeleteDialog = ({ tenant, etag, onClose }: DeleteProps) => {
 const bodyOf = ({ name = '', ...settings }: Fields) => ({ name, settings });
 
 const TenantForm = ({ tenant, etag, onSaved }: TenantProps) => {
-  const mayUpdate = holds('tenant:update');
   const [isSaved, setSaved] = useState(false);
   const { draft, isChanged, change, save, conflict, takeTheirs } = useEditing(tenant, etag, {
     path: '/tenants/self',
@@ -69,17 +68,16 @@ const TenantForm = ({ tenant, etag, onSaved }: TenantProps) => {
   return (
     <>
       {conflict === undefined ? null : (
-        <ConflictTable conflict={conflict} labelOf={labelOf} onTakeTheirs={takeTheirs} />
+        <ConflictTable conflict={conflict} draft={draft} labelOf={labelOf} onTakeTheirs={takeTheirs} />
       )}
       <section class="card">
-        <Form onSend={save} button="Save" kind="primary" isReady={mayUpdate}>
+        <Form onSend={save} button="Save" kind="primary" isReady={isChanged} isChanged={isChanged}>
           <label>
             Name
             <input
               value={draft['name']}
               maxLength={200}
               required
-              disabled={!mayUpdate}
               dir="auto"
               onInput={({ currentTarget }) => change('name', currentTarget.value)}
             />
@@ -89,29 +87,39 @@ const TenantForm = ({ tenant, etag, onSaved }: TenantProps) => {
               <input
                 type="checkbox"
                 checked={draft[name] === 'true'}
-                disabled={!mayUpdate}
                 onChange={({ currentTarget: { checked } }) => change(name, String(checked))}
               />
               {label}
             </label>
           ))}
           {isSaved && !isChanged ? <p role="status">Saved.</p> : null}
-          {mayUpdate ? null : (
-            <p class="quiet">
-              To change it, a key needs the permission <code>tenant:update</code>.
-            </p>
-          )}
         </Form>
       </section>
     </>
   );
 };
 
+/** For those who may not change it. */
+const TenantText = ({ tenant }: { readonly tenant: Tenant }) => (
+  <section class="card">
+    <Facts
+      facts={Object.entries(tenantFields(tenant)).map(([name, value]) => ({ name: labelOf(name), value }))}
+    />
+    <p class="quiet">
+      To change it, a key needs the permission <code>tenant:update</code>.
+    </p>
+  </section>
+);
+
 const TenantNow = ({ tenant, etag, onSaved }: TenantProps) => {
   const [isDeleting, setDeleting] = useState(false);
   return (
     <>
-      <TenantForm tenant={tenant} etag={etag} onSaved={onSaved} />
+      {holds('tenant:update') ? (
+        <TenantForm tenant={tenant} etag={etag} onSaved={onSaved} />
+      ) : (
+        <TenantText tenant={tenant} />
+      )}
       <section class="card">
         <Facts
           facts={[

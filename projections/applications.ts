@@ -37,7 +37,6 @@ const keysChanged = ({ data, revision }: Caused<'KeyAdded' | 'KeyExpirySet' | 'K
 export const applications: Projector = {
   name: 'applications',
   version: 2,
-  streams: ['tenant'],
   collections: [
     { name: 'applications', indexes: { listed: ['listed_at'] } },
     { name: 'keys', indexes: { live: ['live_in', 'ends_at'] } },

@@ -221,7 +221,6 @@ const logged = (event: Recorded, leaf: Leaf): readonly Change[] => [
 export const logs: Projector = {
   name: 'logs',
   version: 5,
-  streams: ['tenant', 'activity'],
   collections: [
     {
       name: ROWS,

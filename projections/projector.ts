@@ -6,8 +6,6 @@ export interface Projector {
   readonly name: string;
   /** Raise it whenever the same events would produce other documents: a new version is built next to the old one. */
   readonly version: number;
-  /** The tenant's streams that it follows. A bad event in another stream does not affect it. */
-  readonly streams: readonly StreamKind[];
   readonly collections: readonly Collection[];
   readonly on: Reducers;
   /** The changes for an event that the operator has set aside, which may be unreadable. Omitted: none. */

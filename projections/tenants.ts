@@ -41,7 +41,6 @@ export const documentOfTenant = (tenant: Exclude<Tenant, { status: 'absent' }>):
 export const tenants: Projector = {
   name: 'tenants',
   version: 1,
-  streams: ['tenant'],
   collections: [{ name: 'tenants', indexes: {} }],
   on: {
     TenantCreated: (event) => [

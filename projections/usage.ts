@@ -131,7 +131,6 @@ const plan = ({ at, data }: Recorded<PlanEvent>): readonly Change[] => {
 export const usage: Projector = {
   name: 'usage',
   version: 3,
-  streams: ['tenant', 'activity'],
   collections: [
     { name: 'usage_tokens', indexes: {} },
     { name: 'usage_types', indexes: {} },

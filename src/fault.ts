@@ -34,6 +34,18 @@ export const codeOf = (error: unknown): string | undefined =>
 export const moreOf = (error: unknown): Readonly<Record<string, unknown>> =>
   (error as Partial<Fault> | undefined)?.more ?? {};
 
+const AWAY: ReadonlySet<string | undefined> = new Set<ProblemCode>([
+  'log_unavailable',
+  'outcome_unknown',
+  'read_models_unavailable',
+]);
+
+/** Whether a store did not answer, or not so. Waiting may help, unless the fault is final. */
+export const isAway = (error: unknown): boolean => AWAY.has(codeOf(error));
+
+/** Whether waiting cannot help. */
+export const isFinal = (error: unknown): boolean => moreOf(error)['isFinal'] === true;
+
 export const messageOf = (error: unknown): string => (isError(error) ? error.message : String(error));
 
 /** The known name that a misspelt one was probably meant to be: a longer form of it, or one with few differences. */

@@ -29,7 +29,7 @@ export const httpProblems = {
     status: 403,
     title: 'The key lacks a permission.',
     meaning:
-      "`required_permission` names what is needed and `assignable` says whether an Application of this type may ever hold it. The operator can assign it with `tenant-ledger application set-permissions`; if it is not assignable, use another Application's key.",
+      "`required_permission` names what is needed, and `assignable` says whether an Application of this type may ever hold it. The operator assigns it with `tenant-ledger application set-permissions`; otherwise use another Application's key.",
     members: ['required_permission', 'application_type', 'assignable'],
   },
   portal_refused: {
@@ -41,14 +41,14 @@ export const httpProblems = {
     status: 403,
     title: 'The key would grant a permission that it does not hold.',
     meaning:
-      '`missing_permissions` names what the key lacks. An Application can grant what it holds itself, and get keys of Applications that hold no more than it does; one that holds every permission that its type may hold can grant any. Use the key of such an Application, or ask the operator.',
+      '`missing_permissions` names what the key lacks. An Application can grant what it holds, and get keys of Applications that hold no more; one that holds everything its type may hold can grant anything. Or ask the operator.',
     members: ['missing_permissions'],
   },
   service_only: {
     status: 403,
     title: 'Only a service that may do this can.',
     meaning:
-      'This is for the programs of the operator, with keys of their own (`svc_…`). The operator makes a service with `tenant-ledger service create --name NAME --may facts,verify`; the detail says what this one must be allowed to.',
+      'This is for programs of the operator, with keys of their own (`svc_…`), made with `tenant-ledger service create --name NAME --may facts,verify`. The detail says what this one must be allowed to.',
   },
   tenant_only: {
     status: 403,
@@ -143,19 +143,19 @@ export const httpProblems = {
     status: 503,
     title: 'The event log is out of reach.',
     meaning:
-      'Nothing was changed. The log did not answer, or the long history of the Tenant is still being read, as after a start. A Tenant in memory is read for some time without the log, but not for ever, since keys may have been revoked in the meantime. Repeat the request after `Retry-After` seconds.',
+      'Nothing was changed. The log did not answer, its disk is full, or the long history of the Tenant is still being read, as after a start. Repeat the request after `Retry-After` seconds.',
   },
   log_set_back: {
     status: 503,
     title: 'The event log was rolled back.',
     meaning:
-      'The event log lacks events that this service had read or written: it was restored from an older backup, its file was replaced, or a new leader shows an older state for a moment. Nothing was changed. If it stays so for 5 seconds, the service ends with exit code 3, and does not start. The operator must put the right log back or, to keep the older one, run `tenant-ledger projections rebuild`, and start every instance again.',
+      'Events that the service knew are missing: an older backup was restored, or a new leader is behind. After 5 seconds the service ends with exit code 3. Put the right log back, or run `tenant-ledger projections rebuild`.',
   },
   outcome_unknown: {
     status: 503,
     title: 'It is not known whether the change was made.',
     meaning:
-      'The event log did not answer in time, or its disk failed in the middle of the write: the change may have been made. Repeat the request with the same idempotency key, or read the Tenant and look. Facts are sent again as they are: an id counts once.',
+      'The log did not answer in time, or its disk failed during the write: the change may have been made. Repeat the request with the same idempotency key, or look. Send facts again as they are: an id counts once.',
   },
   read_models_unavailable: {
     status: 503,
@@ -174,13 +174,13 @@ export const httpProblems = {
     status: 503,
     title: 'The services of the operator cannot be read.',
     meaning:
-      "The stream `operator` of the event log holds an event about services that this program cannot read, or lacks events, so no service's key can be judged: one may have been revoked. Waiting does not help. The operator finds the reason in the service's log; it may take a newer program or a backup of the log. Keys of Applications are not affected.",
+      "The stream `operator` has an event about services that this program cannot read, or lacks events, so one may be revoked. Waiting does not help: the operator finds the reason in the service's log. Keys of Applications are not affected.",
   },
   tenant_unreadable: {
     status: 503,
     title: 'The history of this tenant cannot be read.',
     meaning:
-      "The event log holds an event of this tenant that this program cannot read, or some of the tenant's events are missing, so nothing can be decided. Waiting does not help. The operator finds the reason with `tenant-ledger status`; it may take a newer program or a backup of the log.",
+      'The log holds an event of this tenant that this program cannot read, or lacks some, so nothing can be decided. Waiting does not help: the operator finds the reason with `tenant-ledger status`, and needs a newer program or backup.',
   },
 } satisfies Record<string, Problem & { status: number }>;
 
@@ -213,22 +213,22 @@ const commandProblems = {
   rebuild_differs: {
     title: 'The rebuilt read models differ from the live ones.',
     meaning:
-      'Documents differ, or a tenant is parked that the live ones do not park. The live read models stay in use, and what was built is removed by the next rebuild. The command shows the first differences, `tenant-ledger projections verify` all of them. `--accept-differences` builds them again and switches to them. The exit code is 4.',
+      'Documents differ, or a tenant is parked that the live ones do not park. The live read models stay. The command shows the first differences, `tenant-ledger projections verify` all; `--accept-differences` switches all the same. The exit code is 4.',
   },
   read_models_of_another_log: {
     title: 'The read models belong to another event log.',
     meaning:
-      '`EVENTSTORE_URL`, `MONGODB_URL`, `STREAM_PREFIX` or `DATA_DIR` is not what it was when they were built: correct it. Only if this is the right log, run `tenant-ledger projections rebuild`, which builds them from it, and start again.',
+      '`EVENTSTORE_URL`, `MONGODB_URL`, `STREAM_PREFIX` or `DATA_DIR` is not what it was when they were built: correct it. Only if this is the right log, run `tenant-ledger projections rebuild`, and start again.',
   },
   log_of_another_prefix: {
     title: 'The event log has another stream prefix.',
     meaning:
-      'A log in a data folder belongs to the `STREAM_PREFIX` that it was created with: under another prefix its events would be taken for those of another program. The message names both prefixes. Correct `STREAM_PREFIX` or `DATA_DIR` (for `log` commands, the option that sets the prefix). Nothing was changed.',
+      'A log in a data folder belongs to the `STREAM_PREFIX` that it was created with. The message names both prefixes: correct `STREAM_PREFIX` or `DATA_DIR` (for `log` commands, the option that sets the prefix). Nothing was changed.',
   },
   log_incomplete: {
     title: 'The event log is not complete.',
     meaning:
-      'There are only parts of an event log: `events.db` is missing or empty, or a restore or a `log copy` is in progress or was interrupted. The message says what to do: run the interrupted command again, or restore `events.db` from a backup, together with its `-wal` file if the backup has one. To start with an empty log instead, move the remains of the old one and the folder `read-models` out of `DATA_DIR`. Nothing was changed.',
+      '`events.db` is missing or empty, or a restore or a `log copy` is unfinished. Run the interrupted command again, or restore `events.db` from a backup. To begin with an empty log, move the remains and `read-models` away. Nothing was changed.',
   },
   log_of_newer_program: {
     title: 'The event log has a format that this program does not know.',
@@ -237,12 +237,12 @@ const commandProblems = {
   log_not_found: {
     title: 'There is no event log at this place.',
     meaning:
-      'Commands create no log, so that a wrong path is noticed. Set `DATA_DIR`, or `EVENTSTORE_URL` and `STREAM_PREFIX`, as the service has them. The addresses that `log` commands take are the path of a data folder, `sqlite:PATH`, `esdb://HOST:PORT`, and `configured` for the log that the environment names.',
+      'Commands create no log, so that a wrong path is noticed. Set `DATA_DIR`, or `EVENTSTORE_URL` and `STREAM_PREFIX`, as the service has them. `log` commands take the path of a data folder, `sqlite:PATH`, `esdb://HOST:PORT` or `configured`.',
   },
   copy_refused: {
     title: 'There is no complete copy of this log.',
     meaning:
-      'The message says why. The source is empty or still being written to, or the target cannot store an event unchanged: what was copied is safe, so run the same command again. The target is not a new log, or has other events than the source: start over with a new one.',
+      'The message says why. If the source is being written to, or the target cannot store an event unchanged, run the command again. If the target is no new log, or has other events, take a new one.',
   },
   history_missing: {
     title: 'Events of a stream were removed from the event store.',

@@ -76,10 +76,12 @@ export type HourlyLimit = readonly [name: string, max: number];
 
 /** Whether all limits still allow something in this hour; then it counts. */
 export const hourlyLimits = (now: () => number) => {
-  let [hour, counts] = [NaN, new Map<string, number>()];
+  let hour = NaN;
+  let counts = new Map<string, number>();
   return (...limits: readonly HourlyLimit[]): boolean => {
     const current = Math.floor(now() / 3_600_000);
-    if (current !== hour) [hour, counts] = [current, new Map()];
+    if (current !== hour) counts = new Map();
+    hour = current;
     if (limits.some(([name, max]) => (counts.get(name) ?? 0) >= max)) return false;
     for (const [name] of limits) counts.set(name, (counts.get(name) ?? 0) + 1);
     return true;

@@ -188,7 +188,8 @@ const appender = (
 
   /** The events about the first of these, as many as one append takes. */
   const partOf = (left: readonly KeyDay[]) => {
-    const [part, events]: [KeyDay[], NewEvent[]] = [[], []];
+    const part: KeyDay[] = [];
+    const events: NewEvent[] = [];
     for (let bytes = 0; part.length < Math.min(left.length, MAX_EVENTS) && bytes < MAX_BYTES;) {
       const day = left[part.length] as KeyDay;
       // What was counted since an append of it failed may be due as well.

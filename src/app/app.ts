@@ -1,7 +1,6 @@
 import { type Configuration, programVersion } from '../configuration';
 import type { EventLog } from '../event-log/event-log';
 import { logWatch, type LogWatch } from '../event-log/log-watch';
-import type { Streams } from '../event-log/streams';
 import { fault, type Fault } from '../fault';
 import { cachedFolds } from '../ledger/folds';
 import { ledger, type Ledger } from '../ledger/ledger';
@@ -20,22 +19,18 @@ import { openAll } from './open-all';
 import type { WorkerThread } from './worker-thread';
 
 /** Everything that the HTTP API and the command line are built on. */
-export interface App {
-  readonly log: EventLog;
+export interface App extends ReplayDependencies {
   /** Whether the log is whole and writable, as far as appends have shown. */
   readonly watch: LogWatch;
   /** Where the log is stored, without secrets. */
   readonly store: string;
   readonly ledger: Ledger;
   readonly services: KnownServices;
-  readonly streams: Streams;
   /** What this process knows of the read models that answer queries. */
   readonly live: KnownLiveSet;
   /** Whether the live set shows a tenant up to a position in time. Whoever asks projects it. */
   readonly show: Show;
   readonly catchUp: CatchingUp['catchUp'];
-  /** What projecting, rebuilding and verifying need. */
-  readonly replay: ReplayDependencies;
   /** The secret of the service, also for a command. */
   secret(): Promise<string>;
   /** Opens what only a server needs. */
@@ -76,21 +71,22 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
     if (found !== undefined && use !== 'repair') await mustMatch(log, found, configuration);
     const furthest = await found?.set.furthest();
     if (furthest !== undefined) watch.saw(furthest);
-    const replay = { log, streams, readModels, projector, program: programVersion() };
-    const { show, catchUp } = catchingUp(replay, (error) => report('Projecting failed.', error));
+    const projecting = { streams, readModels, projector, program: programVersion() };
+    const { show, catchUp } = catchingUp({ log, ...projecting }, (error) =>
+      report('Projecting failed.', error),
+    );
     const appending = options.measured?.(watch.log) ?? watch.log;
     const folds = cachedFolds({ log, streams }, { withoutLogMs: times.readsWithoutLogMs });
     return {
+      ...projecting,
       log: appending,
       watch,
       store: storeOf(configuration),
       ledger: ledger({ log: appending, folds, streams }),
       services: knownServices({ log: appending, streams }, times.readsWithoutLogMs),
-      streams,
       live: knownLiveSet(readModels),
       show: worker?.show ?? show,
       catchUp,
-      replay,
       secret: () => secretOf(configuration, mongo),
       openServing: () => openServing(configuration, mongo),
     };

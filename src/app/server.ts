@@ -2,13 +2,14 @@ import type { Logger } from 'pino';
 import { keyUseRecord, type KeyUseRecord } from '../access/key-use-record';
 import { pause } from '../async/clock';
 import { singleFlight } from '../async/concurrency';
+import { repeated } from '../async/repeated';
 import { errorOf } from '../async/thread';
 import { eventSource } from '../audit/event-source';
 import { readOrigins, type Configuration, programVersion } from '../configuration';
 import { compileEventSchemas } from '../event-log/codec';
 import { appendToEnd, type Position } from '../event-log/event-log';
 import { evidenceKey } from '../evidence/note';
-import { codeOf, fault, moreOf, type Fault } from '../fault';
+import { codeOf, fault, isAway, isFinal, type Fault } from '../fault';
 import { api } from '../http/api';
 import { headerNames, type ApiDependencies } from '../http/context';
 import { operations } from '../http/operations';
@@ -78,21 +79,18 @@ const settingsOf = (configuration: Configuration): ApiDependencies['settings'] =
   version: programVersion(),
 });
 
-const isAway = (error: unknown): boolean =>
-  /^(log|read_models)_unavailable$/.test(codeOf(error) ?? '') && moreOf(error)['isFinal'] !== true;
-
 /** A start in a cluster waits for a store that is away as long as it takes; one that refuses us ends it. */
-const untilAnswered = async <T>(
+const untilAnswered = <T>(
   { configuration, report, stopping: { signal } }: Running,
   work: () => Promise<T>,
 ): Promise<T> => {
-  for (; ; await pause(TIMES.retryMs, signal))
-    try {
-      return await work();
-    } catch (error) {
-      if (configuration.EVENTSTORE_URL === '' || signal.aborted || !isAway(error)) throw error;
-      report('A store does not answer, so the start waits for it.', error);
-    }
+  const waitMs = (error: unknown): number | undefined => {
+    if (configuration.EVENTSTORE_URL === '' || signal.aborted || !isAway(error) || isFinal(error))
+      return undefined;
+    report('A store does not answer, so the start waits for it.', error);
+    return TIMES.retryMs;
+  };
+  return repeated(work, waitMs, signal);
 };
 
 const apiDependencies = async (server: Running, app: App): Promise<ApiDependencies> => {
@@ -221,9 +219,9 @@ const openAppOf = async (server: Running): Promise<App> => {
  * Waits until there are read models, and, where this process alone follows the log, they show what it had at the start,
  * which on a full disk would never be.
  */
-const catchUp = async (server: Running, { live, replay }: App, position: Position): Promise<void> => {
+const catchUp = async (server: Running, { live, readModels }: App, position: Position): Promise<void> => {
   const { signal } = server.stopping;
-  const isShared = replay.readModels.lease !== undefined;
+  const isShared = readModels.lease !== undefined;
   for (; !signal.aborted; await pause(TIMES.followMs, signal)) {
     const control = await live.look().then(
       (found) => found.control,

@@ -41,15 +41,14 @@ const readParked = async (ledger: Ledger, parked: readonly ParkedTenant[]): Prom
     await ledger.ask(tenant_id, monotonicMs() + TIMES.noAnswerMs, () => undefined).catch(() => undefined);
 };
 
-type Subject = Pick<App, 'log' | 'ledger' | 'store' | 'replay'>;
+type Subject = Pick<App, 'log' | 'ledger' | 'store' | 'readModels'>;
 
 /**
  * In snake case, as `/readyz` and `status --json` show it. A server knows from requests which tenants cannot be read. A
  * command has none: it passes `readsParked`.
  */
 export const ledgerStatus = async (app: Subject, { readsParked = false } = {}) => {
-  const { log, ledger, store, replay } = app;
-  const { readModels } = replay;
+  const { log, ledger, store, readModels } = app;
   const live = await readModels.live();
   // Asked for after the read models, so that they are never ahead of it.
   const head = (await log.head())?.position;

@@ -2,20 +2,23 @@ import { join } from 'node:path';
 import { startThread, type Failure, type Thread } from '../async/thread';
 import type { Configuration } from '../configuration';
 import type { Position } from '../event-log/event-log';
+import type { AppenderRequest } from '../event-log/sqlite/sqlite-event-log';
 import type { Show } from '../projecting/show-tenants';
 import type { ParkedTenant } from '../read-models/read-models';
 import { TIMES } from '../times';
 
-/** Asks the thread (`worker.ts`) to begin to project: as a server does, or only what it is asked to show. */
-export const PROJECT = 'project';
-export const SHOW_ONLY = 'show only';
-
-/** Asks it whether a tenant is shown up to a position. Every other request is an append to the embedded log. */
-export interface ShowRequest {
-  readonly show: string;
-  readonly position: Position;
-  readonly withinMs: number;
-}
+/** What is asked of the thread (`worker.ts`). */
+export type WorkerRequest =
+  | AppenderRequest
+  /** To begin to project: as a server does, or only what it is asked to show. */
+  | { readonly type: 'project'; readonly showsOnly: boolean }
+  /** Whether a tenant is shown up to a position. */
+  | {
+      readonly type: 'show';
+      readonly tenantId: string;
+      readonly position: Position;
+      readonly withinMs: number;
+    };
 
 export type WorkerReport =
   /** How much of the log a first build has read, from 0 to 1. */
@@ -26,7 +29,7 @@ export type WorkerReport =
 /** The thread of a server that projects, and in the embedded profile also appends: whoever appends projects. */
 export interface WorkerThread {
   readonly appender: Thread;
-  project(how?: typeof PROJECT | typeof SHOW_ONLY): Promise<void>;
+  project(options?: { readonly showsOnly: boolean }): Promise<void>;
   readonly show: Show;
   close(): Promise<void>;
 }
@@ -41,14 +44,16 @@ export const workerThread = (
   onDeath: (error: Error) => void,
 ): WorkerThread => {
   const thread = startThread(join(__dirname, 'worker.js'), configuration, { heap: HEAP, onReport, onDeath });
+  const call = <T>(request: WorkerRequest, withinMs: number): Promise<T> => thread.call(request, withinMs);
   return {
     // It is closed with the thread.
     appender: { call: thread.call, close: async () => undefined },
-    project: (how = PROJECT) => thread.call(how, TIMES.backgroundMs),
-    show: (tenantId, position, withinMs) => {
-      const request: ShowRequest = { show: tenantId, position, withinMs };
-      return thread.call<boolean>(request, withinMs + TIMES.answerMs).catch(() => false);
-    },
+    project: ({ showsOnly } = { showsOnly: false }) =>
+      call({ type: 'project', showsOnly }, TIMES.backgroundMs),
+    show: (tenantId, position, withinMs) =>
+      call<boolean>({ type: 'show', tenantId, position, withinMs }, withinMs + TIMES.answerMs).catch(
+        () => false,
+      ),
     close: thread.close,
   };
 };

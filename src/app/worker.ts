@@ -4,7 +4,7 @@ import { answerInThread, failureOf, type Outcome, type ThreadBody } from '../asy
 import { programVersion, type Configuration } from '../configuration';
 import type { Appended } from '../event-log/event-log';
 import { logPath } from '../event-log/sqlite/log-file';
-import { appending, type AppendingBody, type AppendRequest } from '../event-log/sqlite/sqlite-event-log';
+import { appending, type AppenderRequest, type AppendingBody } from '../event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../event-log/streams';
 import { tailOf } from '../event-log/tail';
 import { startFollowing } from '../projecting/follow-leased';
@@ -17,7 +17,7 @@ import { isBusy } from '../sqlite/database';
 import { TIMES } from '../times';
 import { openStores, projector, type Stores } from './adapters';
 import { projectingSlices } from './projecting-slices';
-import { PROJECT, SHOW_ONLY, type ShowRequest, type WorkerReport } from './worker-thread';
+import type { WorkerReport, WorkerRequest } from './worker-thread';
 
 /** What the thread runs that `worker-thread.ts` starts: it appends (`append`), and projects what was appended. */
 
@@ -111,12 +111,12 @@ const beginShowingOnly = async (replay: ReplayDependencies): Promise<Projecting>
   stop: async () => undefined,
 });
 
-const begin = async (how: typeof PROJECT | typeof SHOW_ONLY): Promise<void> => {
+const begin = async (showsOnly: boolean): Promise<void> => {
   const stores = await openStores(configuration, { use: 'worker', report: onError });
   try {
     const replay = replayOf(stores);
     await removeLeftovers(replay.readModels);
-    const beginHere = how === SHOW_ONLY ? beginShowingOnly : isEmbedded ? beginEmbedded : beginClustered;
+    const beginHere = showsOnly ? beginShowingOnly : isEmbedded ? beginEmbedded : beginClustered;
     const begun = await beginHere(replay);
     projecting = begun;
     ending.signal.addEventListener('abort', () => {
@@ -128,21 +128,25 @@ const begin = async (how: typeof PROJECT | typeof SHOW_ONLY): Promise<void> => {
   }
 };
 
-const project = async (how: typeof PROJECT | typeof SHOW_ONLY): Promise<void> => {
+const project = async (showsOnly: boolean): Promise<void> => {
   while (!ending.signal.aborted)
     try {
-      return await begin(how);
+      return await begin(showsOnly);
     } catch (error) {
       onError('Projecting cannot begin and is tried again.', error);
       await pause(TIMES.retryMs, ending.signal);
     }
 };
 
+const tenantOf = (request: AppenderRequest | undefined): string | undefined =>
+  request?.type === 'append' ? streams.parse(request.stream)?.tenantId : undefined;
+
 /** The tenants of what was appended, and up to where. */
-const wantedOf = (requests: readonly AppendRequest[], outcomes: readonly Outcome[]): Wanted => {
+const wantedOf = (requests: readonly AppenderRequest[], outcomes: readonly Outcome[]): Wanted => {
   const wanted = new Map<string, string>();
-  for (const [at, { stream }] of requests.entries()) {
-    const [tenantId, outcome] = [streams.parse(stream)?.tenantId, outcomes[at]];
+  for (const [at, request] of requests.entries()) {
+    const tenantId = tenantOf(request);
+    const outcome = outcomes[at];
     if (tenantId === undefined || outcome === undefined || !('value' in outcome)) continue;
     const { position } = outcome.value as Appended;
     if (position > (wanted.get(tenantId) ?? '')) wanted.set(tenantId, position);
@@ -151,7 +155,7 @@ const wantedOf = (requests: readonly AppendRequest[], outcomes: readonly Outcome
 };
 
 /** Appends all of them in one transaction, then projects their tenants. */
-const append = async (requests: readonly AppendRequest[]): Promise<readonly Outcome[]> => {
+const append = async (requests: readonly AppenderRequest[]): Promise<readonly Outcome[]> => {
   appender ??= appending({ path: logPath(configuration.DATA_DIR), prefix: streams.prefix });
   const began = threadMs();
   const outcomes = appender.answer(requests);
@@ -159,8 +163,7 @@ const append = async (requests: readonly AppendRequest[]): Promise<readonly Outc
   if (projecting?.afterAppends === undefined) return outcomes;
   const shown = await projecting.afterAppends(wantedOf(requests, outcomes));
   return outcomes.map((outcome, at) => {
-    const tenantId = streams.parse(requests[at]?.stream ?? '')?.tenantId ?? '';
-    if (!('value' in outcome) || !shown.has(tenantId)) return outcome;
+    if (!('value' in outcome) || !shown.has(tenantOf(requests[at]) ?? '')) return outcome;
     return { value: { ...(outcome.value as Appended), isShown: true } };
   });
 };
@@ -172,26 +175,20 @@ const settled = async (outcome: Promise<Outcome | undefined>): Promise<unknown> 
 };
 
 /** A server does not wait for a first build. */
-const begun = async (how: typeof PROJECT | typeof SHOW_ONLY): Promise<true> => {
-  const beginning = project(how);
-  if (how === SHOW_ONLY) await beginning;
+const begun = async (showsOnly: boolean): Promise<true> => {
+  const beginning = project(showsOnly);
+  if (showsOnly) await beginning;
   return true;
 };
 
-const isShow = (request: unknown): request is ShowRequest =>
-  typeof request === 'object' && request !== null && 'show' in request;
-
-const isBegin = (request: unknown): request is typeof PROJECT | typeof SHOW_ONLY =>
-  request === PROJECT || request === SHOW_ONLY;
-
-const answer: ThreadBody['answer'] = (requests) => {
-  const appends = requests.filter((one) => !isBegin(one) && !isShow(one)) as AppendRequest[];
+const answer = (requests: readonly WorkerRequest[]): ReturnType<ThreadBody['answer']> => {
+  const appends = requests.filter((one) => one.type === 'open' || one.type === 'append');
   const appended = appends.length === 0 ? Promise.resolve([]) : append(appends);
   let next = 0;
   return requests.map((request) => {
-    if (isBegin(request)) return begun(request);
-    if (isShow(request))
-      return projecting?.show(request.show, request.position, request.withinMs) ?? Promise.resolve(false);
+    if (request.type === 'project') return begun(request.showsOnly);
+    if (request.type === 'show')
+      return projecting?.show(request.tenantId, request.position, request.withinMs) ?? Promise.resolve(false);
     const at = next++;
     return settled(appended.then((outcomes) => outcomes[at]));
   });
@@ -206,7 +203,7 @@ const close = async (): Promise<void> => {
 };
 
 const report: (message: WorkerReport) => void = answerInThread({
-  answer,
+  answer: (requests) => answer(requests as readonly WorkerRequest[]),
   isRetried: isBusy,
   close,
 });

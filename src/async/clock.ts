@@ -4,12 +4,14 @@ export const monotonicMs = (): number => Math.floor(Number(process.hrtime.bigint
 /** Milliseconds with fractions, on this thread's own clock: for telling moments within a millisecond apart. */
 export const threadMs = (): number => performance.now();
 
-let [formattedMs, formatted] = [NaN, ''];
+let formattedMs = NaN;
+let formatted = '';
 
 /** Now, as ISO 8601: formatted once a millisecond. */
 export const isoNow = (): string => {
   const now = Date.now();
-  if (now !== formattedMs) [formattedMs, formatted] = [now, new Date(now).toISOString()];
+  if (now !== formattedMs) formatted = new Date(now).toISOString();
+  formattedMs = now;
   return formatted;
 };
 

@@ -1,6 +1,7 @@
 import { fault, type Fault } from '../fault';
 import { TIMES } from '../times';
-import { beforeDeadline, monotonicMs, pause } from './clock';
+import { beforeDeadline, monotonicMs } from './clock';
+import { repeated } from './repeated';
 
 export interface WaitingForStore {
   /** How long to wait for the server to become reachable. Infinity: as long as it takes. */
@@ -31,20 +32,18 @@ export const whenReachable = async <T>(
     reportedAt = monotonicMs();
     onError(`Waiting for ${store.name}.`, error);
   };
-  const retried = async (): Promise<T> => {
-    for (;;)
-      try {
-        const now = monotonicMs();
-        const withinMs = Math.min(TIMES.waitMs, Math.max(TIMES.noAnswerMs, end - now));
-        return await beforeDeadline(work(), now + withinMs, noAnswer);
-      } catch (error) {
-        const final = store.final(error);
-        if (final !== undefined) throw final;
-        if (end - monotonicMs() < TIMES.retryMs) throw store.late(Math.round(waitMs / 1_000), error);
-        report(error);
-        await pause(TIMES.retryMs);
-      }
+  const attempt = (): Promise<T> => {
+    const now = monotonicMs();
+    const withinMs = Math.min(TIMES.waitMs, Math.max(TIMES.noAnswerMs, end - now));
+    return beforeDeadline(work(), now + withinMs, noAnswer);
   };
   const timer = setTimeout(() => report(noAnswer()), TIMES.tellMs);
-  return retried().finally(() => clearTimeout(timer));
+  const answered = repeated(attempt, (error) => {
+    const final = store.final(error);
+    if (final !== undefined) throw final;
+    if (end - monotonicMs() < TIMES.retryMs) throw store.late(Math.round(waitMs / 1_000), error);
+    report(error);
+    return TIMES.retryMs;
+  });
+  return answered.finally(() => clearTimeout(timer));
 };

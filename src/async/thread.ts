@@ -36,7 +36,8 @@ export interface Failure {
 }
 
 export const failureOf = (error: unknown): Failure => {
-  const [code, message] = [codeOf(error), messageOf(error)];
+  const code = codeOf(error);
+  const message = messageOf(error);
   if (code === undefined) return { message, stack: error instanceof Error ? error.stack : undefined };
   const more = 'more' in (error as Error) ? (error as Fault).more : {};
   return { code, message, more };
@@ -205,11 +206,13 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
   let underWay = 0;
   let isClosing = false;
   let retrying: NodeJS.Timeout | undefined;
-  let [answers, reports]: [Answer[], unknown[]] = [[], []];
+  let answers: Answer[] = [];
+  let reports: unknown[] = [];
 
   const send = (): void => {
     if (answers.length + reports.length > 0) port.postMessage({ answers, reports } satisfies Turn);
-    [answers, reports] = [[], []];
+    answers = [];
+    reports = [];
   };
   const sendSoon = (): void => {
     if (answers.length + reports.length === 1) queueMicrotask(send);

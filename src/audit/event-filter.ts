@@ -61,7 +61,8 @@ const byAuditLine = (
   streams: Streams,
   onUnreadable: () => void,
 ): Condition => {
-  const [type, id] = [entity?.type?.toLowerCase(), entity?.id];
+  const type = entity?.type?.toLowerCase();
+  const id = entity?.id;
   return (event) => {
     const decoded = decode(event, streams);
     if (decoded.status === 'bad') onUnreadable();

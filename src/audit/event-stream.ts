@@ -99,7 +99,9 @@ export async function* eventStream(
   const { form, after } = request;
   const positionOf = (place: Place): string => tenantPosition(place, source.ledgerLog.streams);
   const whyEnd = endReason(mayRead, source.stopping);
-  let [position, given, wroteAt] = [after && positionOf(after), 0, threadMs()];
+  let position = after && positionOf(after);
+  let given = 0;
+  let wroteAt = threadMs();
   const end = (reason: EndReason): string => form.last('end', JSON.stringify({ end: { reason, position } }));
   try {
     for await (const { lines, events, last, isTrailer } of linesOf(request, source, gone)) {

@@ -40,7 +40,8 @@ const trailerOf = ({ view, filter, after, limit }: Conditions, ledgerLog: Ledger
     line: async (upTo: Position | undefined): Promise<string> => {
       const tenantId = filter.tenants?.[0] ?? '';
       const up_to = view === 'tenant' ? await revisionsUpTo(ledgerLog, tenantId, upTo ?? '') : upTo;
-      const [log, sha256] = [await ledgerLog.log.identity(), hash.digest('hex')];
+      const log = await ledgerLog.log.identity();
+      const sha256 = hash.digest('hex');
       const trailer: Trailer = { log, view, filter, after, limit, up_to, events, sha256 };
       return JSON.stringify({ trailer });
     },
@@ -74,7 +75,8 @@ export async function* exportLines(
   const lineOf = prettyLine ?? jsonLine(view, ledgerLog.streams);
   // Without an end, the log is empty, and what is appended meanwhile is not exported.
   const upTo = range.follow === true ? undefined : (range.upTo ?? '');
-  let [end, remaining] = [range.upTo, limit ?? Infinity];
+  let end = range.upTo;
+  let remaining = limit ?? Infinity;
   for await (const found of findEvents(ledgerLog, filter, { ...range, upTo, limit }, finding)) {
     const lines = found.events.map(lineOf);
     trailer.add(lines);

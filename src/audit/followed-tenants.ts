@@ -73,7 +73,8 @@ export const followedTenants = (ledgerLog: LedgerLog): FollowTenant => {
   const { join, leave } = newEvents(ledgerLog);
   return async function* follow({ log }, tenantId, { after, signal }) {
     const followed = join(tenantId);
-    let [position, seen] = [after, -1];
+    let position = after;
+    let seen = -1;
     try {
       while (signal?.aborted !== true) {
         const { changes } = followed;

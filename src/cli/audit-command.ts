@@ -138,7 +138,10 @@ const run = async (
   const { log, streams } = ledgerLog;
   const { event, after, limit, follow = false } = options;
   const total = upTo === undefined ? 0 : await log.distance(after, upTo);
-  let [done, events, unreadable, reached] = [0, 0, 0, after];
+  let done = 0;
+  let events = 0;
+  let unreadable = 0;
+  let reached = after;
   const conditions = {
     view: 'operator',
     filter: filterOf(options),

@@ -52,7 +52,8 @@ const syncFolderOf = (file: string): void => {
 const endLastLine = (output: string): void => {
   const { size } = statSync(output, { throwIfNoEntry: false }) ?? { size: 0 };
   if (size === 0) return;
-  const [file, last] = [openSync(output, 'r'), Buffer.alloc(1)];
+  const file = openSync(output, 'r');
+  const last = Buffer.alloc(1);
   readSync(file, last, 0, 1, size - 1);
   closeSync(file);
   if (last.toString() !== '\n') appendFileSync(output, '\n');
@@ -78,17 +79,20 @@ export const followedFile = (
   log: string,
   onFailure: (error: Error) => void,
 ) => {
-  let [waiting, position]: [string, Position | undefined] = ['', undefined];
+  let waiting: string = '';
+  let position: Position | undefined = undefined;
   const write = (): void => {
     if (waiting !== '') append(output, waiting);
     if (position !== undefined) replace(cursorFile, `${JSON.stringify({ log, position })}\n`);
-    [waiting, position] = ['', undefined];
+    waiting = '';
+    position = undefined;
   };
   const tryToWrite = (): void => {
     try {
       write();
     } catch (error) {
-      [waiting, position] = ['', undefined];
+      waiting = '';
+      position = undefined;
       onFailure(fault('output_failed', `The output cannot be written: ${messageOf(error)}.`));
     }
   };

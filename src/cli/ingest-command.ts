@@ -24,12 +24,12 @@ const ingestIn = async (
   waitSeconds: number,
 ): Promise<Finished> => {
   const { ingest } = require('../ingest/ingest') as typeof import('../ingest/ingest');
-  const { log, ledger, streams, live, replay } = app;
+  const { log, ledger, streams, live, readModels } = app;
   const withRetry = retrying(waitSeconds * 1_000, (error) =>
     notice(io, `${messageOf(error)} Waiting up to ${waitSeconds} s for it.`),
   );
   await withRetry(upToDate);
-  if (!options.dryRun && (await replay.readModels.live()) !== undefined) await worker?.project('show only');
+  if (!options.dryRun && (await readModels.live()) !== undefined) await worker?.project({ showsOnly: true });
   const reader = async () => (await live.look()).set;
   const dependencies = { log, ledger, streams, show: app.show, reader };
   return withProgress(io, 'Ingesting:', (line) =>

@@ -57,7 +57,7 @@ const rebuildSet = (io: Io): Command =>
       const { acceptDifferences = false, json } = options;
       const onDifference = json === true ? () => undefined : showFirst(io);
       const rebuilt = await withProgress(io, 'Rebuilding', (line) =>
-        rebuild(app.replay, { acceptDifferences, onStep: showRebuild(line), onDifference }),
+        rebuild(app, { acceptDifferences, onStep: showRebuild(line), onDifference }),
       );
       printOne(io, rebuiltView(rebuilt), options);
     },
@@ -106,7 +106,7 @@ const verifySet = (io: Io): Command =>
       };
       const report = await withScratch((scratch) =>
         withProgress(io, 'Verifying', (line) =>
-          verify(app.replay, scratch, {
+          verify(app, scratch, {
             tenantId: options.tenant,
             onDifference,
             onProgress: (events, documents) =>
@@ -126,13 +126,10 @@ const verifySet = (io: Io): Command =>
     .option('--tenant <uuid>', 'only this tenant', uuid);
 
 /** The sets of other versions of the program, and those of this one that are not live. */
-const unusedSets = async ({ replay: { readModels } }: App): Promise<readonly SetInfo[]> =>
+const unusedSets = async ({ readModels }: App): Promise<readonly SetInfo[]> =>
   (await readModels.list()).filter(({ version, isLive }) => version !== readModels.version || !isLive);
 
-const removeAll = async (
-  { replay: { readModels } }: App,
-  unused: readonly SetInfo[],
-): Promise<readonly string[]> => {
+const removeAll = async ({ readModels }: App, unused: readonly SetInfo[]): Promise<readonly string[]> => {
   const others = new Set(unused.map(({ version }) => version).filter((one) => one !== readModels.version));
   for (const version of others) await readModels.abandon(version);
   const removed: string[] = [];
@@ -158,14 +155,14 @@ const prune = (io: Io): Command =>
     .description('remove read models that are no longer used, after confirmation')
     .addOption(option.yes());
 
-const retryParked = async ({ live, replay }: App, tenantId?: string): Promise<void> => {
+const retryParked = async (app: App, tenantId?: string): Promise<void> => {
   const { tenantProjection } =
     require('../projecting/project-tenants') as typeof import('../projecting/project-tenants');
   const { retryDue } =
     require('../projecting/parked-tenants') as typeof import('../projecting/parked-tenants');
-  const { set } = await live.look();
+  const { set } = await app.live.look();
   const isRequested = (one: string): boolean => tenantId === undefined || tenantId === one;
-  await retryDue(tenantProjection(replay, set), { isRequested });
+  await retryDue(tenantProjection(app, set), { isRequested });
 };
 
 const retry = (io: Io): Command =>

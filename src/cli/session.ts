@@ -27,7 +27,7 @@ const warn =
   (what: string, error?: unknown): void =>
     notice(io, error === undefined || messageOf(error) === what ? what : `${what} ${messageOf(error)}`);
 
-const howFar = async ({ replay: { readModels } }: App, head: Position): Promise<string> => {
+const howFar = async ({ readModels }: App, head: Position): Promise<string> => {
   const live = await readModels.live();
   if (live === undefined) return 'This version of the program has no read models yet.';
   return `The log is not yet followed to its end: up to position ${live.control.to?.position ?? 0} of ${head}.`;

@@ -47,7 +47,8 @@ const operationOf = { Created: 'create', Read: 'read', Used: 'use', Updated: 'up
 
 const entityFact = (type: EntityFactType) => {
   const { entity, operation } = factPartsOf(type);
-  const [entityType, usual] = [entity.toLowerCase(), `${entity} ${operation.toLowerCase()}`];
+  const entityType = entity.toLowerCase();
+  const usual = `${entity} ${operation.toLowerCase()}`;
   return ({ data: { entityId, message = usual } }: { readonly data: EntityFactData }): AuditLine =>
     line(entityType, entityId, operationOf[operation], message);
 };

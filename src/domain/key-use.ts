@@ -37,7 +37,8 @@ const reasonText = ({ refusals, missingPermissions }: KeyUse): string =>
 
 /** `Key refused 2 times (lacks tenant:update), used 12 times on 2026-11-16, 500 events given out`. */
 export const keyUsedMessage = (use: KeyUse): string => {
-  const [used, refused] = [sumOf(use.operations), sumOf(use.refusals)];
+  const used = sumOf(use.operations);
+  const refused = sumOf(use.refusals);
   const parts = [
     ...(refused === 0 ? [] : [`refused ${times(refused)} (${reasonText(use)})`]),
     ...(used === 0 ? [] : [`used ${times(used)}`]),

@@ -19,17 +19,15 @@ export interface ServiceKey {
   readonly revokedAt?: string;
 }
 
-/** All services that there ever were, by id, and their keys, by digest. Only this file changes the maps. */
+/** All services that there ever were, by id, and their keys, by digest. `evolveServices` alone changes the maps. */
 export interface Services {
-  readonly services: ReadonlyMap<string, Service>;
-  readonly keys: ReadonlyMap<string, ServiceKey>;
+  readonly services: Map<string, Service>;
+  readonly keys: Map<string, ServiceKey>;
 }
 
 export type DecideServices = (now: Services, at: string) => readonly ServiceEvent[];
 
 export const noServices = (): Services => ({ services: new Map(), keys: new Map() });
-
-const mutable = <V>(map: ReadonlyMap<string, V>): Map<string, V> => map as Map<string, V>;
 
 const keyWithId = ({ keys }: Services, keyId: string) => [...keys].find(([, { id }]) => id === keyId);
 
@@ -50,7 +48,7 @@ const mustHaveKey = (now: Services, keyId: string): readonly [string, ServiceKey
 /** Applies the next event to the maps. Throws if it is impossible: then nothing is known about any service. */
 export const evolveServices = (now: Services, event: ServiceEvent & { readonly at: string }): void => {
   const { at: createdAt } = event;
-  const [services, keys] = [mutable(now.services), mutable(now.keys)];
+  const { services, keys } = now;
   switch (event.type) {
     case 'ServiceAdded': {
       const { serviceId: id, name, may } = event.data;

@@ -48,9 +48,10 @@ export interface ApplicationDocument extends KeyHolder, Modified {
 
 export interface Application extends ApplicationDocument {
   /** Its keys that are not revoked, by id, in the order in which they were added. */
-  readonly keys: ReadonlyMap<string, UnrevokedKey>;
+  readonly keys: Map<string, UnrevokedKey>;
 }
 
+/** `evolve` alone changes the maps. */
 interface ExistingTenant extends Modified {
   readonly id: string;
   readonly ownerId: string;
@@ -60,9 +61,9 @@ interface ExistingTenant extends Modified {
   /** The revision of the last event that changed the Tenant itself: its ETag. */
   readonly revision: number;
   /** In the order in which they were created. */
-  readonly applications: ReadonlyMap<string, Application>;
+  readonly applications: Map<string, Application>;
   /** All keys that it ever had, by digest. */
-  readonly keys: ReadonlyMap<string, Key>;
+  readonly keys: Map<string, Key>;
 }
 
 export type ActiveTenant = ExistingTenant & { readonly status: 'active' };
@@ -157,8 +158,6 @@ const mustBe = (condition: boolean, message: string): void => {
   if (!condition) throw new Error(message);
 };
 
-const mutable = <K, V>(map: ReadonlyMap<K, V>): Map<K, V> => map as Map<K, V>;
-
 const createdTenant = (event: Caused<'TenantCreated'>): ActiveTenant => ({
   ...event.data,
   status: 'active',
@@ -197,11 +196,11 @@ export const keyAsAdded = ({ data, at, actor }: Caused<'KeyAdded'>): KeyDocument
 const createApplication = (now: ActiveTenant, event: Caused<'ApplicationCreated'>): void => {
   const application = applicationAsCreated(event);
   mustBe(!now.applications.has(application.id), `Application ${application.id} is created a second time.`);
-  mutable(now.applications).set(application.id, { ...application, keys: new Map() });
+  now.applications.set(application.id, { ...application, keys: new Map() });
 };
 
 const changeApplication = (now: ActiveTenant, application: Application): void =>
-  void mutable(now.applications).set(application.id, application);
+  void now.applications.set(application.id, application);
 
 const addKey = (now: ActiveTenant, event: Caused<'KeyAdded'>): void => {
   const { digest, applicationId } = event.data;
@@ -213,8 +212,8 @@ const addKey = (now: ActiveTenant, event: Caused<'KeyAdded'>): void => {
     revoked: false,
     digest,
   };
-  mutable(now.keys).set(digest, key);
-  mutable(application.keys).set(key.id, key);
+  now.keys.set(digest, key);
+  application.keys.set(key.id, key);
   changeApplication(now, { ...application, revision: event.revision });
 };
 
@@ -224,8 +223,8 @@ const changeExpiry = (now: ActiveTenant, event: Caused<'KeyExpirySet'>): void =>
   const key = application?.keys.get(keyId);
   if (application === undefined || key === undefined) return;
   const changed = { ...key, expires_at: expiresAt };
-  mutable(now.keys).set(key.digest, changed);
-  mutable(application.keys).set(keyId, changed);
+  now.keys.set(key.digest, changed);
+  application.keys.set(keyId, changed);
   changeApplication(now, { ...application, revision: event.revision });
 };
 
@@ -235,9 +234,9 @@ const revokeKey = (now: ActiveTenant, event: Caused<'KeyRevoked'>): void => {
   const application = now.applications.get(applicationId);
   const key = application?.keys.get(keyId) ?? findKey(now, ({ id }) => id === keyId);
   if (key === undefined || key.revoked) return;
-  mutable(now.keys).set(key.digest, { id: key.id, application_id: key.application_id, revoked: true });
+  now.keys.set(key.digest, { id: key.id, application_id: key.application_id, revoked: true });
   if (application === undefined) return;
-  mutable(application.keys).delete(keyId);
+  application.keys.delete(keyId);
   changeApplication(now, { ...application, revision: event.revision });
 };
 
@@ -261,7 +260,7 @@ const evolveActive = (now: ActiveTenant, event: Caused): ActiveTenant | DeletedT
       changeApplication(now, applicationAsUpdated(mustHave(now, event.data.applicationId), event));
       return now;
     case 'ApplicationDeleted':
-      mutable(now.applications).delete(mustHave(now, event.data.applicationId).id);
+      now.applications.delete(mustHave(now, event.data.applicationId).id);
       return now;
     case 'KeyAdded':
       addKey(now, event);

@@ -57,7 +57,8 @@ async function* runsOf({ log, streams }: LedgerLog, last: Position): AsyncGenera
       const isFull = run.length === MAX_RUN_EVENTS || bytes + size > MAX_APPEND_BYTES;
       if (run.length > 0 && (isFull || run[0]?.stream !== event.stream)) {
         yield run;
-        [run, bytes] = [[], 0];
+        run = [];
+        bytes = 0;
       }
       run.push(event);
       bytes += size;

@@ -227,6 +227,29 @@ export async function* upTo(
   }
 }
 
+type Place = Pick<LoggedEvent, 'revision' | 'position'>;
+
+/**
+ * The last revision at or before a position, or -1, by binary search: both grow together. Events may be missing, which the
+ * reader of a stream notices.
+ */
+export const revisionBefore = async (
+  position: Position,
+  last: Place | undefined,
+  firstFrom: (revision: number) => Place | undefined | Promise<Place | undefined>,
+): Promise<number> => {
+  if (last === undefined || last.position <= position) return last?.revision ?? -1;
+  let low = -1;
+  let high = last.revision;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    const found = await firstFrom(middle);
+    if (found !== undefined && found.position <= position) low = found.revision;
+    else high = middle - 1;
+  }
+  return low;
+};
+
 export const firstOf = async (batches: AsyncIterable<Batch>): Promise<LoggedEvent | undefined> => {
   for await (const [event] of batches) return event;
   return undefined;

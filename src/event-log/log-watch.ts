@@ -1,5 +1,5 @@
 import { monotonicMs, pause } from '../async/clock';
-import { codeOf, messageOf, moreOf, type Fault } from '../fault';
+import { codeOf, isAway, messageOf, moreOf, type Fault } from '../fault';
 import { TIMES } from '../times';
 import { firstOf, logFault, type Continuity, type EventLog, type Expected, type Head } from './event-log';
 
@@ -69,8 +69,6 @@ export interface LogWatchDependencies {
   readonly times?: Pick<typeof TIMES, 'logDoubtMs' | 'appendFailedMs'>;
 }
 
-const UNAVAILABLE: ReadonlySet<string | undefined> = new Set(['log_unavailable', 'outcome_unknown']);
-
 /** Settles doubts about the log one at a time, in the background. */
 const doubts = ({ report, onLost, times = TIMES }: LogWatchDependencies) => {
   const ending = new AbortController();
@@ -79,13 +77,16 @@ const doubts = ({ report, onLost, times = TIMES }: LogWatchDependencies) => {
 
   const lose = (reason: Fault): void => {
     if (isLost) return;
-    [doubted, isLost] = [reason, true];
+    doubted = reason;
+    isLost = true;
     onLost(reason);
   };
   const settle = async (reason: Fault, isWhole: () => Promise<boolean>): Promise<void> => {
-    const answer = await isSoAtLast(isWhole, times.logDoubtMs, ending.signal).catch(codeOf);
+    const answer = await isSoAtLast(isWhole, times.logDoubtMs, ending.signal).catch(
+      (error: unknown) => error,
+    );
     if (ending.signal.aborted || isLost) return;
-    if (typeof answer === 'string' && UNAVAILABLE.has(answer)) {
+    if (isAway(answer)) {
       await pause(TIMES.retryMs, ending.signal);
       return settle(reason, isWhole);
     }
@@ -137,8 +138,7 @@ export const logWatch = (dependencies: LogWatchDependencies): LogWatch => {
       throw doubt(whatIsWrong(found, event), async () => (await log.continuity(event)) === 'whole');
   };
   const judge = async (error: unknown, stream: string, expected: Expected): Promise<never> => {
-    const isUnavailable = UNAVAILABLE.has(codeOf(error));
-    failure = isUnavailable ? { at: monotonicMs(), message: messageOf(error) } : undefined;
+    failure = isAway(error) ? { at: monotonicMs(), message: messageOf(error) } : undefined;
     if (codeOf(error) === 'log_set_back') await mustHoldKnown();
     if (!isShorter(error, expected)) throw error;
     throw doubt(

@@ -29,16 +29,6 @@ const EVENT_BYTES = 512;
 
 const sizeOf = ({ bytes = 0 }: LoggedEvent): number => bytes + EVENT_BYTES;
 
-const placeAfter = (events: Batch, position: Position): number => {
-  let [low, high] = [0, events.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((events[middle] as LoggedEvent).position > position) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-};
-
 const newestEvents = ({ parse }: LedgerLog['streams'], maxBytes: number) => {
   let events: LoggedEvent[] = [];
   const arrived = new Map<Position, number>();
@@ -76,7 +66,8 @@ const newestEvents = ({ parse }: LedgerLog['streams'], maxBytes: number) => {
         if (own === undefined) byTenant.set(tenantId, [event]);
         else own.push(event);
       }
-      let [count, left] = [0, bytes];
+      let count = 0;
+      let left = bytes;
       // An eighth at a time, so that this is seldom.
       while (bytes > maxBytes && left > (7 * maxBytes) / 8) left -= sizeOf(events[count++] as LoggedEvent);
       return count === 0 ? undefined : drop(count);
@@ -92,7 +83,8 @@ export const tailOf = ({ log, streams }: LedgerLog, options: TailOptions): Tail 
   const { signal } = closing;
   const { notify, wait } = condition();
   /** Everything after `start` up to `end` is in memory. */
-  let [start, end]: (Position | undefined)[] = [];
+  let start: Position | undefined;
+  let end: Position | undefined;
 
   const follow = async (): Promise<void> => {
     start ??= end = (await log.head())?.position ?? '';
@@ -109,7 +101,8 @@ export const tailOf = ({ log, streams }: LedgerLog, options: TailOptions): Tail 
   };
   const running = run();
 
-  const since = (events: Batch, position: Position): Batch => events.slice(placeAfter(events, position));
+  const since = (events: Batch, after: Position): Batch =>
+    events.slice(events.findLastIndex(({ position }) => position <= after) + 1);
   const goesBackTo = (position: Position): boolean => start !== undefined && position >= start;
 
   return {

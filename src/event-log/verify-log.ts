@@ -39,7 +39,9 @@ const faultOf = (event: LoggedEvent, streams: Streams): string | undefined => {
 const checking = (streams: Streams, { event: isSetAside, gapBefore: isAccepted }: SetAside) => {
   const revisions = new Map<string, number>();
   const findings: Finding[] = [];
-  let [last, found, setAside] = ['', 0, 0];
+  let last = '';
+  let found = 0;
+  let setAside = 0;
 
   const report = (kind: FindingKind, event: LoggedEvent, detail: string | undefined): void => {
     if (detail === undefined) return;
@@ -75,7 +77,8 @@ export const verifyLog = async (
   const total = head === undefined ? 0 : await log.distance(undefined, head);
   const checked = checking(streams, await readSetAside(ledgerLog));
   const digest = eventsDigest();
-  let [events, foreign] = [0, 0];
+  let events = 0;
+  let foreign = 0;
   let lastPosition: Position | undefined;
 
   if (head !== undefined)

@@ -68,7 +68,8 @@ const wrongText = (member: string): string =>
 const growingTree = (kept: readonly KeptCheckpoint[]) => {
   const waiting = kept.filter(({ size }) => size > 0).toSorted((a, b) => a.size - b.size);
   let frontier: Frontier = [];
-  let [rows, proven] = [0, 0];
+  let rows = 0;
+  let proven = 0;
   /** The first line after the rows that are proven. */
   let begin: number | undefined;
   let contradiction: Difference | undefined;
@@ -105,9 +106,13 @@ const MAX_LINES_NAMED = 10;
 /** Checks the lines of an export against a checkpoint, and those that were kept before it. */
 export const checkingExport = (checkpoint: KeptCheckpoint, earlier: readonly KeptCheckpoint[]) => {
   const tree = growingTree([...earlier, checkpoint]);
-  const [ids, copies, lines] = [new Set<string>(), [] as number[], [] as Difference[]];
+  const ids = new Set<string>();
+  const copies: number[] = [];
+  const lines: Difference[] = [];
   const last = { tenant: -1, activity: -1 };
-  let [number, events, hash] = [0, 0, createHash('sha256')];
+  let number = 0;
+  let events = 0;
+  let hash = createHash('sha256');
   let misplaced: Difference | undefined;
 
   const differs = (what: string): void => {
@@ -117,7 +122,8 @@ export const checkingExport = (checkpoint: KeptCheckpoint, earlier: readonly Kep
     const event = exported(line, checkpoint);
     if (event === undefined) return;
     const { kind, leaf, wrongMember } = event;
-    const [isCopy, isNext] = [ids.has(line.id), line.revision === last[kind] + 1];
+    const isCopy = ids.has(line.id);
+    const isNext = line.revision === last[kind] + 1;
     const what = `it has revision ${line.revision} of the ${kind} stream, and ${last[kind] + 1} is next`;
     if (!isCopy && !isNext) misplaced ??= { line: number, what };
     if (!isCopy || isNext) last[kind] = line.revision;
@@ -130,7 +136,8 @@ export const checkingExport = (checkpoint: KeptCheckpoint, earlier: readonly Kep
     const given = isJsonObject(trailer) ? trailer : {};
     if (given['events'] !== events || given['sha256'] !== hash.digest('hex'))
       differs('it is not the trailer of the lines before it');
-    [events, hash] = [0, createHash('sha256')];
+    events = 0;
+    hash = createHash('sha256');
   };
 
   return {

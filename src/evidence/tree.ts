@@ -60,8 +60,9 @@ const splitOf = (size: number): number => {
 const nodesOf = ([from, to]: Range): readonly Node[] => {
   const nodes: Node[] = [];
   for (let start = from; start < to;) {
-    let [level, width] = [0, 1];
-    while (start % (width * 2) === 0 && start + width * 2 <= to) [level, width] = [level + 1, width * 2];
+    let level = 0;
+    let width = 1;
+    for (; start % (width * 2) === 0 && start + width * 2 <= to; width *= 2) level += 1;
     nodes.push({ level, index: start / width });
     start += width;
   }
@@ -110,14 +111,17 @@ export const rootByInclusion = (
   proof: readonly Hash[],
 ): Hash | undefined => {
   if (index < 0 || index >= size) return undefined;
-  let [at, last, root] = [index, size - 1, leaf];
+  let at = index;
+  let last = size - 1;
+  let root = leaf;
   for (const sibling of proof) {
     if (last === 0) return undefined;
     if (at % 2 === 1 || at === last) {
       root = nodeHash(sibling, root);
-      while (at % 2 === 0 && at > 0) [at, last] = [at / 2, Math.floor(last / 2)];
+      for (; at % 2 === 0 && at > 0; at /= 2) last = Math.floor(last / 2);
     } else root = nodeHash(root, sibling);
-    [at, last] = [Math.floor(at / 2), Math.floor(last / 2)];
+    at = Math.floor(at / 2);
+    last = Math.floor(last / 2);
   }
   return last === 0 ? root : undefined;
 };
@@ -131,18 +135,22 @@ export const isConsistent = (
   if (older.size > newer.size) return false;
   if (older.size === newer.size) return proof.length === 0 && older.root.equals(newer.root);
   if (older.size === 0) return proof.length === 0 && older.root.equals(EMPTY_ROOT);
-  let [at, last] = [older.size - 1, newer.size - 1];
-  while (at % 2 === 1) [at, last] = [(at - 1) / 2, Math.floor(last / 2)];
+  let at = older.size - 1;
+  let last = newer.size - 1;
+  for (; at % 2 === 1; at = (at - 1) / 2) last = Math.floor(last / 2);
   const [first, ...others] = at === 0 ? [older.root, ...proof] : proof;
   if (first === undefined) return false;
-  let [before, now] = [first, first];
+  let before = first;
+  let now = first;
   for (const sibling of others) {
     if (last === 0) return false;
     if (at % 2 === 1 || at === last) {
-      [before, now] = [nodeHash(sibling, before), nodeHash(sibling, now)];
-      while (at % 2 === 0 && at > 0) [at, last] = [at / 2, Math.floor(last / 2)];
+      before = nodeHash(sibling, before);
+      now = nodeHash(sibling, now);
+      for (; at % 2 === 0 && at > 0; at /= 2) last = Math.floor(last / 2);
     } else now = nodeHash(now, sibling);
-    [at, last] = [Math.floor(at / 2), Math.floor(last / 2)];
+    at = Math.floor(at / 2);
+    last = Math.floor(last / 2);
   }
   return last === 0 && before.equals(older.root) && now.equals(newer.root);
 };

@@ -77,7 +77,8 @@ const reportRefusals = (run: Run): void => {
 /** Valid facts in batches that fit into an append. */
 function* batchesOf(run: Run, lines: readonly Line[]): Generator<readonly ValidFact[]> {
   const at = isoNow();
-  let [batch, size]: [ValidFact[], number] = [[], 0];
+  let batch: ValidFact[] = [];
+  let size: number = 0;
   for (const { number: line, ...given } of lines) {
     if ('text' in given && given.text.trim() === '') continue;
     const fact = 'fault' in given ? given : readFact(given.text, { at });
@@ -87,7 +88,8 @@ function* batchesOf(run: Run, lines: readonly Line[]): Generator<readonly ValidF
     }
     if (batch.length === MAX_BATCH || size + fact.bytes > MAX_APPEND_BYTES) {
       yield batch;
-      [batch, size] = [[], 0];
+      batch = [];
+      size = 0;
     }
     batch.push({ line, ...fact });
     size += fact.bytes;

@@ -5,7 +5,7 @@ import type { ServiceIdentity } from '../domain/services';
 import { onceAppender } from '../event-log/append-once';
 import { logFault, MAX_APPEND_BYTES, type EventLog, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
-import { codeOf, fault, moreOf } from '../fault';
+import { codeOf, fault, isAway, moreOf } from '../fault';
 import { streamQueue, type Ledger } from '../ledger/ledger';
 import type { KnownLiveSet } from '../projecting/live-set';
 import { TIMES } from '../times';
@@ -232,18 +232,15 @@ const reportAll = async (run: Run): Promise<void> => {
 };
 
 /** What is wrong with a tenant, or with a store, and certainly left nothing in the log. */
-const TROUBLES: ReadonlySet<string | undefined> = new Set([
-  'tenant_unreadable',
-  'history_missing',
-  'log_unavailable',
-  'log_set_back',
-  'read_models_unavailable',
-]);
+const isTrouble = (error: unknown): boolean =>
+  isOfTenant(error) ||
+  codeOf(error) === 'log_set_back' ||
+  (isAway(error) && codeOf(error) !== 'outcome_unknown');
 
 /** Fails as a whole only if the outcome of an append is unknown, for a bug, or if a store left nothing decided. */
 const mustBeTold = ({ troubles, refused, accepted, alreadyThere }: Run): void => {
   const isDecided = accepted + alreadyThere > 0 || refused.some(({ retry }) => !retry);
-  const graver = troubles.find((error) => !TROUBLES.has(codeOf(error)));
+  const graver = troubles.find((error) => !isTrouble(error));
   const ofStore = isDecided ? undefined : troubles.find((error) => !isOfTenant(error));
   const told = graver ?? ofStore;
   if (told !== undefined) throw told;

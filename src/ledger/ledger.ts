@@ -100,13 +100,14 @@ interface LedgerDependencies extends LedgerLog {
   readonly folds: Folds;
 }
 
-interface Decider {
+/** Who asks for a change. */
+interface Asker {
   readonly requester: Requester;
   readonly actor: Actor;
   readonly keyId?: string;
 }
 
-const planAppend = (known: KnownTenant, command: Command, { requester, actor, keyId }: Decider): Plan => {
+const planAppend = (known: KnownTenant, command: Command, { requester, actor, keyId }: Asker): Plan => {
   const { tenant, revision } = known;
   const { tenantId, at, traceId, client, idempotency } = command;
   mustMeet(command, tenant);

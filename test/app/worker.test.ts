@@ -45,7 +45,7 @@ describe('the thread of a server that appends and projects', () => {
 
   const files = () => [join(folder, 'events.db'), liveSetFile(folder)];
   const isAtHead = async (): Promise<boolean> => {
-    const live = await app.replay.readModels.live();
+    const live = await app.readModels.live();
     return live?.control.to?.position === (await app.log.head())?.position;
   };
   /** Whether it was shown when it was answered. */

@@ -97,7 +97,7 @@ const MAKE_OLD = `UPDATE control SET state = json_set(state, '$.renewedAt', '202
 const readBy = async ({ operationsUrl }: Service): Promise<string> =>
   String((await ask(`${operationsUrl}/readyz`)).json.read_models.set);
 
-const idsOfSets = async ({ replay: { readModels } }: App): Promise<readonly string[]> =>
+const idsOfSets = async ({ readModels }: App): Promise<readonly string[]> =>
   (await readModels.list()).map(({ id }) => id).toSorted();
 
 describe('tenant-ledger projections beside a running server', () => {
@@ -134,7 +134,7 @@ describe('tenant-ledger projections beside a running server', () => {
     };
     expect(status).toMatchObject({ read_models: { ...upToDate, building: null }, unreadable: [] });
     expect(status).not.toHaveProperty('projector');
-    const { readModels } = (await appAt(service.folder)).replay;
+    const { readModels } = await appAt(service.folder);
     const { id } = await readModels.create(status.log.identity);
     const { read_models } = await operator.json<LedgerStatus>('status');
     expect(read_models).toEqual({ ...upToDate, building: { set: id, position: null, progress: 0 } });
@@ -228,7 +228,7 @@ describe('tenant-ledger projections beside a running server', () => {
     expect(JSON.parse(asJson.stderr)).toMatchObject({ error: { code: 'not_confirmed' } });
     expect(await operator.json('projections prune --yes')).toEqual([]);
 
-    const files = (await app.replay.readModels.list()).map(({ id, version }) => [id, version] as const);
+    const files = (await app.readModels.list()).map(({ id, version }) => [id, version] as const);
     for (const [id, version] of files)
       if (id !== live) editByHand(join(service.folder, 'read-models', `set-${version}-${id}.db`), MAKE_OLD);
     const removed = await operator.json<{ removed: string }[]>('projections prune --yes');

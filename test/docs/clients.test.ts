@@ -1,18 +1,19 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { freshFolder } from '../support/folders';
 import { freePort } from '../support/free-port';
 import { ask } from '../support/http';
 import { reportFacts } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
+import { blocks, ROOT, textOf } from './pages';
 
-const page = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'clients.md'), 'utf8');
-const [, sample = ''] = /```js\n(.*?)```/s.exec(page) ?? [];
+const [sample = '', ...libraries] = blocks('docs/clients.md', 'js');
 
 /** Runs lines after the sample of the page. Prints are collected. */
 const started = (lines: string, { url, key }: Pick<Service, 'url' | 'key'>) => {
@@ -116,8 +117,22 @@ describe('docs/clients.md', () => {
     expect((arrivals[1] ?? 0) - (arrivals[0] ?? 0)).toBeGreaterThanOrEqual(2_900);
   });
 
+  it('shows how libraries of others are used', async () => {
+    const service = await startService({ HEADER_PREFIX: 'BT', HOST: 'localhost' });
+    const uses = libraries.map((text) =>
+      text.replace(/http:\/\/[a-z0-9.]+:8080/, service.url.replace(/\/\/[^:]+/, '//localhost')),
+    );
+    expect(uses.length).toBe(2);
+    for (const use of uses) {
+      const program = `const KEY = '${service.key}';\n${use}console.log(tenant.name);`;
+      const args = ['--input-type=module', '--eval', program];
+      const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: ROOT });
+      expect(stdout).toBe('Demo tenant\n');
+    }
+  });
+
   it('names the headers as they are', () => {
-    const names = new Set(page.match(/SVC-[A-Z-]+/g));
+    const names = new Set(textOf('docs/clients.md').match(/SVC-[A-Z-]+/g));
     expect([...names].toSorted()).toEqual([
       'SVC-API-KEY',
       'SVC-COMPLETE-UNTIL',

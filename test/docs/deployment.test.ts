@@ -1,13 +1,14 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { settingNames } from '../../src/configuration';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
 import { has } from '../support/programs';
+import { ROOT } from './pages';
 
-const FOLDER = join(__dirname, '..', '..', '..', 'docs', 'deployment');
+const FOLDER = join(ROOT, 'docs', 'deployment');
 const textOf = (name: string): string => readFileSync(join(FOLDER, name), 'utf8');
 
 describe('the examples in docs/deployment', () => {
@@ -54,5 +55,15 @@ describe('the examples in docs/deployment', () => {
     const units = names.map((name) => join(folder, name));
     const { status, stderr } = spawnSync('systemd-analyze', ['verify', ...units]);
     expect([status, stderr.toString()]).toEqual([0, '']);
+  });
+});
+
+describe('.github/workflows/ci.yml', () => {
+  it('runs what .ci/run runs, and builds the image', () => {
+    const { jobs } = parse(readFileSync(join(ROOT, '.github', 'workflows', 'ci.yml'), 'utf8')) as {
+      jobs: Record<string, { steps: readonly { run?: string }[] }>;
+    };
+    const commands = Object.values(jobs).flatMap(({ steps }) => steps.flatMap(({ run }) => run ?? []));
+    expect(commands).toEqual(expect.arrayContaining(['.ci/run', 'docker build --tag tenant-ledger .']));
   });
 });

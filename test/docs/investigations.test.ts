@@ -1,6 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { appendToEnd } from '../../src/event-log/event-log';
@@ -9,14 +9,11 @@ import { operatorAt } from '../support/operator';
 import { storesOf, openLogIn } from '../support/profile';
 import { command, startService, type Service } from '../support/service';
 import { shellWords } from '../support/shell-words';
+import { blocks, ROOT } from './pages';
 
-const ROOT = join(__dirname, '..', '..', '..');
-const PAGE = readFileSync(join(ROOT, 'docs', 'investigations.md'), 'utf8');
 const run = promisify(execFile);
 
-const LINES = [...PAGE.matchAll(/```sh\n([\s\S]*?)```/g)].flatMap((match) =>
-  (match[1] ?? '').trim().split('\n'),
-);
+const LINES = blocks('docs/investigations.md', 'sh').flatMap((text) => text.trim().split('\n'));
 
 const hasJq = (): boolean => {
   try {

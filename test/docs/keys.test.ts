@@ -1,15 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import * as zlib from 'node:zlib';
+import { routes } from '../../src/http/api';
+import { headerNames } from '../../src/http/context';
+import { openApiDocument } from '../../src/http/openapi/document';
 import { makeKey, makeServiceKey } from '../../src/ledger/api-key';
+import { blocks } from './pages';
 
-const page = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'keys.md'), 'utf8');
-const blockAfter = (start: string): string => {
-  const from = page.indexOf(start) + start.length;
-  return page.slice(from, page.indexOf('```', from)).trim();
-};
+const [pattern = ''] = blocks('docs/keys.md', 'text').map((text) => text.trim());
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
@@ -20,14 +18,13 @@ const isKey = (text: string): boolean => {
 };
 
 describe('docs/keys.md, for secret scanners', () => {
-  const pattern = new RegExp(blockAfter('<!-- key-pattern -->\n\n```'), 'g');
   const keys = Array.from({ length: 500 }, (_, n) =>
     n % 2 === 0 ? makeKey(randomUUID()) : makeServiceKey(),
   );
 
   it('finds every key in a text, and nothing else', () => {
     const text = keys.map((key, n) => `KEY_${n}="${key}"; url=https://x/?key=${key}\n`).join('');
-    expect(text.match(pattern)).toEqual(keys.flatMap((key) => [key, key]));
+    expect(text.match(new RegExp(pattern, 'g'))).toEqual(keys.flatMap((key) => [key, key]));
     for (const none of [
       `x${keys[0]}`,
       `${keys[0]}x`,
@@ -36,7 +33,7 @@ describe('docs/keys.md, for secret scanners', () => {
       `svc_${'a'.repeat(34)}`,
       randomUUID(),
     ])
-      expect(none.match(pattern)).toBeNull();
+      expect(none.match(new RegExp(pattern))).toBeNull();
   });
 
   it('distinguishes keys from look-alikes by their checksum', () => {
@@ -48,7 +45,7 @@ describe('docs/keys.md, for secret scanners', () => {
   });
 
   it('has Python code that does the same', () => {
-    const code = blockAfter('```python\n');
+    const code = blocks('docs/keys.md', 'python')[0];
     const looksLike = `key_${'a'.repeat(55)}`;
     const run = `${code}\nimport sys\nprint([is_key(line.strip()) for line in sys.stdin])`;
     let printed: string;
@@ -62,5 +59,18 @@ describe('docs/keys.md, for secret scanners', () => {
       return;
     }
     expect(printed.trim()).toBe('[True, False, True]');
+  });
+});
+
+describe('docs/keys.md, about what a key did', () => {
+  it('shows a day with exactly the members of the API', () => {
+    const document = openApiDocument(routes, { headers: headerNames('SVC'), publicUrl: '', version: '1' });
+    const { schemas } = document['components'] as {
+      schemas: Record<string, { readonly properties: object } | undefined>;
+    };
+    const [day = ''] = blocks('docs/keys.md', 'json');
+    expect(Object.keys(JSON.parse(day) as object)).toEqual(
+      Object.keys(schemas['ApplicationKeyUse']?.properties ?? {}),
+    );
   });
 });

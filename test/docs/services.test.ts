@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { freshFolder } from '../support/folders';
@@ -9,16 +9,9 @@ import { has } from '../support/programs';
 import { storesOf } from '../support/profile';
 import { loggedBy, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
+import { blocks, ROOT } from './pages';
 
-const ROOT = join(__dirname, '..', '..', '..');
-const PAGE = readFileSync(join(ROOT, 'docs', 'services.md'), 'utf8');
 const run = promisify(execFile);
-
-const blocks = (language: string): readonly string[] =>
-  Array.from(
-    PAGE.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g')),
-    ([, text = '']) => text,
-  );
 
 describe('docs/services.md', () => {
   let service: Service;
@@ -42,7 +35,7 @@ describe('docs/services.md', () => {
       DATA_DIR: service.folder,
       ...storesOf(service.folder),
     };
-    const script = `set -e\n${blocks('sh').join('')}\ncat verified.json >&2\nprintf '\\n%s' "$SERVICE_KEY"`;
+    const script = `set -e\n${blocks('docs/services.md', 'sh').join('')}\ncat verified.json >&2\nprintf '\\n%s' "$SERVICE_KEY"`;
     const { stdout, stderr } = await run('sh', ['-c', script], { env, cwd: folder });
     const [accepted, row] = stdout.split('\n')[0]?.split('}{') ?? [];
     expect(stderr).toContain('"valid":true');
@@ -65,7 +58,7 @@ describe('docs/services.md', () => {
       const facts = Array.from({ length: 501 }, () => newFact('${await tenantId()}', 'TokenUsed', { entityId: 'node' }));
       console.log((await report([...facts, { ...facts[0], type: 'X' }])).map(({ code }) => code).join());
       console.log((await report(facts)).length);`;
-    writeFileSync(file, `${blocks('js')[0]}${use}`);
+    writeFileSync(file, `${blocks('docs/services.md', 'js')[0]}${use}`);
     const before = questions();
     const { stdout } = await run(process.execPath, [file], { env });
     expect(stdout.trim().split('\n')).toEqual(['true true false true', 'invalid', '0']);
@@ -81,7 +74,9 @@ first, again = verify_key(os.environ["KEY"], "tenant:read"), verify_key(os.envir
 print(first["allowed"], again["allowed"], verify_key("key_x", "tenant:read")["valid"])
 facts = [new_fact("${await tenantId()}", "TokenUsed", {"entityId": "python"}) for _ in range(501)]
 print([one["code"] for one in report(facts + [{**facts[0], "type": "X"}])], report(facts))`;
-    const { stdout } = await run('python3', ['-c', `${blocks('python')[0]}${use}`], { env });
+    const { stdout } = await run('python3', ['-c', `${blocks('docs/services.md', 'python')[0]}${use}`], {
+      env,
+    });
     expect(stdout.trim().split('\n')).toEqual(['True True False', "['invalid'] []"]);
     const { json } = await ask(`${service.url}/logs?entity_id=python&size=1`, { key: service.key });
     expect(json.pagination.total_items).toBe(501);

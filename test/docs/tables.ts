@@ -98,7 +98,7 @@ export const tables: Readonly<Record<string, readonly { readonly name: string; r
     { name: 'http errors', text: httpErrors() },
     { name: 'command line errors', text: commandLineErrors() },
   ],
-  'docs/clients.md': [{ name: 'rate limits', text: rateLimits() }],
+  'docs/limits.md': [{ name: 'rate limits', text: rateLimits() }],
   'docs/events.md': [{ name: 'events', text: events() }],
   'docs/monitoring.md': [{ name: 'metrics', text: metrics() }],
 };

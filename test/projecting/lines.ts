@@ -53,7 +53,6 @@ export const linesProjector = (cannotRead: CannotRead = () => false): Projector 
   return {
     name: 'lines',
     version: 1,
-    streams: ['tenant', 'activity'],
     collections: [
       { name: 'heads', indexes: {} },
       { name: 'rows', indexes: { all: ['of', 'number'] }, numbered: { all: 'at' } },

@@ -5,7 +5,6 @@ import type { Recorded } from '../../src/domain/events';
 const one = (name: string, version = 1): Projector => ({
   name,
   version,
-  streams: ['tenant'],
   collections: [{ name: `${name}_rows`, indexes: {} }],
   on: { TenantDeleted: (event) => [change(`${name}_rows`, event.id, () => ({}))] },
   onSetAside: ({ id }) => [change(`${name}_rows`, id, () => ({}))],

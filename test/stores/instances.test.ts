@@ -163,7 +163,7 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
   });
 
   const rebuilt = () =>
-    rebuild(instances.app.replay, {
+    rebuild(instances.app, {
       acceptDifferences: false,
       onStep: () => undefined,
       onDifference: () => undefined,

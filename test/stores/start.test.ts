@@ -45,8 +45,11 @@ describe('npm start', () => {
     const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
       scripts: { start: string };
     };
-    const [build, serve] = scripts.start.split(' && ') as [string, string];
-    expect(build).toBe('npm run --silent build');
+    const [progress, build, serve] = scripts.start.split(' && ') as [string, string, string];
+    expect([progress, build]).toEqual([
+      expect.stringMatching(/^echo 'Building,.*' >&2$/),
+      'npm run --silent build',
+    ]);
     const env = { PATH, DATA_DIR: freshFolder(), PORT: '0', OPS_PORT: '0' };
     const child = spawn('sh', ['-c', `true && ${serve}`], { cwd: ROOT, env });
     let [stdout, stderr] = ['', ''];

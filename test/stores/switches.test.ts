@@ -32,7 +32,7 @@ describe('two servers on one data folder, while read models are switched', () =>
   });
 
   const rebuilt = () =>
-    rebuild(app.replay, { acceptDifferences: false, onStep: () => undefined, onDifference: () => undefined });
+    rebuild(app, { acceptDifferences: false, onStep: () => undefined, onDifference: () => undefined });
 
   it('show every acknowledged write immediately, whichever server is asked', async () => {
     const by = await beside(services[0] as ServiceProcess);

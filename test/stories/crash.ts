@@ -135,10 +135,10 @@ const withApp = async <T>(folder: string, log: Log, work: (app: App) => Promise<
 
 /** Every document of every collection. */
 const allDocuments = (folder: string, log: Log): Promise<readonly unknown[]> =>
-  withApp(folder, log, async ({ live, replay }) => {
+  withApp(folder, log, async ({ live, projector }) => {
     const found: unknown[] = [];
     const { set } = await live.look();
-    for (const { name } of replay.projector.collections)
+    for (const { name } of projector.collections)
       for (const row of await set.scan(name, 100_000)) found.push({ collection: name, ...row });
     return found;
   });

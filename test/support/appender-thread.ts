@@ -1,8 +1,15 @@
 import { workerData } from 'node:worker_threads';
 import { answerInThread } from '../../src/async/thread';
-import { appending, type AppenderFile } from '../../src/event-log/sqlite/sqlite-event-log';
+import {
+  appending,
+  type AppenderFile,
+  type AppenderRequest,
+} from '../../src/event-log/sqlite/sqlite-event-log';
 import { settled } from './settled';
 
 /** A thread that appends to a log, as the writing thread of a service does. */
 const appender = appending(workerData as AppenderFile);
-answerInThread({ ...appender, answer: (requests) => settled(appender.answer(requests)) });
+answerInThread({
+  ...appender,
+  answer: (requests) => settled(appender.answer(requests as AppenderRequest[])),
+});

@@ -3,6 +3,7 @@ import { answerInThread } from '../../src/async/thread';
 import {
   openAppender,
   type AppenderFile,
+  type AppenderRequest,
   type AppendRequest,
 } from '../../src/event-log/sqlite/sqlite-event-log';
 import { isBusy } from '../../src/sqlite/database';
@@ -31,7 +32,11 @@ Object.defineProperty(db, 'exec', { value: failing });
 
 answerInThread({
   answer: (requests) =>
-    settled(requests[0] === 'ready' ? [{ value: true }] : appender.appendGroup(requests as AppendRequest[])),
+    settled(
+      (requests[0] as AppenderRequest).type === 'open'
+        ? [{ value: true }]
+        : appender.appendGroup(requests as AppendRequest[]),
+    ),
   isRetried: isBusy,
   close: () => appender.close(),
 });

@@ -94,7 +94,7 @@ export const startInstances = async (count: number, more: Environment = {}): Pro
       running[at] = await started(at);
     },
     projecting: async () => {
-      const holder = (await app.replay.readModels.lease?.holder()) ?? '';
+      const holder = (await app.readModels.lease?.holder()) ?? '';
       return running.findIndex(({ process: { pid } }) => holder.split(' ').includes(String(pid)));
     },
     newTenant: async () => {

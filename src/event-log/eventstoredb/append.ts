@@ -1,7 +1,8 @@
 import { Empty, StreamIdentifier, UUID } from '@eventstore/db-client/generated/shared_pb';
 import { BatchAppendReq } from '@eventstore/db-client/generated/streams_pb';
 import { randomUUID } from 'node:crypto';
-import { beforeDeadline, monotonicMs, pause } from '../../async/clock';
+import { beforeDeadline, monotonicMs } from '../../async/clock';
+import { repeated } from '../../async/repeated';
 import { codeOf, fault, type Fault } from '../../fault';
 import { TIMES } from '../../times';
 import type { Appended, Expected } from '../event-log';
@@ -64,21 +65,21 @@ const orNoAnswer = (error: Fault, isUncertain: boolean): Fault =>
 /** One attempt. Rejects with `no_answer` if the outcome is unknown. */
 export const appending =
   (connection: Connection, request: AppendRequest) =>
-  async (withinMs: number): Promise<Appended> => {
+  (withinMs: number): Promise<Appended> => {
     const end = monotonicMs() + withinMs;
     // A frozen server never answers.
     const late = () => noAnswer(`The event store did not answer within ${withinMs} ms.`);
     let isUncertain = false;
-    for (;;)
-      try {
-        return await appendOnce(connection, request, end, late);
-      } catch (error) {
-        if (codeOf(error) === 'no_answer') throw error;
+    return repeated(
+      () => appendOnce(connection, request, end, late),
+      (error) => {
+        if (codeOf(error) === 'no_answer') return undefined;
         // The error names the leader, and the client has connected to it, aborting all calls in progress: what was sent
         // before may have been written.
         const givesUp = !isNotLeader(error) || monotonicMs() + TIMES.reconnectMs >= end;
         isUncertain ||= isNotLeader(error);
         if (givesUp) throw orNoAnswer(appendFault(request.stream, error), isUncertain);
-        await pause(TIMES.reconnectMs);
-      }
+        return TIMES.reconnectMs;
+      },
+    );
   };

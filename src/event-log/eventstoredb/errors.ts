@@ -1,4 +1,4 @@
-import { fault, messageOf, moreOf, type Fault } from '../../fault';
+import { fault, messageOf, type Fault } from '../../fault';
 import { logFault } from '../event-log';
 
 /** Maps the server's answers and its silence to faults of the port. The package's errors are distinguished by `type`. */
@@ -49,9 +49,6 @@ const denied = () =>
     'The event store refuses this user. Check the user and the password in EVENTSTORE_URL, and that the user may read $all, usually as a member of $admins.',
     { isFinal: true },
   );
-
-/** Retrying does not help. */
-export const isFinal = (error: unknown): boolean => moreOf(error)['isFinal'] === true;
 
 /** The events of the stream are gone, and retrying will not bring them back. */
 export const historyMissing = (stream: string, how: string): Fault =>

@@ -1,5 +1,5 @@
 import { whenReachable, type AwaitedStore, type WaitingForStore } from '../../async/reachable-store';
-import { messageOf, type Fault } from '../../fault';
+import { isFinal, messageOf, type Fault } from '../../fault';
 import { TIMES } from '../../times';
 import {
   appendUntilCertain,
@@ -16,7 +16,6 @@ import {
 import type { Streams } from '../streams';
 import { appending } from './append';
 import { connectTo, serversOf, type Connection } from './connection';
-import { isFinal } from './errors';
 import { follow } from './follow';
 import { ownStream } from './own-stream';
 import { serialised } from './record';
@@ -73,7 +72,8 @@ const distanceIn =
   (log: WholeLog): EventLog['distance'] =>
   async (from, upTo) => {
     const after = from ?? log.start();
-    let [count, last] = [0, after];
+    let count = 0;
+    let last = after;
     if (after < upTo)
       for await (const batch of log.upTo(after, upTo)) {
         count += batch.length;

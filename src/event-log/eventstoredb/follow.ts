@@ -109,7 +109,8 @@ export const follow = async function* (
 
   /** Returns whether it delivered anything, or at least lasted. */
   const attempt = async function* (): AsyncGenerator<Batch, boolean> {
-    const [client, startedAt] = [connection.client(), monotonicMs()];
+    const client = connection.client();
+    const startedAt = monotonicMs();
     let isUseful = false;
     try {
       for await (const batch of batches()) {

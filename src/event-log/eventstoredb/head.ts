@@ -101,7 +101,8 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
     // An append that completes in the meantime may be beyond the page.
     const floor = searched;
     const events = await page(unfiltered, undefined, FIRST_PAGE);
-    const [first, last] = [events[0]?.position ?? '', events.at(-1)?.position ?? ''];
+    const first = events[0]?.position ?? '';
+    const last = events.at(-1)?.position ?? '';
     // A log that ends before what was searched is another log: it was restored from a backup.
     if (first < floor) {
       known = undefined;
@@ -119,7 +120,7 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
   const searches = singleFlight(search);
   return {
     head: () => searches.fresh().then(() => known),
-    begins: (at) => void ([start, searched] = [at, at]),
+    begins: (at) => void (start = searched = at),
     start: () => start,
     grew,
     end: async () => (await page(unfiltered, undefined, 1))[0]?.position ?? '',

@@ -1,8 +1,15 @@
-import { BACKWARDS, END, type EventStoreDBClient } from '@eventstore/db-client';
+import { BACKWARDS, END, FORWARDS, type Direction, type EventStoreDBClient } from '@eventstore/db-client';
 import { pause } from '../../async/clock';
 import { codeOf } from '../../fault';
 import { TIMES } from '../../times';
-import { isJsonObject, firstOf, type Batch, type LoggedEvent, type Position } from '../event-log';
+import {
+  isJsonObject,
+  firstOf,
+  revisionBefore,
+  type Batch,
+  type LoggedEvent,
+  type Position,
+} from '../event-log';
 import type { Connection } from './connection';
 import { historyMissing, isDeletedStream, isDenied, isMissingStream, readFault, TOMBSTONED } from './errors';
 import { batchesOf, READ_AHEAD, sourceOf } from './source';
@@ -56,13 +63,14 @@ const orTombstoned = async function* (stream: string, reading: AsyncIterable<Bat
   }
 };
 
-/** The event at a revision or, if that was removed, the last one before it. */
-const lastUpTo = (
+/** The event at a revision or, if that was removed, the next one in this direction. */
+const oneOf = (
   connection: Connection,
   stream: string,
+  direction: Direction,
   fromRevision: bigint | typeof END,
 ): Promise<LoggedEvent | undefined> => {
-  const options = { fromRevision, direction: BACKWARDS, maxCount: 1, ...fromLeader } as const;
+  const options = { fromRevision, direction, maxCount: 1, ...fromLeader } as const;
   const reading = resuming(connection, (client) =>
     batchesOf(sourceOf(client.readStream(stream, options)), TIMES.silentReadMs),
   );
@@ -76,7 +84,7 @@ const isTruncated = (metadata: LoggedEvent | undefined): boolean =>
 export const streamReader = (connection: Connection): StreamReader => {
   const mustNotBeRemoved = async (stream: string, after: number, isMissing: boolean): Promise<void> => {
     if (!isMissing && after < 0) throw historyMissing(stream, 'has lost all its events');
-    if (isMissing && isTruncated(await lastUpTo(connection, `$$${stream}`, END)))
+    if (isMissing && isTruncated(await oneOf(connection, `$$${stream}`, BACKWARDS, END)))
       throw historyMissing(stream, 'was deleted');
   };
 
@@ -98,19 +106,9 @@ export const streamReader = (connection: Connection): StreamReader => {
       if (isEmpty) await mustNotBeRemoved(stream, after, isMissing);
     },
 
-    revisionAt: async (stream, position) => {
-      const end = await lastUpTo(connection, stream, END);
-      if (end === undefined || end.position <= position) return end?.revision ?? -1;
-      let low = -1;
-      let high = end.revision;
-      while (low < high) {
-        const middle = Math.ceil((low + high) / 2);
-        const found = await lastUpTo(connection, stream, BigInt(middle));
-        // Revisions are only removed from the front of a stream, so the one we look for comes after a missing one.
-        if (found === undefined || found.position <= position) low = middle;
-        else high = middle - 1;
-      }
-      return low;
-    },
+    revisionAt: async (stream, position) =>
+      revisionBefore(position, await oneOf(connection, stream, BACKWARDS, END), (from) =>
+        oneOf(connection, stream, FORWARDS, BigInt(from)),
+      ),
   };
 };

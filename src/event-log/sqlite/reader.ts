@@ -7,6 +7,7 @@ import {
   BATCH_BYTES,
   BATCH_EVENTS,
   logFault,
+  revisionBefore,
   upTo,
   type Batch,
   type LoggedEvent,
@@ -117,30 +118,19 @@ const pages = async function* (
   }
 };
 
-/** By binary search, since revisions and positions grow together. A damaged log may lack revisions. */
 const revisionFinder = (db: Database) => {
-  const fromRevision = db.prepare(
-    'SELECT revision, position FROM events WHERE stream = ? AND revision >= ? ORDER BY revision LIMIT 1',
-  );
-  const last = db.prepare(
-    'SELECT revision, position FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1',
-  );
-
-  const find = (stream: string, rowId: number): number => {
-    if (rowId === 0) return -1;
-    const end = last.get(stream) as { revision: number; position: number } | undefined;
-    if (end === undefined || end.position <= rowId) return end?.revision ?? -1;
-    let low = -1;
-    let high = end.revision;
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2);
-      const found = fromRevision.get(stream, middle) as { revision: number; position: number };
-      if (found.position <= rowId) low = found.revision;
-      else high = middle - 1;
-    }
-    return low;
+  const place = 'SELECT revision, position FROM events WHERE stream = ?';
+  const fromRevision = db.prepare(`${place} AND revision >= ? ORDER BY revision LIMIT 1`);
+  const last = db.prepare(`${place} ORDER BY revision DESC LIMIT 1`);
+  const found = (row: unknown) => {
+    const { revision, position } = (row ?? {}) as Readonly<Record<string, number | undefined>>;
+    return revision === undefined ? undefined : { revision, position: positionOf(position ?? 0) };
   };
-  return (stream: string, rowId: number): number => readOrFault(() => find(stream, rowId));
+  return async (stream: string, position: Position): Promise<number> => {
+    if (position === '') return -1;
+    const end = readOrFault(() => found(last.get(stream)));
+    return revisionBefore(position, end, (from) => readOrFault(() => found(fromRevision.get(stream, from))));
+  };
 };
 
 const COLUMNS = 'position, stream, revision, id, type, data, metadata, recorded_at';
@@ -179,19 +169,19 @@ export const eventReader = (db: Database, changes: Changes) => {
       return pages(changes, next, from);
     },
 
-    revisionAt: (stream: string, position: Position): number => revisionAt(stream, rowIdOf(position)),
+    revisionAt,
 
     /** In one statement, so as of one moment: otherwise an event could be missed that precedes one of the other stream. */
-    merged: (
+    merged: async function* (
       streams: Readonly<Record<StreamKind, string>>,
       { after, upTo: last, max = Infinity, signal }: ReadTenantFrom,
-    ): AsyncIterable<Batch> => {
-      const reached = new Map(
-        (['tenant', 'activity'] as const).map((kind) => {
-          const isRevisions = typeof after === 'object';
-          return [streams[kind], isRevisions ? after[kind] : revisionAt(streams[kind], rowIdOf(after))];
-        }),
-      );
+    ): AsyncGenerator<Batch> {
+      const reached = new Map<string, number>();
+      for (const kind of ['tenant', 'activity'] as const) {
+        const revision =
+          typeof after === 'object' ? after[kind] : await revisionAt(streams[kind], after ?? '');
+        reached.set(streams[kind], revision);
+      }
       const next = (): Page => {
         const page = takeBatch(
           ofTwoStreams.iterate(...[...reached].flat()),
@@ -200,7 +190,7 @@ export const eventReader = (db: Database, changes: Changes) => {
         for (const event of page.batch) reached.set(event.stream, event.revision);
         return page;
       };
-      return upTo(pages(changes, next, { signal }), last);
+      yield* upTo(pages(changes, next, { signal }), last);
     },
   };
 };

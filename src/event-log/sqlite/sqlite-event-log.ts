@@ -53,8 +53,8 @@ export interface AppenderFile {
   readonly prefix: string;
 }
 
-/** Opens the appender: so that a start finds out whether it can. */
-const READY = 'ready';
+/** What is asked of who appends. `open`: so that a start finds out whether it can. */
+export type AppenderRequest = { readonly type: 'open' } | ({ readonly type: 'append' } & AppendRequest);
 
 const replaced = (path: string) =>
   logFault(
@@ -139,7 +139,7 @@ export const openAppender = (path: string): Appender => {
 };
 
 export interface AppendingBody {
-  answer(requests: readonly unknown[]): readonly Outcome[];
+  answer(requests: readonly AppenderRequest[]): readonly Outcome[];
   isRetried(error: unknown): boolean;
   close(): void;
 }
@@ -154,9 +154,9 @@ export const appending = ({ path, prefix }: AppenderFile, inOwnThread = true): A
   if (inOwnThread) neverWait(appender.db);
   return {
     answer: (requests) => {
-      const appends = requests.filter((request) => request !== READY) as AppendRequest[];
+      const appends = requests.filter((request) => request.type === 'append');
       const outcomes = appends.length === 0 ? [] : [...appender.appendGroup(appends)];
-      return requests.map((request) => (request === READY ? { value: true } : (outcomes.shift() as Outcome)));
+      return requests.map(({ type }) => (type === 'open' ? { value: true } : (outcomes.shift() as Outcome)));
     },
     isRetried: (error) => inOwnThread && isBusy(error),
     close: appender.close,
@@ -188,7 +188,7 @@ const appendingHere = (file: AppenderFile): Thread => {
     call: async <T>(request: unknown): Promise<T> => {
       await yieldToEventLoop();
       if (isClosed) throw fault('expired', 'The log is closed.');
-      const [outcome] = (appender ??= appending(file, false)).answer([request]);
+      const [outcome] = (appender ??= appending(file, false)).answer([request as AppenderRequest]);
       if (outcome !== undefined && 'value' in outcome) return outcome.value as T;
       throw outcome?.error;
     },
@@ -200,7 +200,7 @@ const appendingHere = (file: AppenderFile): Thread => {
 };
 
 const attempting =
-  ({ call }: Thread, request: AppendRequest) =>
+  ({ call }: Thread, request: AppenderRequest) =>
   (withinMs: number): Promise<Appended> =>
     call<Appended>(request, withinMs).catch((error: unknown) => {
       const code = codeOf(error);
@@ -259,7 +259,8 @@ export const sqliteEventLog = async (
   const appender = appenderOf({ path, prefix });
   try {
     ensureLog(path, prefix, opening);
-    if (opening !== 'read') await appender.call(READY, TIMES.backgroundMs);
+    if (opening !== 'read')
+      await appender.call({ type: 'open' } satisfies AppenderRequest, TIMES.backgroundMs);
   } catch (error) {
     await appender.close();
     throw notOpened(path, error);
@@ -274,12 +275,12 @@ export const sqliteEventLog = async (
     ...logQueries(db, path),
     changeToken,
     append: async (stream, events, expected, withinMs = TIMES.appendMs) => {
-      const request = { stream, expected, events: events.map(serialised) };
+      const request = { type: 'append', stream, expected, events: events.map(serialised) } as const;
       mustBeAppendable(events, request.events);
       return appendUntilCertain(attempting(appender, request), withinMs);
     },
     readStream: (stream, after = -1) => read.stream(stream, after),
-    revisionAt: async (stream, position) => read.revisionAt(stream, position),
+    revisionAt: read.revisionAt,
     readTenant: (tenantId, from = {}) =>
       read.merged({ tenant: streams.tenant(tenantId), activity: streams.activity(tenantId) }, from),
     readAll: (from = {}) => read.all(from),

@@ -117,7 +117,8 @@ export const listApplicationKeyUses = route({
   reads: true,
   handle: async (request, { keyUses }) => {
     const { tenantId, at, read } = request;
-    const [keyId, applicationId] = [keyIdOf(request), applicationIdOf(request)];
+    const keyId = keyIdOf(request);
+    const applicationId = applicationIdOf(request);
     const body = await read(async (reader) => {
       const key = await reader.get(tenantId, 'keys', keyId);
       if (key?.['application_id'] !== applicationId) return undefined;

@@ -1,5 +1,6 @@
 import type { ClientSession } from 'mongodb';
-import { beforeDeadline, monotonicMs, pause } from '../../async/clock';
+import { beforeDeadline, monotonicMs } from '../../async/clock';
+import { repeated } from '../../async/repeated';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { TIMES } from '../../times';
@@ -21,15 +22,14 @@ export const isConflict = (error: unknown): boolean =>
   hasLabel(error, 'TransientTransactionError') || isDuplicate(error);
 
 /** Tells what has become of a commit whose answer was lost. */
-const commit = async (session: ClientSession, deadline: number): Promise<void> => {
-  for (;;)
-    try {
-      return await session.commitTransaction();
-    } catch (error) {
-      if (!hasLabel(error, 'UnknownTransactionCommitResult') || monotonicMs() >= deadline) throw error;
-      await pause(TIMES.busyRetryMs);
-    }
-};
+const commit = (session: ClientSession, deadline: number): Promise<void> =>
+  repeated(
+    () => session.commitTransaction(),
+    (error) =>
+      hasLabel(error, 'UnknownTransactionCommitResult') && monotonicMs() < deadline
+        ? TIMES.busyRetryMs
+        : undefined,
+  );
 
 const inTransaction = async <T>(session: ClientSession, work: Work<T>, deadline: number) => {
   session.startTransaction({ readConcern: { level: 'snapshot' } });
@@ -66,18 +66,12 @@ export const transact = async <T>(
 const MAX_ATTEMPTS = 10;
 
 /** Repeats it after a conflict. */
-export const transactAgain = async <T>(
-  connection: MongoConnection,
-  work: Work<T>,
-): Promise<T | undefined> => {
-  for (let attempt = 1; ; attempt += 1)
-    try {
-      return await transact(connection, work);
-    } catch (error) {
-      if (attempt === MAX_ATTEMPTS || !isConflict(error)) throw error;
-      await pause(Math.min(50, 2 ** attempt));
-    }
-};
+export const transactAgain = <T>(connection: MongoConnection, work: Work<T>): Promise<T | undefined> =>
+  repeated(
+    () => transact(connection, work),
+    (error, failures) =>
+      failures < MAX_ATTEMPTS && isConflict(error) ? Math.min(50, 2 ** failures) : undefined,
+  );
 
 /**
  * Ends the sessions of this user whose transactions are older than any can be whose process is at work. Otherwise the

@@ -173,6 +173,8 @@ describeInBrowser('the pages of the portal', () => {
       await form.getByRole('button', { name: sender }).click();
       expect([opener, await form.count()]).toEqual([opener, 1]);
       await form.getByRole('button', { name: 'Close' }).click();
+      const discard = other.getByRole('button', { name: 'Discard it' });
+      if (opener === 'Edit …') await discard.click();
     };
     const opens = (name: string) => other.getByRole('button', { name, exact: true }).click();
     await opens('Delete');
@@ -219,12 +221,12 @@ describeInBrowser('the pages of the portal', () => {
     await button('Save').click();
     const changed = page.getByRole('region', { name: 'Changed meanwhile' });
     await changed.getByText(/^Changed meanwhile by Management, /).waitFor();
-    await changed.getByRole('row', { name: 'Name Mine Mine Mine again' }).waitFor();
-    await changed.getByRole('row', { name: 'Deduplicate tokens false true false' }).waitFor();
-    await page.getByRole('alert').filter({ hasText: 'Not saved' }).waitFor();
+    await changed.getByRole('row', { name: 'Name Mine Mine Mine again Mine again' }).waitFor();
+    await changed.getByRole('row', { name: 'Deduplicate tokens false true false true' }).waitFor();
+    await page.getByRole('alert').filter({ hasText: 'Nothing was saved' }).waitFor();
     await putTenant({ name: 'Theirs' });
     await button('Save').click();
-    await changed.getByRole('row', { name: 'Name Mine Theirs Mine again' }).waitFor();
+    await changed.getByRole('row', { name: 'Name Mine Theirs Mine again Mine again' }).waitFor();
     await button('Save').click();
     await page.getByText('Saved.').waitFor();
     expect((await ask(`${service.url}/tenants/self`, { key: service.key })).json).toMatchObject({
@@ -275,8 +277,8 @@ describeInBrowser('the pages of the portal', () => {
     await dialog().getByLabel('token:read').uncheck();
     await change('', 'PUT', { name: 'Renamed', permissions: ['token:read', 'token:create', 'token:use'] });
     await dialog().getByRole('button', { name: 'Save' }).click();
-    await dialog().getByRole('row', { name: 'token:read held held none' }).waitFor();
-    await dialog().getByRole('row', { name: 'Name A private one Renamed A private one' }).waitFor();
+    await dialog().getByRole('row', { name: 'token:read held held none none' }).waitFor();
+    await dialog().getByRole('row', { name: 'Name A private one Renamed A private one Renamed' }).waitFor();
     await dialog().getByRole('button', { name: 'Save' }).click();
     await dialog().waitFor({ state: 'detached' });
     expect(await stored()).toMatchObject({ name: 'Renamed', permissions: ['token:create', 'token:use'] });
@@ -290,7 +292,9 @@ describeInBrowser('the pages of the portal', () => {
     await button('Save').click();
     await page.getByRole('alert').filter({ hasText: 'The service cannot be reached.' }).waitFor();
     expect(await page.getByLabel('Name').inputValue()).toBe('Typed in an outage');
+    await page.getByRole('status').filter({ hasText: 'cannot be reached. Trying again' }).waitFor();
     await page.getByRole('link', { name: 'Applications' }).click();
+    await button('Discard it').click();
     await page.getByRole('status').filter({ hasText: 'cannot be reached. Trying again' }).waitFor();
     await page.unrouteAll();
     await page.getByRole('link', { name: 'Management' }).waitFor();
