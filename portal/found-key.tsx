@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { call, holds, session, textOf } from './api.js';
+import { call, holds, session, textOf, type Failed, type Write } from './api.js';
 import { useLoaded } from './loaded.js';
 import { knownName, nameOf } from './names.js';
 import { Agreement, Ago, counted, Dialog, Form } from './parts.js';
@@ -57,9 +57,9 @@ interface RevokeProps {
 }
 
 const Revoke = ({ path, isOwn, onClose, onDone }: RevokeProps) => {
-  const revoke = async (): Promise<string | undefined> => {
-    const done = await call(path, { method: 'DELETE' });
-    if (!done.ok) return textOf(done.problem);
+  const revoke = async (_: FormData, write: Write): Promise<Failed | undefined> => {
+    const done = await write(path, { method: 'DELETE' });
+    if (!done.ok) return done;
     onDone();
     return undefined;
   };

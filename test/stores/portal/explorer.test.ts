@@ -164,7 +164,7 @@ describeInBrowser('the log explorer', () => {
     const sent: string[] = [];
     const note = (request: Request): void => void sent.push(`${request.url()} ${request.postData() ?? ''}`);
     page.on('request', note);
-    await page.goto(`${service.url}/portal/logs`);
+    await home();
     await find(`curl -H 'SVC-API-KEY: ${key}'`);
     await toldThat(/This is a key of A private one, active\. It was not used in the last 30 days\./);
     expect(await page.locator('#search').inputValue()).toBe('');
