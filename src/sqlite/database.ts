@@ -61,6 +61,12 @@ export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Da
 export const openForReading = (path: string): Database =>
   new DatabaseSync(path, { readOnly: true, timeout: TIMES.noAnswerMs });
 
+/** Reads the whole file. Undefined: it is sound. */
+export const damageIn = (db: Database): string | undefined => {
+  const { integrity_check: found } = db.prepare('PRAGMA integrity_check(1)').get() as Record<string, string>;
+  return found === 'ok' ? undefined : found?.split('\n').at(-1);
+};
+
 /** For writers that try again themselves and do other work in the meantime. */
 export const neverWait = (db: Database): void => db.exec('PRAGMA busy_timeout = 0');
 
