@@ -132,7 +132,7 @@ export const httpProblems = {
   log_unavailable: ofHttp(
     503,
     'The event log is out of reach.',
-    'Nothing was changed. The log did not answer, its disk is full, or the long history of the Tenant is still being read. Repeat the request after `Retry-After` seconds; without that header the log is damaged, and only the operator can help.',
+    'Nothing was changed. The log did not answer, its disk is full, or the long history of the Tenant is still being read. Repeat after `Retry-After` seconds; without that header the log is damaged, and only the operator can help.',
   ),
   log_set_back: ofHttp(
     503,
