@@ -8,11 +8,7 @@ import type { Until } from './history';
 const KINDS = ['tenant', 'activity'] as const;
 
 /** The event at a position of the log: the last one of its stream up to there. */
-const eventAt = async (
-  { log, streams }: LedgerLog,
-  tenantId: string,
-  position: Position,
-): Promise<LoggedEvent | undefined> => {
+const eventAt = async ({ log, streams }: LedgerLog, tenantId: string, position: Position) => {
   for (const kind of KINDS) {
     const stream = streams[kind](tenantId);
     const revision = await log.revisionAt(stream, position);
@@ -50,11 +46,7 @@ interface KnownPlace {
 
 const NOTHING: TenantRevisions = { tenant: -1, activity: -1 };
 
-export const knownPlace = async (
-  reader: TenantReader,
-  tenantId: string,
-  eventId: string,
-): Promise<KnownPlace> => {
+export const knownPlace = async (reader: TenantReader, tenantId: string, eventId: string) => {
   // Read first: what is applied in the meantime is then searched as well, not missed.
   const [shown = NOTHING] = await reader.progress([tenantId]);
   return { shown, position: (await findLog(reader, tenantId, eventId))?.position };

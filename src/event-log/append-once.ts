@@ -19,10 +19,7 @@ export interface AppendedOnce {
   readonly position: Position;
 }
 
-const extend = (
-  end: End,
-  { id, revision, position }: Pick<LoggedEvent, 'id' | 'revision' | 'position'>,
-): void => {
+const extend = (end: End, { id, revision, position }: Pick<LoggedEvent, 'id' | 'revision' | 'position'>) => {
   end.unshown.set(id, revision);
   Object.assign(end, { revision, position });
 };

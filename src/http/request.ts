@@ -71,10 +71,7 @@ export const conditionOf = (ctx: ApiContext): ((tag: string) => boolean) | undef
 const STANDARD = 'Idempotency-Key';
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
 
-export const sentIdempotency = (
-  ctx: ApiContext,
-  { idempotencyKey }: HeaderNames,
-): Omit<Idempotency, 'hash'> | undefined => {
+export const sentIdempotency = (ctx: ApiContext, { idempotencyKey }: HeaderNames) => {
   const key = headerOf(ctx, idempotencyKey) ?? headerOf(ctx, STANDARD);
   return key === undefined ? undefined : { key, scope: `${ctx.method} ${ctx.state.path}` };
 };

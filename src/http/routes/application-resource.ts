@@ -19,7 +19,7 @@ import { fault } from '../../fault';
 import { digestOf } from '../../ledger/api-key';
 import type { Executed } from '../../ledger/ledger';
 import type { ApiDependencies } from '../context';
-import type { RouteRequest, RouteResponse } from '../route';
+import type { RouteRequest } from '../route';
 import { described, listOf, moment, record, text, uuid, oneOf } from '../schema';
 
 const KEY = 'The key itself, once: only the response to the request that created it has it.';
@@ -157,11 +157,7 @@ export const changeApplication = (
   return ledger.execute({ ...request, decide, resource: { of: 'Application', tag } });
 };
 
-export const changedApplication = (
-  request: RouteRequest<unknown>,
-  executed: Executed,
-  key?: string,
-): RouteResponse => {
+export const changedApplication = (request: RouteRequest<unknown>, executed: Executed, key?: string) => {
   const application = mustHave(mustBeActive(executed.tenant), applicationIdOf(request));
   const body = applicationNow(request.tenantId, application, request.at, key);
   return { ...executed, body, etag: String(application.revision) };
