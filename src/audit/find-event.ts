@@ -36,16 +36,9 @@ const searchAfter = async (
   return undefined;
 };
 
-/** What the read models know of an event. */
-interface KnownPlace {
-  /** They show the tenant up to here. */
-  readonly shown: TenantRevisions;
-  /** Undefined: they do not show the event. */
-  readonly position: Position | undefined;
-}
-
 const NOTHING: TenantRevisions = { tenant: -1, activity: -1 };
 
+/** Up to where the read models show the tenant, and where the event is, if they show it. */
 export const knownPlace = async (reader: TenantReader, tenantId: string, eventId: string) => {
   // Read first: what is applied in the meantime is then searched as well, not missed.
   const [shown = NOTHING] = await reader.progress([tenantId]);
@@ -55,7 +48,7 @@ export const knownPlace = async (reader: TenantReader, tenantId: string, eventId
 /** The read models know where each event is that was applied or skipped; only what comes after those is searched. */
 export const findEvent = async (
   { ledgerLog, readHistory }: Pick<EventSource, 'ledgerLog' | 'readHistory'>,
-  { shown, position }: KnownPlace,
+  { shown, position }: Awaited<ReturnType<typeof knownPlace>>,
   wanted: WantedEvent,
 ): Promise<LoggedEvent | undefined> => {
   const { tenantId } = wanted;

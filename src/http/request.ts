@@ -89,10 +89,6 @@ export const idempotencyOf = (ctx: ApiContext, headers: HeaderNames): Idempotenc
   return { ...sent, hash: hash('sha256', rawBodyOf(ctx)) };
 };
 
-interface ParserError extends Error {
-  readonly status?: number;
-}
-
 /** What decoders substitute for invalid UTF-8. Clients have no reason to send the character itself. */
 const REPLACEMENT = '\ufffd';
 
@@ -112,7 +108,7 @@ const MAX_LINES_BYTES = 1_048_576;
 
 const tooLarge = (most: number) => fault('body_too_large', `The body is larger than ${most} bytes.`);
 
-const faultOf = (error: ParserError, most: number): Error => {
+const faultOf = (error: Error & { readonly status?: number }, most: number): Error => {
   if (error.status === 413) return tooLarge(most);
   if (error.status === 415) return unsupported();
   if (error.message.includes('forbidden prototype')) return invalid({ body: ['must not contain __proto__'] });

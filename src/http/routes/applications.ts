@@ -19,23 +19,7 @@ import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameter
 import { route, type RouteResponse, type RouteRequest } from '../route';
 import { listOf, described, record, type Schema, oneOf } from '../schema';
 import { bodyCheck } from '../validation';
-import {
-  applicationIdOf,
-  applicationNow,
-  applicationSchema,
-  applicationView,
-  changeApplication,
-  changedApplication,
-  idParameter,
-  keyIfNew,
-  keyInputOf,
-  keyProperties,
-  keyView,
-  findWithKeys,
-  liveApplication,
-  liveKeyViews,
-  type WireKey,
-} from './application-resource';
+import * as resource from './application-resource';
 import { asOfParameter, pastMoment } from './as-of';
 import { cursorRefused, pageParameters, paginationSchema, paging } from './pagination';
 
@@ -49,8 +33,8 @@ const liveApplicationViews = async (
   applications: readonly StoredApplication[],
 ) => {
   const viewOf = async (application: StoredApplication) => {
-    const keys = await liveKeyViews(reader, request, dependencies, application.id);
-    return applicationView(request.tenantId, application, keys);
+    const keys = await resource.liveKeyViews(reader, request, dependencies, application.id);
+    return resource.applicationView(request.tenantId, application, keys);
   };
   const views: Awaited<ReturnType<typeof viewOf>>[] = [];
   for (let from = 0; from < applications.length; from += BATCH_SIZE) {
@@ -92,7 +76,9 @@ const listAsOf = async (
   const { applications, total } = await dependencies.events.readHistory(tenantId, until, (ledgerLog) =>
     applicationsAt(ledgerLog, tenantId, question),
   );
-  const data = applications.map((application) => applicationNow(tenantId, application, question.moment.time));
+  const data = applications.map((application) =>
+    resource.applicationNow(tenantId, application, question.moment.time),
+  );
   return shown(data, total, skip + size >= total ? undefined : `after ${skip + size}`);
 };
 
@@ -106,7 +92,7 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
     description: 'A page of the Applications of the Tenant, in the order in which they were created.',
     schema: record('ApplicationPage', {
       pagination: described(paginationSchema, 'The position of this page.'),
-      data: described(listOf(applicationSchema), 'The Applications.'),
+      data: described(listOf(resource.applicationSchema), 'The Applications.'),
     }),
   },
   reads: true,
@@ -124,7 +110,7 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
   },
 });
 
-const applicationResponse = { description: 'The Application.', schema: applicationSchema };
+const applicationResponse = { description: 'The Application.', schema: resource.applicationSchema };
 
 export const getOwnApplication = route({
   method: 'get',
@@ -135,10 +121,10 @@ export const getOwnApplication = route({
   reads: true,
   handle: async (request, dependencies) => {
     const { id } = request.application;
-    const found = await findWithKeys(request, dependencies, id);
+    const found = await resource.findWithKeys(request, dependencies, id);
     if (found === undefined)
       throw fault('read_models_unavailable', 'The read models do not show this Application.');
-    const view = applicationView(request.tenantId, found.application, found.keys);
+    const view = resource.applicationView(request.tenantId, found.application, found.keys);
     return { body: { ...view, key_id: request.keyId } };
   },
 });
@@ -146,14 +132,14 @@ export const getOwnApplication = route({
 export const getApplication = route({
   method: 'get',
   path: '/applications/:id',
-  params: { id: idParameter },
+  params: { id: resource.idParameter },
   summary: 'Get an Application',
   permission: 'application:read',
   response: { ...applicationResponse, etag: true },
   reads: true,
   handle: async (request, dependencies) => {
-    const { application, keys } = await liveApplication(request, dependencies);
-    const body = applicationView(request.tenantId, application, keys);
+    const { application, keys } = await resource.liveApplication(request, dependencies);
+    const body = resource.applicationView(request.tenantId, application, keys);
     return { body, etag: String(application.revision) };
   },
 });
@@ -169,7 +155,7 @@ const rulesProperty = described(
   'Access rules are not supported: absent, null or empty.',
 );
 
-interface WireApplication extends Omit<WireKey, 'name'> {
+interface WireApplication extends Omit<resource.WireKey, 'name'> {
   readonly name: string;
   readonly type: ApplicationType;
   readonly permissions?: readonly string[] | null;
@@ -185,12 +171,12 @@ const creationBody = bodyCheck<WireApplication>(
       type: described(oneOf(applicationTypes), 'What kind of permissions it may hold; cannot be changed.'),
       permissions: described(permissionsProperty, 'What it may do. Default: nothing.'),
       create_key: described({ type: ['boolean', 'null'] }, 'Whether it gets a first key. Default: true.'),
-      expires_at: keyProperties.expires_at,
+      expires_at: resource.keyProperties.expires_at,
       rules: rulesProperty,
     },
     required: ['name', 'type'],
   },
-  applicationSchema,
+  resource.applicationSchema,
   { name: 'Shop', type: 'private', permissions: ['token:create', 'token:read'] },
 );
 
@@ -204,14 +190,14 @@ export const createApplication = route({
   response: {
     status: 201,
     description: 'The Application, with its first key. The response to a repeated request has no `key`.',
-    schema: applicationSchema,
+    schema: resource.applicationSchema,
     showsKey: true,
     etag: true,
   },
   handle: async (request, { ledger }) => {
     const { tenantId } = request;
     const { name, type, permissions, create_key: createsKey, expires_at = null } = request.body;
-    const { key, input } = newKey(tenantId, keyInputOf({ expires_at }));
+    const { key, input } = newKey(tenantId, resource.keyInputOf({ expires_at }));
     const decide = decideToCreate({
       applicationId: randomUUID(),
       name,
@@ -221,8 +207,13 @@ export const createApplication = route({
     });
     const executed = await ledger.execute({ ...request, decide });
     const [created, added] = executed.events as readonly [Caused<'ApplicationCreated'>, Caused<'KeyAdded'>?];
-    const keys = added === undefined ? [] : [keyView(keyAsAdded(added))];
-    const body = applicationView(tenantId, applicationAsCreated(created), keys, keyIfNew(key, added));
+    const keys = added === undefined ? [] : [resource.keyView(keyAsAdded(added))];
+    const body = resource.applicationView(
+      tenantId,
+      applicationAsCreated(created),
+      keys,
+      resource.keyIfNew(key, added),
+    );
     return { ...executed, body, etag: String((added ?? created).revision) };
   },
 });
@@ -245,14 +236,14 @@ const updateBody = bodyCheck<WireUpdate>(
     },
     required: ['name'],
   },
-  applicationSchema,
+  resource.applicationSchema,
   { name: 'Shop', permissions: ['token:create'] },
 );
 
 export const updateApplication = route({
   method: 'put',
   path: '/applications/:id',
-  params: { id: idParameter },
+  params: { id: resource.idParameter },
   summary: 'Update an Application',
   permission: 'application:update',
   body: updateBody,
@@ -260,18 +251,21 @@ export const updateApplication = route({
   handle: async (request, dependencies) => {
     const { name, permissions, type } = request.body;
     const update = { name, permissions: permissions ?? undefined, type: type ?? undefined };
-    const decide = decideToUpdate(applicationIdOf(request), update);
-    return changedApplication(request, await changeApplication(request, dependencies, decide));
+    const decide = decideToUpdate(resource.applicationIdOf(request), update);
+    return resource.changedApplication(
+      request,
+      await resource.changeApplication(request, dependencies, decide),
+    );
   },
 });
 
 export const deleteApplication = route({
   method: 'delete',
   path: '/applications/:id',
-  params: { id: idParameter },
+  params: { id: resource.idParameter },
   summary: 'Delete an Application and its keys',
   permission: 'application:delete',
   response: { status: 204, description: 'The Application is deleted, and its keys are refused.' },
   handle: (request, dependencies) =>
-    changeApplication(request, dependencies, decideToDelete(applicationIdOf(request))),
+    resource.changeApplication(request, dependencies, decideToDelete(resource.applicationIdOf(request))),
 });
