@@ -173,7 +173,7 @@ export type Owner = ReturnType<Streams['parse']>;
 export const decode = (
   logged: LoggedEvent,
   streams: Streams,
-  owner: Owner = streams.parse(logged.stream),
+  owner = streams.parse(logged.stream),
 ): Decoded => {
   if (owner === undefined) return { status: 'foreign' };
   try {

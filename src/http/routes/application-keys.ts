@@ -8,7 +8,7 @@ import { uuidFrom } from '../../domain/texts';
 import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
 import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
-import { route, type RouteRequest } from '../route';
+import { route, type AnyRequest } from '../route';
 import { count, described, listOf, moment, record, text, uuid, oneOf } from '../schema';
 import { bodyCheck } from '../validation';
 import * as resource from './application-resource';
@@ -18,7 +18,7 @@ const PATH = '/applications/:application_id/keys';
 
 const keyNotFound = () => fault('key_not_found', 'This Application has no key with this id.');
 
-const keyIdOf = ({ params }: RouteRequest<unknown>): string => {
+const keyIdOf = ({ params }: AnyRequest): string => {
   const id = uuidFrom(params['key_id']);
   if (id === undefined) throw keyNotFound();
   return id;

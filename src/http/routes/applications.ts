@@ -16,7 +16,7 @@ import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
 import type { ApiDependencies } from '../context';
 import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
-import { route, type RouteResponse, type RouteRequest } from '../route';
+import { route, type RouteResponse, type AnyRequest, type RouteRequest } from '../route';
 import { listOf, described, record, type Schema, oneOf } from '../schema';
 import { bodyCheck } from '../validation';
 import * as resource from './application-resource';
@@ -28,7 +28,7 @@ const BATCH_SIZE = 10;
 
 const liveApplicationViews = async (
   reader: Reader,
-  request: RouteRequest<unknown>,
+  request: AnyRequest,
   dependencies: ApiDependencies,
   applications: readonly StoredApplication[],
 ) => {

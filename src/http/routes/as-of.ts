@@ -1,12 +1,11 @@
 import { beforeDeadline } from '../../async/clock';
 import { findPlace } from '../../audit/event-places';
-import type { Moment } from '../../audit/past-tenant';
 import { parseMoment } from '../../domain/texts';
 import type { LoggedEvent } from '../../event-log/event-log';
 import { loadTimeout } from '../../ledger/folds';
 import type { ApiDependencies } from '../context';
 import { textParameter } from '../query-parameters';
-import type { RouteRequest } from '../route';
+import type { AnyRequest } from '../route';
 import { requirePermission } from '../run-route';
 import { invalid } from '../validation';
 
@@ -16,7 +15,7 @@ export const positionRefused = (expected = 'the position of an event'): string =
 
 export const eventAtPosition = (
   position: string,
-  { tenantId, deadline }: RouteRequest<unknown>,
+  { tenantId, deadline }: AnyRequest,
   { events }: ApiDependencies,
 ): Promise<LoggedEvent | undefined> =>
   beforeDeadline(findPlace(events.ledgerLog, tenantId, position), deadline, loadTimeout);
@@ -31,11 +30,7 @@ export const asOfParameter = (what: string) =>
   );
 
 /** The moment that `as_of` names, for a caller who may read the log. */
-export const pastMoment = async (
-  asOf: string,
-  request: RouteRequest<unknown>,
-  dependencies: ApiDependencies,
-): Promise<Moment> => {
+export const pastMoment = async (asOf: string, request: AnyRequest, dependencies: ApiDependencies) => {
   const { tenantId, application, caller, at, deadline } = request;
   const presented = { tenantId, digest: caller.digest, at, deadline };
   await requirePermission(PERMISSION, application, presented, dependencies);
