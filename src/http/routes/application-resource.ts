@@ -86,7 +86,7 @@ export const applicationNow = (tenantId: string, application: Application, at: s
   return applicationView(tenantId, application, keys, key);
 };
 
-const applicationNotFound = () =>
+export const applicationNotFound = () =>
   fault('application_not_found', 'This Tenant has no Application with this id.');
 
 /** The id in the path. Anything but a UUID is not found. */
