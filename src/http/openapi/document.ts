@@ -1,3 +1,4 @@
+import { httpProblems, type HttpProblemCode } from '../../problems';
 import type { HeaderNames, ApiSettings } from '../context';
 import { changesSomething, mayBeUnchanged, statusOf, type NamedRoute, type Route } from '../route';
 import { sampleOf, text, type Schema } from '../schema';
@@ -7,7 +8,7 @@ const DESCRIPTION = [
   'Permissions, audit logs, tenants and the tenant usage report.\n',
   'Every path answers HEAD like GET, without a body, and OPTIONS with 204 and `Allow`.',
   'Without a valid key everything but this document, its viewer at `/docs` and `/problems/{code}` is 401; what does not exist is 404 or 405.',
-  'Every error has a problem body (RFC 9457) with a stable `code`; `/problems/{code}` explains it.',
+  'Every error has a problem body (RFC 9457) with a stable `code`; `/problems/{code}` explains it. Operations list theirs; each may besides answer 400, 401, 429, 500 or 503, and 413 or 415 to a body.',
   'Responses may gain members in later releases.',
   'Lengths are counted in UTF-16 units: a character outside the Basic Multilingual Plane counts as two.',
 ].join('\n- ');
@@ -82,6 +83,8 @@ const queryParameters = ({ query }: Route): readonly Schema[] =>
 
 const KEY_EXAMPLE = 'key_…';
 
+const PROBLEM = '#/components/responses/Problem';
+
 const contentOf = ({ response }: Route, { published }: Components): { readonly content?: Schema } => {
   if ('media' in response) {
     // OpenAPI 3.1 cannot describe lines.
@@ -105,6 +108,33 @@ const refusedWithoutBody = (names: readonly string[], { problem, headers }: Comp
   };
 };
 
+/** Besides those that the description of the whole names for all operations. */
+const codesOf = (route: Route): readonly HttpProblemCode[] => {
+  const { service, permission, isUnconditional, problems = [] } = route;
+  if (service !== undefined) return ['service_only', ...problems];
+  const ofWrites = ['idempotency_in_progress', 'idempotency_key_reused'] as const;
+  return [
+    'tenant_only',
+    ...(permission === undefined ? [] : (['permission_missing'] as const)),
+    ...(changesSomething(route) ? ofWrites : []),
+    ...(changesSomething(route) && isUnconditional !== true ? (['precondition_failed'] as const) : []),
+    ...problems,
+  ];
+};
+
+const problemsOf = (route: Route): Schema => {
+  const byStatus: Record<number, { readonly $ref: string; readonly description: string }> = {};
+  for (const code of codesOf(route)) {
+    const { status } = httpProblems[code];
+    const { [status]: found } = byStatus;
+    byStatus[status] = {
+      $ref: PROBLEM,
+      description: found === undefined ? code : `${found.description}, ${code}`,
+    };
+  }
+  return byStatus;
+};
+
 const responsesOf = (route: Route, names: HeaderNames, components: Components): Schema => {
   const { response, service, reads } = route;
   const isWrite = changesSomething(route);
@@ -122,8 +152,9 @@ const responsesOf = (route: Route, names: HeaderNames, components: Components): 
     ...(mayBeUnchanged(route)
       ? { 304: { description: 'Not modified since `If-None-Match`.', headers } }
       : {}),
+    ...problemsOf(route),
     ...(own === undefined ? {} : refusedWithoutBody(own, components)),
-    default: { $ref: '#/components/responses/Problem' },
+    default: { $ref: PROBLEM },
   };
 };
 

@@ -73,6 +73,7 @@ export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>
   summary: 'List the keys of an Application',
   permission: 'application:read',
   query: listQuery,
+  problems: ['application_not_found'],
   response: {
     description: 'Its keys that are neither revoked nor expired, oldest first.',
     schema: listOf(keySchema),
@@ -92,6 +93,7 @@ export const getApplicationKey = route({
   params: { application_id: idParameter, key_id: keyIdParameter },
   summary: 'Get a key of an Application',
   permission: 'application:read',
+  problems: ['application_not_found', 'key_not_found'],
   response: { description: 'What is known of the key.', schema: keySchema },
   reads: true,
   handle: async (request, dependencies) => {
@@ -110,6 +112,7 @@ export const listApplicationKeyUses = route({
   params: { application_id: idParameter, key_id: keyIdParameter },
   summary: 'List what a key was used for',
   permission: 'application:read',
+  problems: ['application_not_found', 'key_not_found'],
   response: {
     description: 'One entry for each of the last 30 days, in UTC, on which the key was used, newest first.',
     schema: listOf(keyDaySchema),
@@ -141,6 +144,7 @@ export const createApplicationKey = route({
     { name: 'Nightly import', expires_at: '2031-01-31T12:00:00Z' },
     { isOptional: true },
   ),
+  problems: ['permission_not_held', 'application_not_found', 'quota_exceeded'],
   response: {
     status: 201,
     description: 'The new key. The response to a repeated request has no `key`.',
@@ -162,6 +166,7 @@ export const deleteApplicationKey = route({
   params: { application_id: idParameter, key_id: keyIdParameter },
   summary: 'Revoke a key of an Application',
   permission: 'application:update',
+  problems: ['application_not_found', 'key_not_found'],
   response: { status: 204, description: 'The key is revoked.' },
   handle: (request, dependencies) =>
     changeApplication(request, dependencies, revokeKey(keyIdOf(request), applicationIdOf(request))),
@@ -193,6 +198,7 @@ export const regenerateApplicationKey = route({
     { grace_seconds: 3_600 },
     { isOptional: true },
   ),
+  problems: ['permission_not_held', 'application_not_found', 'quota_exceeded'],
   response: {
     description: 'The Application, with its new key. The response to a repeated request has no `key`.',
     schema: applicationSchema,
@@ -231,6 +237,7 @@ export const findApplicationKey = route<{ readonly digest: string }>({
     {},
     { digest: '2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae' },
   ),
+  problems: ['key_not_found'],
   response: {
     description: 'The key, whatever its state.',
     schema: record('FoundKey', {

@@ -116,6 +116,7 @@ export const getEvent = route({
   params: { id: described(uuid, 'The id of the event.', EVENT_ID) },
   summary: 'Get a raw event',
   permission: 'log:read',
+  problems: ['event_not_found'],
   response: { description: 'One event of the Tenant.', schema: eventSchema },
   handle: async ({ tenantId, params, deadline, gone }, { events, readModels }) => {
     const id = uuidFrom(params['id']);

@@ -57,6 +57,7 @@ export const getEventProof = route({
   params: { id: described(uuid, 'The id of the event.', EVENT_ID) },
   summary: 'Get the proof that an event is in the log',
   permission: 'log:read',
+  problems: ['event_not_found'],
   response: isPlain(
     'The place of its row, hashes and a checkpoint (C2SP tlog-proof@v1).',
     proofText(0, [], exampleNote),

@@ -122,6 +122,7 @@ export const getTenant = route<undefined, ReturnType<typeof query>>({
   permission: 'tenant:read',
   query,
   response: { description: 'The Tenant that owns the key.', schema: tenantSchema, etag: true },
+  problems: ['not_found'],
   reads: true,
   handle: async (request, dependencies) => {
     const { tenantId } = request;
