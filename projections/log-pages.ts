@@ -98,16 +98,17 @@ const countBefore = async (
   of: RowLine,
 ): Promise<readonly number[]> => {
   const field = of.number === 'number' ? 'created_at' : 'number';
+  const narrow = (search: Search, row: LogRow): void => {
+    const at = row[of.number] as number;
+    if (row[field] < search.value) search.low = Math.max(search.low, at);
+    else search.high = Math.min(search.high, at - 1);
+  };
   const searches = values.map((value): Search => ({ value, low: 0, high: count }));
   for (;;) {
     const open = searches.filter(({ low, high }) => low < high);
     if (open.length === 0) return searches.map(({ low }) => low);
-    for (const row of await rowsAt(numbersToLookAt(open)))
-      for (const search of open) {
-        const at = row[of.number] as number;
-        if (row[field] < search.value) search.low = Math.max(search.low, at);
-        else search.high = Math.min(search.high, at - 1);
-      }
+    const rows = await rowsAt(numbersToLookAt(open));
+    for (const search of open) for (const row of rows) narrow(search, row);
   }
 };
 

@@ -143,7 +143,7 @@ export const httpProblems = {
     status: 503,
     title: 'The event log is out of reach.',
     meaning:
-      'Nothing was changed. The log did not answer, its disk is full, or the long history of the Tenant is still being read. Repeat the request after `Retry-After` seconds; without that header the log is damaged, and only the operator can help.',
+      'Nothing was changed. The log did not answer, its disk is full, or the long history of the Tenant is still being read. Repeat after `Retry-After` seconds; without that header the log is damaged, and only the operator can help.',
   },
   log_set_back: {
     status: 503,

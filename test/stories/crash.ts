@@ -2,6 +2,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PROGRESS } from '../../projections/projector';
 import type { App } from '../../src/app/app';
 import { condition } from '../../src/async/clock';
 import { addService } from '../../src/domain/services';
@@ -133,12 +134,12 @@ const withApp = async <T>(folder: string, log: Log, work: (app: App) => Promise<
   }
 };
 
-/** Every document of every collection. */
+/** Every document of every collection, and what the progress of each tenant carries: the hashes of its tree. */
 const allDocuments = (folder: string, log: Log): Promise<readonly unknown[]> =>
   withApp(folder, log, async ({ live, projector }) => {
     const found: unknown[] = [];
     const { set } = await live.look();
-    for (const { name } of projector.collections)
+    for (const { name } of [...projector.collections, PROGRESS])
       for (const row of await set.scan(name, 100_000)) found.push({ collection: name, ...row });
     return found;
   });
