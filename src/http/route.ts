@@ -4,7 +4,6 @@ import type { ServiceIdentity } from '../domain/services';
 import type { KeyHolder } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
 import type { Executed, TenantRequest } from '../ledger/ledger';
-import type { HttpProblemCode } from '../problems';
 import type { TenantReader } from '../projecting/live-set';
 import type { ApiDependencies, HeaderNames } from './context';
 import type { QueryCheck } from './query-parameters';
@@ -38,8 +37,6 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly lines?: string;
   /** The response on success. Checked by the tests, not at run time. */
   readonly response: SuccessResponse;
-  /** The codes that it answers with, besides those of all, of all writes, or that its declaration implies. */
-  readonly problems?: readonly HttpProblemCode[];
   /** A write that does not support `If-Match`: there is nothing yet that could have changed. */
   readonly isUnconditional?: true;
   /** Its handler calls `read`: the OpenAPI document lists the header for a parked tenant. Checked by the tests. */

@@ -26,7 +26,6 @@ export interface Campaign {
   readonly seed?: number;
 }
 
-/** A server that can be killed; `start` waits until it is ready. */
 export interface Victim {
   readonly key: string;
   kill(): Promise<void>;
@@ -56,7 +55,6 @@ export interface Outcome {
   readonly rebuilt: readonly unknown[];
 }
 
-/** A request that writes something, and by which names that is found in the log. */
 interface Write {
   readonly names: readonly string[];
   /** True: acknowledged. False: no response, or one that leaves the outcome open. Any other response is a failure. */
@@ -88,7 +86,6 @@ const changeOf = (url: string, key: string, name: string): Write => {
 
 const FACTS = 20;
 
-/** Two senders report the same facts at once. */
 const factsOf = (url: string, key: string, tenant_id: string): Write => {
   const ids = Array.from({ length: FACTS }, () => randomUUID());
   const lines = ids.map((id) => ({ id, tenant_id, type: 'TokenUsed', data: { entityId: id } }));
@@ -102,7 +99,6 @@ const factsOf = (url: string, key: string, tenant_id: string): Write => {
   return { names: ids, send: async () => (await Promise.all([send(), send()])).some(Boolean) };
 };
 
-/** The key of a service that reports facts. */
 const newReporter = (folder: string, log: Log): Promise<string> =>
   withApp(folder, log, async (app) => {
     const { key, input } = newServiceKey();

@@ -13,6 +13,8 @@ const DESCRIPTION = [
   'Lengths are counted in UTF-16 units: a character outside the Basic Multilingual Plane counts as two.',
 ].join('\n- ');
 
+const LICENSE = { name: 'Apache-2.0', identifier: 'Apache-2.0' };
+
 const TAGS = {
   Permissions: 'What an Application may be allowed to do.',
   Logs: 'The audit log of the Tenant that owns the key.',
@@ -42,7 +44,7 @@ const idempotencyKey = { schema: { type: 'string', pattern: '^[!-~]{1,255}$' }, 
 
 const requestHeaders = (names: HeaderNames): Readonly<Record<string, Schema>> => ({
   [names.traceId]: {
-    description: 'A trace id of your own: 1 to 128 of A-Z a-z 0-9 . _ : -',
+    description: 'Your own trace id: 1 to 128 of A-Z a-z 0-9 . _ : -',
     example: 'checkout-42',
   },
   'If-None-Match': { description: 'Respond with 304 if this is still the entity tag.', example: '"7"' },
@@ -108,29 +110,34 @@ const refusedWithoutBody = (names: readonly string[], { problem, headers }: Comp
   };
 };
 
-/** Besides those that the description of the whole names for all operations. */
-const codesOf = (route: Route): readonly HttpProblemCode[] => {
-  const { service, permission, isUnconditional, problems = [] } = route;
-  if (service !== undefined) return ['service_only', ...problems];
-  const ofWrites = ['idempotency_in_progress', 'idempotency_key_reused'] as const;
-  return [
-    'tenant_only',
-    ...(permission === undefined ? [] : (['permission_missing'] as const)),
-    ...(changesSomething(route) ? ofWrites : []),
-    ...(changesSomething(route) && isUnconditional !== true ? (['precondition_failed'] as const) : []),
-    ...problems,
-  ];
+const isOfTenant = (route: Route): boolean => changesSomething(route) && route.service === undefined;
+const grants = ({ path, method }: Route): boolean =>
+  /^\/app.*(s|:id|keys|regenerate)$/.test(path) && method !== 'get' && method !== 'delete';
+
+/** Which operations answer with a code, besides the statuses that `DESCRIPTION` names for all. */
+const answeredBy: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
+  service_only: ({ service }) => service !== undefined,
+  tenant_only: ({ service }) => service === undefined,
+  permission_missing: ({ permission }) => permission !== undefined,
+  permission_not_held: grants,
+  not_found: ({ path, method }) => path === '/tenants/self' && method === 'get',
+  event_not_found: ({ path }) => path.startsWith('/events/'),
+  application_not_found: ({ path }) => path.startsWith('/applications/:'),
+  key_not_found: ({ path }) => /:key_id|find$/.test(path),
+  idempotency_in_progress: isOfTenant,
+  application_type_fixed: (route) => grants(route) && route.method === 'put',
+  quota_exceeded: (route) => grants(route) && route.method === 'post',
+  precondition_failed: (route) => isOfTenant(route) && route.isUnconditional !== true,
+  idempotency_key_reused: isOfTenant,
 };
 
 const problemsOf = (route: Route): Schema => {
   const byStatus: Record<number, { readonly $ref: string; readonly description: string }> = {};
-  for (const code of codesOf(route)) {
-    const { status } = httpProblems[code];
-    const { [status]: found } = byStatus;
-    byStatus[status] = {
-      $ref: PROBLEM,
-      description: found === undefined ? code : `${found.description}, ${code}`,
-    };
+  for (const [code, isAnsweredBy] of Object.entries(answeredBy)) {
+    const { status } = httpProblems[code as HttpProblemCode];
+    const { [status]: before } = byStatus;
+    const description = before === undefined ? code : `${before.description}, ${code}`;
+    if (isAnsweredBy(route)) byStatus[status] = { $ref: PROBLEM, description };
   }
   return byStatus;
 };
@@ -195,12 +202,7 @@ export const openApiDocument = (
   }
   return {
     openapi: '3.1.0',
-    info: {
-      title: 'Tenant Ledger',
-      version,
-      description: DESCRIPTION,
-      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
-    },
+    info: { title: 'Tenant Ledger', version, description: DESCRIPTION, license: LICENSE },
     servers: [{ url: publicUrl === '' ? '/' : publicUrl }],
     security: [{ apiKey: [] }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),

@@ -9,7 +9,7 @@ import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
 import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
 import { route, type RouteRequest } from '../route';
-import { count, described, listOf, moment, record, text, uuid } from '../schema';
+import { count, described, listOf, moment, record, text, uuid, oneOf } from '../schema';
 import { bodyCheck } from '../validation';
 import {
   applicationIdOf,
@@ -59,11 +59,7 @@ const keyDaySchema = record('ApplicationKeyUse', {
 
 const listQuery = queryCheck({
   id: uuidsParameter('Only these keys; may be repeated.', 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff'),
-  type: choicesParameter(
-    'Only if the Application has one of these types; may be repeated.',
-    applicationTypes,
-    'private',
-  ),
+  type: choicesParameter('Only if the Application is of one of these types.', applicationTypes, 'private'),
 });
 
 export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>>({
@@ -73,11 +69,7 @@ export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>
   summary: 'List the keys of an Application',
   permission: 'application:read',
   query: listQuery,
-  problems: ['application_not_found'],
-  response: {
-    description: 'Its keys that are neither revoked nor expired, oldest first.',
-    schema: listOf(keySchema),
-  },
+  response: { description: 'Those neither revoked nor expired, oldest first.', schema: listOf(keySchema) },
   reads: true,
   handle: async (request, dependencies) => {
     const { id: ids, type: types } = request.query;
@@ -93,7 +85,6 @@ export const getApplicationKey = route({
   params: { application_id: idParameter, key_id: keyIdParameter },
   summary: 'Get a key of an Application',
   permission: 'application:read',
-  problems: ['application_not_found', 'key_not_found'],
   response: { description: 'What is known of the key.', schema: keySchema },
   reads: true,
   handle: async (request, dependencies) => {
@@ -112,7 +103,6 @@ export const listApplicationKeyUses = route({
   params: { application_id: idParameter, key_id: keyIdParameter },
   summary: 'List what a key was used for',
   permission: 'application:read',
-  problems: ['application_not_found', 'key_not_found'],
   response: {
     description: 'One entry for each of the last 30 days, in UTC, on which the key was used, newest first.',
     schema: listOf(keyDaySchema),
@@ -144,7 +134,6 @@ export const createApplicationKey = route({
     { name: 'Nightly import', expires_at: '2031-01-31T12:00:00Z' },
     { isOptional: true },
   ),
-  problems: ['permission_not_held', 'application_not_found', 'quota_exceeded'],
   response: {
     status: 201,
     description: 'The new key. The response to a repeated request has no `key`.',
@@ -166,7 +155,6 @@ export const deleteApplicationKey = route({
   params: { application_id: idParameter, key_id: keyIdParameter },
   summary: 'Revoke a key of an Application',
   permission: 'application:update',
-  problems: ['application_not_found', 'key_not_found'],
   response: { status: 204, description: 'The key is revoked.' },
   handle: (request, dependencies) =>
     changeApplication(request, dependencies, revokeKey(keyIdOf(request), applicationIdOf(request))),
@@ -198,7 +186,6 @@ export const regenerateApplicationKey = route({
     { grace_seconds: 3_600 },
     { isOptional: true },
   ),
-  problems: ['permission_not_held', 'application_not_found', 'quota_exceeded'],
   response: {
     description: 'The Application, with its new key. The response to a repeated request has no `key`.',
     schema: applicationSchema,
@@ -213,6 +200,8 @@ export const regenerateApplicationKey = route({
     return changedApplication(request, executed, keyIfNew(key, added));
   },
 });
+
+const KEY_STATES = ['active', 'revoked', 'expired', 'application_deleted'];
 
 /** From the tenant's stream, which knows revoked keys too. */
 export const findApplicationKey = route<{ readonly digest: string }>({
@@ -237,16 +226,12 @@ export const findApplicationKey = route<{ readonly digest: string }>({
     {},
     { digest: '2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae' },
   ),
-  problems: ['key_not_found'],
   response: {
     description: 'The key, whatever its state.',
     schema: record('FoundKey', {
       application_id: described(uuid, 'The Application that it belongs to, or did.'),
       key_id: described(uuid, 'The id of the key.'),
-      state: described(
-        { type: 'string', enum: ['active', 'revoked', 'expired', 'application_deleted'] },
-        'Only an active key is accepted.',
-      ),
+      state: described(oneOf(KEY_STATES), 'Only an active key is accepted.'),
     }),
   },
   handle: async ({ tenantId, at, deadline, body }, { ledger }) => {

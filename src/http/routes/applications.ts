@@ -17,7 +17,7 @@ import { newKey } from '../../ledger/api-key';
 import type { ApiDependencies } from '../context';
 import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
 import { route, type RouteResponse, type RouteRequest } from '../route';
-import { listOf, described, record, type Schema } from '../schema';
+import { listOf, described, record, type Schema, oneOf } from '../schema';
 import { bodyCheck } from '../validation';
 import {
   applicationIdOf,
@@ -49,17 +49,13 @@ const liveApplicationViews = async (
   dependencies: ApiDependencies,
   applications: readonly StoredApplication[],
 ) => {
-  const views: ReturnType<typeof applicationView>[] = [];
+  const viewOf = async (application: StoredApplication) => {
+    const keys = await liveKeyViews(reader, request, dependencies, application.id);
+    return applicationView(request.tenantId, application, keys);
+  };
+  const views: Awaited<ReturnType<typeof viewOf>>[] = [];
   for (let from = 0; from < applications.length; from += BATCH_SIZE) {
-    const batch = applications.slice(from, from + BATCH_SIZE);
-    views.push(
-      ...(await Promise.all(
-        batch.map(async (application) => {
-          const keys = await liveKeyViews(reader, request, dependencies, application.id);
-          return applicationView(request.tenantId, application, keys);
-        }),
-      )),
-    );
+    views.push(...(await Promise.all(applications.slice(from, from + BATCH_SIZE).map(viewOf))));
     await yieldToEventLoop();
   }
   return views;
@@ -167,7 +163,6 @@ export const getApplication = route<undefined, ReturnType<typeof getQuery>>({
   permission: 'application:read',
   query: getQuery,
   response: { ...applicationResponse, etag: true },
-  problems: ['application_not_found'],
   reads: true,
   handle: async (request, dependencies) => {
     const { as_of: asOf } = request.query;
@@ -207,15 +202,9 @@ const creationBody = bodyCheck<WireApplication>(
     type: 'object',
     properties: {
       name: described({ type: 'string', validName: true }, 'Its name.'),
-      type: described(
-        { type: 'string', enum: applicationTypes },
-        'What kind of permissions it may hold; it cannot be changed.',
-      ),
+      type: described(oneOf(applicationTypes), 'What kind of permissions it may hold; cannot be changed.'),
       permissions: described(permissionsProperty, 'What it may do. Default: nothing.'),
-      create_key: described(
-        { type: ['boolean', 'null'] },
-        'Whether a first key is created with it. Default: true.',
-      ),
+      create_key: described({ type: ['boolean', 'null'] }, 'Whether it gets a first key. Default: true.'),
       expires_at: keyProperties.expires_at,
       rules: rulesProperty,
     },
@@ -239,7 +228,6 @@ export const createApplication = route({
     showsKey: true,
     etag: true,
   },
-  problems: ['permission_not_held', 'quota_exceeded'],
   handle: async (request, { ledger }) => {
     const { tenantId } = request;
     const { name, type, permissions, create_key: createsKey, expires_at = null } = request.body;
@@ -289,7 +277,6 @@ export const updateApplication = route({
   permission: 'application:update',
   body: updateBody,
   response: { ...applicationResponse, description: 'The updated Application.', etag: true },
-  problems: ['permission_not_held', 'application_not_found', 'application_type_fixed'],
   handle: async (request, dependencies) => {
     const { name, permissions, type } = request.body;
     const update = { name, permissions: permissions ?? undefined, type: type ?? undefined };
@@ -305,7 +292,6 @@ export const deleteApplication = route({
   summary: 'Delete an Application and its keys',
   permission: 'application:delete',
   response: { status: 204, description: 'The Application is deleted, and its keys are refused.' },
-  problems: ['application_not_found'],
   handle: (request, dependencies) =>
     changeApplication(request, dependencies, decideToDelete(applicationIdOf(request))),
 });
