@@ -1,3 +1,4 @@
+import { effect, type Signal } from '@preact/signals';
 import type { FunctionComponent } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { answered, holds, isPending, outage, SESSION, session, signOut, tenantName, textOf } from './api.js';
@@ -6,9 +7,9 @@ import { leave, Leaving } from './leaving.js';
 import { LogsPage } from './logs-page.js';
 import { Alert } from './parts.js';
 import { addressOf, follow, place, timeStyle } from './place.js';
+import { remembered } from './remembered.js';
 import { SignIn } from './sign-in.js';
 import { TenantPage } from './tenant-page.js';
-import { timeStyles, zoneOf } from './time.js';
 import { UsagePage } from './usage-page.js';
 
 interface Page {
@@ -61,19 +62,38 @@ const shownPage = (): Page | undefined => {
   return pages.find(({ permission }) => holds(permission)) ?? pages[0];
 };
 
-const TimeChoice = () => (
-  <select
-    aria-label="Times"
-    title={zoneOf(timeStyle.value)}
-    value={timeStyle.value}
-    onChange={({ currentTarget: { value } }) =>
-      (timeStyle.value = timeStyles.find((style) => style === value) ?? 'local')
-    }
-  >
-    <option value="local">Local time</option>
-    <option value="utc">UTC</option>
-  </select>
-);
+const theme = remembered('theme', ['system', 'light', 'dark'] as const);
+effect(() => {
+  document.documentElement.style.colorScheme = theme.value === 'system' ? '' : theme.value;
+});
+
+interface SwitchProps<T extends string> {
+  readonly name: string;
+  readonly choice: Signal<T>;
+  readonly shown: Readonly<Record<T, string>>;
+}
+
+/** Each click takes the next choice. */
+const Switch = <T extends string>({ name, choice, shown }: SwitchProps<T>) => {
+  const all = Object.keys(shown) as T[];
+  const next = all[(all.indexOf(choice.value) + 1) % all.length] ?? choice.value;
+  return (
+    <button
+      type="button"
+      title={`${name}: ${choice.value}, then ${next}`}
+      onClick={() => (choice.value = next)}
+    >
+      <span class="hidden">{`${name}: ${choice.value}`}</span>
+      <span aria-hidden="true">{shown[choice.value]}</span>
+    </button>
+  );
+};
+
+const skipHeader = (): void => {
+  const main = document.querySelector('main');
+  main?.setAttribute('tabindex', '-1');
+  main?.focus();
+};
 
 /** The service is asked again by itself; what somebody is typing stays where it is. */
 const Outage = () =>
@@ -105,6 +125,9 @@ const Header = ({
   };
   return (
     <header class="top">
+      <button type="button" class="skip" onClick={skipHeader}>
+        Skip to the content
+      </button>
       <a class="brand" href={addressOf('')} dir="auto">
         {tenantName.value ?? 'Tenant Ledger'}
       </a>
@@ -120,9 +143,13 @@ const Header = ({
             {title}
           </a>
         ))}
+        <a href="/docs" target="_blank" rel="noreferrer">
+          API
+        </a>
       </nav>
       <div class="who">
-        <TimeChoice />
+        <Switch name="Times" choice={timeStyle} shown={{ local: 'Local time', utc: 'UTC' }} />
+        <Switch name="Theme" choice={theme} shown={{ system: '◐', light: '☀', dark: '☾' }} />
         <span class="quiet" dir="auto" title="The Application whose key you signed in with">
           {application}
         </span>
