@@ -4,7 +4,7 @@ import { ExportLinks } from './export-links.js';
 import { FilterBar } from './filter-bar.js';
 import { filters } from './filters.js';
 import { Histogram } from './histogram.js';
-import { Keyboard } from './keyboard.js';
+import { isHelpShown, Keyboard } from './keyboard.js';
 import { isReading, leave, load, resumeTail, stopRows, tailState } from './log-rows.js';
 import { isLoading, next, problem, rows, total } from './log-rows.js';
 import { LogTable } from './log-table.js';
@@ -87,6 +87,9 @@ export const LogsPage = () => {
         <TailControl onResume={showNew} />
         <Total />
         <ExportLinks />
+        <button type="button" class="wide-only" title="Keys" onClick={() => (isHelpShown.value = true)}>
+          ?
+        </button>
       </div>
       <Alert text={problem.value} />
       <div class="split">
