@@ -1,8 +1,7 @@
-import { useEffect, useState } from 'preact/hooks';
 import { loadApplications, MAX_APPLICATIONS } from './all-applications.js';
 import { holds } from './api.js';
 import { leave } from './leaving.js';
-import { useLoaded } from './loaded.js';
+import { useAsked, useLoaded } from './loaded.js';
 import { shortId } from './names.js';
 import { Alert, TableHead, Waiting } from './parts.js';
 import { go, parameter, timeStyle, withParameters } from './place.js';
@@ -125,16 +124,9 @@ const PastRow = ({ then, now }: { readonly then: Application; readonly now: Appl
 
 /** The Applications as they were: who could do what, and what differs from now. */
 export const ApplicationsThen = ({ asOf }: { readonly asOf: string }) => {
-  const [[then, now], setBoth] = useState<readonly (readonly Application[] | string)[]>([]);
-  useEffect(() => {
-    const abort = new AbortController();
-    void Promise.all([loadApplications(asOf, abort.signal), loadApplications(undefined, abort.signal)]).then(
-      (both) => {
-        if (!abort.signal.aborted) setBoth(both);
-      },
-    );
-    return () => abort.abort();
-  }, [asOf]);
+  const [[then, now] = []] = useAsked(asOf, (abort) =>
+    Promise.all([loadApplications(asOf, abort), loadApplications(undefined, abort)]),
+  );
   if (then === undefined || now === undefined) return <p class="quiet">Loading …</p>;
   if (typeof then === 'string') return <Alert text={then} />;
   if (typeof now === 'string') return <Alert text={now} />;

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { call, holds, type Failed, type Write } from './api.js';
 import { nameOf } from './names.js';
 import { TableHead, Time } from './parts.js';
+import { valueText } from './words.js';
 import type { Log, LogPage } from './wire.js';
 
 /** What a form edits, flat: an absent field is the same as an empty one. */
@@ -88,7 +89,8 @@ export const useEditing = <T,>(value: T, etag: string, editable: Editable<T>) =>
     /** The fields as they were loaded or saved. */
     base: base.fields,
     isChanged: !isSame(draft, base.fields),
-    change: (name: string, text: string) => setDraft({ ...draft, [name]: text }),
+    change: (name: string, text: string): void => setDraft({ ...draft, [name]: text }),
+    changeAll: setDraft,
     save: (_: FormData, write: Write) => put(write, base.etag),
     conflict,
     takeTheirs: () => settle(base.fields, base.etag),
@@ -111,7 +113,7 @@ export const ConflictTable = ({ conflict, draft, labelOf, onTakeTheirs }: Confli
     (name) => new Set(Object.values(sides).map((fields) => fields[name] ?? '')).size > 1,
   );
   const changed = (fields: Fields, name: string) => {
-    const [text, was] = [fields[name] || 'none', before[name] || 'none'];
+    const [text, was] = [valueText(fields[name], name), valueText(before[name], name)];
     return text === was ? text : <ins>{text}</ins>;
   };
   return (

@@ -217,18 +217,20 @@ export const Agreement = ({ text }: { readonly text: string }) => (
 );
 
 interface NewKeyProps {
-  /** Absent if the answer that had it was lost, and the request was repeated. */
+  /** Absent if it was not made, or the answer that had it was lost and the request was repeated. */
   readonly text: string | undefined;
+  /** Why it was not made. */
+  readonly failure?: string | undefined;
   readonly onClose: () => void;
   readonly onAgain: () => void;
 }
 
-const LostKey = ({ onClose, onAgain }: NewKeyProps) => (
-  <Dialog title="The key was lost" onClose={onClose}>
-    <p>
-      It was created, but its key was lost: make a new one. A key is shown once, and the answer that had it
-      never arrived. The lost one works, but nobody has it; delete it.
-    </p>
+const LOST =
+  'It was created, but its key was lost: make a new one. A key is shown once, and the answer that had it never arrived. Nobody has the lost one, so delete it.';
+
+const LostKey = ({ failure, onClose, onAgain }: NewKeyProps) => (
+  <Dialog title={failure === undefined ? 'The key was lost' : 'There is no key yet'} onClose={onClose}>
+    <p>{failure === undefined ? LOST : `The Application was created, but not its key: ${failure}`}</p>
     <button type="button" class="primary" autofocus onClick={onAgain}>
       Make a new one
     </button>

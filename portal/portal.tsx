@@ -1,11 +1,14 @@
+import { effect } from '@preact/signals';
 import type { FunctionComponent } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { answered, holds, isPending, outage, SESSION, session, signOut, tenantName, textOf } from './api.js';
 import { ApplicationsPage } from './applications-page.js';
 import { leave, Leaving } from './leaving.js';
 import { LogsPage } from './logs-page.js';
+import { OverviewPage } from './overview-page.js';
 import { Alert } from './parts.js';
 import { addressOf, follow, place, timeStyle } from './place.js';
+import { remembered } from './remembered.js';
 import { SignIn } from './sign-in.js';
 import { TenantPage } from './tenant-page.js';
 import { timeStyles, zoneOf } from './time.js';
@@ -14,11 +17,13 @@ import { UsagePage } from './usage-page.js';
 interface Page {
   readonly name: string;
   readonly title: string;
-  readonly permission: string;
+  /** Absent: it shows what the key may see. */
+  readonly permission?: string;
   readonly show: FunctionComponent;
 }
 
 const pages: readonly Page[] = [
+  { name: 'overview', title: 'Overview', show: OverviewPage },
   { name: 'logs', title: 'Log', permission: 'log:read', show: LogsPage },
   { name: 'applications', title: 'Applications', permission: 'application:read', show: ApplicationsPage },
   { name: 'tenant', title: 'Tenant', permission: 'tenant:read', show: TenantPage },
@@ -49,17 +54,14 @@ const NotFound = () => (
   </main>
 );
 
+const maySee = ({ permission }: Page): boolean => permission === undefined || holds(permission);
+
 const Content = ({ shown }: { readonly shown: Page | undefined }) => {
   if (shown === undefined) return <NotFound />;
-  return holds(shown.permission) ? <shown.show /> : <NeedsPermission {...shown} />;
+  return maySee(shown) ? <shown.show /> : <NeedsPermission {...shown} />;
 };
 
-/** Without a name, the first page that the key may see. */
-const shownPage = (): Page | undefined => {
-  const { page } = place.value;
-  if (page !== '') return pages.find(({ name }) => name === page);
-  return pages.find(({ permission }) => holds(permission)) ?? pages[0];
-};
+const shownPage = (): Page | undefined => pages.find(({ name }) => name === (place.value.page || 'overview'));
 
 const TimeChoice = () => (
   <select
@@ -72,6 +74,24 @@ const TimeChoice = () => (
   >
     <option value="local">Local time</option>
     <option value="utc">UTC</option>
+  </select>
+);
+
+const themes = ['system', 'light', 'dark'] as const;
+const theme = remembered('theme', themes);
+effect(() => void (document.documentElement.dataset['theme'] = theme.value));
+
+const ThemeChoice = () => (
+  <select
+    aria-label="Theme"
+    value={theme.value}
+    onChange={({ currentTarget: { value } }) =>
+      (theme.value = themes.find((one) => one === value) ?? 'system')
+    }
+  >
+    <option value="system">System theme</option>
+    <option value="light">Light</option>
+    <option value="dark">Dark</option>
   </select>
 );
 
@@ -98,6 +118,7 @@ const Header = ({
   readonly shown: Page | undefined;
 }) => {
   const [failure, setFailure] = useState<string>();
+  const [isOpen, setOpen] = useState(false);
   const endSession = async (): Promise<void> => {
     const failed = await signOut();
     setFailure(failed && `You are still signed in: ${textOf(failed.problem)}`);
@@ -109,20 +130,31 @@ const Header = ({
         {tenantName.value ?? 'Tenant Ledger'}
       </a>
       <nav aria-label="Pages">
-        {pages.map(({ name, title, permission }) => (
+        {pages.map((page) => (
           <a
-            key={name}
-            href={addressOf(name)}
-            class={holds(permission) ? '' : 'dim'}
-            title={holds(permission) ? undefined : `Needs the permission ${permission}`}
-            aria-current={shown?.name === name ? 'page' : undefined}
+            key={page.name}
+            href={addressOf(page.name)}
+            class={maySee(page) ? '' : 'dim'}
+            title={maySee(page) ? undefined : `Needs the permission ${page.permission}`}
+            aria-current={shown === page ? 'page' : undefined}
           >
-            {title}
+            {page.title}
           </a>
         ))}
       </nav>
-      <div class="who">
+      <button
+        type="button"
+        class="more"
+        aria-expanded={isOpen}
+        aria-controls="who"
+        onClick={() => setOpen(!isOpen)}
+      >
+        More
+      </button>
+      <div id="who" class={isOpen ? 'who open' : 'who'}>
         <TimeChoice />
+        <ThemeChoice />
+        <a href="/docs">API reference</a>
         <span class="quiet" dir="auto" title="The Application whose key you signed in with">
           {application}
         </span>

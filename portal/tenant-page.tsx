@@ -6,6 +6,7 @@ import { useLoaded } from './loaded.js';
 import { Dialog, Facts, Form, IdText, Time, Waiting } from './parts.js';
 import { parameter } from './place.js';
 import { labelOf, SETTINGS, tenantFields } from './tenant-fields.js';
+import { valueText } from './words.js';
 import type { Tenant } from './wire.js';
 
 interface TenantProps {
@@ -103,7 +104,10 @@ const TenantForm = ({ tenant, etag, onSaved }: TenantProps) => {
 const TenantText = ({ tenant }: { readonly tenant: Tenant }) => (
   <section class="card">
     <Facts
-      facts={Object.entries(tenantFields(tenant)).map(([name, value]) => ({ name: labelOf(name), value }))}
+      facts={Object.entries(tenantFields(tenant)).map(([name, value]) => ({
+        name: labelOf(name),
+        value: valueText(value, name),
+      }))}
     />
     <p class="quiet">
       To change it, a key needs the permission <code>tenant:update</code>.

@@ -33,6 +33,8 @@ const SOURCES = {
 
 /** Only a script of the portal can send it: a form or a link cannot, and another site would need our consent. */
 const PORTAL_HEADER = 'portal-request';
+/** Names the session in the answer about it. */
+const SESSION_HEADER = 'Portal-Session';
 
 const signInBody = bodyCheck<{ readonly key: string }>(
   { type: 'object', properties: { key: { type: 'string' } }, required: ['key'] },
@@ -73,18 +75,12 @@ const mustBeValid = async (ctx: ApiContext, key: string, { ledger, keyUses }: Po
   });
 };
 
-/** Signs in and out, and names the session if somebody is signed in. */
-const useSession = async (ctx: ApiContext, cookie: SessionCookie, dependencies: PortalDependencies) => {
+/** Signs in and out. */
+const changeSession = async (ctx: ApiContext, cookie: SessionCookie, dependencies: PortalDependencies) => {
   mustBeOwnScript(ctx);
   ctx.state.route = '/portal/session';
   ctx.set('Cache-Control', 'no-store');
   if (ctx.method === 'DELETE') return cookie.clear(ctx);
-  const signedIn = cookie.keyOf(ctx);
-  if (ctx.method === 'GET') {
-    ctx.type = 'json';
-    ctx.body = JSON.stringify(signedIn === undefined ? {} : { session: identityOf(signedIn) });
-    return undefined;
-  }
   await readJsonBody(ctx);
   const key = signInBody(ctx.request.body).key.trim();
   await mustBeValid(ctx, key, dependencies);
@@ -104,6 +100,18 @@ export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
     ctx.req.headers[header] = key;
     ctx.req.url = target;
     ctx.state.path = pathOf(ctx);
+  };
+
+  /** Names the session, and shows whose it is, if somebody is signed in. */
+  const showSession = async (ctx: ApiContext, next: Next): Promise<void> => {
+    mustBeOwnScript(ctx);
+    const key = cookie.keyOf(ctx);
+    ctx.state.route = '/portal/session';
+    ctx.set('Cache-Control', 'no-store');
+    if (key === undefined) return void (ctx.body = {});
+    ctx.set(SESSION_HEADER, identityOf(key));
+    forward(ctx, '/applications/key', identityOf(key));
+    await next();
   };
 
   const callApi = (ctx: ApiContext, next: Next): Promise<unknown> => {
@@ -132,8 +140,9 @@ export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
     const { path } = state;
     if (path !== '/portal' && !path.startsWith('/portal/')) return next();
     if (path.startsWith(`${API}/`)) return callApi(ctx, next);
-    if (path === '/portal/session' && /^(?:GET|POST|DELETE)$/.test(method))
-      return useSession(ctx, cookie, dependencies);
+    if (path === '/portal/session' && method === 'GET') return showSession(ctx, next);
+    if (path === '/portal/session' && /^(?:POST|DELETE)$/.test(method))
+      return changeSession(ctx, cookie, dependencies);
     if (method !== 'GET' && method !== 'HEAD') return next();
     const link = DOWNLOAD.exec(path);
     return link === null ? files.send(ctx, next) : download(ctx, next, link);

@@ -38,7 +38,7 @@ describeInBrowser('the log explorer', () => {
     expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
     await report(Array.from({ length: 300 }, (_, i) => `many-${i}`));
     page = await openWindow(browser);
-    await signInTo(page, service.url, service.key);
+    await signInTo(page, service.url, service.key, 'logs');
   });
   afterAll(async () => {
     await service.stop();
@@ -122,7 +122,7 @@ describeInBrowser('the log explorer', () => {
   it('means the day of the viewer by a day', async () => {
     const context = await browser.newContext({ timezoneId: 'Asia/Tokyo' });
     const other = await openTab(context);
-    await signInTo(other, service.url, service.key);
+    await signInTo(other, service.url, service.key, 'logs');
     const asked = other.waitForRequest(/\/portal\/api\/logs\?start_date/);
     await other.goto(`${service.url}/portal/logs?start_date=2026-01-31`);
     expect(new URL((await asked).url()).searchParams.get('start_date')).toBe('2026-01-30T15:00:00.000Z');
@@ -323,7 +323,7 @@ describeInBrowser('the log explorer', () => {
   it('says why an export is refused, and saves nothing', async () => {
     const { id, key } = await by.newApplication(tenantId, 'management', 'log:read', 'tenant:read');
     const other = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(other, service.url, key);
+    await signInTo(other, service.url, key, 'logs');
     await other.goto(`${service.url}/portal/logs?end_date=2020-01-01`);
     await other.getByText('No rows match these filters.').waitFor();
     const body = { name: 'No longer', permissions: ['tenant:read'] };
@@ -383,7 +383,7 @@ describeInBrowser('the log explorer', () => {
   it('says so when the key is revoked', async () => {
     const { key, keyId } = await by.newApplication(tenantId, 'management', 'log:read');
     const other = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(other, service.url, key);
+    await signInTo(other, service.url, key, 'logs');
     await until(async () => (await other.getByRole('status').innerText()) === 'Live');
     const exporting = await openTab(other.context(), FAILED_REQUESTS);
     await exporting.goto(`${service.url}/portal/logs?end_date=2020-01-01`);

@@ -31,7 +31,7 @@ describeInBrowser('the rows of the log', () => {
     await reportFacts(service.folder, tenantId, facts);
     await allProjected(service);
     page = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(page, service.url, service.key);
+    await signInTo(page, service.url, service.key, 'logs');
   });
   afterEach(() => page.unrouteAll({ behavior: 'ignoreErrors' }));
 

@@ -36,7 +36,7 @@ describeInBrowser('the pages of the portal', () => {
   it('create an Application and show its key once', async () => {
     await open('applications');
     await button('New Application …').click();
-    await dialog().getByLabel('Name').fill('<b>Shop</b>');
+    await dialog().getByLabel('Name', { exact: true }).fill('<b>Shop</b>');
     await dialog().getByLabel('Type').selectOption('private');
     await dialog().getByLabel('token:create').check();
     await dialog().getByRole('button', { name: 'Create' }).click();
@@ -113,7 +113,7 @@ describeInBrowser('the pages of the portal', () => {
     await clickTwice('Regenerate');
     await open('applications');
     await button('New Application …').click();
-    await dialog().getByLabel('Name').fill('Twice');
+    await dialog().getByLabel('Name', { exact: true }).fill('Twice');
     await clickTwice('Create');
     await page.unrouteAll();
     expect(sent).toEqual([`/${id}/keys`, `/${id}/regenerate`, '']);
@@ -331,7 +331,7 @@ describeInBrowser('the pages of the portal', () => {
     await open('nowhere');
     await page.getByRole('heading', { name: 'There is no such page' }).waitFor();
     await page.getByRole('link', { name: 'Go to its first page.' }).click();
-    await page.locator('table.log').waitFor();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
   });
 
   it('show the usage', async () => {

@@ -18,7 +18,7 @@ describeInBrowser('the tail of the log', () => {
     const first = await serviceProcess(env);
     const tenantId = await (await beside(first)).tenantId();
     const page = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(page, first.url, first.key);
+    await signInTo(page, first.url, first.key, 'logs');
     const state = () => page.locator('.state').innerText();
     const report = (...ids: readonly string[]) =>
       reportFacts(

@@ -73,7 +73,7 @@ describeInBrowser('what the portal writes', () => {
     await signInTo(other, proxy.url, service.key);
     await other.goto(`${proxy.url}/portal/applications`);
     await other.getByRole('button', { name: 'New Application …' }).click();
-    await other.getByRole('dialog').getByLabel('Name').fill('Once');
+    await other.getByRole('dialog').getByLabel('Name', { exact: true }).fill('Once');
     await other.getByRole('button', { name: 'Create', exact: true }).click();
     const lost = other.getByRole('dialog', { name: 'The key was lost' });
     await lost.getByText('It was created, but its key was lost: make a new one.').waitFor();
@@ -182,13 +182,13 @@ describeInBrowser('what the portal writes', () => {
 
     await open('applications');
     await button('New Application …').click();
-    await dialog('New Application').getByLabel('Name').fill('Typed');
+    await dialog('New Application').getByLabel('Name', { exact: true }).fill('Typed');
     for (let i = 0; i < 3; i += 1) {
       await page.keyboard.press('Escape');
       await stay.waitFor();
       await page.keyboard.press('Escape');
       await stay.waitFor({ state: 'detached' });
-      expect(await dialog('New Application').getByLabel('Name').inputValue()).toBe('Typed');
+      expect(await dialog('New Application').getByLabel('Name', { exact: true }).inputValue()).toBe('Typed');
     }
     await page.keyboard.press('Escape');
     await discard.click();
