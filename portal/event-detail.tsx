@@ -1,17 +1,27 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, holds, textOf } from './api.js';
+import { choose } from './filter-bar.js';
+import { NO_SUBJECT, queryOf } from './filters.js';
 import { useLoaded } from './loaded.js';
-import { takesFocus } from './log-table.js';
+import { moveTo, OperationTag, takesFocus } from './log-table.js';
 import { learnNames, nameOf } from './names.js';
-import { Alert, CopyButton, Facts, TableHead, Time } from './parts.js';
+import { Alert, clock, CopyButton, Facts, TableHead } from './parts.js';
 import { addressOf, withParameters } from './place.js';
-import { happenedAt, whatHappened } from './what-happened.js';
-import type { Change, LedgerEvent, Source } from './wire.js';
-import { titleOf, valueText } from './words.js';
+import { relativeText, timeText, zoneOf } from './time.js';
+import { happenedAt, Sentence } from './what-happened.js';
+import { titleOf, valueText, wordsOf } from './words.js';
+import type { Change, LedgerEvent, Log, LogPage, Source } from './wire.js';
+
+const Section = ({ title, children }: { readonly title: string; readonly children: ComponentChildren }) => (
+  <section>
+    <h3>{title}</h3>
+    {children}
+  </section>
+);
 
 const Changes = ({ changes }: { readonly changes: readonly Change[] }) => (
-  <section>
-    <h3>Before and after</h3>
+  <Section title="Before and after">
     <table>
       <TableHead titles={['Field', 'Before', 'After']} />
       <tbody>
@@ -28,18 +38,49 @@ const Changes = ({ changes }: { readonly changes: readonly Change[] }) => (
         ))}
       </tbody>
     </table>
-  </section>
+  </Section>
 );
 
-/** A link to everything of the log about something, and its id to take along. */
-const linked = (id: string | undefined, text: string, filter: Readonly<Record<string, string>>) =>
-  id === undefined ? undefined : (
+/** A moment where the viewer is and in UTC, how long ago it was, and the whole of it to take along. */
+const Moment = ({ at }: { readonly at: string }) => (
+  <>
+    <time dateTime={at}>
+      {timeText(at, 'local', 'exact')} <span class="quiet">{zoneOf('local')}</span>
+      <br />
+      {timeText(at, 'utc', 'exact')} <span class="quiet">UTC</span>
+    </time>
+    <br />
+    {relativeText(at, clock.value)} <CopyButton text={at} label="Copy" />
+  </>
+);
+
+type Filter = Readonly<Record<string, string>>;
+
+/** A value, and a way to everything of the log that has it. */
+const filterable = (what: string, filter: Filter, shown: ComponentChildren, id?: string) => (
+  <>
+    {shown}{' '}
+    <span class="actions">
+      {id === undefined ? null : <CopyButton text={id} label="Copy" />}
+      <button
+        type="button"
+        class="small"
+        aria-label={`Filter by this ${what}`}
+        onClick={() => choose({ ...NO_SUBJECT, ...filter })}
+      >
+        Filter
+      </button>
+    </span>
+  </>
+);
+
+const named = (type: string, id: string, name = nameOf(type, id)) =>
+  type === 'application' ? (
     <>
-      <a href={addressOf('logs', filter)} title={id}>
-        {text}
-      </a>{' '}
-      <CopyButton text={id} label="Copy id" />
+      {type} <a href={addressOf('applications', { id })}>{name}</a>
     </>
+  ) : (
+    `${name.startsWith(`${type} of `) ? '' : `${wordsOf(type)} `}${name}`
   );
 
 const sources: Readonly<Record<Source, string>> = {
@@ -47,8 +88,6 @@ const sources: Readonly<Record<Source, string>> = {
   access: 'what a key was used for',
   fact: 'reported by another service',
 };
-
-const named = (type = '', id = '', name = nameOf(type, id)): string => `${type} ${name}`;
 
 const saved = (name: string, text: string, title: string) => (
   <a href={`data:text/plain;charset=utf-8,${encodeURIComponent(text)}`} download={name}>
@@ -69,42 +108,108 @@ const provenRow = (id: string, proof: string) => {
   );
 };
 
-const factsOf = (event: LedgerEvent, proof: string | undefined) => {
-  const { log, actor, key_id, trace_id, metadata } = event;
-  const { entity_type = '', entity_id = '' } = log ?? {};
-  const { address, userAgent } = metadata.client ?? {};
-  return [
-    { name: 'Recorded', value: <Time at={event.recorded_at} /> },
-    { name: 'Happened', value: <Time at={happenedAt(event) ?? event.recorded_at} /> },
-    {
-      name: 'Entity',
-      value: linked(log?.entity_id, named(entity_type, entity_id), { entity_type, entity_id }),
-    },
-    { name: 'Source', value: log && sources[log.source] },
-    {
-      name: 'Actor',
-      value: linked(actor?.id, named(actor?.type, actor?.id, actor?.name), { actor_id: actor?.id ?? '' }),
-    },
-    {
-      name: 'Key',
-      value: linked(key_id, nameOf('key', key_id ?? ''), { entity_type: 'key', entity_id: key_id ?? '' }),
-    },
-    { name: 'Request', value: linked(trace_id, trace_id ?? '', { trace_id: trace_id ?? '' }) },
-    { name: 'Client', value: address && [address, userAgent].filter(Boolean).join(', ') },
-    { name: 'Event', value: `${event.type}, ${event.position}` },
-    { name: 'Evidence', value: proof && provenRow(event.id, proof) },
+const factsOf = (event: LedgerEvent, log: Log, proof: string | undefined) => {
+  const { actor, key_id: key, trace_id: trace } = event;
+  const { client, service } = event.metadata;
+  const { entity_type, entity_id, operation, source } = log;
+  const happened = happenedAt({ log, event });
+  const entity = named(entity_type, entity_id);
+  const keyFilter = { entity_type: 'key', entity_id: key ?? '' };
+  const facts: readonly (readonly [string, ComponentChildren])[] = [
+    ['Recorded', <Moment at={event.recorded_at} />],
+    ['Happened', happened && <Moment at={happened} />],
+    [
+      'Who',
+      actor && filterable('actor', { actor_id: actor.id }, named(actor.type, actor.id, actor.name), actor.id),
+    ],
+    ['With', key && filterable('key', keyFilter, named('key', key), key)],
+    ['From', client?.address],
+    ['Agent', client?.userAgent],
+    ['Entity', filterable('entity', { entity_type, entity_id }, entity, entity_id)],
+    ['Operation', filterable('operation', { operation }, wordsOf(operation))],
+    ['Request', trace && filterable('request', { trace_id: trace }, <code>{trace}</code>, trace)],
+    ['Source', `${sources[source]}${service?.name === undefined ? '' : `, ${service.name}`}`],
+    ['Event', `${event.type}, ${event.position}`],
+    ['Evidence', proof && provenRow(event.id, proof)],
   ];
+  return facts.map(([name, value]) => ({ name, value }));
 };
 
-const Event = ({ event }: { readonly event: LedgerEvent }) => {
-  const { changes = [] } = event;
+type Counts = readonly (readonly [string, number])[];
+
+const CountTable = ({ title, counts }: { readonly title: string; readonly counts: Counts }) =>
+  counts.length === 0 ? null : (
+    <table>
+      <TableHead titles={[title, 'Times']} />
+      <tbody>
+        {counts.map(([name, count]) => (
+          <tr key={name}>
+            <td>{name}</td>
+            <td>{count.toLocaleString('en')}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+
+/** What a key was used for, what it was refused and what it would have needed, and from where. */
+const KeyUses = ({ event: { data, metadata } }: { readonly event: LedgerEvent }) => {
+  const { applicationId = '', missingPermissions = [], operations = {}, refusals = {} } = data;
+  const inWords = (counts: Readonly<Record<string, number>>): Counts =>
+    Object.entries(counts).map(([name, count]) => [titleOf(name), count]);
+  return (
+    <Section title="What the key did">
+      {missingPermissions.length === 0 ? null : (
+        <p>
+          It tried what needs <code>{missingPermissions.join(', ')}</code>, which{' '}
+          {named('application', applicationId)} lacked.
+        </p>
+      )}
+      <CountTable title="Refused because" counts={inWords(refusals)} />
+      <CountTable title="Used for" counts={inWords(operations)} />
+      <CountTable
+        title="From"
+        counts={(metadata.clients ?? []).map(({ address = 'elsewhere', requests = 0 }) => [
+          address,
+          requests,
+        ])}
+      />
+    </Section>
+  );
+};
+
+/** What else came of the same request. */
+const SameRequest = ({ trace, id }: { readonly trace: string; readonly id: string }) => {
+  const [loaded] = useLoaded<LogPage>(`/logs?${queryOf({ trace_id: trace })}`);
+  const others = loaded?.ok === true ? loaded.value.data.filter((log) => log.id !== id) : [];
+  if (others.length === 0) return null;
+  return (
+    <Section title="In the same request">
+      <ul class="others">
+        {others.map((log) => (
+          <li key={log.id}>
+            <OperationTag operation={log.operation} />
+            <a href={withParameters({ event: log.id })}>
+              <Sentence row={{ log }} />
+            </a>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+};
+
+const Event = ({ event, log }: { readonly event: LedgerEvent; readonly log: Log }) => {
+  const { changes = [], trace_id: trace } = event;
   // Of an event that is not shown yet there is none.
   const [proof] = useLoaded<string>(`/events/${event.id}/proof`);
   const raw = JSON.stringify(event, undefined, 2);
   return (
     <>
-      <Facts facts={factsOf(event, proof?.ok === true ? proof.value : undefined)} />
       {changes.length === 0 ? null : <Changes changes={changes} />}
+      {event.type === 'KeyUsed' ? <KeyUses event={event} /> : null}
+      <Facts facts={factsOf(event, log, proof?.ok === true ? proof.value : undefined)} />
+      {trace === undefined ? null : <SameRequest key={event.id} trace={trace} id={event.id} />}
       {holds('tenant:read') ? (
         <p>
           <a href={addressOf('tenant', { as_of: event.recorded_at })}>The Tenant at this moment</a>
@@ -125,31 +230,54 @@ export const EventDetail = ({ id }: { readonly id: string }) => {
   const [failure, setFailure] = useState<string>();
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    void call<LedgerEvent>(`/events/${encodeURIComponent(id)}`).then((found) => {
-      if (!found.ok) return setFailure(textOf(found.problem));
-      learnNames([found.value]);
-      setEvent(found.value);
+    setFailure(undefined);
+    const abort = new AbortController();
+    void call<LedgerEvent>(`/events/${encodeURIComponent(id)}`, { signal: abort.signal }).then((found) => {
+      if (abort.signal.aborted) return;
+      if (!found.ok) setFailure(textOf(found.problem));
+      else learnNames([found.value]);
+      setEvent(found.ok ? found.value : undefined);
     });
-    const row = () => document.querySelector<HTMLElement>(`tr[data-id="${CSS.escape(id)}"] a`);
-    if (takesFocus()) heading.current?.focus();
-    return () => {
-      if (document.activeElement === document.body) row()?.focus();
-    };
+    if (takesFocus()) heading.current?.focus({ preventScroll: true });
+    return () => abort.abort();
   }, [id]);
-  const title = event?.log === undefined ? 'Event' : whatHappened({ log: event.log, event });
+  const opened = useRef(id);
+  opened.current = id;
+  useEffect(
+    () => () => {
+      const row = document.querySelector<HTMLElement>(`tr[data-id="${CSS.escape(opened.current)}"] a`);
+      if (document.activeElement === document.body) row?.focus({ preventScroll: true });
+    },
+    [],
+  );
+  const log = event?.log;
   return (
-    <aside class="detail" aria-label="Details of the event">
+    <aside class="detail" aria-label="Details of the event" aria-busy={event?.id !== id}>
       <div class="head">
-        <h2 id="detail" ref={heading} tabIndex={-1} dir="auto">
-          {title}
-        </h2>
-        <a class="button" href={withParameters({ event: undefined })} aria-label="Close the details">
-          Close
-        </a>
+        <span class="buttons">
+          <button type="button" onClick={() => moveTo(-1, true)}>
+            ‹ Previous
+          </button>
+          <button type="button" onClick={() => moveTo(1, true)}>
+            Next ›
+          </button>
+        </span>
+        <span class="buttons">
+          <CopyButton text={location.href} label="Copy link" />
+          <a class="button" href={withParameters({ event: undefined })} aria-label="Close the details">
+            Close
+          </a>
+        </span>
       </div>
+      <h2 id="detail" ref={heading} tabIndex={-1} dir="auto">
+        {event === undefined || log === undefined ? 'Event' : <Sentence row={{ log, event }} />}
+      </h2>
       <Alert text={failure} />
       {event === undefined && failure === undefined ? <p class="quiet">Loading …</p> : null}
-      {event === undefined ? null : <Event event={event} />}
+      {event === undefined || log === undefined ? null : <Event key={event.id} event={event} log={log} />}
+      {event === undefined || log !== undefined ? null : (
+        <pre tabIndex={0}>{JSON.stringify(event, undefined, 2)}</pre>
+      )}
     </aside>
   );
 };

@@ -19,7 +19,7 @@ export const ExportLinks = () => {
     if (found === undefined) location.assign(link);
   };
   return (
-    <div class="buttons" role="group" aria-label="Export">
+    <div class="buttons exports" role="group" aria-label="Export">
       {FILES.map(([file, text, title]) => {
         const link = downloadLink(file, file === 'checkpoint.txt' ? '' : queryOf(filters.value));
         return (

@@ -1,17 +1,36 @@
-import { useState } from 'preact/hooks';
-import { call } from './api.js';
-import { filterNames, filters, range, RANGES, type Filters } from './filters.js';
+import { useId, useState } from 'preact/hooks';
+import { filters, range, RANGES, UNFILTERED, type Filters } from './filters.js';
 import { useLoaded } from './loaded.js';
 import { rows } from './log-rows.js';
-import { applicationNames, nameOf, OPERATOR, sourceNames } from './names.js';
+import { actorOf, applicationNames, askForApplications, nameOf, OPERATOR } from './names.js';
 import { go, timeStyle, withParameters } from './place.js';
+import { SearchField } from './search-field.js';
 import { dayOf, inputText, momentFrom, zoneOf } from './time.js';
-import type { EntityType, LogPage } from './wire.js';
-
-const choose = (changes: Readonly<Record<string, string | undefined>>): void =>
-  go(withParameters({ ...changes, event: undefined }));
+import { titleOf, wordsOf } from './words.js';
+import type { EntityType } from './wire.js';
 
 type Option = readonly [value: string, text: string];
+
+/** Each choice is one entry in the history. With a filter, all sources are looked at until one is chosen again. */
+export const choose = (changes: Readonly<Record<string, string | undefined>>): void =>
+  go(withParameters({ source: undefined, ...changes, event: undefined }));
+
+const OPERATIONS = ['create', 'read', 'update', 'delete', 'use', 'deny'];
+
+const operations = (): readonly Option[] =>
+  [...new Set([...OPERATIONS, ...rows.value.map(({ log }) => log.operation)])].map((one) => [
+    one,
+    titleOf(one),
+  ]);
+
+/** The Applications that there are, and whoever else has done something on this page. */
+const actors = (chosen: string | undefined): readonly Option[] => {
+  const seen = rows.value.flatMap(({ log }) =>
+    log.actor_id === undefined ? [] : [[log.actor_id, actorOf(log)] as const],
+  );
+  const given = chosen === undefined ? [] : [[chosen, nameOf('application', chosen)] as const];
+  return [...new Map([...given, [OPERATOR, 'operator'] as const, ...seen, ...applicationNames.value])];
+};
 
 interface ChoiceProps {
   readonly label: string;
@@ -20,61 +39,75 @@ interface ChoiceProps {
   readonly options: readonly Option[];
 }
 
-/** One filter of several values; one that is in the address is a choice, too. */
+/** One of many, found by typing a part of it. */
 const Choice = ({ label, name, all, options }: ChoiceProps) => {
-  const value = filters.value[name] ?? '';
-  const isOther = value !== '' && !options.some(([one]) => one === value);
-  const other = [value, name === 'actor_id' ? nameOf('application', value) : value] as const;
+  const id = useId();
+  const value = filters.value[name];
+  const chosen = value === undefined ? '' : (options.find(([one]) => one === value)?.[1] ?? value);
+  const pick = (input: HTMLInputElement): void => {
+    const typed = input.value.trim().toLowerCase();
+    const [found] = options.find((option) => option.some((text) => text.toLowerCase() === typed)) ?? [];
+    if (found !== undefined || typed === all.toLowerCase()) choose({ [name]: found });
+    input.blur();
+  };
   return (
     <label>
       {label}
-      <select
-        value={value}
-        onChange={({ currentTarget }) =>
-          choose({ [name]: currentTarget.value === '' ? undefined : currentTarget.value })
+      <input
+        list={id}
+        key={chosen}
+        class={value === undefined ? '' : 'set'}
+        defaultValue={chosen}
+        placeholder={chosen === '' ? all : chosen}
+        autocomplete="off"
+        // Otherwise the list would only offer what is chosen already.
+        onFocus={({ currentTarget }) => {
+          currentTarget.value = '';
+          void askForApplications();
+        }}
+        onBlur={({ currentTarget }) => (currentTarget.value = chosen)}
+        // What is typed is chosen by Enter, what is picked from the list at once.
+        onInput={(event) =>
+          'inputType' in event && event.inputType !== 'insertReplacementText'
+            ? undefined
+            : pick(event.currentTarget)
         }
-      >
-        <option value="">{all}</option>
-        {[...options, ...(isOther ? [other] : [])].map(([one, text]) => (
-          <option key={one} value={one}>
-            {text}
-          </option>
+        onKeyDown={({ key, currentTarget }) => key === 'Enter' && pick(currentTarget)}
+      />
+      <datalist id={id}>
+        {[all, ...options.map(([, text]) => text)].map((text) => (
+          <option key={text} value={text} />
         ))}
-      </select>
+      </datalist>
     </label>
   );
 };
 
-const OPERATIONS = ['create', 'read', 'update', 'delete', 'use', 'deny'];
-
-const operations = (): readonly Option[] =>
-  [...new Set([...OPERATIONS, ...rows.value.map(({ log }) => log.operation)])].map((one) => [one, one]);
-
-/** The Applications that there are, and whoever else has done something on this page. */
-const actors = (): readonly Option[] => {
-  const seen = rows.value.flatMap(({ log: { actor_id: id, actor_type: type = '' } }) =>
-    id === undefined ? [] : [[id, nameOf(type, id)] as const],
+const MomentInput = ({ label, name }: { label: string; name: 'start_date' | 'end_date' }) => {
+  const value = inputText(filters.value[name] ?? '', timeStyle.value);
+  const set = (text: string): void => {
+    if (text === value) return;
+    go(withParameters({ [name]: momentFrom(text, timeStyle.value), range: undefined, event: undefined }));
+  };
+  return (
+    <label>
+      {label}
+      <input
+        type="datetime-local"
+        value={value}
+        // While somebody types, each digit would be a moment of its own.
+        onBlur={({ currentTarget }) => set(currentTarget.value)}
+        onKeyDown={({ key, currentTarget }) => key === 'Enter' && set(currentTarget.value)}
+      />
+    </label>
   );
-  return [...new Map([[OPERATOR, 'operator'] as const, ...applicationNames.value, ...seen])];
 };
-
-const MomentInput = ({ label, name }: { label: string; name: 'start_date' | 'end_date' }) => (
-  <label>
-    {label}
-    <input
-      type="datetime-local"
-      value={inputText(filters.value[name] ?? '', timeStyle.value)}
-      onChange={({ currentTarget: { value } }) =>
-        choose({ [name]: momentFrom(value, timeStyle.value), range: undefined })
-      }
-    />
-  </label>
-);
 
 /** The times in force: a name for those that end now, otherwise when they begin and end. */
 const RangeChoice = () => {
   const { start_date: start, end_date: end } = filters.value;
   const isBetween = range.value === undefined && (start !== undefined || end !== undefined);
+  const today = () => dayOf(new Date().toISOString(), timeStyle.value);
   return (
     <>
       <label>
@@ -82,11 +115,14 @@ const RangeChoice = () => {
         <select
           value={isBetween ? 'between' : (range.value?.name ?? '')}
           onChange={({ currentTarget: { value } }) =>
-            choose({
-              range: value === '' || value === 'between' ? undefined : value,
-              start_date: value === 'between' ? dayOf(new Date().toISOString(), timeStyle.value) : undefined,
-              end_date: undefined,
-            })
+            go(
+              withParameters({
+                range: value === '' || value === 'between' ? undefined : value,
+                start_date: value === 'between' ? today() : undefined,
+                end_date: undefined,
+                event: undefined,
+              }),
+            )
           }
         >
           <option value="">All time</option>
@@ -108,62 +144,63 @@ const RangeChoice = () => {
   );
 };
 
-/** Whether there are rows of an entity with this id; otherwise it is taken for a trace. */
-const isEntity = async (id: string): Promise<boolean> => {
-  const page = await call<LogPage>(`/logs?${new URLSearchParams({ entity_id: id, size: '1' }).toString()}`);
-  return page.ok && page.value.data.length > 0;
-};
-
-/** Takes an id from a message, a ticket or another tool, whatever it is of. */
-const IdInput = () => {
+/** What an id of an entity or a request stands for, and what takes it away. */
+const Chips = () => {
   const { entity_id, trace_id } = filters.value;
-  const current = entity_id ?? trace_id ?? '';
-  const [isBusy, setBusy] = useState(false);
-  const find = async (text: string): Promise<void> => {
-    setBusy(true);
-    const id = text.trim();
-    const name = id === '' ? undefined : (await isEntity(id)) ? 'entity_id' : 'trace_id';
-    choose({ entity_id: undefined, trace_id: undefined, ...(name === undefined ? {} : { [name]: id }) });
-    setBusy(false);
-  };
+  const entity_type = filters.value.entity_type ?? rows.value[0]?.log.entity_type ?? '';
+  const chips = [
+    entity_id === undefined
+      ? undefined
+      : (['entity_id', wordsOf(entity_type) || 'entity', nameOf(entity_type, entity_id)] as const),
+    trace_id === undefined ? undefined : (['trace_id', 'request', trace_id] as const),
+  ];
   return (
-    <label class="id">
-      Id or trace
-      <input
-        id="search"
-        type="search"
-        key={current}
-        defaultValue={current}
-        aria-busy={isBusy}
-        spellcheck={false}
-        autocomplete="off"
-        placeholder="Paste one"
-        onChange={({ currentTarget }) => void find(currentTarget.value)}
-      />
-    </label>
+    <>
+      {chips.map((chip) => {
+        if (chip === undefined) return null;
+        const [name, what, text] = chip;
+        const gone =
+          name === 'entity_id' ? { entity_id: undefined, entity_type: undefined } : { trace_id: undefined };
+        return (
+          <span class="chip" key={name}>
+            {what} <strong dir="auto">{text}</strong>
+            <button type="button" aria-label={`No longer this ${what}`} onClick={() => choose(gone)}>
+              ×
+            </button>
+          </span>
+        );
+      })}
+    </>
   );
 };
 
-/** What is shown of the log. */
+/** What is shown of the log. On a phone, all but the search is behind one button. */
 export const FilterBar = () => {
   const [loaded] = useLoaded<readonly EntityType[]>('/logs/entity-types');
+  const [isOpen, setOpen] = useState(false);
   const types = loaded?.ok === true ? loaded.value : [];
-  const none = Object.fromEntries([...filterNames, 'range'].map((name) => [name, undefined]));
+  const { source: _source, ...chosen } = filters.value;
+  const count = Object.keys(chosen).length;
   return (
     <div class="choices" role="group" aria-label="Filters">
-      <Choice
-        label="Entity type"
-        name="entity_type"
-        all="All"
-        options={types.map(({ value, display_name }) => [value, display_name])}
-      />
-      <Choice label="Operation" name="operation" all="All" options={operations()} />
-      <Choice label="Actor" name="actor_id" all="Anybody" options={actors()} />
-      <Choice label="Source" name="source" all="All" options={Object.entries(sourceNames)} />
-      <RangeChoice />
-      <IdInput />
-      {Object.keys(filters.value).length === 0 ? null : (
-        <a class="button" href={withParameters({ ...none, event: undefined })}>
+      <SearchField />
+      <button type="button" class="narrow-only" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        Filters{count === 0 ? '' : ` (${count})`}
+      </button>
+      <div class={isOpen ? 'more open' : 'more'}>
+        <Choice
+          label="Entity type"
+          name="entity_type"
+          all="All"
+          options={types.map(({ value, display_name }) => [value, display_name])}
+        />
+        <Choice label="Operation" name="operation" all="All" options={operations()} />
+        <Choice label="Actor" name="actor_id" all="Anybody" options={actors(filters.value.actor_id)} />
+        <RangeChoice />
+      </div>
+      <Chips />
+      {count === 0 ? null : (
+        <a class="button" href={withParameters(UNFILTERED)}>
           Clear
         </a>
       )}

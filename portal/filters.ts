@@ -1,5 +1,6 @@
 import { computed } from '@preact/signals';
 import { parameter, timeStyle } from './place.js';
+import { remembered } from './remembered.js';
 import { DAY_MS, HOUR_MS, momentFrom } from './time.js';
 
 /** The filters of the log, by their names in the API and in the address. */
@@ -16,6 +17,15 @@ export const filterNames = [
 type FilterName = (typeof filterNames)[number];
 export type Filters = Readonly<Partial<Record<FilterName, string>>>;
 
+/** Those that are neither a time nor a scope. */
+export const subjects = filterNames.slice(0, 5);
+
+const without = (names: readonly string[]): Readonly<Record<string, undefined>> =>
+  Object.fromEntries([...names, 'source', 'event'].map((name) => [name, undefined]));
+/** What takes them away, or all filters. */
+export const NO_SUBJECT = without(subjects);
+export const UNFILTERED = without([...filterNames, 'range']);
+
 /** Times that end now, by their names in the address. */
 export const RANGES: readonly (readonly [string, string, number])[] = [
   ['1h', 'Last hour', HOUR_MS],
@@ -31,9 +41,21 @@ export const range = computed(() => {
   return ms === undefined ? undefined : { name, start: new Date(Date.now() - ms).toISOString() };
 });
 
+/** What rows are about: a source, or all. The one that was chosen last is shown until another filter is chosen. */
+export const scopes = ['decision', 'access', 'fact', 'all'] as const;
+export type Scope = (typeof scopes)[number];
+export const lastScope = remembered('scope', scopes);
+export const hasSubject = computed(() => subjects.some((name) => (parameter(name) ?? '') !== ''));
+export const scope = computed<Scope>(
+  () =>
+    scopes.find((one) => one === parameter('source')) ??
+    (hasSubject.value || parameter('source') !== undefined ? 'all' : lastScope.value),
+);
+
 /** A day alone begins where the viewer is. What is no time is left for the service to refuse. */
 const valueOf = (name: FilterName): string | undefined => {
   const value = parameter(name);
+  if (name === 'source') return scope.value === 'all' ? undefined : scope.value;
   if (name === 'start_date' && range.value !== undefined) return range.value.start;
   if (name !== 'start_date' && name !== 'end_date') return value;
   return value === undefined ? undefined : (momentFrom(value, timeStyle.value) ?? value);

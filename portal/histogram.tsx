@@ -1,196 +1,265 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { call } from './api.js';
-import { filters, isNumbered, queryOf, type Filters } from './filters.js';
+import { loadChart, type Bar, type Chart } from './chart.js';
+import { filters, isNumbered } from './filters.js';
 import { total } from './log-rows.js';
 import { clock, counted } from './parts.js';
 import { go, timeStyle, withParameters } from './place.js';
-import { DAY_MS, dayOf, HOUR_MS, momentFrom, timeText, type TimeStyle } from './time.js';
-import type { LogCounts, LogPage } from './wire.js';
+import { DAY_MS, inputText, timeText, type Precision, type TimeStyle } from './time.js';
 
-interface Bar {
-  readonly start: string;
-  readonly end: string;
-  readonly count: number;
+const HEIGHT = 56;
+const MAX_TICKS = 8;
+
+/** Between ticks, in units: only at times that are round. */
+const STEPS: Readonly<Record<Chart['unit'], readonly number[]>> = {
+  minute: [5, 10, 15, 30, 60],
+  hour: [1, 3, 6, 12, 24, 48],
+  day: [1, 2, 7, 14, 28],
+  month: [1, 3, 6, 12, 24],
+};
+
+/** The number of the unit that a moment of the viewer is in. */
+const numberOf = (moment: string, unit: Chart['unit'], style: TimeStyle): number => {
+  const text = inputText(moment, style);
+  const [year, month] = text.split('-').map(Number);
+  if (unit === 'month') return (year ?? 0) * 12 + (month ?? 0) - 1;
+  const ms = Date.parse(`${text}Z`);
+  // Weeks begin on Mondays.
+  if (unit === 'day') return Math.floor(ms / DAY_MS) + 3;
+  return Math.floor(ms / (unit === 'hour' ? 3_600_000 : 60_000));
+};
+
+interface Tick {
+  readonly at: number;
+  readonly text: string;
 }
 
-/** The service counts so many intervals at a time. */
-const MAX_INTERVALS = 119;
-const MAX_REQUESTS = 12;
-
-/** The longest time that each unit is for, and what is counted. */
-const UNITS = [
-  { unit: 'minute', interval: 'minute', ms: 60_000, upToMs: 2 * HOUR_MS },
-  { unit: 'hour', interval: 'hour', ms: HOUR_MS, upToMs: 4 * DAY_MS },
-  { unit: 'day', interval: 'day', ms: DAY_MS, upToMs: 100 * DAY_MS },
-  { unit: 'month', interval: 'day', ms: DAY_MS, upToMs: Infinity },
-] as const;
-
-const iso = (ms: number): string => new Date(ms).toISOString();
-
-/** Where the log of these filters begins. */
-const oldest = async (chosen: Filters, rowCount: number, abort: AbortSignal): Promise<string | undefined> => {
-  const query = queryOf(chosen, { size: '1', page: String(rowCount) });
-  const page = await call<LogPage>(`/logs?${query}`, { signal: abort });
-  return page.ok ? page.value.data[0]?.created_at : undefined;
+const ticksOf = ({ bars, unit }: Chart, style: TimeStyle): readonly Tick[] => {
+  const numbers = bars.map(({ start }) => numberOf(start, unit, style));
+  const roundAt = (step: number) => numbers.flatMap((n, i) => (n % step === 0 && i > 0 ? [i] : []));
+  const found = STEPS[unit].map(roundAt).find(({ length }) => length <= MAX_TICKS) ?? [];
+  return found.map((at) => {
+    const { start = '' } = bars[at] ?? {};
+    const isMidnight = inputText(start, style).endsWith('00:00');
+    const precision: Precision = unit === 'month' ? 'month' : unit === 'day' || isMidnight ? 'day' : 'hours';
+    return { at, text: timeText(start, style, precision) };
+  });
 };
 
-/** Adds up what is in the same day or month of the viewer. */
-const grouped = (bars: readonly Bar[], unit: string, style: TimeStyle): readonly Bar[] => {
-  if (unit !== 'day' && unit !== 'month') return bars;
-  const { length } = unit === 'day' ? 'yyyy-mm-dd' : 'yyyy-mm';
-  const groups = Map.groupBy(bars, ({ start }) => dayOf(start, style).slice(0, length));
-  return [...groups.values()].map((group) => ({
-    start: group[0]?.start ?? '',
-    end: group.at(-1)?.end ?? '',
-    count: group.reduce((sum, { count }) => sum + count, 0),
-  }));
+const PART = 0.75;
+const TIMES = 3;
+
+/** Higher columns are cut, so that a busy one does not flatten the others. */
+const heightOf = (bars: readonly Bar[]): number => {
+  const counts = bars
+    .map(({ count }) => count)
+    .filter((count) => count > 0)
+    .toSorted((a, b) => a - b);
+  const [most = 1, usual = 1] = [counts.at(-1), counts[Math.floor((counts.length - 1) * PART)]];
+  return most > 2 * TIMES * usual ? TIMES * usual : most;
 };
 
-/** Where the next interval begins: a day at the midnight of the viewer. */
-const nextAfter = (at: number, ms: number, style: TimeStyle): number => {
-  if (ms < DAY_MS) return Math.floor(at / ms) * ms + ms;
-  const tomorrow = iso(Date.parse(dayOf(iso(at), style)) + DAY_MS);
-  return Date.parse(momentFrom(dayOf(tomorrow, 'utc'), style) ?? '');
+/** When a column begins and ends, and how many rows it has. */
+const readoutOf = ({ start, end, count }: Bar, unit: Chart['unit'], style: TimeStyle): string => {
+  const rows = counted(count, 'row');
+  if (unit === 'month') return `${timeText(start, style, 'month')}: ${rows}`;
+  if (unit === 'day') return `${timeText(start, style, 'weekday')}: ${rows}`;
+  return `${timeText(start, style)}–${timeText(end, style, 'hours')}: ${rows}`;
 };
 
-/** Where one request ends and the next begins: after a part of an interval, or a day of another length. */
-const cutsOf = (first: number, upTo: number, ms: number, style: TimeStyle): readonly number[] => {
-  const cuts = [first];
-  for (let at = first, next = 0; at < upTo; at = next) {
-    next = nextAfter(at, ms, style);
-    const isFull = next - (cuts.at(-1) ?? first) >= MAX_INTERVALS * ms;
-    if (next < upTo && (isFull || next - at !== ms)) cuts.push(next);
-  }
-  return cuts;
-};
+const zoomTo = (start: string, end: string | undefined): void =>
+  go(withParameters({ start_date: start, end_date: end, range: undefined, event: undefined }));
 
-const countBetween = async (
-  chosen: Filters,
-  interval: string,
-  [from, upTo]: readonly [string, string],
-  abort: AbortSignal,
-): Promise<readonly Bar[]> => {
-  const query = queryOf({ ...chosen, start_date: from, end_date: upTo }, { interval });
-  const found = await call<LogCounts>(`/logs/counts?${query}`, { signal: abort });
-  const data = found.ok ? found.value.data : [];
-  const endOf = (i: number): string => data[i + 1]?.start_date ?? upTo;
-  return data.map(({ start_date: start, count }, i) => ({ start, count, end: endOf(i) }));
-};
+/** Shows another time: the one before, after, or around it. Up to now it has no end, so that new rows are shown. */
+const showTime = (from: number, upTo: number): void =>
+  zoomTo(new Date(from).toISOString(), upTo >= Date.now() ? undefined : new Date(upTo).toISOString());
 
-/** Counts the rows of the same time as the list: from its first row, if no time is chosen. */
-const loadChart = async (chosen: Filters, style: TimeStyle, rowCount: number, abort: AbortSignal) => {
-  const start = chosen.start_date ?? (await oldest(chosen, rowCount, abort));
-  const upTo = chosen.end_date === undefined ? Date.now() : Date.parse(chosen.end_date);
-  if (start === undefined || !(Date.parse(start) < upTo)) return undefined;
-  const { unit, interval, ms } = UNITS.find(({ upToMs }) => upTo - Date.parse(start) <= upToMs) ?? UNITS[3];
-  const first = Math.max(Date.parse(start), upTo - MAX_REQUESTS * MAX_INTERVALS * ms);
-  const cuts = cutsOf(first, upTo, ms, style);
-  const counts = await Promise.all(
-    cuts.map((at, i) => countBetween(chosen, interval, [iso(at), iso(cuts[i + 1] ?? upTo)], abort)),
-  );
-  // What comes after these rows is added to the last bar.
-  return { bars: grouped(counts.flat(), unit, style), unit, total: rowCount };
-};
-
-const WIDTH = 1_000;
-const HEIGHT = 60;
-
-/** Drag over them with a mouse to zoom in; a finger scrolls the page. */
-const Bars = ({ bars, textOf }: { bars: readonly Bar[]; textOf: (moment: string) => string }) => {
-  const ref = useRef<SVGSVGElement>(null);
-  const [drag, setDrag] = useState<readonly [number, number]>();
-  const most = Math.max(1, ...bars.map(({ count }) => count));
-  const width = WIDTH / bars.length;
-  const indexAt = ({ clientX }: PointerEvent): number => {
-    const { left, width: full } = ref.current?.getBoundingClientRect() ?? { left: 0, width: 1 };
-    return Math.max(0, Math.min(bars.length - 1, Math.floor(((clientX - left) / full) * bars.length)));
-  };
-  const [low = 0, high = -1] = drag?.toSorted((a, b) => a - b) ?? [];
-  const finish = (): void => {
-    setDrag(undefined);
-    const [first, last] = [bars[low], bars[high]];
-    if (first === undefined || last === undefined) return;
-    // Up to the newest bar it has no end, so new rows are shown.
-    const end = high === bars.length - 1 ? filters.value.end_date : last.end;
-    go(withParameters({ start_date: first.start, end_date: end, range: undefined, event: undefined }));
-  };
+const Steps = ({ bars }: { readonly bars: readonly Bar[] }) => {
+  const { start_date, end_date } = filters.value;
+  const start = Date.parse(start_date ?? bars[0]?.start ?? '');
+  const end = end_date === undefined ? Date.now() : Date.parse(end_date);
+  const ms = end - start;
+  if (!(ms > 0)) return null;
   return (
-    <svg
-      ref={ref}
-      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-      preserveAspectRatio="none"
-      role="group"
-      aria-label="Rows over time"
-      onPointerDown={(event) => {
-        if (event.pointerType === 'touch') return;
-        ref.current?.setPointerCapture(event.pointerId);
-        setDrag([indexAt(event), indexAt(event)]);
-      }}
-      onPointerMove={(event) => drag !== undefined && setDrag([drag[0], indexAt(event)])}
-      onPointerUp={finish}
-      onPointerCancel={() => setDrag(undefined)}
-    >
-      <rect class="chosen" x={low * width} y={0} width={(high - low + 1) * width} height={HEIGHT} />
+    <span class="buttons">
+      <button type="button" class="small" onClick={() => showTime(start - ms, start)}>
+        ‹ Earlier
+      </button>
+      <button
+        type="button"
+        class="small"
+        disabled={end_date === undefined}
+        onClick={() => showTime(end, end + ms)}
+      >
+        Later ›
+      </button>
+      <button
+        type="button"
+        class="small"
+        disabled={start_date === undefined}
+        onClick={() => showTime(start - ms, end + ms)}
+      >
+        Zoom out
+      </button>
+    </span>
+  );
+};
+
+const Bars = ({ bars, low, high }: { bars: readonly Bar[]; low: number; high: number }) => {
+  const most = heightOf(bars);
+  return (
+    <svg viewBox={`0 0 ${bars.length} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
+      <rect class="chosen" x={low} y={0} width={Math.max(0, high - low + 1)} height={HEIGHT} />
       {bars.map(({ start, count }, i) => {
-        const height = count === 0 ? 0 : Math.max(2, (count / most) * (HEIGHT - 2));
-        const label = `${textOf(start)}: ${counted(count, 'row')}`;
-        return (
-          <rect
-            key={start}
-            class="bar"
-            role="img"
-            aria-label={label}
-            x={(i + 0.1) * width}
-            y={HEIGHT - height}
-            width={width * 0.8}
-            height={height}
-          >
-            <title>{label}</title>
-          </rect>
-        );
+        const height = count === 0 ? 0 : Math.max(2, (Math.min(count, most) / most) * HEIGHT);
+        const bar = { x: i + 0.1, y: HEIGHT - height, width: 0.8, height };
+        return [
+          <rect key={start} class="bar" {...bar} />,
+          count > most ? <rect key={`${start} cut`} class="cut" {...bar} y={6} height={3} /> : null,
+        ];
       })}
     </svg>
   );
 };
 
+interface ColumnsProps {
+  readonly chart: Chart;
+  readonly at: number | undefined;
+  readonly onPoint: (at: number | undefined) => void;
+  readonly onZoom: (low: number, high: number) => void;
+}
+
+/** Drag over the columns with a mouse to zoom in; a finger scrolls the page, and a tap reads a column. */
+const Columns = ({ chart, at, onPoint, onZoom }: ColumnsProps) => {
+  const { bars, unit } = chart;
+  const ref = useRef<HTMLDivElement>(null);
+  const [from, setFrom] = useState<number>();
+  const indexAt = ({ clientX }: PointerEvent): number => {
+    const { left, width } = ref.current?.getBoundingClientRect() ?? { left: 0, width: 1 };
+    return Math.max(0, Math.min(bars.length - 1, Math.floor(((clientX - left) / width) * bars.length)));
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const now = at ?? bars.length - 1;
+    const to = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: bars.length - 1 }[event.key];
+    if (to !== undefined) onPoint(Math.max(0, Math.min(bars.length - 1, to)));
+    else if (event.key === 'Enter') onZoom(now, now);
+    else if (event.key === 'Escape' && filters.value.start_date !== undefined) history.back();
+    else return;
+    event.preventDefault();
+  };
+  const [low = -1, high = -1] = at === undefined ? [] : [from ?? at, at].toSorted((a, b) => a - b);
+  const shown = bars[at ?? bars.length - 1];
+  return (
+    <div
+      ref={ref}
+      class="columns"
+      role="slider"
+      tabIndex={0}
+      aria-label="Columns of rows"
+      aria-valuemin={0}
+      aria-valuemax={bars.length - 1}
+      aria-valuenow={at ?? bars.length - 1}
+      aria-valuetext={shown && readoutOf(shown, unit, timeStyle.value)}
+      onKeyDown={onKeyDown}
+      onPointerDown={(event) => {
+        if (event.pointerType !== 'mouse') return;
+        ref.current?.setPointerCapture(event.pointerId);
+        setFrom(indexAt(event));
+      }}
+      onPointerMove={(event) => event.pointerType === 'mouse' && onPoint(indexAt(event))}
+      onPointerUp={(event) => {
+        if (event.pointerType === 'mouse' && from !== undefined) onZoom(low, high);
+        else onPoint(indexAt(event));
+        setFrom(undefined);
+      }}
+      onPointerCancel={() => setFrom(undefined)}
+      onPointerLeave={(event) => event.pointerType === 'mouse' && onPoint(undefined)}
+    >
+      <Bars bars={bars} low={low} high={high} />
+    </div>
+  );
+};
+
+const ChartFigure = ({ chart }: { readonly chart: Chart }) => {
+  const { bars, unit } = chart;
+  const [at, setAt] = useState<number>();
+  const style = timeStyle.value;
+  const pointed = at === undefined ? undefined : bars[at];
+  const most = heightOf(bars);
+  const isCut = bars.some(({ count }) => count > most);
+  const zoom = (low: number, high: number): void => {
+    const [first, last] = [bars[low], bars[high]];
+    if (first === undefined || last === undefined) return;
+    setAt(undefined);
+    zoomTo(first.start, high === bars.length - 1 ? filters.value.end_date : last.end);
+  };
+  return (
+    <>
+      <div class="caption">
+        <span class="readout">
+          {pointed === undefined
+            ? `${isCut ? 'Columns are cut at' : 'At most'} ${Math.round(most).toLocaleString('en')} a ${unit}`
+            : readoutOf(pointed, unit, style)}
+        </span>
+        {at === undefined ? null : (
+          <button type="button" class="small touch-only" onClick={() => zoom(at, at)}>
+            Zoom in
+          </button>
+        )}
+        <Steps bars={bars} />
+      </div>
+      <Columns chart={chart} at={at} onPoint={setAt} onZoom={zoom} />
+      <div class="ticks" aria-hidden="true">
+        {ticksOf(chart, style).map((tick) => (
+          <span key={tick.at} style={{ left: `${(tick.at / bars.length) * 100}%` }}>
+            {tick.text}
+          </span>
+        ))}
+      </div>
+    </>
+  );
+};
+
 const REFRESH_MS = 60_000;
+
+/** What comes after the rows were counted is added to the last column. */
+const withNew = ({ bars, ...chart }: Chart, rowCount: number): Chart => ({
+  ...chart,
+  bars: bars.map((bar, i) =>
+    i === bars.length - 1 ? { ...bar, count: bar.count + Math.max(0, rowCount - chart.total) } : bar,
+  ),
+});
 
 /** The rows of the list over its time. */
 export const Histogram = () => {
-  const [chart, setChart] = useState<Awaited<ReturnType<typeof loadChart>>>();
+  const [found, setFound] = useState<{ readonly key: string; readonly chart: Chart | undefined }>();
   const [chosen, style] = [filters.value, timeStyle.value];
   const rowCount = total.value;
   const isKnown = rowCount !== undefined && rowCount > 0;
-  const key = JSON.stringify([chosen, style, isKnown, Math.floor(clock.value / REFRESH_MS)]);
+  const key = JSON.stringify([chosen, style]);
   useEffect(() => {
     if (!isKnown || !isNumbered(chosen)) return;
     const abort = new AbortController();
-    void loadChart(chosen, style, rowCount, abort.signal).then((loaded) => {
-      if (!abort.signal.aborted) setChart(loaded);
+    void loadChart(chosen, style, rowCount, abort.signal).then((chart) => {
+      if (!abort.signal.aborted) setFound({ key, chart });
     });
     return () => abort.abort();
-  }, [key]);
-  if (!isNumbered(chosen))
-    return (
-      <p class="quiet">
-        No chart: the service counts the rows of an operation, an actor, a source or a trace, but not together
-        with another filter than dates.
-      </p>
-    );
-  if (chart === undefined || !isKnown) return null;
-  const textOf = (moment: string): string => timeText(moment, style);
-  const last = chart.bars.at(-1);
-  const bars = chart.bars.map((bar) =>
-    bar === last ? { ...bar, count: bar.count + Math.max(0, rowCount - chart.total) } : bar,
-  );
+  }, [key, isKnown, Math.floor(clock.value / REFRESH_MS)]);
+  const chart = found?.key === key && isKnown ? found.chart : undefined;
+  const text = (): string => {
+    if (!isNumbered(chosen))
+      return 'No chart: the service counts the rows of an operation, an actor, a source or a trace, but not together with another filter than dates.';
+    return rowCount === 0 ? 'No rows in this time.' : '';
+  };
   return (
-    <figure class="histogram">
-      <Bars bars={bars} textOf={textOf} />
-      <figcaption>
-        <span>{textOf(bars[0]?.start ?? '')}</span>
-        <span>{`at most ${Math.max(0, ...bars.map(({ count }) => count)).toLocaleString('en')} a ${chart.unit}`}</span>
-        <span>{textOf(last?.end ?? '')}</span>
-      </figcaption>
-    </figure>
+    <div class="histogram" role="group" aria-label="Rows over time">
+      {chart === undefined ? (
+        <div class="caption">
+          <span>{text()}</span>
+          {isNumbered(chosen) ? <Steps bars={[]} /> : null}
+        </div>
+      ) : (
+        <ChartFigure key={key} chart={withNew(chart, rowCount ?? 0)} />
+      )}
+    </div>
   );
 };

@@ -1,17 +1,12 @@
-import { batch, computed, signal } from '@preact/signals';
-import { call, openStream, pause, textOf } from './api.js';
+import { batch, computed, effect, signal } from '@preact/signals';
+import { call, openStream, pause, session, textOf } from './api.js';
 import { isNumbered, queryOf, type Filters } from './filters.js';
 import { learnNames } from './names.js';
 import { followEvents, linesIn } from './tail.js';
+import type { Row } from './what-happened.js';
 import type { LedgerEvent, Log, LogPage } from './wire.js';
 
 /** The rows of the log explorer: pages of the past, and new rows as they come. */
-
-export interface Row {
-  readonly log: Log;
-  /** What happened in detail; it comes after the row. */
-  readonly event?: LedgerEvent | undefined;
-}
 
 export const MAX_ROWS = 2_000;
 /** Not a cursor: older rows have been cut off, and are found by the time of the last one. */
@@ -40,6 +35,9 @@ export const next = signal<string | undefined>(undefined);
 export const isPausedByHand = signal(false);
 export const isReading = signal(false);
 const connection = signal<'off' | 'open' | 'reconnecting'>('off');
+
+/** Above this row are those that came while the reader was reading, so many of them. */
+export const newAbove = signal<{ readonly id: string; readonly count: number } | undefined>(undefined);
 
 export type TailState =
   | { readonly kind: 'off' | 'live' | 'reconnecting' }
@@ -75,12 +73,17 @@ const keepNewest = (all: readonly Row[]): readonly Row[] => {
   return kept;
 };
 
+const markNew = (more: number): void => {
+  const { id = rows.value[0]?.log.id, count = 0 } = newAbove.value ?? {};
+  if (more > 0 && id !== undefined) newAbove.value = { id, count: count + more };
+};
+
 /** Shows what has come, unless that would move what the reader is looking at. */
 const show = (): void => {
   timer = undefined;
   const came = new Map(arrived.map((event) => [event.id, event]));
   const fresh = arrived.flatMap((event): Row[] =>
-    event.log === undefined || known.has(event.id) ? [] : [{ log: event.log, event }],
+    event.log === undefined || known.has(event.id) ? [] : [{ log: event.log, event, isNew: true }],
   );
   arrived = [];
   for (const { log } of fresh) known.add(log.id);
@@ -91,6 +94,7 @@ const show = (): void => {
     const isHeld = isPausedByHand.value || isReading.value;
     if (total.value !== undefined) total.value += fresh.length;
     waiting.value = [...fresh.toReversed(), ...waiting.value].slice(0, MAX_ROWS);
+    if (document.hidden && !isHeld) markNew(fresh.length);
     rows.value = keepNewest([...(isHeld ? [] : waiting.value), ...rows.value.map(explained)]);
     if (!isHeld) waiting.value = [];
   });
@@ -177,27 +181,72 @@ const newestId = async (abort: AbortSignal): Promise<string | undefined> => {
   return newest.ok ? newest.value.data[0]?.id : undefined;
 };
 
-/** Loads the newest rows of these filters and follows new ones. */
-export const load = async (chosen: Filters): Promise<void> => {
+/** What was on the page at a place when the reader left it. */
+interface Left {
+  readonly rows: readonly Row[];
+  readonly next: string | undefined;
+  readonly total: number | undefined;
+  readonly scrollTop: number;
+}
+const left = new Map<string, Left>();
+const MAX_LEFT = 5;
+const NOTHING: Left = { rows: [], next: undefined, total: undefined, scrollTop: 0 };
+
+/** Keeps what is shown, for when the reader comes back to this place: not for whoever signs in next. */
+export const leave = (where: string, scrollTop: number): void => {
+  if (rows.value.length === 0 || session.value.status !== 'signed_in') return;
+  left.set(where, { rows: rows.value, next: next.value, total: total.value, scrollTop });
+  const [oldest = ''] = left.keys();
+  if (left.size > MAX_LEFT) left.delete(oldest);
+};
+
+effect(() => {
+  if (session.value.status === 'signed_out') left.clear();
+});
+
+const begin = (chosen: Filters, found: Left): void => {
   reset();
-  const abort = stop.signal;
   current = chosen;
+  known = new Set(found.rows.map(({ log }) => log.id));
   batch(() => {
-    [rows.value, waiting.value, next.value, lookedAt.value] = [[], [], undefined, 0];
-    [total.value, problem.value, isLoading.value] = [undefined, undefined, true];
-    connection.value = 'off';
+    [rows.value, waiting.value, next.value, lookedAt.value] = [found.rows, [], found.next, 0];
+    [total.value, problem.value, isLoading.value] = [found.total, undefined, false];
+    [connection.value, newAbove.value] = ['off', undefined];
   });
-  const { end_date } = chosen;
-  const isPast = end_date !== undefined && Date.parse(end_date) <= Date.now();
-  // Before the page, which may be empty: what comes in between is not missed.
-  const newest = isPast || Object.keys(chosen).length === 0 ? undefined : await newestId(abort);
-  const first = await loadPage(undefined, abort);
-  if (first !== undefined) {
-    const told = isPast ? explain(first, abort) : follow(first.at(-1)?.id ?? newest, abort);
-    void told.catch(() => undefined);
-    if (first.length === 0) await fillPage(abort);
+};
+
+/** An empty page is asked for once more after the newest row was seen, so that what comes in between is not missed. */
+const loadFirst = async (
+  abort: AbortSignal,
+): Promise<readonly [readonly Log[], string | undefined] | undefined> => {
+  const page = await loadPage(undefined, abort);
+  if (page === undefined || page.length > 0) return page && [page, page.at(-1)?.id];
+  const newest = await newestId(abort);
+  const again = await loadPage(undefined, abort);
+  return again && [again, newest];
+};
+
+const loadNew = async (isPast: boolean, abort: AbortSignal): Promise<void> => {
+  isLoading.value = true;
+  const [page, after] = (await loadFirst(abort)) ?? [];
+  if (page !== undefined) {
+    void (isPast ? explain(page, abort) : follow(after, abort)).catch(() => undefined);
+    if (page.length === 0) await fillPage(abort);
   }
   if (!abort.aborted) isLoading.value = false;
+};
+
+/**
+ * Loads the newest rows of these filters and follows new ones. Where the reader has been before, it shows what was there,
+ * and returns how far it was scrolled.
+ */
+export const load = (chosen: Filters, where: string): number => {
+  const found = left.get(where);
+  begin(chosen, found ?? NOTHING);
+  const isPast = chosen.end_date !== undefined && Date.parse(chosen.end_date) <= Date.now();
+  if (found === undefined) void loadNew(isPast, stop.signal);
+  else if (!isPast) void follow(found.rows[0]?.log.id, stop.signal).catch(() => undefined);
+  return found?.scrollTop ?? 0;
 };
 
 export const loadOlder = async (): Promise<void> => {
@@ -208,20 +257,20 @@ export const loadOlder = async (): Promise<void> => {
   if (!abort.aborted) isLoading.value = false;
 };
 
-/** Shows what has come meanwhile and continues live. */
+/** Shows what has come meanwhile, with a line below it, and continues live. */
 export const resumeTail = (): void => {
   batch(() => {
     [isPausedByHand.value, isReading.value] = [false, false];
+    if (waiting.value.length > 0) newAbove.value = undefined;
+    markNew(waiting.value.length);
     rows.value = keepNewest([...waiting.value, ...rows.value]);
     waiting.value = [];
   });
 };
 
-/** Whoever signs in next must not see them. */
-export const stopRows = (): void => {
-  reset();
-  batch(() => {
-    [rows.value, waiting.value, next.value] = [[], [], undefined];
-    connection.value = 'off';
-  });
-};
+export const stopRows = (): void => begin({}, NOTHING);
+
+/** What comes while nobody looks is new to whoever comes back. */
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) newAbove.value = undefined;
+});

@@ -1,11 +1,46 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { filters } from './filters.js';
+import { filters, hasSubject, scope, UNFILTERED } from './filters.js';
+import { isLoading, loadOlder, lookedAt, MAX_ROWS, newAbove, next, problem, rows } from './log-rows.js';
 import { memo } from './memo.js';
-import { actorOf, nameOf, sourceNames } from './names.js';
-import { isLoading, loadOlder, lookedAt, MAX_ROWS, next, problem, rows, type Row } from './log-rows.js';
-import { counted, TableHead, Time } from './parts.js';
-import { go, parameter, withParameters } from './place.js';
-import { happenedAt, whatHappened } from './what-happened.js';
+import { actorOf } from './names.js';
+import { clock, counted, TableHead, Time } from './parts.js';
+import { go, parameter, timeStyle, withParameters } from './place.js';
+import { DAY_MS, dayOf, timeText } from './time.js';
+import { happenedAt, Sentence, type Row } from './what-happened.js';
+
+/** What stands for an operation; its word is there for screen readers. */
+const SIGNS: Readonly<Record<string, string>> = {
+  create: '+',
+  update: '±',
+  delete: '−',
+  read: '○',
+  use: '●',
+  deny: '!',
+};
+
+export const OperationTag = ({ operation }: { readonly operation: string }) => (
+  <span class={`tag ${operation in SIGNS ? operation : ''}`} title={operation}>
+    <span aria-hidden="true">{SIGNS[operation] ?? '·'}</span>
+    <span class="hidden">{operation} </span>
+  </span>
+);
+
+/** Who did it; of what others report also that they do, and which service it was. */
+export const Actor = ({ row: { log, event } }: { readonly row: Row }) => {
+  const reporter =
+    log.source === 'fact' ? `reported${prefixed(' by ', event?.metadata.service?.name)}` : undefined;
+  const actor = log.actor_id === undefined ? undefined : actorOf(log);
+  if (actor === undefined) return <span class="quiet">{reporter ?? 'not known'}</span>;
+  return (
+    <>
+      {actor}
+      {reporter === undefined ? null : <span class="quiet">, {reporter}</span>}
+    </>
+  );
+};
+
+const prefixed = (before: string, text: string | undefined): string =>
+  text === undefined ? '' : `${before}${text}`;
 
 const openRow = (id: string): void => {
   // Its panel is there already, or takes the focus as soon as it is.
@@ -20,11 +55,11 @@ interface RowProps {
 
 /** The whole row opens; the keyboard stops at it once. */
 const LogRow = memo(({ row, isOpen }: RowProps) => {
-  const { id, created_at, operation, entity_type, entity_id, actor_id, source } = row.log;
-  const happened = row.event === undefined ? undefined : happenedAt(row.event);
+  const { id, created_at, operation, actor_id } = row.log;
+  const happened = happenedAt(row);
   return (
     <tr
-      class={isOpen ? 'open' : ''}
+      class={`${isOpen ? 'open' : ''} ${row.isNew === true ? 'fresh' : ''}`}
       aria-current={isOpen ? 'true' : undefined}
       data-id={id}
       onClick={(event) => {
@@ -34,19 +69,12 @@ const LogRow = memo(({ row, isOpen }: RowProps) => {
       }}
     >
       <td class="time">
-        <Time at={created_at} />
+        <Time at={created_at} precision="clock" />
       </td>
-      <td class={`operation ${operation}`}>{operation}</td>
-      <td class="entity" dir="auto" title={entity_id}>
-        {entity_type} <span class="quiet">{nameOf(entity_type, entity_id)}</span>
-      </td>
-      <td class="actor" dir="auto" title={actor_id}>
-        {actor_id === undefined ? <span class="quiet">not known</span> : actorOf(row.log)}
-      </td>
-      <td class="source quiet">{sourceNames[source]}</td>
       <td class="message">
+        <OperationTag operation={operation} />
         <a class="open-row" dir="auto" href={withParameters({ event: id })}>
-          {whatHappened(row)}
+          <Sentence row={row} />
         </a>
         {happened === undefined ? null : (
           <span class="quiet">
@@ -54,9 +82,34 @@ const LogRow = memo(({ row, isOpen }: RowProps) => {
           </span>
         )}
       </td>
+      <td class="actor" dir="auto" title={actor_id}>
+        <Actor row={row} />
+      </td>
     </tr>
   );
 });
+
+/** The day of the rows below it; it stays in view. */
+const DayLine = ({ at }: { readonly at: string }) => {
+  const day = dayOf(at, timeStyle.value);
+  const ago = [0, DAY_MS].findIndex(
+    (ms) => dayOf(new Date(clock.value - ms).toISOString(), timeStyle.value) === day,
+  );
+  return (
+    <tr class="day">
+      <th colSpan={3} scope="rowgroup">
+        {['Today, ', 'Yesterday, '][ago] ?? ''}
+        {timeText(at, timeStyle.value, 'weekday')}
+      </th>
+    </tr>
+  );
+};
+
+const NewLine = ({ count }: { readonly count: number }) => (
+  <tr class="new-above">
+    <td colSpan={3}>{count.toLocaleString('en')} new</td>
+  </tr>
+);
 
 let isMoving = false;
 
@@ -67,19 +120,73 @@ export const takesFocus = (): boolean => {
   return takes;
 };
 
-/** Moves to the next or previous row, and what is open with it. Where none has the focus, starts at the open one. */
-export const moveTo = (step: 1 | -1): void => {
+/** The row after or before the one that has the focus, or else is open. Without either, the first. */
+const rowFrom = (step: 1 | -1): HTMLAnchorElement | undefined => {
   const links = [...document.querySelectorAll<HTMLAnchorElement>('.list a.open-row')];
   const focused = links.findIndex((link) => link === document.activeElement);
   const opened = links.findIndex((link) => link.closest('tr')?.classList.contains('open'));
   const from = focused >= 0 ? focused : opened;
-  const link = links[from < 0 ? 0 : Math.min(links.length - 1, Math.max(0, from + step))];
-  link?.focus();
-  link?.scrollIntoView({ block: 'nearest' });
-  const id = link?.closest('tr')?.dataset['id'];
+  return links[from < 0 ? 0 : Math.min(links.length - 1, Math.max(0, from + step))];
+};
+
+/** Moves to the next or previous row, and what is open with it. A button in the panel keeps the focus. */
+export const moveTo = (step: 1 | -1, keepsFocus = false): void => {
+  const link = rowFrom(step);
+  if (!keepsFocus) link?.focus({ preventScroll: true });
+  const row = link?.closest('tr');
+  row?.scrollIntoView({ block: 'nearest' });
+  const id = row?.dataset['id'];
   if (parameter('event') === undefined || parameter('event') === id || id === undefined) return;
   isMoving = true;
   go(withParameters({ event: id }), { replace: true });
+};
+
+/** Where nothing matches, what would find more. */
+const Nothing = () => {
+  const { start_date, end_date } = filters.value;
+  const isTimed = start_date !== undefined || end_date !== undefined;
+  const everywhere = withParameters({ source: 'all', event: undefined });
+  return (
+    <div class="end">
+      <p>No rows match these filters.</p>
+      <div class="buttons">
+        {scope.value === 'all' ? null : (
+          <a class="button" href={everywhere}>
+            Look at all rows
+          </a>
+        )}
+        {isTimed ? (
+          <a
+            class="button"
+            href={withParameters({ range: undefined, start_date: undefined, end_date: undefined })}
+          >
+            Look at all times
+          </a>
+        ) : null}
+        {hasSubject.value ? (
+          <a class="button" href={withParameters(UNFILTERED)}>
+            Clear the filters
+          </a>
+        ) : null}
+      </div>
+    </div>
+  );
+};
+
+const MoreByTime = ({ last }: { readonly last: string }) => {
+  const end = new Date(Date.parse(last) + 1).toISOString();
+  const start = filters.value.start_date;
+  return (
+    <div class="end">
+      <p>The page keeps {counted(MAX_ROWS, 'row')}.</p>
+      <button
+        type="button"
+        onClick={() => go(withParameters({ range: undefined, start_date: start, end_date: end }))}
+      >
+        Continue from here
+      </button>
+    </div>
+  );
 };
 
 /** What there is below the rows, or instead of them. Loads older ones once it comes into view. */
@@ -96,41 +203,37 @@ const End = () => {
     return () => observer.disconnect();
   }, [rows.value.length, isLoading.value]);
   const last = rows.value.at(-1)?.log;
-  if (last !== undefined && rows.value.length >= MAX_ROWS && next.value !== undefined) {
-    const end = new Date(Date.parse(last.created_at) + 1).toISOString();
-    return (
-      <div class="end">
-        <p>The page keeps {counted(MAX_ROWS, 'row')}.</p>
-        <button
-          type="button"
-          onClick={() =>
-            go(withParameters({ range: undefined, start_date: filters.value.start_date, end_date: end }))
-          }
-        >
-          Continue from here
-        </button>
-      </div>
-    );
-  }
-  const isNone = last === undefined && problem.value === undefined && !isLoading.value;
+  if (last !== undefined && rows.value.length >= MAX_ROWS && next.value !== undefined)
+    return <MoreByTime last={last.created_at} />;
+  if (last === undefined && problem.value === undefined && !isLoading.value) return <Nothing />;
   return (
     <p class="end" ref={ref}>
-      {isNone ? 'No rows match these filters.' : null}
       {isLoading.value ? `Loading … ${counted(lookedAt.value, 'row')} looked at` : null}
     </p>
   );
+};
+
+/** The rows by day, and which of them are new. */
+const lines = (opened: string | undefined) => {
+  let day = '';
+  return rows.value.flatMap((row) => {
+    const { id, created_at } = row.log;
+    const [before, mark] = [day, newAbove.value];
+    day = dayOf(created_at, timeStyle.value);
+    return [
+      ...(mark?.id === id ? [<NewLine key="new" count={mark.count} />] : []),
+      ...(day === before ? [] : [<DayLine key={`${day} ${id}`} at={created_at} />]),
+      <LogRow key={id} row={row} isOpen={id === opened} />,
+    ];
+  });
 };
 
 export const LogTable = ({ opened }: { readonly opened: string | undefined }) => (
   <>
     {rows.value.length === 0 ? null : (
       <table class="log">
-        <TableHead titles={['Recorded', 'Operation', 'Entity', 'Actor', 'Source', 'What happened']} />
-        <tbody>
-          {rows.value.map((row) => (
-            <LogRow key={row.log.id} row={row} isOpen={row.log.id === opened} />
-          ))}
-        </tbody>
+        <TableHead titles={[timeStyle.value === 'utc' ? 'UTC' : 'Local time', 'What happened', 'Who']} />
+        <tbody>{lines(opened)}</tbody>
       </table>
     )}
     <End />

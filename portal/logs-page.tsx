@@ -4,80 +4,104 @@ import { ExportLinks } from './export-links.js';
 import { FilterBar } from './filter-bar.js';
 import { filters } from './filters.js';
 import { Histogram } from './histogram.js';
-import { isReading, load, next, problem, resumeTail, rows, stopRows, tailState, total } from './log-rows.js';
-import { LogTable, moveTo } from './log-table.js';
+import { Keyboard } from './keyboard.js';
+import {
+  isReading,
+  leave,
+  load,
+  next,
+  problem,
+  resumeTail,
+  rows,
+  stopRows,
+  tailState,
+  total,
+} from './log-rows.js';
+import { LogTable } from './log-table.js';
 import { Alert, counted } from './parts.js';
-import { go, parameter, withParameters } from './place.js';
+import { parameter, place, withParameters } from './place.js';
+import { Scopes } from './scopes.js';
 import { TailControl } from './tail-control.js';
 
 const Total = () => (
-  <p class="quiet" aria-live="off">
+  <p class="quiet total" aria-live="off">
     {counted(total.value ?? rows.value.length, 'row')}
     {total.value === undefined && next.value !== undefined ? ' so far' : ''}
   </p>
 );
 
-/** `/` goes to the id, `j` and `k` move, Enter opens, Escape closes. */
-const useKeys = (): void =>
+/** On a phone the page scrolls, elsewhere the list does. */
+const scrollerOf = (list: HTMLElement): Element =>
+  getComputedStyle(list).overflowY === 'visible' ? document.documentElement : list;
+
+/** Whether the first row is out of view. */
+const isScrolled = (list: HTMLElement): boolean =>
+  scrollerOf(list) === list ? list.scrollTop > 8 : list.getBoundingClientRect().top < 0;
+
+/** Loads what is chosen. Where the reader has been before, it is as they left it. */
+const useRows = (list: { readonly current: HTMLDivElement | null }): void => {
+  const address = withParameters({ event: undefined });
+  const entry = useRef(place.value.entry);
   useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      const { key, target } = event;
-      if (event.ctrlKey || event.metaKey || event.altKey || !(target instanceof Element)) return;
-      if (target.closest('dialog, input, select') !== null) return;
-      if (key === 'Escape' && parameter('event') !== undefined) go(withParameters({ event: undefined }));
-      else if (key === 'j') moveTo(1);
-      else if (key === 'k') moveTo(-1);
-      else if (key === '/') {
-        event.preventDefault();
-        document.getElementById('search')?.focus();
-      }
+    const where = () => `${entry.current} ${address}`;
+    const scroll = (top: number): void => {
+      if (list.current !== null) scrollerOf(list.current).scrollTop = top;
     };
-    addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
-  }, []);
+    entry.current = place.value.entry;
+    let last = load(filters.value, where());
+    requestAnimationFrame(() => scroll(last));
+    const note = (): void => {
+      if (list.current !== null) last = scrollerOf(list.current).scrollTop;
+    };
+    addEventListener('scroll', note, { capture: true, passive: true });
+    return () => {
+      removeEventListener('scroll', note, { capture: true });
+      leave(where(), last);
+    };
+  }, [JSON.stringify(filters.value)]);
+  useEffect(() => void (entry.current = place.value.entry));
+  useEffect(() => stopRows, []);
+};
 
 export const LogsPage = () => {
   const opened = parameter('event');
-  const chosen = filters.value;
-  const scroller = useRef<HTMLDivElement>(null);
-  const key = JSON.stringify(chosen);
-  useEffect(() => {
-    void load(chosen);
-    scroller.current?.scrollTo(0, 0);
-  }, [key]);
-  useEffect(() => stopRows, []);
-  useKeys();
+  const list = useRef<HTMLDivElement>(null);
+  useRows(list);
   const settle = (): void => {
-    const isNow = opened !== undefined || (scroller.current?.scrollTop ?? 0) > 8;
+    const isNow = opened !== undefined || (list.current !== null && isScrolled(list.current));
     if (isNow === isReading.value) return;
     if (!isNow && tailState.value.kind === 'paused' && tailState.value.isMore) return;
     isReading.value = isNow;
     if (tailState.value.kind === 'live') resumeTail();
   };
   useEffect(settle, [opened]);
+  useEffect(() => {
+    addEventListener('scroll', settle, { capture: true, passive: true });
+    return () => removeEventListener('scroll', settle, { capture: true });
+  });
+  const showNew = (): void => {
+    const openRow = () => document.querySelector('.log .open');
+    if (openRow() !== null) requestAnimationFrame(() => openRow()?.scrollIntoView({ block: 'nearest' }));
+    else if (list.current !== null) scrollerOf(list.current).scrollTop = 0;
+  };
   return (
-    <main class={opened === undefined ? 'explorer' : 'explorer with-detail'}>
+    <main id="main" tabIndex={-1} class={opened === undefined ? 'explorer' : 'explorer with-detail'}>
       <h1 class="hidden">Log</h1>
+      <Keyboard />
+      <Scopes />
       <FilterBar />
       <Histogram />
-      <div class="tools">
-        <TailControl onResume={() => scroller.current?.scrollTo(0, 0)} />
+      <div class="buttons tools">
+        <TailControl onResume={showNew} />
         <Total />
         <ExportLinks />
       </div>
       <Alert text={problem.value} />
       <div class="split">
-        <div
-          class="list"
-          ref={scroller}
-          onScroll={settle}
-          tabIndex={0}
-          role="region"
-          aria-label="Rows of the log"
-        >
+        <div class="list" ref={list} tabIndex={0} role="region" aria-label="Rows of the log">
           <LogTable opened={opened} />
         </div>
-        {opened === undefined ? null : <EventDetail id={opened} key={opened} />}
+        {opened === undefined ? null : <EventDetail id={opened} />}
       </div>
     </main>
   );

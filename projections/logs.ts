@@ -12,6 +12,7 @@ import { canonicalTime, MAX_NAME_LENGTH } from '../src/domain/texts';
 import { appended, type Hash } from '../src/evidence/tree';
 import { keyCollections, keyUsed } from './key-days';
 import {
+  carriedIn,
   changeTogether,
   type Change,
   type Document,
@@ -19,6 +20,7 @@ import {
   type LineReference,
   type Projector,
   type Reader,
+  type Reference,
 } from './projector';
 
 interface RowContent {
@@ -165,8 +167,8 @@ const linesOf = (content: RowContent): readonly (LineReference & { readonly inde
 const rowAdded = (content: RowContent, recordedAt: string, leaf: Leaf): Change => {
   const lines = linesOf(content);
   const isListed = isKnown.has(content.entity_type);
-  const touches = [
-    { collection: ROWS, key: content.id },
+  const touches: Reference[] = [
+    { collection: ROWS, key: content.id, isNew: true },
     { collection: FRONTIER, key: ONLY },
   ];
   if (!isListed) touches.push({ collection: TYPES, key: ONLY });
@@ -232,7 +234,7 @@ export const logs: Projector = {
         rowIndexes.map((index) => [index, index === 'by_number' ? 'created_at' : 'number']),
       ),
     },
-    { name: FRONTIER, indexes: {} },
+    { name: FRONTIER, indexes: {}, isCarried: true },
     { name: TYPES, indexes: {} },
     ...keyCollections,
   ],
@@ -265,8 +267,8 @@ export const findLogPosition = async (
 ): Promise<string | undefined> => (await findLog(reader, tenantId, eventId))?.position;
 
 export const findFrontier = async (reader: Pick<Reader, 'get'>, tenantId: string) => {
-  const found = (await reader.get(tenantId, FRONTIER, ONLY)) as StoredFrontier | undefined;
-  const { size, hashes } = found ?? EMPTY;
+  const { size, hashes } =
+    ((await carriedIn(reader, tenantId, FRONTIER)) as StoredFrontier | undefined) ?? EMPTY;
   return { size, frontier: hashesIn(hashes) };
 };
 

@@ -30,6 +30,11 @@ export interface Collection {
   readonly indexes: Readonly<Record<string, readonly string[]>>;
   /** Indexes whose last field numbers equal documents from 1 without gaps, each with a field that never decreases in that order. */
   readonly numbered?: Readonly<Record<string, string>>;
+  /**
+   * It has one document for each tenant, which nearly every event changes. That is kept in the progress of the tenant, so
+   * that it costs no write of its own: the collection has no indexes, and only `carriedIn` finds its documents.
+   */
+  readonly isCarried?: true;
 }
 
 export const fieldsOfIndex = ({ name, indexes }: Collection, index: string): readonly string[] => {
@@ -54,10 +59,29 @@ export const numberingOf = (
 
 export type Document = Readonly<Record<string, unknown>>;
 
+/** The collection of the progress of each tenant, under this key. The engine keeps it, not a projector. */
+export const PROGRESS: Collection = { name: 'progress', indexes: {} };
+export const PROGRESS_KEY = 'tenant';
+
+/** The documents that the progress of a tenant carries, by collection. */
+export type Carried = Readonly<Record<string, Document>>;
+
+/** The document of a carried collection. */
+export const carriedIn = async (
+  reader: Pick<Reader, 'get'>,
+  tenantId: string,
+  collection: string,
+): Promise<Document | undefined> => {
+  const progress = await reader.get(tenantId, PROGRESS.name, PROGRESS_KEY);
+  return (progress as { readonly carried?: Carried } | undefined)?.carried?.[collection];
+};
+
 /** A document of the event's own tenant. The tenant is implied, so no reducer can reach another tenant's documents. */
 export interface Reference {
   readonly collection: string;
   readonly key: string;
+  /** There is hardly ever such a document yet, so it is loaded only if it turns out that there is. */
+  readonly isNew?: boolean;
 }
 
 /** A line of the event's own tenant, in a collection. */
@@ -111,14 +135,6 @@ export const amend = <D extends object>(collection: string, key: string, next: (
 export interface Reader {
   get(tenantId: string, collection: string, key: string): Promise<Document | undefined>;
   find(tenantId: string, collection: string, query: Query): Promise<readonly Document[]>;
-  /** How many documents of a line with so many have less than each value, by searching their numbers. */
-  countsBefore(
-    tenantId: string,
-    collection: string,
-    line: Line,
-    values: readonly Value[],
-    count: number,
-  ): Promise<readonly number[]>;
   /** The documents of a line with these numbers, in their order. If one is missing, the read model is damaged, and it rejects. */
   at(
     tenantId: string,
@@ -172,13 +188,15 @@ export interface ComposedProjector {
   /** The layout of the sets, and the names and versions of all projectors. Part of the names of files. */
   readonly version: string;
   readonly collections: readonly Collection[];
+  /** The names of the collections whose documents are carried in the progress. They are not among the others. */
+  readonly carried: ReadonlySet<string>;
   /** The changes of all projectors for an event, in their order. */
   readonly changesOf: (event: Recorded, leaf: Leaf) => readonly Change[];
   readonly onSetAside: (event: SetAsideEvent) => readonly Change[];
 }
 
 /** Raise it when stores keep sets in another way. */
-const LAYOUT = 2;
+const LAYOUT = 3;
 
 type AnyReducer = ComposedProjector['changesOf'];
 
@@ -190,9 +208,11 @@ export const compose = (projectors: readonly Projector[]): ComposedProjector => 
   for (const { on } of projectors)
     for (const [type, reducer] of Object.entries(on) as [EventType, AnyReducer][])
       reducers.set(type, [...(reducers.get(type) ?? []), reducer]);
+  const all = projectors.flatMap(({ collections }) => collections);
   return {
     version: versionOf(projectors),
-    collections: projectors.flatMap(({ collections }) => collections),
+    collections: all.filter(({ isCarried }) => isCarried !== true),
+    carried: new Set(all.flatMap(({ name, isCarried }) => (isCarried === true ? [name] : []))),
     changesOf: (event, leaf) => (reducers.get(event.type) ?? []).flatMap((reducer) => reducer(event, leaf)),
     onSetAside: (event) => projectors.flatMap(({ onSetAside }) => onSetAside?.(event) ?? []),
   };

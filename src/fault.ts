@@ -5,6 +5,7 @@ import type { ProblemCode } from './problems';
 /** Codes that are not problems: each is caught, turned into a problem, or ends a stream. */
 type InternalCode =
   | 'commit_failed'
+  | 'document_exists'
   | 'event_invalid'
   | 'event_too_large'
   | 'expired'

@@ -143,7 +143,7 @@ export const httpProblems = {
     status: 503,
     title: 'The event log is out of reach.',
     meaning:
-      'Nothing was changed. The log did not answer, its disk is full, or the long history of the Tenant is still being read, as after a start. Repeat the request after `Retry-After` seconds.',
+      'Nothing was changed. The log did not answer, its disk is full, or the long history of the Tenant is still being read. Repeat the request after `Retry-After` seconds; without that header the log is damaged, and only the operator can help.',
   },
   log_set_back: {
     status: 503,
@@ -257,6 +257,11 @@ const commandProblems = {
     title: 'The data folder cannot be used.',
     meaning:
       '`DATA_DIR` must be a folder, or a path where one can be created, on a writable disk with free space.',
+  },
+  port_unusable: {
+    title: 'A port cannot be used.',
+    meaning:
+      'Another program listens there, or this user may not. The message names the setting, `PORT` or `OPS_PORT`: choose another port, or stop the other program.',
   },
   not_confirmed: {
     title: 'This must be confirmed.',

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isoNow } from '../async/clock';
 import type { Configuration } from '../configuration';
@@ -22,13 +22,21 @@ const embeddedFolder = (configuration: Configuration): string => {
 /** In the data folder: when the last backup was made. */
 const markIn = (folder: string): string => join(folder, 'last-backup');
 
+/** NaN: none is known. */
+export const lastBackupMs = (folder: string): number => {
+  try {
+    return Date.parse(readFileSync(markIn(folder), 'utf8').trim());
+  } catch {
+    return NaN;
+  }
+};
+
 /** Since the last backup of an embedded log; if there was none, since the log was created. Undefined: it cannot be read. */
 export const backupAgeSeconds = ({ DATA_DIR, EVENTSTORE_URL }: Configuration): number | undefined => {
   if (EVENTSTORE_URL !== '') return undefined;
   try {
-    const mark = markIn(DATA_DIR);
-    const lastMs = existsSync(mark) ? Date.parse(readFileSync(mark, 'utf8').trim()) : NaN;
-    return (Date.now() - (lastMs || statSync(logPath(DATA_DIR)).birthtimeMs)) / 1_000;
+    const lastMs = lastBackupMs(DATA_DIR) || statSync(logPath(DATA_DIR)).birthtimeMs;
+    return (Date.now() - lastMs) / 1_000;
   } catch {
     return undefined;
   }

@@ -10,7 +10,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { Configuration } from '../configuration';
 import { findLog, logPath, putFile } from '../event-log/sqlite/log-file';
 import { codeOf, fault, messageOf, type Fault } from '../fault';
@@ -26,10 +26,22 @@ export const mustNotBeRootIn = (folder: string): void => {
     throw unusable(folder, `it belongs to another user; run this as its owner (uid ${uid})`);
 };
 
+/** Not by Node's `recursive`, which never ends where a file system refuses a folder with ENOENT, as `/proc` does. */
+const makeFolder = (folder: string): void => {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true) return;
+  if (!existsSync(dirname(folder))) makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    // Another process has just created it.
+    if (codeOf(error) !== 'EEXIST' || !statSync(folder).isDirectory()) throw error;
+  }
+};
+
 /** Creates the folder if it is missing, private to its owner. */
 export const mustBeUsable = (folder: string): void => {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolder(resolve(folder));
     accessSync(folder, constants.W_OK);
   } catch (error) {
     throw unusable(folder, messageOf(error));

@@ -3,12 +3,19 @@ import { isoNow, monotonicMs } from '../async/clock';
 import type { Actor } from '../domain/events';
 import type { TenantRequest } from '../ledger/ledger';
 
-const osUser = (): string => {
+const osUserName = (): string => {
   try {
     return userInfo().username;
   } catch {
     return 'unknown';
   }
+};
+
+/** Whoever may run the command can set `SUDO_USER` to anything. */
+const osUser = (): string => {
+  const name = osUserName();
+  const { SUDO_USER: claimed = name } = process.env;
+  return claimed === name ? name : `${name}; SUDO_USER claims ${claimed.slice(0, 64).toWellFormed()}`;
 };
 
 export const operatorActor = (id: string): Actor => ({ type: 'user', id, osUser: osUser() });

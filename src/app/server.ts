@@ -9,7 +9,7 @@ import { readOrigins, type Configuration, programVersion } from '../configuratio
 import { compileEventSchemas } from '../event-log/codec';
 import { appendToEnd, type Position } from '../event-log/event-log';
 import { evidenceKey } from '../evidence/note';
-import { codeOf, fault, isAway, isFinal, type Fault } from '../fault';
+import { codeOf, fault, isAway, isFinal, messageOf, type Fault } from '../fault';
 import { api } from '../http/api';
 import { headerNames, type ApiDependencies } from '../http/context';
 import { operations } from '../http/operations';
@@ -28,6 +28,7 @@ import { firstKey } from './demo';
 import { readModelStoreOf, storeOf } from './log-address';
 import { makeMetrics, type Metrics } from './metrics';
 import { reporter } from './reporter';
+import { noteServer } from './running-server';
 import { ledgerStatus, type LedgerStatus } from './status';
 import { workerThread, type WorkerReport } from './worker-thread';
 
@@ -132,26 +133,30 @@ const apiDependencies = async (server: Running, app: App): Promise<ApiDependenci
   };
 };
 
+/** Listens where two settings say. */
 const listen = async (
-  { listeners, report }: Running,
+  { configuration, listeners, report }: Running,
   handle: Answering,
-  address: Omit<Parameters<typeof openListener>[1], 'onError'>,
+  { HOST, PORT }: { readonly HOST: 'HOST' | 'OPS_HOST'; readonly PORT: 'PORT' | 'OPS_PORT' },
+  maxConnections: number,
 ): Promise<string> => {
+  const { [HOST]: host, [PORT]: port } = configuration;
   const onError = (error: Error): void =>
     report(
       'A connection could not be accepted. If file descriptors ran out, raise the limit of open files.',
       error,
     );
-  const listener = await openListener(handle, { ...address, onError });
+  const listening = openListener(handle, { host, port, maxConnections, onError });
+  const listener = await listening.catch((error: unknown) => {
+    throw fault('port_unusable', `${HOST}=${host} ${PORT}=${port} cannot be used: ${messageOf(error)}.`);
+  });
   listeners.push(listener);
   return listener.url;
 };
 
 const listenForRequests = async (server: Running, app: App): Promise<string> => {
-  const { HOST: host, PORT: port } = server.configuration;
   const handle = api(await apiDependencies(server, app)).callback();
-  const maxConnections = MAX_CONNECTIONS;
-  return listen(server, handle, { host, port, maxConnections });
+  return listen(server, handle, { HOST: 'HOST', PORT: 'PORT' }, MAX_CONNECTIONS);
 };
 
 /** The stores that a start may have to wait for. */
@@ -174,7 +179,6 @@ const readiness = async (server: Running): Promise<LedgerStatus> => {
 /** Opened before the app, so that health checks can tell that the process is alive and what it waits for. */
 const listenForOperators = (server: Running): Promise<string> => {
   const { configuration, metrics } = server;
-  const { OPS_HOST: host, OPS_PORT: port } = configuration;
   const handle = operations({
     phase: () => server.phase,
     waitingFor: () => (server.app === undefined ? storesOf(configuration) : undefined),
@@ -182,7 +186,7 @@ const listenForOperators = (server: Running): Promise<string> => {
     limits: () => server.limits?.status(),
     metrics: metrics.registry,
   });
-  return listen(server, handle, { host, port, maxConnections: MAX_OPERATIONS_CONNECTIONS });
+  return listen(server, handle, { HOST: 'OPS_HOST', PORT: 'OPS_PORT' }, MAX_OPERATIONS_CONNECTIONS);
 };
 
 const onReport = (server: Running, message: WorkerReport): void => {
@@ -252,6 +256,7 @@ const start = async (server: Running): Promise<Started | undefined> => {
   await Promise.race([caughtUp, pause(server.times.waitMs, stopping.signal)]);
   if (stopping.signal.aborted) return undefined;
   const url = await listenForRequests(server, app);
+  noteServer(configuration, { url, operations: operationsUrl });
   await caughtUp;
   if (stopping.signal.aborted) return undefined;
   server.phase = 'ready';

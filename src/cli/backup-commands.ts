@@ -6,13 +6,13 @@ import type { Io } from './io';
 import { printOne } from './output';
 import { withProgress } from './progress';
 
-const view = (backup: string, { identity, events, lastPosition, lastRecordedAt, digest }: BackedUp) => ({
+const view = (backup: string, { identity, events, lastPosition, lastRecordedAt, checksum }: BackedUp) => ({
   backup,
   identity,
   events,
   last_position: lastPosition ?? null,
   last_recorded_at: lastRecordedAt ?? null,
-  digest,
+  checksum,
 });
 
 const counting = (io: Io, title: string, work: (onProgress: OnProgress) => BackedUp): Promise<BackedUp> =>
@@ -40,7 +40,7 @@ the earlier backup. Read models are not part of a backup: they are built again f
 
 const verify = (io: Io): Command =>
   new Command('verify')
-    .description('read a whole backup and compare it with its digest; exit code 1 if it differs')
+    .description('read a whole backup and compare it with its checksum; exit code 1 if it differs')
     .argument('<folder>', 'the backup')
     .addOption(option.json())
     .action(async (folder: string, options: JsonOption) => {

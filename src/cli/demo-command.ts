@@ -10,11 +10,14 @@ const run = async (
   options: JsonOption,
 ): Promise<void> => {
   const { createDemo, DEMO_NAME } = require('../app/demo') as typeof import('../app/demo');
+  const { runningServer } = require('../app/running-server') as typeof import('../app/running-server');
   const { OPERATOR_ID, PORTAL, PUBLIC_URL, PORT } = configuration;
   const tenant_id = randomUUID();
   const { key, facts } = await createDemo(app, tenant_id, OPERATOR_ID);
   await upToDate();
-  const portal = PORTAL ? `${PUBLIC_URL === '' ? `http://127.0.0.1:${PORT}` : PUBLIC_URL}/portal` : null;
+  const running = await runningServer(configuration, await app.log.identity());
+  const url = PUBLIC_URL || running || `http://127.0.0.1:${PORT}`;
+  const portal = PORTAL ? `${url}/portal` : null;
   printOne(io, { tenant_id, name: DEMO_NAME, facts, key, portal }, options);
 };
 

@@ -1,4 +1,4 @@
-import { Command, CommanderError, type OutputConfiguration } from 'commander';
+import { Command, CommanderError, type Option, type OutputConfiguration } from 'commander';
 import { programVersion } from '../configuration';
 import { codeOf, fault } from '../fault';
 import { applicationCommands } from './application-commands';
@@ -70,9 +70,26 @@ const programFor = (io: Io, report: FailureReport): Command => {
   return program;
 };
 
+interface Parser {
+  readonly args: readonly string[];
+  missingMandatoryOptionValue(option: Option): void;
+  unknownOption(flag: string): void;
+}
+
+/** Where an option is missing because it is misspelt, names the one that was given, which the parser does not. */
+const namingMisspelt = (parser: Parser): void => {
+  const missing = parser.missingMandatoryOptionValue.bind(parser);
+  parser.missingMandatoryOptionValue = (option) => {
+    const unknown = parser.args.find((text) => /^--./.test(text));
+    if (unknown !== undefined) parser.unknownOption(unknown);
+    missing(option);
+  };
+};
+
 /** Makes every command throw instead of exiting, so that `main` alone sets the exit code. */
 const throwing = (command: Command): Command => {
   command.exitOverride();
+  namingMisspelt(command as unknown as Parser);
   for (const sub of command.commands) throwing(sub.copyInheritedSettings(command));
   return command;
 };

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { monotonicMs } from '../async/clock';
 import { isTraceId, masked } from '../domain/texts';
-import { codeOf, fault, messageOf, moreOf, type Fault } from '../fault';
+import { codeOf, fault, isFinal, messageOf, moreOf, type Fault } from '../fault';
 import { countedAddress } from '../limits/client-address';
 import type { LimitExceeded } from '../limits/rate-limits';
 import { httpProblems, isHttpProblemCode, type HttpProblemCode, type Problem } from '../problems';
@@ -156,7 +156,7 @@ const PERMANENT: ReadonlySet<HttpProblemCode> = new Set([
 const headersOf = (code: HttpProblemCode, error: unknown): Record<string, string> => {
   const { status } = httpProblems[code];
   const { tag, allow, retryAfter } = moreOf(error);
-  const isTransient = (status === 503 || status === 409) && !PERMANENT.has(code);
+  const isTransient = (status === 503 || status === 409) && !PERMANENT.has(code) && !isFinal(error);
   return {
     'Cache-Control': 'no-store',
     ...(status === 401 ? { 'WWW-Authenticate': 'ApiKey realm="tenant-ledger"' } : {}),
@@ -180,10 +180,11 @@ const noteProblem = ({ state }: ApiContext, code: HttpProblemCode, error: unknow
   if (code === 'internal_error') state.error = error;
 };
 
-/** The details of server errors may reveal internals; all others were written for the caller. */
+/** The messages of server errors may reveal internals; all others were written for the caller. */
 const detailOf = (code: HttpProblemCode, error: unknown, { headers }: ApiSettings): object => {
   const { status } = httpProblems[code];
-  if (status >= 500) return {};
+  const { detail } = moreOf(error);
+  if (status >= 500) return typeof detail === 'string' ? { detail } : {};
   // The same for every reason: it tells a stranger nothing, but an honest client what to send.
   const refused = `Send a valid API key in the header ${headers.apiKey}: it is missing, malformed, unknown, expired or revoked, or its tenant is deleted.`;
   return { detail: code === 'key_refused' ? refused : messageOf(error) };

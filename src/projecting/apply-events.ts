@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import {
   fieldsOfIndex,
   numberingOf,
+  type Carried,
   type Change,
-  type Collection,
   type ComposedProjector,
   type Document,
   type LineEnd,
@@ -34,6 +34,8 @@ export interface Slot extends DocumentKey {
   /** As it is stored. */
   stored: Document | undefined;
   document: Document | undefined;
+  /** It is taken to be absent, and not loaded. */
+  readonly isTakenAsNew: boolean;
 }
 
 /** How the rows of an index are numbered. */
@@ -42,7 +44,7 @@ type Numbering = ReturnType<typeof numberingOf>;
 /** By collection and index. */
 type Numberings = ReadonlyMap<string, ReadonlyMap<string, Numbering>>;
 
-const numberingsIn = (collections: readonly Collection[]): Numberings =>
+const numberingsIn = (collections: ComposedProjector['collections']): Numberings =>
   new Map(
     collections.map((collection) => {
       const numbering = (index: string): readonly [string, Numbering] => {
@@ -72,18 +74,30 @@ const lineKey = ({ collection, index, equal }: LineReference): string =>
   `${collection} ${index} ${equal.length > 1 ? JSON.stringify(equal) : equal.join()}`;
 
 /** What the events of one commit touch of a tenant: what is not known is to be loaded. */
-const touching = (known: KnownTenant, tenantId: string, numberings: Numberings) => {
+const touching = (
+  known: KnownTenant,
+  tenantId: string,
+  { projector, loadsNew }: Applying,
+  numberings: Numberings,
+) => {
   const [slots, ends] = [new Map<string, Slot>(), new Map<string, EndSlot>()];
+  const carried = new Map<string, Slot>();
   return {
     /** To be loaded. */
     slots,
     ends,
-    slotOf: ({ collection, key }: Reference): Slot => {
+    /** Loaded with the progress. */
+    carried,
+    slotOf: ({ collection, key, isNew = false }: Reference): Slot => {
       const name = `${collection} ${key}`;
-      const found = known.slots.get(name) ?? slots.get(name);
+      const found = known.slots.get(name) ?? slots.get(name) ?? carried.get(collection);
       if (found !== undefined) return found;
-      const slot = { tenantId, collection, key, stored: undefined, document: undefined };
-      slots.set(name, slot);
+      const isCarried = projector.carried.has(collection);
+      const stored = isCarried ? known.progress?.carried?.[collection] : undefined;
+      const isTakenAsNew = isNew && !loadsNew;
+      const slot = { tenantId, collection, key, stored, document: stored, isTakenAsNew };
+      if (isCarried) carried.set(collection, slot);
+      else slots.set(name, slot);
       return slot;
     },
     endOf: (line: LineReference): EndSlot => {
@@ -109,6 +123,8 @@ export interface Applying {
   readonly program: string;
   readonly now: () => string;
   readonly setAside: SetAside;
+  /** Documents that are most likely new are loaded too. */
+  readonly loadsNew: boolean;
 }
 
 /** The next events of a tenant, and the progress after which they come. */
@@ -284,12 +300,19 @@ const applyOrPark = (
   return { ...progress, [entry.kind]: revision, position: furthest };
 };
 
-const writesOf = (changed: ReadonlySet<Slot>): readonly Write[] => {
+const writesOf = (changed: ReadonlySet<Slot>, { carried }: Touched): readonly Write[] => {
   const writes: Write[] = [];
   for (const { tenantId, collection, key, stored, document } of changed)
-    if (!isDeepStrictEqual(stored, document))
+    if (!carried.has(collection) && !isDeepStrictEqual(stored, document))
       writes.push({ tenantId, collection, key, document, isNew: stored === undefined });
   return writes;
+};
+
+/** With what it carries now. */
+const carrying = (progress: Progress, { carried }: Touched): Progress => {
+  if (carried.size === 0) return progress;
+  const documents = Array.from(carried, ([collection, { document }]) => [collection, document] as const);
+  return { ...progress, carried: { ...progress.carried, ...Object.fromEntries(documents) } as Carried };
 };
 
 /** The mark of a parked tenant stays until everything that waits is applied. */
@@ -308,7 +331,7 @@ const afterWaiting = (
 /** Applies events of tenants to documents of a set. */
 export const eventApplier = (
   set: Pick<ReadModelSet, 'load' | 'lastOf'>,
-  collections: readonly Collection[],
+  { collections }: Pick<ComposedProjector, 'collections'>,
   takeKnown: (tenantId: string, progress: Progress | undefined) => KnownTenant,
 ) => {
   const numberings = numberingsIn(collections);
@@ -316,7 +339,7 @@ export const eventApplier = (
   const prepared = (applying: Applying, tenant: TenantEvents) => {
     const { tenantId, before, events } = tenant;
     const taken = takeKnown(tenantId, before);
-    const touched = touching(taken, tenantId, numberings);
+    const touched = touching(taken, tenantId, applying, numberings);
     const entries = events.flatMap((event) => {
       const kind = applying.streams.parse(event.stream)?.kind;
       if (kind === undefined || isApplied(event, kind, before)) return [];
@@ -339,14 +362,21 @@ export const eventApplier = (
       if (progress.parked !== undefined) break;
       head = { position: entry.logged.position, eventId: entry.logged.id };
     }
-    const commit = { tenantId, writes: writesOf(changed), ...afterWaiting(tenant, progress), head };
-    return { ...rest, commit, changed };
+    const { progress: end, ...others } = afterWaiting(tenant, progress);
+    const writes = writesOf(changed, rest.touched);
+    return {
+      ...rest,
+      commit: { tenantId, writes, progress: carrying(end, rest.touched), ...others, head },
+      changed,
+    };
   };
 
   /** Loads all documents at once, and only then applies the events of each tenant, up to a bad one. */
   return async (applying: Applying, group: readonly TenantEvents[]): Promise<readonly Applied[]> => {
     const all = group.map((tenant) => prepared(applying, tenant));
-    const slots = all.flatMap(({ touched }) => [...touched.slots.values()]);
+    const slots = all.flatMap(({ touched }) =>
+      [...touched.slots.values()].filter((slot) => !slot.isTakenAsNew),
+    );
     const ends = all.flatMap(({ touched }) => [...touched.ends.values()]);
     const [documents, found] = await Promise.all([
       slots.length === 0 ? [] : set.load(slots),

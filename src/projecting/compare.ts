@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Document, ComposedProjector } from '../../projections/projector';
+import { PROGRESS, type Document, type ComposedProjector } from '../../projections/projector';
 import { yieldToEventLoop } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import {
   isSameProgress,
-  PROGRESS,
   rowsOf,
   type DocumentKey,
   type Progress,

@@ -92,6 +92,8 @@ const readSome = async (batches: AsyncIterable<Batch>, max: number): Promise<Ten
 
 interface ProjectionOptions {
   readonly now?: () => string;
+  /** Into a build, whose commits cannot be undone. */
+  readonly loadsNew?: boolean;
   /** The events of a tenant, where they are in memory. */
   readonly inMemory?: (tenantId: string, before: Progress, upTo: Position) => Promise<Batch | undefined>;
 }
@@ -235,17 +237,17 @@ export type TenantProjection = ReturnType<typeof tenantProjection>;
 export const tenantProjection = (
   dependencies: Pick<ReplayDependencies, 'log' | 'streams' | 'projector' | 'program'>,
   set: ReadModelSet,
-  { now = isoNow, inMemory }: ProjectionOptions = {},
+  { now = isoNow, loadsNew = false, inMemory }: ProjectionOptions = {},
 ) => {
   const { streams, projector, program } = dependencies;
   const known = knownTenants(projector.collections);
   const { read, proven } = tenantReading(dependencies, inMemory);
-  const advance = groupCommitting(set, eventApplier(set, projector.collections, known.take), known);
+  const advance = groupCommitting(set, eventApplier(set, projector, known.take), known);
   let applying: Applying | undefined;
 
   /** Reads anew what the operator has set aside. */
   const renewSetAside = async (): Promise<Applying> =>
-    (applying = { projector, streams, program, now, setAside: await readSetAside(dependencies) });
+    (applying = { projector, streams, program, now, loadsNew, setAside: await readSetAside(dependencies) });
 
   /** The progress of tenants as this process knows it or, where it does not or must be fresh, as the set says. */
   const progress = async (tenantIds: readonly string[], isFresh = false): Promise<ProgressOf> => {
@@ -267,13 +269,17 @@ export const tenantProjection = (
    */
   const commit = async (group: readonly TenantEvents[], to?: Head): Promise<'superseded' | GroupOutcome> => {
     const tenants = await Promise.all(group.map(proven));
-    const current = applying ?? (await renewSetAside());
-    try {
-      return await advance({ tenants, to, applying: current, mayPark: false });
-    } catch (error) {
-      if (error !== WOULD_PARK) throw error;
-      return advance({ tenants, to, applying: await renewSetAside(), mayPark: true });
-    }
+    let current = applying ?? (await renewSetAside());
+    for (let mayPark = false; ;)
+      try {
+        return await advance({ tenants, to, applying: current, mayPark });
+      } catch (error) {
+        if (error === WOULD_PARK)
+          [current, mayPark] = [{ ...(await renewSetAside()), loadsNew: current.loadsNew }, true];
+        else if (codeOf(error) === 'document_exists' && !current.loadsNew)
+          current = { ...current, loadsNew: true };
+        else throw error;
+      }
   };
 
   return { set, progress, read, commit, renewSetAside };

@@ -196,7 +196,7 @@ export const rebuild = async (
   const head = await log.head();
   const total = head === undefined ? 0 : await log.distance(undefined, head.position);
   const created = await readModels.create(await log.identity());
-  const built = tenantProjection(dependencies, created);
+  const built = tenantProjection(dependencies, created, { loadsNew: true });
   const renewing = setInterval(() => void created.renew().catch(() => false), TIMES.renewMs);
   let done = 0;
   const onEvents = (events: number): void => {

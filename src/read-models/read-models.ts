@@ -1,4 +1,4 @@
-import type { Collection, Document, Query, Reader } from '../../projections/projector';
+import type { Carried, Document, Query, Reader } from '../../projections/projector';
 import type { Head, Position } from '../event-log/event-log';
 import { fault } from '../fault';
 
@@ -116,6 +116,8 @@ export interface Progress {
   readonly activity: number;
   /** The last event applied: everything of this tenant up to it is. Empty: nothing is. */
   readonly position: Position;
+  /** The documents of the carried collections. */
+  readonly carried?: Carried;
   /** It stays there until this mark goes. */
   readonly parked?: ParkedTenant;
 }
@@ -211,7 +213,7 @@ export interface DocumentKey {
 export interface Write extends DocumentKey {
   /** Undefined deletes it. */
   readonly document: Document | undefined;
-  /** There was none before. */
+  /** There was none before. If there was, `advance` rejects with `document_exists` and has written nothing. */
   readonly isNew: boolean;
 }
 
@@ -225,10 +227,6 @@ export interface ScanStart {
 export interface Scanned extends Required<ScanStart> {
   readonly text: string;
 }
-
-/** A collection that every set has besides those of its projectors: the progress of each tenant, under this key. */
-export const PROGRESS: Collection = { name: 'progress', indexes: {} };
-export const PROGRESS_KEY = 'tenant';
 
 /** Whether it is the same state of a tenant: its documents are equal then, too. */
 export const isSameProgress = (one: Progress | undefined, other: Progress | undefined): boolean =>

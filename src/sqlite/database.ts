@@ -8,12 +8,17 @@ export type Database = DatabaseSyncInstance;
 
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
+const SQLITE_CONSTRAINT = 19;
 const SQLITE_CANTOPEN = 14;
 const SQLITE_IOERR_SHORT_READ = 522;
 
 /** Another connection holds the lock. */
 export const isBusy = (error: unknown): boolean =>
   (error as { errcode?: number } | undefined)?.errcode === SQLITE_BUSY;
+
+/** There is a row with this key. */
+export const isTaken = (error: unknown): boolean =>
+  ((error as { errcode?: number } | undefined)?.errcode ?? 0) % 256 === SQLITE_CONSTRAINT;
 
 /** The file is missing, cut off or overwritten, or lacks a table or the keys of one. Errors of the disk as such do not count. */
 export const isDamagedFile = (error: unknown, path: string): boolean => {
@@ -55,6 +60,12 @@ export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Da
 
 export const openForReading = (path: string): Database =>
   new DatabaseSync(path, { readOnly: true, timeout: TIMES.noAnswerMs });
+
+/** Reads the whole file. Undefined: it is sound. */
+export const damageIn = (db: Database): string | undefined => {
+  const { integrity_check: found } = db.prepare('PRAGMA integrity_check(1)').get() as Record<string, string>;
+  return found === 'ok' ? undefined : found?.split('\n').at(-1);
+};
 
 /** For writers that try again themselves and do other work in the meantime. */
 export const neverWait = (db: Database): void => db.exec('PRAGMA busy_timeout = 0');

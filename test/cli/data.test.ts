@@ -17,17 +17,21 @@ import { liveSetFile } from '../support/set-files';
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 
 describe('a command that writes', () => {
-  it('records who ran it: --actor, else OPERATOR_ID, and the user of the machine', async () => {
+  it('records who ran it: --actor, else OPERATOR_ID, the user of the machine, and who SUDO_USER claims it is', async () => {
     const [actor, operatorId] = [randomUUID(), randomUUID()];
     const folder = freshFolder();
-    await operatorAt(folder).json(`tenant create --name A --actor ${actor}`);
-    const asOperator = operatorAt(folder, { OPERATOR_ID: operatorId });
+    const { username: osUser } = userInfo();
+    await commandProcess(['tenant', 'create', '--name', 'A', '--actor', actor], {
+      DATA_DIR: folder,
+      SUDO_USER: osUser,
+    });
+    const asOperator = operatorAt(folder, { OPERATOR_ID: operatorId, SUDO_USER: 'ann' }, commandProcess);
     const made = await asOperator.json('tenant create --name B');
     expect(made['owner_id']).toBe(operatorId);
     const ids = (await eventsIn(folder)).map(({ metadata }) => metadata);
     expect(ids).toMatchObject([
-      { actor: { type: 'user', id: actor, osUser: userInfo().username } },
-      { actor: { type: 'user', id: operatorId, osUser: userInfo().username } },
+      { actor: { type: 'user', id: actor, osUser } },
+      { actor: { type: 'user', id: operatorId, osUser: `${osUser}; SUDO_USER claims ann` } },
     ]);
   });
 

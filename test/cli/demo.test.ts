@@ -1,6 +1,7 @@
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
 import { eventsIn, operatorAt } from '../support/operator';
+import { isClustered } from '../support/profile';
 import { startService } from '../support/service';
 
 interface Demo {
@@ -15,7 +16,7 @@ describe('tenant-ledger demo', () => {
   it('creates another tenant with what the first start creates, beside a running server', async () => {
     const service = await startService();
     const demo = await operatorAt(service.folder).json<Demo>('demo');
-    expect(demo.portal).toBe('http://127.0.0.1:8080/portal');
+    expect(demo.portal).toBe(`${isClustered ? 'http://127.0.0.1:8080' : service.url}/portal`);
     const shownTo = async (key: string) => {
       const get = async (path: string) => (await ask(`${service.url}${path}`, { key })).json;
       const { id, name } = await get('/tenants/self');
@@ -30,6 +31,8 @@ describe('tenant-ledger demo', () => {
     expect(first).toMatchObject({ name: demo.name, types: { token: 25, card: 10, bank: 3 } });
     expect(first.rows).toBeGreaterThan(demo.facts);
     expect(await service.stop()).toBe(0);
+    const { portal } = await operatorAt(service.folder).json<Demo>('demo');
+    expect(portal).toBe('http://127.0.0.1:8080/portal');
   });
 
   it('works on an empty folder, prints readable output, and names the portal if there is one', async () => {

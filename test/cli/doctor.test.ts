@@ -52,14 +52,72 @@ describe('tenant-ledger doctor', () => {
     expect(findings.map(({ check }) => check)).toEqual([
       'settings',
       'stores',
+      'server',
       'room',
+      'backup',
+      'files',
       'read models',
       'parked tenants',
       'key of evidence',
     ]);
     expect(findings.at(-1)?.finding).toContain(join(service.folder, 'secret'));
+    expect(findings.find(({ check }) => check === 'server')).toMatchObject({
+      status: 'ok',
+      finding: `One runs: ${service.url}.`,
+    });
     const { stdout } = await operatorAt(service.folder, EMBEDDED).run('doctor');
-    expect(stdout.trim().split('\n')).toHaveLength(findings.length);
+    const withFix = findings.filter(({ fix }) => fix !== undefined);
+    expect(stdout.trim().split('\n')).toHaveLength(findings.length + withFix.length);
+  });
+
+  it('warns of a missing or old backup and a server that does not run, which is no failure', async () => {
+    const { folder, json } = operatorAt(freshFolder(), EMBEDDED);
+    await json('tenant create --name Acme');
+    const warnings = async () => {
+      const { code, findings } = await examine(folder);
+      expect(code).toBe(0);
+      return findings
+        .filter(({ status }) => status === 'warning')
+        .map(({ check, finding }) => [check, finding]);
+    };
+    const noServer = ['server', 'None was found that is running.'];
+    expect(await warnings()).toEqual([noServer, ['backup', 'None is known of this log.']]);
+    await json('backup create', join(freshFolder(), 'backup'));
+    expect(await warnings()).toEqual([noServer]);
+    const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
+    writeFileSync(join(folder, 'last-backup'), `${hoursAgo(27)}\n`);
+    expect(await warnings()).toEqual([noServer, ['backup', 'The last one succeeded 27 h ago.']]);
+    // That of another log is not its own.
+    const other = { url: service.url, operations: service.operationsUrl };
+    writeFileSync(join(folder, 'server.json'), JSON.stringify(other));
+    expect(await warnings()).toContainEqual(noServer);
+  });
+
+  it.each([
+    ['events.db', 'restore a backup'],
+    ['a set of read models', 'projections rebuild'],
+  ])('does not call %s whole that is damaged where nobody reads', async (which, fix) => {
+    const { folder, json } = operatorAt(freshFolder(), EMBEDDED);
+    await json('tenant create --name Acme');
+    const file = which === 'events.db' ? join(folder, which) : liveSetFile(folder);
+    const db = new DatabaseSync(file);
+    db.exec('CREATE TABLE other (text); INSERT INTO other VALUES (1)');
+    const { page } = db.prepare("SELECT rootpage AS page FROM sqlite_master WHERE name = 'other'").get() as {
+      page: number;
+    };
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    db.close();
+    const bytes = readFileSync(file);
+    writeFileSync(file, bytes.fill(0xff, (page - 1) * 4_096, (page - 1) * 4_096 + 16));
+    const { code, problems } = await examine(folder);
+    expect(code).toBe(1);
+    expect(problems).toMatchObject([
+      {
+        check: 'files',
+        finding: expect.stringMatching(/ is damaged: [^\n]+\.$/),
+        fix: expect.stringContaining(fix),
+      },
+    ]);
   });
 
   it.each<[string, () => [folder: string, env?: Record<string, string>], Partial<Finding>]>([

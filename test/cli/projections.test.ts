@@ -1,3 +1,4 @@
+import { PROGRESS } from '../../projections/projector';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -8,7 +9,6 @@ import { projector } from '../../src/app/adapters';
 import type { App } from '../../src/app/app';
 import type { LedgerStatus } from '../../src/app/status';
 import { pause } from '../../src/async/clock';
-import { PROGRESS } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { created, openLog, streams, updated } from '../projecting/harness';
 import { beside } from '../support/beside';

@@ -60,6 +60,7 @@ const wrong: readonly { line: string; says: readonly string[] }[] = [
   { line: 'tenant list -h', says: ["unknown option '-h'"] },
   { line: 'serve now', says: ['too many arguments'] },
   { line: 'tenant list --jsno', says: ["unknown option '--jsno'", 'Did you mean --json?'] },
+  { line: 'tenant create --nam A', says: ["unknown option '--nam'", 'Did you mean --name?'] },
   { line: 'tenant create', says: ["'--name <name>' not specified"] },
   { line: 'tenant create --name A --id 12', says: ['--id', "'12'", 'must be a UUID, for example'] },
   { line: 'tenant create --name A --actor me', says: ['--actor', "'me'", 'must be a UUID'] },

@@ -58,7 +58,7 @@ const rowsIn = (folder: string, upTo = Number.MAX_SAFE_INTEGER): readonly Row[] 
 const NAMES = ['position', 'stream', 'revision', 'id', 'type', 'data', 'metadata', 'recorded_at'];
 
 /** As docs/backup.md describes it. */
-const digestOf = (rows: readonly Row[]): string => {
+const checksumOf = (rows: readonly Row[]): string => {
   const hash = createHash('sha256');
   for (const row of rows) hash.update(`${JSON.stringify(NAMES.map((name) => row[name]))}\n`);
   return hash.digest('hex');
@@ -137,12 +137,12 @@ describe('a backup', () => {
       });
       isStopped = true;
       await Promise.all(writing);
-      const { events, last_position, digest } = JSON.parse(made.stdout) as Record<string, string>;
+      const { events, last_position, checksum } = JSON.parse(made.stdout) as Record<string, string>;
       expect(Number(last_position)).toBeGreaterThan(before);
       expect((await log.head())?.position).not.toBe(last_position);
       const rows = rowsIn(restored(backup));
       expect(rows).toEqual(rowsIn(source, Number(last_position)));
-      expect([rows.length, digestOf(rows)]).toEqual([events, digest]);
+      expect([rows.length, checksumOf(rows)]).toEqual([events, checksum]);
       expect(rows.length % 2).toBe(0); // both events of an append, or none
       saysDone(run + 1);
     }
@@ -157,7 +157,7 @@ describe('a backup', () => {
       events: 20,
       lastPosition: '0000000000000020',
       lastRecordedAt: new Date(rows.at(-1)!['recorded_at'] as number).toISOString(),
-      digest: digestOf(rows),
+      checksum: checksumOf(rows),
     };
     expect(verifyBackup(backup, silent)).toEqual(expected);
     const log = await open(restored(backup));
@@ -268,6 +268,21 @@ describe('a backup', () => {
       expect(() => createBackup(source, log, silent)).toThrow('an event log that is not a backup');
       expect(rowsIn(log)).toEqual(before);
     }
+  });
+
+  it('is not made in a folder with other files, but beside the remains of one that was killed', async () => {
+    const source = await withLog(3);
+    const folder = freshFolder();
+    const remains = join(folder, `events.db.${randomUUID()}`);
+    writeFileSync(remains, 'x');
+    writeFileSync(join(folder, 'notes.txt'), 'x');
+    expect(() => createBackup(source, folder, silent)).toThrow('contains notes.txt, and no backup');
+    expect(readdirSync(folder)).toHaveLength(2);
+    rmSync(join(folder, 'notes.txt'));
+    expect(createBackup(source, folder, silent)).toMatchObject({ events: 3 });
+    // It is one now, whatever else is put there.
+    writeFileSync(join(folder, 'notes.txt'), 'x');
+    expect(createBackup(source, folder, silent)).toMatchObject({ events: 3 });
   });
 });
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { projections } from '../../projections/projections';
-import { compose, change, type Change, type Document } from '../../projections/projector';
+import { PROGRESS, compose, change, type Change, type Document } from '../../projections/projector';
 import { findTenant } from '../../projections/tenants';
 import type { Recorded } from '../../src/domain/events';
-import { PROGRESS, type ReadModelSet } from '../../src/read-models/read-models';
+import type { ReadModelSet } from '../../src/read-models/read-models';
 import {
   created,
   documentsOf,

@@ -2,16 +2,11 @@ import * as fc from 'fast-check';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { projections } from '../../projections/projections';
-import { change, type Projector } from '../../projections/projector';
+import { change, PROGRESS, PROGRESS_KEY, type Projector } from '../../projections/projector';
 import type { Difference } from '../../src/projecting/compare';
 import { setAside } from '../../src/projecting/parked-tenants';
 import { verify, type Verified } from '../../src/projecting/verify';
-import {
-  PROGRESS,
-  type DocumentKey,
-  type ReadModels,
-  type ReadModelSet,
-} from '../../src/read-models/read-models';
+import type { DocumentKey, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
 import { openForWriting } from '../../src/sqlite/database';
 import { closeAll } from '../support/closing';
 import { eventsOf } from '../support/events';
@@ -207,7 +202,7 @@ describe('verify', () => {
     db.close();
     expect((await verified(harness)).found.map(nameOf)).toEqual([
       `${tenantId} log_rows ${altered!.id}`,
-      `${tenantId} log_frontier tenant`,
+      `${tenantId} ${PROGRESS.name} ${PROGRESS_KEY}`,
     ]);
     expect(await verified(harness, other)).toMatchObject({ differences: 0 });
   });

@@ -17,7 +17,7 @@ describe('composed projectors', () => {
     );
     expect(new Set(versions).size).toBe(4);
     expect(compose([one('a'), one('b')]).version).toBe(versions[0]);
-    expect(versions[0]).toBe('2-a1-b1');
+    expect(versions[0]).toBe('3-a1-b1');
   });
 
   it('make the changes of all for an event, in order', () => {

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { consistencyProof, inclusionProof, treeOf } from '../../projections/evidence';
 import { findLog, logs } from '../../projections/logs';
-import type { Document, Reader } from '../../projections/projector';
+import { PROGRESS, PROGRESS_KEY, type Document, type Reader } from '../../projections/projector';
 import { projections } from '../../projections/projections';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import { statementOf } from '../../src/evidence/statement';
 import { EMPTY_ROOT, isConsistent, leafHash, rootByInclusion, type Hash } from '../../src/evidence/tree';
+import type { Progress } from '../../src/read-models/read-models';
 import { naiveRoot } from '../evidence/rows';
 import { created, parkedIn, replayHarness, updated } from '../projecting/harness';
 import { OTHER_TENANT, TENANT } from './given';
@@ -113,7 +114,7 @@ describe('the tree of the rows of a log', () => {
     const moving: Reader = {
       ...after,
       get: (tenantId, collection, key) =>
-        (collection === 'log_frontier' ? before : after).get(tenantId, collection, key),
+        (collection === PROGRESS.name ? before : after).get(tenantId, collection, key),
     };
     const older = await treeOf(before, TENANT);
     await expectProven(moving, then, older.root);
@@ -149,8 +150,10 @@ describe('a damaged tree', () => {
     const tenantId = randomUUID();
     await record(tenantId, created(), updated('a'));
     await catchUp();
-    const stored = await set.get(tenantId, 'log_frontier', 'tenant');
-    edit({ tenantId, collection: 'log_frontier', key: 'tenant' }, damage(stored!));
+    const progress = (await set.get(tenantId, PROGRESS.name, PROGRESS_KEY)) as unknown as Progress;
+    const damaged = damage(progress.carried!['log_frontier']!);
+    const carried = damaged === undefined ? {} : { log_frontier: damaged };
+    edit({ tenantId, collection: PROGRESS.name, key: PROGRESS_KEY }, { ...progress, carried });
     await record(tenantId, updated('b'));
     await catchUp();
     const [parked] = await parkedIn(set);

@@ -6,7 +6,6 @@ import {
   findAt,
   findIn,
   indexesFor,
-  numbersIn,
   PARKED_INDEX,
   parkedAfter,
   scanFrom,
@@ -108,7 +107,7 @@ describeMongodb('every query to MongoDB', () => {
       scanFrom(LIMIT, undefined),
       scanFrom(LIMIT, { tenantId: TENANT }),
       scanFrom(LIMIT, { tenantId: TENANT, key: 'k0009' }),
-      numbersIn(ROWS, TENANT, { index: 'by_type', equal: ['token'] }, [5, 6, 7]),
+      findAt(ROWS, TENANT, { index: 'by_type', equal: ['token'] }, [5, 6, 7]),
       findAt(ROWS, TENANT, { index: 'by_number', equal: [] }, [5, 6, 7]),
     ];
     for (const query of asked) {

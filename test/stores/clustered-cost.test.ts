@@ -91,13 +91,12 @@ describeMongodb('what a write costs in the cluster', () => {
         ['progress', TOGETHER + 1],
         ['tenants', TOGETHER],
         ['log_rows', TOGETHER],
-        ['log_frontier', TOGETHER],
       ],
     ]);
   });
 
   it.each(['TokenRead', 'TokenUsed', 'TokenUpdated'])(
-    'is a row, the frontier, the progress and a gate for the fact %s about a token that is known in its month',
+    'is a row, the progress and a gate for the fact %s about a token that is known in its month',
     async (type) => {
       const { app } = instances;
       const { tenantId } = customers[0]!;
@@ -115,7 +114,6 @@ describeMongodb('what a write costs in the cluster', () => {
         [
           ['progress', 2],
           ['log_rows', 1],
-          ['log_frontier', 1],
         ],
       ]);
     },

@@ -1,10 +1,11 @@
+import { PROGRESS, PROGRESS_KEY } from '../../projections/projector';
 import { connectMongodb, readModelsOn } from '../support/mongodb-under-test';
 import { databaseUrl } from '../support/mongodb/database-url';
 import { describeMongodb } from '../support/mongodb/databases';
 import { startSetOfThree, type SetOfThree } from '../support/mongodb/set-of-three';
 import { until } from '../support/waiting';
 import { collectionName, idOf, type Stored } from '../../src/read-models/mongodb/layout';
-import { PROGRESS, PROGRESS_KEY, type ReadModelSet } from '../../src/read-models/read-models';
+import type { ReadModelSet } from '../../src/read-models/read-models';
 import { beforeIn, COLLECTIONS, commitOf, LOG, note, ONE } from '../read-models/contract/storage';
 
 type Member = SetOfThree['members'][number];

@@ -142,7 +142,6 @@ describeMongodb('read models in MongoDB that others hold, or that do not answer'
       set.get(ONE, 'notes', 'n1'),
       set.find(ONE, 'notes', { index: 'by_shelf', equal: ['a'], limit: 1 }),
       set.at(ONE, 'notes', { index: 'on_shelf', equal: ['a'] }, [1]),
-      set.countsBefore(ONE, 'notes', { index: 'on_shelf', equal: ['a'] }, ['n'], 1),
       set.progress([ONE]),
       set.furthest(),
       set.parked(1),

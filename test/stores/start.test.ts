@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import {
   chmodSync,
   copyFileSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -184,8 +185,14 @@ describe('a start that fails', () => {
   it('says which port is in use', async () => {
     const folder = freshFolder();
     const says = `address already in use 127.0.0.1:${taken}`;
-    expectOneSentence(await start({ DATA_DIR: folder, PORT: taken }), says);
-    expectOneSentence(await start({ DATA_DIR: folder, OPS_PORT: taken }), says);
+    const code = '[port_unusable]';
+    expectOneSentence(await start({ DATA_DIR: folder, PORT: taken }), ` PORT=${taken} cannot`, says, code);
+    expectOneSentence(
+      await start({ DATA_DIR: folder, OPS_PORT: taken }),
+      ` OPS_PORT=${taken} cannot`,
+      says,
+      code,
+    );
     expect(await operatorAt(folder).json<unknown>('tenant list')).toEqual([]);
   });
 
@@ -197,6 +204,12 @@ describe('a start that fails', () => {
   it('says that DATA_DIR is a file, or in one', async () => {
     const file = join(freshFolder(), 'file');
     writeFileSync(file, '');
+    // Where Node's recursive mkdir never ends.
+    if (existsSync('/proc/self'))
+      expectOneSentence(
+        await start({ DATA_DIR: '/proc/x/y' }),
+        `The folder /proc/x/y cannot be used: ENOENT`,
+      );
     expectOneSentence(await start({ DATA_DIR: file }), `The folder ${file} cannot be used: EEXIST`);
     expectOneSentence(
       await start({ DATA_DIR: join(file, 'in') }),

@@ -3,19 +3,19 @@ import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { isProblemCode } from '../../problems';
-import { openForReading, type Database } from '../../sqlite/database';
+import { damageIn, openForReading, type Database } from '../../sqlite/database';
 import type { Position } from '../event-log';
 import { findLog, logPath, metaIn, placeFile, restoringOf } from './log-file';
 import { positionOf } from './reader';
 
-/** A folder with a copy of the whole log and the digest of its events. A new one is read again before it takes its place. */
+/** A folder with a copy of the whole log and the checksum of its events. A new one is read again before it takes its place. */
 export interface BackedUp {
   readonly identity: string;
   readonly events: number;
   readonly lastPosition: Position | undefined;
   readonly lastRecordedAt: string | undefined;
   /** SHA-256 over the events in order, each as a JSON array of `COLUMNS` and a line feed. */
-  readonly digest: string;
+  readonly checksum: string;
 }
 
 export type OnProgress = (events: number) => void;
@@ -64,7 +64,7 @@ const contentsOf = (db: Database, onProgress: OnProgress, upTo = Number.MAX_SAFE
     events,
     lastPosition: last && positionOf(last[0]),
     lastRecordedAt: last && new Date(last[1]).toISOString(),
-    digest: hash.digest('hex'),
+    checksum: hash.digest('hex'),
   };
 };
 
@@ -72,9 +72,9 @@ const verified = (db: Database, where: string, onProgress: OnProgress): BackedUp
   const stored = metaIn(db, 'backup');
   if (stored === undefined) throw unusable(`The folder ${where} contains an event log that is not a backup.`);
   const contents = contentsOf(db, onProgress);
-  const { integrity_check: check } = db.prepare('PRAGMA integrity_check(1)').get() as Record<string, string>;
-  if (check !== 'ok') throw unusable(`The file in ${where} is damaged: ${check}`);
-  if (contents.digest === stored) return contents;
+  const damage = damageIn(db);
+  if (damage !== undefined) throw unusable(`The file in ${where} is damaged: ${damage}`);
+  if (contents.checksum === stored) return contents;
   throw unusable(
     `The events in ${where} are not those that were backed up: something was changed, removed or added.`,
   );
@@ -82,7 +82,12 @@ const verified = (db: Database, where: string, onProgress: OnProgress): BackedUp
 
 /** Throws unless the log has the last event of the backup that is to be replaced, which otherwise may be the better one. */
 const mustReplace = (folder: string, log: Database): void => {
-  if (!existsSync(logPath(folder))) return;
+  if (!existsSync(logPath(folder))) {
+    // What a killed backup left is its own.
+    const found = readdirSync(folder).find((name) => !name.startsWith('events.db.'));
+    if (found === undefined) return;
+    throw unusable(`The folder ${folder} contains ${found}, and no backup. Name an empty folder.`);
+  }
   const isContinued = closing(openForReading(logPath(folder)), (old) => {
     if (metaIn(old, 'backup') === undefined)
       throw unusable(`The folder ${folder} contains an event log that is not a backup. Name another folder.`);
@@ -101,8 +106,8 @@ const copyInto = (path: string, log: Database, onProgress: OnProgress): BackedUp
   log.prepare('VACUUM INTO ?').run(path);
   closing(new DatabaseSync(path), (copy) => {
     const head = copy.prepare('SELECT ifnull(max(position), 0) AS last FROM events').get();
-    const { digest } = contentsOf(log, onProgress, (head as { last: number }).last);
-    copy.prepare(`INSERT OR REPLACE INTO meta VALUES ('backup', ?)`).run(digest);
+    const { checksum } = contentsOf(log, onProgress, (head as { last: number }).last);
+    copy.prepare(`INSERT OR REPLACE INTO meta VALUES ('backup', ?)`).run(checksum);
   });
   // Opened again: what is verified is read from the file, not from memory.
   return closing(openForReading(path), (copy) => verified(copy, path, onProgress));

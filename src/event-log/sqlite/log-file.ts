@@ -157,10 +157,25 @@ const ownCodes: ReadonlySet<string | undefined> = new Set([
   'log_of_newer_program',
 ]);
 
+const FULL = 'Nothing was changed. The disk of the event log is full: the operator has to make room.';
+const DAMAGED = 'Nothing was changed. The event log is damaged: the operator has to restore a backup.';
+
+/** What the caller should know besides, by the text of SQLite. */
+const remedyOf = (why: string) => {
+  if (/disk is full/.test(why)) return { detail: FULL };
+  return /malformed|not a database/.test(why) ? { detail: DAMAGED, isFinal: true } : { detail: undefined };
+};
+
+/** Turns an error of the driver into a fault. */
+export const unavailable = (what: string, error: unknown): Fault => {
+  const why = messageOf(error);
+  const remedy = remedyOf(why);
+  const { detail = '' } = remedy;
+  return logFault('log_unavailable', `${what}: ${why}. ${detail}`.trim(), remedy);
+};
+
 export const notOpened = (path: string, error: unknown): unknown =>
-  ownCodes.has(codeOf(error))
-    ? error
-    : logFault('log_unavailable', `The event log ${path} cannot be opened: ${messageOf(error)}`);
+  ownCodes.has(codeOf(error)) ? error : unavailable(`The event log ${path} cannot be opened`, error);
 
 /** Checks what exists before anything is written. */
 export const ensureLog = (path: string, prefix: string, opening: Opening): void => {
@@ -177,6 +192,6 @@ export const completeCopy = async (path: string): Promise<void> => {
   try {
     setFormat(path, LOG_FORMAT);
   } catch (error) {
-    throw logFault('log_unavailable', `The event log ${path} cannot be written: ${messageOf(error)}`);
+    throw unavailable(`The event log ${path} cannot be written`, error);
   }
 };

@@ -1,12 +1,10 @@
 import { pause, yieldToEventLoop } from '../../async/clock';
 import type { StreamKind } from '../../domain/events';
-import { messageOf } from '../../fault';
 import type { Database } from '../../sqlite/database';
 import { TIMES } from '../../times';
 import {
   BATCH_BYTES,
   BATCH_EVENTS,
-  logFault,
   revisionBefore,
   upTo,
   type Batch,
@@ -15,6 +13,7 @@ import {
   type ReadFrom,
   type ReadTenantFrom,
 } from '../event-log';
+import { unavailable } from './log-file';
 
 /** The events of a tenant are read on the HTTP thread, which no page may block for long. */
 const TENANT_BATCH_EVENTS = 64;
@@ -81,7 +80,7 @@ export const readOrFault = <T>(next: () => T): T => {
   try {
     return next();
   } catch (error) {
-    throw logFault('log_unavailable', `The event log cannot be read: ${messageOf(error)}`);
+    throw unavailable('The event log cannot be read', error);
   }
 };
 

@@ -31,6 +31,7 @@ import {
   mustBeOurLog,
   openForAppending,
   type Opening,
+  unavailable,
 } from './log-file';
 import { eventReader, positionOf, readOrFault, rowIdOf } from './reader';
 
@@ -207,7 +208,7 @@ const attempting =
       if (CONCLUSIVE.has(code)) throw error;
       // Repeating the append writes the events, or finds them.
       if (code === 'commit_failed') throw fault('no_answer', messageOf(error));
-      throw logFault('log_unavailable', `The append failed: ${messageOf(error)}`);
+      throw unavailable('The append failed', error);
     });
 
 /** Another number after each commit of another connection; undefined if the file cannot be read. */

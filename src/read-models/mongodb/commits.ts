@@ -1,15 +1,14 @@
+import { PROGRESS, PROGRESS_KEY } from '../../../projections/projector';
 import type { AnyBulkWriteOperation, ClientSession, UpdateFilter } from 'mongodb';
 import { monotonicMs, pause } from '../../async/clock';
 import type { Head } from '../../event-log/event-log';
-import { fault } from '../../fault';
+import { fault, messageOf } from '../../fault';
 import { TIMES } from '../../times';
 import {
   furtherOf,
   isFreedTooEarly,
   isSameProgress,
   marksChangedBy,
-  PROGRESS,
-  PROGRESS_KEY,
   type Advanced,
   type Progress,
   type ReadModelSet,
@@ -33,7 +32,7 @@ import {
   type StoredGate,
 } from './layout';
 import { declaredIn, documentsIn, findControl, progressIn, textOfKey, type OpenSet } from './set-reader';
-import { endDeadTransactions, isConflict, transact } from './transactions';
+import { endDeadTransactions, isConflict, isDuplicate, transact } from './transactions';
 
 /** A tenant of a group, with what is to be committed of it, if anything. */
 interface Member {
@@ -152,7 +151,11 @@ const writing = (set: OpenSet, members: readonly Member[], to: Head | undefined,
       if (found === null || members.some((member) => isTooEarly(member, found.to))) return undefined;
     }
     for (const [name, changes] of documents)
-      await documentsIn(set, name).bulkWrite(changes, { ...options, ordered: false });
+      await documentsIn(set, name)
+        .bulkWrite(changes, { ...options, ordered: false })
+        .catch((error: unknown) => {
+          throw isDuplicate(error) ? fault('document_exists', messageOf(error)) : error;
+        });
     return true;
   };
 };

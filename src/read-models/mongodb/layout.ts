@@ -1,7 +1,7 @@
-import { fieldsOfIndex, type Collection, type Document } from '../../../projections/projector';
+import { PROGRESS, fieldsOfIndex, type Collection, type Document } from '../../../projections/projector';
 import type { Head } from '../../event-log/event-log';
 import type { MongoConnection } from '../../mongodb/connection';
-import { PROGRESS, type Control } from '../read-models';
+import type { Control } from '../read-models';
 
 /**
  * How sets map to collections. Every set has a document in `read_model_sets`, and one collection `<name>_<id of the set>`

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import type { Collection } from '../../../projections/projector';
+import { PROGRESS, type Collection } from '../../../projections/projector';
 import { settleAll } from '../../async/concurrency';
 import type { Position } from '../../event-log/event-log';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { TIMES } from '../../times';
-import { PROGRESS, type ReadModels, type ReadModelSet, type SetInfo } from '../read-models';
+import type { ReadModels, ReadModelSet, SetInfo } from '../read-models';
 import { liveFinder, removeSet, switching } from './chain';
 import { advancing } from './commits';
 import {

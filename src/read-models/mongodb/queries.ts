@@ -109,18 +109,11 @@ export const findAt = (
   tenantId: string,
   line: Line,
   numbers: readonly number[],
-  projection = PROJECTION,
 ): MongoQuery => {
   const { number } = numberingOf(collection, line);
   const filter = { ...byLine(collection, tenantId, line.index, { ...line, limit: 0 }), [fieldOf(number)]: { $in: numbers } }; // prettier-ignore
   const hint = keysOf(indexKeyOf(collection, line.index));
-  return { filter, options: { limit: numbers.length, projection, hint } };
-};
-
-/** The same: only the number, and the field that never decreases. */
-export const numbersIn = (...scope: readonly [Collection, string, Line, readonly number[]]): MongoQuery => {
-  const { number, monotonicField } = numberingOf(scope[0], scope[2]);
-  return findAt(...scope, { _id: 0, ...keysOf([number, monotonicField].map(fieldOf)) });
+  return { filter, options: { limit: numbers.length, projection: PROJECTION, hint } };
 };
 
 /** Finds the ends of lines of one index, one seek each: the server skips from one line to the next (DISTINCT_SCAN). */

@@ -1,27 +1,20 @@
 import type { ClientSession } from 'mongodb';
 import {
+  PROGRESS,
+  PROGRESS_KEY,
   numberingOf,
   type Collection,
   type Document,
   type LineEnd,
   type LineReference,
   type Reader,
-  type Value,
 } from '../../../projections/projector';
 import { beforeDeadline, monotonicMs } from '../../async/clock';
 import { settleAll } from '../../async/concurrency';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { TIMES } from '../../times';
-import {
-  allThere,
-  inOrderOf,
-  PROGRESS,
-  PROGRESS_KEY,
-  type DocumentKey,
-  type Progress,
-  type ReadModelSet,
-} from '../read-models';
+import { allThere, inOrderOf, type DocumentKey, type Progress, type ReadModelSet } from '../read-models';
 import {
   collectionName,
   controlsIn,
@@ -34,7 +27,7 @@ import {
   type Stored,
   type StoredControl,
 } from './layout';
-import { endsOf, findAt, findIn, numbersIn, parkedAfter, scanFrom, type MongoQuery } from './queries';
+import { endsOf, findAt, findIn, parkedAfter, scanFrom, type MongoQuery } from './queries';
 
 /** A set, and where it is stored. */
 export interface OpenSet {
@@ -156,49 +149,6 @@ const lastOf =
     });
   };
 
-/** So many documents are looked at in each step of a search, for all values together. */
-const LOOKED_AT = 512;
-
-/** A value is after the document with the number `low`, and not after those beyond `high`. */
-interface Search {
-  readonly value: Value;
-  low: number;
-  high: number;
-}
-
-const numbersToLookAt = (searches: readonly Search[]): readonly number[] => {
-  const fanOut = Math.ceil(LOOKED_AT / searches.length);
-  const numbers = new Set<number>();
-  for (const { low, high } of searches) {
-    const step = Math.ceil((high - low) / (fanOut + 1));
-    for (let at = low + step; at <= high; at += step) numbers.add(at);
-  }
-  return [...numbers];
-};
-
-/** All values are searched for by number together, in steps that ask for many numbers at once. */
-const countsBefore =
-  (set: OpenSet): ReadModelSet['countsBefore'] =>
-  async (tenantId, collection, line, values, count) => {
-    const declared = declaredIn(set, collection);
-    const { number, monotonicField } = numberingOf(declared, line);
-    const what = (): string => `${collection} of tenant ${tenantId} in ${set.connection.place}`;
-    const narrow = (search: Search, { doc }: Pick<Stored, 'doc'>): void => {
-      const at = Number(doc[number]);
-      if ((doc[monotonicField] as Value) < search.value) search.low = Math.max(search.low, at);
-      else search.high = Math.min(search.high, at - 1);
-    };
-    const searches = values.map((value): Search => ({ value, low: 0, high: count }));
-    for (;;) {
-      const open = searches.filter(({ low, high }) => low < high);
-      if (open.length === 0) return searches.map(({ low }) => low);
-      const numbers = numbersToLookAt(open);
-      const found = await fetch(set, collection, numbersIn(declared, tenantId, line, numbers));
-      allThere(found, { limit: numbers.length, areAllThere: true }, what);
-      for (const search of open) for (const document of found) narrow(search, document);
-    }
-  };
-
 export const progressIn =
   (set: OpenSet): ReadModelSet['progress'] =>
   async (tenantIds) => {
@@ -224,7 +174,6 @@ export const setReader = (set: OpenSet): SetReader => ({
   },
   find: find(set),
   at: documentsAt(set),
-  countsBefore: countsBefore(set),
   lastOf: lastOf(set),
   scan: async (collection, limit, after) => {
     const rows = await fetch(set, collection, scanFrom(limit, after), { maxTimeMS: TIMES.backgroundMs });

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
-import type { Collection } from '../../../projections/projector';
+import { PROGRESS, PROGRESS_KEY, type Collection } from '../../../projections/projector';
 import { isoNow, monotonicMs } from '../../async/clock';
 import { codeOf, fault, messageOf } from '../../fault';
 import * as sqlite from '../../sqlite/database';
@@ -11,8 +11,6 @@ import {
   isFreedTooEarly,
   isSameProgress,
   marksChangedBy,
-  PROGRESS,
-  PROGRESS_KEY,
   type Advanced,
   type Control,
   type Progress,
@@ -124,12 +122,21 @@ const begin = async (db: sqlite.Database, { path, busyMs }: SetAddress): Promise
     }
 };
 
-const progressWrite = (tenantId: string, progress: Progress): Omit<Write, 'isNew'> => ({
+const progressWrite = (tenantId: string, progress: Progress): Write => ({
   tenantId,
   collection: PROGRESS.name,
   key: PROGRESS_KEY,
   document: { ...progress },
+  isNew: false,
 });
+
+const ifFree = (insert: () => unknown): void => {
+  try {
+    insert();
+  } catch (error) {
+    throw sqlite.isTaken(error) ? fault('document_exists', messageOf(error)) : error;
+  }
+};
 
 /** Writes with `get`, which returns nothing here, since the result object of `run` would be a third of a row's cost. */
 const writerOf = ({ collections }: SetAddress) => {
@@ -137,13 +144,14 @@ const writerOf = ({ collections }: SetAddress) => {
   return ({ prepared, numberOf }: SetReader, { tenantId, progress, writes }: TenantCommit): void => {
     const add = 'INSERT INTO tenants (tenant) VALUES (?) RETURNING number';
     const tenant = numberOf(tenantId) ?? Number(prepared(add).get(tenantId)?.['number']);
-    for (const { collection, key, document } of [...writes, progressWrite(tenantId, progress)]) {
+    for (const { collection, key, document, isNew } of [...writes, progressWrite(tenantId, progress)]) {
       const table = tables.get(collection);
       if (table === undefined) throw new Error(`There is no collection ${collection}.`);
       if (document === undefined) prepared(table.remove).get(tenant, storedText(key));
       else {
         const fields = table.fields.map((field) => storedField(document[field]));
-        prepared(table.upsert).get(tenant, storedText(key), JSON.stringify(document), ...fields);
+        const statement = prepared(isNew ? table.insert : table.upsert);
+        ifFree(() => statement.get(tenant, storedText(key), JSON.stringify(document), ...fields));
       }
     }
   };
@@ -276,7 +284,6 @@ export const setFile = (address: SetAddress): SetFile => {
     get: (...scope) => ask(() => reader().get(...scope)),
     find: (...scope) => ask(() => reader().find(...scope)),
     at: (...scope) => ask(() => reader().at(...scope)),
-    countsBefore: (...scope) => ask(() => reader().countsBefore(...scope)),
     scan: (...scope) => ask(() => reader().scan(...scope)),
     load: (keys) => ask(() => current().load(keys)),
     furthest: () => ask(() => mustLook().furthest),

@@ -1,4 +1,6 @@
 import {
+  PROGRESS,
+  PROGRESS_KEY,
   fieldsOfIndex,
   numberingOf,
   type Collection,
@@ -13,8 +15,6 @@ import type { Head } from '../../event-log/event-log';
 import {
   allThere,
   inOrderOf,
-  PROGRESS,
-  PROGRESS_KEY,
   type Control,
   type ParkedTenant,
   type Progress,
@@ -174,31 +174,11 @@ const at =
   (tenantId, name, { index, equal }, numbers) => {
     const collection = collectionOf(name);
     const { number } = numberingOf(collection, { index, equal });
-    const statement = preparedByIndex(inLine(collection, index, DOCUMENTS, AMONG));
+    const statement = preparedByIndex(atIn(collection, index));
     const values = [numberOf(tenantId) ?? null, ...equal.map(storedField), JSON.stringify(numbers)];
     const what = (): string => `${name} of tenant ${tenantId} in ${db.location()}`;
     const { found } = statement.get(...values) as { found: string };
     return inOrderOf(numbers, parsed(found) as Document[], number, what);
-  };
-
-/** Binary searches by number. */
-const countsBefore =
-  (connection: Connection): InThisThread<ReadModelSet['countsBefore']> =>
-  (tenantId, name, line, values, count) => {
-    const collection = connection.collectionOf(name);
-    const { monotonicField } = numberingOf(collection, line);
-    const statement = connection.preparedByIndex(inLine(collection, line.index, valueOf(monotonicField)));
-    const ofLine = [connection.numberOf(tenantId) ?? null, ...line.equal.map(storedField)];
-    return values.map((value) => {
-      let [low, high] = [0, count];
-      while (low < high) {
-        const middle = Math.ceil((low + high) / 2);
-        const found = statement.get(...ofLine, middle)?.['value'];
-        if ((found as typeof value) < value) low = middle;
-        else high = middle - 1;
-      }
-      return low;
-    });
   };
 
 /** First the rest of the tenant where it begins, then all later tenants. */
@@ -224,7 +204,6 @@ export const setReader = (db: Database, collections: ReadonlyMap<string, Collect
     get: get(connection),
     find: find(connection),
     at: at(connection),
-    countsBefore: countsBefore(connection),
     lastOf: lastOf(connection),
     load: load(connection),
     progress: progress(connection),
@@ -311,10 +290,11 @@ export const writesTo = (collection: Collection) => {
   const [table, fields] = [tableOf(collection.name), fieldsOf(collection)];
   const columns = ['document', ...fields.map(columnOf)];
   const changes = columns.map((column) => `${column} = excluded.${column}`);
+  const insert = `INSERT INTO ${table} VALUES (?, ?${', ?'.repeat(columns.length)})`;
   return {
     fields,
-    upsert: `INSERT INTO ${table} VALUES (?, ?${', ?'.repeat(columns.length)})
-      ON CONFLICT (tenant, key) DO UPDATE SET ${changes.join(', ')}`,
+    insert,
+    upsert: `${insert} ON CONFLICT (tenant, key) DO UPDATE SET ${changes.join(', ')}`,
     remove: `DELETE FROM ${table} WHERE tenant = ? AND key = ?`,
   };
 };
@@ -348,8 +328,6 @@ const tableBy = (collection: Collection, index: string | undefined): string =>
 const withoutIndex = (sql: string): string => sql.replace(/ INDEXED BY \w+/, '');
 
 const DOCUMENTS = "concat('[', group_concat(document), ']') AS found";
-const AMONG = 'IN (SELECT value FROM json_each(?))';
-const valueOf = (field: string): string => `document ->> '$.${name(field)}' AS value`;
 
 /** A query as SQL, with the values after the tenant's number. */
 const findIn = (collection: Collection, query: Query) => {
@@ -363,10 +341,10 @@ const findIn = (collection: Collection, query: Query) => {
   };
 };
 
-/** What a line's document with a number says, or those with some numbers, as SQL. */
-const inLine = (collection: Collection, index: string, wanted: string, isNumber = '= ?'): string => {
+/** The documents of a line with some numbers, as SQL. */
+const atIn = (collection: Collection, index: string): string => {
   const tests = columnsOf(collection, index).map((column) => ` AND ${column} `);
-  return `SELECT ${wanted} FROM ${tableBy(collection, index)} WHERE tenant = ?${tests.join('= ?')}${isNumber} AND ${isIn(collection, index)}`;
+  return `SELECT ${DOCUMENTS} FROM ${tableBy(collection, index)} WHERE tenant = ?${tests.join('= ?')}IN (SELECT value FROM json_each(?)) AND ${isIn(collection, index)}`;
 };
 
 /** The end of a line, as SQL. */

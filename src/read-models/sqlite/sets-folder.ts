@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Collection } from '../../../projections/projector';
+import { PROGRESS, type Collection } from '../../../projections/projector';
 import { fileIdOf, unlinkDatabase } from '../../sqlite/database';
-import { PROGRESS } from '../read-models';
 import { createSet, damagedMarkOf, setFile, type SetFile } from './set-file';
 import type { StoredControl } from './set-reader';
 

@@ -201,6 +201,22 @@ export const describeAdvance = (harness: Harness): void => {
       expect(await contentsOf(await there())).toEqual(contents);
     });
 
+    it('writes nothing at all if a document is there that is said to be new, and says so', async () => {
+      const set = await filled(...before);
+      await advanceBy(set, 2, note(TWO, 'there', { of: 'two' }));
+      const contents = await contentsOf(set);
+      const again = { ...note(TWO, 'there', { of: 'nobody' }), isNew: true };
+      const work = async () => [
+        await commitOf(set, ONE, 3, [note(ONE, 'a', { of: 'one' })]),
+        { ...(await commitOf(set, TWO, 3)), writes: [again] },
+      ];
+      await expect(set.advance(await beforeIn(set, ONE, TWO), work, at(3))).rejects.toMatchObject({
+        code: 'document_exists',
+      });
+      expect(await contentsOf(set)).toEqual(contents);
+      await advanceBy(set, 3, note(TWO, 'there', { of: 'two again' }));
+    });
+
     it('that failed gives no tenant the documents of another', async () => {
       const set = await filled();
       const writes = ['notes', 'nowhere'].map((name) => ({ ...put(THREE, name, 'a', {}), isNew: true }));

@@ -1,34 +1,12 @@
 import type { Document, Line } from '../../../projections/projector';
 import { LOG, ONE, TWO, advanceBy, deletion, note, type Harness } from './storage';
 
-/** Numbered documents: the last of a line, and how many of them come before a value. */
+/** Numbered documents: the last of a line, and those with certain numbers. */
 export const describeNumbers = (harness: Harness): void => {
   const { filled, filledOnce, there } = harness;
 
-  describe('counting the documents before values', () => {
-    const moments = ['1', '3', '3', '3', '5', '8', '8'];
-    const values = ['4', '', '0', '1', '2', '3', '5', '6', '8', '9', '4'];
+  describe('a line', () => {
     const line = { index: 'on_shelf', equal: ['x'] };
-
-    it('agrees with looking at each of them', async () => {
-      const on = (tenant: string, shelf: string) =>
-        moments.map((moment, i) => note(tenant, `${shelf}${i}`, { shelf, place: i + 1, moment }));
-      const set = await filled(
-        ...on(ONE, 'x'),
-        ...on(ONE, 'y').slice(0, 2),
-        note(TWO, 'x', { shelf: 'x', place: 1, moment: '9' }),
-      );
-      const among = (all: readonly string[]) =>
-        values.map((value) => all.filter((moment) => moment < value).length);
-      const onY = { ...line, equal: ['y'] };
-      expect(await set.countsBefore(ONE, 'notes', line, values, 7)).toEqual(among(moments));
-      expect(await set.countsBefore(ONE, 'notes', onY, values, 2)).toEqual(among(moments.slice(0, 2)));
-      expect(await set.countsBefore(ONE, 'notes', { ...line, equal: ['z'] }, values, 0)).toEqual(among([]));
-      expect(await set.countsBefore(TWO, 'notes', line, values, 1)).toEqual(among(['9']));
-      expect(await set.countsBefore('nobody', 'notes', line, values, 0)).toEqual(among([]));
-      expect(await set.countsBefore(ONE, 'notes', line, [], 7)).toEqual([]);
-    });
-
     const one = filledOnce(note(ONE, 'a', { shelf: 'x', place: 1, moment: '1' }));
     const wrong: readonly [string, Partial<Line>, string?][] = [
       ['an undeclared index', { index: 'by_nothing' }],
@@ -40,25 +18,13 @@ export const describeNumbers = (harness: Harness): void => {
       ['an undeclared collection', {}, 'nowhere'],
     ];
     it.each(wrong)(
-      'refuses %s, as does asking for its end and for numbers',
+      'refuses %s, asked for its end and for numbers',
       async (_, change, collection = 'notes') => {
         const asked = { ...line, ...change };
-        await expect(one().countsBefore(ONE, collection, asked, ['1'], 1)).rejects.toThrow();
         await expect(one().lastOf([{ tenantId: ONE, collection, ...asked }])).rejects.toThrow();
         await expect(one().at(ONE, collection, asked, [1])).rejects.toThrow();
       },
     );
-
-    it('finds each of many values in a long line', async () => {
-      const momentOf = (place: number): string => String(Math.floor(place / 3)).padStart(4, '0');
-      const places = Array.from({ length: 1_500 }, (_, i) => i + 1);
-      const set = await filled(
-        ...places.map((place) => note(ONE, `n${place}`, { shelf: 'x', place, moment: momentOf(place) })),
-      );
-      const asked = [0, 1, 2, 31, 32, 33, 250, 499, 500, 501, 900].map((n) => String(n).padStart(4, '0'));
-      const among = (value: string) => places.filter((place) => momentOf(place) < value).length;
-      expect(await set.countsBefore(ONE, 'notes', line, asked, 1_500)).toEqual(asked.map(among));
-    });
   });
 
   describe('the documents with certain numbers', () => {
@@ -187,7 +153,7 @@ export const describeNumbers = (harness: Harness): void => {
       const query = { index: 'on_shelf', equal: ['x'], descending: true, limit: 1 };
       expect(await build.find(ONE, 'notes', query)).toEqual([on('x', 2, '2')]);
       const asked = { index: 'on_shelf', equal: ['x'] };
-      expect(await build.countsBefore(ONE, 'notes', asked, ['2'], 2)).toEqual([1]);
+      expect(await build.at(ONE, 'notes', asked, [2])).toEqual([on('x', 2, '2')]);
     });
   });
 };

@@ -1,9 +1,5 @@
-import {
-  PROGRESS,
-  PROGRESS_KEY,
-  type ReadModelSet,
-  type Scanned,
-} from '../../../src/read-models/read-models';
+import { PROGRESS, PROGRESS_KEY } from '../../../projections/projector';
+import type { ReadModelSet, Scanned } from '../../../src/read-models/read-models';
 import { ONE, TWO, advanceBy, deletion, note, progressAt, put, type Harness } from './storage';
 
 const pagesOf = async (set: ReadModelSet, limit: number): Promise<readonly Scanned[]> => {

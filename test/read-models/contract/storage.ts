@@ -1,14 +1,13 @@
-import type { Collection, Document } from '../../../projections/projector';
+import { PROGRESS, type Collection, type Document } from '../../../projections/projector';
 import type { Head } from '../../../src/event-log/event-log';
-import {
-  PROGRESS,
-  type ParkedTenant,
-  type Progress,
-  type ProgressBefore,
-  type ReadModels,
-  type ReadModelSet,
-  type TenantCommit,
-  type Write,
+import type {
+  ParkedTenant,
+  Progress,
+  ProgressBefore,
+  ReadModels,
+  ReadModelSet,
+  TenantCommit,
+  Write,
 } from '../../../src/read-models/read-models';
 
 export interface OpenOptions {

@@ -35,8 +35,8 @@ describeInBrowser('the rows of the log', () => {
   });
   afterEach(() => page.unrouteAll({ behavior: 'ignoreErrors' }));
 
-  const open = (query = '') => page.goto(`${service.url}/portal/logs${query}`);
-  const rows = () => page.locator('table.log tbody tr');
+  const open = (query = '?source=all') => page.goto(`${service.url}/portal/logs${query}`);
+  const rows = () => page.locator('table.log [data-id]');
   const fail = (route: Route) =>
     route.fulfill({ status: 503, json: { status: 503, code: 'event_log_unavailable', title: 'Away.' } });
 
@@ -45,7 +45,7 @@ describeInBrowser('the rows of the log', () => {
     await open();
     await page.getByRole('alert').filter({ hasText: 'Away.' }).waitFor();
     await rows().first().waitFor();
-    expect(await page.getByRole('status').innerText()).toBe('Not following');
+    expect(await page.locator('.state').innerText()).toBe('Not following');
     const { json } = await ask(`${service.url}/logs`, { key: service.key });
     await page.getByText(`${json.pagination.total_items} rows`, { exact: true }).waitFor();
   });
@@ -59,7 +59,7 @@ describeInBrowser('the rows of the log', () => {
 
   it('of a filter that selects none are none, also once they are followed', async () => {
     await open('?entity_id=nothing');
-    await until(async () => (await page.getByRole('status').innerText()) === 'Live');
+    await until(async () => (await page.locator('.state').innerText()) === 'Live');
     await pause(500);
     expect(await rows().count()).toBe(0);
   });
@@ -91,7 +91,8 @@ describeInBrowser('the rows of the log', () => {
     await page.locator('.list').evaluate((list) => list.scrollTo(0, list.scrollHeight));
     const aborted = page.waitForEvent('requestfailed');
     await older;
-    await page.getByLabel('Operation').selectOption('create');
+    await page.getByLabel('Operation').fill('create');
+    await page.keyboard.press('Enter');
     await aborted;
     await page.getByText('Loading …').waitFor();
     expect(await page.getByText('No rows match these filters.').count()).toBe(0);

@@ -18,7 +18,8 @@ describeInBrowser('the tail of the log', () => {
     const first = await serviceProcess(env);
     const tenantId = await (await beside(first)).tenantId();
     const page = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(page, first.url, first.key, 'logs');
+    await signInTo(page, first.url, first.key);
+    await page.goto(`${first.url}/portal/logs?source=all`);
     const state = () => page.locator('.state').innerText();
     const report = (...ids: readonly string[]) =>
       reportFacts(
@@ -36,11 +37,11 @@ describeInBrowser('the tail of the log', () => {
     await report('after-1');
     await page.getByText('after-1').waitFor();
     await until(async () => (await state()) === 'Live');
-    const ids = await page.locator('td.entity span').allInnerTexts();
+    const ids = await page.locator('td.message code').allInnerTexts();
     const ofFacts = ids.filter((id) => /^(before|between|after)-/.test(id));
     expect(ofFacts).toEqual(['after-1', 'between-2', 'between-1', 'before-2', 'before-1']);
     const rows = await page
-      .locator('table.log tbody tr')
+      .locator('table.log [data-id]')
       .evaluateAll((all) => all.map((row) => row.getAttribute('data-id')));
     expect(new Set(rows).size).toBe(rows.length);
     await second.stop();

@@ -1,0 +1,118 @@
+import { useState } from 'preact/hooks';
+import { call, holds, session, textOf, type Failed, type Write } from './api.js';
+import { useLoaded } from './loaded.js';
+import { knownName, nameOf } from './names.js';
+import { Agreement, Ago, counted, Dialog, Form } from './parts.js';
+import { addressOf } from './place.js';
+import { wordsOf } from './words.js';
+import type { KeyDay } from './wire.js';
+
+/** Whose key it is, by the digest of what was pasted. */
+export interface FoundKey {
+  readonly application_id: string;
+  readonly key_id: string;
+  readonly state: 'active' | 'revoked' | 'expired' | 'application_deleted';
+}
+
+const KEY = /(?<![0-9A-Za-z])key_[0-9A-Za-z]{55}(?![0-9A-Za-z])/;
+
+export const hasKey = (text: string): boolean => KEY.test(text);
+
+/** Finds the key in a text. Only its digest leaves the browser. Otherwise: why it is not found. */
+export const findKey = async (text: string): Promise<FoundKey | string> => {
+  const [key] = KEY.exec(text) ?? [];
+  if (key === undefined)
+    return text.includes('svc_')
+      ? 'This looks like the key of a service, which is up to the operator. It was not sent.'
+      : 'This looks like a part of a key. It was not sent; paste the whole one.';
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(key)));
+  const body = { digest: [...digest].map((byte) => byte.toString(16).padStart(2, '0')).join('') };
+  const found = await call<FoundKey>('/keys/find', { method: 'POST', body });
+  return found.ok ? found.value : textOf(found.problem);
+};
+
+const sumOf = (days: readonly KeyDay[], what: 'operations' | 'refusals'): number =>
+  days.flatMap((day) => Object.values(day[what])).reduce((sum, count) => sum + count, 0);
+
+/** What it was used for in thirty days. */
+const Uses = ({ path }: { readonly path: string }) => {
+  const [loaded] = useLoaded<readonly (KeyDay & { readonly last_used_at?: string })[]>(`${path}/uses`);
+  if (loaded?.ok !== true)
+    return <>Its uses {loaded === undefined ? 'are being counted …' : 'are not known.'}</>;
+  const last = loaded.value[0]?.last_used_at;
+  if (last === undefined) return <>It was not used in the last 30 days.</>;
+  return (
+    <>
+      In the last 30 days it was used {counted(sumOf(loaded.value, 'operations'), 'time')} and refused{' '}
+      {counted(sumOf(loaded.value, 'refusals'), 'time')}, last <Ago at={last} />.
+    </>
+  );
+};
+
+interface RevokeProps {
+  readonly path: string;
+  readonly isOwn: boolean;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+const Revoke = ({ path, isOwn, onClose, onDone }: RevokeProps) => {
+  const revoke = async (_: FormData, write: Write): Promise<Failed | undefined> => {
+    const done = await write(path, { method: 'DELETE' });
+    if (!done.ok) return done;
+    onDone();
+    return undefined;
+  };
+  return (
+    <Dialog title="Revoke the key" onClose={onClose}>
+      <Form onSend={revoke} button="Revoke the key" kind="danger">
+        <p>It is refused at once, for good.</p>
+        {isOwn ? <Agreement text="this key, and your session ends with it" /> : null}
+      </Form>
+    </Dialog>
+  );
+};
+
+/** Says whose key was pasted and what it did, and offers to revoke it. */
+export const FoundKeyNote = ({ found }: { readonly found: FoundKey }) => {
+  const { application_id: applicationId, key_id: id } = found;
+  const [state, setState] = useState(found.state);
+  const [isRevoking, setRevoking] = useState(false);
+  const path = `/applications/${applicationId}/keys/${id}`;
+  const name = knownName('key', id);
+  const isOwn = session.value.status === 'signed_in' && session.value.application.key_id === id;
+  return (
+    <>
+      This is{' '}
+      {name === undefined ? (
+        'a key'
+      ) : (
+        <>
+          the key <strong dir="auto">{name}</strong>
+        </>
+      )}{' '}
+      of{' '}
+      <a href={addressOf('applications', { id: applicationId })} dir="auto">
+        {nameOf('application', applicationId)}
+      </a>
+      , <strong class={state === 'active' ? 'good' : 'bad'}>{wordsOf(state)}</strong>. <Uses path={path} />{' '}
+      <a href={addressOf('logs', { entity_type: 'key', entity_id: id })}>What it did</a>{' '}
+      {state === 'active' && holds('application:update') ? (
+        <button type="button" class="small danger" onClick={() => setRevoking(true)}>
+          Revoke …
+        </button>
+      ) : null}
+      {isRevoking ? (
+        <Revoke
+          path={path}
+          isOwn={isOwn}
+          onClose={() => setRevoking(false)}
+          onDone={() => {
+            setRevoking(false);
+            setState('revoked');
+          }}
+        />
+      ) : null}
+    </>
+  );
+};

@@ -1,0 +1,139 @@
+import { nameOf, knownName } from './names.js';
+import { counted } from './parts.js';
+import { timeStyle } from './place.js';
+import { shortDay } from './time.js';
+import { valueText, wordsOf } from './words.js';
+import type { Change, LedgerEvent, Log } from './wire.js';
+
+/** A row of the log. */
+export interface Row {
+  readonly log: Log;
+  /** What happened in detail; it may come after the row. */
+  readonly event?: LedgerEvent | undefined;
+  /** It came while the page was open. */
+  readonly isNew?: boolean;
+}
+
+/** A piece of a sentence: plain words, what it is about, an id, or a value before and after. */
+type Part = string | { readonly kind: 'strong' | 'code' | 'del' | 'ins'; readonly text: string };
+
+const name = (text: string): Part => ({ kind: 'strong', text });
+const before = (text: string): Part => ({ kind: 'del', text });
+const after = (text: string): Part => ({ kind: 'ins', text });
+
+const joined = (groups: readonly (readonly Part[])[], between: string): readonly Part[] =>
+  groups.filter(({ length }) => length > 0).flatMap((group, i) => (i === 0 ? group : [between, ...group]));
+
+const without = (list: readonly unknown[], others: readonly unknown[]): readonly unknown[] =>
+  list.filter((one) => !others.includes(one));
+
+/** What a field was and is; of a list what came and went. */
+const changeParts = ({ field, from, to }: Change): readonly Part[] => {
+  const what = `${wordsOf(field)} `;
+  if (!Array.isArray(from) || !Array.isArray(to))
+    return [what, before(valueText(from, field)), ' ', after(valueText(to, field))];
+  const gained = without(to, from).map((one) => [after(`+${valueText(one)}`)]);
+  const lost = without(from, to).map((one) => [before(`−${valueText(one)}`)]);
+  return [what, ...joined([...gained, ...lost], ' ')];
+};
+
+const changed = (changes: readonly Change[]): readonly Part[] => joined(changes.map(changeParts), ', ');
+
+const sumOf = (counts: Readonly<Record<string, number>> = {}): number =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0);
+
+const MAX_PERMISSIONS = 4;
+
+const permissionsText = (permissions: readonly string[]): string => {
+  if (permissions.length > MAX_PERMISSIONS) return `with ${permissions.length} permissions`;
+  return permissions.length === 0 ? 'without permissions' : `with ${permissions.join(', ')}`;
+};
+
+/** Why a key was refused: `permission missing: tenant:update`. */
+export const refusalText = ({ refusals = {}, missingPermissions = [] }: LedgerEvent['data']): string =>
+  Object.keys(refusals)
+    .map((reason) =>
+      reason === 'permission_missing' ? `lacks ${missingPermissions.join(', ')}` : wordsOf(reason),
+    )
+    .join(', ');
+
+const usesOf = ({ data, recorded_at }: LedgerEvent): string => {
+  const [used, refused] = [sumOf(data.operations), sumOf(data.refusals)];
+  const parts = [
+    ...(refused === 0 ? [] : [`refused ${counted(refused, 'time')} (${refusalText(data)})`]),
+    ...(used === 0 ? [] : [`used ${counted(used, 'time')}`]),
+    ...((data.eventsGivenOut ?? 0) === 0 ? [] : [`${counted(data.eventsGivenOut ?? 0, 'event')} given out`]),
+  ];
+  const { date = '' } = data;
+  return `${parts.join(', ')}${recorded_at.startsWith(date) ? '' : ` on ${shortDay(date, 'utc')}`}`;
+};
+
+/** What came of a key, after the Application that it is of. */
+const keyParts = (event: LedgerEvent): readonly Part[] => {
+  const { type, data, changes = [] } = event;
+  const { applicationId = '', keyId = '', expiresAt } = data;
+  const known = data.name ?? knownName('key', keyId);
+  const what = (): readonly Part[] => {
+    if (type === 'KeyUsed') return [usesOf(event)];
+    if (type === 'KeyRevoked') return ['revoked'];
+    if (type === 'KeyExpirySet') return changed(changes);
+    return [`added${expiresAt === undefined ? '' : `, expires ${shortDay(expiresAt, timeStyle.value)}`}`];
+  };
+  const key: readonly Part[] = known === undefined ? ['key '] : ['key ', name(known), ' '];
+  return [name(nameOf('application', applicationId)), ' · ', ...key, ...what()];
+};
+
+/** The entity and the change, with names instead of ids. Undefined: the message of the row says it. */
+const partsOf = (event: LedgerEvent): readonly Part[] | undefined => {
+  const { type, data, changes = [] } = event;
+  const { applicationId = '', applicationType = '', permissions = [] } = data;
+  const application = name(data.name ?? nameOf('application', applicationId));
+  if (type.startsWith('Key')) return keyParts(event);
+  switch (type) {
+    case 'ApplicationCreated':
+      return [application, ` created, ${applicationType}, ${permissionsText(permissions)}`];
+    case 'ApplicationDeleted':
+      return [name(valueText(changes.find(({ field }) => field === 'name')?.from, 'name')), ' deleted'];
+    case 'ApplicationUpdated':
+      return changes.length === 0 ? undefined : [application, ' · ', ...changed(changes)];
+    case 'TenantCreated':
+      return [name(data.name ?? ''), ' created'];
+    default:
+      return type.startsWith('Tenant') && type !== 'TenantDeleted' && changes.length > 0
+        ? [name(data.name ?? nameOf('tenant', '')), ' · ', ...changed(changes)]
+        : undefined;
+  }
+};
+
+/** What others report is told in their words, after what it is about: it is never taken for a decision. */
+const sentenceOf = ({ log, event }: Row): readonly Part[] => {
+  const told = event === undefined || log.source === 'fact' ? undefined : partsOf(event);
+  const known = knownName(log.entity_type, log.entity_id);
+  const subject: Part =
+    known === undefined ? { kind: 'code', text: nameOf(log.entity_type, log.entity_id) } : name(known);
+  return told ?? [subject, ' · ', log.message];
+};
+
+export const whatHappened = (row: Row): string =>
+  sentenceOf(row)
+    .map((part) => (typeof part === 'string' ? part : part.text))
+    .join('');
+
+export const Sentence = ({ row }: { readonly row: Row }) => (
+  <>
+    {sentenceOf(row).map((part) => {
+      if (typeof part === 'string') return part;
+      const Tag = part.kind;
+      return <Tag dir="auto">{part.text}</Tag>;
+    })}
+  </>
+);
+
+const LATER_MS = 60_000;
+
+/** When it happened, if that was told and is not when it was recorded. */
+export const happenedAt = ({ log, event }: Row): string | undefined => {
+  const at = log.occurred_at ?? event?.data.occurredAt ?? event?.metadata.at;
+  const isLater = at !== undefined && Math.abs(Date.parse(log.created_at) - Date.parse(at)) >= LATER_MS;
+  return isLater ? at : undefined;
+};
