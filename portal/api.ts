@@ -209,13 +209,13 @@ export const isStillSignedIn = async (): Promise<boolean> => {
 
 tabs.addEventListener('message', () => void isStillSignedIn());
 
-/** Returns why it failed; undefined: it succeeded. */
-export const signIn = async (key: string): Promise<Failed | undefined> => {
+export const signIn = async (key: string): Promise<Result<unknown>> => {
   const done = await request(SESSION, { method: 'POST', body: { key } });
-  if (!done.ok) return done;
-  tellTabs();
-  await resume();
-  return undefined;
+  if (done.ok) {
+    tellTabs();
+    await resume();
+  }
+  return done;
 };
 
 /** Returns why it failed: the cookie is still there. Undefined: it succeeded. */

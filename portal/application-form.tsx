@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import { holds, isOwn, textOf, type Failed, type Write } from './api.js';
-import { ConflictTable, useEditing, type Fields } from './editing.js';
+import { holds, isOwn, textOf, type Result, type Write } from './api.js';
+import { EditForm, NameField, type Fields } from './editing.js';
 import { Expiry, expiryIn, textIn } from './expiry.js';
 import { forgetNames } from './names.js';
 import { Agreement, Form } from './parts.js';
@@ -27,25 +27,6 @@ const bodyOf = ({ name = '', ...held }: Fields) => ({
   permissions: Object.keys(held).filter((permission) => held[permission] === 'held'),
 });
 
-interface NameProps {
-  readonly fields: Fields;
-  readonly onChange: (name: string, text: string) => void;
-}
-
-const Name = ({ fields, onChange }: NameProps) => (
-  <label>
-    Name
-    <input
-      value={fields['name']}
-      required
-      autofocus
-      maxLength={200}
-      dir="auto"
-      onInput={({ currentTarget }) => onChange('name', currentTarget.value)}
-    />
-  </label>
-);
-
 export interface Made {
   readonly id: string;
   readonly key?: string | undefined;
@@ -60,25 +41,26 @@ interface NewProps {
 export const NewApplicationForm = ({ onDone }: NewProps) => {
   const [type, setType] = useState<ApplicationType>('private');
   const [fields, setFields] = useState<Fields>({ name: '' });
-  const create = async (form: FormData, write: Write): Promise<Failed | string | undefined> => {
+  const create = async (form: FormData, write: Write): Promise<Result<Made> | string> => {
     const { expires_at, refused } = expiryIn(form);
     if (refused !== undefined) return refused;
     const name = textIn(form, 'key_name');
     const body = { ...bodyOf(fields), type, expires_at, create_key: name === undefined };
     const made = await write<Application>('/applications', { method: 'POST', body });
-    if (!made.ok) return made;
-    const { id, key } = made.value;
-    if (name === undefined) return void onDone({ id, key });
+    if (!made.ok || name === undefined) return made;
+    const { id } = made.value;
     const added = await write<Key>(`/applications/${id}/keys`, {
       method: 'POST',
       body: { name, expires_at },
     });
-    onDone(added.ok ? { id, key: added.value.key } : { id, failure: textOf(added.problem) });
-    return undefined;
+    return {
+      ...made,
+      value: added.ok ? { id, key: added.value.key } : { id, failure: textOf(added.problem) },
+    };
   };
   return (
-    <Form onSend={create} button="Create" kind="primary">
-      <Name fields={fields} onChange={(name, text) => setFields({ ...fields, [name]: text })} />
+    <Form onSend={create} onDone={onDone} button="Create" kind="primary">
+      <NameField isFirst fields={fields} onChange={setFields} />
       <label>
         Type
         <select
@@ -122,38 +104,32 @@ interface EditProps {
 
 export const EditApplicationForm = ({ application, etag, onDone }: EditProps) => {
   const { id, type } = application;
-  const { draft, base, isChanged, change, changeAll, save, conflict, takeTheirs } = useEditing(
-    application,
-    etag,
-    {
-      path: `/applications/${id}`,
-      log: `entity_type=application&entity_id=${id}`,
-      fieldsOf,
-      bodyOf,
-      onSaved: () => {
-        forgetNames();
-        onDone();
-      },
-    },
-  );
-  const lost = Object.keys(base).filter((name) => base[name] === 'held' && draft[name] !== 'held');
+  const editable = {
+    path: `/applications/${id}`,
+    log: `entity_type=application&entity_id=${id}`,
+    labelOf: (name: string) => (name === 'name' ? 'Name' : name),
+    fieldsOf,
+    bodyOf,
+  };
+  const done = (): void => {
+    forgetNames();
+    onDone();
+  };
+  const lostIn = (draft: Fields, base: Fields): string =>
+    Object.keys(base)
+      .filter((name) => base[name] === 'held' && draft[name] !== 'held')
+      .join(', ');
   return (
-    <>
-      {conflict === undefined ? null : (
-        <ConflictTable
-          conflict={conflict}
-          draft={draft}
-          labelOf={(name) => (name === 'name' ? 'Name' : name)}
-          onTakeTheirs={takeTheirs}
-        />
+    <EditForm value={application} etag={etag} editable={editable} onDone={done}>
+      {(draft, change, base) => (
+        <>
+          <NameField isFirst fields={draft} onChange={change} />
+          <PermissionMatrix type={type} fields={draft} onChange={change} />
+          {isOwn(application) && lostIn(draft, base) !== '' ? (
+            <Agreement text={`a key of this Application, which loses ${lostIn(draft, base)}`} />
+          ) : null}
+        </>
       )}
-      <Form onSend={save} button="Save" kind="primary" isReady={isChanged} isChanged={isChanged}>
-        <Name fields={draft} onChange={change} />
-        <PermissionMatrix type={type} fields={draft} onChange={changeAll} />
-        {isOwn(application) && lost.length > 0 ? (
-          <Agreement text={`a key of this Application, which loses ${lost.join(', ')}`} />
-        ) : null}
-      </Form>
-    </>
+    </EditForm>
   );
 };

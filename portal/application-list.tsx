@@ -1,23 +1,23 @@
-import { effect, signal, type Signal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { effect, signal } from '@preact/signals';
 import { loadApplications } from './all-applications.js';
 import { session } from './api.js';
 import { expiresSoon } from './key-state.js';
 import { useAsked } from './loaded.js';
 import { learnApplications } from './names.js';
-import { Ago, Alert, counted, TableHead, Time } from './parts.js';
+import { Ago, Alert, Choice, counted, TableHead, Time } from './parts.js';
 import { addressOf } from './place.js';
-import type { Application } from './wire.js';
+import type { Application, ApplicationType } from './wire.js';
 
 const PAGE_SIZE = 50;
 
 /** Kept while somebody looks at one of them, and not in the address: what is pasted may be a key. */
-const [search, type, order, page] = [signal(''), signal(''), signal(''), signal(0)];
+const search = signal('');
+const type = signal<'all' | ApplicationType>('all');
+const order = signal<Order>('newest');
+const page = signal(0);
 effect(() => {
-  if (session.value.status === 'signed_out') [search.value, type.value, order.value] = ['', '', ''];
+  if (session.value.status === 'signed_out') search.value = '';
 });
-
-const choose = (choice: Signal<string>, text: string): void => void ([choice.value, page.value] = [text, 0]);
 
 const lastUse = ({ keys }: Application): string | undefined =>
   keys
@@ -28,16 +28,25 @@ const lastUse = ({ keys }: Application): string | undefined =>
 const nextExpiry = ({ keys }: Application): string | undefined =>
   keys.flatMap(({ expires_at: expires }) => expires ?? []).toSorted()[0];
 
-/** By what they are sorted, and in which direction. */
-const ORDERS: Readonly<Record<string, readonly [1 | -1, (one: Application) => string]>> = {
-  'newest first': [-1, (one) => one.created_at],
-  'by name': [1, (one) => one.name.toLowerCase()],
-  'last used first': [-1, (one) => lastUse(one) ?? ''],
-  'next expiry first': [1, (one) => nextExpiry(one) ?? 'never'],
+const TYPES = { all: 'all types', public: 'public', private: 'private', management: 'management' };
+const ORDERS = {
+  newest: 'newest first',
+  name: 'by name',
+  used: 'last used first',
+  expiry: 'next expiry first',
+};
+type Order = keyof typeof ORDERS;
+
+const SORT_TEXTS: Readonly<Record<Order, (one: Application) => string>> = {
+  newest: (one) => one.created_at,
+  name: (one) => one.name.toLowerCase(),
+  used: (one) => lastUse(one) ?? '',
+  expiry: (one) => nextExpiry(one) ?? 'never',
 };
 
 const sorted = (all: readonly Application[]): readonly Application[] => {
-  const [direction, textOf] = ORDERS[order.value] ?? [-1, (one) => one.created_at];
+  const textOf = SORT_TEXTS[order.value];
+  const direction = order.value === 'newest' || order.value === 'used' ? -1 : 1;
   return all.toSorted((one, other) => (textOf(one) < textOf(other) ? -direction : direction));
 };
 
@@ -45,32 +54,12 @@ const isFound = ({ id, name, type: kind, keys }: Application): boolean => {
   const sought = search.value.trim().toLowerCase();
   const texts = [id, name, ...keys.flatMap((key) => [key.id, key.name ?? ''])];
   return (
-    (type.value === '' || kind === type.value) && texts.some((text) => text.toLowerCase().includes(sought))
+    (type.value === 'all' || kind === type.value) && texts.some((text) => text.toLowerCase().includes(sought))
   );
 };
 
-interface ChoiceProps {
-  readonly label: string;
-  readonly chosen: Signal<string>;
-  readonly options: readonly string[];
-}
-
-const Choice = ({ label, chosen, options }: ChoiceProps) => (
-  <label>
-    {label}
-    <select value={chosen.value} onChange={({ currentTarget }) => choose(chosen, currentTarget.value)}>
-      {options.map((option, i) => (
-        <option key={option} value={i === 0 ? '' : option}>
-          {option}
-        </option>
-      ))}
-    </select>
-  </label>
-);
-
 const Row = ({ application }: { readonly application: Application }) => {
   const { id, name, type: kind, keys, created_at: created } = application;
-  const [used, expires] = [lastUse(application), nextExpiry(application)];
   return (
     <tr>
       <th scope="row" dir="auto">
@@ -79,10 +68,10 @@ const Row = ({ application }: { readonly application: Application }) => {
       <td data-label="Type">{kind}</td>
       <td data-label="Keys">{keys.length}</td>
       <td data-label="Next expiry" class={keys.some(expiresSoon) ? 'warn' : ''}>
-        {expires === undefined ? <span class="quiet">none</span> : <Ago at={expires} />}
+        <Ago at={nextExpiry(application)} />
       </td>
       <td data-label="Last used">
-        {used === undefined ? <span class="quiet">never</span> : <Ago at={used} />}
+        <Ago at={lastUse(application)} />
       </td>
       <td data-label="Created">
         <Time at={created} precision="year" />
@@ -91,51 +80,38 @@ const Row = ({ application }: { readonly application: Application }) => {
   );
 };
 
-const Pages = ({ found }: { readonly found: number }) => {
-  const pages = Math.ceil(found / PAGE_SIZE);
-  if (pages < 2) return null;
-  return (
-    <div class="buttons">
-      <button type="button" disabled={page.value === 0} onClick={() => (page.value -= 1)}>
-        Previous
-      </button>
-      Page {page.value + 1} of {pages}
-      <button type="button" disabled={page.value + 1 >= pages} onClick={() => (page.value += 1)}>
-        Next
-      </button>
-    </div>
-  );
+const loadAll = async (abort: AbortSignal): Promise<readonly Application[] | string> => {
+  const all = await loadApplications(undefined, abort);
+  if (typeof all === 'object') learnApplications(all);
+  return all;
 };
 
 /** There are at most a thousand, so the browser has all of them, and looks for them itself. */
 export const ApplicationList = () => {
-  const [all] = useAsked('all', (abort) => loadApplications(undefined, abort));
-  useEffect(() => {
-    if (typeof all === 'object') learnApplications(all);
-  }, [all]);
+  const [all] = useAsked('all', loadAll);
   if (all === undefined) return <p class="quiet">Loading …</p>;
   if (typeof all === 'string') return <Alert text={all} />;
   const found = sorted(all.filter(isFound));
+  const pages = Math.max(1, Math.ceil(found.length / PAGE_SIZE));
+  const at = Math.min(page.value, pages - 1);
   return (
     <section class="card">
       <div class="choices">
-        <label class="id">
-          Search
-          <input
-            type="search"
-            value={search.value}
-            placeholder="Name, key or id"
-            dir="auto"
-            onInput={({ currentTarget }) => choose(search, currentTarget.value)}
-          />
-        </label>
-        <Choice label="Type" chosen={type} options={['all types', 'public', 'private', 'management']} />
-        <Choice label="Order" chosen={order} options={Object.keys(ORDERS)} />
+        <input
+          type="search"
+          aria-label="Search"
+          value={search.value}
+          placeholder="Name, key or id"
+          dir="auto"
+          onInput={({ currentTarget }) => (search.value = currentTarget.value)}
+        />
+        <Choice label="Type" chosen={type} options={TYPES} />
+        <Choice label="Order" chosen={order} options={ORDERS} />
       </div>
       <table class="stacked flow">
         <TableHead titles={['Name', 'Type', 'Keys', 'Next expiry', 'Last used', 'Created']} />
         <tbody>
-          {found.slice(page.value * PAGE_SIZE, (page.value + 1) * PAGE_SIZE).map((one) => (
+          {found.slice(at * PAGE_SIZE, (at + 1) * PAGE_SIZE).map((one) => (
             <Row key={one.id} application={one} />
           ))}
         </tbody>
@@ -143,9 +119,24 @@ export const ApplicationList = () => {
       <div class="head">
         <p class="quiet" role="status">
           {found.length < all.length ? `${found.length} of ` : ''}
-          {counted(all.length, 'Application')}
+          {counted(all.length, 'Application')}{' '}
+          {found.length === 0 ? (
+            <button type="button" class="small" onClick={() => ([search.value, type.value] = ['', 'all'])}>
+              Show all
+            </button>
+          ) : null}
         </p>
-        <Pages found={found.length} />
+        {pages === 1 ? null : (
+          <div class="buttons">
+            <button type="button" disabled={at === 0} onClick={() => (page.value = at - 1)}>
+              Previous
+            </button>
+            Page {at + 1} of {pages}
+            <button type="button" disabled={at + 1 === pages} onClick={() => (page.value = at + 1)}>
+              Next
+            </button>
+          </div>
+        )}
       </div>
     </section>
   );

@@ -7,6 +7,7 @@ import { Alert, TableHead, Waiting } from './parts.js';
 import { go, parameter, timeStyle, withParameters } from './place.js';
 import { labelOf, tenantFields } from './tenant-fields.js';
 import { DAY_MS, HOUR_MS, inputText, momentFrom, zoneOf } from './time.js';
+import { valueText } from './words.js';
 import type { Application, Tenant } from './wire.js';
 
 const PRESETS: readonly (readonly [string, number])[] = [
@@ -70,9 +71,13 @@ export const TenantThen = ({ asOf, now }: { readonly asOf: string; readonly now:
           {Object.keys(current).map((name) => (
             <tr key={name}>
               <th scope="row">{labelOf(name)}</th>
-              <td dir="auto">{then[name]}</td>
+              <td dir="auto">{valueText(then[name], name)}</td>
               <td dir="auto">
-                {then[name] === current[name] ? <span class="quiet">same</span> : <ins>{current[name]}</ins>}
+                {then[name] === current[name] ? (
+                  <span class="quiet">same</span>
+                ) : (
+                  <ins>{valueText(current[name], name)}</ins>
+                )}
               </td>
             </tr>
           ))}

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { headerPrefix, session } from './api.js';
 import { CopyButton } from './parts.js';
@@ -29,53 +30,32 @@ export const FirstSteps = ({ total, applications, report, onLook }: FirstStepsPr
   }, [isShown]);
   if (!isShown) return null;
   const curl = `curl -s ${location.origin}/applications/key -H "${headerPrefix.value}-API-KEY: $KEY"`;
-  const steps = [
-    {
-      title: 'Create an Application for your service',
-      isDone: total > 1,
-      how: (
-        <p>
-          It gets a key of its own, and only the permissions that it needs.{' '}
-          <a href={addressOf('applications', { open: 'new' })}>New Application …</a>
-        </p>
-      ),
-    },
-    {
-      title: 'Call the API with its key',
-      isDone: isCalled,
-      how: (
-        <>
-          <p>The answer is the Application. Once the call has arrived, this is ticked:</p>
-          <div class="command">
-            <pre tabIndex={0}>{curl}</pre>
-            <CopyButton text={curl} label="Copy" />
-          </div>
-        </>
-      ),
-    },
-    {
-      title: 'Have tokens reported',
-      isDone: Object.keys(report?.metrics_by_type ?? {}).length > 0,
-      how: (
-        <p>
-          The services that keep them report what they do: <code>POST /facts</code> in the{' '}
-          <a href="/docs">API reference</a>.
-        </p>
-      ),
-    },
-  ];
+  const step = (title: string, isDone: boolean, how: ComponentChildren) => (
+    <li>
+      <h3>
+        {title} {isDone ? <span class="good">✓ done</span> : null}
+      </h3>
+      <p>{how}</p>
+    </li>
+  );
+  const isReported = Object.keys(report?.metrics_by_type ?? {}).length > 0;
   return (
     <section class="card">
       <h2>First steps</h2>
       <ol class="steps">
-        {steps.map(({ title, isDone, how }) => (
-          <li key={title} class={isDone ? 'done' : ''}>
-            <h3>
-              {title} <span>{isDone ? 'done' : 'to do'}</span>
-            </h3>
-            {how}
-          </li>
-        ))}
+        {step('Create an Application for your service', total > 1, [
+          'It gets a key of its own, and only the permissions that it needs. ',
+          <a href={addressOf('applications', { open: 'new' })}>New Application …</a>,
+        ])}
+        {step('Call the API with its key', isCalled, [
+          'The answer is the Application. Once the call has arrived, this is ticked: ',
+          <code>{curl}</code>,
+          <CopyButton text={curl} label="Copy" />,
+        ])}
+        {step('Have tokens reported', isReported, [
+          'The services that keep them report what they do: POST /facts in the ',
+          <a href="/docs">API reference</a>,
+        ])}
       </ol>
     </section>
   );

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { call, holds, session, textOf, type Failed, type Write } from './api.js';
+import { call, holds, session, textOf } from './api.js';
 import { useLoaded } from './loaded.js';
 import { knownName, nameOf } from './names.js';
 import { Agreement, Ago, counted, Dialog, Form } from './parts.js';
@@ -56,22 +56,19 @@ interface RevokeProps {
   readonly onDone: () => void;
 }
 
-const Revoke = ({ path, isOwn, onClose, onDone }: RevokeProps) => {
-  const revoke = async (_: FormData, write: Write): Promise<Failed | undefined> => {
-    const done = await write(path, { method: 'DELETE' });
-    if (!done.ok) return done;
-    onDone();
-    return undefined;
-  };
-  return (
-    <Dialog title="Revoke the key" onClose={onClose}>
-      <Form onSend={revoke} button="Revoke the key" kind="danger">
-        <p>It is refused at once, for good.</p>
-        {isOwn ? <Agreement text="this key, and your session ends with it" /> : null}
-      </Form>
-    </Dialog>
-  );
-};
+const Revoke = ({ path, isOwn, onClose, onDone }: RevokeProps) => (
+  <Dialog title="Revoke the key" onClose={onClose}>
+    <Form
+      onSend={(_, write) => write(path, { method: 'DELETE' })}
+      onDone={onDone}
+      button="Revoke the key"
+      kind="danger"
+    >
+      <p>It is refused at once, for good.</p>
+      {isOwn ? <Agreement text="this key, and your session ends with it" /> : null}
+    </Form>
+  </Dialog>
+);
 
 /** Says whose key was pasted and what it did, and offers to revoke it. */
 export const FoundKeyNote = ({ found }: { readonly found: FoundKey }) => {

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { holds, isOwn, session, type Failed, type Write } from './api.js';
+import { holds, isOwn, session, type Result, type Write } from './api.js';
 import { Expiry, expiryIn, textIn } from './expiry.js';
 import { expiresSoon, isUnused, UNUSED_DAYS } from './key-state.js';
 import { UseBars, Uses } from './key-uses.js';
@@ -32,18 +32,11 @@ const KeyName = ({ item }: { readonly item: Key }) => (
   </>
 );
 
-const LastUse = ({ item: { last_used_at: last } }: { readonly item: Key }) =>
-  last === undefined ? <>never</> : <Ago at={last} />;
-
 /** What somebody should know of first. */
-const State = ({ item }: { readonly item: Key }) => {
-  if (expiresSoon(item)) return <span class="warn">expires soon</span>;
-  if (isUnused(item)) return <span class="warn">unused for {UNUSED_DAYS} days</span>;
-  return item.last_used_at === undefined ? (
-    <span class="quiet">not used yet</span>
-  ) : (
-    <span class="good">in use</span>
-  );
+const stateOf = (item: Key): readonly [string, string] => {
+  if (expiresSoon(item)) return ['warn', 'expires soon'];
+  if (isUnused(item)) return ['warn', `unused for ${UNUSED_DAYS} days`];
+  return item.last_used_at === undefined ? ['quiet', 'not used yet'] : ['good', 'in use'];
 };
 
 interface CreateProps {
@@ -53,17 +46,13 @@ interface CreateProps {
 }
 
 const CreateForm = ({ application, onCreated }: CreateProps) => {
-  const create = async (form: FormData, write: Write): Promise<Failed | string | undefined> => {
+  const create = async (form: FormData, write: Write): Promise<Result<Key> | string> => {
     const { expires_at, refused } = expiryIn(form);
-    if (refused !== undefined) return refused;
     const body = { name: textIn(form, 'name'), expires_at };
-    const made = await write<Key>(`/applications/${application.id}/keys`, { method: 'POST', body });
-    if (!made.ok) return made;
-    onCreated(made.value.key);
-    return undefined;
+    return refused ?? write<Key>(`/applications/${application.id}/keys`, { method: 'POST', body });
   };
   return (
-    <Form onSend={create} button="Create" kind="primary">
+    <Form onSend={create} onDone={({ key }) => onCreated(key)} button="Create" kind="primary">
       <label>
         Name
         <input name="name" maxLength={200} dir="auto" placeholder="What it is for" autofocus />
@@ -74,23 +63,17 @@ const CreateForm = ({ application, onCreated }: CreateProps) => {
 };
 
 const RegenerateForm = ({ application, onCreated }: CreateProps) => {
-  const regenerate = async (form: FormData, write: Write): Promise<Failed | undefined> => {
-    const hours = Number(textIn(form, 'hours') ?? 0);
-    const made = await write<Application>(`/applications/${application.id}/regenerate`, {
-      method: 'POST',
-      body: { grace_seconds: Math.round(hours * 3_600) },
-    });
-    if (!made.ok) return made;
-    onCreated(made.value.key);
-    return undefined;
+  const regenerate = (form: FormData, write: Write): Promise<Result<Application>> => {
+    const body = { grace_seconds: Math.round(Number(textIn(form, 'hours') ?? 0) * 3_600) };
+    return write(`/applications/${application.id}/regenerate`, { method: 'POST', body });
   };
   return (
-    <Form onSend={regenerate} button="Regenerate" kind="danger">
+    <Form onSend={regenerate} onDone={({ key }) => onCreated(key)} button="Regenerate" kind="danger">
       <p>Creates a new key. These end, at once or after a grace period:</p>
       <ul aria-label="Keys that end">
         {application.keys.map((item) => (
           <li key={item.id}>
-            <KeyName item={item} />, last used: <LastUse item={item} />
+            <KeyName item={item} />, last used: <Ago at={item.last_used_at} />
           </li>
         ))}
       </ul>
@@ -103,22 +86,19 @@ const RegenerateForm = ({ application, onCreated }: CreateProps) => {
   );
 };
 
-const DeleteForm = ({ application, item, onDone }: KeyProps & { readonly onDone: () => void }) => {
-  const remove = async (_: FormData, write: Write): Promise<Failed | undefined> => {
-    const done = await write(`/applications/${application.id}/keys/${item.id}`, { method: 'DELETE' });
-    if (!done.ok) return done;
-    onDone();
-    return undefined;
-  };
-  return (
-    <Form onSend={remove} button="Delete the key" kind="danger">
-      <p>
-        <KeyName item={item} /> is refused at once, for good. Last used: <LastUse item={item} />.
-      </p>
-      {isInUse(item) ? <Agreement text="this key, and your session ends with it" /> : null}
-    </Form>
-  );
-};
+const DeleteForm = ({ application, item, onDone }: KeyProps & { readonly onDone: () => void }) => (
+  <Form
+    onSend={(_, write) => write(`/applications/${application.id}/keys/${item.id}`, { method: 'DELETE' })}
+    onDone={onDone}
+    button="Delete the key"
+    kind="danger"
+  >
+    <p>
+      <KeyName item={item} /> is refused at once, for good. Last used: <Ago at={item.last_used_at} />.
+    </p>
+    {isInUse(item) ? <Agreement text="this key, and your session ends with it" /> : null}
+  </Form>
+);
 
 type Open =
   | { readonly kind: 'create' | 'regenerate' }
@@ -131,15 +111,17 @@ const KeyRow = ({ application, item, onOpen }: KeyProps & { readonly onOpen: (op
       <KeyName item={item} />
     </th>
     <td data-label="State">
-      <State item={item} />
+      <span class={stateOf(item)[0]}>{stateOf(item)[1]}</span>
     </td>
     <td data-label="30 days">
       <UseBars applicationId={application.id} keyId={item.id} />
     </td>
     <td data-label="Last used">
-      <LastUse item={item} />
+      <Ago at={item.last_used_at} />
     </td>
-    <td data-label="Expires">{item.expires_at === undefined ? 'never' : <Ago at={item.expires_at} />}</td>
+    <td data-label="Expires">
+      <Ago at={item.expires_at} />
+    </td>
     <td>
       <div class="buttons">
         <button type="button" class="small" onClick={() => onOpen({ kind: 'uses', item })}>
@@ -161,15 +143,13 @@ const KeyRow = ({ application, item, onOpen }: KeyProps & { readonly onOpen: (op
 /** So many are shown at first: each has its own bars. */
 const FIRST_KEYS = 20;
 
-const KeyTable = ({
-  application,
-  keys,
-  onOpen,
-}: {
-  application: Application;
-  keys: readonly Key[];
-  onOpen: (open: Open) => void;
-}) => {
+interface TableProps {
+  readonly application: Application;
+  readonly keys: readonly Key[];
+  readonly onOpen: (open: Open) => void;
+}
+
+const KeyTable = ({ application, keys, onOpen }: TableProps) => {
   const [shown, setShown] = useState(FIRST_KEYS);
   return (
     <>

@@ -1,16 +1,17 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { loadNewest } from './all-applications.js';
 import { holds, type Result } from './api.js';
 import { FirstSteps } from './first-steps.js';
 import { expiresSoon, isUnused, SOON_DAYS, UNUSED_DAYS } from './key-state.js';
 import { useAsked, useLoaded } from './loaded.js';
-import { actorOf, learnApplications, nameOf } from './names.js';
-import { Ago, counted, Waiting } from './parts.js';
+import { actorOf, expectApplications, learnApplications } from './names.js';
+import { Ago, counted, TableHead, Waiting } from './parts.js';
 import { addressOf } from './place.js';
 import { DAY_MS } from './time.js';
 import { Active } from './usage-page.js';
-import type { Application, Key, LogPage, UsageReport } from './wire.js';
+import { Sentence } from './what-happened.js';
+import type { Application, ApplicationPage, Key, LogPage, UsageReport } from './wire.js';
 
 interface TileProps {
   readonly title: string;
@@ -36,7 +37,6 @@ const Refused = () => {
   const rows = loaded?.ok === true ? loaded.value.data : [];
   const keys = new Set(rows.map((row) => row.entity_id));
   const owners = [...new Set(rows.map(actorOf))];
-  const more = owners.length > SHOWN ? ' and others' : '';
   return (
     <Tile title="Keys refused in 24 hours" loaded={loaded} count={keys.size}>
       {rows.length === 0 ? (
@@ -44,8 +44,7 @@ const Refused = () => {
       ) : (
         <p dir="auto">
           <a href={addressOf('logs', query)}>
-            Of {owners.slice(0, SHOWN).join(', ')}
-            {more}
+            Of {owners.slice(0, SHOWN).join(', ')} {owners.length > SHOWN ? 'and others' : ''}
           </a>
         </p>
       )}
@@ -53,22 +52,20 @@ const Refused = () => {
   );
 };
 
-interface KeysProps {
-  readonly title: string;
+interface KeysProps extends Omit<TileProps, 'count' | 'children'> {
   readonly none: string;
-  readonly loaded: Result<unknown> | undefined;
   readonly found: readonly (readonly [Key, Application])[];
 }
 
-const Keys = ({ title, none, loaded, found }: KeysProps) => (
-  <Tile title={title} loaded={loaded} count={found.length}>
+const Keys = ({ none, found, ...tile }: KeysProps) => (
+  <Tile {...tile} count={found.length}>
     {found.length === 0 ? <p class="quiet">{none}</p> : null}
     {found.slice(0, SHOWN).map(([key, { id, name }]) => (
       <p key={key.id} dir="auto">
         <a href={addressOf('applications', { id })}>
           {key.name ?? 'a key'} of {name}
         </a>
-        {expiresSoon(key) ? [' ', <Ago key="at" at={key.expires_at ?? ''} />] : null}
+        {expiresSoon(key) ? [' ', <Ago key="at" at={key.expires_at} />] : null}
       </p>
     ))}
     {found.length > SHOWN ? <p class="quiet">and {counted(found.length - SHOWN, 'other')}</p> : null}
@@ -84,31 +81,43 @@ const LastChanges = () => {
         <a href={addressOf('logs')}>All of the log</a>
       </div>
       <Waiting loaded={loaded} />
-      <ul class="changes">
-        {(loaded?.ok === true ? loaded.value.data : []).map((row) => (
-          <li key={row.id} dir="auto">
-            <a href={addressOf('logs', { event: row.id })}>{row.message}</a>
-            <span>{nameOf(row.entity_type, row.entity_id)}</span>
-            <span class="quiet">by {actorOf(row)}</span>
-            <span class="quiet">
-              <Ago at={row.created_at} />
-            </span>
-          </li>
-        ))}
-      </ul>
+      <table class="stacked flow">
+        <TableHead titles={['What', 'Who', 'When']} />
+        <tbody>
+          {(loaded?.ok === true ? loaded.value.data : []).map((row) => (
+            <tr key={row.id} dir="auto">
+              <td>
+                <a href={addressOf('logs', { event: row.id })}>
+                  <Sentence row={{ log: row }} />
+                </a>
+              </td>
+              <td data-label="By">{actorOf(row)}</td>
+              <td>
+                <Ago at={row.created_at} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
     </section>
   );
+};
+
+const loadAndLearn = async (abort: AbortSignal): Promise<Result<ApplicationPage>> => {
+  expectApplications();
+  const loaded = await loadNewest(abort);
+  if (loaded.ok) learnApplications(loaded.value.data, loaded.value.pagination.total_items);
+  return loaded;
 };
 
 /** What needs a look, and what has happened last. */
 export const OverviewPage = () => {
   const [seesKeys, seesLog, seesUsage] = ['application:read', 'log:read', 'report:read'].map(holds);
-  const [loaded, reload] = useAsked(seesKeys ? 'newest' : undefined, loadNewest);
+  const [loaded, reload] = useAsked(seesKeys ? 'newest' : undefined, loadAndLearn);
   const [usage, reloadUsage] = useLoaded<UsageReport>(seesUsage ? '/tenants/self/reports/usage' : undefined);
   const page = loaded?.ok === true ? loaded.value : undefined;
   const { data = [], pagination } = page ?? {};
   const total = pagination?.total_items ?? 0;
-  useEffect(() => learnApplications(data), [page]);
   const keys = data.toReversed().flatMap((one) => one.keys.map((key) => [key, one] as const));
   const expiring = keys.filter(([key]) => expiresSoon(key));
   const report = usage?.ok === true ? usage.value.token_report : undefined;

@@ -14,16 +14,13 @@ const mayGrant = (permission: string, all: readonly Permission[]): boolean => {
   return permissions.includes(permission) || possible.every((one) => permissions.includes(one.type));
 };
 
-const actionOf = (permission: string): string => permission.slice(permission.lastIndexOf(':') + 1);
-const resourceOf = (permission: string): string => permission.slice(0, permission.lastIndexOf(':'));
-
 interface MatrixProps {
   readonly type: ApplicationType;
   readonly fields: Fields;
   readonly onChange: (fields: Fields) => void;
 }
 
-const PRESETS = ['None', 'Reading only', 'All'] as const;
+const PRESETS = { None: /^$/, 'Reading only': /:(?:read|search)$/, All: /./ };
 
 /** Which permissions an Application of a type holds, by resource and action. */
 export const PermissionMatrix = ({ type, fields, onChange }: MatrixProps) => {
@@ -32,14 +29,13 @@ export const PermissionMatrix = ({ type, fields, onChange }: MatrixProps) => {
   const possible = loaded.value.filter(({ application_types }) => application_types.includes(type));
   const isHeld = (permission: string): boolean => fields[permission] === 'held';
   const isFree = (permission: string): boolean => isHeld(permission) || mayGrant(permission, loaded.value);
-  const actions = [...new Set(possible.map((one) => actionOf(one.type)))];
-  const resources = [...new Set(possible.map((one) => resourceOf(one.type)))];
-  const choose = (preset: (typeof PRESETS)[number]): void => {
-    const isChosen = (permission: string): boolean =>
-      preset === 'All' || (preset === 'Reading only' && /:(?:read|search)$/.test(permission));
-    const chosen = possible
-      .filter((one) => isFree(one.type))
-      .map((one) => [one.type, isChosen(one.type) ? 'held' : '']);
+  const partsOf = (part: RegExp): readonly string[] => [
+    ...new Set(possible.map((one) => one.type.replace(part, ''))),
+  ];
+  const [resources, actions] = [partsOf(/:\w+$/), partsOf(/.*:/)];
+  const choose = (preset: RegExp): void => {
+    const free = possible.map((one) => one.type).filter(isFree);
+    const chosen = free.map((permission) => [permission, preset.test(permission) ? 'held' : '']);
     onChange({ ...fields, ...Object.fromEntries(chosen) });
   };
   const cell = (found: Permission | undefined) => {
@@ -59,12 +55,12 @@ export const PermissionMatrix = ({ type, fields, onChange }: MatrixProps) => {
     );
   };
   return (
-    <fieldset class="permissions">
+    <fieldset>
       <legend>Permissions</legend>
       <div class="buttons">
-        {PRESETS.map((preset) => (
-          <button key={preset} type="button" class="small" onClick={() => choose(preset)}>
-            {preset}
+        {Object.entries(PRESETS).map(([name, preset]) => (
+          <button key={name} type="button" class="small" onClick={() => choose(preset)}>
+            {name}
           </button>
         ))}
       </div>

@@ -6,12 +6,12 @@ import { ApplicationsPage } from './applications-page.js';
 import { leave, Leaving } from './leaving.js';
 import { LogsPage } from './logs-page.js';
 import { OverviewPage } from './overview-page.js';
-import { Alert } from './parts.js';
+import { Alert, Choice } from './parts.js';
 import { addressOf, follow, place, timeStyle } from './place.js';
 import { remembered } from './remembered.js';
 import { SignIn } from './sign-in.js';
 import { TenantPage } from './tenant-page.js';
-import { timeStyles, zoneOf } from './time.js';
+import { zoneOf } from './time.js';
 import { UsagePage } from './usage-page.js';
 
 interface Page {
@@ -63,37 +63,10 @@ const Content = ({ shown }: { readonly shown: Page | undefined }) => {
 
 const shownPage = (): Page | undefined => pages.find(({ name }) => name === (place.value.page || 'overview'));
 
-const TimeChoice = () => (
-  <select
-    aria-label="Times"
-    title={zoneOf(timeStyle.value)}
-    value={timeStyle.value}
-    onChange={({ currentTarget: { value } }) =>
-      (timeStyle.value = timeStyles.find((style) => style === value) ?? 'local')
-    }
-  >
-    <option value="local">Local time</option>
-    <option value="utc">UTC</option>
-  </select>
-);
-
-const themes = ['system', 'light', 'dark'] as const;
-const theme = remembered('theme', themes);
+const TIMES = { local: 'Local time', utc: 'UTC' };
+const THEMES = { system: 'System theme', light: 'Light', dark: 'Dark' };
+const theme = remembered<keyof typeof THEMES>('theme', ['system', 'light', 'dark']);
 effect(() => void (document.documentElement.dataset['theme'] = theme.value));
-
-const ThemeChoice = () => (
-  <select
-    aria-label="Theme"
-    value={theme.value}
-    onChange={({ currentTarget: { value } }) =>
-      (theme.value = themes.find((one) => one === value) ?? 'system')
-    }
-  >
-    <option value="system">System theme</option>
-    <option value="light">Light</option>
-    <option value="dark">Dark</option>
-  </select>
-);
 
 /** The service is asked again by itself; what somebody is typing stays where it is. */
 const Outage = () =>
@@ -152,8 +125,8 @@ const Header = ({
         More
       </button>
       <div id="who" class={isOpen ? 'who open' : 'who'}>
-        <TimeChoice />
-        <ThemeChoice />
+        <Choice label="Times" chosen={timeStyle} options={TIMES} title={zoneOf(timeStyle.value)} />
+        <Choice label="Theme" chosen={theme} options={THEMES} />
         <a href="/docs">API reference</a>
         <span class="quiet" dir="auto" title="The Application whose key you signed in with">
           {application}

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import type { Result } from './api.js';
 import { useLoaded } from './loaded.js';
 import { Ago, Waiting } from './parts.js';
@@ -7,26 +8,45 @@ import type { ActiveTokens, UsageReport } from './wire.js';
 
 /** Amber from 80 % of what is included, red from all of it. */
 const levelOf = (active: number, included: number): string => {
-  if (active < included * 0.8 || active === 0) return '';
+  if (included === 0 || active < included * 0.8) return '';
   return active < included ? 'warn' : 'bad';
 };
 
 interface MeterProps {
   readonly value: number;
-  readonly of: number;
-  /** What is included: a mark, and the colour says how near it is. */
+  /** A mark, and the colour says how near it is. */
   readonly included?: number;
+  readonly most?: number;
 }
 
-const Meter = ({ value, of, included }: MeterProps) => {
-  const at = (amount: number): number => (of === 0 ? 0 : (amount / of) * 100);
-  const level = included === undefined ? '' : levelOf(value, included);
+const Meter = ({ value, included = 0, most = Math.max(value, included) }: MeterProps) => {
+  const at = (amount: number): number => (most === 0 ? 0 : (amount / most) * 100);
   return (
-    <svg class={`meter ${level}`} viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+    <svg class={levelOf(value, included)} viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
       <rect class="track" width="100" height="6" />
       <rect class="bar" width={at(value)} height="6" />
-      {included ? <line class="mark" x1={at(included)} x2={at(included)} y2="6" /> : null}
+      {included > 0 ? <line class="mark" x1={at(included)} x2={at(included)} y2="6" /> : null}
     </svg>
+  );
+};
+
+interface MetersProps {
+  readonly rows: readonly (MeterProps & { readonly label: string; readonly note: ComponentChildren })[];
+}
+
+const Meters = ({ rows }: MetersProps) => {
+  const most = Math.max(0, ...rows.flatMap(({ value, included = 0 }) => [value, included]));
+  return (
+    <ul class="meters">
+      {rows.map(({ label, note, ...row }) => (
+        <li key={label}>
+          <span>{label}</span>
+          <Meter {...row} most={most} />
+          <span class="amount">{row.value.toLocaleString('en')}</span>
+          <span class="quiet">{note}</span>
+        </li>
+      ))}
+    </ul>
   );
 };
 
@@ -36,77 +56,56 @@ const shareText = (active: number, included: number): string =>
     ? 'none included'
     : `${Math.round((active / included) * 100)} % of ${included.toLocaleString('en')}`;
 
+const meterOf = (one: Omit<ActiveTokens, 'month'>) => {
+  const { monthly_active_tokens: value, included_monthly_active_tokens: included } = one;
+  return { value, included, note: shareText(value, included) };
+};
+
 /** Those of this month, in a few words. */
 export const Active = ({ loaded }: { readonly loaded: Result<UsageReport> | undefined }) => {
   if (loaded?.ok !== true) return <Waiting loaded={loaded} />;
-  const { monthly_active_tokens: active, included_monthly_active_tokens: included } =
-    loaded.value.token_report;
+  const { value, included, note } = meterOf(loaded.value.token_report);
   return (
-    <section class={`card tile ${levelOf(active, included)}`}>
+    <section class={`card tile ${levelOf(value, included)}`}>
       <h2>Active tokens this month</h2>
-      <p class="number">{active.toLocaleString('en')}</p>
-      <Meter value={active} of={Math.max(active, included)} included={included} />
-      <a href={addressOf('usage')}>{shareText(active, included)}</a>
+      <p class="number">{value.toLocaleString('en')}</p>
+      <Meter value={value} included={included} />
+      <a href={addressOf('usage')}>{note}</a>
     </section>
   );
 };
 
-const Months = ({ months }: { readonly months: readonly ActiveTokens[] }) => {
-  const amounts = months.map(
-    (one) => [one.monthly_active_tokens, one.included_monthly_active_tokens] as const,
-  );
-  const most = Math.max(...amounts.flat());
-  return (
-    <section class="card">
-      <h2>Active tokens</h2>
-      <p class="quiet">Created, read or used in a month (UTC). The mark is what the plan included.</p>
-      <ul class="meters">
-        {amounts.toReversed().map(([active, included], i) => (
-          <li key={i}>
-            <span>{timeText(`${months.at(-1 - i)?.month}-01T00:00:00Z`, 'utc', 'month')}</span>
-            <Meter value={active} of={most} included={included} />
-            <span class="amount">{active.toLocaleString('en')}</span>
-            <span class="quiet">{shareText(active, included)}</span>
-          </li>
-        ))}
-      </ul>
-    </section>
-  );
-};
-
-const ByType = ({ report }: { readonly report: UsageReport['token_report'] }) => {
-  const types = Object.entries(report.metrics_by_type).toSorted(([, a], [, b]) => b.count - a.count);
-  const most = Math.max(0, ...types.map(([, { count }]) => count));
-  return (
-    <section class="card">
-      <h2>Tokens now</h2>
-      {types.length === 0 ? <p class="quiet">No tokens have been reported yet.</p> : null}
-      <ul class="meters">
-        {types.map(([type, { count, last_created_at: last }]) => (
-          <li key={type}>
-            <span>{type}</span>
-            <Meter value={count} of={most} />
-            <span class="amount">{count.toLocaleString('en')}</span>
-            <span class="quiet">{last && ['last created ', <Ago key="at" at={last} />]}</span>
-          </li>
-        ))}
-      </ul>
-    </section>
-  );
-};
+const monthOf = ({ month }: ActiveTokens): string => timeText(`${month}-01T00:00:00Z`, 'utc', 'month');
 
 export const UsagePage = () => {
   const [loaded] = useLoaded<UsageReport>('/tenants/self/reports/usage?months=12');
+  if (loaded?.ok !== true)
+    return (
+      <main class="page">
+        <Waiting loaded={loaded} />
+      </main>
+    );
+  const { token_report: report, months = [] } = loaded.value;
+  const types = Object.entries(report.metrics_by_type).toSorted(([, a], [, b]) => b.count - a.count);
   return (
     <main class="page">
       <h1>Usage</h1>
-      <Waiting loaded={loaded} />
-      {loaded?.ok === true ? (
-        <>
-          <Months months={loaded.value.months ?? []} />
-          <ByType report={loaded.value.token_report} />
-        </>
-      ) : null}
+      <section class="card">
+        <h2>Active tokens</h2>
+        <p class="quiet">Created, read or used in a month (UTC). The mark is what the plan included.</p>
+        <Meters rows={months.toReversed().map((one) => ({ label: monthOf(one), ...meterOf(one) }))} />
+      </section>
+      <section class="card">
+        <h2>Tokens now</h2>
+        {types.length === 0 ? <p class="quiet">No tokens have been reported yet.</p> : null}
+        <Meters
+          rows={types.map(([label, { count: value, last_created_at: last }]) => ({
+            label,
+            value,
+            note: ['last created ', <Ago key="at" at={last} />],
+          }))}
+        />
+      </section>
     </main>
   );
 };

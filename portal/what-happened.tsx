@@ -108,9 +108,9 @@ const partsOf = (event: LedgerEvent): readonly Part[] | undefined => {
 /** What others report is told in their words, after what it is about: it is never taken for a decision. */
 const sentenceOf = ({ log, event }: Row): readonly Part[] => {
   const told = event === undefined || log.source === 'fact' ? undefined : partsOf(event);
-  const known = knownName(log.entity_type, log.entity_id);
-  const subject: Part =
-    known === undefined ? { kind: 'code', text: nameOf(log.entity_type, log.entity_id) } : name(known);
+  const { entity_type: type, entity_id: id } = log;
+  const isKnown = type === 'key' || knownName(type, id) !== undefined;
+  const subject: Part = { kind: isKnown ? 'strong' : 'code', text: nameOf(type, id) };
   return told ?? [subject, ' · ', log.message];
 };
 

@@ -60,7 +60,7 @@ describeInBrowser('two tenants', () => {
     await reportFacts(service.folder, tenantId, [fact('ActivityReported', 'invoice-1', { data })]);
     await allProjected(service);
     const page = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(page, service.url, key);
+    await signInTo(page, service.url, key, 'logs');
     const types = page.locator('datalist').first();
     const offered = () => types.evaluate((list) => list.innerHTML);
     await until(async () => (await offered()).includes('Invoice'));
