@@ -45,6 +45,11 @@ export const benchmarks: Readonly<Record<string, NamedProgram>> = {
     meaning: 'Facts taken over HTTP until all are shown, and what others notice.',
     files: ['bench/facts-over-http'],
   },
+  picture: {
+    meaning:
+      'Reads and writes of both profiles beside a bare Koa and the least that they take: the picture of docs/costs.md.',
+    files: ['bench/picture'],
+  },
   idle: {
     meaning: 'What a server costs that nobody uses.',
     files: ['bench/idle'],

@@ -25,11 +25,7 @@ export interface ApplicationPage {
 }
 
 /** Undefined: it does not exist, or is deleted. */
-export const findLiveApplication = async (
-  reader: Reader,
-  tenantId: string,
-  id: string,
-): Promise<StoredApplication | undefined> => {
+export const findLiveApplication = async (reader: Reader, tenantId: string, id: string) => {
   const application = await findApplication(reader, tenantId, id);
   return application?.deleted_at === undefined ? application : undefined;
 };
@@ -42,9 +38,9 @@ export const findApplications = async (
 ): Promise<ApplicationPage> => {
   const { ids, types } = filter;
   const found = await reader.find(tenantId, 'applications', { index: 'listed', limit: QUOTAS.applications });
-  const all = (found as unknown as readonly StoredApplication[]).filter(
-    ({ id, type }) => (ids?.includes(id) ?? true) && (types?.includes(type) ?? true),
-  );
+  const isWanted = ({ id, type }: StoredApplication): boolean =>
+    (ids?.includes(id) ?? true) && (types?.includes(type) ?? true);
+  const all = (found as unknown as readonly StoredApplication[]).filter(isWanted);
   const first = all.findIndex(({ listed_at = 0 }) => listed_at > after);
   const from = first < 0 ? all.length : first + (page - 1) * size;
   const applications = all.slice(from, from + size);
@@ -53,21 +49,11 @@ export const findApplications = async (
 };
 
 /** The keys of an Application that are neither revoked nor expired at a given time, oldest first. */
-export const findLiveKeys = async (
-  reader: Reader,
-  tenantId: string,
-  applicationId: string,
-  at: string,
-): Promise<readonly StoredKey[]> => {
+export const findLiveKeys = async (reader: Reader, tenantId: string, applicationId: string, at: string) => {
   // A key that expires at this very moment is already expired.
   const from = new Date(Date.parse(at) + 1).toISOString();
-  const found = await reader.find(tenantId, 'keys', {
-    index: 'live',
-    equal: [applicationId],
-    from,
-    limit: QUOTAS.liveKeys,
-  });
-  return (found as unknown as readonly StoredKey[]).toSorted((a, b) =>
-    a.created_at === b.created_at ? (a.id < b.id ? -1 : 1) : a.created_at < b.created_at ? -1 : 1,
-  );
+  const query = { index: 'live', equal: [applicationId], from, limit: QUOTAS.liveKeys };
+  const found = (await reader.find(tenantId, 'keys', query)) as unknown as readonly StoredKey[];
+  const orderOf = ({ created_at, id }: StoredKey): string => `${created_at} ${id}`;
+  return found.toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
 };

@@ -28,11 +28,11 @@ const NEVER = '9999-12-31T23:59:59.999Z';
 const endsAt = (expiresAt: string | undefined): string =>
   expiresAt === undefined ? NEVER : canonicalTime(expiresAt);
 
+const changed = (id: string, next: (application: StoredApplication) => StoredApplication) =>
+  amend<StoredApplication>('applications', id, next);
+
 const keysChanged = ({ data, revision }: Caused<'KeyAdded' | 'KeyExpirySet' | 'KeyRevoked'>) =>
-  amend<StoredApplication>('applications', data.applicationId, (application) => ({
-    ...application,
-    revision,
-  }));
+  changed(data.applicationId, (application) => ({ ...application, revision }));
 
 export const applications: Projector = {
   name: 'applications',
@@ -49,16 +49,10 @@ export const applications: Projector = {
       })),
     ],
     ApplicationUpdated: (event) => [
-      amend<StoredApplication>('applications', event.data.applicationId, (application) =>
-        applicationAsUpdated(application, event),
-      ),
+      changed(event.data.applicationId, (application) => applicationAsUpdated(application, event)),
     ],
-    ApplicationDeleted: (event) => [
-      amend<StoredApplication>(
-        'applications',
-        event.data.applicationId,
-        ({ listed_at: _former, ...application }) => ({ ...application, deleted_at: event.at }),
-      ),
+    ApplicationDeleted: ({ data, at }) => [
+      changed(data.applicationId, ({ listed_at: _former, ...now }) => ({ ...now, deleted_at: at })),
     ],
     KeyAdded: (event) => [
       change<StoredKey>('keys', event.data.keyId, () => ({
@@ -86,9 +80,5 @@ export const applications: Projector = {
   },
 };
 
-export const findApplication = async (
-  reader: Reader,
-  tenantId: string,
-  applicationId: string,
-): Promise<StoredApplication | undefined> =>
+export const findApplication = async (reader: Reader, tenantId: string, applicationId: string) =>
   (await reader.get(tenantId, 'applications', applicationId)) as StoredApplication | undefined;

@@ -55,16 +55,11 @@ const dayWith = (day: KeyDayView | undefined, use: KeyUse): KeyDayView => ({
   last_used_at: later(day?.last_used_at ?? use.lastAt, use.lastAt),
 });
 
-const daysWith = (days: readonly KeyDayView[], use: KeyUse): readonly KeyDayView[] =>
-  [
-    ...days.filter(({ date }) => date !== use.date),
-    dayWith(
-      days.find(({ date }) => date === use.date),
-      use,
-    ),
-  ]
-    .toSorted((a, b) => (a.date > b.date ? -1 : 1))
-    .slice(0, MAX_DAYS);
+const daysWith = (days: readonly KeyDayView[], use: KeyUse): readonly KeyDayView[] => {
+  const day = days.find(({ date }) => date === use.date);
+  const all = [...days.filter((other) => other !== day), dayWith(day, use)];
+  return all.toSorted((a, b) => (a.date > b.date ? -1 : 1)).slice(0, MAX_DAYS);
+};
 
 /** Whether the key was valid: one that is not is not used. */
 const isAccepted = ({ operations, refusals, eventsGivenOut }: KeyUse): boolean =>
@@ -100,21 +95,11 @@ export const findKeyDays = async (
   return unwritten.reduce(daysWith, found?.days ?? []).filter(({ date }) => date > before);
 };
 
-export const findLastUse = async (
-  reader: Reader,
-  tenantId: string,
-  keyId: string,
-): Promise<string | undefined> =>
+export const findLastUse = async (reader: Reader, tenantId: string, keyId: string) =>
   ((await reader.get(tenantId, LAST_USES, keyId)) as unknown as LastUse | undefined)?.last_used_at;
 
-export const findLastUses = async (
-  reader: Reader,
-  tenantId: string,
-  applicationId: string,
-): Promise<ReadonlyMap<string, string>> => {
+export const findLastUses = async (reader: Reader, tenantId: string, applicationId: string) => {
   const selection = { index: 'by_application', equal: [applicationId], descending: true, limit: MAX_KEYS };
-  const found = await reader.find(tenantId, LAST_USES, selection);
-  return new Map(
-    (found as unknown as readonly LastUse[]).map(({ key_id, last_used_at }) => [key_id, last_used_at]),
-  );
+  const found = (await reader.find(tenantId, LAST_USES, selection)) as unknown as readonly LastUse[];
+  return new Map(found.map(({ key_id, last_used_at }) => [key_id, last_used_at]));
 };

@@ -2,14 +2,11 @@ import { rowLines, type LogRow, type RowIndex } from './logs';
 import type { Line, Query, Reader, Value } from './projector';
 
 /** Queries about a tenant's log. Rows must be equal to what is given. */
-export interface RowFilter {
-  readonly entityType?: string | undefined;
-  readonly entityId?: string | undefined;
-  readonly actorId?: string | undefined;
-  readonly operation?: string | undefined;
-  readonly traceId?: string | undefined;
-  readonly source?: string | undefined;
-}
+export type RowFilter = Readonly<
+  Partial<
+    Record<'entityType' | 'entityId' | 'actorId' | 'operation' | 'traceId' | 'source', string | undefined>
+  >
+>;
 
 export interface LogFilter extends RowFilter {
   /** Rows from this moment on. */
@@ -35,15 +32,9 @@ export interface LogQuery {
 }
 
 const givenBy = (filter: RowFilter): Readonly<Partial<LogRow>> => {
-  const { entityType, entityId, actorId, operation, traceId, source } = filter;
-  const fields = {
-    entity_type: entityType,
-    entity_id: entityId,
-    actor_id: actorId,
-    operation,
-    trace_id: traceId,
-    source,
-  };
+  const { entityType: entity_type, entityId: entity_id, actorId: actor_id, traceId: trace_id } = filter;
+  const { operation, source } = filter;
+  const fields = { entity_type, entity_id, actor_id, operation, trace_id, source };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 };
 
@@ -98,21 +89,22 @@ const countBefore = async (
   of: RowLine,
 ): Promise<readonly number[]> => {
   const field = of.number === 'number' ? 'created_at' : 'number';
+  const narrow = (search: Search, row: LogRow): void => {
+    const at = row[of.number] as number;
+    if (row[field] < search.value) search.low = Math.max(search.low, at);
+    else search.high = Math.min(search.high, at - 1);
+  };
   const searches = values.map((value): Search => ({ value, low: 0, high: count }));
   for (;;) {
     const open = searches.filter(({ low, high }) => low < high);
     if (open.length === 0) return searches.map(({ low }) => low);
-    for (const row of await rowsAt(numbersToLookAt(open)))
-      for (const search of open) {
-        const at = row[of.number] as number;
-        if (row[field] < search.value) search.low = Math.max(search.low, at);
-        else search.high = Math.min(search.high, at - 1);
-      }
+    const rows = await rowsAt(numbersToLookAt(open));
+    for (const search of open) for (const row of rows) narrow(search, row);
   }
 };
 
 /** The rows of a tenant in a line that has so many. */
-const rowsIn = (reader: Reader, tenantId: string, of: RowLine, count: number) => {
+const rowsIn = (reader: Reader, tenantId: string, of: RowLine, count = 0) => {
   const { index, equal, number, isExact } = of;
   const line = { index, equal };
   const rowsAt = async (numbers: readonly number[]) =>
@@ -122,9 +114,7 @@ const rowsIn = (reader: Reader, tenantId: string, of: RowLine, count: number) =>
     isExact,
     count,
     /** Counts before those values that are given. */
-    countsBefore: async (
-      values: readonly (Value | undefined)[],
-    ): Promise<readonly (number | undefined)[]> => {
+    countsBefore: async (values: readonly (Value | undefined)[]) => {
       const given = values.filter((value) => value !== undefined);
       if (given.length === 0) return values.map(() => undefined);
       const counts = await countBefore(given, count, rowsAt, of);

@@ -128,9 +128,7 @@ const EMPTY: StoredFrontier = { size: 0, hashes: '' };
 const grown = (now: StoredFrontier = EMPTY, number: number, leaf: Hash) => {
   const { size, hashes } = now;
   if (size !== number - 1)
-    throw new Error(
-      `The evidence has ${size} rows and the log ${number - 1}: rebuild the damaged read models.`,
-    );
+    throw new Error(`The evidence has ${size} rows and the log ${number - 1}: rebuild the read models.`);
   // Most hashes stay as they are: only those are read that the row joins, one for each 1 at the end of the size.
   const joined = /1*$/.exec(size.toString(2))?.[0].length ?? 0;
   const kept = hashes.slice(0, hashes.length - joined * HASH_LENGTH);
@@ -146,12 +144,9 @@ const withType = (now: Document | undefined, entityType: string): Document | und
   return values.length < MAX_TYPES ? { values: [...values, entityType] } : now;
 };
 
-const contentOf = ({ entityType, entityId, operation, message }: AuditLine) => ({
-  entity_type: entityType,
-  entity_id: entityId,
-  operation,
-  message,
-});
+const contentOf = ({ entityType: entity_type, entityId: entity_id, operation, message }: AuditLine) => {
+  return { entity_type, entity_id, operation, message };
+};
 
 const linesOf = (content: RowContent): readonly (LineReference & { readonly index: RowIndex })[] => {
   const lines = [];
@@ -216,9 +211,10 @@ export const rowContentOf = (event: Recorded): RowContent => {
   };
 };
 
-const logged = (event: Recorded, leaf: Leaf): readonly Change[] => [
-  rowAdded(rowContentOf(event), event.recordedAt, leaf),
-];
+const logged = (event: Recorded, leaf: Leaf) => [rowAdded(rowContentOf(event), event.recordedAt, leaf)];
+
+const byIndex = <T>(of: (index: RowIndex) => T): Readonly<Record<string, T>> =>
+  Object.fromEntries(rowIndexes.map((index) => [index, of(index)]));
 
 export const logs: Projector = {
   name: 'logs',
@@ -226,45 +222,28 @@ export const logs: Projector = {
   collections: [
     {
       name: ROWS,
-      indexes: Object.fromEntries(
-        rowIndexes.map((index) => [index, [...rowLines[index].equal, rowLines[index].number]]),
-      ),
+      indexes: byIndex((index) => [...rowLines[index].equal, rowLines[index].number]),
       // The rows of a tenant are in the order of time; all others are in the order of these.
-      numbered: Object.fromEntries(
-        rowIndexes.map((index) => [index, index === 'by_number' ? 'created_at' : 'number']),
-      ),
+      numbered: byIndex((index) => (index === 'by_number' ? 'created_at' : 'number')),
     },
     { name: FRONTIER, indexes: {}, isCarried: true },
     { name: TYPES, indexes: {} },
     ...keyCollections,
   ],
-  onSetAside: ({ id, position, recordedAt, type, kind, leaf }) => [
-    rowAdded(
-      { id, position, ...contentOf(setAsideLine(id)), source: sourceOf(type, kind) },
-      recordedAt,
-      leaf,
-    ),
-  ],
+  onSetAside: ({ id, position, recordedAt, type, kind, leaf }) => {
+    const content = { id, position, ...contentOf(setAsideLine(id)), source: sourceOf(type, kind) };
+    return [rowAdded(content, recordedAt, leaf)];
+  },
   on: {
     ...Object.fromEntries(Object.keys(eventSchemas).map((type) => [type, logged])),
     KeyUsed: (event, leaf) => [keyUsed(event), ...logged(event, leaf)],
   },
 };
 
-export const findLog = async (
-  reader: Pick<Reader, 'get'>,
-  tenantId: string,
-  eventId: string,
-): Promise<LogRow | undefined> =>
+export const findLog = async (reader: Pick<Reader, 'get'>, tenantId: string, eventId: string) =>
   (await reader.get(tenantId, ROWS, eventId)) as unknown as LogRow | undefined;
 
 export const logKey = (tenantId: string, eventId: string) => ({ tenantId, collection: ROWS, key: eventId });
-
-export const findLogPosition = async (
-  reader: Pick<Reader, 'get'>,
-  tenantId: string,
-  eventId: string,
-): Promise<string | undefined> => (await findLog(reader, tenantId, eventId))?.position;
 
 export const findFrontier = async (reader: Pick<Reader, 'get'>, tenantId: string) => {
   const { size, hashes } =

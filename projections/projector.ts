@@ -51,9 +51,7 @@ export const numberingOf = (
   const [number, ...more] = fieldsOfIndex(collection, index).slice(equal.length);
   const monotonicField = numbered[index];
   if (monotonicField === undefined || number === undefined || more.length > 0)
-    throw new Error(
-      `In the collection ${name}, ${index} does not number documents by ${equal.length} values.`,
-    );
+    throw new Error(`In ${name}, ${index} does not number documents by ${equal.length} values.`);
   return { number, monotonicField };
 };
 
@@ -89,22 +87,18 @@ export interface LineReference extends Line {
   readonly collection: string;
 }
 
+type Found = readonly (Document | undefined)[];
+
 export interface Change {
   readonly touches: readonly Reference[];
   /** Lines whose ends it needs, as they are before it. A row that it adds to their collection is the next one of each. */
   readonly lines?: readonly LineReference[];
-  readonly apply: (
-    documents: readonly (Document | undefined)[],
-    ends: readonly LineEnd[],
-  ) => readonly (Document | undefined)[];
+  readonly apply: (documents: Found, ends: readonly LineEnd[]) => Found;
 }
 
 /** Event types without an entry change nothing. */
 export type Reducers = {
-  readonly [T in EventType]?: (
-    event: Extract<Recorded, { readonly type: T }>,
-    leaf: Leaf,
-  ) => readonly Change[];
+  readonly [T in EventType]?: (event: Extract<Recorded, { type: T }>, leaf: Leaf) => readonly Change[];
 };
 
 /** Changes one document, which may be missing. Returning undefined deletes it. */

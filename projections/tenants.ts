@@ -38,6 +38,9 @@ export const documentOfTenant = (tenant: Exclude<Tenant, { status: 'absent' }>):
   included_monthly_active_tokens: tenant.includedMonthlyActiveTokens,
 });
 
+const changed = (next: (tenant: TenantDocument) => TenantDocument) =>
+  amend<TenantDocument>('tenants', SELF, next);
+
 export const tenants: Projector = {
   name: 'tenants',
   version: 1,
@@ -56,7 +59,7 @@ export const tenants: Projector = {
       })),
     ],
     TenantUpdated: (event) => [
-      amend<TenantDocument>('tenants', SELF, (tenant) => ({
+      changed((tenant) => ({
         ...tenant,
         name: event.data.name,
         settings: settingsOf(event.data.settings),
@@ -65,15 +68,10 @@ export const tenants: Projector = {
         revision: event.revision,
       })),
     ],
-    TenantPlanChanged: (event) => [
-      amend<TenantDocument>('tenants', SELF, (tenant) => ({
-        ...tenant,
-        included_monthly_active_tokens: event.data.includedMonthlyActiveTokens,
-      })),
+    TenantPlanChanged: ({ data: { includedMonthlyActiveTokens: included_monthly_active_tokens } }) => [
+      changed((tenant) => ({ ...tenant, included_monthly_active_tokens })),
     ],
-    TenantDeleted: (event) => [
-      amend<TenantDocument>('tenants', SELF, (tenant) => ({ ...tenant, deleted_at: event.at })),
-    ],
+    TenantDeleted: (event) => [changed((tenant) => ({ ...tenant, deleted_at: event.at }))],
   },
 };
 

@@ -63,11 +63,7 @@ const latest = (known: string | undefined, time: string): string =>
 const isAlive = (token: TokenDocument | undefined): boolean =>
   token?.created_at !== undefined && (token.deleted_at === undefined || token.created_at > token.deleted_at);
 
-const seen = (
-  token: TokenDocument | undefined,
-  operation: FactOperation,
-  time: string,
-): TokenDocument | undefined => {
+const seen = (token: TokenDocument | undefined, operation: FactOperation, time: string) => {
   if (operation === 'Created') return { ...token, created_at: latest(token?.created_at, time) };
   return operation === 'Deleted' ? { ...token, deleted_at: latest(token?.deleted_at, time) } : token;
 };
@@ -93,8 +89,7 @@ const tokenFact =
         const after = seen(before, operation, time);
         const known = (typeNow as TypeDocument | undefined) ?? { type, count: 0 };
         const count = known.count + Number(isAlive(after)) - Number(isAlive(before));
-        const created =
-          operation === 'Created' ? { last_created_at: latest(known.last_created_at, time) } : {};
+        const created = operation === 'Created' && { last_created_at: latest(known.last_created_at, time) };
         const isCounted = ACTIVE.has(operation) && tokenMonth === undefined;
         const active = (monthNow as MonthDocument | undefined)?.active ?? 0;
         return [
@@ -118,30 +113,21 @@ const tokenFacts = Object.fromEntries(
 const plan = ({ at, data }: Recorded<PlanEvent>): readonly Change[] => {
   const { includedMonthlyActiveTokens: included_monthly_active_tokens } = data;
   const month = monthOf(at);
-  return [
-    change<PlanDocument>('usage_plan', PLAN, (now) => ({
-      changes: [
-        ...(now?.changes ?? []).filter((earlier) => earlier.month < month),
-        { month, included_monthly_active_tokens },
-      ],
-    })),
-  ];
+  const next = ({ changes }: PlanDocument = { changes: [] }): PlanDocument => {
+    const before = changes.filter((earlier) => earlier.month < month);
+    return { changes: [...before, { month, included_monthly_active_tokens }] };
+  };
+  return [change<PlanDocument>('usage_plan', PLAN, next)];
 };
 
 export const usage: Projector = {
   name: 'usage',
   version: 3,
-  collections: [
-    { name: 'usage_tokens', indexes: {} },
-    { name: 'usage_types', indexes: {} },
-    { name: 'usage_months', indexes: {} },
-    { name: 'usage_plan', indexes: {} },
-  ],
-  on: {
-    ...tokenFacts,
-    TenantCreated: plan,
-    TenantPlanChanged: plan,
-  },
+  collections: ['usage_tokens', 'usage_types', 'usage_months', 'usage_plan'].map((name) => ({
+    name,
+    indexes: {},
+  })),
+  on: { ...tokenFacts, TenantCreated: plan, TenantPlanChanged: plan },
 };
 
 export interface UsageReport {

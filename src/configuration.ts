@@ -11,7 +11,18 @@ interface Setting<T> {
   readonly read: (text: string) => T | undefined;
 }
 
-const setting = <T>(row: Setting<T>): Setting<T> => row;
+const setting = <T>(
+  meaning: string,
+  fallback: string,
+  example: string,
+  read: Setting<T>['read'],
+): Setting<T> => {
+  return { meaning, fallback, example, read };
+};
+const secretSetting = <T>(...row: Parameters<typeof setting<T>>): Setting<T> => ({
+  ...setting(...row),
+  secret: true,
+});
 
 const wholeNumber = (min: number, max: number) => (text: string) => {
   const value = /^[0-9]{1,12}$/.test(text) ? Number(text) : NaN;
@@ -46,133 +57,97 @@ const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as
 type Level = (typeof levels)[number];
 
 export const settings = {
-  HOST: setting({
-    meaning: 'The address that the API listens on.',
-    fallback: '127.0.0.1',
-    example: '0.0.0.0',
-    read: HOST,
-  }),
-  PORT: setting({
-    meaning: 'The port of the API. 0 picks any free port.',
-    fallback: '8080',
-    example: '8080',
-    read: PORT,
-  }),
-  OPS_HOST: setting({
-    meaning: 'The address that the operations listener (`/`, `/livez`, `/readyz`, `/metrics`) listens on.',
-    fallback: '127.0.0.1',
-    example: '127.0.0.1',
-    read: HOST,
-  }),
-  OPS_PORT: setting({
-    meaning: 'The port of the operations listener. 0 picks any free port.',
-    fallback: '8081',
-    example: '8081',
-    read: PORT,
-  }),
-  DATA_DIR: setting({
-    meaning:
-      'The folder of the event log and the read models. Several processes may share it. With `EVENTSTORE_URL` and `MONGODB_URL` nothing is kept in it.',
-    fallback: './data',
-    example: '/var/lib/tenant-ledger',
-    read: matching(/^[^\0]+$/),
-  }),
-  EVENTSTORE_URL: setting({
-    meaning:
-      'The connection string of the EventStoreDB or KurrentDB that holds the event log; `MONGODB_URL` is set with it. Empty: the log is kept in `DATA_DIR`.',
-    fallback: '',
-    example: 'esdb://user:password@node1:2113,node2:2113?tlsCAFile=/etc/ca.crt',
-    secret: true,
-    read: eventStoreOrEmpty,
-  }),
-  MONGODB_URL: setting({
-    meaning:
-      'The connection string of the MongoDB that holds what instances share: the read models, the rate counters and the generated secret; `EVENTSTORE_URL` is set with it. Empty: they are kept in `DATA_DIR`, and the rate counters in memory.',
-    fallback: '',
-    example: 'mongodb://user:password@node1:27017,node2:27017/tenant_ledger?replicaSet=rs0&tls=true',
-    secret: true,
-    read: mongoOrEmpty,
-  }),
-  HEADER_PREFIX: setting({
-    meaning: "The prefix of the service's own header names, as in `SVC-API-KEY`.",
-    fallback: 'SVC',
-    example: 'ACME',
-    read: matching(/^[A-Za-z][0-9A-Za-z-]{0,31}$/),
-  }),
-  STREAM_PREFIX: setting({
-    meaning: 'The prefix of every stream name, for a log shared with other programs.',
-    fallback: '',
-    example: 'ledger.',
-    read: matching(/^[0-9A-Za-z._-]{0,64}$/),
-  }),
-  PUBLIC_URL: setting({
-    meaning:
-      'The address that clients use: the base URL of `/problems/<code>` in the `type` of an error, and the server that `/openapi.json` names. People can sign in to the portal over a network only if it is https.',
-    fallback: '',
-    example: 'https://api.example.com',
-    read: urlOrEmpty,
-  }),
-  CORS_ORIGINS: setting({
-    meaning:
-      'The origins whose pages may call the API from a browser, separated by commas; `*` allows all. Empty: none.',
-    fallback: '',
-    example: 'https://app.example.com,https://admin.example.com',
-    read: (text) => (readOrigins(text) === undefined ? undefined : text),
-  }),
-  RATE_LIMITS: setting({
-    meaning:
-      'Overrides the rate limits: `off` for none, or a list of `name=off`, `name=requests` or `name=requests/window/block` (in seconds). Empty: the defaults. `GET /limits` shows the limits in force.',
-    fallback: '',
-    example: 'global=2000/10/10,tokens-search=off',
-    read: (text) => (readPolicies(text) === undefined ? undefined : text),
-  }),
-  TRUSTED_PROXIES: setting({
-    meaning:
-      'The number of proxies in front of the service whose `X-Forwarded-For` is trusted. 0: the client is the address of the connection.',
-    fallback: '0',
-    example: '1',
-    read: wholeNumber(0, 32),
-  }),
-  OPERATOR_ID: setting({
-    meaning: 'The actor of operator commands without `--actor`, and the owner of tenants without `--owner`.',
-    fallback: '00000000-0000-0000-0000-000000000000',
-    example: '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11',
-    read: uuidFrom,
-  }),
-  SECRET: setting({
-    meaning:
-      'The secret that seals the sessions of the portal and signs checkpoints: at least 32 characters, the same on all instances and for commands. Empty: generated once and kept in MongoDB (`MONGODB_URL`) or else in `DATA_DIR`.',
-    fallback: '',
-    example: 'a-long-random-text-of-32-or-more-characters',
-    secret: true,
-    read: (text) => (text === '' || text.length >= 32 ? text : undefined),
-  }),
-  RECORD_CLIENTS: setting({
-    meaning:
-      'Whether to keep the client address and the user agent of a request with the events that it causes, for investigations: `true` or `false`. They are personal data.',
-    fallback: 'true',
-    example: 'false',
-    read: trueOrFalse,
-  }),
-  DEMO: setting({
-    meaning:
-      'Whether the first start creates a tenant with some demo facts and prints an API key: `true` or `false`. `npm start` sets it.',
-    fallback: 'false',
-    example: 'true',
-    read: trueOrFalse,
-  }),
-  PORTAL: setting({
-    meaning: 'Whether to serve the web console at `/portal`: `true` or `false`.',
-    fallback: 'true',
-    example: 'false',
-    read: trueOrFalse,
-  }),
-  LOG_LEVEL: setting({
-    meaning: `The minimum level of log lines: one of ${levels.join(', ')}.`,
-    fallback: 'info',
-    example: 'warn',
-    read: (text) => levels.find((level): level is Level => level === text),
-  }),
+  HOST: setting('The address that the API listens on.', '127.0.0.1', '0.0.0.0', HOST),
+  PORT: setting('The port of the API. 0 picks any free port.', '8080', '8080', PORT),
+  OPS_HOST: setting(
+    'The address that the operations listener (`/`, `/livez`, `/readyz`, `/metrics`) listens on.',
+    '127.0.0.1',
+    '127.0.0.1',
+    HOST,
+  ),
+  OPS_PORT: setting('The port of the operations listener. 0 picks any free port.', '8081', '8081', PORT),
+  DATA_DIR: setting(
+    'The folder of the event log and the read models. Several processes may share it. With `EVENTSTORE_URL` and `MONGODB_URL` nothing is kept in it.',
+    './data',
+    '/var/lib/tenant-ledger',
+    matching(/^[^\0]+$/),
+  ),
+  EVENTSTORE_URL: secretSetting(
+    'The connection string of the EventStoreDB or KurrentDB that holds the event log; `MONGODB_URL` is set with it. Empty: the log is kept in `DATA_DIR`.',
+    '',
+    'esdb://user:password@node1:2113,node2:2113?tlsCAFile=/etc/ca.crt',
+    eventStoreOrEmpty,
+  ),
+  MONGODB_URL: secretSetting(
+    'The connection string of the MongoDB that holds what instances share: the read models, the rate counters and the generated secret; `EVENTSTORE_URL` is set with it. Empty: they are kept in `DATA_DIR`, and the rate counters in memory.',
+    '',
+    'mongodb://user:password@node1:27017,node2:27017/tenant_ledger?replicaSet=rs0&tls=true',
+    mongoOrEmpty,
+  ),
+  HEADER_PREFIX: setting(
+    "The prefix of the service's own header names, as in `SVC-API-KEY`.",
+    'SVC',
+    'ACME',
+    matching(/^[A-Za-z][0-9A-Za-z-]{0,31}$/),
+  ),
+  STREAM_PREFIX: setting(
+    'The prefix of every stream name, for a log shared with other programs.',
+    '',
+    'ledger.',
+    matching(/^[0-9A-Za-z._-]{0,64}$/),
+  ),
+  PUBLIC_URL: setting(
+    'The address that clients use: the base URL of `/problems/<code>` in the `type` of an error, and the server that `/openapi.json` names. People can sign in to the portal over a network only if it is https.',
+    '',
+    'https://api.example.com',
+    urlOrEmpty,
+  ),
+  CORS_ORIGINS: setting(
+    'The origins whose pages may call the API from a browser, separated by commas; `*` allows all. Empty: none.',
+    '',
+    'https://app.example.com,https://admin.example.com',
+    (text) => (readOrigins(text) === undefined ? undefined : text),
+  ),
+  RATE_LIMITS: setting(
+    'Overrides the rate limits: `off` for none, or a list of `name=off`, `name=requests` or `name=requests/window/block` (in seconds). Empty: the defaults. `GET /limits` shows the limits in force.',
+    '',
+    'global=2000/10/10,tokens-search=off',
+    (text) => (readPolicies(text) === undefined ? undefined : text),
+  ),
+  TRUSTED_PROXIES: setting(
+    'The number of proxies in front of the service whose `X-Forwarded-For` is trusted. 0: the client is the address of the connection.',
+    '0',
+    '1',
+    wholeNumber(0, 32),
+  ),
+  OPERATOR_ID: setting(
+    'The actor of operator commands without `--actor`, and the owner of tenants without `--owner`.',
+    '00000000-0000-0000-0000-000000000000',
+    '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11',
+    uuidFrom,
+  ),
+  SECRET: secretSetting(
+    'The secret that seals the sessions of the portal and signs checkpoints: at least 32 characters, the same on all instances and for commands. Empty: generated once and kept in MongoDB (`MONGODB_URL`) or else in `DATA_DIR`.',
+    '',
+    'a-long-random-text-of-32-or-more-characters',
+    (text) => (text === '' || text.length >= 32 ? text : undefined),
+  ),
+  RECORD_CLIENTS: setting(
+    'Whether to keep the client address and the user agent of a request with the events that it causes, for investigations: `true` or `false`. They are personal data.',
+    'true',
+    'false',
+    trueOrFalse,
+  ),
+  DEMO: setting(
+    'Whether the first start creates a tenant with some demo facts and prints an API key: `true` or `false`. `npm start` sets it.',
+    'false',
+    'true',
+    trueOrFalse,
+  ),
+  PORTAL: setting('Whether to serve the console at `/portal`: `true` or `false`.', 'true', 'false', trueOrFalse),
+  LOG_LEVEL: setting(`The minimum level of log lines: one of ${levels.join(', ')}.`, 'info', 'warn', (text) =>
+    levels.find((level): level is Level => level === text),
+  ),
 } as const;
 
 export type SettingName = keyof typeof settings;

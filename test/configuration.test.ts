@@ -5,7 +5,6 @@ import { command } from './support/service';
 const A_UUID = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
 
 interface Samples {
-  /** Text to value. */
   readonly good: readonly (readonly [string, unknown])[];
   readonly bad: readonly string[];
 }

@@ -76,14 +76,10 @@ const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 const idOf = ({ tenantId, keyId }: Pick<KeyOfTenant, 'tenantId' | 'keyId'>, date: string): string =>
   `${tenantId} ${keyId} ${date}`;
 
-const emptyTally = (at: string): Tally => ({
-  operations: {},
-  refusals: {},
-  missingPermissions: [],
-  eventsGivenOut: 0,
-  firstAt: at,
-  lastAt: at,
-});
+const emptyTally = (at: string): Tally => {
+  const nothing = { operations: {}, refusals: {}, missingPermissions: [], eventsGivenOut: 0 };
+  return { ...nothing, firstAt: at, lastAt: at };
+};
 
 const addTo = (tally: Tally, at: string, act: KeyAct): void => {
   if (at < tally.firstAt) tally.firstAt = at;
@@ -97,12 +93,9 @@ const addTo = (tally: Tally, at: string, act: KeyAct): void => {
   }
 };
 
-const useOf = ({ key: { applicationId, keyId }, date }: KeyDay, tally: Tally): KeyUse => ({
-  applicationId,
-  keyId,
-  date,
-  ...tally,
-});
+const useOf = ({ key: { applicationId, keyId }, date }: KeyDay, tally: Tally): KeyUse => {
+  return { applicationId, keyId, date, ...tally };
+};
 
 const unwrittenOf = (day: KeyDay): readonly KeyUse[] => [
   ...(day.unsettled === undefined ? [] : [day.unsettled.use]),
@@ -121,11 +114,7 @@ const isNewRefusal = ({ reportedIn }: KeyDay, at: string, act: KeyAct): boolean 
 const isStream = (act: KeyAct): act is BegunStream => 'operation' in act && act.beginsStream === true;
 
 /** In an hour: the beginning of a stream once per operation and address. */
-const limitsOf = (
-  { tenantId, keyId }: KeyOfTenant,
-  act: KeyAct,
-  client: Client | undefined,
-): readonly HourlyLimit[] => [
+const limitsOf = ({ tenantId, keyId }: KeyOfTenant, act: KeyAct, client?: Client): readonly HourlyLimit[] => [
   [keyId, MAX_AT_ONCE_OF_KEY],
   [tenantId, MAX_AT_ONCE_OF_TENANT],
   ...(isStream(act) ? [[`${keyId} ${act.operation} ${client?.address}`, 1] as const] : []),

@@ -5,12 +5,15 @@ import { type Position, parsedJson } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { fault, messageOf } from '../fault';
 import type { EventRange } from './event-filter';
+import { splitLines } from '../lines';
 import { findPlace } from './event-places';
 import { exportLines, type Trailer } from './export';
 
 const text = { type: 'string' };
 const texts = { type: 'array', items: text };
 const position = { type: 'string', pattern: '^[0-9]{16,20}$' };
+
+const TEXTS = ['event', 'actor', 'operation', 'trace', 'source', 'key', 'client', 'since', 'until'];
 
 /** The conditions that are executed again; all other members are found by comparing the trailer with the new one. */
 const common = {
@@ -19,18 +22,10 @@ const common = {
   filter: {
     type: 'object',
     properties: {
-      event: text,
+      ...Object.fromEntries(TEXTS.map((name) => [name, text])),
       tenants: texts,
       types: texts,
-      actor: text,
       entity: { type: 'object', properties: { type: text, id: text }, additionalProperties: false },
-      operation: text,
-      trace: text,
-      source: text,
-      key: text,
-      client: text,
-      since: text,
-      until: text,
     },
     additionalProperties: false,
   },
@@ -51,6 +46,8 @@ const LINE_FEED = 0x0a;
 const MAX_TRAILER_BYTES = 1_048_576;
 
 const unusable = (file: string, what: string) => fault('file_unreadable', `The file ${file} ${what}`);
+const NO_TRAILER =
+  'does not end with the trailer of an export: it is not complete, or was written neither by tenant-ledger audit nor by GET /events.';
 
 const lastLineOf = async (file: string): Promise<string> => {
   const handle = await open(file);
@@ -70,38 +67,22 @@ const trailerOf = async (file: string): Promise<Trailer> => {
   });
   const value = parsedJson(line);
   if (isTrailer(value)) return value.trailer;
-  throw unusable(
-    file,
-    'does not end with the trailer of an export: it is not complete, or was written neither by tenant-ledger audit nor by GET /events.',
-  );
+  throw unusable(file, NO_TRAILER);
 };
 
 const rangeOf = async (ledgerLog: LedgerLog, { filter, after, up_to }: Trailer): Promise<EventRange> => {
   if (typeof up_to !== 'object') return { after, upTo: up_to };
   const [tenantId = ''] = filter.tenants ?? [];
-  const positionOf = async (named: string): Promise<Position | undefined> =>
-    (await findPlace(ledgerLog, tenantId, named))?.position;
-  const ends = Object.entries(up_to).map(([kind, revision]) => positionOf(`${kind}:${revision}`));
-  return {
-    after: after === undefined ? undefined : await positionOf(after),
-    upTo: (await Promise.all(ends))
-      .filter((end) => end !== undefined)
-      .toSorted()
-      .at(-1),
-  };
+  const positionOf = async (place: string): Promise<Position | undefined> =>
+    (await findPlace(ledgerLog, tenantId, place))?.position;
+  const named = Object.entries(up_to).map(([kind, revision]) => positionOf(`${kind}:${revision}`));
+  const ends = (await Promise.all(named)).filter((end) => end !== undefined);
+  return { after: after === undefined ? undefined : await positionOf(after), upTo: ends.toSorted().at(-1) };
 };
 
 /** Lines as bytes, since decoding could hide a difference. */
 export async function* linesOf(file: string): AsyncGenerator<Buffer, undefined> {
-  let rest: Buffer = Buffer.alloc(0);
-  for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
-    rest = Buffer.concat([rest, chunk]);
-    for (let end = rest.indexOf(LINE_FEED); end >= 0; end = rest.indexOf(LINE_FEED)) {
-      yield rest.subarray(0, end);
-      rest = rest.subarray(end + 1);
-    }
-  }
-  if (rest.length > 0) yield rest;
+  for await (const lines of splitLines(createReadStream(file))) yield* lines;
 }
 
 export interface CheckedExport {
@@ -110,16 +91,11 @@ export interface CheckedExport {
   readonly difference: { readonly line: number; readonly expected?: string } | undefined;
 }
 
-async function* linesAgain(
-  ledgerLog: LedgerLog,
-  trailer: Trailer,
-  onProgress: (read: number) => void,
-): AsyncGenerator<string> {
+async function* linesAgain(ledgerLog: LedgerLog, trailer: Trailer, onProgress: (read: number) => void) {
   const range = await rangeOf(ledgerLog, trailer);
+  const options = { onUnreadable: () => undefined };
   let total = 0;
-  for await (const { lines, read } of exportLines(ledgerLog, trailer, range, {
-    onUnreadable: () => undefined,
-  })) {
+  for await (const { lines, read } of exportLines(ledgerLog, trailer, range, options)) {
     onProgress((total += read));
     yield* lines;
   }
@@ -149,7 +125,7 @@ export const checkExport = async (
   if (trailer.log !== identity)
     throw unusable(
       file,
-      `was exported from the log ${trailer.log}, and this is the log ${identity}. Check it against the log that it came from.`,
+      `was exported from the log ${trailer.log}; this is ${identity}. Check it against that one.`,
     );
   const inFile = linesOf(file);
   try {

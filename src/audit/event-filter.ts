@@ -1,6 +1,7 @@
 import { auditLine, sourceOf, type Source } from '../domain/audit-wording';
 import { decode } from '../event-log/codec';
 import {
+  isJsonObject,
   upTo,
   type Batch,
   type EventLog,
@@ -8,25 +9,17 @@ import {
   type Position,
   type ReadFrom,
 } from '../event-log/event-log';
-import { isJsonObject } from '../event-log/event-log';
 import type { LedgerLog, Streams } from '../event-log/streams';
 import { countedAddress } from '../limits/client-address';
 
+type TextCondition = 'event' | 'actor' | 'operation' | 'trace' | 'key' | 'client' | 'since' | 'until';
+
 /** Selects events that meet every condition. A condition with several values needs one of them. */
-export interface EventFilter {
-  readonly event?: string | undefined;
+export interface EventFilter extends Readonly<Partial<Record<TextCondition, string | undefined>>> {
   readonly tenants?: readonly string[] | undefined;
   readonly types?: readonly string[] | undefined;
-  readonly actor?: string | undefined;
   readonly entity?: { readonly type?: string | undefined; readonly id?: string | undefined } | undefined;
-  readonly operation?: string | undefined;
-  readonly trace?: string | undefined;
   readonly source?: Source | undefined;
-  readonly key?: string | undefined;
-  readonly client?: string | undefined;
-  readonly since?: string | undefined;
-  /** The time before which it was recorded. */
-  readonly until?: string | undefined;
 }
 
 type Condition = (event: LoggedEvent) => boolean;
@@ -45,11 +38,8 @@ const isFrom = (client: unknown, address: string): boolean => {
 const byClient =
   (address: string): Condition =>
   ({ metadata }) => {
-    const clients = member(metadata, 'clients');
-    return (
-      isFrom(member(metadata, 'client'), address) ||
-      (Array.isArray(clients) && clients.some((client) => isFrom(client, address)))
-    );
+    const clients = [member(metadata, 'client'), member(metadata, 'clients')].flat();
+    return clients.some((client) => isFrom(client, address));
   };
 
 const isText = (value: unknown, wanted: string): boolean =>
@@ -100,8 +90,8 @@ const conditionsOf = (
       return owner !== undefined && sourceOf(type, owner.kind) === source;
     });
   if (key !== undefined)
-    conditions.push(
-      ({ data, metadata }) => isText(member(metadata, 'keyId'), key) || isText(member(data, 'keyId'), key),
+    conditions.push(({ data, metadata }) =>
+      [metadata, data].some((from) => isText(member(from, 'keyId'), key)),
     );
   if (client !== undefined) conditions.push(byClient(client));
   if (entity !== undefined || operation !== undefined)

@@ -35,8 +35,6 @@ export const revisionsUpTo = async (
     const revision = await log.revisionAt(stream, position);
     return revision < 0 ? undefined : revision;
   };
-  return {
-    tenant: await lastOf(streams.tenant(tenantId)),
-    activity: await lastOf(streams.activity(tenantId)),
-  };
+  const tenant = await lastOf(streams.tenant(tenantId));
+  return { tenant, activity: await lastOf(streams.activity(tenantId)) };
 };

@@ -28,11 +28,7 @@ export interface StreamForm {
 }
 
 export const streamForms = {
-  ndjson: {
-    event: (json) => `${json}\n`,
-    heartbeat: '\n',
-    last: (_, json) => `${json}\n`,
-  },
+  ndjson: { event: (json) => `${json}\n`, heartbeat: '\n', last: (_, json) => `${json}\n` },
   serverSentEvents: {
     event: (json, position) => `id: ${position}\ndata: ${json}\n\n`,
     heartbeat: ': still here\n\n',

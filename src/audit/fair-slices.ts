@@ -45,10 +45,7 @@ export const fairSlices = (): NextSlice => {
     });
 };
 
-async function* inSlices(
-  read: () => AsyncIterable<Batch>,
-  nextSlice: () => Promise<Slice>,
-): AsyncGenerator<Batch> {
+async function* inSlices(read: () => AsyncIterable<Batch>, nextSlice: () => Promise<Slice>) {
   let slice = await nextSlice();
   for await (const batch of read()) {
     for (let from = 0; from < batch.length; from += PART_EVENTS) {

@@ -1,4 +1,4 @@
-import { findLogPosition } from '../../projections/logs';
+import { findLog } from '../../projections/logs';
 import { firstOf, type LoggedEvent, type Position, type TenantRevisions } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import type { TenantReader } from '../projecting/live-set';
@@ -57,7 +57,7 @@ export const knownPlace = async (
 ): Promise<KnownPlace> => {
   // Read first: what is applied in the meantime is then searched as well, not missed.
   const [shown = NOTHING] = await reader.progress([tenantId]);
-  return { shown, position: await findLogPosition(reader, tenantId, eventId) };
+  return { shown, position: (await findLog(reader, tenantId, eventId))?.position };
 };
 
 /** The read models know where each event is that was applied or skipped; only what comes after those is searched. */

@@ -39,21 +39,16 @@ export interface PastQuestion {
   readonly size: number;
 }
 
-export interface PastApplicationPage {
-  readonly applications: readonly Application[];
-  readonly total: number;
-}
-
 /** In the order in which they were created. Only an active tenant has any: nobody has access to a deleted one. */
 export const applicationsAt = async (
   ledgerLog: LedgerLog,
   tenantId: string,
   { moment, filter: { ids, types }, skip, size }: PastQuestion,
-): Promise<PastApplicationPage> => {
+): Promise<{ readonly applications: readonly Application[]; readonly total: number }> => {
   const tenant = await tenantAt(ledgerLog, tenantId, moment);
   if (tenant.status !== 'active') return { applications: [], total: 0 };
-  const matching = [...tenant.applications.values()].filter(
-    ({ id, type }) => (ids?.includes(id) ?? true) && (types?.includes(type) ?? true),
-  );
+  const isWanted = ({ id, type }: Application): boolean =>
+    (ids?.includes(id) ?? true) && (types?.includes(type) ?? true);
+  const matching = [...tenant.applications.values()].filter(isWanted);
   return { applications: matching.slice(skip, skip + size), total: matching.length };
 };

@@ -31,10 +31,7 @@ const viewOf = ({ id, name, type, permissions, ...more }: StoredApplication) => 
 const keySummary = (keys: readonly KeyView[]) => ({
   live_keys: keys.filter(({ status }) => status === 'active').length,
   last_used_at:
-    keys
-      .flatMap(({ last_used_at: at }) => at ?? [])
-      .toSorted()
-      .at(-1) ?? null,
+    keys.flatMap(({ last_used_at: at }) => at ?? []).reduce((a, b) => (a > b ? a : b), '') || null,
 });
 
 const permissionOption = (): Option =>
@@ -95,13 +92,14 @@ const show = (io: Io): Command =>
     .argument('<application-id>', 'the Application', uuid)
     .addOption(option.tenant());
 
+interface UpdateOptions extends TenantOptions {
+  readonly name?: string;
+  readonly permission?: readonly string[];
+}
+
 /** Changes an Application and prints it as decided, since the read models may be behind. */
-const changing = <Options extends TenantOptions>(
-  io: Io,
-  name: string,
-  decide: (id: string, options: Options) => Decide,
-): Command =>
-  sessionCommand(io, name, async (session, id: string, options: Options) => {
+const changing = (io: Io, name: string, decide: (id: string, options: UpdateOptions) => Decide): Command =>
+  sessionCommand(io, name, async (session, id: string, options: UpdateOptions) => {
     const { tenant, actor } = options;
     const written = mustBeActive(await session.write(tenant, decide(id, options), actor));
     const { name: newName, type, created_at, permissions } = mustHave(written, id);
@@ -113,18 +111,13 @@ const changing = <Options extends TenantOptions>(
     .addOption(option.actor());
 
 const rename = (io: Io): Command =>
-  changing(io, 'rename', (id, { name }: TenantOptions & { readonly name: string }) =>
-    updateApplication(id, { name }),
-  )
+  changing(io, 'rename', (id, { name }) => updateApplication(id, { name }))
     .description('give an Application another name')
     .requiredOption('--name <name>', 'its new name');
 
 const changePermissions = (io: Io): Command =>
-  changing(
-    io,
-    'set-permissions',
-    (id, { permission = [] }: TenantOptions & { readonly permission?: readonly string[] }) =>
-      updateApplication(id, { permissions: permission }),
+  changing(io, 'set-permissions', (id, { permission: permissions = [] }) =>
+    updateApplication(id, { permissions }),
   )
     .description('set the permissions of an Application; those not named are removed')
     .addOption(permissionOption());

@@ -13,21 +13,14 @@ import { counted, isOutputLost, notice, printJson, untilInterrupted, writeOut } 
 import { withProgress, type ProgressLine } from './progress';
 import { withConfiguredLog } from './session';
 
-interface Options {
-  readonly event?: string;
+type TextOption =
+  'event' | 'actor' | 'operation' | 'trace' | 'key' | 'client' | 'after' | 'since' | 'until' | 'output';
+
+interface Options extends Readonly<Partial<Record<TextOption, string>>> {
   readonly tenant?: readonly string[];
   readonly type?: readonly string[];
-  readonly actor?: string;
   readonly entity?: { readonly type: string; readonly id: string };
-  readonly operation?: string;
-  readonly trace?: string;
-  readonly key?: string;
-  readonly client?: string;
-  readonly after?: Position;
-  readonly since?: string;
-  readonly until?: string;
   readonly follow?: boolean;
-  readonly output?: string;
   readonly cursorFile?: string;
   readonly limit?: number;
   readonly format?: 'ndjson' | 'pretty';
@@ -52,6 +45,9 @@ const eventTypes = (text: string, before?: readonly string[]): readonly string[]
   throw new InvalidArgumentError(`There is no such event type: ${suggestionFor(text, knownTypes)}`);
 };
 
+const tenants = (text: string, before?: readonly string[]): readonly string[] =>
+  collected(uuid(text), before);
+
 const oneOrMore = (text: string): number => {
   const value = wholeNumber(text);
   if (value === 0) throw new InvalidArgumentError('It must be 1 or more.');
@@ -73,16 +69,11 @@ const position = (text: string): Position => {
 /** Positions are compared as text: one of another kind of log means nothing, and one beyond the end skips new events. */
 const mustBeReached = async ({ log }: LedgerLog, given: Position): Promise<void> => {
   const head = (await log.head())?.position ?? '';
+  const digits = `: its positions have ${head.length} digits, like ${head}`;
   if (head !== '' && head.length !== given.length)
-    throw fault(
-      'wrong_usage',
-      `${given} is not a position of this log: its positions have ${head.length} digits, like ${head}.`,
-    );
-  if (given > head)
-    throw fault(
-      'wrong_usage',
-      `${given} is not a position of this log yet: ${head === '' ? 'it is empty' : `it ends at ${head}`}.`,
-    );
+    throw fault('wrong_usage', `${given} is not a position of this log${digits}.`);
+  const end = head === '' ? 'it is empty' : `it ends at ${head}`;
+  if (given > head) throw fault('wrong_usage', `${given} is not a position of this log yet: ${end}.`);
 };
 
 /** Readable lines are the default on a terminal. */
@@ -98,20 +89,17 @@ const noticeEnd = (io: Io, { follow }: Options, upTo: Position | undefined): voi
 };
 
 const noticeUnreadable = (io: Io, count: number): void => {
+  const remedy = 'To see everything, leave out --entity and --operation.';
   if (count > 0)
-    notice(
-      io,
-      `${counted(count, 'event')} could not be read, so there was no entity or operation to compare. To see everything, leave out --entity and --operation.`,
-    );
+    notice(io, `${counted(count, 'event')} could not be read, and so not be compared. ${remedy}`);
 };
+
+const DAILY_SUMS =
+  'Reads are in KeyUsed: the first of each UTC day from an address, exports and streams at once, the others after the day.';
 
 /** Otherwise a key that only read, or an address, would look unused. */
 const noticeDailySums = (io: Io, { key, client, follow }: Options): void => {
-  if ((key !== undefined || client !== undefined) && follow !== true)
-    notice(
-      io,
-      'Reads are in KeyUsed: the first of each UTC day from an address, exports and streams at once, the others after the day.',
-    );
+  if ((key !== undefined || client !== undefined) && follow !== true) notice(io, DAILY_SUMS);
 };
 
 /** A condition that no event can meet, such as a mistyped id, must not look like an empty answer. */
@@ -142,16 +130,10 @@ const run = async (
   let events = 0;
   let unreadable = 0;
   let reached = after;
-  const conditions = {
-    view: 'operator',
-    filter: filterOf(options),
-    after,
-    limit: event === undefined ? limit : 1,
-  } as const;
-  const exporting = {
-    prettyLine: isPretty(io, options) ? prettyLine(streams, supportsColor(io)) : undefined,
-    onUnreadable: () => (unreadable += 1),
-  };
+  const most = event === undefined ? limit : 1;
+  const conditions = { view: 'operator', filter: filterOf(options), after, limit: most } as const;
+  const pretty = isPretty(io, options) ? prettyLine(streams, supportsColor(io)) : undefined;
+  const exporting = { prettyLine: pretty, onUnreadable: () => (unreadable += 1) };
   const range = { after, upTo, follow, signal };
   for await (const { lines, read, last, isTrailer } of exportLines(ledgerLog, conditions, range, exporting)) {
     const text = lines.map((each) => `${each}\n`).join('');
@@ -242,16 +224,12 @@ printed. Without the log, the digest in the trailer can be compared with: head -
         );
         if (difference !== undefined) io.exitCode = FAILED;
         if (json) return printJson(io, { file, unaltered: difference === undefined, difference, trailer });
-        const { filter, after, limit, up_to } = trailer;
+        const { filter, after, limit, up_to, events } = trailer;
+        const what = JSON.stringify({ filter, after, limit, up_to });
         if (difference === undefined)
-          io.stdout.write(
-            `${file} is unaltered: ${counted(trailer.events, 'event')} with ${JSON.stringify({ filter, after, limit, up_to })}\n`,
-          );
-        else
-          notice(
-            io,
-            `${file} differs from the log in line ${difference.line}: the log has ${expectedText(difference.expected)} there.`,
-          );
+          return void io.stdout.write(`${file} is unaltered: ${counted(events, 'event')} with ${what}\n`);
+        const expected = expectedText(difference.expected);
+        notice(io, `${file} differs from the log in line ${difference.line}: the log has ${expected} there.`);
       }),
     );
 
@@ -265,14 +243,12 @@ The last line of NDJSON is a trailer: the conditions, the number of events and t
 can be checked with: head -n -1 FILE | sha256sum, and against the log with tenant-ledger audit check FILE.
 --output with --cursor-file: every event is in the file at least once, whenever this is killed; drop copies by their id.`;
 
+const NOT_INTO_FILE = ['after', 'limit', 'event', 'format'];
+
 export const auditCommand = (io: Io): Command =>
   new Command('audit')
     .description('print raw events from the event log, of all tenants or of some')
-    .addOption(
-      new Option('--tenant <uuid>', 'only events of this tenant').argParser(
-        (text, before?: readonly string[]) => collected(uuid(text), before),
-      ),
-    )
+    .option('--tenant <uuid>', 'only events of this tenant', tenants)
     .option('--event <uuid>', 'only the event with this id', uuid)
     .option('--type <type>', 'only events of this type', eventTypes)
     .option('--actor <uuid>', 'only events caused by this Application or user', uuid)
@@ -281,24 +257,12 @@ export const auditCommand = (io: Io): Command =>
     .option('--trace <id>', 'only events of this trace')
     .option('--key <uuid>', 'only events by or about this key', uuid)
     .option('--client <address>', 'only events of requests from this IP address', address)
-    .addOption(
-      new Option('--after <position>', 'begin after this position').argParser(position).conflicts('since'),
-    )
+    .addOption(new Option('--after <position>', 'begin after it').argParser(position).conflicts('since'))
     .option('--since <time>', 'only events recorded from this time on', bound)
     .option('--until <time>', 'only events recorded before this time', bound)
     .addOption(new Option('--follow', 'keep printing new events until interrupted').conflicts('until'))
-    .addOption(
-      new Option('--output <file>', 'with --follow: append to this file instead of printing').conflicts([
-        'after',
-        'limit',
-        'event',
-        'format',
-      ]),
-    )
-    .option(
-      '--cursor-file <file>',
-      'with --output: continue from here, and note here up to where it is written',
-    )
+    .addOption(new Option('--output <file>', 'with --follow: append to this file').conflicts(NOT_INTO_FILE))
+    .option('--cursor-file <file>', 'with --output: continue from here, and note here how far it is written')
     .option('--limit <n>', 'stop after this many events', oneOrMore)
     .addOption(new Option('--format <format>', 'output format').choices(['ndjson', 'pretty']))
     .addHelpText('after', HELP)
@@ -309,9 +273,7 @@ export const auditCommand = (io: Io): Command =>
       const isIntoFile = output !== undefined || cursorFile !== undefined;
       const isWhole = follow === true && output !== undefined && cursorFile !== undefined;
       if (isIntoFile && !(isWhole && output !== cursorFile))
-        command.error(
-          'error: --output and --cursor-file name two files, and are used together with --follow',
-        );
+        command.error('error: --output and --cursor-file name two files, and are used with --follow');
       return audit(io, options);
     })
     .addCommand(checkCommand(io));

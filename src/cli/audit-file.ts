@@ -1,15 +1,4 @@
-import {
-  appendFileSync,
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  readSync,
-  renameSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { dirname } from 'node:path';
 import { type Position, isJsonObject, parsedJson } from '../event-log/event-log';
 import { fault, messageOf } from '../fault';
@@ -26,50 +15,47 @@ export interface FollowedFiles {
 
 /** The position in the cursor file. Undefined: there is no such file yet. */
 export const readCursor = (cursorFile: string, log: string): Position | undefined => {
-  if (!existsSync(cursorFile)) return undefined;
-  const cursor = parsedJson(readFileSync(cursorFile, 'utf8'));
+  if (!fs.existsSync(cursorFile)) return undefined;
+  const cursor = parsedJson(fs.readFileSync(cursorFile, 'utf8'));
   const { position, log: named } = isJsonObject(cursor) ? cursor : {};
   if (typeof position !== 'string')
     throw fault('wrong_usage', `${cursorFile} is no cursor file of audit --follow. Name another file.`);
   if (named === log) return position;
   throw fault(
     'wrong_usage',
-    `${cursorFile} belongs to the log ${String(named)}, and this is the log ${log}. Name a new cursor file for it.`,
+    `${cursorFile} is of the log ${String(named)}; this is ${log}. Name another one.`,
   );
 };
 
 /** Makes the names of the files in a folder survive a power loss. */
 const syncFolderOf = (file: string): void => {
-  const folder = openSync(dirname(file), 'r');
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
+  const folder = fs.openSync(dirname(file), 'r');
+  fs.fsyncSync(folder);
+  fs.closeSync(folder);
 };
 
 /** A line that a killed process has left incomplete is ended, so that the next one begins at its own line. */
 const endLastLine = (output: string): void => {
-  const { size } = statSync(output, { throwIfNoEntry: false }) ?? { size: 0 };
+  const { size } = fs.statSync(output, { throwIfNoEntry: false }) ?? { size: 0 };
   if (size === 0) return;
-  const file = openSync(output, 'r');
+  const file = fs.openSync(output, 'r');
   const last = Buffer.alloc(1);
-  readSync(file, last, 0, 1, size - 1);
-  closeSync(file);
-  if (last.toString() !== '\n') appendFileSync(output, '\n');
+  fs.readSync(file, last, 0, 1, size - 1);
+  fs.closeSync(file);
+  if (last.toString() !== '\n') fs.appendFileSync(output, '\n');
 };
 
 /** The file is opened each time, so that another program may move it away. */
 const append = (output: string, text: string): void => {
-  const isNew = !existsSync(output);
+  const isNew = !fs.existsSync(output);
   endLastLine(output);
-  appendFileSync(output, text, { flush: true });
+  fs.appendFileSync(output, text, { flush: true });
   if (isNew) syncFolderOf(output);
 };
 
 const replace = (file: string, text: string): void => {
-  writeFileSync(`${file}.new`, text, { flush: true });
-  renameSync(`${file}.new`, file);
+  fs.writeFileSync(`${file}.new`, text, { flush: true });
+  fs.renameSync(`${file}.new`, file);
   syncFolderOf(file);
 };
 

@@ -69,8 +69,5 @@ the output says up to when it reaches.`,
       printOne(io, { data_dir: configuration.DATA_DIR, ...view(folder, restored) }, options);
     });
 
-export const backupCommands = commandGroup('backup', 'back up and restore the event log of DATA_DIR', [
-  create,
-  verify,
-  restore,
-]);
+const BACKUPS = 'back up and restore the event log of DATA_DIR';
+export const backupCommands = commandGroup('backup', BACKUPS, [create, verify, restore]);

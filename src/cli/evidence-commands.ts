@@ -61,33 +61,36 @@ const keep = async ({ app }: OperatorSession, tenantId: string, file: string, ke
 
 type Kept = Awaited<ReturnType<typeof keep>>;
 
+interface CheckpointOptions extends JsonOption {
+  readonly tenant?: string;
+  readonly output: string;
+}
+
+const signAll = async (session: OperatorSession, options: CheckpointOptions): Promise<void> => {
+  const { tenant, output } = options;
+  const { io, app } = session;
+  if (!(await session.upToDate())) throw fault('read_models_unavailable', 'Nothing was signed: try again.');
+  const tenants = tenant === undefined ? await allTenants(session) : [await knownTenant(session, tenant)];
+  const signingKey = note.evidenceKey(await app.secret());
+  const rows: Kept[] = [];
+  for (const { id } of tenants) {
+    const file = join(output, `${id}.checkpoint`);
+    const kept = keep(session, id, file, signingKey).catch((error: unknown): Kept => {
+      if (codeOf(error) !== 'evidence_contradicted' && codeOf(error) !== 'file_unreadable') throw error;
+      notice(io, `${messageOf(error)} The file stays as it is.`);
+      return { tenant_id: id, size: 0, status: 'contradicted', file };
+    });
+    rows.push(await kept);
+  }
+  const statuses = new Set(rows.map(({ status }) => status));
+  if (statuses.has('parked')) notice(io, 'Of a tenant that is parked, what is shown is signed.');
+  if (statuses.has('parked')) io.exitCode = FAILED;
+  if (statuses.has('contradicted')) io.exitCode = CONTRADICTED;
+  printMany(io, rows, options, 'There are no tenants.');
+};
+
 const checkpoints = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'checkpoints',
-    async (session, options: Partial<TenantOptions> & { readonly output: string }) => {
-      const { tenant, output } = options;
-      if (!(await session.upToDate()))
-        throw fault('read_models_unavailable', 'Nothing was signed: try again.');
-      const tenants = tenant === undefined ? await allTenants(session) : [await knownTenant(session, tenant)];
-      const key = note.evidenceKey(await session.app.secret());
-      const rows: Kept[] = [];
-      for (const { id } of tenants) {
-        const file = join(output, `${id}.checkpoint`);
-        const kept = keep(session, id, file, key).catch((error: unknown): Kept => {
-          if (codeOf(error) !== 'evidence_contradicted' && codeOf(error) !== 'file_unreadable') throw error;
-          notice(io, `${messageOf(error)} The file stays as it is.`);
-          return { tenant_id: id, size: 0, status: 'contradicted', file };
-        });
-        rows.push(await kept);
-      }
-      const statuses = new Set(rows.map(({ status }) => status));
-      if (statuses.has('parked')) notice(io, 'Of a tenant that is parked, what is shown is signed.');
-      if (statuses.has('parked')) io.exitCode = FAILED;
-      if (statuses.has('contradicted')) io.exitCode = CONTRADICTED;
-      printMany(io, rows, options, 'There are no tenants.');
-    },
-  )
+  sessionCommand(io, 'checkpoints', signAll)
     .description(
       'sign the log of every tenant, deleted ones too, and keep the checkpoints in a folder; exit code 4 if one that is kept there contradicts, 1 if a tenant is parked',
     )
@@ -152,11 +155,8 @@ const verifyEvent = (io: Io, file: string, proofFile: string, options: VerifyOpt
     return { proof: read, checkpoint: note.openCheckpoint(read.checkpoint, options.key) };
   });
   const text = opened(file, options.key, (given) => given);
-  const differences = checkEvent(
-    parsedJson(text) ?? parsedJson(text.split('\n')[0] ?? ''),
-    proof,
-    checkpoint,
-  );
+  const event = parsedJson(text) ?? parsedJson(text.split('\n')[0] ?? '');
+  const differences = checkEvent(event, proof, checkpoint);
   const { size, root } = checkpoint;
   const view = { proven: 1 - differences.length, row: proof.index + 1, size, root: root.toString('base64') };
   printFound(io, view, differences, options);

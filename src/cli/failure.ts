@@ -52,11 +52,9 @@ const errorInJson = (error: unknown) => {
   return { code: 'wrong_usage', message: isMissing ? missing : error.message.replace(/^error: /, '') };
 };
 
-/** A single JSON object, with nothing around it that a program would have to skip. */
-const asJson = (io: Io): FailureReport => ({
-  usage: () => undefined,
-  failure: (error) => notice(io, JSON.stringify({ error: errorInJson(error) })),
-});
-
-export const failureReport = (io: Io, format: 'text' | 'json'): FailureReport =>
-  format === 'json' ? asJson(io) : asText(io);
+/** In JSON, a single object, with nothing around it that a program would have to skip. */
+export const failureReport = (io: Io, format: 'text' | 'json'): FailureReport => {
+  if (format === 'text') return asText(io);
+  const failure = (error: unknown) => notice(io, JSON.stringify({ error: errorInJson(error) }));
+  return { usage: () => undefined, failure };
+};

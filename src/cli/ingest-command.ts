@@ -48,17 +48,13 @@ interface Options extends JsonOption {
   readonly wait: number;
 }
 
-const reasons: Readonly<Record<string, string>> = {
-  ENOENT: 'does not exist',
-  EISDIR: 'is a folder',
-  EACCES: 'may not be read by this user',
-};
+const REASONS: Readonly<Record<string, string>> = { ENOENT: 'does not exist', EISDIR: 'is a folder' };
 
 async function* contentOf(file: string): AsyncGenerator<Buffer> {
   try {
     yield* createReadStream(file, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>;
   } catch (error) {
-    const why = reasons[codeOf(error) ?? ''] ?? `cannot be read (${messageOf(error)})`;
+    const why = REASONS[codeOf(error) ?? ''] ?? `cannot be read (${messageOf(error)})`;
     throw fault('file_unreadable', `The file ${file} ${why}.`);
   }
 }

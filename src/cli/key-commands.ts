@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { StoredKey } from '../../projections/applications';
-import { findKeyDays, findLastUse } from '../../projections/key-days';
+import { findKeyDays, findLastUse, type KeyDayView } from '../../projections/key-days';
 import { isoNow } from '../async/clock';
 import { addKey, revokeKey } from '../domain/application-keys';
 import type { Key } from '../domain/tenant';
@@ -39,10 +39,9 @@ const list = (io: Io): Command =>
     await session.upToDate();
     const { tenant, application } = options;
     if (application !== undefined) await knownApplication(session, tenant, application);
-    const keys = (await keyViewsOf(session, tenant)).filter(
-      (key) => application === undefined || key.application_id === application,
-    );
-    printMany(io, keys, options, 'There are no keys.');
+    const keys = await keyViewsOf(session, tenant);
+    const wanted = keys.filter(({ application_id: of }) => application === undefined || of === application);
+    printMany(io, wanted, options, 'There are no keys.');
   })
     .description('list the keys of a tenant; a key itself is never shown again')
     .addOption(option.tenant())
@@ -54,6 +53,10 @@ const countsText = (counts: Readonly<Record<string, number>>): string =>
     .map(([name, count]) => `${name} ${count}`)
     .join(', ');
 
+const dayRow = ({ operations, refusals, ...day }: KeyDayView) => {
+  return { ...day, operations: countsText(operations), refusals: countsText(refusals) };
+};
+
 const show = (io: Io): Command =>
   sessionCommand(io, 'show', async (session, id: string, options: TenantOptions) => {
     await session.upToDate();
@@ -63,19 +66,10 @@ const show = (io: Io): Command =>
     const uses = await findKeyDays((await session.app.live.look()).set, tenant, id, isoNow());
     if (options.json === true) return printJson(io, { ...key, uses });
     printRecord(io, key);
-    printTable(
-      io,
-      uses.map(({ operations, refusals, ...day }) => ({
-        ...day,
-        operations: countsText(operations),
-        refusals: countsText(refusals),
-      })),
-    );
+    printTable(io, uses.map(dayRow));
     if (uses.length === 0) notice(io, 'It was not used in the last 30 days, as far as that was recorded.');
   })
-    .description(
-      'show a key and what it was used for on each of the last 30 days (UTC), as far as it is in the log',
-    )
+    .description('show a key and what it was used for on each of the last 30 days (UTC)')
     .argument('<key-id>', 'the id of the key', uuid)
     .addOption(option.tenant());
 
@@ -102,38 +96,35 @@ const find = (io: Io): Command =>
     const { name, created_at, expires_at } = await detailsOf(session, tenant.id, key);
     const ends = { expires_at, revoked_at: revoked ? '' : undefined };
     const lastUse = await findLastUse((await session.app.live.look()).set, tenant.id, id);
-    printOne(
-      io,
-      {
-        tenant_id: tenant.id,
-        tenant_name: tenant.name,
-        application_id,
-        application_name: application?.name ?? null,
-        application_type: application?.type ?? null,
-        permissions: application?.permissions ?? [],
-        key_id: id,
-        key_name: name ?? null,
-        status: keyStatus(ends, tenant.status === 'deleted', application === undefined),
-        created_at: created_at ?? null,
-        expires_at: expires_at ?? null,
-        last_used_at: lastUse ?? null,
-      },
-      options,
-    );
+    const view = {
+      tenant_id: tenant.id,
+      tenant_name: tenant.name,
+      application_id,
+      application_name: application?.name ?? null,
+      application_type: application?.type ?? null,
+      permissions: application?.permissions ?? [],
+      key_id: id,
+      key_name: name ?? null,
+      status: keyStatus(ends, tenant.status === 'deleted', application === undefined),
+      created_at: created_at ?? null,
+      expires_at: expires_at ?? null,
+      last_used_at: lastUse ?? null,
+    };
+    printOne(io, view, options);
   })
-    .description(
-      'find the owner of the key on stdin, for example in the report of a scanner; it is not printed',
-    )
+    .description('find the owner of the key on stdin, for example in a report; it is not printed')
     // Without a description, the help does not show it.
     .argument('[key]', undefined, notTheKey('key find'))
     .usage('[options] < FILE');
+
+type RevokeOptions = Partial<TenantOptions>;
 
 /** Takes the key's id and tenant from the arguments, or both from the key on stdin. */
 const keyToRevoke = async (
   session: OperatorSession,
   keyId: string | undefined,
-  { tenant }: Partial<TenantOptions>,
-): Promise<{ readonly tenantId: string; readonly keyId: string }> => {
+  { tenant }: RevokeOptions,
+) => {
   if (keyId !== undefined && tenant !== undefined) return { tenantId: tenant, keyId };
   if (keyId !== undefined) throw fault('wrong_usage', 'A key that is named by its id needs --tenant.');
   const given = await mustFind(session, await readKey(session.io, 'key revoke'));
@@ -141,28 +132,15 @@ const keyToRevoke = async (
 };
 
 const revoke = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'revoke',
-    async (session, named: string | undefined, options: Partial<TenantOptions>) => {
-      const { tenantId, keyId } = await keyToRevoke(session, named, options);
-      await session.write(tenantId, revokeKey(keyId), options.actor);
-      printOne(io, { key_id: keyId, status: 'revoked' }, options);
-    },
-  )
-    .description(
-      'revoke a key, named by its id or given on stdin: at once for writes, within a second for reads',
-    )
-    .argument(
-      '[key-id]',
-      'the id of the key; left out: the key is read from stdin',
-      notTheKey('key revoke', uuid),
-    )
+  sessionCommand(io, 'revoke', async (session, named: string | undefined, options: RevokeOptions) => {
+    const { tenantId, keyId } = await keyToRevoke(session, named, options);
+    await session.write(tenantId, revokeKey(keyId), options.actor);
+    printOne(io, { key_id: keyId, status: 'revoked' }, options);
+  })
+    .description('revoke a key by its id or given on stdin: at once for writes, within a second for reads')
+    .argument('[key-id]', 'left out: the key itself is read from stdin', notTheKey('key revoke', uuid))
     .option('--tenant <uuid>', 'the tenant; needed with the id of a key', uuid)
     .addOption(option.actor());
 
-export const keyCommands = commandGroup(
-  'key',
-  'create, list, show, find and revoke the keys of Applications',
-  [create, list, show, find, revoke],
-);
+const KEYS = 'create, list, show, find and revoke the keys of Applications';
+export const keyCommands = commandGroup('key', KEYS, [create, list, show, find, revoke]);

@@ -23,15 +23,12 @@ const BY_ID: Readonly<Record<KeyCommand, string>> = {
   'service key revoke': ' Or name the key by its id: tenant-ledger service key revoke KEY_ID.',
 };
 
-const incomplete = (form: string, other: string): string =>
-  `What came on stdin contains no complete key: a key ${form} and ends with a checksum. ${other}`;
+const incomplete = (form: string, other: string, command: KeyCommand): string =>
+  `On stdin is no complete key: a key ${form} and ends with a checksum. That of ${other} is for: ${command}.`;
 
 const INCOMPLETE = {
-  tenant: incomplete('begins with key_, has 59 characters', 'That of a service is for: service key revoke.'),
-  service: incomplete(
-    'of a service begins with svc_, has 37 characters',
-    'That of an Application is for: key revoke.',
-  ),
+  tenant: incomplete('begins with key_, has 59 characters', 'a service', 'service key revoke'),
+  service: incomplete('of a service begins with svc_, has 37 characters', 'an Application', 'key revoke'),
 };
 
 const NOT_AS_ARGUMENT = 'not as an argument, which ends up in the shell history.';
@@ -70,7 +67,6 @@ export const readKey = async (io: Io, command: 'key find' | 'key revoke'): Promi
   return { tenantId, digest: digestOf(key) };
 };
 
-/** The digest of the key of a service. */
 export const readServiceKey = async (io: Io, command: 'service key revoke'): Promise<string> => {
   const key = await keyOnStdin(io, command, 'service');
   if (key === '') throw fault('wrong_usage', INCOMPLETE.service);

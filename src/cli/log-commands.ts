@@ -59,10 +59,8 @@ const print = (io: Io, log: AddressedLog, verified: VerifiedLog, json = false): 
   };
   if (json) return printJson(io, { ...report, findings });
   printRecord(io, report);
-  printTable(
-    io,
-    findings.map((finding) => ({ ...finding })),
-  );
+  const rows = findings.map((finding) => ({ ...finding }));
+  printTable(io, rows);
   if (found > findings.length) notice(io, `${found - findings.length} more are not listed.`);
 };
 

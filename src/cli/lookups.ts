@@ -7,11 +7,7 @@ import { fault } from '../fault';
 import { rowsOf } from '../read-models/read-models';
 import type { OperatorSession } from './session';
 
-const documentsOf = async <T>(
-  { app }: OperatorSession,
-  collection: string,
-  tenantId?: string,
-): Promise<readonly T[]> => {
+const documentsOf = async <T>({ app }: OperatorSession, collection: string, tenantId?: string) => {
   const { set } = await app.live.look();
   const documents: T[] = [];
   for await (const { text } of rowsOf(set, collection, tenantId)) documents.push(JSON.parse(text) as T);
@@ -27,19 +23,12 @@ export const knownTenant = async ({ app }: OperatorSession, tenantId: string): P
   return tenant;
 };
 
-export const applicationsOf = (
-  session: OperatorSession,
-  tenantId: string,
-): Promise<readonly StoredApplication[]> => documentsOf(session, 'applications', tenantId);
+export const applicationsOf = (session: OperatorSession, tenantId: string) =>
+  documentsOf<StoredApplication>(session, 'applications', tenantId);
 
-export const knownApplication = async (
-  session: OperatorSession,
-  tenantId: string,
-  id: string,
-): Promise<StoredApplication> => {
+export const knownApplication = async (session: OperatorSession, tenantId: string, id: string) => {
   await knownTenant(session, tenantId);
-  const { set } = await session.app.live.look();
-  const application = await findApplication(set, tenantId, id);
+  const application = await findApplication((await session.app.live.look()).set, tenantId, id);
   if (application === undefined)
     throw fault('application_not_found', `Tenant ${tenantId} has no Application ${id}.`);
   return application;

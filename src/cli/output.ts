@@ -81,10 +81,7 @@ export const writeOut = async ({ stdout }: Io, text: string | Buffer, signal: Ab
 
 export const ignoreCtrlZ = (io: Io): void =>
   void io.on('SIGTSTP', () =>
-    notice(
-      io,
-      'Not suspended: others may need what it has locked. Ctrl-C stops it; running it again continues.',
-    ),
+    notice(io, 'Not suspended: others may need its lock. Ctrl-C stops it; running it again continues.'),
   );
 
 const OUTPUT_LOST = 'output lost';

@@ -6,14 +6,14 @@ import type { Difference } from '../projecting/compare';
 import { findParked, parkedTenants } from '../projecting/parked-tenants';
 import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
-import type { SetInfo } from '../read-models/read-models';
+import type { ReadModels, SetInfo } from '../read-models/read-models';
 import { commandGroup, option, uuid, type ActorOptions, type JsonOption, type YesOption } from './arguments';
 import { confirmedIrreversible } from './confirmation';
 import { FAILED } from './failure';
 import type { Io } from './io';
 import { counted, notice, printJson, printMany, printOne } from './output';
 import { withProgress, type ProgressLine } from './progress';
-import { sessionCommand } from './session';
+import { sessionCommand, type OperatorSession } from './session';
 
 /** Which document differs, and how, for a terminal. */
 const differenceText = ({ kind, tenantId, collection, key, live, replayed }: Difference): string => {
@@ -21,10 +21,8 @@ const differenceText = ({ kind, tenantId, collection, key, live, replayed }: Dif
   return `${which}\n  live:     ${JSON.stringify(live)}\n  replayed: ${JSON.stringify(replayed)}`;
 };
 
-const showRebuild =
-  ({ show, showStep }: ProgressLine) =>
-  (at: RebuildStep): void =>
-    at.step === 'building' ? showStep('', at.done, at.total) : show(at.step);
+const showRebuild = ({ show, showStep }: ProgressLine, at: RebuildStep): void =>
+  at.step === 'building' ? showStep('', at.done, at.total) : show(at.step);
 
 const rebuiltView = ({ set, comparison, parked, events }: Rebuilt) => ({
   set: set.id,
@@ -47,22 +45,23 @@ const showFirst = (io: Io) => {
   };
 };
 
+interface RebuildOptions extends JsonOption {
+  readonly acceptDifferences?: boolean;
+}
+
+const rebuildIn = async ({ io, app }: OperatorSession, options: RebuildOptions): Promise<void> => {
+  const { rebuild } = require('../projecting/rebuild') as typeof import('../projecting/rebuild');
+  const { acceptDifferences = false, json } = options;
+  const onDifference = json === true ? () => undefined : showFirst(io);
+  const rebuilt = await withProgress(io, 'Rebuilding', (line) =>
+    rebuild(app, { acceptDifferences, onStep: (at) => showRebuild(line, at), onDifference }),
+  );
+  printOne(io, rebuiltView(rebuilt), options);
+};
+
 /** It tolerates read models that do not match the log: it repairs them. */
 const rebuildSet = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'rebuild',
-    async ({ app }, options: JsonOption & { readonly acceptDifferences?: boolean }) => {
-      const { rebuild } = require('../projecting/rebuild') as typeof import('../projecting/rebuild');
-      const { acceptDifferences = false, json } = options;
-      const onDifference = json === true ? () => undefined : showFirst(io);
-      const rebuilt = await withProgress(io, 'Rebuilding', (line) =>
-        rebuild(app, { acceptDifferences, onStep: showRebuild(line), onDifference }),
-      );
-      printOne(io, rebuiltView(rebuilt), options);
-    },
-    'repair',
-  )
+  sessionCommand(io, 'rebuild', rebuildIn, 'repair')
     .description(
       'build new read models beside the live ones, compare them, and switch to them; if they differ or park another tenant, the live ones stay, and the exit code is 4',
     )
@@ -71,17 +70,17 @@ const rebuildSet = (io: Io): Command =>
 /** Beyond this, differences are only counted in the JSON report. */
 const MAX_LISTED_DIFFERENCES = 10_000;
 
+interface TenantOption extends JsonOption {
+  readonly tenant?: string;
+}
+
 const isSound = ({ differences, parked, gaps }: Verified): boolean =>
   differences === 0 && parked.length === 0 && gaps.length === 0;
 
-const listed = ({ kind, tenantId, collection, key, live, replayed }: Difference) => ({
-  kind,
-  tenant_id: tenantId,
-  collection,
-  key,
-  live: live ?? null,
-  replayed: replayed ?? null,
-});
+const listed = ({ kind, tenantId, collection, key, live, replayed }: Difference) => {
+  const documents = { live: live ?? null, replayed: replayed ?? null };
+  return { kind, tenant_id: tenantId, collection, key, ...documents };
+};
 
 const printVerified = (io: Io, report: Verified, options: JsonOption): void => {
   for (const { tenant_id, event_id, reason } of report.gaps)
@@ -92,34 +91,28 @@ const printVerified = (io: Io, report: Verified, options: JsonOption): void => {
 };
 
 const verifySet = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'verify',
-    async ({ app, upToDate }, options: JsonOption & { readonly tenant?: string }) => {
-      const { withScratch } = require('../app/adapters') as typeof import('../app/adapters');
-      const { verify } = require('../projecting/verify') as typeof import('../projecting/verify');
-      await upToDate();
-      const differences: unknown[] = [];
-      const onDifference = (difference: Difference): void => {
-        if (options.json !== true) notice(io, differenceText(difference));
-        else if (differences.length < MAX_LISTED_DIFFERENCES) differences.push(listed(difference));
-      };
-      const report = await withScratch((scratch) =>
-        withProgress(io, 'Verifying', (line) =>
-          verify(app, scratch, {
-            tenantId: options.tenant,
-            onDifference,
-            onProgress: (events, documents) =>
-              line.show(documents === 0 ? `${events} events replayed` : `${documents} documents compared`),
-          }),
-        ),
-      );
-      if (!isSound(report)) io.exitCode = FAILED;
-      if (options.json !== true) return printVerified(io, report, options);
-      const gaps = report.gaps.map(({ tenant_id, event_id, reason }) => ({ tenant_id, event_id, reason }));
-      printJson(io, { ...report, gaps, documents_that_differ: differences });
-    },
-  )
+  sessionCommand(io, 'verify', async ({ app, upToDate }, options: TenantOption) => {
+    const { withScratch } = require('../app/adapters') as typeof import('../app/adapters');
+    const { verify } = require('../projecting/verify') as typeof import('../projecting/verify');
+    await upToDate();
+    const differences: unknown[] = [];
+    const onDifference = (difference: Difference): void => {
+      if (options.json !== true) notice(io, differenceText(difference));
+      else if (differences.length < MAX_LISTED_DIFFERENCES) differences.push(listed(difference));
+    };
+    const verifying = (scratch: ReadModels, { show }: ProgressLine): Promise<Verified> => {
+      const onProgress = (events: number, documents: number): void =>
+        show(documents === 0 ? `${events} events replayed` : `${documents} documents compared`);
+      return verify(app, scratch, { tenantId: options.tenant, onDifference, onProgress });
+    };
+    const report = await withScratch((scratch) =>
+      withProgress(io, 'Verifying', (line) => verifying(scratch, line)),
+    );
+    if (!isSound(report)) io.exitCode = FAILED;
+    if (options.json !== true) return printVerified(io, report, options);
+    const gaps = report.gaps.map(({ tenant_id, event_id, reason }) => ({ tenant_id, event_id, reason }));
+    printJson(io, { ...report, gaps, documents_that_differ: differences });
+  })
     .description(
       'replay into a scratch store and compare with the live read models; exit code 1 if they differ, events are missing or a tenant is parked',
     )
@@ -144,13 +137,8 @@ const prune = (io: Io): Command =>
     const names = unused.map(({ id, version }) => `${id} of version ${version}`).join(', ');
     const what = `remove ${counted(unused.length, 'set')} of read models (${names})`;
     if (!(await confirmedIrreversible(io, what, options, 'Nothing was removed.'))) return;
-    const removed = await removeAll(app, unused);
-    printMany(
-      io,
-      removed.map((set) => ({ removed: set })),
-      options,
-      'Nothing was removed: they were in use within the last minute.',
-    );
+    const removed = (await removeAll(app, unused)).map((set) => ({ removed: set }));
+    printMany(io, removed, options, 'Nothing was removed: they were in use within the last minute.');
   })
     .description('remove read models that are no longer used, after confirmation')
     .addOption(option.yes());
@@ -166,49 +154,41 @@ const retryParked = async (app: App, tenantId?: string): Promise<void> => {
 };
 
 const retry = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'retry',
-    async ({ app, upToDate }, options: JsonOption & { readonly tenant?: string }) => {
-      await upToDate();
-      await retryParked(app, options.tenant);
-      const parked: string[] = [];
-      for await (const { tenant_id } of parkedTenants((await app.live.look()).set)) parked.push(tenant_id);
-      printOne(io, { still_parked: parked }, options);
-    },
-  )
+  sessionCommand(io, 'retry', async ({ app, upToDate }, options: TenantOption) => {
+    await upToDate();
+    await retryParked(app, options.tenant);
+    const parked: string[] = [];
+    for await (const { tenant_id } of parkedTenants((await app.live.look()).set)) parked.push(tenant_id);
+    printOne(io, { still_parked: parked }, options);
+  })
     .description('retry the parked tenants')
     .option('--tenant <uuid>', 'only this tenant', uuid);
 
+interface SetAsideOptions extends ActorOptions {
+  readonly reason: string;
+}
+
 const setEventAside = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'set-aside',
-    async (session, eventId: string, options: ActorOptions & { readonly reason: string }) => {
-      const { setAside } =
-        require('../projecting/parked-tenants') as typeof import('../projecting/parked-tenants');
-      const { app, configuration, upToDate } = session;
-      await upToDate();
-      const { log, streams, live } = app;
-      const actor = operatorActor(options.actor ?? configuration.OPERATOR_ID);
-      const { set } = await live.look();
-      const input = { eventId, reason: options.reason, actor, at: isoNow() };
-      const { tenant_id, cause } = await setAside({ log, streams, set }, input);
-      await retryParked(app, tenant_id);
-      const again = await findParked((await live.look()).set, tenant_id);
-      const what = cause === 'missing_events' ? 'gap accepted' : 'event skipped';
-      printOne(io, { event_id: eventId, tenant_id, what, parked_at: again?.event_id ?? null }, options);
-    },
-  )
-    .description(
-      'skip an event at which a tenant is parked, or accept that events before it are missing; the log keeps it',
-    )
+  sessionCommand(io, 'set-aside', async (session, eventId: string, options: SetAsideOptions) => {
+    const { setAside } =
+      require('../projecting/parked-tenants') as typeof import('../projecting/parked-tenants');
+    const { app, configuration, upToDate } = session;
+    await upToDate();
+    const { log, streams, live } = app;
+    const actor = operatorActor(options.actor ?? configuration.OPERATOR_ID);
+    const { set } = await live.look();
+    const input = { eventId, reason: options.reason, actor, at: isoNow() };
+    const { tenant_id, cause } = await setAside({ log, streams, set }, input);
+    await retryParked(app, tenant_id);
+    const again = await findParked((await live.look()).set, tenant_id);
+    const what = cause === 'missing_events' ? 'gap accepted' : 'event skipped';
+    printOne(io, { event_id: eventId, tenant_id, what, parked_at: again?.event_id ?? null }, options);
+  })
+    .description('skip an event at which a tenant is parked, or accept that events before it are missing')
     .argument('<event-id>', 'the event', uuid)
     .requiredOption('--reason <text>', 'why, for the audit log')
     .addOption(option.actor());
 
-export const projectionsCommands = commandGroup(
-  'projections',
-  'rebuild, verify and prune the read models, and release parked tenants',
-  [rebuildSet, prune, verifySet, retry, setEventAside],
-);
+const PROJECTIONS = 'rebuild, verify and prune the read models, and release parked tenants';
+const commands = [rebuildSet, prune, verifySet, retry, setEventAside];
+export const projectionsCommands = commandGroup('projections', PROJECTIONS, commands);

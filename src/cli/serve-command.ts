@@ -75,12 +75,8 @@ const serve = (io: Io) => async (): Promise<void> => {
   const { makeLogger } = require('../app/logger') as typeof import('../app/logger');
   const { makeServer } = require('../app/server') as typeof import('../app/server');
   const logger = makeLogger(configuration.LOG_LEVEL, io.stderr);
-  const server = makeServer(
-    configuration,
-    logger,
-    endBecause(io, logger, (reason) => server.stop(reason)),
-    io.times,
-  );
+  const end = endBecause(io, logger, (reason) => server.stop(reason));
+  const server = makeServer(configuration, logger, end, io.times);
   stopOnSignals(io, logger, () => server.stop());
   const started = await server.start();
   if (started === undefined) return;

@@ -49,26 +49,25 @@ const viewOf = (known: Services, { id, name, may, createdAt, revokedAt }: Servic
   revoked_at: revokedAt ?? null,
 });
 
-interface CreateOptions extends ActorOptions {
-  readonly name: string;
-  readonly may: readonly ServiceRight[];
+interface KeyOptions extends ActorOptions {
   readonly expires?: string;
 }
+interface CreateOptions extends KeyOptions {
+  readonly name: string;
+  readonly may: readonly ServiceRight[];
+}
+
+const createIn = async (session: OperatorSession, options: CreateOptions): Promise<void> => {
+  const { name, may, expires, actor } = options;
+  const { key, input } = newServiceKey(expires);
+  const id = randomUUID();
+  await session.writeServices(addService({ id, name, may }, input), actor);
+  const view = { service_id: id, name, may, key_id: input.keyId, expires_at: expires ?? null };
+  printOne(session.io, { ...view, key }, options);
+};
 
 const create = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'create',
-    async (session, options: CreateOptions) => {
-      const { name, may, expires, actor } = options;
-      const { key, input } = newServiceKey(expires);
-      const id = randomUUID();
-      await session.writeServices(addService({ id, name, may }, input), actor);
-      const view = { service_id: id, name, may, key_id: input.keyId, expires_at: expires ?? null };
-      printOne(io, { ...view, key }, options);
-    },
-    'create',
-  )
+  sessionCommand(io, 'create', createIn, 'create')
     .description('create a service with its first key, which is shown once')
     .requiredOption('--name <name>', 'its name, 1 to 200 characters: facts that it reports carry it')
     .requiredOption('--may <rights>', 'what it may: facts, verify or facts,verify', rights)
@@ -105,16 +104,12 @@ const revoke = (io: Io): Command =>
     .addOption(option.actor());
 
 const addKey = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'add',
-    async (session, id: string, options: ActorOptions & { readonly expires?: string }) => {
-      const { expires, actor } = options;
-      const { key, input } = newServiceKey(expires);
-      await session.writeServices(addServiceKey(id, input), actor);
-      printOne(io, { service_id: id, key_id: input.keyId, expires_at: expires ?? null, key }, options);
-    },
-  )
+  sessionCommand(io, 'add', async (session, id: string, options: KeyOptions) => {
+    const { expires, actor } = options;
+    const { key, input } = newServiceKey(expires);
+    await session.writeServices(addServiceKey(id, input), actor);
+    printOne(io, { service_id: id, key_id: input.keyId, expires_at: expires ?? null, key }, options);
+  })
     .description('add a key to a service; it is shown once, and the others stay as they are')
     .argument('<service-id>', 'the service', uuid)
     .option('--expires <time>', 'when it expires (default: never)', moment)
@@ -135,11 +130,7 @@ const revokeKey = (io: Io): Command =>
     printOne(io, { key_id: keyId, status: 'revoked' }, options);
   })
     .description('revoke the key of a service, named by its id or given on stdin, within a second')
-    .argument(
-      '[key-id]',
-      'the id of the key; left out: the key is read from stdin',
-      notTheKey('service key revoke', uuid),
-    )
+    .argument('[key-id]', 'left out: the key is read from stdin', notTheKey('service key revoke', uuid))
     .addOption(option.actor());
 
 export const serviceCommands = commandGroup(

@@ -9,13 +9,9 @@ import { sessionCommand, type OperatorSession } from './session';
 
 const parkedRows = ({ unreadable, read_models }: LedgerStatus) => [
   ...unreadable.map((tenant) => ({ in: 'decisions', ...tenant })),
-  ...read_models.parked.map(({ tenant_id, event_id, position, reason }) => ({
-    in: 'read models',
-    tenant_id,
-    event_id,
-    position,
-    reason,
-  })),
+  ...read_models.parked.map(({ tenant_id, event_id, position, reason }) => {
+    return { in: 'read models', tenant_id, event_id, position, reason };
+  }),
 ];
 
 const run = async ({ io, app }: OperatorSession, { json }: JsonOption): Promise<void> => {

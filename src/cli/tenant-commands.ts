@@ -8,7 +8,7 @@ import { confirmedIrreversible } from './confirmation';
 import type { Io } from './io';
 import { allTenants, knownTenant } from './lookups';
 import { counted, printMany, printOne, shortened } from './output';
-import { sessionCommand } from './session';
+import { sessionCommand, type OperatorSession } from './session';
 
 const viewOf = (tenant: TenantDocument) => ({
   tenant_id: tenant.id,
@@ -23,33 +23,30 @@ const viewOf = (tenant: TenantDocument) => ({
   deleted_at: tenant.deleted_at ?? null,
 });
 
-const rowOf = ({ tenant_id, name, status, created_at }: ReturnType<typeof viewOf>) => ({
-  tenant_id,
-  name: shortened(name),
-  status,
-  created_at,
-});
+const rowOf = ({ tenant_id, name, status, created_at }: ReturnType<typeof viewOf>) => {
+  return { tenant_id, name: shortened(name), status, created_at };
+};
 
-interface CreateOptions extends ActorOptions {
+interface PlanOptions extends ActorOptions {
+  readonly includedTokens: number;
+}
+interface CreateOptions extends PlanOptions {
   readonly name: string;
   readonly id?: string;
   readonly owner?: string;
-  readonly includedTokens: number;
 }
 
+const createIn = async (session: OperatorSession, options: CreateOptions): Promise<void> => {
+  const { id: tenant_id = randomUUID(), name, owner = session.configuration.OPERATOR_ID } = options;
+  const included = options.includedTokens;
+  const input = { name, ownerId: owner, includedMonthlyActiveTokens: included };
+  await session.write(tenant_id, createTenant(input), options.actor);
+  const view = { tenant_id, name, owner_id: owner, included_monthly_active_tokens: included };
+  printOne(session.io, view, options);
+};
+
 const create = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'create',
-    async (session, options: CreateOptions) => {
-      const { id: tenant_id = randomUUID(), name, owner = session.configuration.OPERATOR_ID } = options;
-      const included = options.includedTokens;
-      const input = { name, ownerId: owner, includedMonthlyActiveTokens: included };
-      await session.write(tenant_id, createTenant(input), options.actor);
-      printOne(io, { tenant_id, name, owner_id: owner, included_monthly_active_tokens: included }, options);
-    },
-    'create',
-  )
+  sessionCommand(io, 'create', createIn, 'create')
     .description('create a tenant')
     .requiredOption('--name <name>', 'its name, 1 to 200 characters')
     .option('--id <uuid>', 'its id (default: a random one)', uuid)
@@ -61,12 +58,8 @@ const list = (io: Io): Command =>
   sessionCommand(io, 'list', async (session, options: JsonOption) => {
     await session.upToDate();
     const rows = (await allTenants(session)).map(viewOf);
-    printMany(
-      io,
-      options.json === true ? rows : rows.map(rowOf),
-      options,
-      'There are no tenants. Create one with: tenant-ledger tenant create --name NAME',
-    );
+    const none = 'There are no tenants. Create one with: tenant-ledger tenant create --name NAME';
+    printMany(io, options.json === true ? rows : rows.map(rowOf), options, none);
   }).description('list all tenants, including deleted ones');
 
 const show = (io: Io): Command =>
@@ -78,14 +71,10 @@ const show = (io: Io): Command =>
     .argument('<tenant-id>', 'the tenant', uuid);
 
 const setPlan = (io: Io): Command =>
-  sessionCommand(
-    io,
-    'set-plan',
-    async (session, tenantId: string, options: ActorOptions & { readonly includedTokens: number }) => {
-      const changed = await session.write(tenantId, changePlan(options.includedTokens), options.actor);
-      printOne(io, viewOf(documentOfTenant(mustBeActive(changed))), options);
-    },
-  )
+  sessionCommand(io, 'set-plan', async (session, tenantId: string, options: PlanOptions) => {
+    const changed = await session.write(tenantId, changePlan(options.includedTokens), options.actor);
+    printOne(io, viewOf(documentOfTenant(mustBeActive(changed))), options);
+  })
     .description('change the number of monthly active tokens that the plan includes')
     .argument('<tenant-id>', 'the tenant', uuid)
     .requiredOption('--included-tokens <n>', 'monthly active tokens', wholeNumber)
@@ -106,10 +95,5 @@ const remove = (io: Io): Command =>
     .addOption(option.yes())
     .addOption(option.actor());
 
-export const tenantCommands = commandGroup('tenant', 'create, list, show, change and delete tenants', [
-  create,
-  list,
-  show,
-  setPlan,
-  remove,
-]);
+const TENANTS = 'create, list, show, change and delete tenants';
+export const tenantCommands = commandGroup('tenant', TENANTS, [create, list, show, setPlan, remove]);

@@ -20,15 +20,8 @@ interface Options extends JsonOption {
 
 const AT_ONCE = 50;
 
-const COLUMNS = [
-  'tenant_id',
-  'name',
-  'status',
-  'deleted_at',
-  'month',
-  'monthly_active_tokens',
-  'included_monthly_active_tokens',
-] as const;
+const OF_TENANT = ['tenant_id', 'name', 'status', 'deleted_at'] as const;
+const COLUMNS = [...OF_TENANT, 'month', 'monthly_active_tokens', 'included_monthly_active_tokens'] as const;
 
 const usageOf = async ({ io, app }: OperatorSession, tenants: readonly TenantDocument[], month: string) => {
   const { set } = await app.live.look();
@@ -70,10 +63,8 @@ const run = async (session: OperatorSession, options: Options): Promise<void> =>
   if (!(await session.upToDate())) io.exitCode = FAILED;
   const views = await usageOf(session, await allTenants(session), month);
   await noticeParked(session);
-  if (csv === true)
-    return void io.stdout.write(
-      csvText([COLUMNS, ...views.map((view) => COLUMNS.map((column) => view[column]))]),
-    );
+  const cells = () => views.map((view) => COLUMNS.map((column) => view[column]));
+  if (csv === true) return void io.stdout.write(csvText([COLUMNS, ...cells()]));
   if (json !== true)
     notice(io, `Tokens active in ${month} (UTC), and how many the plan included at its end:`);
   const rows = views.map((view) => ({

@@ -42,10 +42,7 @@ const mustHoldPermissionsOf = (context: DecisionContext, application: Applicatio
 };
 
 const tooManyKeys = (whose: string, most: number) =>
-  refusal(
-    'quota_exceeded',
-    `${whose} can have at most ${most} keys, not counting revoked and expired ones. Revoke one first.`,
-  );
+  refusal('quota_exceeded', `${whose} can have at most ${most} keys that are live. Revoke one first.`);
 
 /** Throws unless the tenant may have one more key, after so many have ended. */
 export const mustHaveRoomInAll = (tenant: ActiveTenant, at: string, ended = 0): void => {
@@ -90,12 +87,9 @@ export const regenerateKey =
     mustHoldPermissionsOf(context, application);
     const live = liveKeysOf(application, context.at);
     mustHaveRoom(tenant, context.at, live.length, graceSeconds === 0 ? live.length : 0);
-    const endsAt =
-      graceSeconds === 0 ? undefined : new Date(Date.parse(context.at) + graceSeconds * 1_000).toISOString();
-    return [
-      ...live.flatMap((oldKey) => ending(oldKey, endsAt)),
-      keyAdded(tenant, applicationId, key, context),
-    ];
+    const later = new Date(Date.parse(context.at) + graceSeconds * 1_000).toISOString();
+    const ended = live.flatMap((oldKey) => ending(oldKey, graceSeconds === 0 ? undefined : later));
+    return [...ended, keyAdded(tenant, applicationId, key, context)];
   };
 
 /** Without an Application the key may belong to any, even a deleted one, and may be expired. */

@@ -48,10 +48,7 @@ export const createApplication =
     mustBeAssignable(input.permissions, input.type);
     mustHoldAll(context, input.permissions, 'Granting this');
     if (isIdUsed(tenant, input.applicationId))
-      throw refusal(
-        'already_exists',
-        `Application ${input.applicationId} already exists, or did before it was deleted.`,
-      );
+      throw refusal('already_exists', `There is, or was, an Application ${input.applicationId}.`);
     if (tenant.applications.size >= QUOTAS.applications)
       throw refusal('quota_exceeded', `A tenant can have at most ${QUOTAS.applications} Applications.`);
     const { applicationId, name, type: applicationType, key } = input;
@@ -66,7 +63,7 @@ export const createApplication =
 
 /** Anything left out stays unchanged. */
 export interface ApplicationUpdate {
-  readonly name?: string;
+  readonly name?: string | undefined;
   readonly permissions?: readonly string[] | undefined;
   /** Cannot be changed: if given, it must be the current type. */
   readonly type?: ApplicationType | undefined;

@@ -53,9 +53,7 @@ const entityFact = (type: EntityFactType) => {
     line(entityType, entityId, operationOf[operation], message);
 };
 
-const entityFacts = Object.fromEntries(
-  entityFactTypes.map((type) => [type, entityFact(type)]),
-) as unknown as Pick<Wording, EntityFactType>;
+const facts: object = Object.fromEntries(entityFactTypes.map((type) => [type, entityFact(type)]));
 
 /** The type makes it complete: an event type without a line does not compile. */
 const wording: Wording = {
@@ -72,7 +70,7 @@ const wording: Wording = {
   KeyAdded: ({ data }) => line('key', data.keyId, 'create', 'Key added'),
   KeyExpirySet: ({ data }) => line('key', data.keyId, 'update', 'Key expiry set'),
   KeyRevoked: ({ data }) => line('key', data.keyId, 'delete', 'Key revoked'),
-  ...entityFacts,
+  ...(facts as Pick<Wording, EntityFactType>),
   ActivityReported: ({ data }) => {
     const { entityType, entityId, operation, message = `${entityType} ${operation}` } = data;
     return line(entityType.toLowerCase(), entityId, operation.toLowerCase(), message);
@@ -138,11 +136,9 @@ export const changesOf = (before: Tenant, event: TenantEvent): readonly FieldCha
         ...change('permissions', application?.permissions, event.data.permissions),
       ];
     case 'ApplicationDeleted':
-      return [
-        ...change('name', application?.name),
-        ...change('type', application?.type),
-        ...change('permissions', application?.permissions),
-      ];
+      return (['name', 'type', 'permissions'] as const).flatMap((field) =>
+        change(field, application?.[field]),
+      );
     case 'KeyExpirySet': {
       const { keyId, expiresAt } = event.data;
       return change('expires_at', application?.keys.get(keyId)?.expires_at, expiresAt);

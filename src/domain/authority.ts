@@ -54,12 +54,7 @@ export const keyStatusIn = (now: Tenant, digest: string, at: string): KeyStatus 
 
 /** The caller gets the same answer for every reason; only the operator's log shows the reason. */
 export const keyRefused = (reason: string, access?: RefusedAccess) =>
-  refusal(
-    'key_refused',
-    'The API key is missing, malformed, unknown, expired or revoked.',
-    { reason },
-    access,
-  );
+  refusal('key_refused', 'The API key is missing, malformed, expired or revoked.', { reason }, access);
 
 export const requireValid = (found: KeyStatus): ValidKey => {
   if (found.status === 'valid') return found;
@@ -73,14 +68,12 @@ export const holds = (application: KeyHolder, permission: string): boolean =>
 
 export const mustHold = (application: KeyHolder, permission: string): void => {
   if (holds(application, permission)) return;
+  const { type } = application;
+  const assignable = isAssignable(permission, type);
   throw refusal(
     'permission_missing',
     `This requires the permission ${permission}.`,
-    {
-      required_permission: permission,
-      application_type: application.type,
-      assignable: isAssignable(permission, application.type),
-    },
+    { required_permission: permission, application_type: type, assignable },
     { reason: 'permission_missing', permissions: [permission] },
   );
 };

@@ -46,11 +46,7 @@ export type StreamKind = 'tenant' | 'activity';
 /** An event is skipped; or it is applied although events before it are missing. */
 interface ParkedEventReleased {
   readonly type: 'EventSetAside' | 'GapAccepted';
-  readonly data: {
-    readonly eventId: string;
-    readonly eventTenantId: string;
-    readonly reason: string;
-  };
+  readonly data: { readonly eventId: string; readonly eventTenantId: string; readonly reason: string };
 }
 
 /** What a service may do: report facts, and ask whether keys are valid. */
@@ -226,9 +222,10 @@ const word: Schema = { type: 'string', pattern: '^[A-Za-z][A-Za-z0-9_-]{0,63}$' 
 
 /** One object shared by all of them, so it is compiled once. */
 const entityFact = fact();
-const entityFacts = Object.fromEntries(
-  entityFactTypes.map((type) => [type, entityFact]),
-) as unknown as Readonly<Record<EntityFactType, Schema>>;
+const entityFacts: object = Object.fromEntries(entityFactTypes.map((type) => [type, entityFact]));
+
+const refusals = Object.fromEntries(refusalReasons.map((reason) => [reason, wholeNumber]));
+const ofKey = { keyId: uuid, applicationId: uuid };
 
 /** The JSON Schema of the data of each event type, in its current version. */
 export const eventSchemas: Readonly<Record<EventType, Schema>> = {
@@ -239,24 +236,16 @@ export const eventSchemas: Readonly<Record<EventType, Schema>> = {
   ApplicationCreated: data({ applicationId: uuid, name, applicationType, permissions }),
   ApplicationUpdated: data({ applicationId: uuid, name, permissions }),
   ApplicationDeleted: data({ applicationId: uuid }),
-  KeyAdded: data({ keyId: uuid, applicationId: uuid, digest, expiresAt: moment, name }, [
-    'expiresAt',
-    'name',
-  ]),
-  KeyExpirySet: data({ keyId: uuid, applicationId: uuid, expiresAt: moment }),
-  KeyRevoked: data({ keyId: uuid, applicationId: uuid }),
-  ...entityFacts,
+  KeyAdded: data({ ...ofKey, digest, expiresAt: moment, name }, ['expiresAt', 'name']),
+  KeyExpirySet: data({ ...ofKey, expiresAt: moment }),
+  KeyRevoked: data(ofKey),
+  ...(entityFacts as Readonly<Record<EntityFactType, Schema>>),
   ActivityReported: fact({ entityType: word, operation: word }),
   KeyUsed: data({
-    applicationId: uuid,
-    keyId: uuid,
+    ...ofKey,
     date: { type: 'string', format: 'date' },
     operations: { type: 'object', additionalProperties: wholeNumber },
-    refusals: {
-      type: 'object',
-      properties: Object.fromEntries(refusalReasons.map((reason) => [reason, wholeNumber])),
-      additionalProperties: false,
-    },
+    refusals: { type: 'object', properties: refusals, additionalProperties: false },
     missingPermissions: permissions,
     eventsGivenOut: wholeNumber,
     firstAt: moment,
@@ -264,16 +253,13 @@ export const eventSchemas: Readonly<Record<EventType, Schema>> = {
   }),
 };
 
+const rights = { type: 'array', items: { enum: serviceRights }, minItems: 1, uniqueItems: true };
 const parkedEvent = data({ eventId: uuid, eventTenantId: uuid, reason: { type: 'string' } });
 
 export const operatorEventSchemas: Readonly<Record<OperatorEvent['type'], Schema>> = {
   EventSetAside: parkedEvent,
   GapAccepted: parkedEvent,
-  ServiceAdded: data({
-    serviceId: uuid,
-    name,
-    may: { type: 'array', items: { enum: serviceRights }, minItems: 1, uniqueItems: true },
-  }),
+  ServiceAdded: data({ serviceId: uuid, name, may: rights }),
   ServiceKeyAdded: data({ serviceId: uuid, keyId: uuid, digest, expiresAt: moment }, ['expiresAt']),
   ServiceKeyRevoked: data({ serviceId: uuid, keyId: uuid }),
   ServiceRevoked: data({ serviceId: uuid }),

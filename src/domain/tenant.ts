@@ -113,11 +113,7 @@ export const findKey = (
   return undefined;
 };
 
-export interface NewTenant {
-  readonly name: string;
-  readonly ownerId: string;
-  readonly includedMonthlyActiveTokens: number;
-}
+export type NewTenant = Pick<ExistingTenant, 'name' | 'ownerId' | 'includedMonthlyActiveTokens'>;
 
 export const createTenant =
   (input: NewTenant): Decide =>
@@ -206,12 +202,7 @@ const addKey = (now: ActiveTenant, event: Caused<'KeyAdded'>): void => {
   const { digest, applicationId } = event.data;
   const application = mustHave(now, applicationId);
   // The id of the Application is not the text in the event, of which there would be one per key.
-  const key: UnrevokedKey = {
-    ...keyAsAdded(event),
-    application_id: application.id,
-    revoked: false,
-    digest,
-  };
+  const key = { ...keyAsAdded(event), application_id: application.id, revoked: false, digest } as const;
   now.keys.set(digest, key);
   application.keys.set(key.id, key);
   changeApplication(now, { ...application, revision: event.revision });

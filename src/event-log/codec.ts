@@ -27,8 +27,6 @@ import { fault, messageOf } from '../fault';
 import type { LoggedEvent, NewEvent } from './event-log';
 import type { LedgerLog, Streams } from './streams';
 
-/** Converts between domain events and what the log stores. All our events are encoded and decoded here. */
-
 /** A stored event as the domain sees it. `bad` is never skipped silently: it parks its tenant. */
 export type Decoded =
   | { readonly status: 'good'; readonly kind: 'tenant'; readonly event: Recorded<TenantEvent> }
@@ -47,13 +45,8 @@ const isOrderable = (time: number): boolean => time >= EARLIEST && time <= LATES
 const createAjv = () => {
   const { default: Ajv } = require('ajv') as typeof import('ajv');
   const { default: addFormats } = require('ajv-formats') as typeof import('ajv-formats');
-  const ajv = new Ajv({
-    strict: true,
-    unicodeRegExp: false,
-    meta: false,
-    validateSchema: false,
-    code: { optimize: false },
-  });
+  const unchecked = { meta: false, validateSchema: false, code: { optimize: false } };
+  const ajv = new Ajv({ ...unchecked, strict: true, unicodeRegExp: false });
   addFormats(ajv);
   // Stricter than RFC 3339: a Date cannot represent leap seconds or offsets without minutes, and times outside the years
   // 0000 to 9999 (in UTC) do not sort as text.
@@ -66,44 +59,25 @@ let ajv: ReturnType<typeof createAjv> | undefined;
 const uuid = { type: 'string', format: 'uuid' };
 const text = { type: 'string' };
 const moment = { type: 'string', format: 'date-time' };
+const wholeNumber = { type: 'integer', minimum: 0 };
 const client = { address: text, userAgent: text, reportedBy: text };
+const actor = { type: { enum: ['application', 'user'] }, id: uuid, name: text, osUser: text };
+const use = { ...client, requests: wholeNumber, firstAt: moment, lastAt: moment };
 
-const metadataSchema = {
-  type: 'object',
-  properties: {
-    version: { type: 'integer', minimum: 1 },
-    at: moment,
-    keyId: uuid,
-    traceId: text,
-    actor: {
-      type: 'object',
-      properties: { type: { enum: ['application', 'user'] }, id: uuid, name: text, osUser: text },
-      required: ['type', 'id'],
-    },
-    client: { type: 'object', properties: client, required: ['address'] },
-    clients: {
-      type: 'array',
-      items: {
-        type: 'object',
-        properties: { ...client, requests: { type: 'integer', minimum: 0 }, firstAt: moment, lastAt: moment },
-        required: ['requests', 'firstAt', 'lastAt'],
-      },
-    },
-    idempotency: {
-      type: 'object',
-      properties: { key: text, scope: text, hash: text },
-      required: ['key', 'scope', 'hash'],
-    },
-    changes: {
-      type: 'array',
-      items: {
-        type: 'object',
-        properties: { field: text, from: {}, to: {} },
-        required: ['field', 'from', 'to'],
-      },
-    },
-  },
-};
+const object = (properties: object, ...required: string[]) => ({ type: 'object', properties, required });
+const listOf = (items: object) => ({ type: 'array', items });
+
+const metadataSchema = object({
+  version: { type: 'integer', minimum: 1 },
+  at: moment,
+  keyId: uuid,
+  traceId: text,
+  actor: object(actor, 'type', 'id'),
+  client: object(client, 'address'),
+  clients: listOf(object(use, 'requests', 'firstAt', 'lastAt')),
+  idempotency: object({ key: text, scope: text, hash: text }, 'key', 'scope', 'hash'),
+  changes: listOf(object({ field: text, from: {}, to: {} }, 'field', 'from', 'to')),
+});
 
 export interface Metadata {
   readonly at: string;
@@ -137,10 +111,8 @@ const faultBy = (schema: object, value: unknown): string | undefined => {
 
 /** One by one ahead of time: otherwise the first requests would block the thread for 40 ms. */
 export const compileEventSchemas = async (): Promise<void> => {
-  for (const schema of new Set([
-    metadataSchema,
-    ...Object.values({ ...eventSchemas, ...operatorEventSchemas }),
-  ])) {
+  const schemas = Object.values({ ...eventSchemas, ...operatorEventSchemas });
+  for (const schema of new Set([metadataSchema, ...schemas])) {
     faultBy(schema, {});
     await yieldToEventLoop();
   }
@@ -186,17 +158,12 @@ const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): 
     : undefined;
 };
 
+const CAUSES = ['actor', 'keyId', 'traceId', 'idempotency', 'changes'] as const;
+
 const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
   const { recordedAt } = logged;
-  const {
-    version = 1,
-    at = recordedAt,
-    actor,
-    keyId,
-    traceId,
-    idempotency,
-    changes,
-  } = metadataOf(logged) as StoredMetadata;
+  const metadata = metadataOf(logged) as StoredMetadata;
+  const { version = 1, at = recordedAt } = metadata;
   const type = logged.type as EventType;
   const event: Record<string, unknown> = {
     type,
@@ -208,11 +175,7 @@ const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
     at: canonicalTime(at),
     recordedAt,
   };
-  if (actor !== undefined) event['actor'] = actor;
-  if (keyId !== undefined) event['keyId'] = keyId;
-  if (traceId !== undefined) event['traceId'] = traceId;
-  if (idempotency !== undefined) event['idempotency'] = idempotency;
-  if (changes !== undefined) event['changes'] = changes;
+  for (const name of CAUSES) if (metadata[name] !== undefined) event[name] = metadata[name];
   return event as unknown as Recorded;
 };
 

@@ -174,23 +174,13 @@ export const UNFINISHED_COPY = 0;
 /** Every adapter checks this when it opens a log: the target of a copy must be unfinished, any other log complete. */
 export const mustHaveFormat = (format: number, store: string, isCopy: boolean): void => {
   if (format === (isCopy ? UNFINISHED_COPY : LOG_FORMAT)) return;
-  if (isCopy)
-    throw fault(
-      'copy_refused',
-      `There is an event log in ${store} that is not an unfinished copy. Copy into a new one.`,
-      { isFinal: true },
-    );
-  if (format === UNFINISHED_COPY)
-    throw fault(
-      'log_incomplete',
-      `The event log in ${store} is a copy that was not completed. Run the same \`tenant-ledger log copy\` again.`,
-      { isFinal: true },
-    );
-  throw fault(
-    'log_of_newer_program',
-    `The event log in ${store} has format ${format}, and this program knows only format ${LOG_FORMAT}.`,
-    { isFinal: true },
-  );
+  const log = `The event log in ${store}`;
+  const more = { isFinal: true };
+  if (isCopy) throw fault('copy_refused', `${log} is not an unfinished copy. Copy into a new one.`, more);
+  const unknown = `has format ${format}, and this program knows only format ${LOG_FORMAT}.`;
+  if (format !== UNFINISHED_COPY) throw fault('log_of_newer_program', `${log} ${unknown}`, more);
+  const remedy = 'Run the same `tenant-ledger log copy` again.';
+  throw fault('log_incomplete', `${log} is a copy that was not completed. ${remedy}`, more);
 };
 
 export const isRecordedTime = (text: unknown): boolean => {
@@ -209,17 +199,11 @@ export const mustBeAppendable = (
       throw new TypeError(`${recordedAt} is not a time as a log writes it.`);
   const size = serialised.reduce((sum, event) => sum + serialisedBytes(event), 0);
   if (size > MAX_APPEND_BYTES)
-    throw logFault(
-      'event_too_large',
-      `One append can hold at most ${MAX_APPEND_BYTES} bytes; this one has ${size}.`,
-    );
+    throw logFault('event_too_large', `An append has at most ${MAX_APPEND_BYTES} bytes; this has ${size}.`);
 };
 
 /** The events at or before a position; stops reading after it. Undefined: all events. */
-export async function* upTo(
-  batches: AsyncIterable<Batch>,
-  last: Position | undefined,
-): AsyncGenerator<Batch> {
+export async function* upTo(batches: AsyncIterable<Batch>, last?: Position): AsyncGenerator<Batch> {
   for await (const batch of batches) {
     const due = last === undefined ? batch : batch.filter(({ position }) => position <= last);
     if (due.length > 0) yield due;
@@ -258,11 +242,7 @@ export const firstOf = async (batches: AsyncIterable<Batch>): Promise<LoggedEven
 const FIRST_SHARE = 0.6;
 
 /** Conclusive answers to the second attempt: the first wrote nothing, or its stream or log is gone. */
-const CERTAIN: ReadonlySet<string | undefined> = new Set([
-  'stream_changed',
-  'history_missing',
-  'log_set_back',
-]);
+const CERTAIN = new Set<string | undefined>(['stream_changed', 'history_missing', 'log_set_back']);
 
 /** Repeats an attempt that ends with `no_answer`: appends are idempotent, so the second answer tells what became of the first. */
 export const appendUntilCertain = async (
@@ -279,10 +259,7 @@ export const appendUntilCertain = async (
     return await attempt(Math.max(1, end - monotonicMs()));
   } catch (error) {
     if (CERTAIN.has(codeOf(error))) throw error;
-    throw logFault(
-      'outcome_unknown',
-      `The event log did not confirm whether the append succeeded. ${messageOf(error)}`,
-    );
+    throw logFault('outcome_unknown', `The event log did not confirm the append. ${messageOf(error)}`);
   }
 };
 

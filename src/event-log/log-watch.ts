@@ -48,18 +48,6 @@ export const mustStillHold = async (
   if (!(await isSoAtLast(isWhole, doubtMs))) throw logSetBack(whatIsWrong(found, known));
 };
 
-export interface LogWatch {
-  /** The watched log. It refuses appends from the moment it looks rolled back. */
-  readonly log: EventLog;
-  /** Tells that an event is in the log: whatever is appended later comes after it. */
-  saw(event: Head): void;
-  lose(reason: Fault): void;
-  isAway(): boolean;
-  /** Throws if the log looks rolled back, or if the last append failed a moment ago. */
-  mustBeWritable(): void;
-  stop(): void;
-}
-
 export interface LogWatchDependencies {
   readonly log: EventLog;
   /** Called when the log begins to look rolled back, and without an error when it no longer does. */
@@ -97,6 +85,9 @@ const doubts = ({ report, onLost, times = TIMES }: LogWatchDependencies) => {
 
   return {
     doubted: () => doubted,
+    mustNotBeDoubted: (): void => {
+      if (doubted !== undefined) throw doubted;
+    },
     lose,
     stop: () => ending.abort(),
     /** Returns the reason, for whoever must be refused. */
@@ -116,18 +107,15 @@ const isShorter = (error: unknown, expected: Expected): expected is number =>
   expected !== 'no_stream' &&
   Number(moreOf(error)['actual']) < expected;
 
-export const logWatch = (dependencies: LogWatchDependencies): LogWatch => {
+export const logWatch = (dependencies: LogWatchDependencies) => {
   const { log, times = TIMES } = dependencies;
-  const { doubted, doubt, lose, stop } = doubts(dependencies);
+  const { doubted, mustNotBeDoubted, doubt, lose, stop } = doubts(dependencies);
   let known: Head | undefined;
   let failure: { readonly at: number; readonly message: string } | undefined;
 
+  /** An event that is in the log: whatever is appended later comes after it. */
   const saw = (event: Head): void => {
     if (event.position > (known?.position ?? '')) known = event;
-  };
-  const mustNotBeDoubted = (): void => {
-    const reason = doubted();
-    if (reason !== undefined) throw reason;
   };
   const mustHoldKnown = async (): Promise<void> => {
     const event = known;
@@ -160,12 +148,17 @@ export const logWatch = (dependencies: LogWatchDependencies): LogWatch => {
     return appended;
   };
 
+  const watched: EventLog = { ...log, append };
   return {
-    log: { ...log, append },
+    /** It refuses appends from the moment it looks rolled back. */
+    log: watched,
     saw,
+    /** Tells that the log is certain to be rolled back. */
     lose,
+    /** Whether the last append failed because the log was out of reach or looked rolled back. */
     isAway: () => failure !== undefined || doubted() !== undefined,
-    mustBeWritable: () => {
+    /** Throws if the log looks rolled back, or if the last append failed a moment ago. */
+    mustBeWritable: (): void => {
       mustNotBeDoubted();
       if (failure !== undefined && monotonicMs() - failure.at < times.appendFailedMs)
         throw logFault('log_unavailable', `Writes are failing. ${failure.message}`);
@@ -173,3 +166,5 @@ export const logWatch = (dependencies: LogWatchDependencies): LogWatch => {
     stop,
   };
 };
+
+export type LogWatch = ReturnType<typeof logWatch>;

@@ -3,21 +3,6 @@ import { TIMES } from '../times';
 import type { Batch, LoggedEvent, Position } from './event-log';
 import type { LedgerLog } from './streams';
 
-/** The newest events of a log, kept in memory as a subscription delivers them. */
-export interface Tail {
-  /** Whether it has passed a position, now or within this time. */
-  reached(position: Position, withinMs: number): Promise<boolean>;
-  /** The next events after a position. Undefined: it does not go back that far. */
-  after(position: Position | undefined): Batch | undefined;
-  /** The events of a tenant after a position, up to another one that it has passed. Undefined: it does not go back that far. */
-  ofTenant(tenantId: string, after: Position, upTo: Position): Batch | undefined;
-  /** How long ago an event arrived. One that is not in it is old. */
-  ageMs(event: LoggedEvent): number;
-  /** Resolves once more has arrived, or the time is up. */
-  more(withinMs: number, abort?: AbortSignal): Promise<void>;
-  close(): Promise<void>;
-}
-
 interface TailOptions {
   readonly maxBytes?: number;
   readonly onError: (error: unknown) => void;
@@ -75,8 +60,8 @@ const newestEvents = ({ parse }: LedgerLog['streams'], maxBytes: number) => {
   };
 };
 
-/** Follows a log from its head on. After a failure it goes on where it was. */
-export const tailOf = ({ log, streams }: LedgerLog, options: TailOptions): Tail => {
+/** The newest events of a log, in memory: follows it from its head on. After a failure it goes on where it was. */
+export const tailOf = ({ log, streams }: LedgerLog, options: TailOptions) => {
   const { maxBytes = MAX_BYTES, onError } = options;
   const newest = newestEvents(streams, maxBytes);
   const closing = new AbortController();
@@ -106,7 +91,8 @@ export const tailOf = ({ log, streams }: LedgerLog, options: TailOptions): Tail 
   const goesBackTo = (position: Position): boolean => start !== undefined && position >= start;
 
   return {
-    reached: async (position, withinMs) => {
+    /** Whether it has passed a position, now or within this time. */
+    reached: async (position: Position, withinMs: number): Promise<boolean> => {
       const until = threadMs() + withinMs;
       for (;;) {
         if (end !== undefined && end >= position) return true;
@@ -115,16 +101,23 @@ export const tailOf = ({ log, streams }: LedgerLog, options: TailOptions): Tail 
         await wait({ withinMs: left, abort: signal });
       }
     },
-    after: (position = '') => (goesBackTo(position) ? since(newest.all(), position) : undefined),
-    ofTenant: (tenantId, after, upTo) => {
+    /** The next events after a position. Undefined: it does not go back that far. */
+    after: (position: Position = ''): Batch | undefined =>
+      goesBackTo(position) ? since(newest.all(), position) : undefined,
+    /** The events of a tenant up to a position that it has passed. Undefined: it does not go back that far. */
+    ofTenant: (tenantId: string, after: Position, upTo: Position): Batch | undefined => {
       if (!goesBackTo(after)) return undefined;
       return since(newest.of(tenantId), after).filter(({ position }) => position <= upTo);
     },
-    ageMs: ({ position }) => threadMs() - (newest.arrivedMs(position) ?? -Infinity),
-    more: (withinMs, abort = signal) => wait({ withinMs, abort }),
-    close: async () => {
+    /** How long ago an event arrived. One that is not in it is old. */
+    ageMs: ({ position }: LoggedEvent): number => threadMs() - (newest.arrivedMs(position) ?? -Infinity),
+    /** Resolves once more has arrived, or the time is up. */
+    more: (withinMs: number, abort: AbortSignal = signal): Promise<void> => wait({ withinMs, abort }),
+    close: async (): Promise<void> => {
       closing.abort();
       await running;
     },
   };
 };
+
+export type Tail = ReturnType<typeof tailOf>;

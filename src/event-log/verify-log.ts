@@ -13,19 +13,6 @@ interface Finding {
   readonly detail: string;
 }
 
-export interface VerifiedLog {
-  readonly identity: string;
-  readonly events: number;
-  readonly streams: number;
-  readonly foreign: number;
-  readonly lastPosition: Position | undefined;
-  readonly digest: string;
-  readonly found: number;
-  readonly findings: readonly Finding[];
-  /** What the operator has set aside, which is known and harmless. */
-  readonly setAside: number;
-}
-
 const MAX_LISTED = 100;
 
 const faultOf = (event: LoggedEvent, streams: Streams): string | undefined => {
@@ -68,10 +55,7 @@ const checking = (streams: Streams, { event: isSetAside, gapBefore: isAccepted }
   };
 };
 
-export const verifyLog = async (
-  ledgerLog: LedgerLog,
-  onProgress: (done: number, total: number) => void,
-): Promise<VerifiedLog> => {
+export const verifyLog = async (ledgerLog: LedgerLog, onProgress: (done: number, total: number) => void) => {
   const { log, streams } = ledgerLog;
   const head = (await log.head())?.position;
   const total = head === undefined ? 0 : await log.distance(undefined, head);
@@ -93,12 +77,8 @@ export const verifyLog = async (
       lastPosition = ours.at(-1)?.position ?? lastPosition;
       onProgress(events + foreign, total);
     }
-  return {
-    identity: await log.identity(),
-    events,
-    foreign,
-    lastPosition,
-    digest: digest.value(),
-    ...checked.result(),
-  };
+  const identity = await log.identity();
+  return { identity, events, foreign, lastPosition, digest: digest.value(), ...checked.result() };
 };
+
+export type VerifiedLog = Awaited<ReturnType<typeof verifyLog>>;

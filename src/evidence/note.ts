@@ -1,12 +1,4 @@
-import {
-  createHash,
-  createPrivateKey,
-  createPublicKey,
-  hkdfSync,
-  sign,
-  verify,
-  type KeyObject,
-} from 'node:crypto';
+import { createPrivateKey, createPublicKey, hash, hkdfSync, sign, verify, type KeyObject } from 'node:crypto';
 import { EMPTY_ROOT, type Hash } from './tree';
 
 /** Checkpoints and proofs as texts: C2SP signed notes (tlog-checkpoint, Ed25519), and tlog-proof@v1. */
@@ -40,13 +32,10 @@ export const evidenceKey = (secret: string): EvidenceKey => {
 };
 
 /** The first bytes of a signature say which key made it. */
-const keyIdOf = (name: string, publicBytes: Buffer): Buffer =>
-  createHash('sha256')
-    .update(`${name}\n`)
-    .update(Buffer.of(ED25519))
-    .update(publicBytes)
-    .digest()
-    .subarray(0, 4);
+const keyIdOf = (name: string, publicBytes: Buffer): Buffer => {
+  const named = Buffer.concat([Buffer.from(`${name}\n`), Buffer.of(ED25519), publicBytes]);
+  return hash('sha256', named, 'buffer').subarray(0, 4);
+};
 
 /** A key by which others check the checkpoints of a log: `NAME+ID+KEY`. */
 export const verifierKey = (origin: string, { publicBytes }: Pick<EvidenceKey, 'publicBytes'>): string => {
@@ -62,8 +51,6 @@ export const signedCheckpoint = ({ origin, size, root }: Checkpoint, key: Eviden
   return `${text}\n${SIGNED_BY}${origin} ${signature}\n`;
 };
 
-const wrong = (what: string): Error => new Error(what);
-
 interface Verifier {
   readonly name: string;
   readonly id: Buffer;
@@ -76,15 +63,10 @@ const verifierOf = (text: string): Verifier => {
   const bytes = Buffer.from(key, 'base64');
   const isKnown = bytes.length === 1 + SEED_BYTES && bytes[0] === ED25519;
   if (!isKnown || keyIdOf(name, bytes.subarray(1)).toString('hex') !== id)
-    throw wrong(
-      'The key is no verifier key of Ed25519: NAME+ID+KEY, as tenant-ledger evidence key prints it.',
-    );
+    throw new Error('The key is no verifier key of Ed25519: NAME+ID+KEY, as evidence key prints it.');
   const der = Buffer.concat([PUBLIC, bytes.subarray(1)]);
-  return {
-    name,
-    id: Buffer.from(id, 'hex'),
-    key: createPublicKey({ key: der, format: 'der', type: 'spki' }),
-  };
+  const publicKey = createPublicKey({ key: der, format: 'der', type: 'spki' });
+  return { name, id: Buffer.from(id, 'hex'), key: publicKey };
 };
 
 /** Whether one of the lines is a signature of the text by this key. Signatures by others do not count. */
@@ -104,20 +86,24 @@ export const openCheckpoint = (note: string, key: string): Checkpoint => {
   const [origin = '', size = '', root = ''] = text.split('\n');
   const isCheckpoint = end > 0 && /^(0|[1-9][0-9]{0,15})$/.test(size) && /^[A-Za-z0-9+/]{43}=$/.test(root);
   if (!isCheckpoint)
-    throw wrong('It is no checkpoint: its origin, size and root, an empty line and a signature.');
-  if (origin !== verifier.name) throw wrong(`The checkpoint is of ${origin}, the key of ${verifier.name}.`);
+    throw new Error('It is no checkpoint: its origin, size and root, an empty line and a signature.');
+  if (origin !== verifier.name)
+    throw new Error(`The checkpoint is of ${origin}, the key of ${verifier.name}.`);
   if (!isSigned(text, note.slice(end + 2).split('\n'), verifier))
-    throw wrong('The checkpoint was not signed by this key, or was changed after that.');
+    throw new Error('The checkpoint was not signed by this key, or was changed after that.');
   const checkpoint = { origin, size: Number(size), root: Buffer.from(root, 'base64') };
   if (checkpoint.size === 0 && !checkpoint.root.equals(EMPTY_ROOT))
-    throw wrong('The checkpoint of an empty log has another root than the hash of nothing.');
+    throw new Error('The checkpoint of an empty log has another root than the hash of nothing.');
   return checkpoint;
 };
 
 const PROOF = 'c2sp.org/tlog-proof@v1';
 
+const withCheckpoint = (head: string, hashes: readonly Hash[], checkpoint: string): string =>
+  [head, ...hashes.map((each) => each.toString('base64')), '', checkpoint].join('\n');
+
 export const proofText = (index: number, hashes: readonly Hash[], checkpoint: string): string =>
-  [PROOF, `index ${index}`, ...hashes.map((hash) => hash.toString('base64')), '', checkpoint].join('\n');
+  withCheckpoint(`${PROOF}\nindex ${index}`, hashes, checkpoint);
 
 export interface Proof {
   readonly index: number;
@@ -130,14 +116,11 @@ export const readProof = (text: string): Proof => {
   const [head, ...lines] = text.slice(0, Math.max(0, end)).split('\n');
   const [at = '', ...hashes] = lines[0]?.startsWith('extra ') === true ? lines.slice(1) : lines;
   const [, index] = /^index (0|[1-9][0-9]{0,15})$/.exec(at) ?? [];
-  if (head !== PROOF || index === undefined || !hashes.every((hash) => /^[A-Za-z0-9+/]{43}=$/.test(hash)))
-    throw wrong(`It is no proof: ${PROOF}, an index, hashes, an empty line and a checkpoint.`);
-  return {
-    index: Number(index),
-    hashes: hashes.map((hash) => Buffer.from(hash, 'base64')),
-    checkpoint: text.slice(end + 2),
-  };
+  if (head !== PROOF || index === undefined || !hashes.every((each) => /^[A-Za-z0-9+/]{43}=$/.test(each)))
+    throw new Error(`It is no proof: ${PROOF}, an index, hashes, an empty line and a checkpoint.`);
+  const decoded = hashes.map((each) => Buffer.from(each, 'base64'));
+  return { index: Number(index), hashes: decoded, checkpoint: text.slice(end + 2) };
 };
 
 export const consistencyText = (older: number, hashes: readonly Hash[], checkpoint: string): string =>
-  [`old ${older}`, ...hashes.map((hash) => hash.toString('base64')), '', checkpoint].join('\n');
+  withCheckpoint(`old ${older}`, hashes, checkpoint);

@@ -7,25 +7,10 @@ import { routeDocs } from './docs';
 import { below, catchProblems, crossOrigin, endPreflight, limitRequests, startRequest } from './middleware';
 import { openApiDocument } from './openapi/document';
 import type { NamedRoute, Route } from './route';
-import {
-  createApplicationKey,
-  deleteApplicationKey,
-  findApplicationKey,
-  getApplicationKey,
-  listApplicationKeys,
-  listApplicationKeyUses,
-  regenerateApplicationKey,
-} from './routes/application-keys';
-import {
-  createApplication,
-  deleteApplication,
-  getApplication,
-  getOwnApplication,
-  listApplications,
-  updateApplication,
-} from './routes/applications';
-import { getEvent, listEvents } from './routes/events';
-import { getCheckpoint, getConsistencyProof, getEventProof, getEvidenceKey } from './routes/evidence';
+import * as applicationKeys from './routes/application-keys';
+import * as applications from './routes/applications';
+import * as events from './routes/events';
+import * as evidence from './routes/evidence';
 import { reportFacts } from './routes/facts';
 import { listLimits } from './routes/limits';
 import { countLogs } from './routes/log-counts';
@@ -33,32 +18,18 @@ import { exportLogs } from './routes/log-csv';
 import { listLogEntityTypes, listLogs } from './routes/logs';
 import { listPermissions } from './routes/permissions';
 import { getTenantUsageReport } from './routes/reports';
-import { deleteTenant, getTenant, updateTenant } from './routes/tenants';
+import * as tenants from './routes/tenants';
 import { checkKey, verifyKey } from './routes/verify-key';
 import { runRoute } from './run-route';
 
 const routesByTag: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
   Permissions: { listPermissions },
   Logs: { listLogs, exportLogs, listLogEntityTypes, countLogs },
-  Events: { listEvents, getEvent },
-  Evidence: { getCheckpoint, getEventProof, getConsistencyProof, getEvidenceKey },
-  Tenants: { getTenant, updateTenant, deleteTenant },
+  Events: { ...events },
+  Evidence: { ...evidence },
+  Tenants: { ...tenants },
   Reports: { getTenantUsageReport },
-  Applications: {
-    listApplications,
-    createApplication,
-    getOwnApplication, // before the routes that match any id
-    getApplication,
-    updateApplication,
-    deleteApplication,
-    regenerateApplicationKey,
-    listApplicationKeys,
-    createApplicationKey,
-    getApplicationKey,
-    deleteApplicationKey,
-    listApplicationKeyUses,
-    findApplicationKey,
-  },
+  Applications: { ...applications, ...applicationKeys },
   Limits: { listLimits },
   Services: { reportFacts, verifyKey, checkKey },
 };

@@ -24,10 +24,9 @@ ${body}
 </html>
 `;
 
+const FRAMELESS = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 const policyOf = (...allowed: readonly string[]): string =>
-  ["default-src 'none'", ...allowed, "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"].join(
-    '; ',
-  );
+  ["default-src 'none'", ...allowed, FRAMELESS].join('; ');
 
 const REFERENCE = htmlPage(
   'API reference',

@@ -6,7 +6,7 @@ import { isTraceId, masked } from '../domain/texts';
 import { codeOf, fault, isFinal, messageOf, moreOf, type Fault } from '../fault';
 import { countedAddress } from '../limits/client-address';
 import type { LimitExceeded } from '../limits/rate-limits';
-import { httpProblems, isHttpProblemCode, type HttpProblemCode, type Problem } from '../problems';
+import { httpProblems, isHttpProblemCode, type HttpProblemCode } from '../problems';
 import type { ApiContext, ApiDependencies, ApiMiddleware, ApiSettings } from './context';
 import { etagOf, setRequestTime } from './request';
 import { isKnownService } from './service-key';
@@ -146,17 +146,12 @@ export const problemOf = (code: HttpProblemCode, publicUrl: string) => {
 };
 
 /** These do not resolve by themselves, only through an operator or another request. */
-const PERMANENT: ReadonlySet<HttpProblemCode> = new Set([
-  'tenant_unreadable',
-  'services_unreadable',
-  'application_type_fixed',
-  'quota_exceeded',
-]);
+const PERMANENT = /^(?:tenant_unreadable|services_unreadable|application_type_fixed|quota_exceeded)$/;
 
 const headersOf = (code: HttpProblemCode, error: unknown): Record<string, string> => {
   const { status } = httpProblems[code];
   const { tag, allow, retryAfter } = moreOf(error);
-  const isTransient = (status === 503 || status === 409) && !PERMANENT.has(code) && !isFinal(error);
+  const isTransient = (status === 503 || status === 409) && !PERMANENT.test(code) && !isFinal(error);
   return {
     'Cache-Control': 'no-store',
     ...(status === 401 ? { 'WWW-Authenticate': 'ApiKey realm="tenant-ledger"' } : {}),
@@ -168,7 +163,7 @@ const headersOf = (code: HttpProblemCode, error: unknown): Record<string, string
 };
 
 const ownMembers = (code: HttpProblemCode, error: unknown): Readonly<Record<string, unknown>> => {
-  const { members = [] }: Problem = httpProblems[code];
+  const { members } = httpProblems[code];
   return Object.fromEntries(members.map((name) => [name, moreOf(error)[name]]));
 };
 
@@ -233,16 +228,12 @@ const rateLimited = ({ policy, retryAfter }: LimitExceeded): Fault =>
     { violated_policies: [policy.name], retryAfter, reason: `limit ${policy.name}` },
   );
 
-const logBlock = (ctx: ApiContext, { policy }: LimitExceeded, logger: Logger): void =>
-  logger.warn(
-    {
-      trace_id: ctx.state.traceId,
-      limit: policy.name,
-      client_address: ctx.state.clientAddress,
-      block_seconds: policy.blockSeconds,
-    },
-    'a client exceeded a rate limit and is blocked',
-  );
+const logBlock = (ctx: ApiContext, { policy }: LimitExceeded, logger: Logger): void => {
+  const { traceId: trace_id, clientAddress: client_address } = ctx.state;
+  const { name: limit, blockSeconds: block_seconds } = policy;
+  const line = { trace_id, limit, client_address, block_seconds };
+  logger.warn(line, 'a client exceeded a rate limit and is blocked');
+};
 
 /** Counts every request that the parser accepted, so that even refused ones get the rate limit headers. */
 export const limitRequests =

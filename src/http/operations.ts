@@ -16,12 +16,8 @@ interface OperationsDependencies {
 }
 
 const sendText = (response: ServerResponse, status: number, text: string, type: string): void => {
-  response.writeHead(status, {
-    ...securityHeaders,
-    'Content-Type': type,
-    'Content-Length': Buffer.byteLength(text),
-    'Cache-Control': 'no-store',
-  });
+  const length = { 'Content-Type': type, 'Content-Length': Buffer.byteLength(text) };
+  response.writeHead(status, { ...securityHeaders, ...length, 'Cache-Control': 'no-store' });
   response.end(text);
 };
 
@@ -49,11 +45,8 @@ const readinessOf = ({ phase, waitingFor, status, limits }: OperationsDependenci
       const now = phase();
       return { code: now === 'ready' ? 200 : 503, body: { status: now, ...latest, limits: limits() } };
     } catch (error) {
-      const reason = messageOf(error);
-      return {
-        code: 503,
-        body: { status: 'unavailable', reason, limits: limits(), last_known: lastKnown },
-      };
+      const known = { limits: limits(), last_known: lastKnown };
+      return { code: 503, body: { status: 'unavailable', reason: messageOf(error), ...known } };
     }
   };
 };

@@ -1,5 +1,5 @@
 import { suggestionFor } from '../fault';
-import { flag, listOf, text, uuid, type Schema } from './schema';
+import { flag, listOf, oneOf, positive, text, uuid, type Schema } from './schema';
 import { formats, invalid, MAX_ERRORS, readDate } from './validation';
 
 /** A query parameter: how it is described and read, in one place. */
@@ -60,7 +60,7 @@ export const choiceParameter = <T extends string>(
   example: T,
 ): Parameter<T | undefined> => ({
   description,
-  schema: { type: 'string', enum: values },
+  schema: oneOf(values),
   example,
   fallback: undefined,
   read: (texts) => texts.find(isOneOf(values)),
@@ -77,19 +77,18 @@ export const choicesParameter = <T extends string>(
   description: string,
   values: readonly T[],
   example: T,
-): Parameter<readonly T[] | undefined> => ({
+): ListParameter<T> => ({
   ...choiceParameter(description, values, example),
-  schema: listOf({ type: 'string', enum: values }),
+  schema: listOf(oneOf(values)),
   example: [example],
   fallback: undefined,
   isList: true,
   read: (texts) => (texts.every(isOneOf(values)) ? texts : undefined),
 });
 
-export const uuidsParameter = (
-  description: string,
-  example: string,
-): Parameter<readonly string[] | undefined> => ({
+type ListParameter<T> = Parameter<readonly T[] | undefined>;
+
+export const uuidsParameter = (description: string, example: string): ListParameter<string> => ({
   description,
   schema: listOf(uuid),
   example: [example],
@@ -106,12 +105,7 @@ export const wholeNumberParameter = <Fallback extends number | undefined>(
   max = Number.MAX_SAFE_INTEGER,
 ): Parameter<number | Fallback> => ({
   description,
-  schema: {
-    type: 'integer',
-    format: 'int64',
-    minimum: 1,
-    ...(fallback === undefined ? {} : { default: fallback }),
-  },
+  schema: { ...positive, ...(fallback === undefined ? {} : { default: fallback }) },
   example: fallback ?? 100,
   fallback,
   emptyIsRefused: true,
@@ -154,9 +148,8 @@ const textsIn = (querystring: string): ReadonlyMap<string, readonly string[]> =>
 };
 
 export const queryCheck = <P extends Parameters>(parameters: P): QueryCheck<ValuesOf<P>> => {
-  const defaults = Object.fromEntries(
-    Object.entries(parameters).map(([name, { fallback }]) => [name, fallback]),
-  ) as ValuesOf<P>;
+  const fallbacks = Object.entries(parameters).map(([name, { fallback }]) => [name, fallback]);
+  const defaults = Object.fromEntries(fallbacks) as ValuesOf<P>;
 
   /** The value of a parameter, or what is wrong with it. In other APIs, lists and brackets mean something. */
   const valueOf = (name: string, texts: readonly string[]): { value: unknown } | { wrong: string } => {

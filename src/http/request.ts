@@ -137,11 +137,8 @@ const parser = (most: number, options: bodyParser.Options): ApiMiddleware =>
     },
   }) as ApiMiddleware;
 
-const parse = parser(MAX_BODY_BYTES, {
-  enableTypes: ['json'],
-  jsonLimit: `${MAX_BODY_BYTES}b`,
-  strict: false,
-});
+const MAX_JSON = `${MAX_BODY_BYTES}b`;
+const parse = parser(MAX_BODY_BYTES, { enableTypes: ['json'], jsonLimit: MAX_JSON, strict: false });
 
 /** Without an encoding, the body is the bytes as they were sent. */
 const readBytes = parser(MAX_LINES_BYTES, {
@@ -178,10 +175,7 @@ export const readJsonBody = async (ctx: ApiContext, isOptional = false): Promise
 export const readLinesBody = async (ctx: ApiContext): Promise<void> => {
   const type = ctx.request.is([LINES, 'application/json']);
   if (type === false)
-    throw fault(
-      'unsupported_media_type',
-      `Send lines as ${LINES}, or one fact or an array as application/json, in UTF-8.`,
-    );
+    throw fault('unsupported_media_type', `Send ${LINES}, or one fact or an array as JSON, in UTF-8.`);
   if (type !== LINES) return readJsonBody(ctx);
   prepareToRead(ctx, MAX_LINES_BYTES);
   await readBytes(ctx, async () => undefined);

@@ -10,7 +10,7 @@ import type { Position } from '../event-log/event-log';
 import { codeOf, fault } from '../fault';
 import { digestOf, tenantOfKey, type Identity, type PresentedKey } from '../ledger/api-key';
 import { TIMES } from '../times';
-import type { ApiContext, ApiDependencies, ApiMiddleware } from './context';
+import type { ApiContext, ApiDependencies, ApiMiddleware, ApiSettings } from './context';
 import { queryCheck } from './query-parameters';
 import {
   conditionOf,
@@ -38,11 +38,7 @@ import { identifyService, MAX_UNDER_WAY, placesOf, serviceOnly, tenantOnly } fro
 
 // 1. The key
 
-const presentedKeyOf = async (
-  ctx: ApiContext,
-  isWrite: boolean,
-  dependencies: ApiDependencies,
-): Promise<PresentedKey> => {
+const presentedKeyOf = async (ctx: ApiContext, isWrite: boolean, dependencies: ApiDependencies) => {
   const { settings } = dependencies;
   const { at, deadline } = ctx.state;
   const key = headerOf(ctx, settings.headers.apiKey);
@@ -83,19 +79,14 @@ export const requirePermission = async (
 /** A set may be removed a minute after it was left. */
 const mustStillBeThere = (lookedMs: number): void => {
   if (monotonicMs() - lookedMs <= TIMES.readWithinMs) return;
-  throw fault(
-    'read_models_unavailable',
-    'The request took too long, and what it has read may be incomplete.',
-  );
+  throw fault('read_models_unavailable', 'The request took too long: what it has read may be incomplete.');
 };
+
+type Read = RouteRequest<unknown>['read'];
 
 /** If the tenant is parked, the response only includes what was recorded before, and a header says so. */
 const readerOf =
-  (
-    ctx: ApiContext,
-    tenantId: string,
-    { readModels, settings }: ApiDependencies,
-  ): RouteRequest<unknown>['read'] =>
+  (ctx: ApiContext, tenantId: string, { readModels, settings }: ApiDependencies): Read =>
   async (query) => {
     const beganMs = monotonicMs();
     const { value, parked } = await readModels.query(tenantId, query);
@@ -115,11 +106,9 @@ const clientOf = (ctx: ApiContext): Client => {
   const userAgent = headerOf(ctx, 'user-agent');
   const address = ctx.state.clientAddress;
   if (userAgent === undefined) return { address };
+  if (userAgent.length <= MAX_USER_AGENT_LENGTH) return { address, userAgent: masked(userAgent) };
   // Part of a text keeps all of it in memory.
-  const short =
-    userAgent.length > MAX_USER_AGENT_LENGTH
-      ? Buffer.from(userAgent.slice(0, MAX_USER_AGENT_LENGTH)).toString()
-      : userAgent;
+  const short = Buffer.from(userAgent.slice(0, MAX_USER_AGENT_LENGTH)).toString();
   return { address, userAgent: masked(short) };
 };
 
@@ -139,11 +128,7 @@ const keyOf = ({ tenantId, keyId, application }: Identity) => ({
   applicationName: application.name,
 });
 
-const writeOf = (
-  ctx: ApiContext,
-  route: Route,
-  { headers, recordsClients }: ApiDependencies['settings'],
-) => ({
+const writeOf = (ctx: ApiContext, route: Route, { headers, recordsClients }: ApiSettings) => ({
   client: recordsClients ? clientOf(ctx) : undefined,
   idempotency: idempotencyOf(ctx, headers),
   isMet: route.isUnconditional === true ? undefined : conditionOf(ctx),
@@ -194,9 +179,7 @@ const awaitShown = async (
   { readModels, settings }: ApiDependencies,
 ): Promise<void> => {
   const remainingMs = Math.max(0, ctx.state.deadline - TIMES.answerMs - monotonicMs());
-  const shown = Array.from(toShow, ([tenantId, position]) =>
-    readModels.show(tenantId, position, remainingMs),
-  );
+  const shown = Array.from(toShow, (upTo) => readModels.show(...upTo, remainingMs));
   if ((await Promise.all(shown)).every(Boolean)) return;
   ctx.state.isReadPending = true;
   ctx.set(settings.headers.readPending, 'true');
@@ -204,7 +187,7 @@ const awaitShown = async (
 
 // 5. The response
 
-const sending = (route: Route, { headers }: ApiDependencies['settings']) => {
+const sending = (route: Route, { headers }: ApiSettings) => {
   const status = statusOf(route.response);
   const caching = 'showsKey' in route.response ? 'no-store' : 'private, no-cache';
   return (ctx: ApiContext, response: RouteResponse): void => {
@@ -257,11 +240,7 @@ const toService = (route: Route, right: ServiceRight, dependencies: ApiDependenc
   };
 };
 
-const respond = async (
-  ctx: ApiContext,
-  route: Route,
-  dependencies: ApiDependencies,
-): Promise<RouteResponse> => {
+const respond = async (ctx: ApiContext, route: Route, dependencies: ApiDependencies) => {
   const { presented, identity } = await identify(ctx, changesSomething(route), dependencies);
   if (route.permission !== undefined)
     await requirePermission(route.permission, identity.application, presented, dependencies);
@@ -302,10 +281,8 @@ export const runRoute = (route: NamedRoute, dependencies: ApiDependencies): ApiM
   const { keyUses } = dependencies;
   const send = sending(route, dependencies.settings);
   const { service } = route;
-  const answer: Responding =
-    service === undefined
-      ? (ctx) => respond(ctx, route, dependencies)
-      : toService(route, service, dependencies);
+  const toKey: Responding = (ctx) => respond(ctx, route, dependencies);
+  const answer = service === undefined ? toKey : toService(route, service, dependencies);
   return async (ctx) => {
     ctx.state.route = route.path;
     try {

@@ -5,11 +5,13 @@ export const text: Schema = { type: 'string' };
 export const bytes: Schema = { type: 'string', format: 'binary' };
 export const uuid: Schema = { type: 'string', format: 'uuid' };
 export const count: Schema = { type: 'integer', format: 'int64', minimum: 0 };
+export const positive: Schema = { type: 'integer', format: 'int64', minimum: 1 };
 export const flag: Schema = { type: 'string', enum: ['true', 'false'] };
 
 /** Every date in a response: ISO 8601 in UTC, to the millisecond, which the tests check. */
 export const moment: Schema = { type: 'string', format: 'date-time' };
 
+export const oneOf = (values: readonly string[]): Schema => ({ type: 'string', enum: values });
 export const listOf = (items: Schema): Schema => ({ type: 'array', items });
 
 /** Adds a description, and possibly examples. */

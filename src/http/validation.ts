@@ -6,10 +6,9 @@ import type { Schema } from './schema';
 type FieldErrors = Readonly<Record<string, readonly string[]>>;
 
 export const invalid = (errors: FieldErrors): Fault => {
-  const sentences = Object.entries(errors).flatMap(([field, texts]) =>
-    texts.map((text) => `${field} ${text}`),
-  );
-  const all = sentences.join('; ');
+  const sentencesOf = ([field, texts]: readonly [string, readonly string[]]) =>
+    texts.map((text) => `${field} ${text}`);
+  const all = Object.entries(errors).flatMap(sentencesOf).join('; ');
   return fault('validation_failed', all.endsWith('?') ? all : `${all}.`, { errors });
 };
 
@@ -29,19 +28,10 @@ export const formats = {
 };
 
 /** The tests check that the schemas are valid. Unoptimized code compiles faster and runs as fast. */
-const ajv = new Ajv({
-  allErrors: true,
-  strictTypes: false,
-  meta: false,
-  validateSchema: false,
-  verbose: true,
-  code: { optimize: false },
-});
-ajv.addKeyword({
-  keyword: 'validName',
-  type: 'string',
-  validate: (_: unknown, name: string) => nameFault(name) === undefined,
-});
+const unchecked = { meta: false, validateSchema: false, code: { optimize: false } };
+const ajv = new Ajv({ ...unchecked, allErrors: true, strictTypes: false, verbose: true });
+const isValidName = (_: unknown, name: string): boolean => nameFault(name) === undefined;
+ajv.addKeyword({ keyword: 'validName', type: 'string', validate: isValidName });
 for (const [name, { isMet }] of Object.entries(formats)) ajv.addFormat(name, isMet);
 
 const fieldOf = (error: ErrorObject): string => {
@@ -108,14 +98,9 @@ const READ_ONLY: Schema = { readOnly: true, description: 'Not to be set. May be 
 /** Refuses unknown members: a misspelt one that is silently ignored misleads. What responses show may be sent back. */
 const strict = (schema: Schema, shownAs: Schema): Schema => {
   const shown = Object.keys(shownAs['properties'] ?? {});
-  return {
-    ...schema,
-    properties: {
-      ...Object.fromEntries(shown.map((name) => [name, READ_ONLY])),
-      ...(schema['properties'] as object),
-    },
-    additionalProperties: false,
-  };
+  const tolerated = Object.fromEntries(shown.map((name) => [name, READ_ONLY]));
+  const properties = { ...tolerated, ...(schema['properties'] as object) };
+  return { ...schema, properties, additionalProperties: false };
 };
 
 /** Errors name the fields as sent. `shownAs` is the schema of the same resource in responses. */

@@ -11,6 +11,7 @@ import { DAY_MS, isTraceId, looksLikeKey, masked, uuidFrom } from '../domain/tex
 import { encode, namesAnother, type Metadata } from '../event-log/codec';
 import { bytesOf, type NewEvent, isJsonObject, parsedJson } from '../event-log/event-log';
 import { codeOf, moreOf } from '../fault';
+import type { Line } from './lines';
 
 /** A reported fact as a line of NDJSON. Snake case, because it is a wire format. */
 interface WireFact {
@@ -28,23 +29,21 @@ type ReadFact =
   | { readonly tenantId: string; readonly event: NewEvent; readonly bytes: number }
   | { readonly fault: string; readonly id?: string | undefined };
 
+export type CheckedFact = ReadFact & { readonly line: number };
+
 /** When a fact was received, and from whom if that was over HTTP. */
 export type Receipt = Pick<Metadata, 'at' | 'service'>;
 
-const MAX_REASON_LENGTH = 200;
-
 /** It may quote what was sent. */
-export const reasonText = (text: string): string => masked(text).slice(0, MAX_REASON_LENGTH).toWellFormed();
+export const reasonText = (text: string): string => masked(text).slice(0, 200).toWellFormed();
 
 const MEMBERS = ['id', 'tenant_id', 'type', 'version', 'actor', 'trace_id', 'key_id', 'data'];
 
-/** How many letters of a name may be wrong for it to be taken for another: short names are all alike. */
-const wrongLetters = (name: string): number => Math.min(2, Math.max(0, name.length - 3));
-
+/** Few letters of a short name may be wrong, since short names are all alike. */
 const isMisspelt = (name: string, known: string): boolean => {
-  const [sent, right] = [name, known].map((one) => one.toLowerCase().replaceAll('_', ''));
-  if (sent === undefined || right === undefined || Math.abs(sent.length - right.length) > 2) return false;
-  return sent === right || distance(sent, right) <= wrongLetters(right);
+  const [sent, right] = [name, known].map((one) => one.toLowerCase().replaceAll('_', '')) as [string, string];
+  const wrongLetters = Math.min(2, Math.max(0, right.length - 3));
+  return Math.abs(sent.length - right.length) <= 2 && distance(sent, right) <= wrongLetters;
 };
 
 /** Unknown members are kept, or ignored, so one that only looks unknown must not be lost silently. */
@@ -55,8 +54,6 @@ const misspeltIn = (value: object, known: readonly string[]): string | undefined
   }
   return undefined;
 };
-
-const knownIn = (type: FactType): readonly string[] => Object.keys(eventSchemas[type]['properties'] ?? {});
 
 const isActor = (value: unknown): boolean =>
   isJsonObject(value) &&
@@ -80,7 +77,9 @@ const faultOf = (line: unknown): string | undefined => {
   if (traceId !== undefined && !(typeof traceId === 'string' && isTraceId(traceId)))
     return '"trace_id" must be 1 to 128 of A-Z a-z 0-9 . _ : - and not an API key';
   if (keyId !== undefined && uuidFrom(keyId) === undefined) return '"key_id" must be a UUID';
-  return isJsonObject(data) ? misspeltIn(data, knownIn(type)) : '"data" must be an object';
+  return isJsonObject(data)
+    ? misspeltIn(data, Object.keys(eventSchemas[type]['properties'] ?? {}))
+    : '"data" must be an object';
 };
 
 const EARLIEST = Date.parse('2000-01-01T00:00:00Z');
@@ -158,7 +157,12 @@ export const checkFact = (value: unknown, receipt: Receipt): ReadFact => {
   return { fault: reasonText(fact), id: isJsonObject(value) ? uuidFrom(value['id']) : undefined };
 };
 
-export const readFact = (text: string, receipt: Receipt): ReadFact => {
-  const value = parsedJson(text);
-  return value === undefined ? { fault: 'it is not JSON' } : checkFact(value, receipt);
-};
+/** The facts in lines that are not empty, each checked by itself. */
+export function* factsIn(lines: readonly Line[], receipt: Receipt): Generator<CheckedFact> {
+  for (const { number: line, ...given } of lines) {
+    const value = 'text' in given ? parsedJson(given.text) : undefined;
+    if ('fault' in given) yield { line, ...given };
+    else if (value !== undefined) yield { line, ...checkFact(value, receipt) };
+    else if (given.text.trim() !== '') yield { line, fault: 'it is not JSON' };
+  }
+}

@@ -3,7 +3,6 @@ import { threadMs } from '../async/clock';
 import type { NewKey } from '../domain/application-keys';
 import { keyStatusIn, requireValid, type ValidKey } from '../domain/authority';
 import type { Idempotency } from '../domain/events';
-import type { NewServiceKey } from '../domain/services';
 import { KEY_ALPHABET, hasChecksum, withChecksum } from '../domain/texts';
 import type { LedgerLog } from '../event-log/streams';
 import { earlierRequest, type EarlierRequest, type Fold } from './fold';
@@ -74,20 +73,14 @@ export const keysIn = (text: string, kind: keyof typeof IN_TEXT): readonly strin
 
 export const digestOf = (key: string): string => hash('sha256', key);
 
-export const newKey = (
-  tenantId: string,
-  more: Pick<NewKey, 'expiresAt' | 'name'> = {},
-): { readonly key: string; readonly input: NewKey } => {
-  const key = makeKey(tenantId);
+const withId = <More extends object>(key: string, more: More) => {
   return { key, input: { keyId: randomUUID(), digest: digestOf(key), ...more } };
 };
 
-export const newServiceKey = (
-  expiresAt?: string,
-): { readonly key: string; readonly input: NewServiceKey } => {
-  const key = makeServiceKey();
-  return { key, input: { keyId: randomUUID(), digest: digestOf(key), expiresAt } };
-};
+export const newKey = (tenantId: string, more: Pick<NewKey, 'expiresAt' | 'name'> = {}) =>
+  withId(makeKey(tenantId), more);
+
+export const newServiceKey = (expiresAt?: string) => withId(makeServiceKey(), { expiresAt });
 
 /** An API key as a request presents it, before anything else is known about the caller. */
 export interface PresentedKey {

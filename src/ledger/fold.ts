@@ -149,11 +149,8 @@ export const earlierRequest = async (
     for (const logged of batch) {
       const event = tenantEventOf(logged, revision + events.length - 1, tenantId, streams);
       const { actor, idempotency } = event;
-      const isCaused =
-        actor?.id === applicationId &&
-        idempotency?.key === request?.key &&
-        idempotency?.scope === request?.scope;
-      if (!isCaused) return found();
+      const { key, scope } = idempotency ?? {};
+      if (actor?.id !== applicationId || key !== request?.key || scope !== request?.scope) return found();
       events.push(event);
     }
   return found();

@@ -15,7 +15,7 @@ import {
 import { encode } from '../event-log/codec';
 import { logFault, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
-import { codeOf, fault, type FaultCode } from '../fault';
+import { codeOf, fault } from '../fault';
 import { TIMES } from '../times';
 import { tenantExistence } from './absent-tenants';
 import { holderOf, identifying, type Identify } from './api-key';
@@ -126,14 +126,12 @@ const planAppend = (known: KnownTenant, command: Command, { requester, actor, ke
 
 /** Makes the original response again from its events. */
 const planRepeat = (now: Tenant, events: EarlierRequest['events']): Plan => {
-  const isShown = (tenant: Tenant, event: Caused): boolean =>
-    tenant.status === 'active' &&
-    (event.type === 'TenantUpdated' ||
-      (event.type === 'ApplicationUpdated' && tenant.applications.has(event.data.applicationId)));
-  const tenant = events.reduce<Tenant>(
-    (before, event) => (isShown(before, event) ? evolve(before, event) : before),
-    copyFor(events, now),
-  );
+  const isShown = (before: Tenant, { type, data }: Caused): boolean =>
+    before.status === 'active' &&
+    (type === 'TenantUpdated' ||
+      (type === 'ApplicationUpdated' && before.applications.has(data.applicationId)));
+  let tenant = copyFor(events, now);
+  for (const event of events) if (isShown(tenant, event)) tenant = evolve(tenant, event);
   const position = events.at(-1)?.position ?? '';
   return { kind: 'repeat', response: { tenant, events, position, isRepeat: true } };
 };
@@ -186,10 +184,7 @@ const append = async (
   return { tenant, events, position, ...(isShown && { isShown }) };
 };
 
-const REFUSED: ReadonlySet<string | undefined> = new Set<FaultCode>([
-  'precondition_failed',
-  'idempotency_key_reused',
-]);
+const REFUSED = new Set<string | undefined>(['precondition_failed', 'idempotency_key_reused']);
 
 const isRefused = (error: unknown): boolean => isRefusal(error) || REFUSED.has(codeOf(error));
 

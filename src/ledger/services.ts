@@ -110,10 +110,8 @@ export const knownServices = (ledgerLog: LedgerLog, withoutLogMs: number): Known
       return found;
     },
     find: async ({ digest, at, deadline }) => {
-      const known = await recent(deadline, true).then(
-        (now) => serviceWithKey(now, digest, at),
-        () => undefined,
-      );
+      const now = await recent(deadline, true).catch(() => undefined);
+      const known = now && serviceWithKey(now, digest, at);
       return typeof known === 'string' ? undefined : known;
     },
     execute: async (decide, actor) => {

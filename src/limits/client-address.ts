@@ -3,20 +3,17 @@ import { isIPv4, isIPv6 } from 'node:net';
 /** One that stands for an IPv4 address, as `URL` writes it. */
 const MAPPED = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/;
 
-const inIPv4 = (high = '', low = ''): string =>
-  [high, low]
-    .map((group) => parseInt(group, 16))
+const inIPv4 = (...halves: readonly string[]): string =>
+  halves
+    .map((half) => parseInt(half, 16))
     .flatMap((group) => [group >> 8, group & 255])
     .join('.');
 
 /** Requests of an IPv6 address are counted by its /64, which a single customer typically has. */
 const networkOf = (short: string): string => {
-  const zeros = 8 - short.split(':').filter(Boolean).length;
-  const groups = short
-    .replace('::', `:${'0:'.repeat(zeros)}`)
-    .split(':')
-    .filter(Boolean);
-  return `${groups.slice(0, 4).join(':')}::/64`;
+  const groups = short.split(':').filter(Boolean);
+  const all = short.replace('::', `:${'0:'.repeat(8 - groups.length)}`).split(':');
+  return `${all.filter(Boolean).slice(0, 4).join(':')}::/64`;
 };
 
 /** As it is counted and recorded, however it is spelt. Undefined: it is no IP address. */

@@ -57,10 +57,7 @@ const overridden = (policies: readonly Policy[], text: string): readonly Policy[
 export const readPolicies = (text: string): readonly Policy[] | undefined => {
   if (text === 'off') return [];
   if (text === '') return specifiedPolicies;
-  return text
-    .split(',')
-    .reduce<readonly Policy[] | undefined>(
-      (policies, part) => policies && overridden(policies, part),
-      specifiedPolicies,
-    );
+  let policies: readonly Policy[] | undefined = specifiedPolicies;
+  for (const part of text.split(',')) policies &&= overridden(policies, part);
+  return policies;
 };

@@ -45,19 +45,16 @@ export const mongoLimiter = async ({ client, databaseName }: Db): Promise<Shared
 };
 
 /** Counts in this process while the shared counters do not respond. */
-class InsuranceLimiter extends RateLimiterMemory {
-  readonly #onUse: () => void;
-
-  constructor(policy: Policy, onUse: () => void) {
-    super(optionsOf(policy));
-    this.#onUse = onUse;
-  }
-
-  override consume(...counted: Parameters<RateLimiterMemory['consume']>): Promise<RateLimiterRes> {
-    this.#onUse();
-    return super.consume(...counted);
-  }
-}
+const countingAlone = (policy: Policy, onUse: () => void): RateLimiterMemory => {
+  const limiter = new RateLimiterMemory(optionsOf(policy));
+  const consumeAlone = limiter.consume.bind(limiter);
+  return Object.assign(limiter, {
+    consume: (...counted: Parameters<typeof consumeAlone>) => {
+      onUse();
+      return consumeAlone(...counted);
+    },
+  });
+};
 
 const ALONE = 'The shared rate counters do not respond: this instance counts requests on its own.';
 
@@ -106,10 +103,9 @@ const countingOf = async <R extends { readonly policy: Policy }>(
   covering: readonly R[],
   isOfService: () => Promise<boolean>,
 ): Promise<readonly R[]> => {
-  const isForServices = ({ policy }: R): boolean => policy.ofServices === true;
-  const mustAsk = covering.some(isForServices);
-  const applying =
-    mustAsk && !(await isOfService()) ? covering.filter((rule) => !isForServices(rule)) : covering;
+  const mustAsk = covering.some(({ policy }) => policy.ofServices);
+  const isOther = mustAsk && !(await isOfService());
+  const applying = isOther ? covering.filter(({ policy }) => policy.ofServices !== true) : covering;
   return applying.filter((rule) => !applying.some(({ policy }) => policy.replaces === rule.policy.name));
 };
 
@@ -128,7 +124,7 @@ export const rateLimits = (
   const limiterOf = (policy: Policy): RateLimiterAbstract => {
     if (shared === undefined) return new RateLimiterMemory(optionsOf(policy));
     // Not that of the shared limiter, which would count a second time if it fails after its time.
-    const insuranceLimiter = new InsuranceLimiter(policy, countedAlone);
+    const insuranceLimiter = countingAlone(policy, countedAlone);
     const { blockDuration } = insuranceLimiter;
     const insured = { limiter: shared(policy), timeoutMs: sharedWithinMs, insuranceLimiter, blockDuration };
     return new RLWrapperTimeouts(insured);

@@ -48,13 +48,11 @@ describe('the thread of a server that appends and projects', () => {
     const live = await app.readModels.live();
     return live?.control.to?.position === (await app.log.head())?.position;
   };
-  /** Whether it was shown when it was answered. */
   const rename = async (tenantId: string, name: string): Promise<boolean> => {
     const decide = updateTenant({ name, settings });
     return (await app.ledger.execute(byOperator(tenantId, decide))).isShown === true;
   };
 
-  /** Commits of the log and of the read models. */
   const commitsBy = async (work: () => Promise<unknown>): Promise<readonly number[]> => {
     const before = files().map(walCommits);
     await work();

@@ -2,7 +2,6 @@ import { threadMs } from '../../src/async/clock';
 import { singleFlight, singleFlightBy, turns } from '../../src/async/concurrency';
 import { refusedWith, deferred, until } from '../support/waiting';
 
-/** Runs that end when the test says so. */
 const heldRuns = () => {
   const held: ReturnType<typeof deferred<string>>[] = [];
   const runs = singleFlight(() => {

@@ -14,7 +14,6 @@ import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/profile';
 import { seed, seeded } from '../support/property';
 
-/** A campaign sets more. */
 const EVENTS = Number(process.env['EVENTS'] ?? '120');
 const TENANT = randomUUID();
 

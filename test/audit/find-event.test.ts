@@ -9,9 +9,7 @@ import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/profile';
 
 const EVENTS = 20_000;
-/** One append. */
 const GROUP = 1_000;
-/** What one seek in a stream may read. */
 const SEEK = 256;
 
 describe('an event that is looked for by its id', () => {

@@ -41,7 +41,6 @@ describe('those who follow tenants', () => {
       ...around,
     },
   });
-  /** Follows until stopped, and tells which events it got. */
   const following = (ledgerLog: LedgerLog, tenantId: string, follow = followedTenants(ledgerLog)) => {
     const ids: string[] = [];
     let batches = 0;

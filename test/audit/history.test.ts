@@ -23,7 +23,6 @@ describe('reads of the history of a tenant', () => {
   let most = 0;
   afterAll(closeLedgers);
 
-  /** Each batch is read when the test lets it. */
   const heldLog = (log: EventLog): EventLog => ({
     ...log,
     readStream: async function* (stream, after) {
@@ -37,7 +36,6 @@ describe('reads of the history of a tenant', () => {
       }
     },
   });
-  /** Never ends. */
   const endlessLog = (log: EventLog): EventLog => ({
     ...log,
     readStream: async function* () {

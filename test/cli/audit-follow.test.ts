@@ -37,7 +37,6 @@ describe('tenant-ledger audit --follow --output', () => {
     return id;
   };
 
-  /** The files of one follower, in a folder of their own. */
   const given = () => {
     const [output, cursorFile] = ['audit.ndjson', 'audit.cursor'].map((name) => join(freshFolder(), name));
     const files = { output: output as string, cursorFile: cursorFile as string };
@@ -127,7 +126,7 @@ describe('tenant-ledger audit --follow --output', () => {
     const { cursorFile, start } = given();
     const refusals: readonly (readonly [string, string])[] = [
       ['no cursor', 'is no cursor file'],
-      [JSON.stringify({ log: randomUUID(), position: '0000000000000001' }), 'belongs to the log'],
+      [JSON.stringify({ log: randomUUID(), position: '0000000000000001' }), 'is of the log'],
       [
         JSON.stringify({ log: await log.identity(), position: '9'.repeat(16) }),
         'is not a position of this log',

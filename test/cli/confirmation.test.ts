@@ -7,7 +7,6 @@ import { until } from '../support/waiting';
 const operator = operatorAt(freshFolder());
 const { folder } = operator;
 
-/** Runs the command on a terminal in memory and types the answer once the prompt is there. */
 const answered = async (line: string, answer: string) => {
   const terminal = { isTerminal: true };
   const { stdin, stderr, done } = startCommand(line.split(' '), { DATA_DIR: folder }, terminal);

@@ -44,7 +44,6 @@ const resealed = (lines: Lines): Lines => {
   return [...before, JSON.stringify({ trailer: { ...trailer, events: before.length, sha256 } })];
 };
 
-/** A tenant with decisions and facts, beside another tenant. */
 const filled = async (name: string): Promise<Operator> => {
   const operator = operatorAt(freshFolder(), { SECRET });
   await operator.json(`tenant create --id ${TENANT} --name ${name}`);
@@ -166,7 +165,6 @@ describe('tenant-ledger evidence', () => {
 
   describe.each(['audit', 'GET /events'])('verify, of an export by %s', (name) => {
     const lines = () => exports[name] as Lines;
-    /** The line of the first event, from 1, that contains the text. */
     const lineWith = (text: string): number => 1 + lines().findIndex((line) => line.includes(text));
 
     it('proves all rows, counts second copies and what came later, and needs no service', async () => {
@@ -194,7 +192,6 @@ describe('tenant-ledger evidence', () => {
       return all.with(at, (all[at] ?? '').replace(from, to));
     };
     const inFacts = (all: Lines): number => all.findIndex((line) => line.includes('tok_5'));
-    /** What is done to the lines, and how much is still proven. */
     const alterations: readonly (readonly [string, number, (all: Lines) => Lines])[] = [
       ['a member altered in a later row', 13, replaced('TokenRead', 'TokenUsed')],
       ['a member of its data altered', 0, replaced('"entityId":"tok_5"', '"entityId":"tok_6"')],

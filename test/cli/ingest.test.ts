@@ -23,7 +23,6 @@ interface Done {
 
 const ROOT = join(__dirname, '..', '..', '..');
 
-/** Runs one command with this input on stdin. */
 const fed = (args: readonly string[], folder: string, input: string): Promise<Finished> =>
   command(args, { DATA_DIR: folder }, input);
 
@@ -73,7 +72,9 @@ describe('ingest without a server', () => {
     const taken = Number((await log.head())?.position);
     await log.close();
     expect(taken).toBeLessThan(2_100);
-    const done = await operator.json<Done>('ingest', file);
+    // On a busy machine it may say first how far the read models are.
+    const { stdout } = await operator.run('ingest', file, '--json');
+    const done = JSON.parse(stdout) as Done;
     expect(done).toMatchObject({ refused: 0, errors: [] });
     expect(done.accepted + done.already_there).toBe(3_000);
     expect(done.already_there).toBeGreaterThan(900);

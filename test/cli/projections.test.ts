@@ -49,7 +49,6 @@ const appAt = async (folder: string): Promise<App> => {
   return app;
 };
 
-/** Edits a file by hand, as none of our programs would. */
 const editByHand = (path: string, ...statements: readonly string[]): void => {
   const db = new DatabaseSync(path, { timeout: 5_000 });
   for (const sql of statements) expect([sql, db.prepare(sql).run().changes]).toEqual([sql, 1]);
@@ -93,7 +92,6 @@ const editsOf = (folder: string, tenantId: string, name: string) => {
 const MAKE_OLD = `UPDATE control SET state = json_set(state, '$.renewedAt', '2020-01-01T00:00:00.000Z',
   '$.supersededAt', '2020-01-01T00:00:00.000Z')`;
 
-/** Which set the server itself reads now. */
 const readBy = async ({ operationsUrl }: Service): Promise<string> =>
   String((await ask(`${operationsUrl}/readyz`)).json.read_models.set);
 

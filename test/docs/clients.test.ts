@@ -13,9 +13,10 @@ import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 import { blocks, ROOT, textOf } from './pages';
 
-const [sample = '', ...libraries] = blocks('docs/clients.md', 'js');
+const [usage = '', ...libraries] = blocks('docs/clients.md', 'js');
+const sample = textOf('docs/samples/client.mjs');
 
-/** Runs lines after the sample of the page. Prints are collected. */
+/** Runs lines after the sample. Prints are collected. */
 const started = (lines: string, { url, key }: Pick<Service, 'url' | 'key'>) => {
   const file = join(freshFolder(), 'client.mjs');
   writeFileSync(file, `${sample}\n${lines}\n`);
@@ -86,6 +87,12 @@ describe('docs/clients.md', () => {
     expect(await again.stop()).toBe(0);
   });
 
+  it('shows how it is used', async () => {
+    const service = await startService();
+    const printed = await started(usage.replace(/^import .*$/m, ''), service).ended;
+    expect(printed.slice(0, 2)).toEqual(['200', 'Tenant updated Management']);
+  });
+
   it('has a client that changes nothing while its Tenant is parked', async () => {
     const service = await startService();
     const { id } = (await ask(`${service.url}/tenants/self`, { key: service.key })).json;
@@ -132,7 +139,7 @@ describe('docs/clients.md', () => {
   });
 
   it('names the headers as they are', () => {
-    const names = new Set(textOf('docs/clients.md').match(/SVC-[A-Z-]+/g));
+    const names = new Set(`${textOf('docs/clients.md')}${sample}`.match(/SVC-[A-Z-]+/g));
     expect([...names].toSorted()).toEqual([
       'SVC-API-KEY',
       'SVC-COMPLETE-UNTIL',

@@ -69,7 +69,7 @@ describe('the commands', () => {
   });
 
   it('of the proofs name tests that exist', () => {
-    const text = readFileSync(join(ROOT, 'docs', 'costs.md'), 'utf8');
+    const text = readFileSync(join(ROOT, 'docs', 'guarantees.md'), 'utf8');
     const named = Array.from(text.matchAll(/`([a-z-]+\/[a-z-]+)`/g), ([, name = '']) => name);
     expect(named.length).toBeGreaterThan(8);
     expect(named.filter((name) => !existsSync(join(ROOT, 'test', `${name}.test.ts`)))).toEqual([]);

@@ -9,7 +9,7 @@ import { has } from '../support/programs';
 import { storesOf } from '../support/profile';
 import { loggedBy, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
-import { blocks, ROOT } from './pages';
+import { blocks, ROOT, textOf } from './pages';
 
 const run = promisify(execFile);
 
@@ -49,6 +49,18 @@ describe('docs/services.md', () => {
     expect(await rows('tok_1')).toMatchObject([{ operation: 'create', entity_type: 'token' }]);
   });
 
+  it.each([
+    ['node', 'js', 'use.mjs', 'service.mjs'],
+    ['python3', 'python', 'use.py', 'service.py'],
+  ] as const)('shows how it is used with %s', async (program, language, file, sample) => {
+    if (!has(program, '--version')) return console.log(`docs/services.md: there is no ${program} here`);
+    const [use = ''] =
+      language === 'js' ? blocks('docs/services.md', 'js') : blocks('docs/services.md', 'python');
+    writeFileSync(join(folder, file), use);
+    writeFileSync(join(folder, sample), textOf(`docs/samples/${sample}`));
+    expect((await run(program, [join(folder, file)], { env })).stdout).toBe('refused for good: []\n');
+  });
+
   it('has an example in Node that asks seldom, and reports every fact once', async () => {
     const file = join(folder, 'services.mjs');
     const use = `
@@ -58,7 +70,7 @@ describe('docs/services.md', () => {
       const facts = Array.from({ length: 501 }, () => newFact('${await tenantId()}', 'TokenUsed', { entityId: 'node' }));
       console.log((await report([...facts, { ...facts[0], type: 'X' }])).map(({ code }) => code).join());
       console.log((await report(facts)).length);`;
-    writeFileSync(file, `${blocks('docs/services.md', 'js')[0]}${use}`);
+    writeFileSync(file, `${textOf('docs/samples/service.mjs')}${use}`);
     const before = questions();
     const { stdout } = await run(process.execPath, [file], { env });
     expect(stdout.trim().split('\n')).toEqual(['true true false true', 'invalid', '0']);
@@ -74,7 +86,7 @@ first, again = verify_key(os.environ["KEY"], "tenant:read"), verify_key(os.envir
 print(first["allowed"], again["allowed"], verify_key("key_x", "tenant:read")["valid"])
 facts = [new_fact("${await tenantId()}", "TokenUsed", {"entityId": "python"}) for _ in range(501)]
 print([one["code"] for one in report(facts + [{**facts[0], "type": "X"}])], report(facts))`;
-    const { stdout } = await run('python3', ['-c', `${blocks('docs/services.md', 'python')[0]}${use}`], {
+    const { stdout } = await run('python3', ['-c', `${textOf('docs/samples/service.py')}${use}`], {
       env,
     });
     expect(stdout.trim().split('\n')).toEqual(['True True False', "['invalid'] []"]);

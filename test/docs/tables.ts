@@ -22,19 +22,17 @@ const configuration = (): string =>
 const errorRows = (wanted: (problem: Problem) => boolean): readonly (readonly string[])[] =>
   Object.entries(problems)
     .filter(([, problem]) => wanted(problem))
-    .map(([name, { status, title, meaning }]) =>
-      status === undefined ? [code(name), title, meaning] : [code(name), String(status), title, meaning],
-    );
+    .map(([name, { status = [], meaning }]) => [code(name), status, meaning].flat().map(String));
 
 const httpErrors = (): string =>
   table(
-    ['Code', 'Status', 'Title', 'Meaning, and what to do'],
+    ['Code', 'Status', 'Meaning, and what to do'],
     errorRows(({ status }) => status !== undefined),
   );
 
 const commandLineErrors = (): string =>
   table(
-    ['Code', 'Title', 'Meaning, and what to do'],
+    ['Code', 'Meaning, and what to do'],
     errorRows(({ status }) => status === undefined),
   );
 
@@ -43,16 +41,24 @@ interface Shape {
   readonly required: readonly string[];
 }
 
-const events = (): string =>
-  table(
-    ['Event', 'Data'],
-    Object.entries(eventSchemas).map(([type, schema]) => {
-      const { properties, required } = schema as unknown as Shape;
-      const own = Object.keys(properties).filter((name) => name !== 'tenantId');
-      const data = own.map((name) => code(required.includes(name) ? name : `${name}?`));
-      return [code(type), data.length === 0 ? 'none' : data.join(', ')];
-    }),
+const dataOf = (schema: object): string => {
+  const { properties, required } = schema as Shape;
+  const own = Object.keys(properties).filter((name) => name !== 'tenantId');
+  return own.map((name) => code(required.includes(name) ? name : `${name}?`)).join(', ') || 'none';
+};
+
+/** Types with the same data share a row. */
+const events = (): string => {
+  const rows = new Map<string, string[]>();
+  for (const [type, schema] of Object.entries(eventSchemas)) {
+    const data = dataOf(schema);
+    rows.set(data, [...(rows.get(data) ?? []), code(type)]);
+  }
+  return table(
+    ['Events', 'Data'],
+    Array.from(rows, ([data, types]) => [types.join(', '), data]),
   );
+};
 
 const rateLimits = (): string =>
   table(

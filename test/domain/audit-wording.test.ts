@@ -154,7 +154,6 @@ const of = { applicationId: APPLICATION };
 const [held, other] = [['tenant:update'], ['tenant:delete']];
 const settings = { fingerprintTokens: false, deduplicateTokens: true };
 
-/** An event, and each field that it changes: before and after. */
 const cases: readonly (readonly [TenantEvent, Readonly<Record<string, readonly [unknown, unknown]>>])[] = [
   [
     { type: 'TenantUpdated', data: { name: 'Other', settings } },

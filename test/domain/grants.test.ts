@@ -170,7 +170,6 @@ describe('an Application that manages itself', () => {
 });
 
 describe('limits', () => {
-  /** So many events, each with a number of its own. */
   const many = (count: number, event: (n: number) => TenantEvent): readonly TenantEvent[] =>
     Array.from({ length: count }, (_, i) => event(1_000 + i));
 

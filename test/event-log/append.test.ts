@@ -15,7 +15,6 @@ describe('an append whose response may be lost', () => {
   const appended: Appended = { revision: 4, position: '05' };
   const noAnswer = (): Error => fault('no_answer', 'It did not answer.');
 
-  /** Attempts that end as listed, one after another; records the time that each was given. */
   const attempts = (...ends: readonly (Appended | Error)[]) => {
     const given: number[] = [];
     const attempt = async (withinMs: number): Promise<Appended> => {

@@ -30,7 +30,6 @@ const open = async (opening: 'create' | 'copy', folder = freshFolder()): Promise
 
 const openBoth = async (): Promise<readonly [Place, Place]> => [await open('create'), await open('copy')];
 
-/** Everything that a copy must keep, as stored in the file: not read through the code under test. */
 const rowsOf = ({ file }: Place): readonly Record<string, unknown>[] =>
   file
     .prepare('SELECT stream, revision, id, type, data, metadata, recorded_at FROM events ORDER BY position')
@@ -50,7 +49,6 @@ const fill = async ({ log }: LedgerLog, count: number): Promise<void> => {
   }
 };
 
-/** The log with another append. */
 const withAppend = (place: Place, append: EventLog['append']): Place => ({
   ...place,
   log: { ...place.log, append },

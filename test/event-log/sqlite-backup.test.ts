@@ -23,7 +23,6 @@ import { fillLargeLog } from '../support/large-log';
 import { EMBEDDED } from '../support/profile';
 import { command, commandProcess, spawnProgram } from '../support/service';
 
-/** `npm run campaign -- backup` makes twenty. */
 const BACKUPS = Number(process.env['BACKUPS'] ?? 3);
 const WRITERS = 64;
 const APPEND_MS = isCampaign ? 600_000 : 30_000;
@@ -78,7 +77,6 @@ const backedUp = async (count: number): Promise<{ source: string; backup: string
 };
 
 let finished: ReturnType<typeof backedUp> | undefined;
-/** A copy of a finished backup of 30 events. */
 const newBackup = async (): Promise<string> => {
   finished ??= backedUp(30);
   const copy = freshFolder();
@@ -100,11 +98,9 @@ const spoil = (path: string): void => {
   writeFileSync(path, bytes);
 };
 
-/** The only file in a folder that is still being written. */
 const unfinishedIn = (folder: string): string =>
   join(folder, readdirSync(folder).find((name) => name.startsWith('events.db.')) ?? '');
 
-/** Two events per append to its own stream, as fast as it can. */
 const writerTo = (log: EventLog) => {
   const stream = streams.activity(randomUUID());
   let revision = -1;

@@ -8,7 +8,6 @@ import { until } from '../support/waiting';
 
 const LONG = 20_000;
 
-/** A log with an event in it, and its tail from there on. */
 const opened = async ({ maxBytes = 1_000_000, around = (log: TestLog): EventLog => log } = {}) => {
   const log = await openLog();
   const tenantId = randomUUID();

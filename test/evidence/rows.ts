@@ -12,7 +12,6 @@ import {
   type Node,
 } from '../../src/evidence/tree';
 
-/** A log as it is stored: what each row completes, and the root of each size. */
 export interface Rows {
   readonly completed: readonly (readonly Hash[])[];
   readonly roots: readonly Hash[];
@@ -47,7 +46,6 @@ export const inclusionIn = (rows: Rows, index: number, size: number): Promise<re
 export const consistencyIn = (rows: Rows, older: number, size: number): Promise<readonly Hash[]> =>
   rootsOf(consistencyRanges(older, size), hashesIn(rows));
 
-/** The largest power of two below a size. */
 export const splitOf = (size: number): number => 2 ** Math.ceil(Math.log2(size) - 1);
 
 /** RFC 6962, section 2.1, word for word and without any care for time. */

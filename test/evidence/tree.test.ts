@@ -85,7 +85,6 @@ const rows = rowsOf(LEAVES);
 const rowsBelow = (size: number): readonly number[] =>
   size <= SMALL ? [...Array(size).keys()] : [0, size - 1, ...Array.from({ length: 18 }, () => below(size))];
 
-/** The same hash but for one bit. */
 const altered = (hash: Hash): Hash => Buffer.from(hash.map((byte, place) => (place === 9 ? byte ^ 4 : byte)));
 
 /** What is no longer this proof: a hash altered, removed, exchanged with the next one, or added. */

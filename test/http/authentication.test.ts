@@ -24,7 +24,6 @@ describe('authentication', () => {
     newIsolated = await isolatedTenants(service.folder);
   });
 
-  /** A 401 without the parts that differ from request to request. */
   const essence = ({ status, json, headers }: ApiResponse) => {
     const { instance: _, trace_id: __, ...rest } = json as Record<string, unknown>;
     const connection = new Set(['connection', 'keep-alive']);

@@ -6,7 +6,6 @@ import { fact, reportFacts } from '../support/reported-facts';
 import { allProjected, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-/** The unmodified public client libraries of this API family run against the server. */
 describe('client libraries', () => {
   let service: Service;
   let by: Beside;

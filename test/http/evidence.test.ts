@@ -20,14 +20,12 @@ import { until } from '../support/waiting';
 const EVIDENCE = '/tenants/self/evidence';
 const CONSISTENCY = `${EVIDENCE}/consistency?from=`;
 
-/** The leaf of a line of `GET /events`, as anybody can compute it. */
 const leafOf = (tenantId: string, line: string): readonly [string, Hash] => {
   const event = JSON.parse(line) as StatedEvent & { readonly stream: string; readonly recorded_at: string };
   const kind = /activity-[0-9a-f-]{36}$/.test(event.stream) ? 'activity' : 'tenant';
   return [event.id, leafHash(statementOf(tenantId, kind, { ...event, recordedAt: event.recorded_at }))];
 };
 
-/** The roots of all trees that begin a list of leaves, from the empty one on. */
 const rootsOf = (leaves: readonly Hash[]): readonly Hash[] => {
   let frontier: Frontier = [];
   const roots = leaves.map((leaf, size) => rootOf((frontier = appended(frontier, size, leaf).frontier)));

@@ -122,34 +122,6 @@ describe('audit logs', () => {
       expect((await get()).json).toEqual(first.json);
       expect(await by.count()).toBe(before);
     });
-
-    it('separates tenants with equally many rows of the same entities and types at the same times', async () => {
-      const [first, second] = [await newCustomer('2020-01-01'), await newCustomer('2020-01-01')];
-      const at = (hour: number): string => `2022-01-01T0${hour}:00:00.000Z`;
-      const rowsAt = (...hours: readonly number[]) =>
-        hours.map((hour) => fact('TokenRead', 'same', { recordedAt: at(hour) }));
-      await first.report(...rowsAt(1, 3, 3, 3));
-      await second.report(...rowsAt(1, 1, 1, 3));
-      const totals = async ({ get }: Customer): Promise<readonly number[]> => {
-        const found = [];
-        for (const filter of [
-          '',
-          '&entity_id=same',
-          '&entity_type=token',
-          '&entity_id=same&entity_type=token',
-        ])
-          for (const dates of [`start_date=${at(2)}`, `start_date=2022-01-01&end_date=${at(2)}`])
-            found.push((await get(`?${dates}${filter}`)).json.pagination.total_items as number);
-        return found;
-      };
-      // The second request is answered from the cache that the first one filled.
-      for (const round of [1, 2]) {
-        expect([round, await totals(first)]).toEqual([round, [3, 1, 3, 1, 3, 1, 3, 1]]);
-        expect([round, await totals(second)]).toEqual([round, [1, 3, 1, 3, 1, 3, 1, 3]]);
-      }
-      for (const { get, tenantId } of [first, second])
-        for (const row of (await get('?entity_id=same')).json.data) expect(row.tenant_id).toBe(tenantId);
-    });
   });
 
   describe('the filters of GET /logs', () => {
@@ -177,41 +149,23 @@ describe('audit logs', () => {
       expect(own.map((id) => ids.indexOf(id))).toEqual(places);
     };
 
-    /** Which texts are dates: the tests of `domain/texts`. Combined filters: those of `projections/logs`. */
+    /** Which rows a filter finds: the tests of `projections/logs`. Which texts are dates: those of `domain/texts`. */
     it.each<[string, readonly number[]]>([
       ['', [6, 5, 4, 3, 2, 1, 0]],
-      ['?entity_type=token', [4, 3, 2, 0]],
-      ['?entity_id=a', [6, 2, 1, 0]],
+      ['?entity_type=Token', [4, 3, 2, 0]],
       [`?entity_id=${encodeURIComponent('a b/c?d=é&')}`, [4]],
       ['?entity_type=&entity_id=&start_date=&end_date=&start=', [6, 5, 4, 3, 2, 1, 0]],
-      ['?start_date=2021-01-31T12:00:00Z', [6, 5, 4, 3, 2]],
       ['?start_date=2021-01-31T14:00:00%2B02:00', [6, 5, 4, 3, 2]],
       ['?start_date=2021-01-31T14:00:00+02:00', [6, 5, 4, 3, 2]],
-      ['?start_date=2021-01-31T13:00:00+01:00', [6, 5, 4, 3, 2]],
-      ['?start_date=2021-01-31T13:00:00.001%2B01:00', [6, 5, 4]],
-      ['?start_date=2021-02-01', [6, 5, 4]],
-      ['?end_date=2021-01-31T12:00:00Z', [1, 0]],
-      ['?start_date=2021-01-31T11:00:00Z&end_date=2021-02-01T00:00:00Z', [3, 2, 1]],
-      ['?start_date=9999-12-31', []],
-      ['?end_date=0000-01-01', []],
+      ['?start_date=2021-01-31T12:00:00.0000001Z', [6, 5, 4]],
       ['?start_date=2021-01-31T11:00:00Z&end_date=2021-02-01&entity_type=token&entity_id=a', [2]],
-      ['?entity_type=spaceship', []],
-      ['?entity_type=Token', [4, 3, 2, 0]],
-      ['?entity_type=__proto__', []],
       ['?entity_type=constructor', []],
-      ['?entity_id=nobody', []],
-      ['?entity_id=%00', []],
       ["?entity_id=a'%20OR%201=1--", []],
-      ['?operation=read', [6, 3, 2]],
       ['?operation=READ', [6, 3, 2]],
-      ['?operation=deny', []],
       ['?operation=read&start_date=2021-02-01', [6]],
       ['?actor_id=7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11', []],
-      ['?operation=never', []],
       ['?trace_id=nowhere', []],
-      ['?source=fact', [6, 5, 4, 3, 2, 1, 0]],
       ['?source=fact&end_date=2021-01-31T12:00:00Z', [1, 0]],
-      ['?source=access', []],
     ])('select by %s', async (query, places) => {
       const response = await customer.get(query);
       expectRows(response, places);
@@ -220,25 +174,10 @@ describe('audit logs', () => {
       expect(total_pages).toBe(total_items === 0 ? 0 : 1);
     });
 
-    it.each<[string, readonly number[]]>([
-      ['?operation=read&entity_type=token', [3, 2]],
-      ['?operation=read&entity_id=a', [6, 2]],
-      ['?operation=read&entity_type=token&entity_id=a', [2]],
-      ['?operation=read&entity_type=token&end_date=2021-01-31', []],
-      ['?trace_id=nowhere&operation=read', []],
-      ['?source=fact&entity_id=b', [5, 3]],
-      ['?source=decision&operation=read', []],
-    ])('select by %s, without totals', async (query, places) => {
-      const response = await customer.get(query);
-      expectRows(response, places);
+    it('have no totals where they are combined', async () => {
+      const response = await customer.get('?operation=read&entity_id=a');
+      expectRows(response, [6, 2]);
       expect(response.json.pagination).toEqual({ page_number: 1, page_size: 20 });
-    });
-
-    it('know the operation of a reported fact', async () => {
-      const first = await newCustomer();
-      const data = { entityType: 'Invoice', operation: 'Sent' };
-      const [sent] = await first.report(fact('ActivityReported', 'In-1', { data }));
-      expect((await first.get('?operation=sent')).json.data).toEqual([expect.objectContaining({ id: sent })]);
     });
 
     it('list the known parameters when one is misspelt', async () => {
@@ -258,29 +197,10 @@ describe('audit logs', () => {
       expect([status, Object.keys(json.errors).length]).toEqual([400, 20]);
     });
 
-    it.each<[string, readonly number[]]>([
-      ['?start_date=2021-01-31T12:00:00.0000001Z', [6, 5, 4]],
-      ['?start_date=2021-01-31T12:00:00.000000Z', [6, 5, 4, 3, 2]],
-      ['?end_date=2021-01-31T12:00:00.000001Z', [3, 2, 1, 0]],
-      ['?end_date=2021-01-31T12:00:00.000000000Z', [1, 0]],
-    ])('select by %s, to a fraction of a millisecond', async (query, places) => {
-      expectRows(await customer.get(query), places);
-    });
-
     it.each<[string, string]>([
-      ...[
-        'yesterday',
-        '2021-02-30',
-        '2021-01-31T12:00:00+99:99',
-        '2021-01-31 12:00:00',
-        '20210131T120000Z',
-        '2021-01-31T12:00:00,5Z',
-        '%00',
-        '9'.repeat(1_000),
-      ].flatMap((text): [string, string][] => [
-        [`?start_date=${text}`, 'start_date'],
-        [`?end_date=${text}`, 'end_date'],
-      ]),
+      ['?start_date=yesterday', 'start_date'],
+      ['?end_date=2021-02-30', 'end_date'],
+      [`?end_date=${'9'.repeat(1_000)}`, 'end_date'],
       ['?start_date=2021-02-01&end_date=2021-01-31', 'start_date'],
       ['?start_date=2021-01-31T12:00:00.001Z&end_date=2021-01-31T12:00:00Z', 'start_date'],
       ['?start_date=2021-01-31T12:00:00-01:00&end_date=2021-01-31T12:30:00Z', 'start_date'],
@@ -300,25 +220,12 @@ describe('audit logs', () => {
       ['?page=1&page=2', 'page'],
       ['?size=1&size=2', 'size'],
       ['?start=&start=', 'start'],
-      ...[
-        '0',
-        '-1',
-        '1.5',
-        'abc',
-        '',
-        '%201',
-        '1%20',
-        '+1',
-        '1e3',
-        '0x10',
-        'NaN',
-        'Infinity',
-        '００',
-        '-0',
-      ].flatMap((text): [string, string][] => [
-        [`?page=${text}`, 'page'],
-        [`?size=${text}`, 'size'],
-      ]),
+      ...'0,-1,1.5,abc,,%201,1%20,+1,1e3,0x10,NaN,Infinity,００,-0'
+        .split(',')
+        .flatMap((text) => [
+          [`?page=${text}`, 'page'] as [string, string],
+          [`?size=${text}`, 'size'] as [string, string],
+        ]),
     ])('refuse %s', async (query, field) => {
       const response = await customer.get(query);
       expectProblem(response, { status: 400, code: 'validation_failed', instance: '/logs', fields: [field] });
@@ -342,20 +249,13 @@ describe('audit logs', () => {
     it.each([
       ['', 1, 20, 13],
       ['?page=2', 2, 20, 13],
-      ['?page=13', 13, 20, 13],
       ['?page=14', 14, 20, 13],
       ['?size=1', 1, 1, 250],
-      ['?size=100', 1, 100, 3],
-      ['?size=101', 1, 100, 3],
       ['?size=9007199254740992&page=2', 2, 100, 3],
-      [`?size=${'9'.repeat(30)}&page=3`, 3, 100, 3],
-      ['?size=50&page=5', 5, 50, 5],
       ['?size=50&page=6', 6, 50, 5],
       ['?size=007&page=0002', 2, 7, 36],
       ['?page=1000000', 1_000_000, 20, 13],
-      ['?page=9007199254740991&size=100', Number.MAX_SAFE_INTEGER, 100, 3],
       ['?page=9007199254740992', Number.MAX_SAFE_INTEGER, 20, 13],
-      [`?page=${'9'.repeat(30)}`, Number.MAX_SAFE_INTEGER, 20, 13],
     ])('%s', async (query, page, size, pages) => {
       const response = await customer.get(query);
       expect(response.status).toBe(200);
@@ -370,26 +270,6 @@ describe('audit logs', () => {
         ...(more ? { after: expect.any(String), next: expect.any(String) } : {}),
       });
       expect(response.json.pagination.next).toBe(response.json.pagination.after);
-    });
-
-    it('past the end of every filter are empty and still state the totals', async () => {
-      for (const [filter, total] of [
-        ['entity_type=card', 82],
-        ['entity_id=e0', 123],
-        ['entity_type=card&entity_id=e0', 41],
-        ['start_date=2020-01-01', 250],
-      ] as const) {
-        const { json } = await customer.get(`?${filter}&page=1000000&size=100`);
-        expect(json).toEqual({
-          pagination: {
-            total_items: total,
-            page_number: 1_000_000,
-            page_size: 100,
-            total_pages: Math.ceil(total / 100),
-          },
-          data: [],
-        });
-      }
     });
 
     it('are counted from the cursor if both are given', async () => {
@@ -413,8 +293,6 @@ describe('audit logs', () => {
   describe('a cursor of GET /logs', () => {
     let customer: Customer;
     let other: Customer;
-    const ACTOR = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
-    const metadata = { actor: { type: 'user', id: ACTOR }, traceId: 'trace-1' };
     const cursorOf = async (of: Customer, query = ''): Promise<string> =>
       (await of.get(`?size=2${query}`)).json.pagination.after;
     const refused = async (of: Customer, start: string, query = '') =>
@@ -426,32 +304,13 @@ describe('audit logs', () => {
     beforeAll(async () => {
       [customer, other] = [await newCustomer(), await newCustomer()];
       for (const owner of [customer, other])
-        await owner.report(...['a', 'a', 'b', 'b', 'a'].map((id) => fact('TokenRead', id, { metadata })));
+        await owner.report(...['a', 'a', 'b', 'b', 'a'].map((id) => fact('TokenRead', id)));
     });
 
     it('is opaque and URL-safe', async () => {
       const cursor = await cursorOf(customer);
       expect(cursor).toMatch(/^[A-Za-z0-9_-]+$/);
       expect(cursor).toBe(await cursorOf(customer));
-    });
-
-    it.each([
-      '',
-      'entity_id=b',
-      'entity_type=card',
-      'end_date=2099-01-01',
-      'operation=read',
-      `actor_id=${ACTOR}&entity_id=a`,
-      'trace_id=trace-1',
-    ])('goes on from its row whatever the filters are: %s', async (filter) => {
-      const cursor = await cursorOf(customer);
-      const seen = idsOf(await customer.get('?size=2'));
-      const matching = idsOf(await customer.get(`?size=100&${filter}`));
-      const { status, json } = await customer.get(`?size=100&${filter}&start=${cursor}`);
-      expect([status, idsOf({ json } as ApiResponse)]).toEqual([
-        200,
-        matching.filter((id) => !seen.includes(id)),
-      ]);
     });
 
     it('goes on in the same place after a rebuild', async () => {

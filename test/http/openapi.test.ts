@@ -95,7 +95,6 @@ describe('the OpenAPI document', () => {
   const operations = Object.entries(document['paths'] ?? {}).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => [`${method} ${path}`, operation] as const),
   );
-  /** Every object inside, with its path of member names. */
   const inside = (value: unknown, path = ''): readonly (readonly [string, Json])[] =>
     typeof value !== 'object' || value === null
       ? []
@@ -166,8 +165,12 @@ describe('the OpenAPI document', () => {
   it('shows the key in the examples of the three calls that create one', () => {
     const showing = operations
       .filter(([, { responses }]) => JSON.stringify(responses).includes('"key":"key_…"'))
-      .map(([, { operationId }]) => operationId as unknown);
-    expect(showing).toEqual(['createApplication', 'regenerateApplicationKey', 'createApplicationKey']);
+      .map(([, { operationId }]) => operationId as unknown as string);
+    expect(showing.toSorted()).toEqual([
+      'createApplication',
+      'createApplicationKey',
+      'regenerateApplicationKey',
+    ]);
   });
 
   it('has examples that match their schemas', () => {

@@ -5,7 +5,6 @@ import { isNotTheApi } from '../support/described';
 import { answersIn, converse } from '../support/raw';
 import { deferred, until } from '../support/waiting';
 
-/** A listener that is not the API. */
 const listenerFor = async (
   handle: (request: IncomingMessage, response: ServerResponse) => void,
   more: Partial<Parameters<typeof openListener>[1]> = {},

@@ -2,7 +2,7 @@ import { entityFactTypes } from '../../src/domain/events';
 import { decode } from '../../src/event-log/codec';
 import { MAX_APPEND_BYTES } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { readFact } from '../../src/ingest/fact-line';
+import { factsIn, type CheckedFact } from '../../src/ingest/fact-line';
 import { MAX_LINE_BYTES } from '../../src/ingest/lines';
 import { makeKey, makeServiceKey } from '../../src/ledger/api-key';
 
@@ -18,7 +18,12 @@ const activity = {
   data: { entityId: 'wh_1', entityType: 'webhook', operation: 'send' },
 };
 
-const read = (line: unknown) => readFact(typeof line === 'string' ? line : JSON.stringify(line), { at: NOW });
+const read = (value: unknown, receipt: Parameters<typeof factsIn>[1] = { at: NOW }) => {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  const [{ line, ...fact }] = [...factsIn([{ number: 1, text }], receipt)] as [CheckedFact];
+  expect(line).toBe(1);
+  return fact;
+};
 
 /** The event of a line as the log returns it: no accepted line may be bad in the log. */
 const decoded = (line: unknown) => {
@@ -54,9 +59,7 @@ describe('a valid fact line', () => {
     });
     expect(read(good)).toMatchObject({ event: { metadata: { version: 1, at: NOW } } });
     const service = { id: ID, name: 'Gateway' };
-    expect(
-      readFact(JSON.stringify({ ...good, key_id: ACTOR.toUpperCase() }), { at: NOW, service }),
-    ).toMatchObject({
+    expect(read({ ...good, key_id: ACTOR.toUpperCase() }, { at: NOW, service })).toMatchObject({
       event: { metadata: { version: 1, at: NOW, keyId: ACTOR, service } },
     });
   });

@@ -21,7 +21,6 @@ interface IngestOptions {
   readonly areBehind?: boolean;
   readonly areAway?: boolean;
   readonly isParked?: boolean;
-  /** The log may be changed between two reads. */
   readonly log?: EventLog;
   readonly show?: Show;
 }

@@ -20,7 +20,6 @@ describe('reported facts', () => {
     tenants = [await here.newTenant(), await here.newTenant()];
   });
 
-  /** With a log that appends like this. */
   const reporting = (append?: EventLog['append']) => {
     const { log, streams, ledger, live } = here.app;
     const asked = append === undefined ? log : { ...log, append };

@@ -1,7 +1,6 @@
 import { fault } from '../../src/fault';
 import { retrying } from '../../src/ingest/retry';
 
-/** Fails this often, then succeeds. */
 const failing = (times: number, error: Error) => {
   let calls = 0;
   return {

@@ -30,7 +30,6 @@ const foldOf = async (program: OpenLedger, { tenantId }: Customer): Promise<stri
 const atHead = (program: OpenLedger, { tenantId }: Customer): Promise<Fold> =>
   program.folds.asOf(tenantId, threadMs(), soon());
 
-/** From scratch, event by event, without a cache. */
 const plainFold = async ({ log }: OpenLedger, { tenantId }: Customer): Promise<string> => {
   const events = await eventsOf(log.readStream(streams.tenant(tenantId)));
   const fold = emptyFold();

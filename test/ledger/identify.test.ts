@@ -26,7 +26,6 @@ afterEach(closeLedgers);
 
 type Outcome = ({ readonly status: 'valid' } & Identity) | { readonly status: string };
 
-/** Whose key it is, or why it is refused. */
 const outcomeOf = (identified: Promise<Identity>): Promise<Outcome> =>
   identified.then(
     (identity) => ({ status: 'valid', ...identity }),

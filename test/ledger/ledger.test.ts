@@ -39,7 +39,6 @@ afterEach(closeLedgers);
 const historyOf = ({ log }: OpenLedger, { tenantId }: Customer) =>
   eventsOf(log.readStream(streams.tenant(tenantId)));
 
-/** Two programs on one log that both know the same customer. */
 const twoLedgers = async (input: Parameters<typeof makeCustomer>[1] = {}) => {
   const folder = freshFolder();
   const [program, other] = [await openLedger(folder), await openLedger(folder)];
@@ -48,7 +47,6 @@ const twoLedgers = async (input: Parameters<typeof makeCustomer>[1] = {}) => {
   return { folder, program, other, customer };
 };
 
-/** What a program knows of a customer's Tenant when it has looked. */
 const tenantIn = ({ ledger }: OpenLedger, { tenantId }: Pick<Customer, 'tenantId'>) =>
   ledger.ask(tenantId, soon(), (tenant) => ({ ...tenant }));
 

@@ -12,7 +12,6 @@ import { passTime } from '../support/pass-time';
 
 const operator = { type: 'user', id: OWNER } as const;
 
-/** What another process knows and does, and this one. */
 const opened = async () => {
   const real = await sqliteEventLog(freshFolder(), streams);
   let [reads, isAway] = [0, false];

@@ -10,7 +10,6 @@ const A = '192.0.2.1';
 /** A server waits 200 ms; here no instance may count alone only because the machine is busy. */
 const WITHIN_MS = 20_000;
 
-/** The limits of one instance. */
 const instanceOn = async (db: Db, policies: readonly Policy[], sharedWithinMs = WITHIN_MS) => {
   const shared = await mongoLimiter(db);
   const made = rateLimits(policies, {

@@ -15,7 +15,6 @@ const HELLO = {
   cursor: { id: 0n, ns: 'ledger.$cmd.listCollections', firstBatch: [] },
 };
 
-/** A server that answers every command as it is told to; `undefined` for no response. */
 const serverThat = async (
   answer: (command: Command) => Command | undefined,
   port = 0,
@@ -147,7 +146,7 @@ describe('a connection to MongoDB', () => {
     const port = await begin(() => ({ ...HELLO, maxWireVersion: 8 }));
     await expect(open(`mongodb://127.0.0.1:${port}/ledger`, 60_000)).rejects.toMatchObject({
       code: 'read_models_unavailable',
-      message: `MongoDB at 127.0.0.1:${port}/ledger is too old. Version 4.4 or newer is needed.`,
+      message: `MongoDB at 127.0.0.1:${port}/ledger is older than 4.4.`,
     });
   });
 

@@ -30,7 +30,6 @@ const leafOf = (event: LoggedEvent): Hash => {
   return leafHash(statementOf(event.stream.slice(kind.length + 1), kind, event));
 };
 
-/** The rows of these events, in their order, are proven to be in the tree with this root. */
 const expectProven = async (reader: Reader, events: readonly LoggedEvent[], root: Hash): Promise<void> => {
   for (const [at, event] of events.entries()) {
     const { index, size, hashes, ...proof } = (await inclusionProof(reader, TENANT, event.id))!;

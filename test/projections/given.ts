@@ -13,7 +13,6 @@ export const TENANT = 'aaaaaaaa-0000-4000-8000-000000000001';
 export const OTHER_TENANT = 'bbbbbbbb-0000-4000-8000-000000000002';
 export const USER = 'cccccccc-0000-4000-8000-000000000003';
 
-/** The time of the n-th event of a test. */
 export const time = (n: number): string => new Date(Date.UTC(2026, 0, 1, 12, 0, n)).toISOString();
 
 export interface Circumstance {
@@ -63,7 +62,6 @@ export const recorded = (events: readonly Given[]) =>
 
 export interface Then {
   readonly reader: Reader;
-  /** Why a tenant is parked, or undefined. */
   parked(tenantId?: string): Promise<string | undefined>;
 }
 

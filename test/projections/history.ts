@@ -75,7 +75,6 @@ const piecesOf = function* (
 export interface ProjectOptions {
   /** How many events are projected at once. By default all. */
   readonly sizes?: readonly number[];
-  /** Those that the operator has set aside. */
   readonly setAside?: readonly LoggedEvent[];
   /** What is committed of a tenant. */
   readonly onCommit?: (commit: TenantCommit) => void;
@@ -98,7 +97,6 @@ const observed = (set: ReadModelSet, onCommit: (commit: TenantCommit) => void): 
     ),
 });
 
-/** A set of one projector after these events. */
 export const projectedInto = async (
   store: ReadModels,
   projector: ComposedProjector,

@@ -22,7 +22,6 @@ const used = (date: string, more: Partial<KeyUse> = {}, hour = '01'): KeyUse => 
   ...more,
 });
 
-/** The read model after these events, each of which may come again. */
 const after = (...uses: readonly { readonly use: KeyUse; readonly copies?: number }[]) =>
   projected(
     logs,

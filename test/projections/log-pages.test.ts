@@ -23,7 +23,6 @@ describe('pages', () => {
   });
   afterAll(() => log.close());
 
-  /** All pages, and for how many rows each of them looked. */
   const walk = async (filter: LogFilter) => {
     const pages: { readonly rows: readonly LogRow[]; readonly lookedAt: number }[] = [];
     for (let olderThan: LogRow | undefined; ;) {

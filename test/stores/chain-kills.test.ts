@@ -45,7 +45,6 @@ const suspendSome = async (running: ReadonlySet<ChildProcess>, isOver: () => boo
   }
 };
 
-/** Replaces each process that has killed itself until the time is up and this many have, and then kills all. */
 const runProcesses = async (options: Omit<ChainOptions, 'seed'>): Promise<void> => {
   const running = new Set<ChildProcess>();
   let [isOver, started, kills] = [false, 0, 0];

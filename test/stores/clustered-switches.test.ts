@@ -3,7 +3,6 @@ import { isCampaign, saysHowFar } from '../support/campaign';
 import { startInstances, type Instances } from '../support/instances';
 import { describeMongodb } from '../support/mongodb/databases';
 
-/** A campaign sets more. */
 const SWITCHES = Number(process.env['CLUSTERED_SWITCHES'] ?? '1');
 const WRITERS = isCampaign ? 64 : 8;
 /** In the short form, writers leave the processor to the rebuilds. */

@@ -95,7 +95,6 @@ describe('a log copied from SQLite to EventStoreDB and back', () => {
       expect(await verifyLog(ledgerLog, silent)).toMatchObject(there);
   });
 
-  /** Roughly how many events a log has. */
   const countIn = async ({ log }: LedgerLog): Promise<number> => {
     const head = await log.head();
     return head === undefined ? 0 : log.distance(undefined, head.position);

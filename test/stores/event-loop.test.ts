@@ -21,7 +21,6 @@ const TYPES = Math.ceil(ROWS / 20);
 const ROUND_MS = Number(process.env['ROUND_MS'] ?? 600);
 /** All of them count: the thread's own time in each, and how long others wait in the median one. */
 const ROUNDS = 3;
-/** How many tenants with this many remembered requests, and how many with this many keys. */
 const LARGE_TENANTS = ROWS > 100_000 ? 4 : 2;
 const REMEMBERED = Math.min(10_000, ROWS / 5);
 const KEYS = Math.min(12_000, ROWS / 5);
@@ -171,7 +170,6 @@ describe('the thread that serves HTTP', () => {
 
   type Attack = (end: number) => Promise<number>;
 
-  /** Sends the requests one after the other, over and over, each at least once. Returns how many were sent. */
   const asking =
     (queries: readonly string[]): Attack =>
     async (end) => {
@@ -183,7 +181,6 @@ describe('the thread that serves HTTP', () => {
       return requests;
     };
 
-  /** Pipelines many requests over each of many connections, and more once the previous ones are answered. */
   const pipelining: Attack = async (end) => {
     const { hostname, port } = new URL(service.url);
     const get = `GET /logs?size=100 HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${hostile.key}\r\n\r\n`;
@@ -236,7 +233,6 @@ describe('the thread that serves HTTP', () => {
     return sent;
   };
 
-  /** Asks for what may take long to find, over many connections at once. */
   const askingAtOnce =
     (key: string, path: () => string, statuses: readonly number[]): Attack =>
     async (end) => {
@@ -280,7 +276,6 @@ describe('the thread that serves HTTP', () => {
       return requests;
     };
 
-  /** Reports as many facts at once as a service may, over and over. */
   const reporting = async (): Promise<Attack> => {
     const [reporter, { tenantId: tenant_id }] = [await newService(by, 'facts'), await by.newTenant()];
     const note = 'x'.repeat(FACTS_BYTES / FACTS - 250);
@@ -317,7 +312,6 @@ describe('the thread that serves HTTP', () => {
     return key;
   };
 
-  /** Other tenants read their own data, while the hostile tenant attacks or is quiet. */
   const round = async (attack?: Attack): Promise<Round> => {
     const end = performance.now() + ROUND_MS;
     const waits: number[] = [];
@@ -348,7 +342,6 @@ describe('the thread that serves HTTP', () => {
     `${working.longest.toFixed(1)} without garbage collection; others wait p99 ${wait.toFixed(1)} ms; ` +
     `${requests} hostile requests; ${(100 * stolen).toFixed(1)} % stolen, ${(100 * starved).toFixed(0)} % starved`;
 
-  /** The name of the attack, its number of connections, and the attack itself. */
   const attacks: readonly (readonly [string, number, () => Promise<Attack>])[] = [
     ['any query over many rows', 1, async () => asking(await hostileQueries())],
     [`${PIPELINES} connections that pipeline requests`, PIPELINES, async () => pipelining],

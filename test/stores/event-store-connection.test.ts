@@ -112,7 +112,6 @@ describe('a start', () => {
   });
 });
 
-/** Opens the log on the server named by the first argument, in a process with nothing else to keep it alive. */
 const script = (work: string): string =>
   `const { eventStoreDbEventLog } = require(${JSON.stringify(require.resolve('../../src/event-log/eventstoredb/eventstoredb-event-log'))});
    const { streamNames } = require(${JSON.stringify(require.resolve('../../src/event-log/streams'))});
@@ -122,7 +121,6 @@ const script = (work: string): string =>
    const event = () => ({ id: randomUUID(), type: 'X', data: {}, metadata: {} });
    eventStoreDbEventLog(process.argv[1], streams, { waitMs: 5000, onError: () => {} }).then(async (log) => { ${work}; console.log('closed'); });`;
 
-/** A process that runs a script, and what it has printed. */
 const spawned = (work: string, url: string) => {
   const child = spawn(process.execPath, ['-e', work, url]);
   let printed = '';

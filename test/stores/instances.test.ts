@@ -53,13 +53,11 @@ let turn = 0;
 const rowsOf = async ({ url }: Service, { key }: Customer): Promise<number> =>
   (await ask(`${url}/logs?size=1&entity_type=tenant`, { key })).json.pagination.total_items as number;
 
-/** The number of the instance that is projecting. */
 const projectingOne = async (instances: Instances): Promise<number> => {
   await until(async () => (await instances.projecting()) >= 0);
   return instances.projecting();
 };
 
-/** Writes on one instance and waits until every instance shows it. */
 const shownAfterMs = async (
   services: readonly Service[],
   customer: Customer,
@@ -183,7 +181,6 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
 
   it('all read what was switched to, at once', async () => {
     const { set } = await rebuilt();
-    /** If it cannot tell in time, on a busy machine, it is asked again. */
     const readBy = async ({ operationsUrl }: Pick<Service, 'operationsUrl'>): Promise<string> => {
       const { status, json } = await ask(`${operationsUrl}/readyz`);
       return status === 200 ? String(json.read_models.set) : readBy({ operationsUrl });

@@ -127,7 +127,6 @@ describe('isolation', () => {
   let victim: Customer;
   let victimName: string;
   let victimKeyId: string;
-  /** Everything that was sent to anybody but the victim. */
   const received: string[] = [];
   /** A 404 echoes the requested path as `instance`, which reveals nothing. */
   const call = async (path: string, more: AskOptions, ...sent: readonly string[]): Promise<ApiResponse> => {

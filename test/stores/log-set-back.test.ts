@@ -10,12 +10,9 @@ import { clustered, EMBEDDED } from '../support/profile';
 import { command, loggedBy, serviceProcess, startCommand, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-/** The log of a service under test, and how to set it back under the running service. */
 interface Place {
   readonly env: Readonly<Record<string, string>>;
-  /** Saves the current state. */
   keep(): void;
-  /** Restores the saved state. */
   setBack(): Promise<void>;
   close(): Promise<void>;
 }
@@ -76,7 +73,6 @@ const expectEnded = async (service: Service): Promise<void> => {
   ]);
 };
 
-/** A command that prints events until it is interrupted. */
 const followingCommand = async (tenantId: string, env: Place['env']) => {
   const { stdout, stderr, done, signal } = startCommand(['audit', '--tenant', tenantId, '--follow'], env);
   await until(() => stdout() !== '');

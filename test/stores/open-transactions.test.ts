@@ -11,7 +11,6 @@ import { describeMongodb } from '../support/mongodb/databases';
 import { stopInTransaction } from '../support/mongodb/open-transactions';
 import { until, deferred } from '../support/waiting';
 
-/** A campaign sets more. */
 const FACTS = Number(process.env['FACTS'] ?? '2000');
 const BATCH = 100;
 const WRITERS = isCampaign ? 24 : 6;
@@ -47,7 +46,6 @@ describeMongodb('three instances that write while facts are appended directly', 
   }, 120_000);
   afterAll(() => instances.close());
 
-  /** Stops the first two in a transaction, for a while, and tells whether one of them held a tenant. */
   const stopTwo = async () => {
     const { running, proxies } = instances;
     const { promise: resumed, resolve: resume } = deferred();

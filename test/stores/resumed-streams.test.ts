@@ -32,7 +32,6 @@ const stores: Readonly<Record<string, () => Promise<Store>>> = {
   },
 };
 
-/** The events in the complete lines received so far. */
 const eventsIn = (text: string): readonly Event[] =>
   text
     .split('\n')

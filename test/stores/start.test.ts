@@ -135,7 +135,6 @@ describe('a first start with DEMO=false', () => {
   });
 });
 
-/** In milliseconds of its own: on a busy machine it also waits for others. */
 const timeToFirstAnswer = async (folder: string, key: string): Promise<number> => {
   const startedAt = performance.now();
   const child = spawn(process.execPath, [PROGRAM, 'serve'], {

@@ -8,7 +8,6 @@ import { writeAndRead, nothingSeen } from '../support/read-your-writes';
 import { serviceProcess, type ServiceProcess } from '../support/service';
 import { until } from '../support/waiting';
 
-/** A campaign sets more. */
 const SWITCHES = Number(process.env['SWITCHES'] ?? '18');
 const CLIENTS = 2;
 const READS_BETWEEN = 6;

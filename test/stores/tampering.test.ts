@@ -28,7 +28,6 @@ const logOf = (folder: string, tenantId: string) => {
     db
       .prepare('SELECT position, stream, revision FROM events WHERE stream LIKE ? ORDER BY position')
       .all(`%-${tenantId}`);
-  /** In two steps, since no two events may have the same number meanwhile. */
   const move = (
     by: number,
     field: 'position' | 'revision',
@@ -119,7 +118,6 @@ describe('a log that somebody has changed', () => {
     key = (await ok(original, 'evidence', 'key', '--tenant', tenantId)).trim();
   });
 
-  /** What became of a copy of the folder, with read models that were built from the changed log. */
   const copyOf = async (change: (log: Log, folder: string) => unknown): Promise<string> => {
     const folder = freshFolder();
     cpSync(original, folder, { recursive: true });

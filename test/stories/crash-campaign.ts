@@ -8,7 +8,6 @@ import { crashCampaign, type Start } from './crash';
 /** `npm run campaign -- crash [KILLS [CLIENTS [SEED]]]`: the long form of crash.test.ts; prints a table at the end. */
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 
-/** A failed campaign leaves no processes behind. */
 let victim: ChildProcess | undefined;
 process.once('exit', () => victim?.kill('SIGKILL'));
 

@@ -2,6 +2,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PROGRESS } from '../../projections/projector';
 import type { App } from '../../src/app/app';
 import { condition } from '../../src/async/clock';
 import { addService } from '../../src/domain/services';
@@ -25,7 +26,6 @@ export interface Campaign {
   readonly seed?: number;
 }
 
-/** A server that can be killed; `start` waits until it is ready. */
 export interface Victim {
   readonly key: string;
   kill(): Promise<void>;
@@ -55,7 +55,6 @@ export interface Outcome {
   readonly rebuilt: readonly unknown[];
 }
 
-/** A request that writes something, and by which names that is found in the log. */
 interface Write {
   readonly names: readonly string[];
   /** True: acknowledged. False: no response, or one that leaves the outcome open. Any other response is a failure. */
@@ -87,7 +86,6 @@ const changeOf = (url: string, key: string, name: string): Write => {
 
 const FACTS = 20;
 
-/** Two senders report the same facts at once. */
 const factsOf = (url: string, key: string, tenant_id: string): Write => {
   const ids = Array.from({ length: FACTS }, () => randomUUID());
   const lines = ids.map((id) => ({ id, tenant_id, type: 'TokenUsed', data: { entityId: id } }));
@@ -101,7 +99,6 @@ const factsOf = (url: string, key: string, tenant_id: string): Write => {
   return { names: ids, send: async () => (await Promise.all([send(), send()])).some(Boolean) };
 };
 
-/** The key of a service that reports facts. */
 const newReporter = (folder: string, log: Log): Promise<string> =>
   withApp(folder, log, async (app) => {
     const { key, input } = newServiceKey();
@@ -133,12 +130,12 @@ const withApp = async <T>(folder: string, log: Log, work: (app: App) => Promise<
   }
 };
 
-/** Every document of every collection. */
+/** Every document of every collection, and what the progress of each tenant carries: the hashes of its tree. */
 const allDocuments = (folder: string, log: Log): Promise<readonly unknown[]> =>
   withApp(folder, log, async ({ live, projector }) => {
     const found: unknown[] = [];
     const { set } = await live.look();
-    for (const { name } of projector.collections)
+    for (const { name } of [...projector.collections, PROGRESS])
       for (const row of await set.scan(name, 100_000)) found.push({ collection: name, ...row });
     return found;
   });

@@ -57,7 +57,6 @@ const startInstance = async (env: Environment): Promise<Instance> => {
   return { url: `http://127.0.0.1:${port}`, process: child };
 };
 
-/** Runs the command line. */
 const command = (env: Environment, ...args: readonly string[]): Promise<Finished> =>
   new Promise((resolve) => {
     const all = { env: { PATH: process.env['PATH'], ...env } };
@@ -108,7 +107,6 @@ const ask = async (url: string, key: string, init: Asked = {}): Promise<Answer> 
   return { status: response.status, isPending, ...(name === undefined ? {} : { name }) };
 };
 
-/** What the writers have seen so far. */
 interface Seen {
   readonly acknowledged: string[];
   reads: number;

@@ -6,14 +6,12 @@ import { monotonicMs, pause } from '../../src/async/clock';
 import { manyFacts, textOf } from '../support/facts';
 import type { Fault } from '../support/mongodb/set-faults';
 
-/** How a command ended. */
 export interface Finished {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** One ingestion during which something happened to the replica set. */
 export interface Ingested {
   readonly fault: string;
   readonly 'exit code': number;
@@ -29,7 +27,6 @@ export interface Ingested {
 
 interface Around {
   readonly app: App;
-  /** Where the file may be written. */
   readonly folder: string;
   readonly run: (...args: readonly string[]) => Promise<Finished>;
 }

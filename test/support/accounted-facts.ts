@@ -64,7 +64,6 @@ export const startReporter = async (instances: Instances, restMs = 0) => {
     await reporting;
   });
   return {
-    /** Returns how many facts there were. */
     stop: async (): Promise<number> => {
       isOver = true;
       await reporting;

@@ -6,13 +6,10 @@ import { received, type ApiResponse } from './http';
 import type { Customer, Instances } from './instances';
 import { until } from './waiting';
 
-/** A write that was acknowledged. */
 export interface Acknowledged {
   readonly tenantId: string;
-  /** When it was sent and answered, in milliseconds. */
   readonly from: number;
   readonly upTo: number;
-  /** The number of the instance that answered. */
   readonly by: number;
   readonly isPending: boolean;
 }
@@ -33,7 +30,6 @@ export const rowsOf = async (
   return response.json.pagination.total_items as number;
 };
 
-/** How often the log says that a tenant was changed. */
 const changesOf = async ({ app: { log, streams } }: Instances, tenantId: string): Promise<number> => {
   const events = await eventsOf(log.readStream(streams.tenant(tenantId)));
   return events.filter(({ type }) => type === 'TenantUpdated').length;
@@ -95,7 +91,6 @@ export const startWriters = async (instances: Instances, count: number, restMs =
   });
   return {
     acknowledged,
-    /** Returns how many writes there were. */
     stop: async (): Promise<number> => {
       isOver = true;
       const counts = await Promise.all(writing);

@@ -7,7 +7,6 @@ import {
 } from '../../src/event-log/sqlite/sqlite-event-log';
 import { settled } from './settled';
 
-/** A thread that appends to a log, as the writing thread of a service does. */
 const appender = appending(workerData as AppenderFile);
 answerInThread({
   ...appender,

@@ -24,11 +24,8 @@ export interface Beside {
   readonly log: EventLog;
   readonly streams: Streams;
   events(): Promise<readonly LoggedEvent[]>;
-  /** The number of events, not counting what keys did. */
   count(): Promise<number>;
-  /** The tenant of the first event. */
   tenantId(): Promise<string>;
-  /** The command line. */
   run<T = Record<string, string>>(...args: readonly string[]): Promise<T>;
   /** Executes a decision of the operator, without waiting for the read models to show it. */
   write(tenantId: string, decide: Decide): Promise<Position>;

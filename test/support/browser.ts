@@ -58,7 +58,6 @@ export const openTab = async (context: BrowserContext, expected: RegExp = /^$/):
   return page;
 };
 
-/** A tab of a browser of its own: no other one has its cookies. */
 export const openWindow = async (browser: Browser, expected?: RegExp): Promise<Page> =>
   openTab(await browser.newContext({ viewport: { width: 1280, height: 800 } }), expected);
 

@@ -38,7 +38,6 @@ export const fillBusyLog = async (
   }
 };
 
-/** Works on the file of a log that nobody has open. */
 export const inFile = <T>(folder: string, work: (db: InstanceType<typeof DatabaseSync>) => T): T => {
   const db = new DatabaseSync(join(folder, 'events.db'));
   try {

@@ -6,5 +6,4 @@ export const closeAll = async (): Promise<void> => {
 };
 afterEach(closeAll);
 
-/** Closes it when the test ends, however it ends. */
 export const closeAfterwards = (close: () => unknown): void => void closers.push(close);

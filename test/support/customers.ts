@@ -7,12 +7,10 @@ import { reportFacts, type Fact } from './reported-facts';
 import { allProjected, type Service } from './service';
 import { until } from './waiting';
 
-/** A tenant with a key that may read its logs and its usage. */
 export interface Customer {
   readonly tenantId: string;
   readonly key: string;
   readonly applicationId: string;
-  /** `GET /logs`. */
   get(query?: string, more?: AskOptions): Promise<ApiResponse>;
   /** Appends facts to the log and waits until they are shown. Returns their ids. */
   report(...facts: readonly Fact[]): Promise<readonly string[]>;
@@ -63,7 +61,6 @@ export const customerOf = async (service: () => Service, by: Beside, since?: str
   const get: Customer['get'] = (query = '', more = {}) =>
     ask(`${service().url}/logs${query}`, { key, ...more });
   const total = async (): Promise<number> => (await get()).json.pagination.total_items;
-  // Without the key: its use would be recorded as of now, and no later row of the log has an earlier time.
   if (since !== undefined) await allProjected(service());
   return {
     tenantId,

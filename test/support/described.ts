@@ -15,7 +15,6 @@ export interface Seen {
   readonly text: string;
 }
 
-/** What was requested, if that is known: raw bytes may not be a request at all. */
 export interface AskedFor {
   readonly url: string;
   readonly method?: string | undefined;

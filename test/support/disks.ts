@@ -5,7 +5,6 @@ import { freshFolder } from './folders';
 
 const ran = (name: string, ...args: readonly string[]): boolean => spawnSync(name, args).status === 0;
 
-/** Runs the work on its own in-memory disk, which is removed afterwards. */
 export const onDisk = async (options: string, work: (disk: string) => Promise<void>): Promise<void> => {
   const folder = join(freshFolder(), 'disk');
   mkdirSync(folder);

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { LoggedEvent, NewEvent } from '../../src/event-log/event-log';
 
-/** An arbitrary event. */
 export const anEvent = (data: NewEvent['data'] = {}, more: Partial<NewEvent> = {}): NewEvent => ({
   id: randomUUID(),
   type: 'SomethingHappened',
@@ -13,7 +12,6 @@ export const anEvent = (data: NewEvent['data'] = {}, more: Partial<NewEvent> = {
 export const someEvents = (count: number): readonly NewEvent[] =>
   Array.from({ length: count }, (_, number) => anEvent({ number }));
 
-/** All events of a feed that ends. */
 export const eventsOf = async (batches: AsyncIterable<readonly LoggedEvent[]>): Promise<LoggedEvent[]> => {
   const events: LoggedEvent[] = [];
   for await (const batch of batches) events.push(...batch);

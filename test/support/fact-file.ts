@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { textOf, type Fact } from './facts';
 import { freshFolder } from './folders';
 
-/** A file of facts, removed at the end of the test file. */
 export const fileOf = (lines: readonly (Fact | string)[]): string => {
   const file = join(freshFolder(), 'facts.ndjson');
   writeFileSync(file, textOf(lines));

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 
-/** A fact as other services report it, one per line. */
 export interface Fact {
   readonly id: string;
   readonly tenant_id: string;
@@ -27,7 +26,6 @@ const HOUR_MS = 3_600_000;
 const picked = <T>(from: readonly T[], random: () => number): T =>
   from[Math.floor(random() * from.length)] as T;
 
-/** A generator that returns the same numbers for the same seed. */
 export const randomOf = (seed: number) => {
   let state = seed >>> 0;
   return (): number => {

@@ -1,4 +1,3 @@
-/** An answer that goes on, and the text received so far. */
 export const following = async (url: string, key: string, headers: Record<string, string> = {}) => {
   const stop = new AbortController();
   const response = await fetch(url, { headers: { 'SVC-API-KEY': key, ...headers }, signal: stop.signal });

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The files in a folder whose bytes contain this text. */
 export const filesWith = (text: string, folder: string): readonly string[] =>
   readdirSync(folder, { recursive: true })
     .map(String)

@@ -9,7 +9,6 @@ import { monotonicMs, pause } from '../../src/async/clock';
  */
 export interface Gate {
   readonly port: number;
-  /** Cuts every connection at once. */
   cut(): void;
   /** Holds back everything, including what new connections send, until `thaw`. */
   freeze(): void;
@@ -18,10 +17,8 @@ export interface Gate {
   delay(ms: number): void;
   /** From now on this is lost, on every connection, although both sides stay connected. */
   lose(what: Lost): void;
-  /** Stops listening and cuts the connections. */
   shut(): Promise<void>;
   open(): Promise<void>;
-  /** How many connections there have been, and how many are open. */
   connections(): { readonly ever: number; readonly now: number };
 }
 
@@ -32,7 +29,6 @@ interface Forwarding {
   readonly delayMs: () => number;
 }
 
-/** Passes on what arrives, in order, and then the end. */
 const forward = (from: Socket, to: Socket, { isLost, delayMs }: Forwarding): void => {
   let late: Promise<void> | undefined;
   const after = (ms: number, work: () => void): void => {

@@ -148,7 +148,6 @@ export const rightRequest = (route: Route): fc.Arbitrary<Generated> =>
     ...(body === undefined ? {} : { body }),
   }));
 
-/** What a client may send as the value of a header. */
 const headerText = fc.string({
   unit: fc
     .integer({ min: 0x20, max: 0xff })

@@ -20,11 +20,9 @@ export const recordedAt = (event: TenantEvent, revision: number): Recorded<Tenan
   actor: { type: 'user', id: ACTOR },
 });
 
-/** The tenant with this history. */
 export const tenantAfter = (events: readonly TenantEvent[]): Tenant =>
   events.map(recordedAt).reduce(evolve, absent);
 
-/** The context of a decision of the operator at minute 30. */
 export const byOperator: DecisionContext = { requester: { kind: 'operator' }, at: minute(30) };
 
 const refusalOf = (decide: Decide, now: Tenant, question: DecisionContext): Refusal => {

@@ -6,7 +6,6 @@ type Hook = (db: DatabaseSyncInstance, sql: string) => void;
 
 const EXECUTING = ['get', 'all', 'run', 'iterate'] as const;
 
-/** Methods of the driver cannot be replaced, so its class is: for all modules of this thread that load it afterwards. */
 export const hookSqlite = (hook: Hook): void => {
   class HookedDatabase extends driver.DatabaseSync {
     override exec(sql: string): void {

@@ -13,23 +13,18 @@ import { startProxy, type MongoProxy } from './mongodb/proxy';
 import { mongodbBehindProxy, type DisturbedMongodb } from './mongodb-under-test';
 import { commandProcess, serviceProcess, type Finished, type ServiceProcess } from './service';
 
-/** Several instances of the program on the same stores: each is its own process. */
 export interface Instances {
   readonly mongo: Omit<DisturbedMongodb, 'url'>;
   /** In front of the MongoDB of each instance alone. */
   readonly proxies: readonly MongoProxy[];
-  /** A restart replaces the previous one. */
   readonly running: readonly ServiceProcess[];
   /** The same stores in this process, which does not project: an operator beside the instances. */
   readonly app: App;
-  /** Stops one cleanly, or kills it, and starts another in its place. */
   restart(at: number): Promise<void>;
   replaceKilled(at: number): Promise<void>;
-  /** Which of them projects; -1 for none. */
   projecting(): Promise<number>;
   write(tenantId: string, decide: Decide): Promise<Position>;
   newTenant(): Promise<Customer>;
-  /** The command line on the same stores. */
   run(...args: readonly string[]): Promise<Finished>;
   close(): Promise<void>;
 }

@@ -16,12 +16,10 @@ import { OWNER } from './given';
 
 export const streams = streamNames();
 
-/** A ledger as the program creates it, on the files of a folder. Several may share a folder. */
 export interface OpenLedger {
   readonly log: EventLog;
   readonly folds: Folds;
   readonly ledger: Ledger;
-  /** How many events have been read from streams so far. */
   eventsRead(): number;
   close(): Promise<void>;
 }
@@ -76,7 +74,6 @@ export const byOperator = (tenantId: string, decide: Decide): Command => ({
   deadline: monotonicMs() + TIMEOUT_MS,
 });
 
-/** A tenant with one management Application and its key. */
 export interface Customer {
   readonly tenantId: string;
   readonly applicationId: string;
@@ -111,7 +108,6 @@ export const makeCustomer = async (
   return customer;
 };
 
-/** Extends a stream, as another process would. */
 export const appendMany = async (
   log: EventLog,
   stream: string,
@@ -140,7 +136,6 @@ export const fillStream = (
   return appendMany(log, names.tenant(tenantId), events);
 };
 
-/** Adds many more keys to a customer's Application. */
 export const addKeys = (
   log: EventLog,
   { tenantId, applicationId }: Owner,
@@ -186,9 +181,7 @@ export const ifAt = (revision: number): Pick<Command, 'resource' | 'isMet'> => (
   isMet: (now) => now === String(revision),
 });
 
-/** A fold as text, for comparisons. */
 export const textOf = ({ revision, tenant }: Fold): string =>
   JSON.stringify({ revision, tenant }, (_, value: unknown) => (value instanceof Map ? [...value] : value));
 
-/** A deadline that no test should reach. */
 export const soon = (): number => monotonicMs() + 20_000;

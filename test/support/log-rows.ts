@@ -20,7 +20,6 @@ const eventsOf = (rows: number) =>
     })),
   );
 
-/** A log as a process reads it, and its file. */
 export const filledLog = async (
   rows = ROWS,
 ): Promise<{

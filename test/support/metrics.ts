@@ -17,7 +17,6 @@ const labelsOf = (text: string): Record<string, string> =>
     Array.from(text.matchAll(/([a-z_]+)="((?:[^"\\]|\\.)*)"/g), ([, name = '', value = '']) => [name, value]),
   );
 
-/** Parses the Prometheus text format. Anything else is an error. */
 export const readMetrics = (text: string, type = ''): Scraped => {
   const families = new Map<string, { help: string; type: string }>();
   const samples: Sample[] = [];
@@ -39,7 +38,6 @@ export const scrape = async ({ operationsUrl }: Pick<Service, 'operationsUrl'>):
   return readMetrics(await response.text(), response.headers.get('content-type') ?? '');
 };
 
-/** The value of the sample with these labels; 0 if there is none. */
 export const found = ({ samples }: Scraped, name: string, labels: Record<string, string> = {}): number =>
   samples.find(
     (sample) =>

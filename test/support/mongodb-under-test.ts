@@ -18,7 +18,6 @@ afterAll(async () => {
 const connected = (url: string): Promise<MongoConnection> =>
   mongoConnection(url, { waitMs: 10_000, onError: () => undefined });
 
-/** Connects to the database of a URL, or to an unused one. */
 export const connectMongodb = async (url = mongodbUrl()): Promise<MongoConnection> => {
   const connection = await connected(url);
   connections.add(connection);

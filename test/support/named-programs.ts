@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 
-/** A program that is run by its name, with arguments after it. */
 export interface NamedProgram {
   readonly meaning: string;
   /** Files below `dist`, without their ending: one program, or test files for Jest. */
@@ -25,7 +24,6 @@ const argumentsOf = ({ files, nodeOptions = [] }: NamedProgram): readonly string
     : [...nodeOptions, ...paths];
 };
 
-/** Runs the program that the command line names; without a name, lists all of them. */
 export const runNamed = async (
   script: string,
   programs: Readonly<Record<string, NamedProgram>>,

@@ -2,14 +2,11 @@ import type { LoggedEvent } from '../../src/event-log/event-log';
 import { openAppIn } from './profile';
 import { command, type commandProcess, type Finished } from './service';
 
-/** The command line on one data folder. */
 export interface Operator {
   readonly folder: string;
   /** The line is split at its spaces; arguments that contain spaces are given separately. */
   run(line: string, ...more: readonly string[]): Promise<Finished>;
-  /** Runs one line after another. */
   runAll(lines: readonly string[]): Promise<readonly Finished[]>;
-  /** Must succeed; returns the one JSON document on stdout. */
   json<T = Record<string, string>>(line: string, ...more: readonly string[]): Promise<T>;
 }
 
@@ -36,7 +33,6 @@ export const operatorAt = (
   };
 };
 
-/** Everything in the event log of a folder, in order. */
 export const eventsIn = async (folder: string): Promise<readonly LoggedEvent[]> => {
   const { log, close } = await openAppIn(folder);
   const events: LoggedEvent[] = [];
@@ -48,7 +44,6 @@ export const eventsIn = async (folder: string): Promise<readonly LoggedEvent[]> 
   }
 };
 
-/** Does the work for each item, a few at a time, and returns the results in order. */
 export const fewAtOnce = async <T, R>(
   items: readonly T[],
   work: (item: T) => Promise<R>,

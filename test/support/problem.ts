@@ -15,13 +15,11 @@ export interface ExpectedProblem {
   readonly instance?: string;
   /** For 400 `validation_failed`: the fields that are named, all of them. */
   readonly fields?: readonly string[];
-  /** Additional members of the body. */
   readonly more?: readonly string[];
   readonly type?: string;
   readonly traceHeader?: string;
 }
 
-/** Asserts a complete problem, the same from every layer. */
 export const expectProblem = (response: ApiResponse, expected: ExpectedProblem): void => {
   const { status, code, instance, fields, more = [], traceHeader = 'SVC-TRACE-ID' } = expected;
   expect({ status: response.status, text: response.text }).toEqual({

@@ -31,11 +31,9 @@ export const clustered = (url: string, place?: string, prefix = 'ledger.') => ({
 /** A program that keeps everything in its folder, wherever the other programs of the test do. */
 export const EMBEDDED = { EVENTSTORE_URL: '', STREAM_PREFIX: '', MONGODB_URL: '' };
 
-/** The app on a folder, as a program of the test opens it. */
 export const openAppIn = (folder: string, stores = storesOf(folder)): Promise<App> =>
   openApp(readConfiguration({ DATA_DIR: folder, ...stores }), () => undefined);
 
-/** The event log alone. */
 export const openLogIn = async (
   folder: string,
 ): Promise<{ readonly log: EventLog; readonly streams: Streams }> => {

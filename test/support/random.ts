@@ -1,4 +1,3 @@
-/** A random number generator (mulberry32) that can be restarted from its seed. */
 export type Random = () => number;
 export const randomFrom = (seed: number): Random => {
   let state = seed >>> 0;

@@ -2,7 +2,6 @@ import { connect, type Socket } from 'node:net';
 import { mustBeDescribed } from './described';
 import type { ApiResponse } from './http';
 
-/** HTTP by hand, for what no well-behaved client would send. */
 export interface Conversation {
   readonly socket: Socket;
   received(): string;
@@ -47,14 +46,12 @@ const parsed = (text: string): { answer: ApiResponse; rest: string } => {
   };
 };
 
-/** All the responses in the received text, in order. */
 export const answersIn = (text: string): readonly ApiResponse[] => {
   if (text === '') return [];
   const { answer, rest } = parsed(text);
   return [answer, ...answersIn(rest)];
 };
 
-/** What was requested, as far as it was HTTP. */
 const requestLines = (sent: string): readonly { readonly method: string; readonly path: string }[] =>
   [...sent.matchAll(/(?:^|\n|[}\]])([A-Z]+) (?:[a-z]+:\/\/[^ /]+)?(\/[^ ?]*)[^ ]* HTTP\/1\.[01]\r\n/g)].map(
     ([, method = '', path = '']) => ({ method, path }),

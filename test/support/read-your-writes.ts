@@ -1,7 +1,6 @@
 import { pause } from '../../src/async/clock';
 import type { Crowd } from './crowd';
 
-/** What clients saw that write on one server and immediately read on another. */
 export interface Seen {
   reads: number;
   pending: number;

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { appendToEnd, type NewEvent } from '../../src/event-log/event-log';
 import { openLogIn } from './profile';
 
-/** A reported fact as a test writes it. */
 export interface Fact {
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;

@@ -21,7 +21,6 @@ export const sampleFiles = (): readonly string[] => readdirSync(FOLDER).toSorted
 export const sampleOf = (type: string): Sample =>
   JSON.parse(readFileSync(join(FOLDER, `${type}.v1.json`), 'utf8')) as Sample;
 
-/** A sample as it would be stored in the tenant's stream. */
 export const loggedSample = ({ type, data, metadata }: Sample, revision = 0): LoggedEvent => ({
   id: `00000000-0000-4000-a000-${String(revision).padStart(12, '0')}`,
   type,

@@ -34,7 +34,6 @@ const environmentOf = (env: Environment): Environment => ({
   ...env,
 });
 
-/** Starts a process. Another build of the program may be named, and where its output goes. */
 export const spawnProgram = (
   args: readonly string[],
   env: Environment,
@@ -45,7 +44,6 @@ export const spawnProgram = (
     spawn(process.execPath, [main, ...args], { env: environmentOf(env), stdio: ['pipe', stdout, 'pipe'] }),
   );
 
-/** Runs one command to its end, in its own process. */
 export const commandProcess = async (
   args: readonly string[],
   env: Environment,
@@ -60,14 +58,12 @@ export const commandProcess = async (
   return { code, stdout, stderr };
 };
 
-/** Starts a command in the process of the tests. */
 export const startCommand = (
   args: readonly string[],
   env: Environment,
   options?: { readonly isTerminal?: boolean; readonly times?: Times },
 ): Running => run(args, environmentOf(env), options);
 
-/** Runs one command to its end, with this input on stdin. */
 export const command = async (
   args: readonly string[],
   env: Environment,
@@ -80,7 +76,6 @@ export const command = async (
   return { code, stdout: running.stdout(), stderr: running.stderr() };
 };
 
-/** Runs one command that must succeed and prints JSON. */
 export const commandJson = async <T = Record<string, string>>(
   args: readonly string[],
   env: Environment,
@@ -98,19 +93,15 @@ export interface Service {
   readonly key: string;
   stdout(): string;
   stderr(): string;
-  /** The exit code, once it has ended. */
   readonly ended: Promise<number | null>;
-  /** Sends SIGTERM and waits. Returns the exit code. */
   stop(): Promise<number | null>;
 }
 
 export interface ServiceProcess extends Service {
   readonly process: ChildProcess;
-  /** Sends SIGKILL and waits. */
   kill(): Promise<void>;
 }
 
-/** The lines that a server has logged and that contain this text. */
 export const loggedBy = (
   { stderr }: Pick<Service, 'stderr'>,
   text: string,
@@ -121,7 +112,6 @@ export const loggedBy = (
     .filter((line) => line.includes(text))
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-/** Waits until the read models have caught up. */
 export const allProjected = ({ operationsUrl }: Pick<Service, 'operationsUrl'>): Promise<void> =>
   until(async () => {
     const response = await fetch(`${operationsUrl}/readyz`);
@@ -132,7 +122,6 @@ export const allProjected = ({ operationsUrl }: Pick<Service, 'operationsUrl'>):
 /** Tests send more requests than a client may: those about limits set their own (an empty setting: as specified). */
 const UNLIMITED = { RATE_LIMITS: 'off' };
 
-/** On free ports. */
 const servingIn = (env: Environment): Environment => ({
   PORT: '0',
   OPS_PORT: '0',
@@ -144,7 +133,6 @@ const servingIn = (env: Environment): Environment => ({
 
 type Outputs = Pick<Service, 'stdout' | 'stderr'>;
 
-/** What a server that is ready has printed about itself. */
 const readyService = (env: Environment, { stdout, stderr }: Outputs): Omit<Service, 'stop' | 'ended'> => {
   const line = stderr()
     .split('\n')
@@ -159,7 +147,6 @@ const readyService = (env: Environment, { stdout, stderr }: Outputs): Omit<Servi
 /** A start that takes longer hangs, and says why in its log. */
 const READY_MS = 75_000;
 
-/** The service of a process that was started, once it is ready. */
 const whenReady = async (child: ChildProcess, env: Environment): Promise<ServiceProcess> => {
   let stdout = '';
   let stderr = '';
@@ -200,7 +187,6 @@ const whenReady = async (child: ChildProcess, env: Environment): Promise<Service
   };
 };
 
-/** Starts a server in its own process and waits until it is ready. Another build of the program may be named. */
 export const serviceProcess = (env: Environment = {}, main = MAIN): Promise<ServiceProcess> => {
   const serving = servingIn(env);
   return whenReady(spawnProgram(['serve'], serving, main), serving);
@@ -208,7 +194,6 @@ export const serviceProcess = (env: Environment = {}, main = MAIN): Promise<Serv
 
 const services = new Set<Service>();
 
-/** Starts a server in the process of the tests and waits until it is ready. */
 export const startService = async (env: Environment = {}, times?: Times): Promise<Service> => {
   const serving = servingIn(env);
   const running = startCommand(['serve'], serving, times === undefined ? {} : { times });

@@ -9,7 +9,6 @@ import { OWNER } from './given';
 
 const operator = { type: 'user', id: OWNER } as const;
 
-/** A service, made beside a running server. */
 export const newService = async (
   { log, streams }: Pick<Beside, 'log' | 'streams'>,
   ...may: readonly ServiceRight[]

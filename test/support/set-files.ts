@@ -25,5 +25,4 @@ export const liveSetId = (folder: string): string => {
 const fileOfSet = (folder: string, id: string): string =>
   join(folder, 'read-models', `set-${projector.version}-${id}.db`);
 
-/** The file of the live set. */
 export const liveSetFile = (folder: string): string => fileOfSet(folder, liveSetId(folder));

@@ -1,6 +1,5 @@
 import type { Outcome } from '../../src/async/thread';
 
-/** What a thread answers, as the promises that it is asked for. */
 export const settled = (outcomes: readonly Outcome[]): readonly Promise<unknown>[] =>
   outcomes.map((outcome) =>
     'value' in outcome ? Promise.resolve(outcome.value) : Promise.reject(outcome.error as Error),

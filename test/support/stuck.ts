@@ -3,7 +3,6 @@ import { liveSetFile } from './set-files';
 
 interface StuckReadModels {
   release(): void;
-  /** Leaves the read models as they are. */
   close(): void;
 }
 

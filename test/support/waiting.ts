@@ -28,7 +28,6 @@ export const refusedWith = (work: Promise<unknown>): Promise<string | undefined>
     (error: unknown) => codeOf(error) ?? String(error),
   );
 
-/** A promise that is resolved from outside. */
 export const deferred = <T = void>() => {
   let resolve!: (value: T) => void;
   const promise = new Promise<T>((settle) => (resolve = settle));

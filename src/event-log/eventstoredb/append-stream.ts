@@ -22,17 +22,6 @@ interface Internals {
 
 export const internalsOf = (client: EventStoreDBClient): Internals => client as unknown as Internals;
 
-/**
- * Sends all appends of one client over one long-lived call. The package can do that too, but keeps the pending appends
- * of all its streams in one table: when one stream breaks, it rejects the appends of the others as well, and their late
- * answers throw where no one can catch. Here every stream has its own table.
- */
-export interface AppendStream {
-  /** Sends one append. Rejects if the stream breaks before the answer. */
-  send(id: string, stream: string, request: BatchAppendReq): Promise<Appended>;
-  close(): void;
-}
-
 type Call = ClientDuplexStream<BatchAppendReq, BatchAppendResp>;
 
 interface Pending {
@@ -54,13 +43,16 @@ const settle = ({ stream, resolve, reject }: Pending, answer: BatchAppendResp): 
   const position = success?.getPosition();
   if (success === undefined || position === undefined)
     return reject(noAnswer('The event store did not report the position of the append.'));
-  resolve({
-    revision: Number(success.getCurrentRevision()),
-    position: positionOf(BigInt(position.getCommitPosition())),
-  });
+  const commit = BigInt(position.getCommitPosition());
+  resolve({ revision: Number(success.getCurrentRevision()), position: positionOf(commit) });
 };
 
-export const appendStream = (client: EventStoreDBClient): AppendStream => {
+/**
+ * Sends all appends of one client over one long-lived call. The package can do that too, but keeps the pending appends
+ * of all its streams in one table: when one stream breaks, it rejects the appends of the others as well, and their late
+ * answers throw where no one can catch. Here every stream has its own table.
+ */
+export const appendStream = (client: EventStoreDBClient) => {
   const internals = internalsOf(client);
   let opening: Promise<Open> | undefined;
 
@@ -92,7 +84,8 @@ export const appendStream = (client: EventStoreDBClient): AppendStream => {
   };
 
   return {
-    send: async (id, stream, request) => {
+    /** Rejects if the stream breaks before the answer. */
+    send: async (id: string, stream: string, request: BatchAppendReq): Promise<Appended> => {
       opening ??= open().catch((error: unknown) => {
         opening = undefined;
         throw error;
@@ -103,8 +96,10 @@ export const appendStream = (client: EventStoreDBClient): AppendStream => {
         call.write(request);
       });
     },
-    close: () => {
+    close: (): void => {
       opening?.then(({ call }) => call.cancel()).catch(() => undefined);
     },
   };
 };
+
+export type AppendStream = ReturnType<typeof appendStream>;

@@ -18,12 +18,10 @@ export interface AppendRequest {
 
 /** Without a deadline, which the protocol expresses as wall-clock time. Whoever times out repeats the append. */
 const optionsOf = ({ stream, expected }: AppendRequest): BatchAppendReq.Options => {
-  const options = new BatchAppendReq.Options().setStreamIdentifier(
-    new StreamIdentifier().setStreamName(Uint8Array.from(Buffer.from(stream))),
-  );
-  return expected === 'no_stream'
-    ? options.setNoStream(new Empty())
-    : options.setStreamPosition(String(expected));
+  const name = new StreamIdentifier().setStreamName(Uint8Array.from(Buffer.from(stream)));
+  const options = new BatchAppendReq.Options().setStreamIdentifier(name);
+  if (expected === 'no_stream') return options.setNoStream(new Empty());
+  return options.setStreamPosition(String(expected));
 };
 
 const messageOf = ({ id, type, data, metadata }: Serialised): BatchAppendReq.ProposedMessage => {

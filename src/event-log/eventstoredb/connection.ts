@@ -4,20 +4,6 @@ import { fault, type Fault } from '../../fault';
 import { TIMES } from '../../times';
 import { appendStream, internalsOf, type AppendStream } from './append-stream';
 
-export interface Connection {
-  client(): EventStoreDBClient;
-  /** The same client with its append stream. */
-  current(): { readonly client: EventStoreDBClient; readonly appends: AppendStream };
-  /** Replaces a client that did not answer. Its calls in progress may still finish for a while. */
-  renew(broken: EventStoreDBClient): void;
-  /** Calls the listener at every renewal. Returns a function that removes it. */
-  onRenewed(listener: () => void): () => void;
-  isClosed(): boolean;
-  /** After a client is shut down, its reads end as if they were complete. */
-  isShut(client: EventStoreDBClient): boolean;
-  close(): Promise<void>;
-}
-
 const invalid = (why: string): Fault =>
   fault(
     'configuration_invalid',
@@ -27,13 +13,12 @@ const invalid = (why: string): Fault =>
 /** Checked before the client package sees it, because that prints what it cannot parse, including the password. */
 const FORM = /^esdb(?:\+discover)?:\/\/(?:[^:@/?#\s]+:[^:@/?#\s]+@)?([^@/?#\s]+)\/?(?:\?[^?#\s]*)?$/;
 
+const FORM_TEXT = 'esdb://[user:password@]host:port[,host:port…][?option=value&…]';
+
 /** The servers in a connection string, without user and password, so they may be shown. */
 export const serversOf = (url: string): string => {
   const match = FORM.exec(url.trim());
-  if (match === null)
-    throw invalid(
-      'it must be esdb://[user:password@]host:port[,host:port…][?option=value&…], with special characters percent-encoded',
-    );
+  if (match === null) throw invalid(`it must be ${FORM_TEXT}, with special characters percent-encoded`);
   return match[1] as string;
 };
 
@@ -103,7 +88,7 @@ const ownClient = (url: string): OwnedClient => {
   };
 };
 
-export const connectTo = (url: string): Connection => {
+export const connectTo = (url: string) => {
   let number = 0;
   let current = ownClient(withTimeouts(url, number));
   let renewedAt = -Infinity;
@@ -124,9 +109,11 @@ export const connectTo = (url: string): Connection => {
   };
 
   return {
-    client: () => current.client,
-    current: () => current,
-    renew: (broken) => {
+    client: (): EventStoreDBClient => current.client,
+    /** The same client with its append stream. */
+    current: (): Pick<OwnedClient, 'client' | 'appends'> => current,
+    /** Replaces a client that did not answer. Its calls in progress may still finish for a while. */
+    renew: (broken: EventStoreDBClient): void => {
       const now = monotonicMs();
       // A hanging server must not cause a new connection per call.
       if (closed || broken !== current.client || now - renewedAt < TIMES.silentReadMs) return;
@@ -136,16 +123,20 @@ export const connectTo = (url: string): Connection => {
       current = ownClient(withTimeouts(url, number));
       for (const listener of listeners) listener();
     },
-    onRenewed: (listener) => {
+    /** Calls the listener at every renewal. Returns a function that removes it. */
+    onRenewed: (listener: () => void) => {
       listeners.add(listener);
-      return () => listeners.delete(listener);
+      return (): void => void listeners.delete(listener);
     },
     isClosed: () => closed,
-    isShut: (client) => closedClients.has(client),
-    close: async () => {
+    /** After a client is shut down, its reads end as if they were complete. */
+    isShut: (client: EventStoreDBClient) => closedClients.has(client),
+    close: async (): Promise<void> => {
       if (closed) return;
       closed = true;
       await Promise.all([...retired.keys(), current].map(shut));
     },
   };
 };
+
+export type Connection = ReturnType<typeof connectTo>;

@@ -64,10 +64,7 @@ export const appendFault = (stream: string, error: unknown): Fault => {
         actual: typeof actualVersion === 'bigint' ? Number(actualVersion) : -1,
       });
     case 'maximum-append-size-exceeded':
-      return logFault(
-        'event_too_large',
-        `The event store accepts at most ${maxAppendSize} bytes in one append.`,
-      );
+      return logFault('event_too_large', `The event store takes at most ${maxAppendSize} bytes at once.`);
     case 'access-denied':
       return denied();
     case 'stream-deleted':
@@ -76,16 +73,14 @@ export const appendFault = (stream: string, error: unknown): Fault => {
     default:
   }
   const message = grpcMessageOf(error);
-  if (NOT_SENT.test(message))
-    return logFault('log_unavailable', `The event store cannot be reached: ${message}`);
-  if (NOT_HANDLED.test(message))
-    return logFault('log_unavailable', `The event store is not accepting writes: ${message}`);
+  const unavailable = (what: string) => logFault('log_unavailable', `The event store ${what}: ${message}`);
+  if (NOT_SENT.test(message)) return unavailable('cannot be reached');
+  if (NOT_HANDLED.test(message)) return unavailable('is not accepting writes');
   return noAnswer(`The event store did not answer the append: ${message}`);
 };
 
-export const readFault = (error: unknown): Fault =>
-  isDenied(error)
-    ? denied()
-    : Object.assign(logFault('log_unavailable', `The event store cannot be read: ${grpcMessageOf(error)}`), {
-        cause: error,
-      });
+export const readFault = (error: unknown): Fault => {
+  if (isDenied(error)) return denied();
+  const why = `The event store cannot be read: ${grpcMessageOf(error)}`;
+  return Object.assign(logFault('log_unavailable', why), { cause: error });
+};

@@ -90,10 +90,8 @@ const appendThrough =
     const records = events.map(serialised);
     mustBeAppendable(events, records);
     if (connection.isClosed()) throw logFault('log_unavailable', 'The event log is closed.');
-    const appended = await appendUntilCertain(
-      appending(connection, { stream, events: records, expected }),
-      withinMs,
-    );
+    const attempt = appending(connection, { stream, events: records, expected });
+    const appended = await appendUntilCertain(attempt, withinMs);
     const { id } = events.at(-1) as NewEvent;
     if (streams.holds(stream)) log.grew({ position: appended.position, eventId: id.toLowerCase() });
     return appended;

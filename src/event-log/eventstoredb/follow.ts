@@ -39,10 +39,7 @@ const advance = (progress: Progress, batch: Batch): void => {
 };
 
 /** Throws if nothing arrives although the log grew: connections and single subscriptions can die silently. */
-const batchesFrom = async function* (
-  source: Source,
-  isBehind: () => Promise<boolean>,
-): AsyncGenerator<Batch> {
+const batchesFrom = async function* (source: Source, isBehind: () => Promise<boolean>) {
   for (let isInDoubt = false; ;) {
     // After a while without an event the head is checked; if an event is due, it gets a little longer to arrive.
     const batch = await source.next(isInDoubt ? TIMES.noAnswerMs : TIMES.waitMs);
@@ -85,11 +82,7 @@ const subscribeOnce = async function* (
   }
 };
 
-export const follow = async function* (
-  dependencies: Following,
-  after: Position,
-  signal?: AbortSignal,
-): AsyncGenerator<Batch> {
+export const follow = async function* (dependencies: Following, after: Position, signal?: AbortSignal) {
   const { connection, log, closing, onError } = dependencies;
   const ending = signal === undefined ? closing : AbortSignal.any([closing, signal]);
   const progress: Progress = { after, known: undefined };

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { uuidFrom } from '../../domain/texts';
 import { codeOf, moreOf, type Fault } from '../../fault';
-import { isJsonObject } from '../event-log';
 import {
+  isJsonObject,
   LOG_FORMAT,
   logFault,
   UNFINISHED_COPY,
@@ -62,11 +62,10 @@ interface NewLog {
 export const ownStream = (reader: StreamReader, append: EventLog['append'], stream: string) => {
   /** If another process wrote the event, that one counts. */
   const write = async (type: string, data: NewEvent['data'], expected: Expected): Promise<void> => {
-    await append(stream, [{ id: randomUUID(), type, data, metadata: {} }], expected).catch(
-      (error: unknown) => {
-        if (codeOf(error) !== 'stream_changed') throw error;
-      },
-    );
+    const event = { id: randomUUID(), type, data, metadata: {} };
+    await append(stream, [event], expected).catch((error: unknown) => {
+      if (codeOf(error) !== 'stream_changed') throw error;
+    });
   };
 
   return {
@@ -80,14 +79,12 @@ export const ownStream = (reader: StreamReader, append: EventLog['append'], stre
       if (created === undefined) throw logFault('log_unavailable', `Stream ${stream} cannot be read.`);
       return created;
     },
-    identity: (): Promise<string | undefined> =>
-      readOwn(reader, stream).then(
-        (found) => found?.identity,
-        (error: unknown) => {
-          if (!isGone(error)) throw error;
-          return undefined;
-        },
-      ),
+    identity: async (): Promise<string | undefined> => {
+      const found = await readOwn(reader, stream).catch((error: unknown) => {
+        if (!isGone(error)) throw error;
+      });
+      return found?.identity;
+    },
     completeCopy: async (): Promise<void> => {
       if ((await readOwn(reader, stream))?.format === UNFINISHED_COPY)
         await write(COMPLETED, { format: LOG_FORMAT }, 0);

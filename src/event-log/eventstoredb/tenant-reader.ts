@@ -19,9 +19,9 @@ type Heads = { readonly reading: AsyncGenerator<LoggedEvent>; next: LoggedEvent 
 
 const merged = async function* (heads: Heads): AsyncGenerator<LoggedEvent> {
   for (;;) {
-    const first = heads
+    const [first] = heads
       .filter(({ next }) => next !== undefined)
-      .toSorted((a, b) => ((a.next?.position ?? '') < (b.next?.position ?? '') ? -1 : 1))[0];
+      .toSorted((a, b) => ((a.next?.position ?? '') < (b.next?.position ?? '') ? -1 : 1));
     if (first?.next === undefined) return;
     yield first.next;
     first.next = (await first.reading.next()).value as LoggedEvent | undefined;
@@ -29,8 +29,7 @@ const merged = async function* (heads: Heads): AsyncGenerator<LoggedEvent> {
 };
 
 const inBatches = async function* (events: AsyncIterable<LoggedEvent>): AsyncGenerator<Batch> {
-  let batch: LoggedEvent[] = [];
-  let bytes = 0;
+  let [batch, bytes]: [LoggedEvent[], number] = [[], 0];
   for await (const event of events) {
     batch.push(event);
     bytes += event.bytes ?? 0;

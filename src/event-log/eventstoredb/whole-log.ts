@@ -37,10 +37,8 @@ const subscribeTo = (connection: Connection, from: Position, prefixes: readonly 
     READ_AHEAD,
   );
   const source = sourceOf(subscription);
-  const late = setTimeout(
-    () => source.stop(noAnswer('The event store did not confirm a subscription.')),
-    TIMES.silentReadMs,
-  );
+  const stop = () => source.stop(noAnswer('The event store did not confirm a subscription.'));
+  const late = setTimeout(stop, TIMES.silentReadMs);
   for (const event of ['confirmation', 'error', 'close', 'end'] as const)
     subscription.on(event, () => clearTimeout(late));
   return source;
@@ -61,9 +59,8 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
 
   const pageUpTo = async function* (after: Position, last: Position): AsyncGenerator<Batch> {
     for await (const batch of batchesOf(subscribe(after), TIMES.silentReadMs)) {
-      const wanted = batch.filter(
-        ({ position, stream }) => position > after && position <= last && streams.holds(stream),
-      );
+      const isDue = ({ position }: LoggedEvent): boolean => position > after && position <= last;
+      const wanted = batch.filter((event) => isDue(event) && streams.holds(event.stream));
       if (wanted.length > 0) yield wanted;
       if ((batch.at(-1)?.position ?? '') >= last) return;
     }

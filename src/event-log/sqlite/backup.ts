@@ -4,20 +4,10 @@ import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { isProblemCode } from '../../problems';
 import { damageIn, openForReading, type Database } from '../../sqlite/database';
-import type { Position } from '../event-log';
-import { findLog, logPath, metaIn, placeFile, restoringOf } from './log-file';
+import { closing, findLog, logPath, metaIn, placeFile, restoringOf } from './log-file';
 import { positionOf } from './reader';
 
 /** A folder with a copy of the whole log and the checksum of its events. A new one is read again before it takes its place. */
-export interface BackedUp {
-  readonly identity: string;
-  readonly events: number;
-  readonly lastPosition: Position | undefined;
-  readonly lastRecordedAt: string | undefined;
-  /** SHA-256 over the events in order, each as a JSON array of `COLUMNS` and a line feed. */
-  readonly checksum: string;
-}
-
 export type OnProgress = (events: number) => void;
 
 const COLUMNS = 'position, stream, revision, id, type, data, metadata, recorded_at';
@@ -35,15 +25,7 @@ const naming = <T>(folder: string, work: () => T): T => {
   }
 };
 
-const closing = <T>(db: Database, work: (db: Database) => T): T => {
-  try {
-    return work(db);
-  } finally {
-    db.close();
-  }
-};
-
-const contentsOf = (db: Database, onProgress: OnProgress, upTo = Number.MAX_SAFE_INTEGER): BackedUp => {
+const contentsOf = (db: Database, onProgress: OnProgress, upTo = Number.MAX_SAFE_INTEGER) => {
   onProgress(0);
   const rows = db.prepare(
     `SELECT position, recorded_at, CAST(json_array(${COLUMNS}) AS BLOB) FROM events
@@ -64,9 +46,12 @@ const contentsOf = (db: Database, onProgress: OnProgress, upTo = Number.MAX_SAFE
     events,
     lastPosition: last && positionOf(last[0]),
     lastRecordedAt: last && new Date(last[1]).toISOString(),
+    /** SHA-256 over the events in order, each as a JSON array of `COLUMNS` and a line feed. */
     checksum: hash.digest('hex'),
   };
 };
+
+export type BackedUp = ReturnType<typeof contentsOf>;
 
 const verified = (db: Database, where: string, onProgress: OnProgress): BackedUp => {
   const stored = metaIn(db, 'backup');
@@ -75,9 +60,7 @@ const verified = (db: Database, where: string, onProgress: OnProgress): BackedUp
   const damage = damageIn(db);
   if (damage !== undefined) throw unusable(`The file in ${where} is damaged: ${damage}`);
   if (contents.checksum === stored) return contents;
-  throw unusable(
-    `The events in ${where} are not those that were backed up: something was changed, removed or added.`,
-  );
+  throw unusable(`The events in ${where} are not those that were backed up.`);
 };
 
 /** Throws unless the log has the last event of the backup that is to be replaced, which otherwise may be the better one. */

@@ -69,16 +69,20 @@ const mustHavePrefix = (db: Database, path: string, prefix: string): void => {
   );
 };
 
-/** Throws unless there is a log with this prefix; returns its format. Changes nothing: the connection is read-only. */
-export const mustBeOurLog = (path: string, prefix: string): number => {
-  const db = openForReading(path);
+export const closing = <T>(db: Database, work: (db: Database) => T): T => {
   try {
-    mustHavePrefix(db, path, prefix);
-    return Number(metaIn(db, 'format'));
+    return work(db);
   } finally {
     db.close();
   }
 };
+
+/** Throws unless there is a log with this prefix; returns its format. Changes nothing: the connection is read-only. */
+export const mustBeOurLog = (path: string, prefix: string): number =>
+  closing(openForReading(path), (db) => {
+    mustHavePrefix(db, path, prefix);
+    return Number(metaIn(db, 'format'));
+  });
 
 export const openForAppending = (path: string): Database => {
   const db = openForWriting(path, 'FULL');
@@ -88,15 +92,6 @@ export const openForAppending = (path: string): Database => {
   } catch (error) {
     db.close();
     throw error;
-  }
-};
-
-const setFormat = (path: string, format: number): void => {
-  const db = openForWriting(path, 'FULL');
-  try {
-    db.prepare(`UPDATE meta SET value = ? WHERE name = 'format'`).run(String(format));
-  } finally {
-    db.close();
   }
 };
 
@@ -127,22 +122,14 @@ export const putFile = (path: string, write: (temporary: string) => void): void 
  * Created in memory, because SQLite identifies files by inode: if this process had the file open under a temporary
  * name, its connections would keep using that name's `-shm` file, while other processes would not.
  */
-const writeEmptyLog = (path: string, prefix: string, format: number): void => {
-  const db = openForAppending(':memory:');
-  try {
+const writeEmptyLog = (path: string, prefix: string, format: number): void =>
+  closing(openForAppending(':memory:'), (db) => {
     const put = db.prepare('INSERT INTO meta VALUES (?, ?)');
     put.run('identity', randomUUID());
     put.run('format', String(format));
     put.run('prefix', prefix);
     db.prepare('VACUUM INTO ?').run(path);
-  } finally {
-    db.close();
-  }
-};
-
-/** The file gets its name only when it is complete, so one without tables is never just being created. */
-const createLog = (path: string, prefix: string, format: number): void =>
-  putFile(path, (temporary) => writeEmptyLog(temporary, prefix, format));
+  });
 
 /**
  * `read`: nothing is opened for writing until the first append, and the log must exist. `write`: the log must exist.
@@ -150,12 +137,7 @@ const createLog = (path: string, prefix: string, format: number): void =>
  */
 export type Opening = 'read' | 'write' | 'create' | 'copy';
 
-const ownCodes: ReadonlySet<string | undefined> = new Set([
-  'copy_refused',
-  'log_incomplete',
-  'log_of_another_prefix',
-  'log_of_newer_program',
-]);
+const OWN_CODE = /^(?:copy_refused|log_incomplete|log_of_another_prefix|log_of_newer_program)$/;
 
 const FULL = 'Nothing was changed. The disk of the event log is full: the operator has to make room.';
 const DAMAGED = 'Nothing was changed. The event log is damaged: the operator has to restore a backup.';
@@ -175,7 +157,7 @@ export const unavailable = (what: string, error: unknown): Fault => {
 };
 
 export const notOpened = (path: string, error: unknown): unknown =>
-  ownCodes.has(codeOf(error)) ? error : unavailable(`The event log ${path} cannot be opened`, error);
+  OWN_CODE.test(codeOf(error) ?? '') ? error : unavailable(`The event log ${path} cannot be opened`, error);
 
 /** Checks what exists before anything is written. */
 export const ensureLog = (path: string, prefix: string, opening: Opening): void => {
@@ -183,14 +165,17 @@ export const ensureLog = (path: string, prefix: string, opening: Opening): void 
   if (findLog(path) === 'absent') {
     if (opening !== 'create' && !isCopy) throw logMissing(path);
     mkdirSync(dirname(path), { recursive: true });
-    createLog(path, prefix, isCopy ? UNFINISHED_COPY : LOG_FORMAT);
+    // The file gets its name only when it is complete, so one without tables is never just being created.
+    putFile(path, (temporary) => writeEmptyLog(temporary, prefix, isCopy ? UNFINISHED_COPY : LOG_FORMAT));
   }
   mustHaveFormat(mustBeOurLog(path, prefix), path, isCopy);
 };
 
 export const completeCopy = async (path: string): Promise<void> => {
   try {
-    setFormat(path, LOG_FORMAT);
+    closing(openForWriting(path, 'FULL'), (db) =>
+      db.prepare(`UPDATE meta SET value = ? WHERE name = 'format'`).run(String(LOG_FORMAT)),
+    );
   } catch (error) {
     throw unavailable(`The event log ${path} cannot be written`, error);
   }

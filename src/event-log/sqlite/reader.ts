@@ -16,7 +16,7 @@ import {
 import { unavailable } from './log-file';
 
 /** The events of a tenant are read on the HTTP thread, which no page may block for long. */
-const TENANT_BATCH_EVENTS = 64;
+const PAGE_EVENTS = 64;
 
 interface Page {
   readonly batch: Batch;
@@ -98,11 +98,7 @@ interface Changes {
  * event loop between pages, so that a long read does not block HTTP. Closing the log ends a follower, but fails a bounded
  * read, whose result would be incomplete.
  */
-const pages = async function* (
-  { token, closing }: Changes,
-  next: () => Page,
-  { follow = false, signal }: ReadFrom,
-): AsyncGenerator<Batch> {
+const pages = async function* ({ token, closing }: Changes, next: () => Page, { follow, signal }: ReadFrom) {
   const ending = follow ? AbortSignal.any(signal === undefined ? [closing] : [closing, signal]) : signal;
   const isEnded = (): boolean => ending?.aborted === true;
   while (!isEnded()) {
@@ -143,7 +139,7 @@ export const eventReader = (db: Database, changes: Changes) => {
   const ofStream = rows('stream = ? AND revision > ? ORDER BY revision');
   const ofAll = rows('position > ? ORDER BY position');
   const nextPositions = `SELECT position FROM (SELECT position FROM events WHERE stream = ? AND revision > ?
-    ORDER BY revision LIMIT ${TENANT_BATCH_EVENTS})`;
+    ORDER BY revision LIMIT ${PAGE_EVENTS})`;
   const ofTwoStreams = rows(`position IN (${nextPositions} UNION ALL ${nextPositions}) ORDER BY position`);
   const revisionAt = revisionFinder(db);
 
@@ -151,7 +147,7 @@ export const eventReader = (db: Database, changes: Changes) => {
     stream: (stream: string, after: number): AsyncIterable<Batch> => {
       let from = after;
       const next = (): Page => {
-        const page = takeBatch(ofStream.iterate(stream, from), TENANT_BATCH_EVENTS);
+        const page = takeBatch(ofStream.iterate(stream, from), PAGE_EVENTS);
         from = page.batch.at(-1)?.revision ?? from;
         return page;
       };
@@ -182,10 +178,7 @@ export const eventReader = (db: Database, changes: Changes) => {
         reached.set(streams[kind], revision);
       }
       const next = (): Page => {
-        const page = takeBatch(
-          ofTwoStreams.iterate(...[...reached].flat()),
-          Math.min(max, TENANT_BATCH_EVENTS),
-        );
+        const page = takeBatch(ofTwoStreams.iterate(...[...reached].flat()), Math.min(max, PAGE_EVENTS));
         for (const event of page.batch) reached.set(event.stream, event.revision);
         return page;
       };

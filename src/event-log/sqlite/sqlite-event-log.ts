@@ -58,10 +58,7 @@ export interface AppenderFile {
 export type AppenderRequest = { readonly type: 'open' } | ({ readonly type: 'append' } & AppendRequest);
 
 const replaced = (path: string) =>
-  logFault(
-    'log_set_back',
-    `The file ${path} was replaced or removed while it was open. Restart the service on the right one.`,
-  );
+  logFault('log_set_back', `The file ${path} was replaced or removed while it was open. Restart.`);
 
 interface Appender {
   readonly db: Database;
@@ -165,7 +162,7 @@ export const appending = ({ path, prefix }: AppenderFile, inOwnThread = true): A
 };
 
 /** Conclusive answers of the appending thread. Anything else is a problem with the file. */
-const CONCLUSIVE: ReadonlySet<string | undefined> = new Set(['stream_changed', 'no_answer', 'log_set_back']);
+const CONCLUSIVE = new Set<string | undefined>(['stream_changed', 'no_answer', 'log_set_back']);
 
 const serialised = (event: NewEvent) => ({
   id: event.id.toLowerCase(),

@@ -3,12 +3,14 @@ import { MAX_NAME_LENGTH } from '../../domain/texts';
 import { httpProblems } from '../../problems';
 import type { HeaderNames } from '../context';
 import { PROBLEM_TYPE, problemOf } from '../middleware';
-import { count, described, listOf, moment, record, text, uuid, type Schema } from '../schema';
+import { count, described, listOf, moment, record, text, uuid, type Schema, oneOf } from '../schema';
 
 /** What operations refer to: the headers of responses, the response to a failed request, and schemas with a title. */
 
 const always = (description: string): Schema => ({ description, schema: text, required: true });
 const sometimes = (description: string, schema = text): Schema => ({ description, schema, required: false });
+
+const KEY = 'The key of an Application, or of a service where that is said.';
 
 const TRUE: Schema = { const: 'true' };
 
@@ -21,14 +23,8 @@ const headersBy = (names: HeaderNames): Schema => ({
     `The entity tag of the Tenant or the Application, for \`If-Match\` and \`If-None-Match\`. A response with \`${names.completeUntil}\` has none.`,
   ),
   [names.readPending]: sometimes('The change is made, but reads may not show it yet.', TRUE),
-  [names.replayed]: sometimes(
-    'The request was made before, with the same idempotency key: this is its response again.',
-    TRUE,
-  ),
-  [names.completeUntil]: sometimes(
-    'What was recorded from this moment on may be missing in this response.',
-    moment,
-  ),
+  [names.replayed]: sometimes('The response to an earlier request with this idempotency key, again.', TRUE),
+  [names.completeUntil]: sometimes('What was recorded from then on may be missing here.', moment),
   'WWW-Authenticate': sometimes('401: how to authenticate.'),
   [names.tenantId]: sometimes('The Tenant of the key.', uuid),
   [names.applicationId]: sometimes('The Application of the key.', uuid),
@@ -42,35 +38,22 @@ const commonMembers = {
   detail: described({ type: 'string', minLength: 1 }, 'What was wrong with this request.'),
   instance: described(text, 'The path that was asked for, without its query.'),
   code: described({ type: 'string', enum: Object.keys(httpProblems) }, 'A stable name, for programs.'),
-  trace_id: described(
-    { type: 'string', pattern: '^[A-Za-z0-9._:-]{1,128}$' },
-    "Finds the request in the service's log.",
-  ),
+  trace_id: described({ type: 'string', pattern: '^[A-Za-z0-9._:-]{1,128}$' }, 'Finds it in the log lines.'),
 };
+
+const someTexts: Schema = { ...listOf(text), minItems: 1 };
 
 /** The `members` of single codes. */
 const ownMembers = {
   errors: described(
-    { type: 'object', additionalProperties: { ...listOf(text), minItems: 1 } },
+    { type: 'object', additionalProperties: someTexts },
     '`validation_failed`: what is wrong, by the name of the field as it was sent; `body` is the whole body.',
   ),
   required_permission: described(text, '`permission_missing`: what the key lacks.', 'tenant:update'),
-  application_type: described(
-    { type: 'string', enum: applicationTypes },
-    "`permission_missing`: the type of the key's Application.",
-  ),
-  assignable: described(
-    { type: 'boolean' },
-    '`permission_missing`: whether an Application of this type may ever hold it.',
-  ),
-  missing_permissions: described(
-    { ...listOf(text), minItems: 1 },
-    '`permission_not_held`: the permissions that the key lacks.',
-  ),
-  violated_policies: described(
-    { ...listOf(text), minItems: 1 },
-    '`rate_limited`: the names of the limits that were exceeded.',
-  ),
+  application_type: described(oneOf(applicationTypes), '`permission_missing`: the type of its Application.'),
+  assignable: described({ type: 'boolean' }, '`permission_missing`: whether that type may ever hold it.'),
+  missing_permissions: described(someTexts, '`permission_not_held`: the permissions that the key lacks.'),
+  violated_policies: described(someTexts, '`rate_limited`: the names of the limits that were exceeded.'),
   progress: {
     type: 'object',
     description: '`read_models_unavailable`: how far they are after a start.',
@@ -81,11 +64,7 @@ const ownMembers = {
 
 const problemSchema = record('Problem', { ...commonMembers, ...ownMembers }, Object.keys(ownMembers));
 
-const problemExample = {
-  ...problemOf('precondition_failed', ''),
-  instance: '/tenants/self',
-  trace_id: 'checkout-42',
-};
+const problemExample = { ...problemOf('precondition_failed', ''), instance: '/tenants/self', trace_id: 'a1' };
 
 /** Our own keyword `validName`, expressed in standard JSON Schema. */
 const publishedName = ({ description }: Schema): Schema => ({
@@ -127,13 +106,10 @@ const namedSchemas = () => {
 export const openApiComponents = (names: HeaderNames) => {
   const schemas = namedSchemas();
 
-  const headers = (...own: readonly string[]): Schema =>
-    Object.fromEntries(
-      [names.traceId, 'Cache-Control', 'RateLimit-Policy', 'RateLimit', ...own].map((name) => [
-        name,
-        { $ref: `#/components/headers/${name}` },
-      ]),
-    );
+  const headers = (...own: readonly string[]): Schema => {
+    const all = [names.traceId, 'Cache-Control', 'RateLimit-Policy', 'RateLimit', ...own];
+    return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+  };
 
   const problem: Schema = {
     description: 'A problem (RFC 9457). `code` says which one; the page `/problems/{code}` says what to do.',
@@ -152,14 +128,7 @@ export const openApiComponents = (names: HeaderNames) => {
     problem,
     /** Called last, when the schemas of all operations are known. */
     all: (): Schema => ({
-      securitySchemes: {
-        apiKey: {
-          type: 'apiKey',
-          in: 'header',
-          name: names.apiKey,
-          description: 'The key of an Application, or of a service where that is said.',
-        },
-      },
+      securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: names.apiKey, description: KEY } },
       headers: headersBy(names),
       responses: { Problem: problem },
       schemas: schemas.all(),

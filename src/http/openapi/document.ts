@@ -12,6 +12,8 @@ const DESCRIPTION = [
   'Lengths are counted in UTF-16 units: a character outside the Basic Multilingual Plane counts as two.',
 ].join('\n- ');
 
+const LICENSE = { name: 'Apache-2.0', identifier: 'Apache-2.0' };
+
 const TAGS = {
   Permissions: 'What an Application may be allowed to do.',
   Logs: 'The audit log of the Tenant that owns the key.',
@@ -41,7 +43,7 @@ const idempotencyKey = { schema: { type: 'string', pattern: '^[!-~]{1,255}$' }, 
 
 const requestHeaders = (names: HeaderNames): Readonly<Record<string, Schema>> => ({
   [names.traceId]: {
-    description: 'A trace id of your own: 1 to 128 of A-Z a-z 0-9 . _ : -',
+    description: 'Your own trace id: 1 to 128 of A-Z a-z 0-9 . _ : -',
     example: 'checkout-42',
   },
   'If-None-Match': { description: 'Respond with 304 if this is still the entity tag.', example: '"7"' },
@@ -164,12 +166,7 @@ export const openApiDocument = (
   }
   return {
     openapi: '3.1.0',
-    info: {
-      title: 'Tenant Ledger',
-      version,
-      description: DESCRIPTION,
-      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
-    },
+    info: { title: 'Tenant Ledger', version, description: DESCRIPTION, license: LICENSE },
     servers: [{ url: publicUrl === '' ? '/' : publicUrl }],
     security: [{ apiKey: [] }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),

@@ -9,7 +9,7 @@ import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
 import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
 import { route, type RouteRequest } from '../route';
-import { count, described, listOf, moment, record, text, uuid } from '../schema';
+import { count, described, listOf, moment, record, text, uuid, oneOf } from '../schema';
 import { bodyCheck } from '../validation';
 import {
   applicationIdOf,
@@ -59,11 +59,7 @@ const keyDaySchema = record('ApplicationKeyUse', {
 
 const listQuery = queryCheck({
   id: uuidsParameter('Only these keys; may be repeated.', 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff'),
-  type: choicesParameter(
-    'Only if the Application has one of these types; may be repeated.',
-    applicationTypes,
-    'private',
-  ),
+  type: choicesParameter('Only if the Application is of one of these types.', applicationTypes, 'private'),
 });
 
 export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>>({
@@ -73,10 +69,7 @@ export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>
   summary: 'List the keys of an Application',
   permission: 'application:read',
   query: listQuery,
-  response: {
-    description: 'Its keys that are neither revoked nor expired, oldest first.',
-    schema: listOf(keySchema),
-  },
+  response: { description: 'Those neither revoked nor expired, oldest first.', schema: listOf(keySchema) },
   reads: true,
   handle: async (request, dependencies) => {
     const { id: ids, type: types } = request.query;
@@ -208,6 +201,8 @@ export const regenerateApplicationKey = route({
   },
 });
 
+const KEY_STATES = ['active', 'revoked', 'expired', 'application_deleted'];
+
 /** From the tenant's stream, which knows revoked keys too. */
 export const findApplicationKey = route<{ readonly digest: string }>({
   method: 'post',
@@ -236,10 +231,7 @@ export const findApplicationKey = route<{ readonly digest: string }>({
     schema: record('FoundKey', {
       application_id: described(uuid, 'The Application that it belongs to, or did.'),
       key_id: described(uuid, 'The id of the key.'),
-      state: described(
-        { type: 'string', enum: ['active', 'revoked', 'expired', 'application_deleted'] },
-        'Only an active key is accepted.',
-      ),
+      state: described(oneOf(KEY_STATES), 'Only an active key is accepted.'),
     }),
   },
   handle: async ({ tenantId, at, deadline, body }, { ledger }) => {

@@ -20,7 +20,7 @@ import { digestOf } from '../../ledger/api-key';
 import type { Executed } from '../../ledger/ledger';
 import type { ApiDependencies } from '../context';
 import type { RouteRequest, RouteResponse } from '../route';
-import { described, listOf, moment, record, text, uuid } from '../schema';
+import { described, listOf, moment, record, text, uuid, oneOf } from '../schema';
 
 const KEY = 'The key itself, once: only the response to the request that created it has it.';
 
@@ -35,7 +35,7 @@ export const keySchema = record(
     expires_at: described(moment, 'When it expires; absent: never.'),
     last_used_at: described(
       moment,
-      'When it was last used: exactly if this instance served it, otherwise to the day; absent: never, or in the response to a write.',
+      'When it was last used: exactly if here, else to the day; absent: never.',
     ),
   },
   ['key', 'name', 'created_by', 'expires_at', 'last_used_at'],
@@ -47,11 +47,7 @@ export const applicationSchema = record(
     id: described(uuid, 'The id of the Application.'),
     tenant_id: described(uuid, 'The Tenant that it belongs to.'),
     name: described(text, 'Its name.', 'Shop'),
-    type: described(
-      { type: 'string', enum: applicationTypes },
-      'What kind of permissions it may hold.',
-      'private',
-    ),
+    type: described(oneOf(applicationTypes), 'What kind of permissions it may hold.', 'private'),
     permissions: described(listOf(text), 'What it may do.', ['token:create', 'token:read']),
     key: described(text, KEY),
     key_id: described(uuid, 'The key of the request; only in the response to `GET /applications/key`.'),
@@ -76,18 +72,26 @@ export const applicationView = (
   { id, name, type, permissions, created_by, created_at, modified_by, modified_at }: ApplicationDocument,
   keys: readonly ReturnType<typeof keyView>[],
   key?: string,
-) => {
-  const dates = { created_by, created_at, modified_by, modified_at };
-  return { id, tenant_id, name, type, permissions, key, keys, ...dates };
-};
+) => ({
+  id,
+  tenant_id,
+  name,
+  type,
+  permissions,
+  key,
+  keys,
+  created_by,
+  created_at,
+  modified_by,
+  modified_at,
+});
 
 export const applicationNow = (tenantId: string, application: Application, at: string, key?: string) => {
   const keys = liveKeysOf(application, at).map((live) => keyView(live));
   return applicationView(tenantId, application, keys, key);
 };
 
-const applicationNotFound = () =>
-  fault('application_not_found', 'This Tenant has no Application with this id.');
+const applicationNotFound = () => fault('application_not_found', 'This Tenant has no such Application.');
 
 /** The id in the path. Anything but a UUID is not found. */
 export const applicationIdOf = ({ params }: RouteRequest<unknown>): string => {
@@ -106,10 +110,7 @@ export interface WireKey {
 
 export const keyProperties = {
   name: described({ type: ['string', 'null'], validName: true }, 'What the key is called.'),
-  expires_at: described(
-    { type: ['string', 'null'], format: 'date-time' },
-    'When the key expires. Default: never.',
-  ),
+  expires_at: described({ ...moment, type: ['string', 'null'] }, 'When the key expires. Default: never.'),
 };
 
 export const keyInputOf = ({ name, expires_at: expires }: WireKey): Pick<NewKey, 'name' | 'expiresAt'> => ({

@@ -17,7 +17,7 @@ import { newKey } from '../../ledger/api-key';
 import type { ApiDependencies } from '../context';
 import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
 import { route, type RouteResponse, type RouteRequest } from '../route';
-import { listOf, described, record, type Schema } from '../schema';
+import { listOf, described, record, type Schema, oneOf } from '../schema';
 import { bodyCheck } from '../validation';
 import {
   applicationIdOf,
@@ -48,17 +48,13 @@ const liveApplicationViews = async (
   dependencies: ApiDependencies,
   applications: readonly StoredApplication[],
 ) => {
-  const views: ReturnType<typeof applicationView>[] = [];
+  const viewOf = async (application: StoredApplication) => {
+    const keys = await liveKeyViews(reader, request, dependencies, application.id);
+    return applicationView(request.tenantId, application, keys);
+  };
+  const views: Awaited<ReturnType<typeof viewOf>>[] = [];
   for (let from = 0; from < applications.length; from += BATCH_SIZE) {
-    const batch = applications.slice(from, from + BATCH_SIZE);
-    views.push(
-      ...(await Promise.all(
-        batch.map(async (application) => {
-          const keys = await liveKeyViews(reader, request, dependencies, application.id);
-          return applicationView(request.tenantId, application, keys);
-        }),
-      )),
-    );
+    views.push(...(await Promise.all(applications.slice(from, from + BATCH_SIZE).map(viewOf))));
     await yieldToEventLoop();
   }
   return views;
@@ -186,15 +182,9 @@ const creationBody = bodyCheck<WireApplication>(
     type: 'object',
     properties: {
       name: described({ type: 'string', validName: true }, 'Its name.'),
-      type: described(
-        { type: 'string', enum: applicationTypes },
-        'What kind of permissions it may hold; it cannot be changed.',
-      ),
+      type: described(oneOf(applicationTypes), 'What kind of permissions it may hold; cannot be changed.'),
       permissions: described(permissionsProperty, 'What it may do. Default: nothing.'),
-      create_key: described(
-        { type: ['boolean', 'null'] },
-        'Whether a first key is created with it. Default: true.',
-      ),
+      create_key: described({ type: ['boolean', 'null'] }, 'Whether it gets a first key. Default: true.'),
       expires_at: keyProperties.expires_at,
       rules: rulesProperty,
     },

@@ -1,6 +1,17 @@
 import { hash } from 'node:crypto';
 import { endReasons, type StreamForm } from '../../audit/event-stream';
-import { count, described, listOf, moment, record, sampleOf, text, uuid, type Schema } from '../schema';
+import {
+  count,
+  described,
+  listOf,
+  moment,
+  record,
+  sampleOf,
+  text,
+  uuid,
+  type Schema,
+  oneOf,
+} from '../schema';
 import { logSchema } from './logs';
 
 const anything: Schema = {};
@@ -32,26 +43,16 @@ export const eventSchema: Schema = record(
     actor: described(
       anything,
       'Who caused it: `type`, `id` and, of an Application, the `name` that it had then.',
-      {
-        type: 'application',
-        id: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
-        name: 'Backend',
-      },
+      { type: 'application', id: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee', name: 'Backend' },
     ),
     trace_id: described(anything, 'The trace id of the request that caused it.', 'trace-1'),
     key_id: described(anything, 'The key that the request was made with.', KEY_ID),
     data: described(
       anything,
       'What the event says. Of the digest of a key, the SHA-256 is shown: `digest_sha256`.',
-      {
-        name: 'Acme',
-        settings: { fingerprintTokens: false, deduplicateTokens: true },
-      },
+      { name: 'Acme', settings: { fingerprintTokens: false, deduplicateTokens: true } },
     ),
-    metadata: described(anything, 'Everything that is stored with it.', {
-      version: 1,
-      at: '2026-01-31T12:00:00.000Z',
-    }),
+    metadata: described(anything, 'All that is stored.', { version: 1, at: '2026-01-31T12:00:00.000Z' }),
     log: described(logSchema, 'Its row as `/logs` shows it. Absent: the event cannot be read.'),
     changes: described(
       listOf(change),
@@ -65,7 +66,7 @@ const trailer = record(
   'EventTrailer',
   {
     log: described(uuid, 'The identity of the log.'),
-    view: described({ type: 'string', enum: ['tenant'] }, 'Positions are those that the Tenant sees.'),
+    view: described(oneOf(['tenant']), 'Positions are those that the Tenant sees.'),
     filter: described({ type: 'object' }, 'The filters of the request, and the Tenant.', {
       tenants: ['11111111-2222-4333-8444-555555555555'],
     }),
@@ -77,10 +78,7 @@ const trailer = record(
       { tenant: 4 },
     ),
     events: described(count, 'The number of events before it. If it is the limit, there may be more.', 1),
-    sha256: described(
-      { type: 'string', pattern: '^[0-9a-f]{64}$' },
-      'The SHA-256 of all lines before it, with their line feeds.',
-    ),
+    sha256: described({ type: 'string', pattern: '^[0-9a-f]{64}$' }, 'Of the lines before it.'),
   },
   ['after', 'limit', 'up_to'],
 );

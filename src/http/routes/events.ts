@@ -1,6 +1,5 @@
 import { beforeDeadline } from '../../async/clock';
 import type { EventFilter } from '../../audit/event-filter';
-import type { Place } from '../../audit/event-places';
 import { eventStream, streamForms } from '../../audit/event-stream';
 import { tenantEvent } from '../../audit/event-views';
 import { findEvent, knownPlace } from '../../audit/find-event';
@@ -33,19 +32,13 @@ const query = queryCheck({
   type: nameParameter('Only events of this type.', Object.keys(eventSchemas), 'TenantUpdated'),
   ...logFilters,
   key_id: textParameter('Only events by or about this key.', '33333333-2222-4333-8444-555555555555'),
-  after: textParameter(
-    'Begin after this `position`; so does the header `Last-Event-ID`, which takes precedence.',
-    '',
-  ),
+  after: textParameter('Begin after this `position`; the header `Last-Event-ID` takes precedence.', ''),
   limit: wholeNumberParameter('The maximum number of events. Default: all.', undefined),
   follow: flagParameter('`true`: stay open and send new events as they come.'),
 });
 type Query = ReturnType<typeof query>;
 
-const afterOf = async (
-  request: RouteRequest<undefined, Query>,
-  dependencies: ApiDependencies,
-): Promise<Place | undefined> => {
+const afterOf = async (request: RouteRequest<undefined, Query>, dependencies: ApiDependencies) => {
   // A browser reconnects to the same address, and says in the header where it was.
   const last = request.header('last-event-id') ?? '';
   const [field, position] = last === '' ? ['after', request.query.after] : ['Last-Event-ID', last];
@@ -120,10 +113,8 @@ export const getEvent = route({
   handle: async ({ tenantId, params, deadline, gone }, { events, readModels }) => {
     const id = uuidFrom(params['id']);
     const find = async (wanted: string): Promise<LoggedEvent | undefined> => {
-      const { value: known } = await readModels.query(tenantId, (reader) =>
-        knownPlace(reader, tenantId, wanted),
-      );
-      return findEvent(events, known, { tenantId, id: wanted, deadline, gone: gone() });
+      const known = await readModels.query(tenantId, (reader) => knownPlace(reader, tenantId, wanted));
+      return findEvent(events, known.value, { tenantId, id: wanted, deadline, gone: gone() });
     };
     const event = id === undefined ? undefined : await beforeDeadline(find(id), deadline, loadTimeout);
     if (event === undefined) throw fault('event_not_found', 'This Tenant has no event with this id.');

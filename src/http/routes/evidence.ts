@@ -26,10 +26,9 @@ const origin = originOf('11111111-2222-4333-8444-555555555555');
 const exampleNote = signedCheckpoint({ origin, size: 1, root: leafHash('{}') }, exampleKey);
 
 const plain = (body: string): RouteResponse => ({ type: 'text/plain; charset=utf-8', body });
-const isPlain = (description: string, example: string): SuccessResponse => ({
-  description,
-  media: { 'text/plain': { schema: text, example } },
-});
+const isPlain = (description: string, example: string): SuccessResponse => {
+  return { description, media: { 'text/plain': { schema: text, example } } };
+};
 
 /** Signed when it is asked for: nothing is stored. */
 const noteOf = (
@@ -57,10 +56,7 @@ export const getEventProof = route({
   params: { id: described(uuid, 'The id of the event.', EVENT_ID) },
   summary: 'Get the proof that an event is in the log',
   permission: 'log:read',
-  response: isPlain(
-    'The place of its row, hashes and a checkpoint (C2SP tlog-proof@v1).',
-    proofText(0, [], exampleNote),
-  ),
+  response: isPlain('Its row, hashes and a checkpoint (C2SP tlog-proof@v1).', proofText(0, [], exampleNote)),
   reads: true,
   handle: async (request, dependencies) => {
     const { tenantId, params, read } = request;
@@ -112,10 +108,7 @@ export const getConsistencyProof = route<undefined, Query>({
   summary: 'Get the proof that the log begins with an earlier one',
   permission: 'log:read',
   query,
-  response: isPlain(
-    'The size of the earlier log, hashes, an empty line and a checkpoint.',
-    consistencyText(0, [], exampleNote),
-  ),
+  response: isPlain('The size, hashes, an empty line and a checkpoint.', consistencyText(0, [], exampleNote)),
   reads: true,
   handle: async (request, dependencies) => {
     const { tenantId, read, deadline } = request;
@@ -132,9 +125,6 @@ export const getEvidenceKey = route({
   path: '/tenants/self/evidence/key',
   summary: 'Get the key that checkpoints are checked with',
   permission: 'log:read',
-  response: isPlain(
-    'The verifier key of all checkpoints of the Tenant (C2SP).',
-    `${verifierKey(origin, exampleKey)}\n`,
-  ),
+  response: isPlain('The verifier key of all checkpoints (C2SP).', `${verifierKey(origin, exampleKey)}\n`),
   handle: async ({ tenantId }, { evidence }) => plain(`${verifierKey(originOf(tenantId), evidence)}\n`),
 });

@@ -1,6 +1,6 @@
-import { factRefusals } from '../../ingest/report-facts';
+import { factRefusals } from '../../ingest/record-facts';
 import { serviceRoute } from '../route';
-import { count, described, listOf, record, text, uuid, type Schema } from '../schema';
+import { count, described, listOf, record, text, uuid, type Schema, oneOf } from '../schema';
 import { invalid, type BodyCheck } from '../validation';
 
 const sample = {
@@ -14,7 +14,7 @@ const actor: Schema = {
   title: 'FactActor',
   type: 'object',
   properties: {
-    type: described({ type: 'string', enum: ['application', 'user'] }, 'What did it.'),
+    type: described(oneOf(['application', 'user']), 'What did it.'),
     id: described(uuid, 'Its id.'),
   },
   required: ['type', 'id'],
@@ -26,11 +26,7 @@ const factSchema: Schema = {
   properties: {
     id: described(uuid, 'Counts once per tenant: a fact that is sent again is already there.'),
     tenant_id: described(uuid, 'The tenant that it is about.'),
-    type: described(
-      text,
-      'For example `TokenCreated`, or `ActivityReported` for anything else.',
-      'TokenCreated',
-    ),
+    type: described(text, '`TokenCreated` and the like, or `ActivityReported`.', 'TokenCreated'),
     version: described({ type: 'integer', format: 'int64' }, 'The version of the data. Default: 1.'),
     actor: described(actor, 'Who did it.'),
     trace_id: described(text, 'Its trace, 1 to 128 of A-Z a-z 0-9 . _ : -'),
@@ -59,18 +55,15 @@ const factsOf = (sent: unknown): Buffer | readonly unknown[] => {
   return [sent];
 };
 
-const factsBody: BodyCheck<Buffer | readonly unknown[]> = Object.assign(factsOf, {
-  schema,
-  example: [sample],
-  isOptional: false,
-});
+const body = { schema, example: [sample], isOptional: false };
+const factsBody: BodyCheck<Buffer | readonly unknown[]> = Object.assign(factsOf, body);
 
 const refusedFact = record(
   'RefusedFact',
   {
     line: described(count, 'The number of its line, or its place in the array, from 1.', 3),
     id: described(uuid, 'Its id, if it has one.'),
-    code: described({ type: 'string', enum: factRefusals }, 'Why, for programs.'),
+    code: described(oneOf(factRefusals), 'Why, for programs.'),
     reason: described(text, 'Why, in at most 200 characters.', '"data" must be an object'),
     retry: described({ type: 'boolean' }, 'Whether it may be accepted if it is sent again as it is.', false),
   },
@@ -92,13 +85,9 @@ export const reportFacts = serviceRoute<Buffer | readonly unknown[]>({
       refused: described(listOf(refusedFact), 'In the order of their lines.'),
     }),
   },
-  handle: async ({ service, at, deadline, body }, dependencies) => {
-    const { accepted, alreadyThere, refused, toShow } = await dependencies.reportFacts({
-      service,
-      at,
-      deadline,
-      facts: body,
-    });
+  handle: async ({ service, at, deadline, body: facts }, dependencies) => {
+    const reported = await dependencies.reportFacts({ service, at, deadline, facts });
+    const { accepted, alreadyThere, refused, toShow } = reported;
     return { body: { accepted, already_there: alreadyThere, refused }, toShow };
   },
 });

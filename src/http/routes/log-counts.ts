@@ -7,14 +7,13 @@ import { logFilterOf, logFilters } from './logs';
 
 const INTERVALS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 type Interval = keyof typeof INTERVALS;
+const INTERVAL_NAMES = Object.keys(INTERVALS) as readonly Interval[];
 const MAX_INTERVALS = 120;
 const DEFAULT_INTERVAL: Interval = 'day';
 const DEFAULT_INTERVALS = 30;
 
-const names = Object.keys(INTERVALS) as readonly Interval[];
-
 const query = queryCheck({
-  interval: choiceParameter(`How long each interval is. Default: ${DEFAULT_INTERVAL}.`, names, 'hour'),
+  interval: choiceParameter(`How long each is. Default: ${DEFAULT_INTERVAL}.`, INTERVAL_NAMES, 'hour'),
   ...logFilters,
   start_date: dateParameter(
     `Where the first interval starts. Default: ${DEFAULT_INTERVALS} intervals before the end, at a whole one of UTC.`,
@@ -39,11 +38,7 @@ const momentsOf = (
   const from = Date.parse(start);
   const intervals = Math.ceil((Date.parse(end) - from) / ms);
   if (intervals > MAX_INTERVALS)
-    throw invalid({
-      interval: [
-        `must be longer: there are ${intervals} between these dates, and at most ${MAX_INTERVALS} are counted`,
-      ],
-    });
+    throw invalid({ interval: [`must be longer: there are ${intervals}, and at most ${MAX_INTERVALS}`] });
   const inside = Array.from({ length: Math.max(0, intervals - 1) }, (_, i) =>
     new Date(from + (i + 1) * ms).toISOString(),
   );
@@ -54,14 +49,9 @@ const momentsOf = (
 const countedFilterOf = (values: Query): LogFilter => {
   const filter = logFilterOf(values);
   if (isNumbered(filter)) return filter;
-  const alone = (['actor_id', 'operation', 'trace_id', 'source'] as const).filter(
-    (name) => values[name] !== undefined,
-  );
-  throw invalid(
-    Object.fromEntries(
-      alone.map((name) => [name, ['must be the only filter besides dates: nothing else is counted with it']]),
-    ),
-  );
+  const names = (['actor_id', 'operation', 'trace_id', 'source'] as const).filter((name) => values[name]);
+  const wrong = ['must be the only filter besides dates: nothing else is counted with it'];
+  throw invalid(Object.fromEntries(names.map((name) => [name, wrong])));
 };
 
 const countsSchema: Schema = record('LogCounts', {
@@ -69,10 +59,7 @@ const countsSchema: Schema = record('LogCounts', {
   data: described(
     listOf(
       record('LogCount', {
-        start_date: described(
-          moment,
-          'When the interval starts. It ends with the next one, or with `end_date`.',
-        ),
+        start_date: described(moment, 'When the interval starts; it ends with the next one or `end_date`.'),
         count: described(count, 'How many rows it has.', 3),
       }),
     ),

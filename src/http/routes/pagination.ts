@@ -1,6 +1,6 @@
 import { textParameter, wholeNumberParameter, type ValuesOf } from '../query-parameters';
 import type { RouteRequest, RouteResponse } from '../route';
-import { count, described, record, text } from '../schema';
+import { count, described, positive, record, text } from '../schema';
 import { invalid } from '../validation';
 
 const MAX_PAGE_SIZE = 100;
@@ -12,15 +12,9 @@ export const pageParameters = (things: string) => ({
     ...wholeNumberParameter('The page, from 1, the default; with `start` it counts from there.', undefined),
     example: 1,
   },
-  size: wholeNumberParameter(
-    `${things} per page; more than ${MAX_PAGE_SIZE} is ${MAX_PAGE_SIZE}.`,
-    DEFAULT_PAGE_SIZE,
-    MAX_PAGE_SIZE,
-  ),
+  size: wholeNumberParameter(`${things} per page; more than 100 is 100.`, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
   start: textParameter('A cursor: `after` or `next` of an earlier response.', ''),
 });
-
-const positive = { type: 'integer', format: 'int64', minimum: 1 };
 
 export const paginationSchema = record(
   'Pagination',

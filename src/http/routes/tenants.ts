@@ -18,10 +18,7 @@ import { asOfParameter, pastMoment } from './as-of';
 
 /** Booleans, encoded as strings. */
 const tenantSettings = {
-  fingerprint_tokens: described(
-    flag,
-    'Whether all tokens are fingerprinted with the default expression of their type.',
-  ),
+  fingerprint_tokens: described(flag, 'Whether tokens are fingerprinted by the default of their type.'),
   deduplicate_tokens: described(flag, 'Whether tokens are deduplicated when they are created or updated.'),
 };
 
@@ -40,24 +37,15 @@ const tenantSchema = record(
   ['created_by', 'modified_by', 'modified_at'],
 );
 
-const tenantView = (document: TenantDocument) => ({
-  id: document.id,
-  owner_id: document.owner_id,
-  name: document.name,
-  settings: {
+const tenantResponse = (document: TenantDocument): RouteResponse => {
+  const { id, owner_id, name, created_by, created_at, modified_by, modified_at, revision } = document;
+  const settings = {
     fingerprint_tokens: String(document.settings.fingerprint_tokens),
     deduplicate_tokens: String(document.settings.deduplicate_tokens),
-  },
-  created_by: document.created_by,
-  created_at: document.created_at,
-  modified_by: document.modified_by,
-  modified_at: document.modified_at,
-});
-
-const tenantResponse = (document: TenantDocument): RouteResponse => ({
-  body: tenantView(document),
-  etag: String(document.revision),
-});
+  };
+  const body = { id, owner_id, name, settings, created_by, created_at, modified_by, modified_at };
+  return { body, etag: String(revision) };
+};
 
 const PATH = '/tenants/self';
 
@@ -88,24 +76,19 @@ const tenantUpdate = bodyCheck<WireTenantUpdate>(
   { name: 'Acme', settings: { deduplicate_tokens: 'true' } },
 );
 
-const settingsOf = ({ settings }: WireTenantUpdate): Partial<TenantSettings> => ({
-  ...(settings?.fingerprint_tokens === undefined
-    ? {}
-    : { fingerprintTokens: settings.fingerprint_tokens === 'true' }),
-  ...(settings?.deduplicate_tokens === undefined
-    ? {}
-    : { deduplicateTokens: settings.deduplicate_tokens === 'true' }),
-});
+const settingsOf = ({ settings }: WireTenantUpdate): Partial<TenantSettings> => {
+  const { fingerprint_tokens: fingerprint, deduplicate_tokens: deduplicate } = settings ?? {};
+  return {
+    ...(fingerprint !== undefined && { fingerprintTokens: fingerprint === 'true' }),
+    ...(deduplicate !== undefined && { deduplicateTokens: deduplicate === 'true' }),
+  };
+};
 
 const ownTenant = { of: 'Tenant', tag: (tenant: ActiveTenant) => String(tenant.revision) } as const;
 
 const query = queryCheck({ as_of: asOfParameter('The Tenant as it was') });
 
-const tenantAsOf = async (
-  asOf: string,
-  request: RouteRequest<unknown>,
-  dependencies: ApiDependencies,
-): Promise<RouteResponse> => {
+const tenantAsOf = async (asOf: string, request: RouteRequest<unknown>, dependencies: ApiDependencies) => {
   const at = await pastMoment(asOf, request, dependencies);
   const { tenantId, deadline, gone } = request;
   const tenant = await dependencies.events.readHistory(tenantId, { deadline, gone: gone() }, (ledgerLog) =>

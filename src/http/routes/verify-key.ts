@@ -8,17 +8,11 @@ import { TIMES } from '../../times';
 import type { ApiDependencies } from '../context';
 import { nameParameter, queryCheck } from '../query-parameters';
 import { serviceRoute, type ServiceRequest } from '../route';
-import { described, listOf, moment, record, text, uuid } from '../schema';
+import { described, listOf, moment, record, text, uuid, oneOf } from '../schema';
 import { bodyCheck, invalid } from '../validation';
 
-const reasons = [
-  'malformed',
-  'unknown',
-  'expired',
-  'revoked',
-  'application_deleted',
-  'tenant_deleted',
-] as const;
+const ended = ['expired', 'revoked', 'application_deleted', 'tenant_deleted'] as const;
+const reasons = ['malformed', 'unknown', ...ended] as const;
 type Reason = (typeof reasons)[number];
 
 const permissionNames = permissions.map(({ type }) => type);
@@ -65,36 +59,20 @@ const verify = async (
   }
 };
 
-const verifiedSchema = record(
-  'VerifiedKey',
-  {
-    valid: described({ type: 'boolean' }, 'Whether a request with the key would be accepted.', true),
-    reason: described({ type: 'string', enum: reasons }, 'Why not.'),
-    tenant_id: described(uuid, 'The Tenant of the key.', '11111111-2222-4333-8444-555555555555'),
-    application_id: described(uuid, 'Its Application.', '22222222-2222-4333-8444-555555555555'),
-    application_type: described({ type: 'string', enum: applicationTypes }, 'The type of that.', 'private'),
-    key_id: described(uuid, 'The id of the key.', 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff'),
-    permissions: described(listOf(text), 'What it may, as far as the type may hold it.', ['token:read']),
-    expires_at: described(moment, 'When it expires, if it does.'),
-    allowed: described({ type: 'boolean' }, 'Whether it has the permission that was asked for.', true),
-    as_of: described(
-      moment,
-      'All this was so then. Keep it for at most a second.',
-      '2026-01-31T12:00:00.000Z',
-    ),
-  },
-  [
-    'reason',
-    'tenant_id',
-    'application_id',
-    'application_type',
-    'key_id',
-    'permissions',
-    'expires_at',
-    'allowed',
-    'as_of',
-  ],
-);
+const verified = {
+  valid: described({ type: 'boolean' }, 'Whether a request with the key would be accepted.', true),
+  reason: described(oneOf(reasons), 'Why not.'),
+  tenant_id: described(uuid, 'The Tenant of the key.', '11111111-2222-4333-8444-555555555555'),
+  application_id: described(uuid, 'Its Application.', '22222222-2222-4333-8444-555555555555'),
+  application_type: described(oneOf(applicationTypes), 'The type of that.', 'private'),
+  key_id: described(uuid, 'The id of the key.', 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff'),
+  permissions: described(listOf(text), 'What it may, as far as the type may hold it.', ['token:read']),
+  expires_at: described(moment, 'When it expires, if it does.'),
+  allowed: described({ type: 'boolean' }, 'Whether it has the permission that was asked for.', true),
+  as_of: described(moment, 'When this was so. Keep it for at most a second.', '2026-01-31T12:00:00.000Z'),
+};
+const { valid: _always, ...onlyOfValidOrNot } = verified;
+const verifiedSchema = record('VerifiedKey', verified, Object.keys(onlyOfValidOrNot));
 
 const verifiedView = ({ identity, isAllowed }: Extract<Answer, { identity: Identity }>, asOf: string) => {
   const { application, tenantId, keyId, expiresAt } = identity;
@@ -124,16 +102,8 @@ const question = bodyCheck<WireQuestion>(
     type: 'object',
     properties: {
       key: described(text, 'The key that a client has sent.'),
-      permission: described(
-        { type: 'string', enum: permissionNames },
-        'What the client wants to do.',
-        'token:read',
-      ),
-      client_address: described(
-        text,
-        "The client's IP address, for the record of what keys did.",
-        '192.0.2.1',
-      ),
+      permission: described(oneOf(permissionNames), 'What the client wants to do.', 'token:read'),
+      client_address: described(text, "The client's IP address, for the record.", '192.0.2.1'),
     },
     required: ['key'],
   },
@@ -141,7 +111,6 @@ const question = bodyCheck<WireQuestion>(
   { key: 'key_…', permission: 'token:read' },
 );
 
-/** As the limits see addresses. */
 const addressOf = ({ client_address: sent }: WireQuestion): string | undefined => {
   const address = sent === undefined ? undefined : countedAddress(sent);
   if (sent !== undefined && address === undefined)
@@ -178,10 +147,7 @@ export const checkKey = serviceRoute<undefined, ReturnType<typeof query>>({
   service: 'verify',
   header: { name: 'verifyKey', description: 'The key that a client has sent.', example: 'key_…' },
   query,
-  response: {
-    description: 'The key is valid, and has the permission.',
-    headers: ['tenantId', 'applicationId', 'keyId'],
-  },
+  response: { description: 'The key is valid and may.', headers: ['tenantId', 'applicationId', 'keyId'] },
   handle: async (request, dependencies) => {
     const { headers: names } = dependencies.settings;
     const key = request.header(names.verifyKey) ?? '';
@@ -189,11 +155,8 @@ export const checkKey = serviceRoute<undefined, ReturnType<typeof query>>({
     if ('reason' in answer)
       return { status: 401, headers: { 'WWW-Authenticate': 'ApiKey realm="tenant-ledger"' } };
     const { tenantId, application, keyId } = answer.identity;
-    const headers = {
-      [names.tenantId]: tenantId,
-      [names.applicationId]: application.id,
-      [names.keyId]: keyId,
-    };
+    const { id } = application;
+    const headers = { [names.tenantId]: tenantId, [names.applicationId]: id, [names.keyId]: keyId };
     return answer.isAllowed === false ? { status: 403, headers } : { headers };
   },
 });

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { PROGRESS, fieldsOfIndex, type Collection, type Document } from '../../../projections/projector';
 import type { Head } from '../../event-log/event-log';
 import type { MongoConnection } from '../../mongodb/connection';
@@ -49,7 +50,7 @@ export interface StoredLease {
 export interface Stored {
   /** Always made by `idOf`, because the server compares objects with their order of members. */
   readonly _id: { readonly tenant: string; readonly key: string };
-  /** The lines that it is in, as texts: one query finds the ends of any number of lines, of any tenants. */
+  /** The lines that it is in, as short texts: one query finds the ends of any number of lines, of any tenants. */
   readonly lines?: Readonly<Record<string, string>>;
   readonly doc: Document;
   /** The whole document as JSON, where BSON would not preserve it; then `doc` has only its indexed fields. */
@@ -132,9 +133,12 @@ const indexedFields = ({ indexes, numbered = {} }: Collection): readonly string[
   ...new Set([...Object.values(indexes).flat(), ...Object.values(numbered)]),
 ];
 
-/** A line of a tenant, as text. */
+/** So many characters have 132 bits, so two lines never have the same text. */
+const LINE_LENGTH = 22;
+
+/** A line of a tenant, as a short text, since each row has one for every index that numbers lines, twice. */
 export const lineText = (tenantId: string, equal: readonly unknown[]): string =>
-  JSON.stringify([tenantId, ...equal]);
+  hash('sha256', JSON.stringify([tenantId, ...equal]), 'base64').slice(0, LINE_LENGTH);
 
 /** A document without the first field of an index is not in its lines. */
 const linesOf = (collection: Collection, tenantId: string, document: Document): Pick<Stored, 'lines'> => {

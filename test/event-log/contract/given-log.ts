@@ -3,37 +3,29 @@ import type { EventLog, LoggedEvent, NewEvent } from '../../../src/event-log/eve
 import type { Streams } from '../../../src/event-log/streams';
 import { someEvents } from '../../support/events';
 
-/** What an adapter provides: how to open a fresh log of its kind. */
 export interface OpenedLog {
   readonly log: EventLog;
-  /** The names of its streams: several logs may share a server, each with its own prefix. */
   readonly streams: Streams;
   /** How many reads and subscriptions its server has open, if that can be known. */
   readonly openReads?: () => number;
   /** Closes it and opens the same log again, as a restarted program would. */
   reopen(): Promise<OpenedLog>;
-  /** The same log, opened by another process at the same time. */
   beside(): Promise<EventLog>;
 }
 
 /** A fresh log; with `copy`, one that was opened as the target of a copy. */
 export type Open = (purpose?: 'copy') => Promise<OpenedLog>;
 
-/** A fresh log for each test. */
 export interface GivenLog {
   readonly log: EventLog;
   readonly streams: Streams;
   openReads(): number;
-  /** The name of a stream that does not exist yet. */
   aStream(of?: Streams): string;
-  /** The same log, reopened. */
   reopen(): Promise<void>;
-  /** Another log. */
   openOne: Open;
   close(log: EventLog): Promise<void>;
 }
 
-/** Opens a log before each test of the surrounding block, and afterwards closes all that were opened. */
 export const givenLog = (open: Open): GivenLog => {
   const opened = new Set<EventLog>();
   let current: OpenedLog;
@@ -72,7 +64,6 @@ export const givenLog = (open: Open): GivenLog => {
   };
 };
 
-/** Appends one event after another until there are this many, and returns all of them. */
 export const grow = async (
   log: EventLog,
   stream: string,
@@ -87,7 +78,6 @@ export const grow = async (
   return events;
 };
 
-/** Collects a feed into a list until it is stopped. */
 export const following = (feed: (signal: AbortSignal) => AsyncIterable<readonly LoggedEvent[]>) => {
   const abort = new AbortController();
   const seen: LoggedEvent[] = [];

@@ -1,4 +1,5 @@
 import type { Browser, Page } from 'playwright-core';
+import { TIMES } from '../../../src/times';
 import { beside, type Beside } from '../../support/beside';
 import {
   accessibilityFaults,
@@ -13,13 +14,14 @@ import { startService, type Service } from '../../support/service';
 import { until } from '../../support/waiting';
 
 const DAY_MS = 86_400_000;
+const AT_ONCE = { ...TIMES, keyUsesMs: 10 };
 
 describeInBrowser('the overview, Applications and keys', () => {
   let browser: Browser;
   let service: Service;
   let by: Beside;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([launch(), startService()]);
+    [browser, service] = await Promise.all([launch(), startService({}, AT_ONCE)]);
     by = await beside(service);
   });
 

@@ -5,11 +5,9 @@ import { streamNames, type Streams } from '../../../src/event-log/streams';
 import { closeAfterwards } from '../closing';
 import { startStandIn, type StandIn, type StandInOptions } from './stand-in';
 
-/** A log of our own on a server, closed at the end of the test. */
 export interface OwnLog {
   readonly log: EventLog;
   readonly streams: Streams;
-  /** What the log reported. */
   readonly warnings: readonly string[];
   aStream(): string;
 }
@@ -18,7 +16,6 @@ interface LogOptions {
   readonly waitMs?: number;
   readonly prefix?: string;
   readonly doubtMs?: number;
-  /** Receives what the log reports, from the very start. */
   readonly warnings?: string[];
 }
 
@@ -46,7 +43,6 @@ export const onStandIn = async (
   return { server, ...(await openOn(server.url)) };
 };
 
-/** Follows the whole log into a list, until the end of the test. */
 export const followed = (log: EventLog): { readonly seen: readonly LoggedEvent[] } => {
   const abort = new AbortController();
   const seen: LoggedEvent[] = [];

@@ -117,7 +117,6 @@ export const readOnce = async (
   return true;
 };
 
-/** A subscription to $all, and what can be done to it from outside. */
 export interface Subscription {
   /** A normal end, without an error. */
   end(): void;

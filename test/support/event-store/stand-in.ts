@@ -39,20 +39,16 @@ export interface StandIn {
   readonly port: number;
   readonly log: StoredLog;
   readonly gate: Gate;
-  /** The number of calls, by method. */
   readonly asked: Readonly<Record<Method, number>>;
   readonly subscriptions: ReadonlySet<Subscription>;
-  /** The reads and subscriptions that were started and have been ended by neither side. */
   readonly openReads: ReadonlySet<unknown>;
   /** Sends the next appends, this many, through this fault instead. */
   nextAppends(what: AppendFault, times?: number): void;
   /** The next reads, this many, return everything and then fail instead of ending. */
   failReads(times: number): void;
-  /** Every read of this stream takes this much longer, like one of a long stream. */
   slowDown(stream: string, ms: number): void;
   /** Every call that requires the leader is referred to another server. */
   notLeader(leader: { readonly host: string; readonly port: number } | undefined): void;
-  /** Answers everything with an error until told otherwise. */
   refuseAll(error: { readonly code: number; readonly details: string } | undefined): void;
   /** The process is gone, with its connections; the log is on disk. */
   kill(): Promise<void>;
@@ -69,7 +65,6 @@ export interface StandInOptions {
   /** [seen] One call accepts this many bytes. */
   readonly maxAppendSize?: number;
   readonly tls?: { readonly key: Buffer; readonly certificate: Buffer };
-  /** Only this user is authorised. */
   readonly user?: { readonly name: string; readonly password: string };
   /** It supports filters in subscriptions only. Never seen. */
   readonly readsWithoutFilters?: boolean;
@@ -159,7 +154,6 @@ export const startStandIn = async (settings: StandInOptions = {}): Promise<Stand
     answer(answerTo(verdict, expected));
   };
 
-  /** Commits are delayed a little, so that two appends can be in progress at once. */
   const queue = (options: BatchAppendReq.Options, events: readonly Proposed[], answer: Answer): void => {
     const stream = nameOf(options.getStreamIdentifier());
     const key = `${stream} ${events[0]?.id}`;

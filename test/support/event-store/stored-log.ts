@@ -32,7 +32,6 @@ export type Verdict =
   | { readonly kind: 'wrong_revision'; readonly actual: number }
   | { readonly kind: 'deleted' };
 
-/** What a read of a stream finds: its records from the first that is left, or that there is none. */
 export type Found = 'deleted' | 'not_found' | readonly StoredRecord[];
 
 /** [seen] Positions are byte offsets with gaps: a record takes more than its data. */
@@ -54,7 +53,6 @@ export interface StoredLog {
   truncate(stream: string, before: number): void;
   /** [unseen] Removes a record for good, as scavenging does with deleted ones; $all continues after it. */
   scavenge(id: string): void;
-  /** What can be read of a stream now. */
   find(stream: string): Found;
   onAppended(listener: () => void): () => void;
 }

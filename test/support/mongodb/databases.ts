@@ -11,7 +11,6 @@ export const describeMongodb: (name: string, tests: () => void) => void = (name,
 
 const used = new Set<string>();
 
-/** The URL of a separate database for each place. */
 export const mongodbUrl = (place: string = randomUUID()): string => {
   const url = databaseUrl(SERVER, place);
   used.add(url);

@@ -24,16 +24,13 @@ export interface FaultRule {
   readonly skip?: number;
   /** How many are affected; one by default, with `Infinity` all until the rule is removed. */
   readonly times?: number;
-  /** Done before the command is delivered. */
   readonly first?: () => Promise<unknown>;
   readonly action: FaultAction;
 }
 
 export interface Faults {
-  /** Adds a rule. The first rule that matches a command applies. Returns a function that removes it. */
   add(rule: FaultRule): () => void;
   clear(): void;
-  /** How many commands have been affected. */
   readonly affected: number;
   /** For the proxy: what happens to this command. */
   next(name: string, collection: string, command: Document): FaultRule | undefined;

@@ -5,7 +5,6 @@ import { faultRules, MONITORING, type FaultAction, type Faults } from './faults'
 import { countRoundTrips, type RoundTrips } from './round-trips';
 import { messageReader, replyTo, type Message } from './wire';
 
-/** A proxy in front of a real MongoDB: counts the commands, and disturbs them on request. */
 export interface MongoProxy {
   readonly port: number;
   readonly faults: Faults;
@@ -39,7 +38,6 @@ const errorOf = ({ code, message = 'as requested' }: { code: number; message?: s
 
 const MAX_TIME_EXPIRED = 50;
 
-/** What remains to be done when the reply to a command comes. */
 interface Pending {
   readonly end: () => void;
   readonly action: FaultAction | undefined;

@@ -2,7 +2,6 @@ import type { MongoMemoryServer } from 'mongodb-memory-server-core';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 
-/** A replica set of real servers, with their data in memory where the machine allows it (`TMPDIR`). */
 export interface ReplicaSet {
   readonly url: string;
   readonly members: readonly Member[];
@@ -13,7 +12,6 @@ export interface Member {
   readonly port: number;
   readonly pid: number;
   kill(): Promise<void>;
-  /** Starts a killed one again, with its data. */
   restart(): Promise<void>;
 }
 

@@ -2,7 +2,6 @@ import type { Binary, Document } from 'mongodb';
 
 /** How many commands the server received, by command and collection. The driver's own monitoring is not counted. */
 export interface RoundTrips {
-  /** All of them, or those of these commands and collections. */
   count(of?: Which): number;
   /** The number of steps in sequence: commands in progress at the same time count as one. */
   inTurn(of?: Which): number;

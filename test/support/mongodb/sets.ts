@@ -4,7 +4,6 @@ import { COLLECTIONS, LOG } from '../../read-models/contract/storage';
 import { closeAfterwards } from '../closing';
 import { connectMongodb } from '../mongodb-under-test';
 
-/** What one process opens, until the test is over. */
 export const openAt = async (url: string, options: { graceMs?: number; leaseMs?: number } = {}) => {
   const connection = await connectMongodb(url);
   closeAfterwards(connection.close);

@@ -56,7 +56,6 @@ const messageOf = (bytes: Buffer): Message => {
   };
 };
 
-/** Splits a stream of bytes into messages. */
 export const messageReader = (): ((bytes: Buffer) => readonly Message[]) => {
   let rest: Buffer[] = [];
   let size = 0;
@@ -77,7 +76,6 @@ export const messageReader = (): ((bytes: Buffer) => readonly Message[]) => {
   };
 };
 
-/** A reply to a command. */
 export const replyTo = ({ requestId }: Pick<Message, 'requestId'>, body: Document): Buffer => {
   const document = BSON.serialize(body);
   const head = Buffer.alloc(HEADER + 5);
