@@ -26,11 +26,15 @@ export const Waiting = ({ loaded }: { readonly loaded: Result<unknown> | undefin
 export const TableHead = ({ titles }: { readonly titles: readonly string[] }) => (
   <thead>
     <tr>
-      {titles.map((title) => (
-        <th key={title} scope="col">
-          {title}
-        </th>
-      ))}
+      {titles.map((title) =>
+        title === '' ? (
+          <td key={title} />
+        ) : (
+          <th key={title} scope="col">
+            {title}
+          </th>
+        ),
+      )}
     </tr>
   </thead>
 );

@@ -1,7 +1,7 @@
 import { session } from './api.js';
 import type { Fields } from './editing.js';
 import { useLoaded } from './loaded.js';
-import { Waiting } from './parts.js';
+import { TableHead, Waiting } from './parts.js';
 import { titleOf, wordsOf } from './words.js';
 import type { ApplicationType, Permission } from './wire.js';
 
@@ -14,10 +14,33 @@ const mayGrant = (permission: string, all: readonly Permission[]): boolean => {
   return permissions.includes(permission) || possible.every((one) => permissions.includes(one.type));
 };
 
-interface MatrixProps {
-  readonly type: ApplicationType;
+const isHeld = (fields: Fields, permission: string): boolean => fields[permission] === 'held';
+
+interface CellProps {
+  readonly permission: Permission | undefined;
+  readonly isFree: boolean;
   readonly fields: Fields;
   readonly onChange: (fields: Fields) => void;
+}
+
+const Cell = ({ permission, isFree, fields, onChange }: CellProps) => {
+  if (permission === undefined) return null;
+  if (!isFree) return <span class="quiet">no</span>;
+  const { type, description } = permission;
+  return (
+    <label title={description}>
+      <input
+        type="checkbox"
+        aria-label={`${type}: ${description}`}
+        checked={isHeld(fields, type)}
+        onChange={({ currentTarget: { checked } }) => onChange({ ...fields, [type]: checked ? 'held' : '' })}
+      />
+    </label>
+  );
+};
+
+interface MatrixProps extends Omit<CellProps, 'permission' | 'isFree'> {
+  readonly type: ApplicationType;
 }
 
 const PRESETS = { None: /^$/, 'Reading only': /:(?:read|search)$/, All: /./ };
@@ -26,33 +49,15 @@ const PRESETS = { None: /^$/, 'Reading only': /:(?:read|search)$/, All: /./ };
 export const PermissionMatrix = ({ type, fields, onChange }: MatrixProps) => {
   const [loaded] = useLoaded<readonly Permission[]>('/permissions');
   if (loaded?.ok !== true) return <Waiting loaded={loaded} />;
-  const possible = loaded.value.filter(({ application_types }) => application_types.includes(type));
-  const isHeld = (permission: string): boolean => fields[permission] === 'held';
-  const isFree = (permission: string): boolean => isHeld(permission) || mayGrant(permission, loaded.value);
-  const partsOf = (part: RegExp): readonly string[] => [
-    ...new Set(possible.map((one) => one.type.replace(part, ''))),
-  ];
+  const all = loaded.value.filter(({ application_types }) => application_types.includes(type));
+  const free = all
+    .map((one) => one.type)
+    .filter((permission) => isHeld(fields, permission) || mayGrant(permission, loaded.value));
+  const partsOf = (rest: RegExp) => [...new Set(all.map((one) => one.type.replace(rest, '')))];
   const [resources, actions] = [partsOf(/:\w+$/), partsOf(/.*:/)];
   const choose = (preset: RegExp): void => {
-    const free = possible.map((one) => one.type).filter(isFree);
     const chosen = free.map((permission) => [permission, preset.test(permission) ? 'held' : '']);
     onChange({ ...fields, ...Object.fromEntries(chosen) });
-  };
-  const cell = (found: Permission | undefined) => {
-    if (found === undefined) return null;
-    const { type: permission, description } = found;
-    if (!isFree(permission)) return <span class="quiet">no</span>;
-    const change = (checked: boolean): void => onChange({ ...fields, [permission]: checked ? 'held' : '' });
-    return (
-      <label title={description}>
-        <input
-          type="checkbox"
-          aria-label={`${permission}: ${description}`}
-          checked={isHeld(permission)}
-          onChange={({ currentTarget }) => change(currentTarget.checked)}
-        />
-      </label>
-    );
   };
   return (
     <fieldset>
@@ -65,28 +70,25 @@ export const PermissionMatrix = ({ type, fields, onChange }: MatrixProps) => {
         ))}
       </div>
       <table class="matrix">
-        <thead>
-          <tr>
-            <td />
-            {actions.map((action) => (
-              <th key={action} scope="col">
-                {wordsOf(action)}
-              </th>
-            ))}
-          </tr>
-        </thead>
+        <TableHead titles={['', ...actions.map(wordsOf)]} />
         <tbody>
           {resources.map((resource) => (
             <tr key={resource}>
               <th scope="row">{titleOf(resource.replace(':', ' '))}</th>
-              {actions.map((action) => (
-                <td key={action}>{cell(possible.find((one) => one.type === `${resource}:${action}`))}</td>
-              ))}
+              {actions.map((action) => {
+                const permission = all.find((one) => one.type === `${resource}:${action}`);
+                const isFree = free.includes(permission?.type ?? '');
+                return (
+                  <td key={action}>
+                    <Cell {...{ permission, isFree, fields, onChange }} />
+                  </td>
+                );
+              })}
             </tr>
           ))}
         </tbody>
       </table>
-      {possible.every((one) => isFree(one.type)) ? null : (
+      {free.length === all.length ? null : (
         <p class="quiet">no: your key does not hold it, so it cannot grant it.</p>
       )}
     </fieldset>
