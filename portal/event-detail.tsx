@@ -13,33 +13,41 @@ import { happenedAt, Sentence } from './what-happened.js';
 import { titleOf, valueText, wordsOf } from './words.js';
 import type { Change, LedgerEvent, Log, LogPage, Source } from './wire.js';
 
-const Section = ({ title, children }: { readonly title: string; readonly children: ComponentChildren }) => (
-  <section>
-    <h3>{title}</h3>
-    {children}
-  </section>
-);
+type Cells = readonly ComponentChildren[];
 
-const Changes = ({ changes }: { readonly changes: readonly Change[] }) => (
-  <Section title="Before and after">
+/** Nothing if there are no rows. */
+const Table = ({ titles, rows }: { readonly titles: readonly string[]; readonly rows: readonly Cells[] }) =>
+  rows.length === 0 ? null : (
     <table>
-      <TableHead titles={['Field', 'Before', 'After']} />
+      <TableHead titles={titles} />
       <tbody>
-        {changes.map(({ field, from, to }) => (
-          <tr key={field}>
-            <th scope="row">{titleOf(field)}</th>
-            <td dir="auto">
-              <del>{valueText(from, field)}</del>
-            </td>
-            <td dir="auto">
-              <ins>{valueText(to, field)}</ins>
-            </td>
+        {rows.map((cells) => (
+          <tr>
+            {cells.map((cell) => (
+              <td dir="auto">{cell}</td>
+            ))}
           </tr>
         ))}
       </tbody>
     </table>
-  </Section>
-);
+  );
+
+const changeCells = ({ field, from, to }: Change): Cells => [
+  titleOf(field),
+  <del>{valueText(from, field)}</del>,
+  <ins>{valueText(to, field)}</ins>,
+];
+
+/** What was created had nothing before: all that it was given. */
+const givenCells = (data: LedgerEvent['data']): readonly Cells[] =>
+  Object.entries(data)
+    .flatMap(([field, to]: readonly [string, unknown]) =>
+      to !== null && typeof to === 'object' && !Array.isArray(to)
+        ? Object.entries(to)
+        : [[field, to] as const],
+    )
+    .filter(([field]) => !/Id$|^digest/.test(field))
+    .map(([field, to]) => [titleOf(field), valueText(to, field)]);
 
 /** A moment where the viewer is and in UTC, how long ago it was, and the whole of it to take along. */
 const Moment = ({ at }: { readonly at: string }) => (
@@ -113,68 +121,47 @@ const factsOf = (event: LedgerEvent, log: Log, proof: string | undefined) => {
   const { client, service } = event.metadata;
   const { entity_type, entity_id, operation, source } = log;
   const happened = happenedAt({ log, event });
+  const who = actor && named(actor.type, actor.id, actor.name);
   const entity = named(entity_type, entity_id);
-  const keyFilter = { entity_type: 'key', entity_id: key ?? '' };
-  const facts: readonly (readonly [string, ComponentChildren])[] = [
-    ['Recorded', <Moment at={event.recorded_at} />],
-    ['Happened', happened && <Moment at={happened} />],
-    [
-      'Who',
-      actor && filterable('actor', { actor_id: actor.id }, named(actor.type, actor.id, actor.name), actor.id),
-    ],
-    ['With', key && filterable('key', keyFilter, named('key', key), key)],
-    ['From', client?.address],
-    ['Agent', client?.userAgent],
-    ['Entity', filterable('entity', { entity_type, entity_id }, entity, entity_id)],
-    ['Operation', filterable('operation', { operation }, wordsOf(operation))],
-    ['Request', trace && filterable('request', { trace_id: trace }, <code>{trace}</code>, trace)],
-    ['Source', `${sources[source]}${service?.name === undefined ? '' : `, ${service.name}`}`],
-    ['Event', `${event.type}, ${event.position}`],
-    ['Evidence', proof && provenRow(event.id, proof)],
-  ];
-  return facts.map(([name, value]) => ({ name, value }));
+  const facts: Readonly<Record<string, ComponentChildren>> = {
+    Recorded: <Moment at={event.recorded_at} />,
+    Happened: happened && <Moment at={happened} />,
+    Who: actor && filterable('actor', { actor_id: actor.id }, who, actor.id),
+    With: key && filterable('key', { entity_type: 'key', entity_id: key }, named('key', key), key),
+    From: client?.address,
+    Agent: client?.userAgent,
+    Entity: filterable('entity', { entity_type, entity_id }, entity, entity_id),
+    Operation: filterable('operation', { operation }, wordsOf(operation)),
+    Request: trace && filterable('request', { trace_id: trace }, <code>{trace}</code>, trace),
+    Source: `${sources[source]}${service?.name === undefined ? '' : `, ${service.name}`}`,
+    Event: `${event.type}, ${event.position}`,
+    Evidence: proof && provenRow(event.id, proof),
+  };
+  return Object.entries(facts).map(([name, value]) => ({ name, value }));
 };
 
-type Counts = readonly (readonly [string, number])[];
-
-const CountTable = ({ title, counts }: { readonly title: string; readonly counts: Counts }) =>
-  counts.length === 0 ? null : (
-    <table>
-      <TableHead titles={[title, 'Times']} />
-      <tbody>
-        {counts.map(([name, count]) => (
-          <tr key={name}>
-            <td>{name}</td>
-            <td>{count.toLocaleString('en')}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
+const countCells = (counts: Readonly<Record<string, number>> = {}): readonly Cells[] =>
+  Object.entries(counts).map(([name, count]) => [titleOf(name), valueText(count)]);
 
 /** What a key was used for, what it was refused and what it would have needed, and from where. */
 const KeyUses = ({ event: { data, metadata } }: { readonly event: LedgerEvent }) => {
-  const { applicationId = '', missingPermissions = [], operations = {}, refusals = {} } = data;
-  const inWords = (counts: Readonly<Record<string, number>>): Counts =>
-    Object.entries(counts).map(([name, count]) => [titleOf(name), count]);
+  const { applicationId = '', missingPermissions = [] } = data;
+  const clients = metadata.clients ?? [];
   return (
-    <Section title="What the key did">
+    <>
       {missingPermissions.length === 0 ? null : (
         <p>
           It tried what needs <code>{missingPermissions.join(', ')}</code>, which{' '}
           {named('application', applicationId)} lacked.
         </p>
       )}
-      <CountTable title="Refused because" counts={inWords(refusals)} />
-      <CountTable title="Used for" counts={inWords(operations)} />
-      <CountTable
-        title="From"
-        counts={(metadata.clients ?? []).map(({ address = 'elsewhere', requests = 0 }) => [
-          address,
-          requests,
-        ])}
+      <Table titles={['Refused because', 'Times']} rows={countCells(data.refusals)} />
+      <Table titles={['Used for', 'Times']} rows={countCells(data.operations)} />
+      <Table
+        titles={['From', 'Requests']}
+        rows={clients.map(({ address = 'elsewhere', requests }) => [address, valueText(requests)])}
       />
-    </Section>
+    </>
   );
 };
 
@@ -182,34 +169,32 @@ const KeyUses = ({ event: { data, metadata } }: { readonly event: LedgerEvent })
 const SameRequest = ({ trace, id }: { readonly trace: string; readonly id: string }) => {
   const [loaded] = useLoaded<LogPage>(`/logs?${queryOf({ trace_id: trace })}`);
   const others = loaded?.ok === true ? loaded.value.data.filter((log) => log.id !== id) : [];
-  if (others.length === 0) return null;
   return (
-    <Section title="In the same request">
-      <ul class="others">
-        {others.map((log) => (
-          <li key={log.id}>
-            <OperationTag operation={log.operation} />
-            <a href={withParameters({ event: log.id })}>
-              <Sentence row={{ log }} />
-            </a>
-          </li>
-        ))}
-      </ul>
-    </Section>
+    <Table
+      titles={['In the same request']}
+      rows={others.map((log) => [
+        <a href={withParameters({ event: log.id })}>
+          <OperationTag operation={log.operation} /> <Sentence row={{ log }} />
+        </a>,
+      ])}
+    />
   );
 };
 
-const Event = ({ event, log }: { readonly event: LedgerEvent; readonly log: Log }) => {
-  const { changes = [], trace_id: trace } = event;
+const Event = ({ event }: { readonly event: LedgerEvent }) => {
+  const { changes = [], trace_id: trace, log } = event;
   // Of an event that is not shown yet there is none.
   const [proof] = useLoaded<string>(`/events/${event.id}/proof`);
   const raw = JSON.stringify(event, undefined, 2);
   return (
     <>
-      {changes.length === 0 ? null : <Changes changes={changes} />}
+      <Table titles={['Field', 'Before', 'After']} rows={changes.map(changeCells)} />
+      {log?.source === 'decision' && log.operation === 'create' ? (
+        <Table titles={['Field', 'Value']} rows={givenCells(event.data)} />
+      ) : null}
       {event.type === 'KeyUsed' ? <KeyUses event={event} /> : null}
-      <Facts facts={factsOf(event, log, proof?.ok === true ? proof.value : undefined)} />
-      {trace === undefined ? null : <SameRequest key={event.id} trace={trace} id={event.id} />}
+      {log && <Facts facts={factsOf(event, log, proof?.ok === true ? proof.value : undefined)} />}
+      {trace && <SameRequest trace={trace} id={event.id} />}
       {holds('tenant:read') ? (
         <p>
           <a href={addressOf('tenant', { as_of: event.recorded_at })}>The Tenant at this moment</a>
@@ -239,17 +224,12 @@ export const EventDetail = ({ id }: { readonly id: string }) => {
       setEvent(found.ok ? found.value : undefined);
     });
     if (takesFocus()) heading.current?.focus({ preventScroll: true });
-    return () => abort.abort();
-  }, [id]);
-  const opened = useRef(id);
-  opened.current = id;
-  useEffect(
-    () => () => {
-      const row = document.querySelector<HTMLElement>(`tr[data-id="${CSS.escape(opened.current)}"] a`);
+    const row = document.querySelector<HTMLElement>('.log .open a');
+    return () => {
+      abort.abort();
       if (document.activeElement === document.body) row?.focus({ preventScroll: true });
-    },
-    [],
-  );
+    };
+  }, [id]);
   const log = event?.log;
   return (
     <aside class="detail" aria-label="Details of the event" aria-busy={event?.id !== id}>
@@ -274,10 +254,7 @@ export const EventDetail = ({ id }: { readonly id: string }) => {
       </h2>
       <Alert text={failure} />
       {event === undefined && failure === undefined ? <p class="quiet">Loading …</p> : null}
-      {event === undefined || log === undefined ? null : <Event key={event.id} event={event} log={log} />}
-      {event === undefined || log !== undefined ? null : (
-        <pre tabIndex={0}>{JSON.stringify(event, undefined, 2)}</pre>
-      )}
+      {event === undefined ? null : <Event key={event.id} event={event} />}
     </aside>
   );
 };

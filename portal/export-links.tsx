@@ -1,13 +1,37 @@
 import { useState } from 'preact/hooks';
-import { downloadLink, refusalOf } from './api.js';
+import { downloadLink, refusalOf, tenantName } from './api.js';
 import { filters, queryOf } from './filters.js';
+import { nameOf } from './names.js';
 import { Alert } from './parts.js';
+import { timeStyle } from './place.js';
+import { dayOf } from './time.js';
 
 const FILES = [
-  ['events.ndjson', 'Export NDJSON', 'All events of this filter, with a trailer that can be checked'],
-  ['logs.csv', 'Export CSV', 'All rows of this filter'],
-  ['checkpoint.txt', 'Checkpoint', 'The state of the whole log, signed: keep it to notice later changes'],
+  ['ndjson', 'Export NDJSON', 'All events of this filter, with a trailer that can be checked'],
+  ['csv', 'Export CSV', 'All rows of this filter'],
+  ['txt', 'Checkpoint', 'The state of the whole log, signed: keep it to notice later changes'],
 ] as const;
+
+/** Named after the Tenant, the filter and the day: `acme-tenant-update-2026-11-19`. */
+const fileName = (chosen: readonly string[]): string =>
+  [tenantName.value ?? 'log', ...chosen, dayOf(new Date().toISOString(), timeStyle.value)]
+    .map((part) =>
+      part
+        .toLowerCase()
+        .replaceAll(/[^a-z0-9]+/g, '-')
+        .slice(0, 40)
+        .replaceAll(/^-|-$/g, ''),
+    )
+    .filter((part) => part !== '')
+    .join('-');
+
+const filterNames = (): readonly string[] => {
+  const { start_date: from, end_date: upTo, actor_id: actor, ...others } = filters.value;
+  const days = [from && `from-${from.slice(0, 10)}`, upTo && `to-${upTo.slice(0, 10)}`];
+  return [...Object.values(others), actor && nameOf('application', actor), ...days].filter(
+    (one) => one !== undefined,
+  );
+};
 
 /** Links that download exactly what the filters select, however much that is, and a checkpoint of the whole log. */
 export const ExportLinks = () => {
@@ -20,11 +44,12 @@ export const ExportLinks = () => {
   };
   return (
     <div class="buttons exports" role="group" aria-label="Export">
-      {FILES.map(([file, text, title]) => {
-        const link = downloadLink(file, file === 'checkpoint.txt' ? '' : queryOf(filters.value));
+      {FILES.map(([type, text, title]) => {
+        const [name, query] = type === 'txt' ? [['checkpoint'], ''] : [filterNames(), queryOf(filters.value)];
+        const link = downloadLink(`${fileName(name)}.${type}`, query);
         return (
           <a
-            key={file}
+            key={type}
             class="button"
             href={link}
             title={title}

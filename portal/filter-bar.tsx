@@ -1,8 +1,8 @@
 import { useId, useState } from 'preact/hooks';
-import { filters, range, RANGES, UNFILTERED, type Filters } from './filters.js';
+import { ALL_TIME, filters, range, RANGES, UNFILTERED, type Filters } from './filters.js';
 import { useLoaded } from './loaded.js';
 import { rows } from './log-rows.js';
-import { actorOf, applicationNames, askForApplications, nameOf, OPERATOR } from './names.js';
+import { actorOf, applicationNames, askForApplications, nameOf, OPERATOR, shortId } from './names.js';
 import { go, timeStyle, withParameters } from './place.js';
 import { SearchField } from './search-field.js';
 import { dayOf, inputText, momentFrom, zoneOf } from './time.js';
@@ -17,19 +17,19 @@ export const choose = (changes: Readonly<Record<string, string | undefined>>): v
 
 const OPERATIONS = ['create', 'read', 'update', 'delete', 'use', 'deny'];
 
-const operations = (): readonly Option[] =>
-  [...new Set([...OPERATIONS, ...rows.value.map(({ log }) => log.operation)])].map((one) => [
-    one,
-    titleOf(one),
-  ]);
+const operations = (): readonly Option[] => {
+  const all = new Set([...OPERATIONS, ...rows.value.map(({ log }) => log.operation)]);
+  return [...all].map((one) => [one, titleOf(one)]);
+};
 
-/** The Applications that there are, and whoever else has done something on this page. */
+/** The Applications that there are, and whoever else has done something on this page. Equal names have their ids, too. */
 const actors = (chosen: string | undefined): readonly Option[] => {
-  const seen = rows.value.flatMap(({ log }) =>
-    log.actor_id === undefined ? [] : [[log.actor_id, actorOf(log)] as const],
-  );
+  const seen = rows.value.map(({ log }) => [log.actor_id ?? '', actorOf(log)] as const);
   const given = chosen === undefined ? [] : [[chosen, nameOf('application', chosen)] as const];
-  return [...new Map([...given, [OPERATOR, 'operator'] as const, ...seen, ...applicationNames.value])];
+  const all = new Map([...given, [OPERATOR, 'operator'] as const, ...seen, ...applicationNames.value]);
+  all.delete('');
+  const uses = Map.groupBy(all.values(), (name) => name);
+  return [...all].map(([id, name]) => [id, uses.get(name)?.length === 1 ? name : `${name}, ${shortId(id)}`]);
 };
 
 interface ChoiceProps {
@@ -117,10 +117,8 @@ const RangeChoice = () => {
           onChange={({ currentTarget: { value } }) =>
             go(
               withParameters({
-                range: value === '' || value === 'between' ? undefined : value,
-                start_date: value === 'between' ? today() : undefined,
-                end_date: undefined,
-                event: undefined,
+                ...ALL_TIME,
+                ...(value === 'between' ? { start_date: today() } : { range: value || undefined }),
               }),
             )
           }
@@ -144,32 +142,19 @@ const RangeChoice = () => {
   );
 };
 
-/** What an id of an entity or a request stands for, and what takes it away. */
+/** What an id of an entity or a request stands for; a click takes it away. */
 const Chips = () => {
-  const { entity_id, trace_id } = filters.value;
-  const entity_type = filters.value.entity_type ?? rows.value[0]?.log.entity_type ?? '';
-  const chips = [
-    entity_id === undefined
-      ? undefined
-      : (['entity_id', wordsOf(entity_type) || 'entity', nameOf(entity_type, entity_id)] as const),
-    trace_id === undefined ? undefined : (['trace_id', 'request', trace_id] as const),
-  ];
+  const { entity_id: id, trace_id: trace } = filters.value;
+  const type = filters.value.entity_type ?? rows.value[0]?.log.entity_type ?? 'entity';
+  const chip = (what: string, text: string, gone: Readonly<Record<string, undefined>>) => (
+    <button type="button" class="set" title={`No longer this ${what}`} onClick={() => choose(gone)}>
+      {what} <bdi>{text}</bdi> ×
+    </button>
+  );
   return (
     <>
-      {chips.map((chip) => {
-        if (chip === undefined) return null;
-        const [name, what, text] = chip;
-        const gone =
-          name === 'entity_id' ? { entity_id: undefined, entity_type: undefined } : { trace_id: undefined };
-        return (
-          <span class="chip" key={name}>
-            {what} <strong dir="auto">{text}</strong>
-            <button type="button" aria-label={`No longer this ${what}`} onClick={() => choose(gone)}>
-              ×
-            </button>
-          </span>
-        );
-      })}
+      {id && chip(wordsOf(type), nameOf(type, id), { entity_id: undefined, entity_type: undefined })}
+      {trace && chip('request', trace, { trace_id: undefined })}
     </>
   );
 };

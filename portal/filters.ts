@@ -21,10 +21,11 @@ export type Filters = Readonly<Partial<Record<FilterName, string>>>;
 export const subjects = filterNames.slice(0, 5);
 
 const without = (names: readonly string[]): Readonly<Record<string, undefined>> =>
-  Object.fromEntries([...names, 'source', 'event'].map((name) => [name, undefined]));
-/** What takes them away, or all filters. */
-export const NO_SUBJECT = without(subjects);
-export const UNFILTERED = without([...filterNames, 'range']);
+  Object.fromEntries([...names, 'event'].map((name) => [name, undefined]));
+/** What takes them away, the times, or all filters. */
+export const NO_SUBJECT = without([...subjects, 'source']);
+export const ALL_TIME = without(['start_date', 'end_date', 'range']);
+export const UNFILTERED = { ...NO_SUBJECT, ...ALL_TIME };
 
 /** Times that end now, by their names in the address. */
 export const RANGES: readonly (readonly [string, string, number])[] = [

@@ -31,44 +31,26 @@ export const findKey = async (text: string): Promise<FoundKey | string> => {
   return found.ok ? found.value : textOf(found.problem);
 };
 
-const sumOf = (days: readonly KeyDay[], what: 'operations' | 'refusals'): number =>
-  days.flatMap((day) => Object.values(day[what])).reduce((sum, count) => sum + count, 0);
-
 /** What it was used for in thirty days. */
 const Uses = ({ path }: { readonly path: string }) => {
   const [loaded] = useLoaded<readonly (KeyDay & { readonly last_used_at?: string })[]>(`${path}/uses`);
-  if (loaded?.ok !== true)
-    return <>Its uses {loaded === undefined ? 'are being counted …' : 'are not known.'}</>;
+  if (loaded?.ok !== true) return <>Its uses {loaded === undefined ? 'are counted …' : 'are not known.'}</>;
+  const times = (what: 'operations' | 'refusals'): string => {
+    const counts = loaded.value.flatMap((day) => Object.values(day[what]));
+    return counted(
+      counts.reduce((sum, count) => sum + count, 0),
+      'time',
+    );
+  };
   const last = loaded.value[0]?.last_used_at;
   if (last === undefined) return <>It was not used in the last 30 days.</>;
   return (
     <>
-      In the last 30 days it was used {counted(sumOf(loaded.value, 'operations'), 'time')} and refused{' '}
-      {counted(sumOf(loaded.value, 'refusals'), 'time')}, last <Ago at={last} />.
+      In the last 30 days it was used {times('operations')} and refused {times('refusals')}, last{' '}
+      <Ago at={last} />.
     </>
   );
 };
-
-interface RevokeProps {
-  readonly path: string;
-  readonly isOwn: boolean;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
-}
-
-const Revoke = ({ path, isOwn, onClose, onDone }: RevokeProps) => (
-  <Dialog title="Revoke the key" onClose={onClose}>
-    <Form
-      onSend={(_, write) => write(path, { method: 'DELETE' })}
-      onDone={onDone}
-      button="Revoke the key"
-      kind="danger"
-    >
-      <p>It is refused at once, for good.</p>
-      {isOwn ? <Agreement text="this key, and your session ends with it" /> : null}
-    </Form>
-  </Dialog>
-);
 
 /** Says whose key was pasted and what it did, and offers to revoke it. */
 export const FoundKeyNote = ({ found }: { readonly found: FoundKey }) => {
@@ -76,23 +58,16 @@ export const FoundKeyNote = ({ found }: { readonly found: FoundKey }) => {
   const [state, setState] = useState(found.state);
   const [isRevoking, setRevoking] = useState(false);
   const path = `/applications/${applicationId}/keys/${id}`;
-  const name = knownName('key', id);
   const isOwn = session.value.status === 'signed_in' && session.value.application.key_id === id;
+  const done = (): void => {
+    setRevoking(false);
+    setState('revoked');
+  };
   return (
     <>
-      This is{' '}
-      {name === undefined ? (
-        'a key'
-      ) : (
-        <>
-          the key <strong dir="auto">{name}</strong>
-        </>
-      )}{' '}
-      of{' '}
-      <a href={addressOf('applications', { id: applicationId })} dir="auto">
-        {nameOf('application', applicationId)}
-      </a>
-      , <strong class={state === 'active' ? 'good' : 'bad'}>{wordsOf(state)}</strong>. <Uses path={path} />{' '}
+      This is the key <strong>{knownName('key', id) ?? 'without a name'}</strong> of{' '}
+      <a href={addressOf('applications', { id: applicationId })}>{nameOf('application', applicationId)}</a>,{' '}
+      <strong>{wordsOf(state)}</strong>. <Uses path={path} />{' '}
       <a href={addressOf('logs', { entity_type: 'key', entity_id: id })}>What it did</a>{' '}
       {state === 'active' && holds('application:update') ? (
         <button type="button" class="small danger" onClick={() => setRevoking(true)}>
@@ -100,15 +75,17 @@ export const FoundKeyNote = ({ found }: { readonly found: FoundKey }) => {
         </button>
       ) : null}
       {isRevoking ? (
-        <Revoke
-          path={path}
-          isOwn={isOwn}
-          onClose={() => setRevoking(false)}
-          onDone={() => {
-            setRevoking(false);
-            setState('revoked');
-          }}
-        />
+        <Dialog title="Revoke the key" onClose={() => setRevoking(false)}>
+          <Form
+            onSend={(_, write) => write(path, { method: 'DELETE' })}
+            onDone={done}
+            button="Revoke the key"
+            kind="danger"
+          >
+            <p>It is refused at once, for good.</p>
+            {isOwn ? <Agreement text="this key, and your session ends with it" /> : null}
+          </Form>
+        </Dialog>
       ) : null}
     </>
   );

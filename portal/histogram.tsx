@@ -4,7 +4,7 @@ import { filters, isNumbered } from './filters.js';
 import { total } from './log-rows.js';
 import { clock, counted } from './parts.js';
 import { go, timeStyle, withParameters } from './place.js';
-import { DAY_MS, inputText, timeText, type Precision, type TimeStyle } from './time.js';
+import { DAY_MS, inputText, timeText, type TimeStyle } from './time.js';
 
 const HEIGHT = 56;
 const MAX_TICKS = 8;
@@ -28,20 +28,15 @@ const numberOf = (moment: string, unit: Chart['unit'], style: TimeStyle): number
   return Math.floor(ms / (unit === 'hour' ? 3_600_000 : 60_000));
 };
 
-interface Tick {
-  readonly at: number;
-  readonly text: string;
-}
-
-const ticksOf = ({ bars, unit }: Chart, style: TimeStyle): readonly Tick[] => {
+/** Where there are ticks, and what they say. */
+const ticksOf = ({ bars, unit }: Chart, style: TimeStyle): readonly (readonly [number, string])[] => {
   const numbers = bars.map(({ start }) => numberOf(start, unit, style));
   const roundAt = (step: number) => numbers.flatMap((n, i) => (n % step === 0 && i > 0 ? [i] : []));
   const found = STEPS[unit].map(roundAt).find(({ length }) => length <= MAX_TICKS) ?? [];
   return found.map((at) => {
     const { start = '' } = bars[at] ?? {};
-    const isMidnight = inputText(start, style).endsWith('00:00');
-    const precision: Precision = unit === 'month' ? 'month' : unit === 'day' || isMidnight ? 'day' : 'hours';
-    return { at, text: timeText(start, style, precision) };
+    const isDay = unit === 'day' || inputText(start, style).endsWith('00:00');
+    return [at, timeText(start, style, unit === 'month' ? unit : isDay ? 'day' : 'hours')];
   });
 };
 
@@ -50,10 +45,7 @@ const TIMES = 3;
 
 /** Higher columns are cut, so that a busy one does not flatten the others. */
 const heightOf = (bars: readonly Bar[]): number => {
-  const counts = bars
-    .map(({ count }) => count)
-    .filter((count) => count > 0)
-    .toSorted((a, b) => a - b);
+  const counts = bars.flatMap(({ count }) => (count > 0 ? [count] : [])).toSorted((a, b) => a - b);
   const [most = 1, usual = 1] = [counts.at(-1), counts[Math.floor((counts.length - 1) * PART)]];
   return most > 2 * TIMES * usual ? TIMES * usual : most;
 };
@@ -62,47 +54,40 @@ const heightOf = (bars: readonly Bar[]): number => {
 const readoutOf = ({ start, end, count }: Bar, unit: Chart['unit'], style: TimeStyle): string => {
   const rows = counted(count, 'row');
   if (unit === 'month') return `${timeText(start, style, 'month')}: ${rows}`;
-  if (unit === 'day') return `${timeText(start, style, 'weekday')}: ${rows}`;
-  return `${timeText(start, style)}–${timeText(end, style, 'hours')}: ${rows}`;
+  if (unit === 'day') return `${timeText(start, style, 'year')}: ${rows}`;
+  return `${timeText(start, style, 'day')}, ${timeText(start, style, 'hours')}–${timeText(end, style, 'hours')}: ${rows}`;
 };
 
 const zoomTo = (start: string, end: string | undefined): void =>
   go(withParameters({ start_date: start, end_date: end, range: undefined, event: undefined }));
 
-/** Shows another time: the one before, after, or around it. Up to now it has no end, so that new rows are shown. */
-const showTime = (from: number, upTo: number): void =>
-  zoomTo(new Date(from).toISOString(), upTo >= Date.now() ? undefined : new Date(upTo).toISOString());
+type Step = readonly [sign: string, word: string, take: (() => void) | undefined];
 
-const Steps = ({ bars }: { readonly bars: readonly Bar[] }) => {
+/** What leads to the time before, after, or around this one. Up to now it has no end, so that new rows are shown. */
+const stepsFrom = (bars: readonly Bar[]): readonly Step[] => {
   const { start_date, end_date } = filters.value;
   const start = Date.parse(start_date ?? bars[0]?.start ?? '');
   const end = end_date === undefined ? Date.now() : Date.parse(end_date);
   const ms = end - start;
-  if (!(ms > 0)) return null;
-  return (
-    <span class="buttons">
-      <button type="button" class="small" onClick={() => showTime(start - ms, start)}>
-        ‹ Earlier
-      </button>
-      <button
-        type="button"
-        class="small"
-        disabled={end_date === undefined}
-        onClick={() => showTime(end, end + ms)}
-      >
-        Later ›
-      </button>
-      <button
-        type="button"
-        class="small"
-        disabled={start_date === undefined}
-        onClick={() => showTime(start - ms, end + ms)}
-      >
-        Zoom out
-      </button>
-    </span>
-  );
+  const show = (from: number, upTo: number) => () =>
+    zoomTo(new Date(from).toISOString(), upTo >= Date.now() ? undefined : new Date(upTo).toISOString());
+  if (!(ms > 0)) return [];
+  return [
+    ['‹', 'Earlier', show(start - ms, start)],
+    ['›', 'Later', end_date === undefined ? undefined : show(end, end + ms)],
+    ['−', 'Zoom out', start_date === undefined ? undefined : show(start - ms, end + ms)],
+  ];
 };
+
+const Steps = ({ bars }: { readonly bars: readonly Bar[] }) => (
+  <span class="buttons">
+    {stepsFrom(bars).map(([sign, word, take]) => (
+      <button key={word} type="button" class="small" disabled={take === undefined} onClick={take}>
+        {sign} <span class="word">{word}</span>
+      </button>
+    ))}
+  </span>
+);
 
 const Bars = ({ bars, low, high }: { bars: readonly Bar[]; low: number; high: number }) => {
   const most = heightOf(bars);
@@ -142,7 +127,7 @@ const Columns = ({ chart, at, onPoint, onZoom }: ColumnsProps) => {
     const to = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: bars.length - 1 }[event.key];
     if (to !== undefined) onPoint(Math.max(0, Math.min(bars.length - 1, to)));
     else if (event.key === 'Enter') onZoom(now, now);
-    else if (event.key === 'Escape' && filters.value.start_date !== undefined) history.back();
+    else if (event.key === 'Escape') stepsFrom(bars).at(-1)?.[2]?.();
     else return;
     event.preventDefault();
   };
@@ -209,9 +194,9 @@ const ChartFigure = ({ chart }: { readonly chart: Chart }) => {
       </div>
       <Columns chart={chart} at={at} onPoint={setAt} onZoom={zoom} />
       <div class="ticks" aria-hidden="true">
-        {ticksOf(chart, style).map((tick) => (
-          <span key={tick.at} style={{ left: `${(tick.at / bars.length) * 100}%` }}>
-            {tick.text}
+        {ticksOf(chart, style).map(([i, text]) => (
+          <span key={i} style={{ left: `${(i / bars.length) * 100}%` }}>
+            {text}
           </span>
         ))}
       </div>
@@ -247,7 +232,7 @@ export const Histogram = () => {
   const chart = found?.key === key && isKnown ? found.chart : undefined;
   const text = (): string => {
     if (!isNumbered(chosen))
-      return 'No chart: the service counts the rows of an operation, an actor, a source or a trace, but not together with another filter than dates.';
+      return 'No chart: rows of an operation, an actor, a source or a trace are counted, but not together with another filter.';
     return rowCount === 0 ? 'No rows in this time.' : '';
   };
   return (

@@ -181,16 +181,15 @@ const newestId = async (abort: AbortSignal): Promise<string | undefined> => {
   return newest.ok ? newest.value.data[0]?.id : undefined;
 };
 
-/** What was on the page at a place when the reader left it. */
-interface Left {
-  readonly rows: readonly Row[];
-  readonly next: string | undefined;
-  readonly total: number | undefined;
-  readonly scrollTop: number;
-}
-const left = new Map<string, Left>();
+const NOTHING = {
+  rows: [] as readonly Row[],
+  next: undefined as string | undefined,
+  total: undefined as number | undefined,
+  scrollTop: 0,
+};
+/** What was on the page at places that the reader has left. */
+const left = new Map<string, typeof NOTHING>();
 const MAX_LEFT = 5;
-const NOTHING: Left = { rows: [], next: undefined, total: undefined, scrollTop: 0 };
 
 /** Keeps what is shown, for when the reader comes back to this place: not for whoever signs in next. */
 export const leave = (where: string, scrollTop: number): void => {
@@ -204,7 +203,7 @@ effect(() => {
   if (session.value.status === 'signed_out') left.clear();
 });
 
-const begin = (chosen: Filters, found: Left): void => {
+const begin = (chosen: Filters, found: typeof NOTHING): void => {
   reset();
   current = chosen;
   known = new Set(found.rows.map(({ log }) => log.id));
@@ -215,22 +214,14 @@ const begin = (chosen: Filters, found: Left): void => {
   });
 };
 
-/** An empty page is asked for once more after the newest row was seen, so that what comes in between is not missed. */
-const loadFirst = async (
-  abort: AbortSignal,
-): Promise<readonly [readonly Log[], string | undefined] | undefined> => {
-  const page = await loadPage(undefined, abort);
-  if (page === undefined || page.length > 0) return page && [page, page.at(-1)?.id];
-  const newest = await newestId(abort);
-  const again = await loadPage(undefined, abort);
-  return again && [again, newest];
-};
-
 const loadNew = async (isPast: boolean, abort: AbortSignal): Promise<void> => {
   isLoading.value = true;
-  const [page, after] = (await loadFirst(abort)) ?? [];
+  let page = await loadPage(undefined, abort);
+  // An empty page is asked for once more after the newest row was seen: what comes in between is not missed.
+  const newest = page?.length === 0 ? await newestId(abort) : page?.at(-1)?.id;
+  if (page?.length === 0) page = await loadPage(undefined, abort);
   if (page !== undefined) {
-    void (isPast ? explain(page, abort) : follow(after, abort)).catch(() => undefined);
+    void (isPast ? explain(page, abort) : follow(newest, abort)).catch(() => undefined);
     if (page.length === 0) await fillPage(abort);
   }
   if (!abort.aborted) isLoading.value = false;

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { filters, hasSubject, scope, UNFILTERED } from './filters.js';
+import { ALL_TIME, filters, hasSubject, scope, UNFILTERED } from './filters.js';
 import { isLoading, loadOlder, lookedAt, MAX_ROWS, newAbove, next, problem, rows } from './log-rows.js';
 import { memo } from './memo.js';
 import { actorOf } from './names.js';
@@ -26,21 +26,16 @@ export const OperationTag = ({ operation }: { readonly operation: string }) => (
 );
 
 /** Who did it; of what others report also that they do, and which service it was. */
-export const Actor = ({ row: { log, event } }: { readonly row: Row }) => {
-  const reporter =
-    log.source === 'fact' ? `reported${prefixed(' by ', event?.metadata.service?.name)}` : undefined;
-  const actor = log.actor_id === undefined ? undefined : actorOf(log);
-  if (actor === undefined) return <span class="quiet">{reporter ?? 'not known'}</span>;
+const Actor = ({ row: { log, event } }: { readonly row: Row }) => {
+  const { name } = event?.metadata.service ?? {};
+  const reported = log.source === 'fact' ? `reported${name === undefined ? '' : ` by ${name}`}` : '';
+  if (log.actor_id === undefined) return <span class="quiet">{reported || 'not known'}</span>;
   return (
     <>
-      {actor}
-      {reporter === undefined ? null : <span class="quiet">, {reporter}</span>}
+      {actorOf(log)} <span class="quiet">{reported}</span>
     </>
   );
 };
-
-const prefixed = (before: string, text: string | undefined): string =>
-  text === undefined ? '' : `${before}${text}`;
 
 const openRow = (id: string): void => {
   // Its panel is there already, or takes the focus as soon as it is.
@@ -105,12 +100,6 @@ const DayLine = ({ at }: { readonly at: string }) => {
   );
 };
 
-const NewLine = ({ count }: { readonly count: number }) => (
-  <tr class="new-above">
-    <td colSpan={3}>{count.toLocaleString('en')} new</td>
-  </tr>
-);
-
 let isMoving = false;
 
 /** Whether what opens takes the focus: while somebody moves through the rows, the list keeps it. */
@@ -144,30 +133,23 @@ export const moveTo = (step: 1 | -1, keepsFocus = false): void => {
 /** Where nothing matches, what would find more. */
 const Nothing = () => {
   const { start_date, end_date } = filters.value;
-  const isTimed = start_date !== undefined || end_date !== undefined;
-  const everywhere = withParameters({ source: 'all', event: undefined });
+  const wider = [
+    scope.value !== 'all' && (['Look at all rows', { source: 'all', event: undefined }] as const),
+    (start_date ?? end_date) !== undefined && (['Look at all times', ALL_TIME] as const),
+    hasSubject.value && (['Clear the filters', UNFILTERED] as const),
+  ];
   return (
     <div class="end">
       <p>No rows match these filters.</p>
       <div class="buttons">
-        {scope.value === 'all' ? null : (
-          <a class="button" href={everywhere}>
-            Look at all rows
-          </a>
+        {wider.map(
+          (one) =>
+            one && (
+              <a key={one[0]} class="button" href={withParameters(one[1])}>
+                {one[0]}
+              </a>
+            ),
         )}
-        {isTimed ? (
-          <a
-            class="button"
-            href={withParameters({ range: undefined, start_date: undefined, end_date: undefined })}
-          >
-            Look at all times
-          </a>
-        ) : null}
-        {hasSubject.value ? (
-          <a class="button" href={withParameters(UNFILTERED)}>
-            Clear the filters
-          </a>
-        ) : null}
       </div>
     </div>
   );
@@ -221,8 +203,12 @@ const lines = (opened: string | undefined) => {
     const [before, mark] = [day, newAbove.value];
     day = dayOf(created_at, timeStyle.value);
     return [
-      ...(mark?.id === id ? [<NewLine key="new" count={mark.count} />] : []),
-      ...(day === before ? [] : [<DayLine key={`${day} ${id}`} at={created_at} />]),
+      mark?.id === id && (
+        <tr key="new" class="new-above">
+          <td colSpan={3}>{mark.count.toLocaleString('en')} new</td>
+        </tr>
+      ),
+      day !== before && <DayLine key={day} at={created_at} />,
       <LogRow key={id} row={row} isOpen={id === opened} />,
     ];
   });

@@ -5,18 +5,8 @@ import { FilterBar } from './filter-bar.js';
 import { filters } from './filters.js';
 import { Histogram } from './histogram.js';
 import { Keyboard } from './keyboard.js';
-import {
-  isReading,
-  leave,
-  load,
-  next,
-  problem,
-  resumeTail,
-  rows,
-  stopRows,
-  tailState,
-  total,
-} from './log-rows.js';
+import { isReading, leave, load, resumeTail, stopRows, tailState } from './log-rows.js';
+import { isLoading, next, problem, rows, total } from './log-rows.js';
 import { LogTable } from './log-table.js';
 import { Alert, counted } from './parts.js';
 import { parameter, place, withParameters } from './place.js';
@@ -25,7 +15,9 @@ import { TailControl } from './tail-control.js';
 
 const Total = () => (
   <p class="quiet total" aria-live="off">
-    {counted(total.value ?? rows.value.length, 'row')}
+    {isLoading.value && rows.value.length === 0
+      ? 'Loading …'
+      : counted(total.value ?? rows.value.length, 'row')}
     {total.value === undefined && next.value !== undefined ? ' so far' : ''}
   </p>
 );
@@ -85,7 +77,7 @@ export const LogsPage = () => {
     else if (list.current !== null) scrollerOf(list.current).scrollTop = 0;
   };
   return (
-    <main id="main" tabIndex={-1} class={opened === undefined ? 'explorer' : 'explorer with-detail'}>
+    <main class={opened === undefined ? 'explorer' : 'explorer with-detail'}>
       <h1 class="hidden">Log</h1>
       <Keyboard />
       <Scopes />

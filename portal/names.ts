@@ -1,7 +1,7 @@
 import { effect, signal } from '@preact/signals';
 import { loadApplications } from './all-applications.js';
 import { holds, session, tenantName } from './api.js';
-import type { Application, LedgerEvent, Log, Source } from './wire.js';
+import type { Application, LedgerEvent, Log } from './wire.js';
 
 /** The names of Applications and keys by id, so that people need not read UUIDs. */
 const names = signal<ReadonlyMap<string, string>>(new Map());
@@ -86,13 +86,6 @@ export const nameOf = (type: string, id: string): string => {
 /** What the actor of a row was called then, or is called now. */
 export const actorOf = ({ actor_id = '', actor_type = '', actor_name }: Log): string =>
   actor_name ?? nameOf(actor_type, actor_id);
-
-/** Who says so. */
-export const sourceNames: Readonly<Record<Source, string>> = {
-  decision: 'decided',
-  access: 'key use',
-  fact: 'reported',
-};
 
 /** What Applications are called has changed: they are asked for again. */
 export const forgetNames = (): void => void (isAsked = false);

@@ -66,7 +66,15 @@ const shownPage = (): Page | undefined => pages.find(({ name }) => name === (pla
 const TIMES = { local: 'Local time', utc: 'UTC' };
 const THEMES = { system: 'System theme', light: 'Light', dark: 'Dark' };
 const theme = remembered<keyof typeof THEMES>('theme', ['system', 'light', 'dark']);
-effect(() => void (document.documentElement.dataset['theme'] = theme.value));
+effect(() => {
+  document.documentElement.style.colorScheme = theme.value === 'system' ? '' : theme.value;
+});
+
+const skipHeader = (): void => {
+  const main = document.querySelector('main');
+  main?.setAttribute('tabindex', '-1');
+  main?.focus();
+};
 
 /** The service is asked again by itself; what somebody is typing stays where it is. */
 const Outage = () =>
@@ -99,6 +107,9 @@ const Header = ({
   };
   return (
     <header class="top">
+      <button type="button" class="skip" onClick={skipHeader}>
+        Skip to the content
+      </button>
       <a class="brand" href={addressOf('')} dir="auto">
         {tenantName.value ?? 'Tenant Ledger'}
       </a>
@@ -127,7 +138,9 @@ const Header = ({
       <div id="who" class={isOpen ? 'who open' : 'who'}>
         <Choice label="Times" chosen={timeStyle} options={TIMES} title={zoneOf(timeStyle.value)} />
         <Choice label="Theme" chosen={theme} options={THEMES} />
-        <a href="/docs">API reference</a>
+        <a href="/docs" target="_blank" rel="noreferrer">
+          API reference
+        </a>
         <span class="quiet" dir="auto" title="The Application whose key you signed in with">
           {application}
         </span>

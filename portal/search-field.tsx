@@ -1,7 +1,8 @@
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { call, textOf } from './api.js';
-import { FoundKeyNote, findKey, hasKey, type FoundKey } from './found-key.js';
 import { NO_SUBJECT, queryOf } from './filters.js';
+import { FoundKeyNote, findKey, hasKey } from './found-key.js';
 import { applicationNames, askForApplications, nameOf } from './names.js';
 import { counted } from './parts.js';
 import { go, isLikeKey, withParameters } from './place.js';
@@ -13,97 +14,61 @@ const MEANINGS = [
   ['trace_id', 'a request'],
   ['actor_id', 'an actor'],
 ] as const;
-type Meaning = (typeof MEANINGS)[number];
-
-interface Hit {
-  readonly meaning: Meaning;
-  readonly count: number;
-  readonly type: string | undefined;
-}
-
-/** What came of a search, in words, with what else the text is. */
-type Note =
-  | { readonly kind: 'key'; readonly found: FoundKey }
-  | { readonly kind: 'text'; readonly text: string; readonly also?: readonly Hit[]; readonly id?: string };
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-const hitOf = async (meaning: Meaning, id: string): Promise<Hit | string> => {
-  const page = await call<LogPage>(`/logs?${queryOf({ [meaning[0]]: id }, { size: '1' })}`);
+const findRows = async ([filter, what]: (typeof MEANINGS)[number], id: string) => {
+  const page = await call<LogPage>(`/logs?${queryOf({ [filter]: id }, { size: '1' })}`);
   if (!page.ok) return textOf(page.problem);
-  return { meaning, count: page.value.pagination.total_items ?? 0, type: page.value.data[0]?.entity_type };
-};
-
-const chosen = ({ meaning: [name] }: Hit, id: string): string =>
-  withParameters({ ...NO_SUBJECT, [name]: id });
-
-const showHits = (id: string, [first, ...also]: readonly Hit[]): Note | undefined => {
-  if (first === undefined) return undefined;
-  go(chosen(first, id));
-  const named = first.meaning[0] === 'trace_id' ? id : nameOf(first.type ?? '', id);
-  const what =
-    first.meaning[0] === 'entity_id' && first.type !== undefined ? `the ${first.type}` : first.meaning[1];
-  return { kind: 'text', text: `This is ${what} ${named}: ${counted(first.count, 'row')}.`, also, id };
-};
-
-/** An event is asked for last: one that there is not is an error, and errors are for what is wrong. */
-const showEvent = async (id: string): Promise<Note | undefined> => {
-  if (!UUID.test(id)) return undefined;
-  const found = await call(`/events/${id.toLowerCase()}`);
-  if (!found.ok) return undefined;
-  go(withParameters({ event: id.toLowerCase() }));
-  return { kind: 'text', text: 'This is an event; it is open.' };
+  const type = filter === 'entity_id' ? page.value.data[0]?.entity_type : undefined;
+  const count = page.value.pagination.total_items ?? 0;
+  const address = withParameters({ ...NO_SUBJECT, [filter]: id });
+  return { what: type === undefined ? what : `the ${type}`, name: nameOf(type ?? '', id), count, address };
 };
 
 /** Takes what was pasted for whatever it is, and says so; or what it was tried as. */
-const search = async (text: string): Promise<Note | undefined> => {
-  if (text === '') return undefined;
+const search = async (text: string): Promise<ComponentChildren> => {
   if (isLikeKey(text)) {
     const found = await findKey(text);
-    return typeof found === 'string' ? { kind: 'text', text: found } : { kind: 'key', found };
+    return typeof found === 'string' ? found : <FoundKeyNote key={found.key_id} found={found} />;
   }
   await askForApplications();
   const named = applicationNames.value.find(([, name]) => name.toLowerCase() === text.toLowerCase())?.[0];
   const id = named ?? (UUID.test(text) ? text.toLowerCase() : text);
   const tried = MEANINGS.slice(0, UUID.test(id) ? 3 : 2);
-  const hits = await Promise.all(tried.map((meaning) => hitOf(meaning, id)));
-  const failure = hits.find((hit) => typeof hit === 'string');
-  if (failure !== undefined) return { kind: 'text', text: failure };
-  const found = hits.filter((hit) => typeof hit !== 'string').filter(({ count }) => count > 0);
-  const names = [
-    ...tried.map(([, name]) => name),
-    ...(UUID.test(id) ? ['an event'] : ['an Application by name']),
-  ];
-  const none = `Nothing is called ${text}: it was tried as ${names.join(', ')}.`;
-  return showHits(id, found) ?? (await showEvent(id)) ?? { kind: 'text', text: none };
+  const found = await Promise.all(tried.map((meaning) => findRows(meaning, id)));
+  const failure = found.find((one) => typeof one === 'string');
+  if (failure !== undefined) return failure;
+  const [first, ...others] = found.filter((one) => typeof one !== 'string').filter(({ count }) => count > 0);
+  if (first !== undefined) {
+    go(first.address);
+    const also = others.map(({ what, count, address }) => (
+      <a key={what} href={address}>
+        It is also {what}: {counted(count, 'row')}.
+      </a>
+    ));
+    return [`This is ${first.what} ${first.name}: ${counted(first.count, 'row')}. `, also];
+  }
+  // An event is asked for last: one that there is not is an error, and errors are for what is wrong.
+  if (UUID.test(id) && (await call(`/events/${id}`)).ok) {
+    go(withParameters({ event: id }));
+    return 'This is an event; it is open.';
+  }
+  const last = UUID.test(id) ? 'an event' : 'an Application by name';
+  return `Nothing is called ${text}: it was tried as ${[...tried.map(([, what]) => what), last].join(', ')}.`;
 };
-
-const NoteText = ({ note }: { readonly note: Note }) =>
-  note.kind === 'key' ? (
-    <FoundKeyNote key={note.found.key_id} found={note.found} />
-  ) : (
-    <>
-      <span dir="auto">{note.text}</span>
-      {(note.also ?? []).map((hit) => (
-        <a key={hit.meaning[0]} href={chosen(hit, note.id ?? '')}>
-          It is also {hit.meaning[1]}: {counted(hit.count, 'row')}
-        </a>
-      ))}
-    </>
-  );
 
 /** One field for whatever somebody has at hand. A key that is pasted is hashed here, and then gone. */
 export const SearchField = () => {
-  const [note, setNote] = useState<{ readonly note: Note; readonly at: string }>();
+  const [note, setNote] = useState<{ readonly text: ComponentChildren; readonly at: string }>();
   const [isBusy, setBusy] = useState(false);
-  const here = withParameters({ event: undefined });
+  const here = () => withParameters({ event: undefined });
   const find = async (input: HTMLInputElement): Promise<void> => {
     const text = input.value.trim();
     if (text === '' || isBusy) return;
     input.value = '';
     setBusy(true);
-    const found = await search(text);
-    setNote(found && { note: found, at: withParameters({ event: undefined }) });
+    setNote({ text: await search(text), at: here() });
     setBusy(false);
   };
   return (
@@ -121,21 +86,8 @@ export const SearchField = () => {
           onInput={({ currentTarget }) => hasKey(currentTarget.value) && void find(currentTarget)}
         />
       </label>
-      <div class="note" role="status">
-        {isBusy ? 'Looking …' : null}
-        {!isBusy && note?.at === here ? (
-          <>
-            <NoteText note={note.note} />
-            <button
-              type="button"
-              class="small"
-              aria-label="Close this note"
-              onClick={() => setNote(undefined)}
-            >
-              ×
-            </button>
-          </>
-        ) : null}
+      <div class="note" role="status" dir="auto">
+        {isBusy ? 'Looking …' : note?.at === here() && note.text}
       </div>
     </>
   );

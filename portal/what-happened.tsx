@@ -1,3 +1,4 @@
+import type { ComponentChild } from 'preact';
 import { nameOf, knownName } from './names.js';
 import { counted } from './parts.js';
 import { timeStyle } from './place.js';
@@ -14,12 +15,12 @@ export interface Row {
   readonly isNew?: boolean;
 }
 
-/** A piece of a sentence: plain words, what it is about, an id, or a value before and after. */
-type Part = string | { readonly kind: 'strong' | 'code' | 'del' | 'ins'; readonly text: string };
+/** A piece of a sentence: plain words, what it is about, or a value before and after. */
+type Part = ComponentChild;
 
-const name = (text: string): Part => ({ kind: 'strong', text });
-const before = (text: string): Part => ({ kind: 'del', text });
-const after = (text: string): Part => ({ kind: 'ins', text });
+const name = (text: string): Part => <strong dir="auto">{text}</strong>;
+const before = (text: string): Part => <del dir="auto">{text}</del>;
+const after = (text: string): Part => <ins dir="auto">{text}</ins>;
 
 const joined = (groups: readonly (readonly Part[])[], between: string): readonly Part[] =>
   groups.filter(({ length }) => length > 0).flatMap((group, i) => (i === 0 ? group : [between, ...group]));
@@ -49,8 +50,8 @@ const permissionsText = (permissions: readonly string[]): string => {
   return permissions.length === 0 ? 'without permissions' : `with ${permissions.join(', ')}`;
 };
 
-/** Why a key was refused: `permission missing: tenant:update`. */
-export const refusalText = ({ refusals = {}, missingPermissions = [] }: LedgerEvent['data']): string =>
+/** Why a key was refused: `lacks tenant:update`. */
+const refusalText = ({ refusals = {}, missingPermissions = [] }: LedgerEvent['data']): string =>
   Object.keys(refusals)
     .map((reason) =>
       reason === 'permission_missing' ? `lacks ${missingPermissions.join(', ')}` : wordsOf(reason),
@@ -106,34 +107,22 @@ const partsOf = (event: LedgerEvent): readonly Part[] | undefined => {
 };
 
 /** What others report is told in their words, after what it is about: it is never taken for a decision. */
-const sentenceOf = ({ log, event }: Row): readonly Part[] => {
+export const Sentence = ({ row: { log, event } }: { readonly row: Row }) => {
   const told = event === undefined || log.source === 'fact' ? undefined : partsOf(event);
   const { entity_type: type, entity_id: id } = log;
   const isKnown = type === 'key' || knownName(type, id) !== undefined;
-  const subject: Part = { kind: isKnown ? 'strong' : 'code', text: nameOf(type, id) };
-  return told ?? [subject, ' · ', log.message];
+  const subject = isKnown ? name(nameOf(type, id)) : <code>{nameOf(type, id)}</code>;
+  return <>{told ?? [subject, ' · ', log.message]}</>;
 };
-
-export const whatHappened = (row: Row): string =>
-  sentenceOf(row)
-    .map((part) => (typeof part === 'string' ? part : part.text))
-    .join('');
-
-export const Sentence = ({ row }: { readonly row: Row }) => (
-  <>
-    {sentenceOf(row).map((part) => {
-      if (typeof part === 'string') return part;
-      const Tag = part.kind;
-      return <Tag dir="auto">{part.text}</Tag>;
-    })}
-  </>
-);
 
 const LATER_MS = 60_000;
 
 /** When it happened, if that was told and is not when it was recorded. */
 export const happenedAt = ({ log, event }: Row): string | undefined => {
   const at = log.occurred_at ?? event?.data.occurredAt ?? event?.metadata.at;
-  const isLater = at !== undefined && Math.abs(Date.parse(log.created_at) - Date.parse(at)) >= LATER_MS;
+  const isLater =
+    log.source !== 'access' &&
+    at !== undefined &&
+    Math.abs(Date.parse(log.created_at) - Date.parse(at)) >= LATER_MS;
   return isLater ? at : undefined;
 };

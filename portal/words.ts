@@ -4,7 +4,7 @@ import { timeText } from './time.js';
 /** Values and names as people read them: no codes, no ISO times, no `true`. */
 
 const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
-const CODES: Readonly<Record<string, string>> = { expires_at: 'expiry' };
+const CODES: Readonly<Record<string, string>> = { expires_at: 'expiry', expiresAt: 'expiry' };
 
 /** A code as words: `permission_missing`, `settings.deduplicate_tokens`, `listApplicationKeys`. */
 export const wordsOf = (code: string): string =>

@@ -23,12 +23,13 @@ export interface PortalDependencies {
 }
 
 const API = '/portal/api';
-const DOWNLOAD = /^\/portal\/download\/([^/]*)\/(events\.ndjson|logs\.csv|checkpoint\.txt)$/;
+/** The page chooses the name of the file, which says what is in it. */
+const DOWNLOAD = /^\/portal\/download\/([^/]*)\/([\w.-]+\.(ndjson|csv|txt))$/;
 /** Where the API has what is downloaded. */
 const SOURCES = {
-  'events.ndjson': ['/events', 'application/x-ndjson'],
-  'logs.csv': ['/logs/csv', 'text/csv'],
-  'checkpoint.txt': ['/tenants/self/evidence', 'text/plain'],
+  ndjson: ['/events', 'application/x-ndjson'],
+  csv: ['/logs/csv', 'text/csv'],
+  txt: ['/tenants/self/evidence', 'text/plain'],
 } as const;
 
 /** Only a script of the portal can send it: a form or a link cannot, and another site would need our consent. */
@@ -121,11 +122,15 @@ export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
   };
 
   /** A browser saves an attachment, so a refusal must not be one. */
-  const download = async (ctx: ApiContext, next: Next, [, named, file]: RegExpExecArray): Promise<void> => {
+  const download = async (
+    ctx: ApiContext,
+    next: Next,
+    [, named, file, type]: RegExpExecArray,
+  ): Promise<void> => {
     mustBeOwnPage(ctx);
-    const [path, type] = SOURCES[file as keyof typeof SOURCES];
+    const [path, media] = SOURCES[type as keyof typeof SOURCES];
     forward(ctx, `${path}${ctx.search}`, named);
-    ctx.req.headers.accept = type;
+    ctx.req.headers.accept = media;
     ctx.set('Content-Disposition', `attachment; filename="${file}"`);
     try {
       await next();

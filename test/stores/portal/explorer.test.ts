@@ -108,7 +108,7 @@ describeInBrowser('the log explorer', () => {
     await page.getByRole('link', { name: 'Clear the filters' }).click();
     await until(async () => (await rows().count()) > 3);
     await page.getByRole('combobox', { name: 'Time', exact: true }).selectOption('Last hour');
-    await page.getByText(/^[0-9]+ rows$/).waitFor();
+    await page.getByText(/^[0-9]+ rows?$/).waitFor();
     expect(new URL(page.url()).search).toBe('?range=1h');
   });
 
@@ -166,7 +166,9 @@ describeInBrowser('the log explorer', () => {
     page.on('request', note);
     await home();
     await find(`curl -H 'SVC-API-KEY: ${key}'`);
-    await toldThat(/This is a key of A private one, active\. It was not used in the last 30 days\./);
+    await toldThat(
+      /This is the key without a name of A private one, active\. It was not used in the last 30 days\./,
+    );
     expect(await page.locator('#search').inputValue()).toBe('');
     await page.getByRole('button', { name: 'Revoke …' }).click();
     expect(await accessibilityFaults(page)).toEqual([]);
@@ -203,9 +205,9 @@ describeInBrowser('the log explorer', () => {
       days.push((await columns.getAttribute('aria-valuetext')) ?? '');
       await columns.press('ArrowRight');
     }
-    const today = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeZone: 'Asia/Tokyo' }).format();
+    const today = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'Asia/Tokyo' }).format();
     expect(new Set(days).size).toBeGreaterThanOrEqual(7);
-    expect(days.at(-1)).toContain(today.replace(/^(\w+) /, '$1, ').split(', ')[1] ?? '');
+    expect(days.at(-1)).toContain(today);
     await context.close();
   });
 
@@ -259,7 +261,7 @@ describeInBrowser('the log explorer', () => {
       page.evaluate<string>('document.activeElement.closest("[data-id], aside")?.tagName');
     await page.keyboard.press('j');
     await page.keyboard.press('Enter');
-    await detail().getByText('Before and after').waitFor();
+    await detail().getByRole('columnheader', { name: 'Before' }).waitFor();
     expect(await focused()).toBe('ASIDE');
     const text = await detail().innerText();
     expect(text).toContain(NASTY);
@@ -401,7 +403,12 @@ describeInBrowser('the log explorer', () => {
   it('exports exactly the filter', async () => {
     await page.goto(`${service.url}/portal/logs?entity_type=tenant`);
     await waitForRows(3);
-    const ndjson = (await save(page.getByRole('link', { name: 'Export NDJSON' }))).trim().split('\n');
+    const link = page.getByRole('link', { name: 'Export NDJSON' });
+    const day = new Date().toISOString().slice(0, 10);
+    expect(await link.getAttribute('href')).toMatch(
+      new RegExp(`/img-src-x-[a-z0-9-]+-tenant-${day}.ndjson\\?`),
+    );
+    const ndjson = (await save(link)).trim().split('\n');
     expect(ndjson).toHaveLength(4);
     expect(JSON.parse(ndjson.at(-1) ?? '').trailer).toMatchObject({
       events: 3,
@@ -434,11 +441,10 @@ describeInBrowser('the log explorer', () => {
     const at = (await first().getAttribute('datetime')) ?? '';
     await until(async () => (await first().innerText()).includes(at.slice(11, 16)));
     expect(new URL(page.url()).search).toBe('?source=all');
-    await page.getByRole('link', { name: 'Applications' }).click();
+    await page.getByRole('link', { name: 'Tenant', exact: true }).click();
     await until(async () => utc(await page.locator('time').first().innerText()));
     await page.reload();
     await page.locator('time').first().waitFor();
-    expect(await page.getByLabel('Times').inputValue()).toBe('utc');
     await page.getByLabel('Times').selectOption('local');
   });
 
@@ -463,7 +469,7 @@ describeInBrowser('the log explorer', () => {
       await page.emulateMedia({ colorScheme });
       await page.goto(`${service.url}/portal/logs?entity_type=tenant`);
       await rows().first().locator('a.open-row').click();
-      await page.getByText('Before and after').waitFor();
+      await page.getByRole('columnheader', { name: 'Before' }).waitFor();
       expect(await accessibilityFaults(page)).toEqual([]);
       await home();
       expect(await accessibilityFaults(page)).toEqual([]);

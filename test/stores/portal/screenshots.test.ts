@@ -32,7 +32,7 @@ describeInBrowser('the pictures in the docs', () => {
     await page.emulateMedia({ colorScheme: 'dark' });
     await open('logs?entity_type=tenant', 'fingerprint tokens');
     await page.locator('a.open-row').first().click();
-    await page.getByText('Before and after').waitFor();
+    await page.getByRole('columnheader', { name: 'Before' }).waitFor();
     await take('event');
   });
 });

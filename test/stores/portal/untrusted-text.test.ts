@@ -69,7 +69,7 @@ describeInBrowser('text that others have written', () => {
     await expectOnlyText();
     await open('logs?entity_type=tenant');
     await page.locator('a.open-row').first().click();
-    await page.getByText('Before and after').waitFor();
+    await page.getByRole('columnheader', { name: 'Before' }).waitFor();
     expect(await page.locator('ins').first().textContent()).toBe(name);
     await expectOnlyText();
   });
