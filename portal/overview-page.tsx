@@ -22,9 +22,10 @@ interface TileProps {
 
 /** How many keys need a look, and which. */
 const Tile = ({ title, loaded, count, children }: TileProps) => (
-  <section class={`card tile ${count > 0 ? 'warn' : ''}`}>
+  <section class="card tile">
     <h2>{title}</h2>
-    {loaded?.ok === true ? [<p class="number">{count}</p>, children] : <Waiting loaded={loaded} />}
+    <Waiting loaded={loaded} />
+    {loaded?.ok === true ? [<p class={count > 0 ? 'number warn' : 'number'}>{count}</p>, children] : null}
   </section>
 );
 

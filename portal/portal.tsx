@@ -91,13 +91,28 @@ const Pending = () =>
     </p>
   ) : null;
 
-const Header = ({
-  application,
-  shown,
-}: {
+const Pages = ({ shown }: { readonly shown: Page | undefined }) => (
+  <nav aria-label="Pages">
+    {pages.map((page) => (
+      <a
+        key={page.name}
+        href={addressOf(page.name)}
+        class={maySee(page) ? '' : 'dim'}
+        title={maySee(page) ? undefined : `Needs the permission ${page.permission}`}
+        aria-current={shown === page ? 'page' : undefined}
+      >
+        {page.title}
+      </a>
+    ))}
+  </nav>
+);
+
+interface HeaderProps {
   readonly application: string;
   readonly shown: Page | undefined;
-}) => {
+}
+
+const Header = ({ application, shown }: HeaderProps) => {
   const [failure, setFailure] = useState<string>();
   const [isOpen, setOpen] = useState(false);
   const endSession = async (): Promise<void> => {
@@ -113,19 +128,7 @@ const Header = ({
       <a class="brand" href={addressOf('')} dir="auto">
         {tenantName.value ?? 'Tenant Ledger'}
       </a>
-      <nav aria-label="Pages">
-        {pages.map((page) => (
-          <a
-            key={page.name}
-            href={addressOf(page.name)}
-            class={maySee(page) ? '' : 'dim'}
-            title={maySee(page) ? undefined : `Needs the permission ${page.permission}`}
-            aria-current={shown === page ? 'page' : undefined}
-          >
-            {page.title}
-          </a>
-        ))}
-      </nav>
+      <Pages shown={shown} />
       <button
         type="button"
         class="more"

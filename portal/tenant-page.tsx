@@ -12,20 +12,16 @@ import type { Tenant } from './wire.js';
 interface TenantProps {
   readonly tenant: Tenant;
   readonly etag: string;
-  readonly onSaved: () => void;
-}
-
-interface DeleteProps extends Omit<TenantProps, 'onSaved'> {
-  readonly onClose: () => void;
+  readonly onDone: () => void;
 }
 
 const DELETED = 'The Tenant was deleted, and with it the key that you had signed in with.';
 
-const DeleteDialog = ({ tenant, etag, onClose }: DeleteProps) => {
+const DeleteDialog = ({ tenant, etag, onDone }: TenantProps) => {
   const [typed, setTyped] = useState('');
   const headers = { 'If-Match': etag };
   return (
-    <Dialog title="Delete the Tenant" onClose={onClose}>
+    <Dialog title="Delete the Tenant" onClose={onDone}>
       <Form
         onSend={(_, write) => write('/tenants/self', { method: 'DELETE', headers })}
         onDone={() => endSession(DELETED)}
@@ -62,12 +58,12 @@ const EDITABLE = {
   bodyOf: ({ name = '', ...settings }: Fields) => ({ name, settings }),
 };
 
-const TenantForm = ({ tenant, etag, onSaved }: TenantProps) => {
+const TenantForm = ({ tenant, etag, onDone }: TenantProps) => {
   const [isSaved, setSaved] = useState(false);
   const done = (now: Tenant): void => {
     tenantName.value = now.name;
     setSaved(true);
-    onSaved();
+    onDone();
   };
   return (
     <section class="card">
@@ -108,15 +104,12 @@ const TenantText = ({ tenant }: { readonly tenant: Tenant }) => (
   </section>
 );
 
-const TenantNow = ({ tenant, etag, onSaved }: TenantProps) => {
+const TenantNow = (props: TenantProps) => {
+  const { tenant } = props;
   const [isDeleting, setDeleting] = useState(false);
   return (
     <>
-      {holds('tenant:update') ? (
-        <TenantForm tenant={tenant} etag={etag} onSaved={onSaved} />
-      ) : (
-        <TenantText tenant={tenant} />
-      )}
+      {holds('tenant:update') ? <TenantForm {...props} /> : <TenantText tenant={tenant} />}
       <section class="card">
         <Facts
           facts={[
@@ -131,7 +124,7 @@ const TenantNow = ({ tenant, etag, onSaved }: TenantProps) => {
           </button>
         ) : null}
       </section>
-      {isDeleting ? <DeleteDialog tenant={tenant} etag={etag} onClose={() => setDeleting(false)} /> : null}
+      {isDeleting ? <DeleteDialog {...props} onDone={() => setDeleting(false)} /> : null}
     </>
   );
 };
@@ -148,7 +141,7 @@ export const TenantPage = () => {
       <Waiting loaded={loaded} />
       {loaded?.ok === true && asOf !== undefined ? <TenantThen asOf={asOf} now={loaded.value} /> : null}
       {loaded?.ok === true && asOf === undefined ? (
-        <TenantNow tenant={loaded.value} etag={loaded.etag ?? ''} onSaved={reload} />
+        <TenantNow tenant={loaded.value} etag={loaded.etag ?? ''} onDone={reload} />
       ) : null}
     </main>
   );

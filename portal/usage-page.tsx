@@ -66,9 +66,9 @@ export const Active = ({ loaded }: { readonly loaded: Result<UsageReport> | unde
   if (loaded?.ok !== true) return <Waiting loaded={loaded} />;
   const { value, included, note } = meterOf(loaded.value.token_report);
   return (
-    <section class={`card tile ${levelOf(value, included)}`}>
+    <section class="card tile">
       <h2>Active tokens this month</h2>
-      <p class="number">{value.toLocaleString('en')}</p>
+      <p class={`number ${levelOf(value, included)}`}>{value.toLocaleString('en')}</p>
       <Meter value={value} included={included} />
       <a href={addressOf('usage')}>{note}</a>
     </section>

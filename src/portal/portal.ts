@@ -78,9 +78,6 @@ const mustBeValid = async (ctx: ApiContext, key: string, { ledger, keyUses }: Po
 
 /** Signs in and out. */
 const changeSession = async (ctx: ApiContext, cookie: SessionCookie, dependencies: PortalDependencies) => {
-  mustBeOwnScript(ctx);
-  ctx.state.route = '/portal/session';
-  ctx.set('Cache-Control', 'no-store');
   if (ctx.method === 'DELETE') return cookie.clear(ctx);
   await readJsonBody(ctx);
   const key = signInBody(ctx.request.body).key.trim();
@@ -103,16 +100,17 @@ export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
     ctx.state.path = pathOf(ctx);
   };
 
-  /** Names the session, and shows whose it is, if somebody is signed in. */
-  const showSession = async (ctx: ApiContext, next: Next): Promise<void> => {
+  /** Whoever asks for the session gets its name, and whose it is, if somebody is signed in. */
+  const useSession = (ctx: ApiContext, next: Next): Promise<unknown> | undefined => {
     mustBeOwnScript(ctx);
-    const key = cookie.keyOf(ctx);
     ctx.state.route = '/portal/session';
     ctx.set('Cache-Control', 'no-store');
+    if (ctx.method !== 'GET') return changeSession(ctx, cookie, dependencies);
+    const key = cookie.keyOf(ctx);
     if (key === undefined) return void (ctx.body = {});
     ctx.set(SESSION_HEADER, identityOf(key));
     forward(ctx, '/applications/key', identityOf(key));
-    await next();
+    return next();
   };
 
   const callApi = (ctx: ApiContext, next: Next): Promise<unknown> => {
@@ -122,11 +120,8 @@ export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
   };
 
   /** A browser saves an attachment, so a refusal must not be one. */
-  const download = async (
-    ctx: ApiContext,
-    next: Next,
-    [, named, file, type]: RegExpExecArray,
-  ): Promise<void> => {
+  const download = async (ctx: ApiContext, next: Next, link: RegExpExecArray): Promise<void> => {
+    const [, named, file, type] = link;
     mustBeOwnPage(ctx);
     const [path, media] = SOURCES[type as keyof typeof SOURCES];
     forward(ctx, `${path}${ctx.search}`, named);
@@ -145,9 +140,7 @@ export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
     const { path } = state;
     if (path !== '/portal' && !path.startsWith('/portal/')) return next();
     if (path.startsWith(`${API}/`)) return callApi(ctx, next);
-    if (path === '/portal/session' && method === 'GET') return showSession(ctx, next);
-    if (path === '/portal/session' && /^(?:POST|DELETE)$/.test(method))
-      return changeSession(ctx, cookie, dependencies);
+    if (path === '/portal/session' && /^(?:GET|POST|DELETE)$/.test(method)) return useSession(ctx, next);
     if (method !== 'GET' && method !== 'HEAD') return next();
     const link = DOWNLOAD.exec(path);
     return link === null ? files.send(ctx, next) : download(ctx, next, link);

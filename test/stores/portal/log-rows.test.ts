@@ -94,7 +94,7 @@ describeInBrowser('the rows of the log', () => {
     await page.getByLabel('Operation').fill('create');
     await page.keyboard.press('Enter');
     await aborted;
-    await page.getByText('Loading …').waitFor();
+    await page.getByText('Loading …').first().waitFor();
     expect(await page.getByText('No rows match these filters.').count()).toBe(0);
   });
 
