@@ -176,12 +176,18 @@ const noteProblem = ({ state }: ApiContext, code: HttpProblemCode, error: unknow
 };
 
 /** The messages of server errors may reveal internals; all others were written for the caller. */
-const detailOf = (code: HttpProblemCode, error: unknown, { headers }: ApiSettings): object => {
+const detailOf = (
+  code: HttpProblemCode,
+  error: unknown,
+  ctx: ApiContext,
+  { headers }: ApiSettings,
+): object => {
   const { status } = httpProblems[code];
   const { detail } = moreOf(error);
   if (status >= 500) return typeof detail === 'string' ? { detail } : {};
   // The same for every reason: it tells a stranger nothing, but an honest client what to send.
-  const refused = `Send a valid API key in the header ${headers.apiKey}: it is missing, malformed, unknown, expired or revoked, or its tenant is deleted.`;
+  const elsewhere = ctx.get('Authorization') === '' ? '' : ', not in Authorization';
+  const refused = `Send a valid API key in the header ${headers.apiKey}${elsewhere}: it is missing, malformed, unknown, expired or revoked, or its tenant is deleted.`;
   return { detail: code === 'key_refused' ? refused : messageOf(error) };
 };
 
@@ -193,7 +199,7 @@ const respondWithProblem = (ctx: ApiContext, error: unknown, settings: ApiSettin
   ctx.set(headersOf(code, error));
   const body = {
     ...problemOf(code, settings.publicUrl),
-    ...detailOf(code, error, settings),
+    ...detailOf(code, error, ctx, settings),
     instance: ctx.path,
     trace_id: ctx.state.traceId,
     ...ownMembers(code, error),

@@ -71,6 +71,16 @@ describe('the Applications as of a moment', () => {
     expect(idsIn(await asOf(new Date(Date.now() + 60_000).toISOString()))).not.toContain(made.id);
     expect(idsIn(await asOf(before, '&type=private'))).toEqual([made.id]);
     expect(idsIn(await asOf('2000-01-01'))).toEqual([]);
+
+    const one = (moment: string, id = made.id) =>
+      to(`/applications/${id}?as_of=${encodeURIComponent(moment)}`);
+    const { status, json, headers } = await one(before);
+    expect([status, json, headers.get('etag')]).toEqual([200, asMade, null]);
+    expect((await one(after)).json).toMatchObject({ name: 'Store', permissions: [], keys: [] });
+    for (const nowhere of [await one('2000-01-01'), await one('2099-01-01'), await one(before, randomUUID())])
+      expect([nowhere.status, nowhere.json.code]).toEqual([404, 'application_not_found']);
+    const { key } = await by.newApplication(tenantId, 'management', 'application:read');
+    expect((await to(`/applications/${made.id}?as_of=2099-01-01`, { key })).status).toBe(403);
   });
 
   it('have the keys that were valid when the event at a position was recorded', async () => {

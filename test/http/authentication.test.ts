@@ -46,6 +46,21 @@ describe('authentication', () => {
       expect(reference.rest['detail']).toMatch(/^Send a valid API key in the header SVC-API-KEY: /);
     });
 
+    it('says where a key belongs that was sent as a bearer token', async () => {
+      const { key } = service;
+      for (const scheme of ['Bearer', 'ApiKey'])
+        expect(await call('/permissions', { headers: { Authorization: `${scheme} ${key}` } })).toMatchObject({
+          status: 401,
+          json: {
+            code: 'key_refused',
+            detail: expect.stringMatching(
+              /^Send a valid API key in the header SVC-API-KEY, not in Authorization: /,
+            ),
+          },
+        });
+      expect((await call('/permissions', { key, headers: { Authorization: 'Bearer x' } })).status).toBe(200);
+    });
+
     it.each([
       ['GET', '/permissions'],
       ['GET', '/permissions?application_type=wrong'],
@@ -117,7 +132,6 @@ describe('authentication', () => {
     it('a key in the wrong place', async () => {
       refused(await call(`/permissions?SVC-API-KEY=${service.key}`));
       refused(await call('/permissions', { headers: { 'BT-API-KEY': service.key } }));
-      refused(await call('/permissions', { headers: { Authorization: `ApiKey ${service.key}` } }));
     });
 
     it('a key from the moment of its expiry, also if its body arrives until then', async () => {

@@ -82,7 +82,7 @@ describe('the members of a body', () => {
   );
 
   it('are refused where the past is not shown: today must not be taken for it', async () => {
-    for (const path of ['/applications/:id', '/tenants/self/reports/usage'])
+    for (const path of ['/applications/:id/keys', '/tenants/self/reports/usage'])
       expect((await send('GET', `${path}?as_of=2026-01-01`, undefined)).status).toBe(400);
   });
 

@@ -27,6 +27,7 @@ interface Header {
   readonly schema: Json;
 }
 interface Described {
+  readonly description?: string;
   readonly headers: Readonly<Record<string, Header>>;
   readonly content?: Readonly<Record<string, { readonly schema: Json; readonly 'x-line-schema'?: Json }>>;
 }
@@ -238,7 +239,7 @@ const problemFaults = ({ status, headers, text }: Seen): readonly string[] => {
     name === undefined || headers.has(name) ? [] : [`the header ${name} is missing with ${status}`];
   if (text === '') return missing;
   const { code = '', status: stated, ...body } = JSON.parse(text) as { code?: string; status?: number };
-  if (!isHttpProblemCode(code)) return missing;
+  if (!isHttpProblemCode(code)) return [...missing, `${code} is no code`];
   const problem: Problem = httpProblems[code];
   const own = Object.keys(body).filter((member) => !COMMON_MEMBERS.has(member));
   const { members = [] } = problem;
@@ -249,8 +250,23 @@ const problemFaults = ({ status, headers, text }: Seen): readonly string[] => {
   ];
 };
 
-const withoutBody = (answer: Described | undefined): Described | undefined =>
-  answer && { headers: answer.headers };
+/** Any operation may answer with these. */
+const ANYWHERE = new Set([400, 401, 405, 413, 415, 429]);
+
+/** An operation names its codes. */
+const codeFaults = ({ status, text }: Seen, path: string, operation: Operation): readonly string[] => {
+  // A path as it is declared is nobody's.
+  if (status >= 500 || ANYWHERE.has(status) || text === '' || path.includes('/:')) return [];
+  const { code } = JSON.parse(text) as { readonly code: string };
+  const codes = operation.responses[status]?.description?.split(', ') ?? [];
+  return codes.includes(code) || 'content' in (operation.responses[status] ?? {})
+    ? []
+    : [`the operation does not name ${code}`];
+};
+
+/** A reference has no headers of its own. */
+const withoutBody = (answer: Partial<Described> | undefined): Described | undefined =>
+  answer?.headers && { headers: answer.headers };
 
 export const faultsIn = (seen: Seen, { url, method = 'GET', path = '*' }: AskedFor): readonly string[] => {
   const origin = originOf(url);
@@ -276,6 +292,7 @@ export const faultsIn = (seen: Seen, { url, method = 'GET', path = '*' }: AskedF
     ...headerFaults(seen, expected.headers, faultOf),
     ...bodyFaults(seen, expected.content, method === 'HEAD', faultOf),
     ...(status >= 400 ? problemFaults(seen) : []),
+    ...(status >= 400 && operation !== undefined ? codeFaults(seen, path, operation) : []),
   ];
 };
 

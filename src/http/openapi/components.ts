@@ -37,7 +37,11 @@ const commonMembers = {
   status: described({ type: 'integer', format: 'int64' }, 'The HTTP status.'),
   detail: described({ type: 'string', minLength: 1 }, 'What was wrong with this request.'),
   instance: described(text, 'The path that was asked for, without its query.'),
-  code: described({ type: 'string', enum: Object.keys(httpProblems) }, 'A stable name, for programs.'),
+  code: described(
+    text,
+    `For programs. A later release may have others than ${Object.keys(httpProblems).join(', ')}.`,
+    'precondition_failed',
+  ),
   trace_id: described({ type: 'string', pattern: '^[A-Za-z0-9._:-]{1,128}$' }, 'Finds it in the log lines.'),
 };
 

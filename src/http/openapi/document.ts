@@ -1,3 +1,4 @@
+import { httpProblems, type HttpProblemCode } from '../../problems';
 import type { HeaderNames, ApiSettings } from '../context';
 import { changesSomething, mayBeUnchanged, statusOf, type NamedRoute, type Route } from '../route';
 import { sampleOf, text, type Schema } from '../schema';
@@ -7,7 +8,7 @@ const DESCRIPTION = [
   'Permissions, audit logs, tenants and the tenant usage report.\n',
   'Every path answers HEAD like GET, without a body, and OPTIONS with 204 and `Allow`.',
   'Without a valid key everything but this document, its viewer at `/docs` and `/problems/{code}` is 401; what does not exist is 404 or 405.',
-  'Every error has a problem body (RFC 9457) with a stable `code`; `/problems/{code}` explains it.',
+  'Every error has a problem body (RFC 9457) with a stable `code`; `/problems/{code}` explains it. Operations list theirs; each may besides answer 400, 401, 429, 500 or 503, and 413 or 415 to a body.',
   'Responses may gain members in later releases.',
   'Lengths are counted in UTF-16 units: a character outside the Basic Multilingual Plane counts as two.',
 ].join('\n- ');
@@ -84,6 +85,8 @@ const queryParameters = ({ query }: Route): readonly Schema[] =>
 
 const KEY_EXAMPLE = 'key_…';
 
+const PROBLEM = '#/components/responses/Problem';
+
 const contentOf = ({ response }: Route, { published }: Components): { readonly content?: Schema } => {
   if ('media' in response) {
     // OpenAPI 3.1 cannot describe lines.
@@ -107,6 +110,38 @@ const refusedWithoutBody = (names: readonly string[], { problem, headers }: Comp
   };
 };
 
+const isOfTenant = (route: Route): boolean => changesSomething(route) && route.service === undefined;
+const grants = ({ path, method }: Route): boolean =>
+  /^\/app.*(s|:id|keys|regenerate)$/.test(path) && method !== 'get' && method !== 'delete';
+
+/** Which operations answer with a code, besides the statuses that `DESCRIPTION` names for all. */
+const answeredBy: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
+  service_only: ({ service }) => service !== undefined,
+  tenant_only: ({ service }) => service === undefined,
+  permission_missing: ({ permission }) => permission !== undefined,
+  permission_not_held: grants,
+  not_found: ({ path, method }) => path === '/tenants/self' && method === 'get',
+  event_not_found: ({ path }) => path.startsWith('/events/'),
+  application_not_found: ({ path }) => path.startsWith('/applications/:'),
+  key_not_found: ({ path }) => /:key_id|find$/.test(path),
+  idempotency_in_progress: isOfTenant,
+  application_type_fixed: (route) => grants(route) && route.method === 'put',
+  quota_exceeded: (route) => grants(route) && route.method === 'post',
+  precondition_failed: (route) => isOfTenant(route) && route.isUnconditional !== true,
+  idempotency_key_reused: isOfTenant,
+};
+
+const problemsOf = (route: Route): Schema => {
+  const byStatus: Record<number, { readonly $ref: string; readonly description: string }> = {};
+  for (const [code, isAnsweredBy] of Object.entries(answeredBy)) {
+    const { status } = httpProblems[code as HttpProblemCode];
+    const { [status]: before } = byStatus;
+    const description = before === undefined ? code : `${before.description}, ${code}`;
+    if (isAnsweredBy(route)) byStatus[status] = { $ref: PROBLEM, description };
+  }
+  return byStatus;
+};
+
 const responsesOf = (route: Route, names: HeaderNames, components: Components): Schema => {
   const { response, service, reads } = route;
   const isWrite = changesSomething(route);
@@ -124,8 +159,9 @@ const responsesOf = (route: Route, names: HeaderNames, components: Components): 
     ...(mayBeUnchanged(route)
       ? { 304: { description: 'Not modified since `If-None-Match`.', headers } }
       : {}),
+    ...problemsOf(route),
     ...(own === undefined ? {} : refusedWithoutBody(own, components)),
-    default: { $ref: '#/components/responses/Problem' },
+    default: { $ref: PROBLEM },
   };
 };
 

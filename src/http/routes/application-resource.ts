@@ -91,7 +91,8 @@ export const applicationNow = (tenantId: string, application: Application, at: s
   return applicationView(tenantId, application, keys, key);
 };
 
-const applicationNotFound = () => fault('application_not_found', 'This Tenant has no such Application.');
+export const applicationNotFound = () =>
+  fault('application_not_found', 'This Tenant has no such Application.');
 
 /** The id in the path. Anything but a UUID is not found. */
 export const applicationIdOf = ({ params }: RouteRequest<unknown>): string => {

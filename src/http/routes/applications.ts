@@ -3,7 +3,7 @@ import { findApplications, type ApplicationFilter } from '../../../projections/a
 import type { StoredApplication } from '../../../projections/applications';
 import type { Reader } from '../../../projections/projector';
 import { yieldToEventLoop } from '../../async/clock';
-import { applicationsAt } from '../../audit/past-tenant';
+import { applicationsAt, type PastQuestion } from '../../audit/past-tenant';
 import {
   createApplication as decideToCreate,
   deleteApplication as decideToDelete,
@@ -21,6 +21,7 @@ import { listOf, described, record, type Schema, oneOf } from '../schema';
 import { bodyCheck } from '../validation';
 import {
   applicationIdOf,
+  applicationNotFound,
   applicationNow,
   applicationSchema,
   applicationView,
@@ -78,21 +79,30 @@ const REVISION = /^([0-9]{1,15})$/;
 const SHOWN = /^after ([0-9]{1,15})$/;
 
 /** Folds the tenant's own events, so the cost grows with their number. */
+const pastApplications = async (
+  request: RouteRequest<unknown>,
+  dependencies: ApiDependencies,
+  asOf: string,
+  question: Omit<PastQuestion, 'moment'>,
+) => {
+  const { tenantId, deadline, gone } = request;
+  const moment = await pastMoment(asOf, request, dependencies);
+  const until = { deadline, gone: gone() };
+  const { applications, total } = await dependencies.events.readHistory(tenantId, until, (ledgerLog) =>
+    applicationsAt(ledgerLog, tenantId, { ...question, moment }),
+  );
+  return { data: applications.map((one) => applicationNow(tenantId, one, moment.time)), total };
+};
+
 const listAsOf = async (
   request: RouteRequest<undefined, ReturnType<typeof listQuery>>,
   dependencies: ApiDependencies,
   filter: ApplicationFilter,
   asOf: string,
 ): Promise<RouteResponse> => {
-  const { tenantId, deadline, gone } = request;
   const { page, size, place, shown } = paging(request);
   const skip = (numberIn(place, SHOWN) ?? 0) + (page - 1) * size;
-  const question = { moment: await pastMoment(asOf, request, dependencies), filter, skip, size };
-  const until = { deadline, gone: gone() };
-  const { applications, total } = await dependencies.events.readHistory(tenantId, until, (ledgerLog) =>
-    applicationsAt(ledgerLog, tenantId, question),
-  );
-  const data = applications.map((application) => applicationNow(tenantId, application, question.moment.time));
+  const { data, total } = await pastApplications(request, dependencies, asOf, { filter, skip, size });
   return shown(data, total, skip + size >= total ? undefined : `after ${skip + size}`);
 };
 
@@ -143,15 +153,25 @@ export const getOwnApplication = route({
   },
 });
 
-export const getApplication = route({
+const getQuery = queryCheck({ as_of: asOfParameter('The Application as it was, without `last_used_at`') });
+
+export const getApplication = route<undefined, ReturnType<typeof getQuery>>({
   method: 'get',
   path: '/applications/:id',
   params: { id: idParameter },
   summary: 'Get an Application',
   permission: 'application:read',
+  query: getQuery,
   response: { ...applicationResponse, etag: true },
   reads: true,
   handle: async (request, dependencies) => {
+    const { as_of: asOf } = request.query;
+    if (asOf !== undefined) {
+      const question = { filter: { ids: [applicationIdOf(request)] }, skip: 0, size: 1 };
+      const { data } = await pastApplications(request, dependencies, asOf, question);
+      if (data[0] === undefined) throw applicationNotFound();
+      return { body: data[0] };
+    }
     const { application, keys } = await liveApplication(request, dependencies);
     const body = applicationView(request.tenantId, application, keys);
     return { body, etag: String(application.revision) };
