@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks';
 import { session } from './api.js';
 import type { Fields } from './editing.js';
 import { useLoaded } from './loaded.js';
@@ -48,11 +49,16 @@ const PRESETS = { None: /^$/, 'Reading only': /:(?:read|search)$/, All: /./ };
 /** Which permissions an Application of a type holds, by resource and action. */
 export const PermissionMatrix = ({ type, fields, onChange }: MatrixProps) => {
   const [loaded] = useLoaded<readonly Permission[]>('/permissions');
+  // What was held may be given back, whoever may grant it.
+  const [before] = useState(fields);
   if (loaded?.ok !== true) return <Waiting loaded={loaded} />;
   const all = loaded.value.filter(({ application_types }) => application_types.includes(type));
   const free = all
     .map((one) => one.type)
-    .filter((permission) => isHeld(fields, permission) || mayGrant(permission, loaded.value));
+    .filter(
+      (permission) =>
+        isHeld(before, permission) || isHeld(fields, permission) || mayGrant(permission, loaded.value),
+    );
   const partsOf = (rest: RegExp) => [...new Set(all.map((one) => one.type.replace(rest, '')))];
   const [resources, actions] = [partsOf(/:\w+$/), partsOf(/.*:/)];
   const choose = (preset: RegExp): void => {
