@@ -92,8 +92,9 @@ const partsOf = (event: LedgerEvent): readonly Part[] | undefined => {
 /** What others report is told in their words, after what it is about: it is never taken for a decision. */
 export const Sentence = ({ row: { log, event } }: { readonly row: Row }) => {
   const told = event === undefined || log.source === 'fact' ? undefined : partsOf(event);
-  const known = knownName(log.entity_type, log.entity_id);
-  const subject = known === undefined ? <code>{nameOf(log.entity_type, log.entity_id)}</code> : name(known);
+  const { entity_type: type, entity_id: id } = log;
+  const isKnown = type === 'key' || knownName(type, id) !== undefined;
+  const subject = isKnown ? name(nameOf(type, id)) : <code>{nameOf(type, id)}</code>;
   return <>{told ?? [subject, ' · ', log.message]}</>;
 };
 

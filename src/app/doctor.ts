@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { readConfiguration, type Configuration } from '../configuration';
 import { logPath } from '../event-log/sqlite/log-file';
 import { messageOf } from '../fault';
-import { damageIn, openForReading } from '../sqlite/database';
+import { damageOf } from '../sqlite/database';
 import { openApp } from './app';
 import { lastBackupMs } from './backups';
 import { readModelsIn } from './data-folder';
@@ -28,13 +28,6 @@ const MAX_NAMED = 3;
 
 const ok = (check: string, finding: string): Finding => ({ check, status: 'ok', finding });
 
-const warning = (check: string, finding: string, fix: string): Finding => ({
-  check,
-  status: 'warning',
-  finding,
-  fix,
-});
-
 const problem = (check: string, finding: string, fix?: string): Finding => ({
   check,
   status: 'problem',
@@ -42,20 +35,18 @@ const problem = (check: string, finding: string, fix?: string): Finding => ({
   ...(fix === undefined ? {} : { fix }),
 });
 
+const unless = (isBad: boolean, found: Finding): Finding => (isBad ? found : ok(found.check, found.finding));
+
 const roomFinding = ({ DATA_DIR }: Configuration): Finding => {
   const { bavail, blocks } = statfsSync(DATA_DIR);
   const free = `${Math.floor((100 * bavail) / blocks)}% of the disk that holds ${DATA_DIR} is free.`;
-  return bavail / blocks >= MIN_FREE
-    ? ok('room', free)
-    : problem('room', free, 'Use a larger disk, or remove old read models: tenant-ledger projections prune');
+  const fix = 'Use a larger disk, or remove old read models: tenant-ledger projections prune';
+  return unless(bavail / blocks < MIN_FREE, problem('room', free, fix));
 };
 
 const readModelsFinding = ({ read_models: { set, lag_seconds } }: LedgerStatus): Finding => {
   if (set !== null && lag_seconds <= MAX_LAG_SECONDS)
-    return ok(
-      'read models',
-      `Up to date: nothing has waited for more than ${MAX_LAG_SECONDS} s to be followed.`,
-    );
+    return ok('read models', `Up to date: nothing has waited for over ${MAX_LAG_SECONDS} s to be followed.`);
   return problem(
     'read models',
     set === null
@@ -81,52 +72,33 @@ const parkedFinding = ({ read_models, unreadable }: LedgerStatus): Finding => {
 const MAX_BACKUP_HOURS = 26;
 
 const backupFinding = ({ DATA_DIR }: Configuration): Finding => {
-  const hours = (Date.now() - lastBackupMs(DATA_DIR)) / 3_600_000;
+  const hours = Math.floor((Date.now() - lastBackupMs(DATA_DIR)) / 3_600_000);
+  const finding = Number.isNaN(hours) ? 'None is known of this log.' : `The last one is ${hours} h old.`;
   const fix = 'Every day: tenant-ledger backup create FOLDER. docs/backup.md has a timer for it.';
-  if (Number.isNaN(hours)) return warning('backup', 'None is known of this log.', fix);
-  const age = `The last one succeeded ${hours < 48 ? `${Math.floor(hours)} h` : `${Math.floor(hours / 24)} days`} ago.`;
-  return hours > MAX_BACKUP_HOURS ? warning('backup', age, fix) : ok('backup', age);
-};
-
-const damageOf = (path: string): string | undefined => {
-  try {
-    const db = openForReading(path);
-    try {
-      return damageIn(db);
-    } finally {
-      db.close();
-    }
-  } catch (error) {
-    return messageOf(error);
-  }
+  return unless(!(hours <= MAX_BACKUP_HOURS), { check: 'backup', status: 'warning', finding, fix });
 };
 
 /** What works may be damaged all the same, in a part that nobody has read. */
 const filesFinding = ({ DATA_DIR }: Configuration, { read_models: { set } }: LedgerStatus): Finding => {
-  const damaged = damageOf(logPath(DATA_DIR));
-  if (damaged !== undefined)
-    return problem(
-      'files',
-      `events.db is damaged: ${damaged}.`,
-      'Keep all files, and restore a backup: docs/first-fifteen-minutes.md.',
-    );
   const folder = readModelsIn(DATA_DIR);
-  const file = set === null ? undefined : readdirSync(folder).find((name) => name.endsWith(`-${set}.db`));
-  const stale = file === undefined ? undefined : damageOf(join(folder, file));
-  if (stale === undefined) return ok('files', 'SQLite finds no damage in the log and the read models.');
-  return problem(
-    'files',
-    `${file} is damaged: ${stale}.`,
-    'Build them again: tenant-ledger projections rebuild',
-  );
+  const ofSet = set === null ? [] : readdirSync(folder).filter((name) => name.endsWith(`-${set}.db`));
+  for (const path of [logPath(DATA_DIR), ...ofSet.map((name) => join(folder, name))]) {
+    const damage = damageOf(path);
+    const isLog = path === logPath(DATA_DIR);
+    const fix = isLog
+      ? 'Keep all files, and restore a backup: docs/first-fifteen-minutes.md.'
+      : 'Build them again: tenant-ledger projections rebuild';
+    if (damage !== undefined) return problem('files', `${path} is damaged: ${damage}.`, fix);
+  }
+  return ok('files', 'SQLite finds no damage in the log and the read models.');
 };
 
 /** In a cluster, one of the instances follows the log. */
 const serverFinding = async (configuration: Configuration, status: LedgerStatus): Promise<Finding> => {
   const { log, projector = await runningServer(configuration, log.identity) } = status;
-  return projector
-    ? ok('server', `One runs: ${projector}.`)
-    : warning('server', 'None was found that is running.', 'Start it: tenant-ledger serve');
+  const finding = projector ? `One runs: ${projector}.` : 'None was found that is running.';
+  const fix = 'Start it: tenant-ledger serve';
+  return unless(!projector, { check: 'server', status: 'warning', finding, fix });
 };
 
 /** It is derived from the secret: another secret, another key. */
@@ -159,7 +131,7 @@ const storeFindings = async (configuration: Configuration): Promise<readonly Fin
   }
 };
 
-/** Checks settings, stores, backup, files, how far the log is followed and parked tenants, beside a running service or without one. Changes nothing. */
+/** Works beside a running service or without one, and changes nothing. */
 export const diagnose = async (env: NodeJS.ProcessEnv): Promise<readonly Finding[]> => {
   const findings: Finding[] = [];
   let check = 'settings';

@@ -4,34 +4,29 @@ import type { Configuration } from '../configuration';
 import { TIMES } from '../times';
 import type { LedgerStatus } from './status';
 
-/** Where a server listens. */
-interface Addresses {
-  readonly url: string;
-  readonly operations: string;
-}
+/** In the data folder: where the server listens that started last. */
+const noteIn = (folder: string): string => join(folder, 'server.json');
 
-type Status = Partial<LedgerStatus>;
-type Place = Pick<Configuration, 'DATA_DIR' | 'EVENTSTORE_URL'>;
-
-const noteIn = ({ DATA_DIR }: Place): string => join(DATA_DIR, 'server.json');
-
-/** Tells commands where the server of the data folder listens: the one that started last. */
-export const noteServer = (place: Place, addresses: Addresses): void => {
-  if (place.EVENTSTORE_URL !== '') return;
+/** For commands. */
+export const noteServer = ({ DATA_DIR }: Configuration, url: string, operations: string): void => {
   try {
-    writeFileSync(noteIn(place), `${JSON.stringify(addresses)}\n`, { mode: 0o600 });
+    writeFileSync(noteIn(DATA_DIR), `${JSON.stringify({ url, operations })}\n`, { mode: 0o600 });
   } catch {
     // On a full disk, commands do not find it.
   }
 };
 
 /** The address of the server of the data folder, if it answers, and has this log. */
-export const runningServer = async (place: Place, identity: string): Promise<string | undefined> => {
+export const runningServer = async ({ DATA_DIR }: Configuration, identity: string) => {
   try {
-    const { url, operations } = JSON.parse(readFileSync(noteIn(place), 'utf8')) as Addresses;
-    const answer = await fetch(`${operations}/readyz`, { signal: AbortSignal.timeout(TIMES.noAnswerMs) });
-    const body = (await answer.json()) as Status & { readonly last_known?: Status };
-    return (body.log ?? body.last_known?.log)?.identity === identity ? url : undefined;
+    const noted = JSON.parse(readFileSync(noteIn(DATA_DIR), 'utf8')) as Record<'url' | 'operations', string>;
+    const answer = await fetch(`${noted.operations}/readyz`, {
+      signal: AbortSignal.timeout(TIMES.noAnswerMs),
+    });
+    const { last_known: last, log = last?.log } = (await answer.json()) as Partial<LedgerStatus> & {
+      readonly last_known?: LedgerStatus;
+    };
+    return log?.identity === identity ? noted.url : undefined;
   } catch {
     return undefined;
   }

@@ -256,7 +256,7 @@ const start = async (server: Running): Promise<Started | undefined> => {
   await Promise.race([caughtUp, pause(server.times.waitMs, stopping.signal)]);
   if (stopping.signal.aborted) return undefined;
   const url = await listenForRequests(server, app);
-  noteServer(configuration, { url, operations: operationsUrl });
+  if (configuration.EVENTSTORE_URL === '') noteServer(configuration, url, operationsUrl);
   await caughtUp;
   if (stopping.signal.aborted) return undefined;
   server.phase = 'ready';

@@ -61,10 +61,26 @@ export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Da
 export const openForReading = (path: string): Database =>
   new DatabaseSync(path, { readOnly: true, timeout: TIMES.noAnswerMs });
 
+export const closing = <T>(db: Database, work: (db: Database) => T): T => {
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+};
+
 /** Reads the whole file. Undefined: it is sound. */
 export const damageIn = (db: Database): string | undefined => {
   const { integrity_check: found } = db.prepare('PRAGMA integrity_check(1)').get() as Record<string, string>;
   return found === 'ok' ? undefined : found?.split('\n').at(-1);
+};
+
+export const damageOf = (path: string): string | undefined => {
+  try {
+    return closing(openForReading(path), damageIn);
+  } catch (error) {
+    return messageOf(error);
+  }
 };
 
 /** For writers that try again themselves and do other work in the meantime. */

@@ -86,7 +86,7 @@ describe('tenant-ledger doctor', () => {
     expect(await warnings()).toEqual([noServer]);
     const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
     writeFileSync(join(folder, 'last-backup'), `${hoursAgo(27)}\n`);
-    expect(await warnings()).toEqual([noServer, ['backup', 'The last one succeeded 27 h ago.']]);
+    expect(await warnings()).toEqual([noServer, ['backup', 'The last one is 27 h old.']]);
     // That of another log is not its own.
     const other = { url: service.url, operations: service.operationsUrl };
     writeFileSync(join(folder, 'server.json'), JSON.stringify(other));

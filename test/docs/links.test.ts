@@ -68,11 +68,17 @@ describe('the commands', () => {
       expect(Object.keys(programs[script as keyof typeof programs])).toContain(name);
   });
 
-  it('of the proofs name tests that exist', () => {
+  it('of the proofs name tests and campaigns that exist', () => {
     const text = readFileSync(join(ROOT, 'docs', 'guarantees.md'), 'utf8');
     const named = Array.from(text.matchAll(/`([a-z-]+\/[a-z-]+)`/g), ([, name = '']) => name);
     expect(named.length).toBeGreaterThan(8);
     expect(named.filter((name) => !existsSync(join(ROOT, 'test', `${name}.test.ts`)))).toEqual([]);
+    const proofs = text.split('\n').flatMap((line) => line.split('|').slice(2));
+    const others = proofs.flatMap((cell) =>
+      Array.from(cell.matchAll(/`([a-z-]+)`/g), ([, name = '']) => name),
+    );
+    expect(others.length).toBeGreaterThan(8);
+    expect(others.filter((name) => !Object.hasOwn(campaigns, name))).toEqual([]);
   });
 });
 

@@ -3,8 +3,8 @@ import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { isProblemCode } from '../../problems';
-import { damageIn, openForReading, type Database } from '../../sqlite/database';
-import { closing, findLog, logPath, metaIn, placeFile, restoringOf } from './log-file';
+import { closing, damageIn, openForReading, type Database } from '../../sqlite/database';
+import { findLog, logPath, metaIn, placeFile, restoringOf } from './log-file';
 import { positionOf } from './reader';
 
 /** A folder with a copy of the whole log and the checksum of its events. A new one is read again before it takes its place. */

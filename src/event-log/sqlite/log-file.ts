@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, linkSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
-import { openForReading, openForWriting, syncFile, type Database } from '../../sqlite/database';
+import { closing, openForReading, openForWriting, syncFile, type Database } from '../../sqlite/database';
 import { LOG_FORMAT, UNFINISHED_COPY, logFault, mustHaveFormat } from '../event-log';
 
 /** The file of a log: how it is found and created, and its schema. */
@@ -67,14 +67,6 @@ const mustHavePrefix = (db: Database, path: string, prefix: string): void => {
     'log_of_another_prefix',
     `The streams of the event log ${path} have the prefix "${found}", but STREAM_PREFIX is "${prefix}". ${found === '' ? 'Leave STREAM_PREFIX empty' : `Set STREAM_PREFIX=${found}`}, or name another DATA_DIR.`,
   );
-};
-
-export const closing = <T>(db: Database, work: (db: Database) => T): T => {
-  try {
-    return work(db);
-  } finally {
-    db.close();
-  }
 };
 
 /** Throws unless there is a log with this prefix; returns its format. Changes nothing: the connection is read-only. */

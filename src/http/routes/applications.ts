@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { findApplications, type ApplicationFilter } from '../../../projections/application-pages';
+import { findApplications } from '../../../projections/application-pages';
 import type { StoredApplication } from '../../../projections/applications';
 import type { Reader } from '../../../projections/projector';
 import { yieldToEventLoop } from '../../async/clock';
@@ -16,7 +16,7 @@ import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
 import type { ApiDependencies } from '../context';
 import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
-import { route, type RouteResponse, type RouteRequest } from '../route';
+import { route, type RouteRequest } from '../route';
 import { listOf, described, record, type Schema, oneOf } from '../schema';
 import { bodyCheck } from '../validation';
 import {
@@ -37,7 +37,7 @@ import {
   liveKeyViews,
   type WireKey,
 } from './application-resource';
-import { asOfParameter, pastMoment } from './as-of';
+import { asOfParameter, readPast } from './as-of';
 import { cursorRefused, pageParameters, paginationSchema, paging } from './pagination';
 
 /** How many Applications are loaded before yielding to the event loop: each may have many keys. */
@@ -79,32 +79,17 @@ const REVISION = /^([0-9]{1,15})$/;
 const SHOWN = /^after ([0-9]{1,15})$/;
 
 /** Folds the tenant's own events, so the cost grows with their number. */
-const pastApplications = async (
+const pastApplications = (
   request: RouteRequest<unknown>,
   dependencies: ApiDependencies,
   asOf: string,
   question: Omit<PastQuestion, 'moment'>,
-) => {
-  const { tenantId, deadline, gone } = request;
-  const moment = await pastMoment(asOf, request, dependencies);
-  const until = { deadline, gone: gone() };
-  const { applications, total } = await dependencies.events.readHistory(tenantId, until, (ledgerLog) =>
-    applicationsAt(ledgerLog, tenantId, { ...question, moment }),
-  );
-  return { data: applications.map((one) => applicationNow(tenantId, one, moment.time)), total };
-};
-
-const listAsOf = async (
-  request: RouteRequest<undefined, ReturnType<typeof listQuery>>,
-  dependencies: ApiDependencies,
-  filter: ApplicationFilter,
-  asOf: string,
-): Promise<RouteResponse> => {
-  const { page, size, place, shown } = paging(request);
-  const skip = (numberIn(place, SHOWN) ?? 0) + (page - 1) * size;
-  const { data, total } = await pastApplications(request, dependencies, asOf, { filter, skip, size });
-  return shown(data, total, skip + size >= total ? undefined : `after ${skip + size}`);
-};
+) =>
+  readPast(asOf, request, dependencies, async (ledgerLog, moment) => {
+    const found = await applicationsAt(ledgerLog, request.tenantId, { ...question, moment });
+    const data = found.applications.map((one) => applicationNow(request.tenantId, one, moment.time));
+    return { data, total: found.total };
+  });
 
 export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
   method: 'get',
@@ -123,8 +108,12 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
   handle: async (request, dependencies) => {
     const { id: ids, type: types, as_of: asOf } = request.query;
     const filter = { ids, types };
-    if (asOf !== undefined) return listAsOf(request, dependencies, filter, asOf);
     const { page, size, place, shown } = paging(request);
+    if (asOf !== undefined) {
+      const skip = (numberIn(place, SHOWN) ?? 0) + (page - 1) * size;
+      const { data, total } = await pastApplications(request, dependencies, asOf, { filter, skip, size });
+      return shown(data, total, skip + size >= total ? undefined : `after ${skip + size}`);
+    }
     const question = { filter, page, size, after: numberIn(place, REVISION) };
     const { data, total, last } = await request.read(async (reader) => {
       const { applications, ...found } = await findApplications(reader, request.tenantId, question);

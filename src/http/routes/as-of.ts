@@ -3,6 +3,7 @@ import { findPlace } from '../../audit/event-places';
 import type { Moment } from '../../audit/past-tenant';
 import { parseMoment } from '../../domain/texts';
 import type { LoggedEvent } from '../../event-log/event-log';
+import type { LedgerLog } from '../../event-log/streams';
 import { loadTimeout } from '../../ledger/folds';
 import type { ApiDependencies } from '../context';
 import { textParameter } from '../query-parameters';
@@ -31,7 +32,7 @@ export const asOfParameter = (what: string) =>
   );
 
 /** The moment that `as_of` names, for a caller who may read the log. */
-export const pastMoment = async (
+const pastMoment = async (
   asOf: string,
   request: RouteRequest<unknown>,
   dependencies: ApiDependencies,
@@ -45,4 +46,16 @@ export const pastMoment = async (
   if (event !== undefined) return { time: event.recordedAt, position: event.position };
   const expected = 'an ISO 8601 date or date-time, or the position of an event';
   throw invalid({ as_of: [positionRefused(expected)] });
+};
+
+/** Reads what was at the moment that `as_of` names. */
+export const readPast = async <T>(
+  asOf: string,
+  request: RouteRequest<unknown>,
+  dependencies: ApiDependencies,
+  read: (ledgerLog: LedgerLog, moment: Moment) => Promise<T>,
+): Promise<T> => {
+  const moment = await pastMoment(asOf, request, dependencies);
+  const until = { deadline: request.deadline, gone: request.gone() };
+  return dependencies.events.readHistory(request.tenantId, until, (ledgerLog) => read(ledgerLog, moment));
 };

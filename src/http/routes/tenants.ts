@@ -14,7 +14,7 @@ import { queryCheck } from '../query-parameters';
 import { route, type RouteResponse, type RouteRequest } from '../route';
 import { described, flag, moment, record, text, uuid } from '../schema';
 import { bodyCheck } from '../validation';
-import { asOfParameter, pastMoment } from './as-of';
+import { asOfParameter, readPast } from './as-of';
 
 /** Booleans, encoded as strings. */
 const tenantSettings = {
@@ -89,10 +89,8 @@ const ownTenant = { of: 'Tenant', tag: (tenant: ActiveTenant) => String(tenant.r
 const query = queryCheck({ as_of: asOfParameter('The Tenant as it was') });
 
 const tenantAsOf = async (asOf: string, request: RouteRequest<unknown>, dependencies: ApiDependencies) => {
-  const at = await pastMoment(asOf, request, dependencies);
-  const { tenantId, deadline, gone } = request;
-  const tenant = await dependencies.events.readHistory(tenantId, { deadline, gone: gone() }, (ledgerLog) =>
-    tenantAt(ledgerLog, tenantId, at),
+  const tenant = await readPast(asOf, request, dependencies, (ledgerLog, at) =>
+    tenantAt(ledgerLog, request.tenantId, at),
   );
   if (tenant.status === 'absent') throw fault('not_found', 'The Tenant did not exist at that time.');
   return tenantResponse(documentOfTenant(tenant));
