@@ -15,9 +15,7 @@ import { TailControl } from './tail-control.js';
 
 const Total = () => (
   <p class="quiet total" aria-live="off">
-    {isLoading.value && rows.value.length === 0
-      ? 'Loading …'
-      : counted(total.value ?? rows.value.length, 'row')}
+    {isLoading.value && rows.value.length === 0 ? null : counted(total.value ?? rows.value.length, 'row')}
     {total.value === undefined && next.value !== undefined ? ' so far' : ''}
   </p>
 );
