@@ -121,18 +121,18 @@ export const ApplicationList = () => {
           {found.length < all.length ? `${found.length} of ` : ''}
           {counted(all.length, 'Application')}{' '}
           {found.length === 0 ? (
-            <button type="button" class="small" onClick={() => ([search.value, type.value] = ['', 'all'])}>
+            <button class="small" onClick={() => ([search.value, type.value] = ['', 'all'])}>
               Show all
             </button>
           ) : null}
         </p>
         {pages === 1 ? null : (
           <div class="buttons">
-            <button type="button" disabled={at === 0} onClick={() => (page.value = at - 1)}>
+            <button disabled={at === 0} onClick={() => (page.value = at - 1)}>
               Previous
             </button>
             Page {at + 1} of {pages}
-            <button type="button" disabled={at + 1 === pages} onClick={() => (page.value = at + 1)}>
+            <button disabled={at + 1 === pages} onClick={() => (page.value = at + 1)}>
               Next
             </button>
           </div>

@@ -88,13 +88,9 @@ export const ApplicationView = ({ id }: { readonly id: string }) => {
               {application.name}
             </h1>
             <div class="buttons">
-              {holds('application:update') ? (
-                <button type="button" onClick={() => setDialog('edit')}>
-                  Edit …
-                </button>
-              ) : null}
+              {holds('application:update') ? <button onClick={() => setDialog('edit')}>Edit …</button> : null}
               {holds('application:delete') ? (
-                <button type="button" class="danger" onClick={() => setDialog('delete')}>
+                <button class="danger" onClick={() => setDialog('delete')}>
                   Delete …
                 </button>
               ) : null}

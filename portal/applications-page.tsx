@@ -21,7 +21,7 @@ const Applications = () => {
         <h1>Applications</h1>
         <AsOfChoice />
         {holds('application:create') && asOf === undefined ? (
-          <button type="button" class="primary" onClick={() => setCreating(true)}>
+          <button class="primary" onClick={() => setCreating(true)}>
             New Application …
           </button>
         ) : null}

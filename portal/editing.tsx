@@ -93,9 +93,7 @@ const ConflictTable = ({ conflict, draft, labelOf, takeTheirs }: ConflictProps) 
           ))}
         </tbody>
       </table>
-      <button type="button" onClick={takeTheirs}>
-        Take theirs
-      </button>
+      <button onClick={takeTheirs}>Take theirs</button>
     </section>
   );
 };

@@ -124,14 +124,14 @@ const KeyRow = ({ application, item, onOpen }: KeyProps & { readonly onOpen: (op
     </td>
     <td>
       <div class="buttons">
-        <button type="button" class="small" onClick={() => onOpen({ kind: 'uses', item })}>
+        <button class="small" onClick={() => onOpen({ kind: 'uses', item })}>
           Uses
         </button>
         <a class="button small" href={addressOf('logs', { entity_type: 'key', entity_id: item.id })}>
           Log
         </a>
         {holds('application:update') ? (
-          <button type="button" class="small danger" onClick={() => onOpen({ kind: 'delete', item })}>
+          <button class="small danger" onClick={() => onOpen({ kind: 'delete', item })}>
             Delete
           </button>
         ) : null}
@@ -162,7 +162,7 @@ const KeyTable = ({ application, keys, onOpen }: TableProps) => {
         </tbody>
       </table>
       {shown >= keys.length ? null : (
-        <button type="button" onClick={() => setShown(shown + FIRST_KEYS)}>
+        <button onClick={() => setShown(shown + FIRST_KEYS)}>
           Show more of {counted(keys.length, 'key')}
         </button>
       )}
@@ -226,10 +226,8 @@ export const KeyList = ({ application, onChanged }: { application: Application; 
         <h2>Keys</h2>
         {holds('application:update') ? (
           <div class="buttons">
-            <button type="button" onClick={() => setOpen({ kind: 'regenerate' })}>
-              Regenerate …
-            </button>
-            <button type="button" class="primary" onClick={() => setOpen({ kind: 'create' })}>
+            <button onClick={() => setOpen({ kind: 'regenerate' })}>Regenerate …</button>
+            <button class="primary" onClick={() => setOpen({ kind: 'create' })}>
               New key …
             </button>
           </div>

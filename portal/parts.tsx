@@ -182,7 +182,7 @@ export const Dialog = ({ title, onClose, isHeld = false, children }: DialogProps
     >
       <div class="head">
         <h2>{title}</h2>
-        <button type="button" disabled={isHeld} onClick={close}>
+        <button disabled={isHeld} onClick={close}>
           Close
         </button>
       </div>
@@ -260,7 +260,7 @@ const LOST = 'It was created, but its key was lost: make a new one. Nobody has t
 const LostKey = ({ failure, onClose, onAgain }: NewKeyProps) => (
   <Dialog title={failure === undefined ? 'The key was lost' : 'There is no key yet'} onClose={onClose}>
     <p>{failure === undefined ? LOST : `The Application was created, but not its key: ${failure}`}</p>
-    <button type="button" class="primary" autofocus onClick={onAgain}>
+    <button class="primary" autofocus onClick={onAgain}>
       Make a new one
     </button>
   </Dialog>

@@ -122,20 +122,14 @@ const Header = ({ application, shown }: HeaderProps) => {
   };
   return (
     <header class="top">
-      <button type="button" class="skip" onClick={skipHeader}>
+      <button class="skip" onClick={skipHeader}>
         Skip to the content
       </button>
       <a class="brand" href={addressOf('')} dir="auto">
         {tenantName.value ?? 'Tenant Ledger'}
       </a>
       <Pages shown={shown} />
-      <button
-        type="button"
-        class="more"
-        aria-expanded={isOpen}
-        aria-controls="who"
-        onClick={() => setOpen(!isOpen)}
-      >
+      <button class="more" aria-expanded={isOpen} aria-controls="who" onClick={() => setOpen(!isOpen)}>
         More
       </button>
       <div id="who" class={isOpen ? 'who open' : 'who'}>
@@ -147,9 +141,7 @@ const Header = ({ application, shown }: HeaderProps) => {
         <span class="quiet" dir="auto" title="The Application whose key you signed in with">
           {application}
         </span>
-        <button type="button" onClick={() => leave(() => void endSession())}>
-          Sign out
-        </button>
+        <button onClick={() => leave(() => void endSession())}>Sign out</button>
       </div>
       <Alert text={failure} />
       <Outage />

@@ -119,7 +119,7 @@ const TenantNow = (props: TenantProps) => {
           ]}
         />
         {holds('tenant:delete') ? (
-          <button type="button" class="danger" onClick={() => setDeleting(true)}>
+          <button class="danger" onClick={() => setDeleting(true)}>
             Delete the Tenant …
           </button>
         ) : null}
