@@ -99,23 +99,33 @@ export const rootsOf = async (
   return nodes.map(({ length }) => joined(hashes.splice(0, length)));
 };
 
-/** The root of a tree of this size in which the leaf is at this index, if the proof is one. Undefined: it is none. */
-export const rootByInclusion = (leaf: Hash, index: number, size: number, proof: readonly Hash[]) => {
-  if (index < 0 || index >= size) return undefined;
+/** The root above a node: of all siblings, and of those to its left alone. Undefined: there are too few or too many. */
+const rootsAbove = (node: Hash, index: number, end: number, siblings: readonly Hash[]) => {
   let at = index;
-  let last = size - 1;
-  let root = leaf;
-  for (const sibling of proof) {
+  let last = end;
+  let whole = node;
+  let left = node;
+  for (const sibling of siblings) {
     if (last === 0) return undefined;
     if (at % 2 === 1 || at === last) {
-      root = nodeHash(sibling, root);
+      whole = nodeHash(sibling, whole);
+      left = nodeHash(sibling, left);
       for (; at % 2 === 0 && at > 0; at /= 2) last = Math.floor(last / 2);
-    } else root = nodeHash(root, sibling);
+    } else whole = nodeHash(whole, sibling);
     at = Math.floor(at / 2);
     last = Math.floor(last / 2);
   }
-  return last === 0 ? root : undefined;
+  return last === 0 ? { whole, left } : undefined;
 };
+
+/** The root of a tree of this size in which the leaf is at this index, if the proof is one. Undefined: it is none. */
+export const rootByInclusion = (
+  leaf: Hash,
+  index: number,
+  size: number,
+  proof: readonly Hash[],
+): Hash | undefined =>
+  index < 0 || index >= size ? undefined : rootsAbove(leaf, index, size - 1, proof)?.whole;
 
 /** Whether a proof shows that a tree of this size and root begins with an older one. */
 export const isConsistent = (
@@ -131,17 +141,6 @@ export const isConsistent = (
   for (; at % 2 === 1; at = (at - 1) / 2) last = Math.floor(last / 2);
   const [first, ...others] = at === 0 ? [older.root, ...proof] : proof;
   if (first === undefined) return false;
-  let before = first;
-  let now = first;
-  for (const sibling of others) {
-    if (last === 0) return false;
-    if (at % 2 === 1 || at === last) {
-      before = nodeHash(sibling, before);
-      now = nodeHash(sibling, now);
-      for (; at % 2 === 0 && at > 0; at /= 2) last = Math.floor(last / 2);
-    } else now = nodeHash(now, sibling);
-    at = Math.floor(at / 2);
-    last = Math.floor(last / 2);
-  }
-  return last === 0 && before.equals(older.root) && now.equals(newer.root);
+  const roots = rootsAbove(first, at, last, others);
+  return roots?.left.equals(older.root) === true && roots.whole.equals(newer.root);
 };

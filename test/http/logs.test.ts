@@ -3,9 +3,8 @@ import { beside, type Beside } from '../support/beside';
 import { customerOf, idsOf, type Customer } from '../support/customers';
 import { ask, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { fact, reportFacts } from '../support/reported-facts';
+import { fact } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
-import { until } from '../support/waiting';
 
 describe('audit logs', () => {
   let service: Service;
@@ -393,39 +392,6 @@ describe('audit logs', () => {
       expect((await ask(`${service.url}/logs?entity_type=type1`, { key })).json.pagination.total_items).toBe(
         1,
       );
-    });
-  });
-
-  describe('a tenant with an unreadable fact', () => {
-    it('is told until when its logs and usage are complete, unlike others, and can still write', async () => {
-      const { get, key, tenantId, report } = await newCustomer();
-      const other = await newCustomer();
-      const [good] = await report(fact('TokenCreated', 'a', { recordedAt: '2091-01-01T00:00:00.000Z' }));
-      await reportFacts(service.folder, tenantId, [
-        { type: 'TokenExploded', data: { entityId: 'a' }, recordedAt: '2091-01-01T00:00:05.000Z' },
-        fact('TokenCreated', 'b', { recordedAt: '2091-01-01T00:00:09.000Z' }),
-        fact('ActivityReported', 'c', { data: { entityType: 'card', operation: 'archive' } }),
-      ]);
-      const parked = async () => (await get()).headers.get('svc-complete-until');
-      await until(async () => (await parked()) !== null);
-      const completeUntil = '2091-01-01T00:00:05.000Z';
-      expect(await parked()).toBe(completeUntil);
-      const logs = await get();
-      expect([logs.status, idsOf(logs)[0]]).toEqual([200, good]);
-      const types = await ask(`${service.url}/logs/entity-types`, { key });
-      expect([types.status, types.headers.get('svc-complete-until')]).toEqual([200, completeUntil]);
-      const usage = await ask(`${service.url}/tenants/self/reports/usage`, { key });
-      expect([usage.status, usage.headers.get('svc-complete-until')]).toEqual([200, completeUntil]);
-      expect(usage.json.token_report.metrics_by_type.token.count).toBe(1);
-      const { headers } = await ask(`${service.url}/tenants/self`, { key });
-      expect([headers.get('svc-complete-until'), headers.get('etag')]).toEqual([completeUntil, null]);
-      expect((await other.get()).headers.get('svc-complete-until')).toBeNull();
-      // Events come from the log, which has an operation that the read model does not show yet.
-      const archived = await ask(`${service.url}/events?operation=archive`, { key });
-      expect([archived.status, archived.text.includes('"operation":"archive"')]).toEqual([200, true]);
-      const put = await ask(`${service.url}/tenants/self`, { key, method: 'PUT', body: { name: 'Still' } });
-      expect([put.status, put.headers.get('svc-read-pending')]).toEqual([200, 'true']);
-      expect(idsOf(await get())[0]).toBe(good);
     });
   });
 });

@@ -2,7 +2,7 @@ import { routes } from '../../src/http/api';
 import { beside } from '../support/beside';
 import { ask, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { reportFacts } from '../support/reported-facts';
+import { fact, reportFacts } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
@@ -26,7 +26,7 @@ describe('a tenant that is parked', () => {
     const owner = await by.newOwner(tenantId);
     ({ key } = owner);
     const bad = { type: 'TokenExploded', data: { entityId: 'a' }, recordedAt: COMPLETE_UNTIL };
-    const [event = ''] = await reportFacts(service.folder, tenantId, [bad]);
+    const [event = ''] = await reportFacts(service.folder, tenantId, [bad, fact('TokenRead', 'b')]);
     const { id: shown = '' } =
       (await by.events()).findLast(({ stream }) => stream.includes(`tenant-${tenantId}`)) ?? {};
     ids = {
@@ -76,6 +76,17 @@ describe('a tenant that is parked', () => {
     const { told, ...refused } = await call('/logs?size=none');
     expectProblem(refused, { status: 400, code: 'validation_failed', fields: ['size'] });
     expect(told.until).toBeNull();
+  });
+
+  it('is the only one that is told so', async () => {
+    const { headers, status } = await ask(`${service.url}/logs`, { key: service.key });
+    expect([status, headers.get('svc-complete-until')]).toEqual([200, null]);
+  });
+
+  it('is told of events by filters that no read model shows yet', async () => {
+    const { text, told } = await call('/events?type=TokenRead&operation=read');
+    expect(told.until).toBeNull();
+    expect(text).toContain('"operation":"read"');
   });
 
   it('has its writes pending', async () => {
