@@ -100,7 +100,9 @@ const conditionsOf = (
 };
 
 export interface EventRange extends ReadFrom {
+  /** The last position to read, inclusive. */
   readonly upTo?: Position | undefined;
+  /** The maximum number of events. */
   readonly limit?: number | undefined;
 }
 
@@ -124,6 +126,7 @@ async function* readRange(log: EventLog, { tenants }: EventFilter, from: ReadFro
   yield* log.readAll({ after: head > after ? head : after, follow, signal });
 }
 
+/** A predicate for events of our own streams that match the filter. */
 const matcher = (
   filter: EventFilter,
   streams: Streams,

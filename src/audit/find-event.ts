@@ -60,7 +60,10 @@ export const knownPlace = async (
   return { shown, position: (await findLog(reader, tenantId, eventId))?.position };
 };
 
-/** The read models know where each event is that was applied or skipped; only what comes after those is searched. */
+/**
+ * Finds an event of a tenant by its id. The read models know where each event is that was applied or skipped; only what
+ * comes after those is searched.
+ */
 export const findEvent = async (
   { ledgerLog, readHistory }: Pick<EventSource, 'ledgerLog' | 'readHistory'>,
   { shown, position }: KnownPlace,

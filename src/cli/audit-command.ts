@@ -66,7 +66,10 @@ const position = (text: string): Position => {
   return text;
 };
 
-/** Positions are compared as text: one of another kind of log means nothing, and one beyond the end skips new events. */
+/**
+ * Positions are compared as text, so one from another kind of log would mean something else. With one beyond the end of
+ * the log, new events would be skipped until the log has grown past it.
+ */
 const mustBeReached = async ({ log }: LedgerLog, given: Position): Promise<void> => {
   const head = (await log.head())?.position ?? '';
   const digits = `: its positions have ${head.length} digits, like ${head}`;

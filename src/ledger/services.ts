@@ -19,13 +19,18 @@ import type { PresentedKey } from './api-key';
 
 type PresentedServiceKey = Pick<PresentedKey, 'digest' | 'at' | 'deadline'>;
 
+/** The services of the operator, folded from the stream `operator`. */
 export interface KnownServices {
   /** All of them as of this call. `services_unreadable` if an event about them cannot be read. */
   all(deadline: number): Promise<Services>;
-  /** As it was at most 500 ms ago, or `key_refused` as of this call. Reads go on while the log does not answer. */
+  /**
+   * The service with this key as it was at most 500 ms ago, or `key_refused` as of this call. For a read, while the log
+   * does not answer, as it was when last looked up.
+   */
   identify(key: PresentedServiceKey, isRead: boolean): Promise<ServiceIdentity>;
   /** The same for the limits: undefined instead of a refusal or a fault, and never a look for this key alone. */
   find(key: PresentedServiceKey): Promise<ServiceIdentity | undefined>;
+  /** Decides, and appends at the revision of the decision. */
   execute(decide: DecideServices, actor: Actor): Promise<void>;
 }
 

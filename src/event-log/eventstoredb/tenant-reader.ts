@@ -41,7 +41,10 @@ const inBatches = async function* (events: AsyncIterable<LoggedEvent>): AsyncGen
   if (batch.length > 0) yield batch;
 };
 
-/** By position. `last` is already in the log, so all the streams are complete up to there, in whatever order they are read. */
+/**
+ * Merges several streams by position, after one position and up to another. The latter is already in the log, so all the
+ * streams are complete up to there, in whatever order they are read.
+ */
 export const mergedUpTo = async function* (
   reader: StreamReader,
   streams: Readonly<Record<StreamKind, string>>,

@@ -35,6 +35,7 @@ import {
 } from './log-file';
 import { eventReader, positionOf, readOrFault, rowIdOf } from './reader';
 
+/** An append as sent to the writing thread, already serialized. */
 export interface AppendRequest {
   readonly stream: string;
   readonly expected: Expected;
@@ -49,6 +50,7 @@ interface AppendedRow {
   readonly recordedAt?: number;
 }
 
+/** The file to append to, and the prefix of its streams. */
 export interface AppenderFile {
   readonly path: string;
   readonly prefix: string;
@@ -67,6 +69,7 @@ interface Appender {
   close(): void;
 }
 
+/** Appends or refuses one request, in a transaction of the caller. */
 const appendIn = (db: Database) => {
   const last = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
   const stored = db.prepare(
@@ -136,6 +139,7 @@ export const openAppender = (path: string): Appender => {
   };
 };
 
+/** Answers requests to append, those that come together as one group. */
 export interface AppendingBody {
   answer(requests: readonly AppenderRequest[]): readonly Outcome[];
   isRetried(error: unknown): boolean;
@@ -197,6 +201,7 @@ const appendingHere = (file: AppenderFile): Thread => {
   };
 };
 
+/** One attempt. Rejects with `no_answer` if the outcome is unknown. */
 const attempting =
   ({ call }: Thread, request: AppenderRequest) =>
   (withinMs: number): Promise<Appended> =>
@@ -221,6 +226,7 @@ const changeTokenOf = (db: Database): (() => number | undefined) => {
   };
 };
 
+/** Everything but reading and appending events. */
 const logQueries = (db: Database, path: string) => {
   const isStillThere = stillThere(path);
   const last = db.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1');
@@ -247,6 +253,7 @@ const logQueries = (db: Database, path: string) => {
   } satisfies Partial<EventLog>;
 };
 
+/** The event log in one SQLite file, `events.db`, in a folder that several processes may share. */
 export const sqliteEventLog = async (
   folder: string,
   streams: Streams,
